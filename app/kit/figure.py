@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
-from app.kit.theme import FONT, PALETTES
+from app.kit.theme import FONT, HUES, PALETTES
 
 LENGTHS = ("size", "width", "height", "standoff", "xshift", "yshift", "l", "r", "t", "b")  # all in pixels
 
@@ -71,27 +71,7 @@ def _scaled(part: Any, scale: float) -> Any:
 
 Theme = Literal["light", "dark"]
 
-# Query's orange and key's blue are taken; these stay what they are in both views.
-COLOURS: dict[Theme, dict[str, str]] = {
-    "light": {
-        "teal": "#0f766e",
-        "violet": "#7c3aed",
-        "pink": "#be185d",
-        "olive": "#4d7c0f",
-        "brown": "#92400e",
-        "slate": "#475569",
-        "grey": "#94a3b8",
-    },
-    "dark": {
-        "teal": "#4fd1c5",
-        "violet": "#a78bfa",
-        "pink": "#f472b6",
-        "olive": "#a3e635",
-        "brown": "#d6a77a",
-        "slate": "#94a3b8",
-        "grey": "#5b6777",
-    },
-}
+COLOURS: dict[Theme, dict[str, str]] = {"light": HUES["light"], "dark": HUES["dark"]}
 KIBI = 1024
 
 

@@ -28,6 +28,7 @@ def add() -> None:
     """Put them into the registry; anyone who registers a component that needs them does so."""
     modules.add("streamlit_edge/browser", page.HERE.with_name("browser"))
     modules.add("kit/browser", BROWSER)
+    modules.add("kit/browser/picture", BROWSER / "picture")
     modules.add_constants(
         "kit/browser/words.js",
         WORDS=lambda: words.COMPONENT,

@@ -54,21 +54,45 @@ DARK = Palette(
 )
 PALETTES = {"light": LIGHT, "dark": DARK}
 FONT = '"Source Sans", sans-serif'  # the page's own, for charts
-AXES = {  # of tensors, beside query and key, which have theirs above; a position is both, so it has the ink
+# Hues for what is counted beside each other: parts of memory, of compute, axes of tensors. Query's orange and key's blue are taken.
+HUES = {
     "light": {
-        "batch": "#6b7280",
-        "head": "#7c3aed",
-        "d_model": "#0f766e",
-        "d_head": "#be185d",
-        "d_ff": "#4d7c0f",
-        "vocab": "#92400e",
+        "teal": LIGHT["proof"],
+        "violet": "#7c3aed",
+        "pink": "#be185d",
+        "olive": "#4d7c0f",
+        "brown": "#92400e",
+        "slate": "#475569",
+        "grey": "#94a3b8",
     },
     "dark": {
-        "batch": "#9ca3af",
-        "head": "#b794f6",
-        "d_model": "#4fd1c5",
-        "d_head": "#f687b3",
-        "d_ff": "#a3d977",
-        "vocab": "#e0a96d",
+        "teal": DARK["proof"],
+        "violet": "#b794f6",
+        "pink": "#f687b3",
+        "olive": "#a3d977",
+        "brown": "#e0a96d",
+        "slate": "#94a3b8",
+        "grey": "#5b6777",
     },
 }
+_BATCH = {"light": "#6b7280", "dark": "#9ca3af"}
+AXES = {  # of tensors, beside query and key, which have theirs above; a position is both, so it has the ink
+    name: {
+        "batch": _BATCH[name],
+        "head": hue["violet"],
+        "d_model": hue["teal"],
+        "d_head": hue["pink"],
+        "d_ff": hue["olive"],
+        "vocab": hue["brown"],
+    }
+    for name, hue in HUES.items()
+}
+
+
+def variables(selector: str = ":root") -> str:
+    """The single colours as variables of a style that stands alone, dark where the reader's screen is."""
+    light, dark = (
+        f"{selector}{{{''.join(f'--{name}:{colour};' for name, colour in palette.items() if isinstance(colour, str))}}}"
+        for palette in (LIGHT, DARK)
+    )
+    return f"{light}@media(prefers-color-scheme:dark){{{dark}}}"

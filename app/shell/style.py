@@ -19,6 +19,8 @@ def page_style() -> str:
         "panel-dark": theme.DARK["panel"],
         "page-light": theme.LIGHT["background"],
         "page-dark": theme.DARK["background"],
+        "query-light": theme.LIGHT["query"],
+        "query-dark": theme.DARK["query"],
     }
     variables = "".join(f"--{name}: {value}; " for name, value in given.items())
     return f"<style>html {{ {variables}}}\n{CSS.read_text(encoding='utf-8')}</style>"

@@ -20,7 +20,7 @@ UPLOADS = "/_stcore/upload_file/"  # Streamlit's: files of 200 MB, any number of
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 STYLE = (
     "body{font:1.25rem/1.5 system-ui,sans-serif;max-width:36rem;margin:20vh auto;padding:0 1rem;"
-    "background:#fcfcfa;color:#14181f}@media(prefers-color-scheme:dark){body{background:#0f1216;color:#eceff3}}"
+    "color-scheme:light dark;background:Canvas;color:CanvasText}"  # the reader's own: nothing of the application is here
 )
 
 

@@ -12,6 +12,7 @@ from .attention import AttentionRecord
 MOST = 48  # tokens along each axis; a longer text shows its first ones and says so
 LETTERS = 12  # of a token's label
 LEVELS = 16  # shades of one colour
+BLUE = "#2f74b5"  # the blue of weights on every screen, which can be seen on a white notebook and on a dark one
 CELL, LABEL = 14, 92  # pixels
 
 
@@ -27,7 +28,7 @@ def still(title: str, record: AttentionRecord, head: int, queries: Sequence[str]
         *(_label(LABEL - 6, LABEL + i * CELL + CELL - 4, queries[i]) for i in range(rows)),
         *(_label(LABEL + j * CELL + CELL - 4, LABEL - 6, keys[j], turned=True) for j in range(columns)),
         *_cells(weights),
-        f'<rect x="{LABEL}" y="{LABEL}" width="{columns * CELL}" height="{rows * CELL}" fill="none" stroke="#888"/>',
+        f'<rect x="{LABEL}" y="{LABEL}" width="{columns * CELL}" height="{rows * CELL}" fill="none" stroke="currentColor" stroke-opacity="0.5"/>',
     ]
     return (
         f'<figure style="margin:0"><figcaption>{escape(title)}<br/>{escape(what)}</figcaption>'
@@ -55,7 +56,7 @@ def _cells(weights: Tensor) -> list[str]:
             cells = [(i, j) for i, j in cells if weights[i, j] * LEVELS >= 0.5]
         if cells:
             d = "".join(f"M{LABEL + j * CELL} {LABEL + i * CELL}h{CELL}v{CELL}h-{CELL}z" for i, j in cells)
-            paths.append(f'<path d="{d}" fill="#08519c" fill-opacity="{shade / LEVELS:.2f}"/>')
+            paths.append(f'<path d="{d}" fill="{BLUE}" fill-opacity="{shade / LEVELS:.2f}"/>')
     return paths
 
 

@@ -99,7 +99,7 @@ def test_what_is_edited_is_there_after_a_reload_and_nothing_is_started_or_loaded
     assert LOADED in edited.get("metrics") and line_of(screen) == "none"
 
     edited.edit("app/attention/browser/attention.css", ".hl .big {", ".hl .big { text-decoration-line: underline;")
-    edited.edit("app/attention/browser/bars.js", '"100 %"', '"all of it"')
+    edited.edit("app/kit/browser/picture/bars.js", '"100 %"', '"all of it"')
     edited.edit("app/attention/words.py", '"guide": "', '"guide": "Once more: ')
     screen.open()
     assert line_of(screen) == "underline"

@@ -53,6 +53,76 @@ def test_the_page_of_streamlit_is_the_page_of_the_components():
         assert config[name]["borderColor"] == palette["line"]
 
 
+def test_the_charts_of_streamlit_have_the_ramp_of_the_maps():
+    config = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text())["theme"]
+    for name, palette in theme.PALETTES.items():
+        colours = config[name]["chartSequentialColors"]
+        assert (colours[0], colours[-1]) == (palette["ramp"][0], palette["ramp"][-1])
+        away = [contrast(colour, palette["background"]) for colour in colours]
+        assert away == sorted(away)
+
+
+def test_both_sides_of_a_sign_begin_alike_and_are_blue_and_purple():
+    for palette in theme.PALETTES.values():
+        assert palette["ramp"][0] == palette["ahead"][0]
+        for more, less in zip(palette["ramp"][1:4], palette["ahead"][1:4], strict=True):
+            (r, g, b), (red, green, blue) = ([int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (more, less))
+            assert r < g < b, f"{more} is blue"
+            assert green < red and green < blue, f"{less} is purple"
+
+
+# Colours that stand outside of kit/theme.py: in which files, which, and why. "core" knows no screen, so it has copies of its own,
+# which the test below holds to the palette.
+ELSEWHERE = {
+    "app/attention/browser/attention.css": ({"#000"}, "a mask: what is opaque stays"),
+    "app/attention/browser/export.js": ({"#ffffff"}, "paper is white"),
+    "app/kit/browser/colours.js": ({"#000000", "#ffffff"}, "what is read on a colour"),
+    "app/classroom/browser/classroom.css": ({"#fff"}, "a square for phones is read on white"),
+    "app/classroom/square.py": ({"#000", "#fff"}, "a square for phones is black on white"),
+    "core/read/report.html": ({"of the palette"}, "core knows no screen"),
+    "core/run/notebook_picture.py": ({"of the palette"}, "core knows no screen"),
+}
+HEX = re.compile(r"(?<![\w&/])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3,4})(?![\w-])")
+ROOT = Path(__file__).parents[2]
+
+
+def of_palettes() -> set[str]:
+    """Every colour of both palettes."""
+    return set(re.findall(r"#[0-9a-f]{6}", str(theme.PALETTES)))
+
+
+def test_colours_are_in_theme_alone():
+    assert HEX.findall("a{color:#fff;border:1px solid #2f74b5}") == ["#fff", "#2f74b5"] and not HEX.findall(
+        "x#y #abcdefg"
+    )
+    found: dict[str, set[str]] = {}
+    for path in (file for folder in ("app", "core") for file in (ROOT / folder).rglob("*")):
+        name = path.relative_to(ROOT).as_posix()
+        if path.suffix in {".js", ".css", ".py", ".html"} and name != "app/kit/theme.py":
+            colours = {colour.lower() for colour in HEX.findall(path.read_text(encoding="utf-8"))}
+            if colours:
+                found[name] = colours
+    for name, colours in found.items():
+        allowed, _ = ELSEWHERE.get(name, (set(), ""))
+        left = colours - (of_palettes() if allowed == {"of the palette"} else allowed)
+        assert not left, (
+            f"{name} has {sorted(left)}: a colour belongs in app/kit/theme.py, which styles get as variables"
+        )
+    assert found.keys() == ELSEWHERE.keys(), "a file that has no colour any more needs no reason"
+
+
+def test_the_report_of_core_has_the_palette():
+    text = (ROOT / "core" / "read" / "report.html").read_text(encoding="utf-8")
+    named = {"bg": "background", "q": "query", "k": "key"}
+    blocks = re.findall(r":root\{([^}]*)\}", text)
+    assert len(blocks) == 2
+    for block, palette in zip(blocks, theme.PALETTES.values(), strict=True):
+        for name, colour in re.findall(r"--(\w+):(#\w+)", block):
+            is_stop = re.fullmatch(r"s\d", name)
+            wanted = palette["ramp"][int(name[1])] if is_stop else dict(palette)[named.get(name, name)]
+            assert colour == wanted, name
+
+
 SCALE = {"0.82rem", "1rem", "1em", "1.36rem", "1.36em"}  # small, text, large
 PROJECTED = {"0.7em", "1em", "1.36em", "1.7em"}  # of a root that grows with the window
 FITTED = {"1.5em", "0.6em"}  # the sentence, and what stands in its line

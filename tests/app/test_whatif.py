@@ -474,7 +474,7 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
     expect(root.locator(".said")).to_contain_text("4.27 bits (KL). 38 heads look elsewhere")
     expect(root.locator(".says").first).to_have_text("Em 90 %")
     # the difference is whole on a laptop's screen: what lies over its last row is no footer
-    low, high = (root.locator(what).first.bounding_box() for what in (".maps figure:nth-of-type(3) canvas", "footer"))
+    low, high = (root.locator(what).first.bounding_box() for what in (".maps figure:nth-of-type(3) svg", "footer"))
     assert low and high and low["y"] + low["height"] <= high["y"]
     # what is asked for below a full screen comes into sight
     how = root.get_by_role("button", name="How to read this")

@@ -41,6 +41,14 @@ async function show(name, { title, style, root: kind = "hl", width, mount }) {
   const isNarrow = innerWidth <= NARROW;
   if (isNarrow) root.classList.add("narrow");
   await mount(root, { palette, theme, isProjected, isNarrow });
+  for (const part of [heading, box]) whole(part);
+}
+
+// As high as whole pixels: the picture of a story is the same whatever stands above it
+/** @param {HTMLElement} part */
+function whole(part) {
+  part.style.margin = "0 0 10px";
+  part.style.height = `${Math.ceil(part.getBoundingClientRect().height - 0.01)}px`;
 }
 
 function page() {

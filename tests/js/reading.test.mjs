@@ -7,7 +7,7 @@ import { served } from "./golden.mjs";
 
 const { finely, share } = await served("kit/browser/dom.js");
 const { across, areLetters, isMirrored, isRightToLeft } = await served("attention/browser/direction.js");
-const { endsOf, levelOf, levelsOfRoots } = await served("attention/browser/scale.js");
+const { endsOf, levelOf, levelsOfRoots } = await served("kit/browser/picture/scale.js");
 
 test("a share in words is whole only where that says enough, and 0 % and 100 % are exact", () => {
   const said = [0, 1e-5, 0.0049, 0.13, 0.677, 0.98, 0.984, 0.997, 0.9995, 1].map(share);

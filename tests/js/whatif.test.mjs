@@ -18,7 +18,6 @@ const {
   swapped,
   Swept,
   temperature,
-  tone,
   upTo,
   withEdit,
   without,
@@ -48,10 +47,6 @@ test("a word that is not among the likeliest has at most what the last of them h
 
 test("the strongest come first, and rows that are not here are left out", () => {
   assert.deepEqual(ranked([0.1, undefined, -0.5, 0.5]), [2, 3, 0]);
-});
-
-test("colours are square-root scaled", () => {
-  assert.deepEqual([tone(0.25, 1), tone(-1, 1), tone(4, 1), tone(0, 0)], [128, 255, 255, 0]);
 });
 
 test("what moved most is found in rows and columns", () => {

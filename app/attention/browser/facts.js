@@ -1,6 +1,6 @@
 // The facts beside the picture, in words: what the chosen query looks at, how spread out it is, what is masked.
 
-import { Bars } from "./bars.js";
+import { Bars } from "../../kit/browser/picture/bars.js";
 import { WORDS as words } from "./constants.js";
 import { add, el, fill, finely, number, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
 import { lookers } from "./edges.js";

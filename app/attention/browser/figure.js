@@ -5,7 +5,9 @@ import { clamp, fill, short } from "../../kit/browser/dom.js";
 import { across, isMirrored } from "./direction.js";
 import { everyLine, linesOf } from "./edges.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
-import { levelsOfRoots } from "./scale.js";
+import { shapesOf } from "../../kit/browser/picture/heatmap.js";
+import { levelsOfRoots, signed } from "../../kit/browser/picture/scale.js";
+import { smallMaps } from "./smallmaps.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
 
 /** @typedef {import("./types.js").View} View */
@@ -119,43 +121,24 @@ function cells(shapes, view, tile, { colour }, left, top, cell) {
   const levels = view.map.levels(tile);
   const [q0, q1, k0, k1] = tile.area;
   const wide = (cell * (k1 - k0)) / tile.columns;
-  const isBack = isMirrored(view.picture, view.site);
   const down = (cell * (q1 - q0)) / tile.rows;
   const gap = wide > 12 ? 1 : wide > 5 ? 0.5 : 0;
-  /** @param {number} c */
-  const x = (c) => left + across(c, tile.columns, isBack) * wide;
-  /** @param {number} r */
-  const y = (r) => top + r * down;
-  if (tile.rows * tile.columns > RECTS) {
-    const canvas = document.createElement("canvas");
-    Object.assign(canvas, { width: tile.columns, height: tile.rows });
-    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    const image = context.createImageData(tile.columns, tile.rows);
-    const pixels = new Uint32Array(image.data.buffer);
-    for (let i = 0; i < levels.length; i++) {
-      const c = i % tile.columns;
-      pixels[i - c + across(c, tile.columns, isBack)] = tile.masked?.[i] ? 0 : colour.packed[levels[i]];
-    }
-    context.putImageData(image, 0, 0);
-    shapes.push({ shape: "image", canvas, x: left, y: top, w: wide * tile.columns, h: down * tile.rows });
-  }
-  for (let r = 0; r < tile.rows; r++) {
-    for (let c = 0; c < tile.columns; c++) {
-      const from = c;
-      while (c < tile.columns && tile.masked?.[r * tile.columns + c]) c++;
-      if (c > from)
-        shapes.push({ shape: "hatch", x: Math.min(x(from), x(c - 1)), y: y(r), w: (c - from) * wide, h: down });
-      if (c === tile.columns || tile.rows * tile.columns > RECTS) continue;
-      shapes.push({
-        shape: "rect",
-        x: x(c),
-        y: y(r),
-        w: wide - gap,
-        h: down - gap,
-        fill: colour.css[levels[r * tile.columns + c]],
-      });
-    }
-  }
+  const tones = colour.css.map((fill, i) => ({ fill, ink: colour.ink[i], packed: colour.packed[i] }));
+  shapes.push(
+    ...shapesOf({
+      rows: tile.rows,
+      columns: tile.columns,
+      x: left - gap / 2,
+      y: top - gap / 2,
+      w: wide,
+      h: down,
+      gap,
+      most: RECTS,
+      mirrored: isMirrored(view.picture, view.site),
+      tone: (row, column) => tones[levels[row * tile.columns + column]],
+      masked: (row, column) => Boolean(tile.masked?.[row * tile.columns + column]),
+    }),
+  );
 }
 
 // All heads of the kind of attention on the screen, a small picture each; rows are layers, columns are heads
@@ -227,33 +210,17 @@ export function headsFigure(view, style, about) {
  * @param {Site} site
  * @param {Style} style
  * @param {"linear" | "log"} scale
- * @param {import("./scale.js").Ends} ends
+ * @param {import("../../kit/browser/picture/scale.js").Ends} ends
  * @param {boolean} isBack
  * @param {number} left
  * @param {number} top
  * @param {number} pitch
  */
 function mapsGrid(shapes, site, { colour }, scale, ends, isBack, left, top, pitch) {
-  const levels = levelsOfRoots(scale, ends);
-  const { rows, columns } = site.thumbnail(0, 0);
-  const [gapRows, gapColumns] = [rows, columns].map((n) => Math.max(1, Math.round(n * 0.07)));
-  const canvas = document.createElement("canvas");
-  Object.assign(canvas, { width: (columns + gapColumns) * site.heads, height: (rows + gapRows) * site.layers });
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  for (let l = 0; l < site.layers; l++) {
-    for (let h = 0; h < site.heads; h++) {
-      const { values } = site.thumbnail(l, h);
-      const image = context.createImageData(columns, rows);
-      const pixels = new Uint32Array(image.data.buffer);
-      for (let i = 0; i < pixels.length; i++) {
-        const c = i % columns;
-        pixels[i - c + across(c, columns, isBack)] = colour.packed[levels[values[i]]];
-      }
-      context.putImageData(image, h * (columns + gapColumns), l * (rows + gapRows));
-    }
-  }
+  const all = smallMaps(site, colour.packed, levelsOfRoots(scale, ends), isBack, 0, site.layers, 0.07);
+  const { canvas, rows, columns, gap } = all;
   shapes.push({ shape: "image", canvas, x: left, y: top, w: pitch * site.heads, h: pitch * site.layers });
-  return [(pitch * columns) / (columns + gapColumns), (pitch * rows) / (rows + gapRows)];
+  return [(pitch * columns) / (columns + gap[1]), (pitch * rows) / (rows + gap[0])];
 }
 
 // One number a head, written on its colour where there is room. Returns the size of a cell.
@@ -266,24 +233,31 @@ function mapsGrid(shapes, site, { colour }, scale, ends, isBack, left, top, pitc
  * @param {number} top
  * @param {number} pitch
  */
-function numbersGrid(shapes, site, { values, high }, { palette, colour, ahead }, left, top, pitch) {
+function numbersGrid(shapes, site, { values, high }, { palette }, left, top, pitch) {
   const side = pitch * 0.94;
   const size = Math.min(13, side / 3.4);
-  values.forEach((value, i) => {
-    const x = left + (i % site.heads) * pitch;
-    const y = top + Math.floor(i / site.heads) * pitch;
-    if (Number.isNaN(value))
-      return void shapes.push({ shape: "frame", x, y, w: side, h: side, stroke: palette.line, width: 1 });
-    const level = clamp(Math.round((255 * Math.abs(value)) / (high || 1)), 0, 255);
-    const table = value < 0 ? ahead : colour;
-    shapes.push({ shape: "rect", x, y, w: side, h: side, fill: table.css[level] });
-    if (size >= 8)
-      shapes.push(
-        text(x + side / 2, y + side / 2, [[value.toFixed(2).replace(/^-0\.00$/, "0.00"), table.ink[level], 0]], size, {
-          anchor: "middle",
-        }),
-      );
-  });
+  const scale = signed(palette);
+  const of = (/** @type {number} */ row, /** @type {number} */ column) => values[row * site.heads + column];
+  shapes.push(
+    ...shapesOf({
+      rows: site.layers,
+      columns: site.heads,
+      x: left - (pitch - side) / 2,
+      y: top - (pitch - side) / 2,
+      w: pitch,
+      h: pitch,
+      gap: pitch - side,
+      most: Infinity,
+      empty: palette.line,
+      tone: (layer, head) => (Number.isNaN(of(layer, head)) ? null : scale(of(layer, head) / (high || 1))),
+      size: size < 8 ? 0 : size,
+      label: (layer, head) => [
+        of(layer, head)
+          .toFixed(2)
+          .replace(/^-0\.00$/, "0.00"),
+      ],
+    }),
+  );
   return [side, side];
 }
 

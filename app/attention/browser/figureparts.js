@@ -1,4 +1,4 @@
-// What every picture for taking away has: title and fact on top, the scale of its colours, and its caption below.
+// Common parts of every picture for taking away: title and fact on top, the scale of its colours, and its caption below.
 
 import { WORDS as words } from "./constants.js";
 import { fill, worded } from "../../kit/browser/dom.js";
@@ -23,7 +23,7 @@ const FACT = 16;
 export function heading(shapes, width, style, about) {
   const { palette, font } = style;
   let y = MARGIN + TITLE / 2;
-  for (const line of wrapped(about.title, width - 2 * MARGIN, TITLE, font)) {
+  for (const line of wrapped(about.title, width - 2 * MARGIN, TITLE, font, 650)) {
     shapes.push(text(MARGIN, y, [[line, palette.ink, 650]], TITLE));
     y += TITLE * 1.3;
   }

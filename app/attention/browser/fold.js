@@ -7,7 +7,7 @@ import { clamp, fill, finely, number, short } from "../../kit/browser/dom.js";
 import { isMirrored as isMirroredOf, mirrored } from "./direction.js";
 import { unfolded, withGaps } from "./folding.js";
 import { HIDDEN } from "./lens.js";
-import { endsOf, levelOf } from "./scale.js";
+import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 
 const ASKED = 40; // keys
 const ROWS = 9; // as many as there is room for, up to this; more where rows as high as they may be leave room

@@ -8,7 +8,7 @@ import { strongest } from "./arcs.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { HIDDEN } from "./lens.js";
 import { nextOf } from "./next.js";
-import { endsOf, levelOf } from "./scale.js";
+import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 
 /** @typedef {import("../../kit/browser/types.js").Shape} Shape */
 const ROW = 32; // px,

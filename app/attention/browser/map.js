@@ -26,7 +26,8 @@ import { isStill, named, Slide } from "./motion.js";
 import { nextOf, writes } from "./next.js";
 import { roleOf } from "./roles.js";
 import { cover } from "../../kit/browser/cover.js";
-import { dots, endsOf, levelOf } from "./scale.js";
+import { dots } from "../../kit/browser/picture/canvas.js";
+import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 import { Table } from "./table.js";
 
 const LONG = 128; // keys; above, the map opens on a logarithmic scale

@@ -11,6 +11,7 @@ import { LOWEST_FIRST, measured, metricsOf } from "./metrics.js";
 import { Flight } from "./motion.js";
 import { Ranked } from "./ranked.js";
 import { namesOf } from "./roles.js";
+import { signed } from "../../kit/browser/picture/scale.js";
 import { atlasOf, drawSmall } from "./smallmaps.js";
 import { WholeMap } from "./whole.js";
 
@@ -327,7 +328,7 @@ export class Overview {
   /** @param {CanvasRenderingContext2D} context @param {Block} block */
   drawBlock(context, { site, top, numbered }) {
     const { em } = this.view.room;
-    const { palette, colour } = this.view;
+    const { palette } = this.view;
     const g = this.grid;
     context.textBaseline = "middle";
     context.textAlign = "left";
@@ -339,6 +340,7 @@ export class Overview {
       for (let layer = 0; layer < site.layers; layer++) this.drawLayer(context, site, layer, this.atlas(site));
       return;
     }
+    const scale = signed(palette);
     for (let layer = 0; layer < site.layers; layer++) {
       for (let head = 0; head < site.heads; head++) {
         const value = found.values[layer * site.heads + head];
@@ -347,8 +349,7 @@ export class Overview {
           this.drawNothing(context, x, y);
           continue;
         }
-        const level = clamp(Math.round((255 * Math.abs(value)) / (found.high || 1)), 0, 255);
-        context.fillStyle = (value < 0 ? this.view.ahead : colour).css[level];
+        context.fillStyle = scale(value / (found.high || 1)).fill;
         context.fillRect(x, y, g.size, g.size);
       }
     }

@@ -10,7 +10,7 @@ import { areLetters, isRightToLeft } from "./direction.js";
 import { HIDDEN } from "./lens.js";
 import { named, Slide, SLIDES } from "./motion.js";
 import { nextOf, writes } from "./next.js";
-import { endsOf, levelOf } from "./scale.js";
+import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 
 const MOST = 600; // tokens up to which the strip holds all of them
 /** @type {Record<string, number | undefined>} */

@@ -3,7 +3,7 @@
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
 import { add, clamp, fill, number } from "../../kit/browser/dom.js";
-import { dots } from "./scale.js";
+import { dots } from "../../kit/browser/picture/canvas.js";
 
 export class WholeMap {
   side = 0; // px

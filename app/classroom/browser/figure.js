@@ -2,21 +2,12 @@
 
 import { columns, shares } from "./votes.js";
 import { counted, share } from "../../kit/browser/dom.js";
+import { draw, svg, write } from "../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 1100;
 const HIGH = 300; // of the tallest bar
 const BAR = 20;
-
-/** @param {Element} parent @param {string} name @param {Record<string, string | number>} attributes @param {string} [text] */
-function make(parent, name, attributes, text) {
-  const node = parent.appendChild(document.createElementNS(SVG, name));
-  for (const [key, value] of Object.entries(attributes))
-    node.setAttribute(key, String(typeof value === "number" ? Number(value.toFixed(2)) : value));
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
 
 /**
  * @param {{labels: string[], counts: number[], weights: ArrayLike<number>, at: number | null, fact: string}} of
@@ -24,24 +15,18 @@ function make(parent, name, attributes, text) {
  * @returns {import("../../kit/browser/types.js").Drawing}
  */
 export function figure({ labels, counts, weights, at, fact }, colours) {
-  const group = document.createElementNS(SVG, "g");
+  const group = svg("g");
   const votes = shares(counts);
   const which = columns(votes, weights, at);
   const top = Math.max(...votes, ...Array.from(weights), 0.01);
   const wide = WIDTH / which.length;
   const base = 56 + HIGH;
   const all = counts.reduce((sum, n) => sum + n, 0);
-  make(group, "text", { x: 0, y: 16, "font-size": 16, fill: colours.room }, counted(words.legend_room, all));
-  make(group, "text", { x: 300, y: 16, "font-size": 16, fill: colours.head }, words.legend_head);
+  write(group, 0, 16, counted(words.legend_room, all), { size: 16, fill: colours.room });
+  write(group, 300, 16, words.legend_head, { size: 16, fill: colours.head });
   which.forEach((token, i) => {
     const middle = (i + 0.5) * wide;
-    if (token < 0)
-      return make(
-        group,
-        "text",
-        { x: middle, y: base + 26, "font-size": 18, "text-anchor": "middle", fill: colours.mute },
-        "…",
-      );
+    if (token < 0) return write(group, middle, base + 26, "…", { size: 18, anchor: "middle", fill: colours.mute });
     const pair = /** @type {const} */ ([
       [votes[token], colours.room, -BAR - 1],
       [weights[token], colours.head, 1],
@@ -49,37 +34,23 @@ export function figure({ labels, counts, weights, at, fact }, colours) {
     for (const [value, fill, x] of pair) {
       if (value < 0.004) continue;
       const height = (value / top) * HIGH;
-      make(group, "rect", { x: middle + x, y: base - height, width: BAR, height, rx: 3, fill });
+      draw(group, "rect", { x: middle + x, y: base - height, width: BAR, height, rx: 3, fill });
       if (value >= 0.015)
-        make(
-          group,
-          "text",
-          {
-            x: middle + x + BAR / 2,
-            y: base - height - 6,
-            "font-size": 14,
-            "font-weight": 650,
-            "text-anchor": "middle",
-            fill,
-          },
-          share(value).replace(" %", ""),
-        );
+        write(group, middle + x + BAR / 2, base - height - 6, share(value).replace(" %", ""), {
+          size: 14,
+          "font-weight": 650,
+          anchor: "middle",
+          fill,
+        });
     }
     const size = Math.min(18, (1.6 * wide) / Math.max(2, labels[token].length));
-    make(
-      group,
-      "text",
-      {
-        x: middle,
-        y: base + 26,
-        "font-size": size,
-        "text-anchor": "middle",
-        fill: token === at ? colours.room : colours.ink,
-      },
-      labels[token],
-    );
+    write(group, middle, base + 26, labels[token], {
+      size,
+      anchor: "middle",
+      fill: token === at ? colours.room : colours.ink,
+    });
   });
-  make(group, "line", { x1: 0, x2: WIDTH, y1: base, y2: base, stroke: colours.room, "stroke-width": 2 });
-  make(group, "text", { x: 0, y: base + 66, "font-size": 19, fill: colours.ink }, fact);
+  draw(group, "line", { x1: 0, x2: WIDTH, y1: base, y2: base, stroke: colours.room, "stroke-width": 2 });
+  write(group, 0, base + 66, fact, { size: 19, fill: colours.ink });
   return { group, width: WIDTH, height: base + 84 };
 }

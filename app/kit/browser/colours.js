@@ -46,12 +46,14 @@ export function themeOf(node) {
   return /^#[0-9a-f]{6}$/i.test(page) && luminance(rgb(page)) < 0.2 ? "dark" : "light";
 }
 
-// The palette of the page; each of its colours becomes a variable of this element's style.
+// The palette of the page; each of its colours becomes a variable of this element's style, and so do its ramps.
 /** @template {object} Palette @param {HTMLElement} node @param {Record<"light" | "dark", Palette>} palettes @returns {Palette} */
 export function paletteOf(node, palettes) {
   const theme = themeOf(node);
   for (const [name, colour] of Object.entries(palettes[theme]))
     if (typeof colour === "string") node.style.setProperty(`--${name}`, colour);
+  if ("ramp" in palettes[theme] && "ahead" in palettes[theme])
+    rampsOf(node, /** @type {{ramp: string[], ahead: string[]}} */ (palettes[theme]));
   node.dataset.theme = theme;
   return palettes[theme];
 }

@@ -1,10 +1,13 @@
-// A figure as a list of shapes, and the two ways to draw it: on a canvas (PNG) and as SVG. One list, so that both agree.
+// A picture as a list of shapes, and the two ways to draw it: on a canvas and as SVG, on the screen and in a file. One list, so that
+// all agree.
 //
-// Shapes: rect {x, y, w, h, fill}, frame {x, y, w, h, stroke, width}, hatch {x, y, w, h}, image {canvas, x, y, w, h},
+// Shapes: rect {x, y, w, h, fill, rx}, frame {x, y, w, h, stroke, width, rx}, hatch {x, y, w, h}, image {canvas, x, y, w, h},
 // ramp {x, y, w, h, stops}, curve {points: four of a cubic, stroke, width, opacity, dash}, dot {x, y, r, fill, opacity},
 // text {x, y, parts: [[text, fill, weight]], size, anchor, angle}; y of a text is the middle of its letters.
 
-const SVG = "http://www.w3.org/2000/svg";
+import { Pen } from "./pen.js";
+import { clean, round, set, SVG } from "./picture/svg.js";
+
 /** @typedef {Extract<import("./types.js").Shape, {w: number}>} Box */
 const HATCH = 6; // between two lines of the hatching
 const MIDDLE = 0.35; // of the size of the type: from the middle of small letters down to the line they stand on
@@ -28,12 +31,6 @@ export const text = (x, y, parts, size, more = {}) => ({
   ...more,
 });
 
-// Characters that XML cannot hold
-/** @param {string} string */
-const clean = (string) => string.toWellFormed().replace(/[^\t\n\r\x20-\ufffd\u{10000}-\u{10ffff}]/gu, "\ufffd");
-/** @param {number} x */
-const round = (x) => Number(x.toFixed(2));
-
 // ------------------------------------------------------------------ SVG
 
 // {width, height, background, hatch, font, shapes} and what the figure says about itself -> the text of a file
@@ -41,71 +38,72 @@ const round = (x) => Number(x.toFixed(2));
 export function svg(scene, about) {
   const doc = document.implementation.createDocument(SVG, "svg", null);
   const root = doc.documentElement;
-  /**
-   * @param {Element} parent
-   * @param {string} name
-   * @param {Record<string, string | number | undefined>} [attributes]
-   * @param {string} [content]
-   */
-  const node = (parent, name, attributes = {}, content) => {
-    const made = doc.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes))
-      made.setAttribute(key, String(typeof value === "number" ? round(value) : value));
-    if (content !== undefined) made.textContent = clean(content);
-    parent.append(made);
-    return made;
-  };
   const { width, height } = scene;
-  const size = {
+  set(root, {
     width,
     height,
     viewBox: `0 0 ${width} ${height}`,
     role: "img",
     "aria-labelledby": "title description",
-  };
-  for (const [key, value] of Object.entries(size)) root.setAttribute(key, String(value));
-  root.setAttribute("font-family", scene.font);
-  node(root, "title", { id: "title" }, about.title);
-  node(root, "desc", { id: "description" }, about.alt);
-  const metadata = node(root, "metadata");
+    "font-family": scene.font,
+  });
+  const pen = new Pen(root);
+  pen.draw("title", { id: "title" }, { text: about.title });
+  pen.draw("desc", { id: "description" }, { text: about.alt });
+  const metadata = pen.draw("metadata", {});
   for (const name of /** @type {const} */ (["caption", "snippet"])) {
     const item = doc.createElementNS("urn:headlight:export", name);
     item.textContent = clean(about[name]);
     metadata.append(item);
   }
-  const defs = node(root, "defs");
-  const pattern = node(defs, "pattern", { id: "hatch", width: HATCH, height: HATCH, patternUnits: "userSpaceOnUse" });
-  node(pattern, "path", {
+  hatching(pen, scene.hatch);
+  pen.draw("rect", { width, height, fill: scene.background });
+  drawShapes(pen, scene.shapes);
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(doc)}\n`;
+}
+
+// The pattern of the hatched shapes of this drawing
+/** @param {Pen} pen @param {string} stroke */
+export function hatching(pen, stroke) {
+  const inside = new Pen(pen.draw("defs", {}));
+  const box = inside.draw("pattern", { id: "hatch", width: HATCH, height: HATCH, patternUnits: "userSpaceOnUse" });
+  new Pen(box).draw("path", {
     d: `M-1 ${HATCH + 1}L${HATCH + 1} -1M-1 1L1 -1M${HATCH - 1} ${HATCH + 1}L${HATCH + 1} ${HATCH - 1}`,
-    stroke: scene.hatch,
+    stroke,
     "stroke-width": 1,
   });
-  node(root, "rect", { width, height, fill: scene.background });
+}
+
+// Shapes as SVG, over those that were drawn there before
+/** @param {Pen} pen @param {import("./types.js").Shape[]} shapes */
+export function drawShapes(pen, shapes) {
   let ramps = 0;
-  for (const s of scene.shapes) {
-    const { x, y, w, h } = /** @type {Box} */ (s);
-    const box = { x, y, width: w, height: h };
-    if (s.shape === "rect") node(root, "rect", { ...box, fill: s.fill });
-    else if (s.shape === "hatch") node(root, "rect", { ...box, fill: "url(#hatch)" });
-    else if (s.shape === "frame")
-      node(root, "rect", { ...box, fill: "none", stroke: s.stroke, "stroke-width": s.width });
+  for (const s of shapes) {
+    const { x, y, w, h, rx } = /** @type {Box & {rx?: number}} */ (s);
+    const box = { x, y, width: w, height: h, rx };
+    if (s.shape === "rect") pen.draw("rect", { ...box, fill: s.fill });
+    else if (s.shape === "hatch") pen.draw("rect", { ...box, fill: "url(#hatch)" });
+    else if (s.shape === "frame") pen.draw("rect", { ...box, fill: "none", stroke: s.stroke, "stroke-width": s.width });
     else if (s.shape === "dot")
-      node(root, "circle", { cx: s.x, cy: s.y, r: s.r, fill: s.fill, "fill-opacity": s.opacity ?? 1 });
-    else if (s.shape === "image") {
-      node(root, "image", {
+      pen.draw("circle", { cx: s.x, cy: s.y, r: s.r, fill: s.fill, "fill-opacity": s.opacity ?? 1 });
+    else if (s.shape === "image")
+      pen.draw("image", {
         ...box,
         href: s.canvas.toDataURL(),
         preserveAspectRatio: "none",
         style: "image-rendering: pixelated",
       });
-    } else if (s.shape === "ramp") {
+    else if (s.shape === "ramp") {
       const id = `ramp${ramps++}`;
-      const gradient = node(defs, "linearGradient", { id });
-      s.stops.forEach((stop, i) => node(gradient, "stop", { offset: i / (s.stops.length - 1), "stop-color": stop }));
-      node(root, "rect", { ...box, fill: `url(#${id})` });
+      const gradient = new Pen(pen.draw("linearGradient", { id }));
+      s.stops.forEach((stop, i) =>
+        gradient.draw("stop", { offset: String(i / (s.stops.length - 1)), "stop-color": stop }),
+      );
+      gradient.end();
+      pen.draw("rect", { ...box, fill: `url(#${id})` });
     } else if (s.shape === "curve") {
       const [from, ...rest] = s.points.map((point) => point.map(round).join(" "));
-      node(root, "path", {
+      pen.draw("path", {
         d: `M${from}C${rest.join(" ")}`,
         fill: "none",
         stroke: s.stroke,
@@ -113,23 +111,23 @@ export function svg(scene, about) {
         "stroke-opacity": s.opacity,
         "stroke-dasharray": s.dash?.join(" ") || "none",
       });
-    } else if (s.shape === "text") {
+    } else {
       const place = s.angle
         ? { transform: `translate(${round(s.x)} ${round(s.y)}) rotate(${s.angle})`, y: MIDDLE * s.size }
         : { x: s.x, y: s.y + MIDDLE * s.size };
-      const line = node(root, "text", {
-        ...place,
-        "font-size": s.size,
-        "text-anchor": s.anchor,
-        style: "white-space: pre",
-      });
-      for (const [string, fill, weight] of s.parts) {
-        const part = node(line, "tspan", { fill }, string);
-        if (weight) part.setAttribute("font-weight", String(weight));
+      const how = { ...place, "font-size": s.size, "text-anchor": s.anchor, style: "white-space: pre" };
+      const [[string, fill, weight]] = s.parts;
+      if (s.parts.length === 1)
+        pen.draw("text", { ...how, fill, "font-weight": weight || undefined }, { text: string });
+      else {
+        const line = new Pen(pen.draw("text", how));
+        for (const [string, fill, weight] of s.parts)
+          line.draw("tspan", { fill, "font-weight": weight || undefined }, { text: string });
+        line.end();
       }
     }
   }
-  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(doc)}\n`;
+  pen.end();
 }
 
 // ------------------------------------------------------------------ canvas
@@ -144,21 +142,30 @@ export function canvas(scene, scale) {
   c.scale(scale, scale);
   c.fillStyle = scene.background;
   c.fillRect(0, 0, scene.width, scene.height);
-  for (const s of scene.shapes) {
+  paintShapes(c, scene.shapes, scene);
+  return made;
+}
+
+// Shapes on a canvas, over what is there
+/** @param {CanvasRenderingContext2D} c @param {import("./types.js").Shape[]} shapes @param {{hatch: string, font: string}} style */
+export function paintShapes(c, shapes, { hatch: lines, font }) {
+  for (const s of shapes) {
     c.globalAlpha = "opacity" in s ? (s.opacity ?? 1) : 1;
     if (s.shape === "rect") {
       c.fillStyle = s.fill;
-      c.fillRect(s.x, s.y, s.w, s.h);
+      if (s.rx) rounded(c, s).fill();
+      else c.fillRect(s.x, s.y, s.w, s.h);
     } else if (s.shape === "frame") {
       c.strokeStyle = s.stroke;
       c.lineWidth = s.width;
-      c.strokeRect(s.x, s.y, s.w, s.h);
+      if (s.rx) rounded(c, s).stroke();
+      else c.strokeRect(s.x, s.y, s.w, s.h);
     } else if (s.shape === "dot") {
       c.fillStyle = s.fill;
       c.beginPath();
       c.arc(s.x, s.y, s.r, 0, 2 * Math.PI);
       c.fill();
-    } else if (s.shape === "hatch") hatch(c, s, scene.hatch);
+    } else if (s.shape === "hatch") hatch(c, s, lines);
     else if (s.shape === "image") {
       c.imageSmoothingEnabled = false;
       c.drawImage(s.canvas, s.x, s.y, s.w, s.h);
@@ -176,9 +183,16 @@ export function canvas(scene, scale) {
       c.bezierCurveTo(.../** @type {[number, number, number, number, number, number]} */ (s.points.slice(1).flat()));
       c.stroke();
       c.setLineDash([]);
-    } else if (s.shape === "text") write(c, s, scene.font);
+    } else if (s.shape === "text") write(c, s, font);
   }
-  return made;
+  c.globalAlpha = 1;
+}
+
+/** @param {CanvasRenderingContext2D} c @param {Box & {rx?: number}} box */
+function rounded(c, { x, y, w, h, rx }) {
+  c.beginPath();
+  c.roundRect(x, y, w, h, rx);
+  return c;
 }
 
 /** @param {number | undefined} weight @param {number} size @param {string} font */
@@ -222,23 +236,25 @@ function hatch(c, { x, y, w, h }, stroke) {
   c.restore();
 }
 
-const ruler = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+/** @type {CanvasRenderingContext2D | undefined} */
+let ruler;
 /** @param {string} string @param {number} size @param {string} font @param {number} [weight] */
 export function widthOf(string, size, font, weight) {
+  ruler ??= /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
   ruler.font = typeface(weight, size, font);
   return ruler.measureText(string).width;
 }
 
 // Lines of at most `width`, broken at spaces, and inside a word only where it alone is longer
-/** @param {string} string @param {number} width @param {number} size @param {string} font */
-export function wrapped(string, width, size, font) {
+/** @param {string} string @param {number} width @param {number} size @param {string} font @param {number} [weight] */
+export function wrapped(string, width, size, font, weight) {
   /** @type {string[]} */
   const lines = [];
   let line = "";
   const pieces = string.split(/(?<= )/);
   while (pieces.length) {
     const piece = /** @type {string} */ (pieces.shift());
-    if (widthOf((line + piece).trimEnd(), size, font) <= width) line += piece;
+    if (widthOf((line + piece).trimEnd(), size, font, weight) <= width) line += piece;
     else if (line) {
       lines.push(line.trimEnd());
       line = "";
@@ -246,7 +262,8 @@ export function wrapped(string, width, size, font) {
     } else {
       const letters = Array.from(piece);
       let fits = letters.length - 1;
-      while (fits > 1 && widthOf(letters.slice(0, fits).join(""), size, font) > width) fits = Math.floor(fits * 0.9);
+      while (fits > 1 && widthOf(letters.slice(0, fits).join(""), size, font, weight) > width)
+        fits = Math.floor(fits * 0.9);
       lines.push(letters.slice(0, Math.max(1, fits)).join(""));
       if (letters.length > fits && fits >= 1) pieces.unshift(letters.slice(Math.max(1, fits)).join(""));
     }

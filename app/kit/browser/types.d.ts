@@ -83,8 +83,8 @@ export type Point = [x: number, y: number];
 
 /** One of the shapes that a scene is made of (scene.js). */
 export type Shape =
-  | { shape: "rect"; x: number; y: number; w: number; h: number; fill: string }
-  | { shape: "frame"; x: number; y: number; w: number; h: number; stroke: string; width: number }
+  | { shape: "rect"; x: number; y: number; w: number; h: number; fill: string; rx?: number }
+  | { shape: "frame"; x: number; y: number; w: number; h: number; stroke: string; width: number; rx?: number }
   | { shape: "hatch"; x: number; y: number; w: number; h: number }
   | { shape: "image"; canvas: HTMLCanvasElement; x: number; y: number; w: number; h: number }
   | { shape: "ramp"; x: number; y: number; w: number; h: number; stops: string[] }

@@ -1,6 +1,6 @@
 // Bars of attention on one track.
 
-import { Bars } from "../../../app/attention/browser/bars.js";
+import { Bars } from "../../../app/kit/browser/picture/bars.js";
 import { STYLE, WORDS as words } from "../../../app/attention/browser/constants.js";
 
 /** @type {import("../story.js").Story} */

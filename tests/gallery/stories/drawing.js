@@ -3,7 +3,7 @@
 import { STYLE } from "../../../app/attention/browser/constants.js";
 import { add } from "../../../app/kit/browser/dom.js";
 import { rows, svg } from "../../../app/kit/browser/drawing.js";
-import { Bars } from "../../../app/attention/browser/bars.js";
+import { Bars } from "../../../app/kit/browser/picture/bars.js";
 
 /** @type {import("../story.js").Story} */
 export default {

@@ -2,6 +2,7 @@
 
 import { STYLE } from "../../../app/attention/browser/constants.js";
 import { Pen } from "../../../app/kit/browser/pen.js";
+import { draw as svgOf } from "../../../app/kit/browser/picture/svg.js";
 
 /** @type {import("../story.js").Story} */
 export default {
@@ -9,9 +10,7 @@ export default {
   style: STYLE,
   width: "24rem",
   mount(root, { palette }) {
-    const svg = root.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
-    svg.setAttribute("viewBox", "0 0 300 80");
-    svg.setAttribute("width", "300");
+    const svg = svgOf(root, "svg", { viewBox: "0 0 300 80", width: 300 });
     /** @param {number[]} values @param {string} fill */
     const draw = (values, fill) => {
       const pen = new Pen(svg);

@@ -2,7 +2,7 @@
 
 import { STYLE } from "../../../app/attention/browser/constants.js";
 import { atlasOf, drawSmall } from "../../../app/attention/browser/smallmaps.js";
-import { endsOf, levelOf } from "../../../app/attention/browser/scale.js";
+import { endsOf, levelOf } from "../../../app/kit/browser/picture/scale.js";
 import { colours, fit } from "../../../app/kit/browser/colours.js";
 import { add } from "../../../app/kit/browser/dom.js";
 

@@ -2,6 +2,7 @@
 
 import { fill } from "../../../kit/browser/dom.js";
 import { Pen, same } from "../../../kit/browser/pen.js";
+import { svg } from "../../../kit/browser/picture/svg.js";
 import { bits, look, most } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { common } from "./paths.js";
@@ -151,7 +152,7 @@ export class Columns {
     /** @type {Element | null} */
     let at = this.bars.firstElementChild;
     for (const { node } of inSight) {
-      const group = before.get(node) ?? free.shift() ?? document.createElementNS("http://www.w3.org/2000/svg", "g");
+      const group = before.get(node) ?? free.shift() ?? svg("g");
       this.groups.set(node, group);
       if (group === at) at = at.nextElementSibling;
       else this.bars.insertBefore(group, at);
@@ -193,11 +194,7 @@ function heading(box, scene, right) {
   );
   const loss = lossOf(scene);
   if (!beam && loss && right > 700 && !scene.said)
-    pen.draw(
-      "text",
-      { x: right, y: 12, "text-anchor": "end", "font-size": 13.4, fill: "var(--mute)", class: "loss" },
-      { text: loss },
-    );
+    pen.write(right, 12, loss, { anchor: "end", size: 13.4, fill: "var(--mute)", class: "loss" });
   pen.end();
 }
 
@@ -251,18 +248,12 @@ function column_(box, scene, choose, column, { step, wide, bars, next }) {
       { title: fill(words.slice, { word: label, share: percent(share) }), click: () => choose(id) },
     );
     if (high >= LEAST)
-      pen.draw(
-        "text",
-        {
-          x: 4,
-          y: y + high / 2 + 3.9,
-          "font-size": 12.4,
-          "font-weight": isTaken ? 650 : 400,
-          "pointer-events": "none",
-          fill: isTaken ? ink : "var(--ink)",
-        },
-        { text: cut(label, wide - 7) },
-      );
+      pen.write(4, y + high / 2 + 3.9, cut(label, wide - 7), {
+        size: 12.4,
+        "font-weight": isTaken ? 650 : 400,
+        "pointer-events": "none",
+        fill: isTaken ? ink : "var(--ink)",
+      });
     y += high;
   });
   const high = bottom - y;
@@ -275,22 +266,16 @@ function column_(box, scene, choose, column, { step, wide, bars, next }) {
     );
     if (high > 24 && shown.left !== null && shown.left > list.length) {
       const text = `+${short(Math.min(n, shown.left - list.length))}`;
-      pen.draw(
-        "text",
-        {
-          x: wide / 2,
-          y: y + high / 2 + 4,
-          "text-anchor": "middle",
-          "font-size": 11.6,
-          "font-weight": 400,
-          fill: "var(--mute)",
-          stroke: "var(--background)",
-          "stroke-width": 4,
-          "paint-order": "stroke",
-          "pointer-events": "none",
-        },
-        { text },
-      );
+      pen.write(wide / 2, y + high / 2 + 4, text, {
+        anchor: "middle",
+        size: 11.6,
+        "font-weight": 400,
+        fill: "var(--mute)",
+        stroke: "var(--background)",
+        "stroke-width": 4,
+        "paint-order": "stroke",
+        "pointer-events": "none",
+      });
     }
   }
   if (taken && next)
@@ -312,11 +297,11 @@ function trees(box, scene, acts, { x, step, wide, bars }) {
   inSight.forEach((column, i) => {
     if (column.given) {
       given.draw("rect", { x: x(i), y: TOP, width: wide, height: bars, fill: "var(--slice)", rx: 3 });
-      given.draw(
-        "text",
-        { x: x(i) + wide / 2, y: TOP + bars / 2, "text-anchor": "middle", "font-size": 12.8, fill: "var(--mute)" },
-        { text: cut(column.take === null ? "" : scene.label(column.take), wide) },
-      );
+      given.write(x(i) + wide / 2, TOP + bars / 2, cut(column.take === null ? "" : scene.label(column.take), wide), {
+        anchor: "middle",
+        size: 12.8,
+        fill: "var(--mute)",
+      });
     }
   });
   const begins = -(inSight[0]?.at ?? 0);
@@ -345,45 +330,28 @@ function trees(box, scene, acts, { x, step, wide, bars }) {
           click: () => acts.go(beam.path, scene.prompt.length + beam.path.length - 2),
         },
       );
-      boxes.draw(
-        "text",
-        {
-          x: x(place) + wide / 2,
-          y: y + high / 2 - 2,
-          "text-anchor": "middle",
-          "font-size": 12.6,
-          "font-weight": 650,
-          "pointer-events": "none",
-          fill: on ? "var(--on)" : "var(--ink)",
-        },
-        { text: cut(scene.label(beam.id), wide) },
-      );
+      boxes.write(x(place) + wide / 2, y + high / 2 - 2, cut(scene.label(beam.id), wide), {
+        anchor: "middle",
+        size: 12.6,
+        "font-weight": 650,
+        "pointer-events": "none",
+        fill: on ? "var(--on)" : "var(--ink)",
+      });
       if (high > 26)
-        boxes.draw(
-          "text",
-          {
-            x: x(place) + wide / 2,
-            y: y + high / 2 + 12,
-            "text-anchor": "middle",
-            "font-size": 11.4,
-            "pointer-events": "none",
-            fill: on ? "var(--on)" : "var(--mute)",
-          },
-          { text: signed(beam.logProb) },
-        );
+        boxes.write(x(place) + wide / 2, y + high / 2 + 12, signed(beam.logProb), {
+          anchor: "middle",
+          size: 11.4,
+          "pointer-events": "none",
+          fill: on ? "var(--on)" : "var(--mute)",
+        });
     });
     dropped.slice(0, nBeams).forEach((beam, r) => {
       if (row < 40) return;
-      boxes.draw(
-        "text",
-        {
-          x: x(place) + wide / 2,
-          y: TOP + r * row + high + 15,
-          "text-anchor": "middle",
-          "font-size": 11.4,
-          fill: "var(--mute)",
-        },
-        { text: `${beam.ends ? "■" : "×"} ${cut(scene.label(beam.id), wide - 10)}` },
+      boxes.write(
+        x(place) + wide / 2,
+        TOP + r * row + high + 15,
+        `${beam.ends ? "■" : "×"} ${cut(scene.label(beam.id), wide - 10)}`,
+        { anchor: "middle", size: 11.4, fill: "var(--mute)" },
       );
     });
   });
@@ -404,37 +372,23 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
   };
   const names = row();
   const name = (/** @type {string} */ text, /** @type {number} */ at, small = 12.4) =>
-    names.draw(
-      "text",
-      { x: GUTTER - 9, y: at, "text-anchor": "end", "font-size": small, fill: "var(--mute)" },
-      { text },
-    );
+    names.write(GUTTER - 9, at, text, { anchor: "end", size: small, fill: "var(--mute)" });
   const end = () => pens.forEach((pen) => pen.end());
   name(words.reads, y);
   name(words.writes, y + 18);
   const read = row();
   const reads = inSight.map((column, i) =>
-    read.draw(
-      "text",
-      { x: middle(i), y, "text-anchor": "middle", "font-size": 12.8 },
-      { text: cut(column.read, step - 3) },
-    ),
+    read.write(middle(i), y, cut(column.read, step - 3), { anchor: "middle", size: 12.8 }),
   );
   const writes = row();
   inSight.forEach((column, i) => {
     const written = column.take === null ? "?" : scene.label(column.take);
-    writes.draw(
-      "text",
-      {
-        x: middle(i),
-        y: y + 18,
-        "text-anchor": "middle",
-        "font-size": 13,
-        "font-weight": column.given || column.take === null ? 400 : 650,
-        fill: column.take === null ? "var(--mute)" : column.given ? "var(--ink)" : "var(--proof)",
-      },
-      { text: cut(written, step - 3) },
-    );
+    writes.write(middle(i), y + 18, cut(written, step - 3), {
+      anchor: "middle",
+      size: 13,
+      "font-weight": column.given || column.take === null ? 400 : 650,
+      fill: column.take === null ? "var(--mute)" : column.given ? "var(--ink)" : "var(--proof)",
+    });
     if (i < inSight.length - 1)
       writes.draw("path", {
         d: `M${middle(i) + 13} ${y + 10}L${middle(i + 1) - 13} ${y + 1}`,
@@ -461,11 +415,11 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
       fill: given ? "var(--given)" : "var(--proof)",
       opacity: 0.75,
     });
-    surprise.draw(
-      "text",
-      { x: middle(i), y: y + SURPRISE - high - 1, "text-anchor": "middle", "font-size": 11.4, fill: "var(--mute)" },
-      { text: value.toFixed(1) },
-    );
+    surprise.write(middle(i), y + SURPRISE - high - 1, value.toFixed(1), {
+      anchor: "middle",
+      size: 11.4,
+      fill: "var(--mute)",
+    });
   });
   surprise.draw("path", {
     d: `M${GUTTER} ${y + SURPRISE + 3.5}H${x(inSight.length) - 14}`,
@@ -480,11 +434,7 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
     if (!row) return;
     const best = most(row, !header.source);
     const text = header.source ? header.source[best] : scene.nameAt(best);
-    looks.draw(
-      "text",
-      { x: middle(i), y, "text-anchor": "middle", "font-size": 12.4, fill: "var(--key)" },
-      { text: cut(text, step - 3) },
-    );
+    looks.write(middle(i), y, cut(text, step - 3), { anchor: "middle", size: 12.4, fill: "var(--key)" });
   });
   if (brief) {
     end();
@@ -521,18 +471,18 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
           fill: r === n - 1 || !scene.cached ? "var(--proof)" : "var(--slice3)",
         });
     lines.end();
-    kept.draw(
-      "text",
-      { x: middle(i), y: y + CACHE + 12, "text-anchor": "middle", "font-size": 11.2, fill: "var(--mute)" },
-      { text: `${Math.round((node.cache * beams) / 102.4) / 10}` },
-    );
+    kept.write(middle(i), y + CACHE + 12, `${Math.round((node.cache * beams) / 102.4) / 10}`, {
+      anchor: "middle",
+      size: 11.2,
+      fill: "var(--mute)",
+    });
   });
   y += CACHE + 28;
   name(words.other, y);
   name(words.branches, y + 15);
   const others = row();
   if (!scene.others.length)
-    others.draw("text", { x: GUTTER, y: y + 5, "font-size": 12.8, fill: "var(--mute)" }, { text: words.no_branches });
+    others.write(GUTTER, y + 5, words.no_branches, { class: "only-here", size: 12.8, fill: "var(--mute)" });
   scene.others.forEach((path, r) => {
     const depth = common(path, scene.path);
     const place = inSight.findIndex(({ at }) => at === depth);

@@ -4,3 +4,4 @@ export const PALETTES: Record<"light" | "dark", Record<string, string>>;
 export const LESSONS: string[];
 export const STEPS: Record<string, import("./types.js").Step>;
 export const STYLE: string;
+export const PAGE_STYLE: string;

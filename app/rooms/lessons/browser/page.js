@@ -1,11 +1,8 @@
 // A finished lesson as a page of its own: questions, what the visitor said, what is true, and a picture of each. It asks no server.
 
-import { WORDS as words } from "./constants.js";
+import { PAGE_STYLE, WORDS as words } from "./constants.js";
 import { el, fill } from "../../../kit/browser/dom.js";
 import { save } from "../../../kit/browser/save.js";
-
-const STYLE =
-  "body{max-width:44rem;margin:2rem auto;padding:0 1rem;font:1rem/1.5 system-ui,sans-serif;color:#14181f;background:#fcfcfa}h1{font-size:1.5rem}h2{font-size:1.15rem;margin:2.2rem 0 .3rem}p{margin:.3rem 0}.question{font-weight:650;border-left:3px solid #b45309;padding-left:.7rem}.answer{padding:.6rem .8rem;background:#e3efee;border-radius:.4rem}small{display:block;color:#5c6673}img{display:block;max-width:100%;margin:.6rem 0}@media(prefers-color-scheme:dark){body{color:#eceff3;background:#0f1216}.answer{background:#17302e}small{color:#9aa5b3}}";
 
 /** @typedef {import("./types.js").Step & {number: string, question: string, words?: string[], picture?: string}} Finished */
 
@@ -16,7 +13,7 @@ export function pageOf(title, steps, rooms) {
   page.head.prepend(
     Object.assign(page.createElement("meta"), { content: "width=device-width, initial-scale=1", name: "viewport" }),
   );
-  page.head.append(Object.assign(page.createElement("style"), { textContent: STYLE }));
+  page.head.append(Object.assign(page.createElement("style"), { textContent: PAGE_STYLE }));
   page.body.append(el("h1", "", title), el("p", "", words.page_about));
   for (const step of steps) {
     page.body.append(

@@ -3,7 +3,8 @@
 import { clamp, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { percent, pieces } from "./facts.js";
-import { Grid, canvas, cut, draw, hatch } from "./maps.js";
+import { Grid, canvas, cut, hatch } from "./maps.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { elsewhere, table } from "./tables.js";
 
 const FUTURE = 1;
@@ -107,12 +108,7 @@ export class Leak {
     );
     for (let v = 0; v <= top; v += 2) {
       draw(svg, "path", { d: `M${x0} ${y(v)}H${width}`, stroke: palette.line });
-      draw(
-        svg,
-        "text",
-        { x: x0 - 8, y: y(v) + 4.5, "text-anchor": "end", "font-size": 13, fill: palette.mute },
-        String(v),
-      );
+      write(svg, x0 - 8, y(v) + 4.5, String(v), { anchor: "end", size: 13, fill: palette.mute });
     }
     for (let i = 0; i < n; i++) {
       rows.forEach((losses, j) => {
@@ -128,28 +124,20 @@ export class Leak {
       });
       if (step < 16 && i % 2) continue;
       const size = clamp(step / 4.4, 8, 13.5);
-      draw(
-        svg,
-        "text",
-        {
-          x: x0 + (i + 0.5) * step,
-          y: y(0) + 19,
-          "text-anchor": "middle",
-          "font-size": size,
-          "font-weight": 650,
-          fill: palette.ink,
-        },
-        cut(labels[i + 1]),
-      );
-      draw(
-        svg,
-        "text",
-        { x: x0 + (i + 0.5) * step, y: y(0) + 36, "text-anchor": "middle", "font-size": size - 1, fill: palette.query },
-        `${cut(labels[i])} ⇥`,
-      );
+      write(svg, x0 + (i + 0.5) * step, y(0) + 19, cut(labels[i + 1]), {
+        anchor: "middle",
+        size,
+        "font-weight": 650,
+        fill: palette.ink,
+      });
+      write(svg, x0 + (i + 0.5) * step, y(0) + 36, `${cut(labels[i])} ⇥`, {
+        anchor: "middle",
+        size: size - 1,
+        fill: palette.query,
+      });
     }
-    draw(svg, "text", { x: 0, y: y(0) + 19, "font-size": 12.5, fill: palette.mute }, words.leak_word);
-    draw(svg, "text", { x: 0, y: y(0) + 36, "font-size": 12.5, fill: palette.mute }, words.leak_from);
+    write(svg, 0, y(0) + 19, words.leak_word, { size: 12.5, fill: palette.mute });
+    write(svg, 0, y(0) + 36, words.leak_from, { size: 12.5, fill: palette.mute });
     const name = right.appendChild(el("h3"));
     name.append(el("b", "", fill(words.leak_map, { layer: now.layer, head: now.head })), ` ${words.leak_map_how}`);
     const pair = right.appendChild(el("div", "pair"));

@@ -1,24 +1,11 @@
 // Maps as SVG: a rectangle for each cell, labels around them, patterns for what is hidden, a frame around the row that is looked at.
 
-import { colours } from "../../../kit/browser/colours.js";
+import { rising, signed } from "../../../kit/browser/picture/scale.js";
+import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
 import { PALETTES } from "./constants.js";
 
-const NS = "http://www.w3.org/2000/svg";
 const SLANT = -58; // degrees of the labels above a map
 export const ABOVE = 66; // pixels for them
-
-/**
- * @param {Element} parent @param {string} name @param {Record<string, string | number>} [attributes] @param {string} [text]
- * @returns {SVGElement}
- */
-export function draw(parent, name, attributes = {}, text) {
-  const node = /** @type {SVGElement} */ (document.createElementNS(NS, name));
-  for (const [key, value] of Object.entries(attributes))
-    node.setAttribute(key, String(typeof value === "number" ? Math.round(value * 100) / 100 : value));
-  if (text !== undefined) node.textContent = text;
-  parent.append(node);
-  return node;
-}
 
 /** @type {Partial<Record<"light" | "dark", ReturnType<typeof made>>>} */
 const TONES = {};
@@ -30,13 +17,12 @@ export const tones = (scheme) => (TONES[scheme] ??= made(scheme));
 /** @param {"light" | "dark"} scheme */
 function made(scheme) {
   const palette = PALETTES[scheme];
-  const [more, less] = [colours(palette.ramp), colours(palette.ahead)];
-  const at = (/** @type {number} */ t) => Math.round(255 * Math.max(0, Math.min(1, t)));
+  const [share, score] = [rising(palette), signed(palette)];
   return {
     palette,
-    heat: (/** @type {number} */ t) => more.css[at(t)],
-    signed: (/** @type {number} */ t) => (t < 0 ? less.css[at(-t)] : more.css[at(t)]),
-    ink: (/** @type {number} */ t) => (t < 0 ? less.ink[at(-t)] : more.ink[at(t)]),
+    heat: (/** @type {number} */ t) => share(t).fill,
+    signed: (/** @type {number} */ t) => score(t).fill,
+    ink: (/** @type {number} */ t) => score(t).ink,
   };
 }
 
@@ -86,9 +72,7 @@ export const hatchOver = (reason) => `url(#${HATCHES[reason] === "padding" ? "fu
 // A small picture of a pattern, for a legend
 /** @param {string} name @param {any} palette */
 export function swatch(name, palette) {
-  const svg = /** @type {SVGSVGElement} */ (document.createElementNS(NS, "svg"));
-  for (const [key, value] of Object.entries({ width: 14, height: 14, "aria-hidden": "true" }))
-    svg.setAttribute(key, String(value));
+  const svg = element("svg", { width: 14, height: 14, "aria-hidden": "true" });
   patterns(svg, palette);
   draw(svg, "rect", { width: 14, height: 14, fill: `url(#${name})` });
   return svg;
@@ -97,17 +81,14 @@ export function swatch(name, palette) {
 // An empty drawing, as many times as large as its units
 /** @param {HTMLElement} parent @param {number} width @param {number} height @param {any} palette @param {string} alt @param {number} [times] */
 export function canvas(parent, width, height, palette, alt, times = 1) {
-  const svg = /** @type {SVGSVGElement} */ (document.createElementNS(NS, "svg"));
-  for (const [key, value] of Object.entries({
+  const svg = draw(parent, "svg", {
     width: width * times,
     height: height * times,
     viewBox: `0 0 ${width} ${height}`,
     role: "img",
     "aria-label": alt,
-  }))
-    svg.setAttribute(key, String(value));
+  });
   patterns(svg, palette);
-  parent.append(svg);
   return svg;
 }
 
@@ -152,19 +133,12 @@ export class Grid {
     this.names = named
       ? rows.map((label, q) => {
           if (q % every) return null;
-          const name = draw(
-            this.side,
-            "text",
-            {
-              x: x - 8,
-              y: y + (q + 0.5) * cell + 4.5,
-              "text-anchor": "end",
-              "font-size": size,
-              fill: palette.ink,
-              class: act ? "name" : "",
-            },
-            cut(label),
-          );
+          const name = write(this.side, x - 8, y + (q + 0.5) * cell + 4.5, cut(label), {
+            anchor: "end",
+            size,
+            fill: palette.ink,
+            class: act ? "name" : "",
+          });
           if (act) name.addEventListener("click", () => act(q));
           return name;
         })
@@ -276,7 +250,7 @@ export const apartBy = (wide, least, heading, room) =>
 // An arrow with a word above it
 /** @param {Element} svg @param {number} x @param {number} y @param {number} width @param {string} word @param {any} palette */
 export function arrow(svg, x, y, width, word, palette) {
-  draw(svg, "text", { x: x + width / 2, y: y - 8, "text-anchor": "middle", "font-size": 13, fill: palette.mute }, word);
+  write(svg, x + width / 2, y - 8, word, { anchor: "middle", size: 13, fill: palette.mute });
   draw(svg, "path", { d: `M${x} ${y}H${x + width - 5}`, stroke: palette.mute, "stroke-width": 1.6, fill: "none" });
   draw(svg, "path", {
     d: `M${x + width - 8} ${y - 4}L${x + width} ${y}L${x + width - 8} ${y + 4}z`,

@@ -3,7 +3,8 @@
 import { choice, clamp, el, fill, scientific } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { percent, pieces } from "./facts.js";
-import { ABOVE, Grid, apartBy, arrow, canvas, draw, hatch, title } from "./maps.js";
+import { ABOVE, Grid, apartBy, arrow, canvas, hatch, title } from "./maps.js";
+import { draw } from "../../../kit/browser/picture/svg.js";
 import { weigh } from "./rules.js";
 import { stepped } from "./sheet.js";
 import { table } from "./tables.js";

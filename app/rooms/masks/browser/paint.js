@@ -4,7 +4,8 @@ import { clamp, el, fill } from "../../../kit/browser/dom.js";
 import { Brush } from "./brush.js";
 import { WHOLE, WORDS as words } from "./constants.js";
 import { factOf, percent } from "./facts.js";
-import { ABOVE, Grid, apartBy, arrow, canvas, draw, hatch, hatchOver, title } from "./maps.js";
+import { ABOVE, Grid, apartBy, arrow, canvas, hatch, hatchOver, title } from "./maps.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { drawAside } from "./nextword.js";
 import { drawPresets } from "./presets.js";
 import { IN_ROW, drawRow } from "./row.js";
@@ -362,22 +363,15 @@ export class Paint {
       const sign = now.fillWith > -Infinity ? "−1e9" : "−∞";
       for (let k = 0; k < n_key; k++) {
         if (mask[place.query * n_key + k])
-          draw(
-            marks,
-            "text",
-            {
-              x: x + (k + 0.5) * cell - 0.5,
-              y: y + (place.query + 0.5) * cell + 4,
-              "text-anchor": "middle",
-              "font-size": sign.length > 2 ? cell * 0.4 : 11,
-              "font-weight": 650,
-              fill: palette.ink,
-              stroke: palette.background,
-              "stroke-width": 4,
-              "paint-order": "stroke",
-            },
-            sign,
-          );
+          write(marks, x + (k + 0.5) * cell - 0.5, y + (place.query + 0.5) * cell + 4, sign, {
+            anchor: "middle",
+            size: sign.length > 2 ? cell * 0.4 : 11,
+            "font-weight": 650,
+            fill: palette.ink,
+            stroke: palette.background,
+            "stroke-width": 4,
+            "paint-order": "stroke",
+          });
       }
     }
     this.drawSums(grids[2]);
@@ -390,7 +384,7 @@ export class Paint {
     const { sums } = this.now.weighed;
     const at = x + width + 10;
     box.replaceChildren();
-    draw(box, "text", { x: at, y: y - 7, "font-size": 13, fill: palette.mute }, "Σ");
+    write(box, at, y - 7, "Σ", { size: 13, fill: palette.mute });
     const tall = Math.max(2, cell * 0.55);
     sums.forEach((/** @type {number} */ sum, /** @type {number} */ q) => {
       const middle = y + q * cell + (cell - tall) / 2;
@@ -404,12 +398,7 @@ export class Paint {
         fill: sum > FULL ? palette.proof : palette.query,
       });
       if (sum <= FULL && cell > 10)
-        draw(
-          box,
-          "text",
-          { x: at + 28, y: y + (q + 0.5) * cell + 4, "font-size": 11.5, fill: palette.query },
-          sum.toFixed(2),
-        );
+        write(box, at + 28, y + (q + 0.5) * cell + 4, sum.toFixed(2), { size: 11.5, fill: palette.query });
     });
   }
 

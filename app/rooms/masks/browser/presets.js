@@ -2,7 +2,7 @@
 
 import { choice, clamp, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { draw } from "./maps.js";
+import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
 
 /** @type {Record<string, (q: number, k: number) => boolean>} */
 const ICONS = {
@@ -84,7 +84,7 @@ function press(paint, name, modelIs) {
 
 /** @param {import("./paint.js").Paint} paint @param {(q: number, k: number) => boolean} may */
 function icon(paint, may) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const svg = element("svg");
   for (const [key, value] of Object.entries({ width: 28, height: 28, "aria-hidden": "true" }))
     svg.setAttribute(key, String(value));
   const { palette } = paint.view.tones;

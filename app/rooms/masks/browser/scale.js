@@ -3,7 +3,8 @@
 import { choice, clamp, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { percent, pieces } from "./facts.js";
-import { canvas, draw } from "./maps.js";
+import { canvas } from "./maps.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { entropy, weigh } from "./rules.js";
 import { named } from "./sheet.js";
 import { table } from "./tables.js";
@@ -109,26 +110,19 @@ export class Scale {
       const svg = canvas(part, width, tall + 60, palette, `${heading}, ${how}`, view.type);
       for (const tick of ticks) {
         draw(svg, "path", { d: `M${x0} ${y(tick)}H${width - 20}`, stroke: palette.line });
-        draw(
-          svg,
-          "text",
-          { x: x0 - 8, y: y(tick) + 4.5, "text-anchor": "end", "font-size": 13, fill: palette.mute },
-          log ? String(tick) : `${tick * 100} %`,
-        );
+        write(svg, x0 - 8, y(tick) + 4.5, log ? String(tick) : `${tick * 100} %`, {
+          anchor: "end",
+          size: 13,
+          fill: palette.mute,
+        });
       }
       for (const d of [1, 8, 64, 512])
-        draw(
-          svg,
-          "text",
-          { x: x(d), y: tall + 30, "text-anchor": "middle", "font-size": 13, fill: palette.mute },
-          String(d),
-        );
-      draw(
-        svg,
-        "text",
-        { x: (x0 + width - 20) / 2, y: tall + 50, "text-anchor": "middle", "font-size": 13, fill: palette.mute },
-        words.scale_axis,
-      );
+        write(svg, x(d), tall + 30, String(d), { anchor: "middle", size: 13, fill: palette.mute });
+      write(svg, (x0 + width - 20) / 2, tall + 50, words.scale_axis, {
+        anchor: "middle",
+        size: 13,
+        fill: palette.mute,
+      });
       lines.forEach((column, i) => {
         const tone = i ? palette.proof : palette.query;
         draw(svg, "path", {
@@ -146,7 +140,7 @@ export class Scale {
           : i
             ? [x(512), y(spreads.at(-1)[4]) - 10, "end"]
             : [x(64), y(0.9) - 12, "end"];
-        draw(svg, "text", { x: at[0], y: at[1], "text-anchor": at[2], "font-size": 13, fill: tone }, said[i]);
+        write(svg, at[0], at[1], said[i], { anchor: at[2], size: 13, fill: tone });
       });
     }
     const part = three.appendChild(el("section"));

@@ -1,8 +1,12 @@
-// What a head gives to each distance, as trained and now: by the places that the words have in each.
+// Attention of a head by distance, as trained and now: by the places that the words have in each.
 
 import { add, el, fill, share } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { picture, put } from "./draw.js";
+import { Pen } from "../../../kit/browser/pen.js";
+import { upright } from "../../../kit/browser/picture/bars.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
+import { drawShapes } from "../../../kit/browser/scene.js";
+import { picture } from "./draw.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 
@@ -29,61 +33,28 @@ export function bars(view, host, change, head, now) {
   });
   const svg = picture(host, width, height + 34 * unit, label);
   for (const value of [0, 0.5, 1])
-    put(svg, "path", { d: `M${8 * unit} ${y(value)}H${width - 8 * unit}`, stroke: "var(--line)" });
-  after.forEach((value, i) => {
-    if (!Number.isNaN(value))
-      put(svg, "rect", {
-        x: x(i) - 4.5 * unit,
-        y: y(value),
-        width: 9 * unit,
-        height: Math.max(1, y(0) - y(value)),
-        fill: "var(--bar)",
-        rx: 1.5,
-      });
-  });
-  before.forEach((value, i) => {
-    if (!Number.isNaN(value))
-      put(svg, "rect", {
-        x: x(i) - 6.5 * unit,
-        y: y(value),
-        width: 13 * unit,
-        height: Math.max(1, y(0) - y(value)),
-        fill: "none",
-        stroke: "var(--mute)",
-        "stroke-width": 1.3,
-        rx: 2,
-      });
-  });
+    draw(svg, "path", { d: `M${8 * unit} ${y(value)}H${width - 8 * unit}`, stroke: "var(--line)" });
+  const both = { x, base: y(0), high: (/** @type {number} */ value) => y(0) - y(value) };
+  drawShapes(new Pen(draw(svg, "g")), [
+    ...upright({ ...both, values: after, wide: 9 * unit, fill: () => view.palette.ramp[3], radius: 1.5 }),
+    ...upright({ ...both, values: before, wide: 13 * unit, stroke: view.palette.mute, radius: 2 }),
+  ]);
   const isRight = peak > reach + 2;
-  put(
-    svg,
-    "text",
-    {
-      x: x(peak) + (isRight ? -10 : 11) * unit,
-      y: y(before[peak] || 0) + 11 * unit,
-      "text-anchor": isRight ? "end" : "start",
-      class: "b",
-      "font-size": 13.5 * unit,
-    },
-    share(before[peak] || 0),
-  );
+  write(svg, x(peak) + (isRight ? -10 : 11) * unit, y(before[peak] || 0) + 11 * unit, share(before[peak] || 0), {
+    anchor: isRight ? "end" : "start",
+    class: "b",
+    size: 13.5 * unit,
+  });
   for (const [i, anchor] of /** @type {[number, string][]} */ ([
     [0, "start"],
     [reach, "middle"],
     [size - 1, "end"],
   ])) {
-    put(
-      svg,
-      "text",
-      {
-        x: x(i) + (i ? (i === reach ? 0 : 8) : -8) * unit,
-        y: height + 26 * unit,
-        "text-anchor": anchor,
-        class: "mt",
-        "font-size": 12.5 * unit,
-      },
-      where(i - reach),
-    );
+    write(svg, x(i) + (i ? (i === reach ? 0 : 8) : -8) * unit, height + 26 * unit, where(i - reach), {
+      anchor,
+      class: "mt",
+      size: 12.5 * unit,
+    });
   }
   const legend = add(host, "p", "legend");
   legend.append(el("i", "was"), ` ${words.legend_trained} `, el("i", "now"), ` ${now.toLowerCase()}`);

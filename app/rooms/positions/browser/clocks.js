@@ -2,7 +2,9 @@
 
 import { add, clamp, el, fill, number, phrase, quoted, scientific, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { Drags, diverging, grip, handle, path, picture, put, signed, ticks, whole } from "./draw.js";
+import { ticks, signed as bySign } from "../../../kit/browser/picture/scale.js";
+import { draw, path, write } from "../../../kit/browser/picture/svg.js";
+import { Drags, grip, handle, picture, signed, whole } from "./draw.js";
 import { highest, pairs, score, shares, straight } from "./numbers.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
@@ -157,19 +159,14 @@ export class Clocks {
     const x = (/** @type {number} */ place) => left + place * step;
     const svg = picture(this.host, width, 70 * unit, words.line);
     svg.classList.add("touch");
-    put(svg, "path", {
+    draw(svg, "path", {
       d: `M${x(0)} ${34 * unit}H${x(last)}`,
       stroke: "var(--line)",
       "stroke-width": 4,
       "stroke-linecap": "round",
     });
     for (const place of ticks(0, last, view.narrow ? 4 : 8))
-      put(
-        svg,
-        "text",
-        { x: x(place), y: 64 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-        String(place),
-      );
+      write(svg, x(place), 64 * unit, String(place), { anchor: "middle", class: "mt", size: 13 * unit });
     const bar = handle(svg, {
       name: "both",
       label: words.both,
@@ -178,8 +175,8 @@ export class Clocks {
       high: last - Math.round(Math.abs(m - n)),
       move: (to) => this.move(to - Math.min(m, n)),
     });
-    put(bar, "path", { d: `M${x(n)} ${34 * unit}H${x(m)}`, stroke: "var(--proof)", "stroke-width": 8 * unit });
-    put(bar, "rect", {
+    draw(bar, "path", { d: `M${x(n)} ${34 * unit}H${x(m)}`, stroke: "var(--proof)", "stroke-width": 8 * unit });
+    draw(bar, "rect", {
       x: Math.min(x(m), x(n)),
       y: 34 * unit - 22,
       width: Math.max(2, Math.abs(x(m) - x(n))),
@@ -202,20 +199,15 @@ export class Clocks {
         move: (to) => view.choose({ [name]: String(to) }),
       });
       grip(group, x(place), 34 * unit, 44);
-      put(group, "circle", { cx: x(place), cy: 34 * unit, r: 11 * unit, fill: colour });
+      draw(group, "circle", { cx: x(place), cy: 34 * unit, r: 11 * unit, fill: colour });
       const isLeft = place < other || (place === other && name === "n");
       const anchor = !close ? "middle" : isLeft ? "end" : "start";
-      put(
+      write(
         group,
-        "text",
-        {
-          x: clamp(x(place) + (close ? (isLeft ? -4 : 4) * unit : 0), anchor === "end" ? 60 * unit : 0, width),
-          y: 13 * unit,
-          "text-anchor": anchor,
-          class: kind,
-          "font-size": 13.5 * unit,
-        },
+        clamp(x(place) + (close ? (isLeft ? -4 : 4) * unit : 0), anchor === "end" ? 60 * unit : 0, width),
+        13 * unit,
         fill(words.word_at, { word: label, place: Number.isInteger(place) ? place : place.toFixed(1) }),
+        { anchor, class: kind, size: 13.5 * unit },
       );
     }
   }
@@ -255,6 +247,7 @@ export class Clocks {
       fill(words.clocks_label, { n: hands.length }),
     );
     svg.setAttribute("role", "img");
+    const diverging = bySign(view.palette);
     hands.forEach((hand, i) => {
       const [x, y] = [(i % across) * gap + gap / 2, Math.floor(i / across) * tall + radius + 4 * unit];
       const [q, k] = [-(hand.angleQ + m * hand.theta), -(hand.angleK + n * hand.theta)];
@@ -262,47 +255,46 @@ export class Clocks {
         `${(x + r * Math.cos(angle)).toFixed(1)} ${(y + r * Math.sin(angle)).toFixed(1)}`;
       const between = ((((q - k + Math.PI) % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI)) - Math.PI;
       const weight = Math.sqrt((hand.q * hand.k) / most);
-      const colour = diverging(view, added[i] >= 0 ? 0.12 + 0.5 * weight : -0.12 - 0.5 * weight);
-      put(svg, "circle", { cx: x, cy: y, r: radius, fill: "var(--panel)", stroke: "var(--line)", "stroke-width": 1.5 });
-      put(svg, "path", {
+      const { fill: colour } = diverging(added[i] >= 0 ? 0.12 + 0.5 * weight : -0.12 - 0.5 * weight);
+      draw(svg, "circle", {
+        cx: x,
+        cy: y,
+        r: radius,
+        fill: "var(--panel)",
+        stroke: "var(--line)",
+        "stroke-width": 1.5,
+      });
+      draw(svg, "path", {
         d: `M${x} ${y}L${end(k, radius)}A${radius} ${radius} 0 0 ${between > 0 ? 1 : 0} ${end(q, radius)}Z`,
         fill: colour,
         opacity: 0.75,
       });
-      put(svg, "path", {
+      draw(svg, "path", {
         d: `M${x} ${y}L${end(k, radius - 3)}`,
         fill: "none",
         stroke: "var(--key)",
         "stroke-width": 3,
         "stroke-linecap": "round",
       });
-      put(svg, "path", {
+      draw(svg, "path", {
         d: `M${x} ${y}L${end(q, radius - 3)}`,
         fill: "none",
         stroke: "var(--query)",
         "stroke-width": 3,
         "stroke-linecap": "round",
       });
-      put(svg, "circle", { cx: x, cy: y, r: 2.5, fill: "var(--ink)" });
-      put(
-        svg,
-        "text",
-        {
-          x,
-          y: y + radius + 18 * unit,
-          "text-anchor": "middle",
-          class: added[i] >= 0 ? "b plus" : "b minus",
-          "font-size": size,
-        },
-        `${added[i] >= 0 ? "+" : "−"}${Math.abs(added[i]).toFixed(2)}`,
-      );
+      draw(svg, "circle", { cx: x, cy: y, r: 2.5, fill: "var(--ink)" });
+      write(svg, x, y + radius + 18 * unit, `${added[i] >= 0 ? "+" : "−"}${Math.abs(added[i]).toFixed(2)}`, {
+        anchor: "middle",
+        class: added[i] >= 0 ? "b plus" : "b minus",
+        size,
+      });
       const period = (2 * Math.PI) / hand.theta;
-      put(
-        svg,
-        "text",
-        { x, y: y + radius + 34 * unit, "text-anchor": "middle", class: "mt", "font-size": size * 0.9 },
-        period < 20 ? period.toFixed(1) : number(period),
-      );
+      write(svg, x, y + radius + 34 * unit, period < 20 ? period.toFixed(1) : number(period), {
+        anchor: "middle",
+        class: "mt",
+        size: size * 0.9,
+      });
     });
     const rest = clock.q.length - 2 * hands.length;
     add(host, "p", "note").textContent =
@@ -343,26 +335,21 @@ export class Clocks {
     );
     svg.setAttribute("role", "img");
     if (isCausal) {
-      const hatch = put(put(svg, "defs"), "pattern", {
+      const hatch = draw(draw(svg, "defs"), "pattern", {
         id: "future",
         width: 5,
         height: 5,
         patternUnits: "userSpaceOnUse",
         patternTransform: "rotate(45)",
       });
-      put(hatch, "rect", { width: 1.1, height: 5, fill: "var(--hatch)" });
+      draw(hatch, "rect", { width: 1.1, height: 5, fill: "var(--hatch)" });
     }
     for (const value of ticks(least, most)) {
-      put(svg, "path", { d: `M${left} ${y(value)}H${width}`, stroke: "var(--line)" });
-      put(
-        svg,
-        "text",
-        { x: left - 8 * unit, y: y(value) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
-        whole(value),
-      );
+      draw(svg, "path", { d: `M${left} ${y(value)}H${width}`, stroke: "var(--line)" });
+      write(svg, left - 8 * unit, y(value) + 4 * unit, whole(value), { anchor: "end", class: "mt", size: 13 * unit });
     }
     if (isCausal) {
-      put(svg, "rect", {
+      draw(svg, "rect", {
         x: left,
         y: 8 * unit,
         width: Math.max(0, x(0) - left),
@@ -370,33 +357,23 @@ export class Clocks {
         fill: "url(#future)",
         opacity: 0.5,
       });
-      put(
-        svg,
-        "text",
-        { x: (left + x(0)) / 2, y: 28 * unit, "text-anchor": "middle", class: "mt", "font-size": 12.5 * unit },
-        words.future,
-      );
+      write(svg, (left + x(0)) / 2, 28 * unit, words.future, { anchor: "middle", class: "mt", size: 12.5 * unit });
     }
-    put(svg, "path", {
+    draw(svg, "path", {
       d: path(points.map((at, i) => [x(at), y(scores[i])])),
       fill: "none",
       stroke: "var(--bar)",
       "stroke-width": 2.4,
     });
-    put(svg, "path", {
+    draw(svg, "path", {
       d: `M${x(distance)} ${y(now)}V${height + 14 * unit}`,
       stroke: "var(--proof)",
       "stroke-width": 1.5,
       "stroke-dasharray": "3 3",
     });
-    put(svg, "circle", { cx: x(distance), cy: y(now), r: 7 * unit, fill: "var(--proof)" });
+    draw(svg, "circle", { cx: x(distance), cy: y(now), r: 7 * unit, fill: "var(--proof)" });
     for (const value of ticks(low, high))
-      put(
-        svg,
-        "text",
-        { x: x(value), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-        whole(value),
-      );
+      write(svg, x(value), height + 32 * unit, whole(value), { anchor: "middle", class: "mt", size: 13 * unit });
     const says = add(host, "p", "now");
     says.append(
       el("span", "a", fill(words.distance_is, { distance: whole(Number(distance.toFixed(1))) })),

@@ -1,30 +1,13 @@
-// Small drawings: elements of SVG, colours of numbers that have a sign, ticks, and handles that the pointer and the arrow keys move.
+// Small drawings: pictures with what they say, numbers with a sign, and handles that the pointer and the arrow keys move.
 
 import { clamp } from "../../../kit/browser/dom.js";
+import { draw } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
-const SVG = "http://www.w3.org/2000/svg";
-
-/**
- * @template {keyof SVGElementTagNameMap} Tag
- * @param {Element} parent
- * @param {Tag} tag
- * @param {Record<string, string | number>} [attributes]
- * @param {string} [text]
- */
-export function put(parent, tag, attributes = {}, text) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes))
-    node.setAttribute(name, typeof value === "number" ? String(Math.round(value * 100) / 100) : value);
-  if (text !== undefined) node.textContent = text;
-  parent.append(node);
-  return node;
-}
-
 // A picture with its description for those who do not see it
 /** @param {Element} parent @param {number} width @param {number} height @param {string} label */
 export function picture(parent, width, height, label) {
-  const found = put(parent, "svg", { width, height, role: "group", "aria-label": label });
+  const found = draw(parent, "svg", { width, height, role: "group", "aria-label": label });
   found.style.overflow = "visible";
   return found;
 }
@@ -36,26 +19,6 @@ export const signed = (value, digits = 2) => `${value < 0 ? "−" : ""}${Math.ab
 /** @param {number} value */
 export const whole = (value) => String(value).replace("-", "−");
 
-// The colour of a number from −1 to 1: blue above 0, purple below, none at 0
-/** @param {Shown} view @param {number} t */
-export const diverging = (view, t) => (t >= 0 ? view.ramp : view.ahead).css[Math.round(255 * clamp(Math.abs(t), 0, 1))];
-
-// Round steps for an axis
-/** @param {number} low @param {number} high @param {number} [parts] */
-export function ticks(low, high, parts = 4) {
-  const rough = (high - low) / parts || 1;
-  const size = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((by) => by * size).find((by) => by >= rough) ?? rough;
-  const found = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * step; at++)
-    found.push(Number((at * step).toPrecision(8)));
-  return found;
-}
-
-// A line through points
-/** @param {[x: number, y: number][]} points */
-export const path = (points) => `M${points.map(([x, y]) => `${x.toFixed(2)} ${y.toFixed(2)}`).join("L")}`;
-
 // A handle that is a slider: it says its value, and arrow keys, Home and End move it. What the pointer drags, the lab follows by
 // data-drag.
 /**
@@ -63,7 +26,7 @@ export const path = (points) => `M${points.map(([x, y]) => `${x.toFixed(2)} ${y.
  * @param {{name: string, label: string, value: number, low: number, high: number, text?: string, move(value: number): void}} what
  */
 export function handle(parent, { name, label, value, low, high, text, move }) {
-  const group = put(parent, "g", {
+  const group = draw(parent, "g", {
     role: "slider",
     tabindex: 0,
     "data-drag": name,
@@ -94,12 +57,12 @@ export function handle(parent, { name, label, value, low, high, text, move }) {
   return group;
 }
 
-// What a finger can hold, over what is seen
+// An area that a finger can hold, over what is seen
 /** @param {Element} parent @param {number} x @param {number} y @param {number} size */
 export const grip = (parent, x, y, size) =>
-  put(parent, "rect", { x: x - size / 2, y: y - size / 2, width: size, height: size, fill: "transparent" });
+  draw(parent, "rect", { x: x - size / 2, y: y - size / 2, width: size, height: size, fill: "transparent" });
 
-// What the pointer drags, wherever it goes until it is let go: move(name of data-drag, event, the event that began it)
+// The thing that the pointer drags, wherever it goes until it is let go: move(name of data-drag, event, the event that began it)
 export class Drags {
   /** @type {{name: string, began: PointerEvent} | null} */
   held = null;

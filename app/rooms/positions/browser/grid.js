@@ -2,7 +2,8 @@
 
 import { add, el, fill, share } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { picture, put } from "./draw.js";
+import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
+import { rising } from "../../../kit/browser/picture/scale.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 const CELL = 25.5; // units of the design
@@ -37,59 +38,43 @@ export function grid(view, host, moved, chosen, choose) {
   const box = add(host, "div", "grid");
   box.tabIndex = 0;
   box.setAttribute("role", "group");
-  const svg = picture(box, x0 + heads * cell, y0 + layers * cell, words.moved);
-  const size = Math.min(12 * unit, cell * 0.75);
   const every = cell < 16 * unit ? 4 : 1;
-  for (let head = 0; head < heads; head += every)
-    put(
-      svg,
-      "text",
-      { x: x0 + (head + 0.5) * cell - 1, y: 11 * unit, "text-anchor": "middle", class: "mt", "font-size": size },
-      String(head),
-    );
-  for (let layer = 0; layer < layers; layer++) {
-    if (layer % every === 0)
-      put(
-        svg,
-        "text",
-        { x: 14 * unit, y: y0 + (layer + 0.5) * cell + 3 * unit, "text-anchor": "end", class: "mt", "font-size": size },
-        String(layer),
-      );
-    for (let head = 0; head < heads; head++) {
-      const value = moved[layer * heads + head];
-      const fills = view.ramp.css[Math.round(255 * Math.min(1, value))];
-      put(svg, "rect", {
-        x: x0 + head * cell,
-        y: y0 + layer * cell,
-        width: cell - 2,
-        height: cell - 2,
-        rx: 2,
-        fill: fills,
-        "data-h": `${layer}.${head}`,
-      });
-    }
-  }
-  const ring = put(svg, "rect", {
-    width: cell + 2,
-    height: cell + 2,
-    rx: 3,
-    fill: "none",
-    stroke: "var(--query)",
-    "stroke-width": 2.5,
+  /** @type {(n: number, away: number) => import("../../../kit/browser/picture/heatmap.js").Names} */
+  const names = (n, away) => ({
+    list: Array.from({ length: n }, (_, i) => (i % every ? null : String(i))),
+    colour: view.palette.mute,
+    size: Math.min(12 * unit, cell * 0.75),
+    away,
   });
-  const headOf = (/** @type {Event} */ event) => {
-    const found = /** @type {SVGElement | null} */ (
-      /** @type {Element} */ (event.target).closest?.("[data-h]")
-    )?.dataset.h
-      ?.split(".")
-      .map(Number);
-    return found ? { layer: found[0], head: found[1] } : null;
+  const scale = rising(view.palette);
+  const map = new HeatmapView(box);
+  map.draw(
+    {
+      rows: layers,
+      columns: heads,
+      x: x0,
+      y: y0,
+      w: cell,
+      h: cell,
+      gap: 2,
+      radius: 2,
+      tone: (layer, head) => scale(moved[layer * heads + head]),
+      rowNames: names(layers, 10 * unit),
+      columnNames: names(heads, 3 * unit),
+    },
+    x0 + heads * cell,
+    y0 + layers * cell,
+    { hatch: view.palette.hatch, font: getComputedStyle(host).fontFamily },
+  );
+  const headOf = (/** @type {MouseEvent} */ event) => {
+    const at = map.at(event);
+    return at && { layer: at[0], head: at[1] };
   };
-  svg.addEventListener("click", (event) => {
+  box.addEventListener("click", (event) => {
     const at = headOf(event);
     if (at) choose(at);
   });
-  svg.addEventListener("pointermove", (event) => {
+  box.addEventListener("pointermove", (event) => {
     const at = headOf(event);
     view.tip(
       at ? event : null,
@@ -98,13 +83,12 @@ export function grid(view, host, moved, chosen, choose) {
         : [],
     );
   });
-  svg.addEventListener("pointerleave", () => view.tip(null));
+  box.addEventListener("pointerleave", () => view.tip(null));
   const legend = add(host, "p", "legend");
   const ramp = el("i", "ramp");
   legend.append("0 ", ramp, ` ${words.grid_legend}`);
   const mark = (/** @type {{layer: number, head: number}} */ at) => {
-    ring.setAttribute("x", (x0 + at.head * cell - 2).toFixed(2));
-    ring.setAttribute("y", (y0 + at.layer * cell - 2).toFixed(2));
+    map.frame([{ row: at.layer, column: at.head, colour: view.palette.query, width: 2.5, out: 1, radius: 3 }]);
     box.setAttribute(
       "aria-label",
       fill(words.grid, {

@@ -1,9 +1,11 @@
 // A table of positions as a picture: a row for each position, blue above 0 and purple below, with two rows held.
 
-import { fit } from "../../../kit/browser/colours.js";
 import { add, clamp, el, fill, number } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { picture, put, signed } from "./draw.js";
+import { paintOn, pixels } from "../../../kit/browser/picture/canvas.js";
+import { signed as bySign } from "../../../kit/browser/picture/scale.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
+import { picture, signed } from "./draw.js";
 import { bound, furthest } from "./numbers.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
@@ -15,7 +17,7 @@ const CUT = 0.005; // of the numbers lie beyond the colours' scale
 export class Heat {
   /** @type {Element | null} What a drag is measured by */
   box = null;
-  /** @type {{rows: Rows, ramp: import("./types.js").Ramp, columns: number, scale: number, image: HTMLCanvasElement} | null} */
+  /** @type {{rows: Rows, palette: object, columns: number, scale: number, image: HTMLCanvasElement} | null} */
   picture = null;
 
   /** @param {Shown} view */
@@ -35,11 +37,12 @@ export class Heat {
     const box = add(host, "div", "heat");
     box.style.cssText = `margin-left: ${left}px; width: ${width}px; height: ${height}px`;
     const canvas = add(box, "canvas");
-    const c = fit(canvas, width, height);
     const step = height / rows.rows;
     const { scale, image } = this.painted(rows, Math.min(width, rows.columns));
-    c.imageSmoothingEnabled = false;
-    c.drawImage(image, 0, 0, width, height);
+    paintOn(canvas, width, height, (context) => {
+      context.imageSmoothingEnabled = false;
+      context.drawImage(image, 0, 0, width, height);
+    });
     canvas.setAttribute("role", "img");
     canvas.setAttribute(
       "aria-label",
@@ -56,8 +59,8 @@ export class Heat {
     ])) {
       const row = at - rows.first;
       if (row < 0 || row >= rows.rows) continue;
-      const group = put(svg, "g", { "data-drag": name });
-      put(group, "rect", {
+      const group = draw(svg, "g", { "data-drag": name });
+      draw(group, "rect", {
         x: left,
         y: row * step - 1,
         width,
@@ -66,48 +69,33 @@ export class Heat {
         stroke: colour,
         "stroke-width": 2,
       });
-      put(group, "rect", {
+      draw(group, "rect", {
         x: 0,
         y: (row + 0.5) * step - 11 * unit,
         width: left + width,
         height: 22 * unit,
         fill: "transparent",
       });
-      put(
-        group,
-        "text",
-        {
-          x: left - 8 * unit,
-          y: (row + 0.5) * step + 4.5 * unit,
-          "text-anchor": "end",
-          class: kind,
-          "font-size": 13.5 * unit,
-        },
-        String(at),
-      );
+      write(group, left - 8 * unit, (row + 0.5) * step + 4.5 * unit, String(at), {
+        anchor: "end",
+        class: kind,
+        size: 13.5 * unit,
+      });
     }
     for (const row of [0, rows.rows - 1]) {
       if (Math.min(Math.abs(row + rows.first - i), Math.abs(row + rows.first - j)) > 3)
-        put(
-          svg,
-          "text",
-          {
-            x: left - 8 * unit,
-            y: (row + 0.5) * step + 4.5 * unit,
-            "text-anchor": "end",
-            class: "mt",
-            "font-size": 13.5 * unit,
-          },
-          String(row + rows.first),
-        );
+        write(svg, left - 8 * unit, (row + 0.5) * step + 4.5 * unit, String(row + rows.first), {
+          anchor: "end",
+          class: "mt",
+          size: 13.5 * unit,
+        });
     }
-    put(svg, "text", { x: left, y: height + 18 * unit, class: "mt", "font-size": 13 * unit }, "0");
-    put(
-      svg,
-      "text",
-      { x: left + width, y: height + 18 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
-      String(rows.columns - 1),
-    );
+    write(svg, left, height + 18 * unit, "0", { class: "mt", size: 13 * unit });
+    write(svg, left + width, height + 18 * unit, String(rows.columns - 1), {
+      anchor: "end",
+      class: "mt",
+      size: 13 * unit,
+    });
     box.onpointermove = (event) => {
       const at = this.under(event, rows);
       view.tip(
@@ -125,23 +113,20 @@ export class Heat {
   // The table as a picture of a pixel for each number, which a drag does not change
   /** @param {Rows} rows @param {number} columns */
   painted(rows, columns) {
-    const { ramp, ahead } = this.view;
+    const { palette } = this.view;
     const known = this.picture;
-    if (known?.rows === rows && known.ramp === ramp && known.columns === columns) return known;
+    if (known?.rows === rows && known.palette === palette && known.columns === columns) return known;
     const scale = bound(rows.first ? rows.values : rows.values.subarray(rows.columns), CUT); // row 0 of a learned table is unlike the rest
-    const image = Object.assign(document.createElement("canvas"), { width: columns, height: rows.rows });
-    const c = /** @type {CanvasRenderingContext2D} */ (image.getContext("2d"));
-    const pixels = c.createImageData(columns, rows.rows);
-    const packed = new Uint32Array(pixels.data.buffer);
-    for (let row = 0; row < rows.rows; row++) {
-      const values = furthest(rows.values.subarray(row * rows.columns, (row + 1) * rows.columns), columns);
-      for (let x = 0; x < columns; x++)
-        packed[row * columns + x] = (values[x] >= 0 ? ramp : ahead).packed[
-          Math.round(255 * Math.min(1, Math.abs(values[x] / scale)))
-        ];
-    }
-    c.putImageData(pixels, 0, 0);
-    return (this.picture = { rows, ramp, columns, scale, image });
+    const lines = Array.from({ length: rows.rows }, (_, row) =>
+      furthest(rows.values.subarray(row * rows.columns, (row + 1) * rows.columns), columns),
+    );
+    const tone = bySign(palette);
+    const image = pixels(
+      rows.rows,
+      columns,
+      (at) => tone(lines[Math.floor(at / columns)][at % columns] / scale).packed,
+    );
+    return (this.picture = { rows, palette, columns, scale, image });
   }
 
   /** @param {PointerEvent} event @param {Rows} rows */

@@ -1,9 +1,13 @@
 // One head before and after: two maps side by side, a row and a column for each word, also where the words stand elsewhere.
 
-import { fit } from "../../../kit/browser/colours.js";
 import { add, arrow, clamp, el, fill, quoted, share, short } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { picture, put } from "./draw.js";
+import { paintOn } from "../../../kit/browser/picture/canvas.js";
+import { shapesOf } from "../../../kit/browser/picture/heatmap.js";
+import { rising } from "../../../kit/browser/picture/scale.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
+import { paintShapes } from "../../../kit/browser/scene.js";
+import { picture } from "./draw.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Weights} Weights */
@@ -80,7 +84,7 @@ export class Maps {
       const svg = picture(over, x0 + width + 20 * unit, top + height + 4, drawn.titles[i]);
       svg.setAttribute("aria-hidden", "true");
       this.names(svg, { x0, top, across, down, queries, keys, query, isNamed, names });
-      put(svg, "rect", {
+      draw(svg, "rect", {
         x: x0 - 1.5,
         y: top + query * down - 1.5,
         width: width + 2,
@@ -109,23 +113,25 @@ export class Maps {
 
   /** @param {HTMLCanvasElement} canvas @param {Weights | null} weights @param {number} width @param {number} height @param {number} cell */
   paint(canvas, weights, width, height, cell) {
-    const { ramp } = this.view;
-    const c = fit(canvas, width, height);
-    c.fillStyle = ramp.css[0];
-    c.fillRect(0, 0, width, height);
-    if (!weights) return;
-    const [w, h] = [width / weights.columns, height / weights.rows];
-    const gap = cell > 6 ? 1 : 0;
-    for (let row = 0; row < weights.rows; row++) {
-      for (let column = 0; column < weights.columns; column++) {
-        c.fillStyle = ramp.css[Math.round(255 * weights.at(row, column))];
-        c.fillRect(column * w, row * h, w - gap, h - gap);
-      }
-    }
-    if (!gap) return;
-    c.fillStyle = this.view.palette.background;
-    for (let row = 1; row <= weights.rows; row++) c.fillRect(0, row * h - 1, width, 1);
-    for (let column = 1; column <= weights.columns; column++) c.fillRect(column * w - 1, 0, 1, height);
+    const { palette } = this.view;
+    const scale = rising(palette);
+    const shapes = weights
+      ? shapesOf({
+          rows: weights.rows,
+          columns: weights.columns,
+          x: 0,
+          y: 0,
+          w: width / weights.columns,
+          h: height / weights.rows,
+          gap: cell > 6 ? 1 : 0,
+          tone: (row, column) => scale(weights.at(row, column)),
+        })
+      : [];
+    paintOn(canvas, width, height, (context) => {
+      context.fillStyle = weights ? palette.background : palette.ramp[0];
+      context.fillRect(0, 0, width, height);
+      paintShapes(context, shapes, { hatch: palette.hatch, font: "" });
+    });
   }
 
   /**
@@ -138,35 +144,21 @@ export class Maps {
     if (!isNamed) {
       const every = (/** @type {number} */ cell) => 10 ** Math.ceil(Math.log10((28 * unit) / cell));
       for (let k = 0; k < keys.length; k += every(across))
-        put(
-          svg,
-          "text",
-          {
-            x: x0 + (k + 0.5) * across,
-            y: top - 6 * unit,
-            "text-anchor": "middle",
-            class: "kt",
-            "font-size": 12 * unit,
-          },
-          String(k),
-        );
+        write(svg, x0 + (k + 0.5) * across, top - 6 * unit, String(k), {
+          anchor: "middle",
+          class: "kt",
+          size: 12 * unit,
+        });
       for (let q = 0; names && q < queries.length; q += every(down))
-        put(
-          svg,
-          "text",
-          {
-            x: x0 - 6 * unit,
-            y: top + (q + 0.5) * down + 4 * unit,
-            "text-anchor": "end",
-            class: "mt",
-            "font-size": 12 * unit,
-          },
-          String(q),
-        );
+        write(svg, x0 - 6 * unit, top + (q + 0.5) * down + 4 * unit, String(q), {
+          anchor: "end",
+          class: "mt",
+          size: 12 * unit,
+        });
       return;
     }
     keys.forEach((label, k) =>
-      put(
+      draw(
         svg,
         "text",
         {
@@ -179,18 +171,11 @@ export class Maps {
     );
     if (!names) return;
     queries.forEach((label, q) =>
-      put(
-        svg,
-        "text",
-        {
-          class: q === query ? "qt b" : "",
-          x: x0 - 8 * unit,
-          y: top + (q + 0.5) * down + size(down) * 0.35,
-          "text-anchor": "end",
-          "font-size": size(down),
-        },
-        cut(label, 8),
-      ),
+      write(svg, x0 - 8 * unit, top + (q + 0.5) * down + size(down) * 0.35, cut(label, 8), {
+        class: q === query ? "qt b" : "",
+        anchor: "end",
+        size: size(down),
+      }),
     );
   }
 

@@ -2,7 +2,9 @@
 
 import { add, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { diverging, path, picture, put, signed, ticks, whole } from "./draw.js";
+import { ticks, rising } from "../../../kit/browser/picture/scale.js";
+import { draw, path, write } from "../../../kit/browser/picture/svg.js";
+import { picture, signed, whole } from "./draw.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 
@@ -35,25 +37,19 @@ function axes(view, host, reach, low, high, label, of = 1) {
   const y = (/** @type {number} */ value) => 16 * unit + height * (1 - (value - low) / (high - low || 1));
   const svg = picture(host, width, height + 60 * unit, label);
   for (const value of ticks(low, high)) {
-    put(svg, "path", {
+    draw(svg, "path", {
       d: `M${left} ${y(value)}H${width - right}`,
       stroke: "var(--line)",
       "stroke-width": value ? 1 : 1.6,
     });
-    put(
-      svg,
-      "text",
-      { x: left - 8 * unit, y: y(value) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
-      whole(value),
-    );
+    write(svg, left - 8 * unit, y(value) + 4 * unit, whole(value), { anchor: "end", class: "mt", size: 13 * unit });
   }
   for (const value of [-reach, -reach / 2, 0, reach / 2, reach])
-    put(
-      svg,
-      "text",
-      { x: x(value), y: height + 40 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-      value ? whole(value) : words.key_query,
-    );
+    write(svg, x(value), height + 40 * unit, value ? whole(value) : words.key_query, {
+      anchor: "middle",
+      class: "mt",
+      size: 13 * unit,
+    });
   return { svg, x, y, width, right };
 }
 
@@ -75,8 +71,8 @@ function lines(view, host, bias, kind, isOwn, of) {
   const { svg, x, y, width, right } = axes(view, host, reach, low, high, label, of);
   let below = -Infinity;
   bias.forEach((row, head) => {
-    const colour = diverging(view, 0.95 - (0.6 * head) / bias.length);
-    put(svg, "path", {
+    const { fill: colour } = rising(view.palette)(0.95 - (0.6 * head) / bias.length);
+    draw(svg, "path", {
       d: path(row.map((value, i) => [x(i - reach), y(value)])),
       fill: "none",
       stroke: colour,
@@ -86,13 +82,14 @@ function lines(view, host, bias, kind, isOwn, of) {
     const at = y(row[row.length - 1]);
     if (view.narrow || Math.abs(at - below) < 14 * unit) return;
     below = at;
-    put(
+    write(
       svg,
-      "text",
-      { x: width - right + 8 * unit, y: at + 5 * unit, class: "mt", "font-size": 13 * unit },
+      width - right + 8 * unit,
+      at + 5 * unit,
       kind === "alibi"
         ? fill(words.slope, { head, slope: Math.round(-reach / row[row.length - 1]) })
         : fill(words.head_n, { head }),
+      { class: "mt", size: 13 * unit },
     );
   });
 }
@@ -107,7 +104,7 @@ function steps(view, host, buckets) {
   const most = Math.max(...buckets);
   const { svg, x, y } = axes(view, host, reach, 0, most, fill(words.buckets_label, { n: most + 1, reach }));
   buckets.forEach((bucket, i) =>
-    put(svg, "rect", {
+    draw(svg, "rect", {
       x: x(i - reach) - 4 * unit,
       y: y(bucket) - 2.5 * unit,
       width: 8 * unit,

@@ -4,7 +4,9 @@
 import { add, choice, clamp, el, fill, number, phrase, worded } from "../../../kit/browser/dom.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
-import { Drags, grip, handle, path, picture, put, signed, ticks } from "./draw.js";
+import { ticks } from "../../../kit/browser/picture/scale.js";
+import { draw, path, write } from "../../../kit/browser/picture/svg.js";
+import { Drags, grip, handle, picture, signed } from "./draw.js";
 import { ends, trade } from "./ends.js";
 import { Heat, WINDOW } from "./heat.js";
 import { cosine, lessAlike } from "./numbers.js";
@@ -185,17 +187,16 @@ export class Two {
       fill(words.periods_label, { n: periods.length, low: number(periods[0]), high: number(periods.at(-1) ?? 0) }),
     );
     for (let power = low; power <= high; power++) {
-      put(svg, "path", { d: `M${left} ${y(power)}H${width}`, stroke: "var(--line)" });
-      put(
-        svg,
-        "text",
-        { x: left - 8 * unit, y: y(power) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit },
-        number(10 ** power),
-      );
+      draw(svg, "path", { d: `M${left} ${y(power)}H${width}`, stroke: "var(--line)" });
+      write(svg, left - 8 * unit, y(power) + 4 * unit, number(10 ** power), {
+        anchor: "end",
+        class: "mt",
+        size: 12.5 * unit,
+      });
     }
     const step = (width - left) / Math.max(1, periods.length);
     periods.forEach((period, i) =>
-      put(svg, "rect", {
+      draw(svg, "rect", {
         x: left + (i + 0.15) * step,
         y: y(Math.log10(period)),
         width: step * 0.7,
@@ -204,18 +205,11 @@ export class Two {
       }),
     );
     for (const i of ticks(0, periods.length - 1, 8))
-      put(
-        svg,
-        "text",
-        {
-          x: left + (i + 0.5) * step,
-          y: height + 28 * unit,
-          "text-anchor": "middle",
-          class: "mt",
-          "font-size": 12.5 * unit,
-        },
-        String(i),
-      );
+      write(svg, left + (i + 0.5) * step, height + 28 * unit, String(i), {
+        anchor: "middle",
+        class: "mt",
+        size: 12.5 * unit,
+      });
   }
 
   draws() {
@@ -288,27 +282,21 @@ export class Two {
     this.curve = { left, step };
     this.curveBox = svg;
     for (const value of [0, 0.5, 1]) {
-      put(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      put(
-        svg,
-        "text",
-        { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
-        String(value),
-      );
+      draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
+      write(svg, left - 8 * unit, y(value) + 4.5 * unit, String(value), {
+        anchor: "end",
+        class: "mt",
+        size: 13 * unit,
+      });
     }
-    put(svg, "path", {
+    draw(svg, "path", {
       d: path(cosines.map((value, row) => [x(row + rows.first), y(value)])),
       fill: "none",
       stroke: "var(--bar)",
       "stroke-width": 2.2,
     });
     for (const at of ticks(rows.first, last, 4))
-      put(
-        svg,
-        "text",
-        { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-        String(at),
-      );
+      write(svg, x(at), height + 32 * unit, String(at), { anchor: "middle", class: "mt", size: 13 * unit });
     const inside = (/** @type {number} */ at) => at >= rows.first && at <= last;
     const move = (/** @type {string} */ name) => (/** @type {number} */ value) => this.hold(name, value);
     for (const [name, at, colour, value] of /** @type {[string, number, string, number | null][]} */ ([
@@ -316,7 +304,7 @@ export class Two {
       ["i", i, "var(--query)", 1],
     ])) {
       if (!inside(at) || value === null) continue;
-      put(svg, "path", {
+      draw(svg, "path", {
         d: `M${x(at)} ${y(value)}V${y(low)}`,
         stroke: colour,
         "stroke-width": 1.5,
@@ -332,22 +320,15 @@ export class Two {
         move: move(name),
       });
       grip(group, x(at), y(value), 44);
-      put(group, "circle", { cx: x(at), cy: y(value), r: 7 * unit, fill: colour });
+      draw(group, "circle", { cx: x(at), cy: y(value), r: 7 * unit, fill: colour });
     }
     if (between !== null && inside(j)) {
       const isRight = j > rows.first + rows.rows * 0.8;
-      put(
-        svg,
-        "text",
-        {
-          x: x(j) + (isRight ? -12 : 12) * unit,
-          y: y(between) - 8 * unit,
-          "text-anchor": isRight ? "end" : "start",
-          class: "kt b",
-          "font-size": 14 * unit,
-        },
-        signed(between),
-      );
+      write(svg, x(j) + (isRight ? -12 : 12) * unit, y(between) - 8 * unit, signed(between), {
+        anchor: isRight ? "end" : "start",
+        class: "kt b",
+        size: 14 * unit,
+      });
     }
   }
 
@@ -369,27 +350,21 @@ export class Two {
       fill(words.alike_mean_label, { one: signed(alike[1] ?? 0), far: signed(alike.at(-1) ?? 0), n: alike.length - 1 }),
     );
     for (const value of [0, 0.5, 1]) {
-      put(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      put(
-        svg,
-        "text",
-        { x: left - 8 * unit, y: y(value) + 4.5 * unit, "text-anchor": "end", class: "mt", "font-size": 13 * unit },
-        String(value),
-      );
+      draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
+      write(svg, left - 8 * unit, y(value) + 4.5 * unit, String(value), {
+        anchor: "end",
+        class: "mt",
+        size: 13 * unit,
+      });
     }
-    put(svg, "path", {
+    draw(svg, "path", {
       d: path(alike.map((value, at) => [x(at), y(value)])),
       fill: "none",
       stroke: "var(--bar)",
       "stroke-width": 2.2,
     });
     for (const at of ticks(0, alike.length - 1, 4))
-      put(
-        svg,
-        "text",
-        { x: x(at), y: height + 32 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-        String(at),
-      );
+      write(svg, x(at), height + 32 * unit, String(at), { anchor: "middle", class: "mt", size: 13 * unit });
   }
 
   /** @param {HTMLElement} host @param {Rows} rows */
@@ -435,45 +410,37 @@ export class Two {
     );
     const unitText = most < 1 ? 2 : 0;
     for (const v of [-most, 0, most]) {
-      put(svg, "path", {
+      draw(svg, "path", {
         d: `M${left} ${y(v)}H${width - 30 * unit}`,
         stroke: "var(--line)",
         "stroke-width": v ? 1 : 1.6,
       });
-      put(
-        svg,
-        "text",
-        { x: left - 8 * unit, y: y(v) + 4 * unit, "text-anchor": "end", class: "mt", "font-size": 12.5 * unit },
-        v ? signed(v, unitText) : "0",
-      );
+      write(svg, left - 8 * unit, y(v) + 4 * unit, v ? signed(v, unitText) : "0", {
+        anchor: "end",
+        class: "mt",
+        size: 12.5 * unit,
+      });
     }
     features.forEach((feature, at) => {
-      put(svg, "path", {
+      draw(svg, "path", {
         d: path(Array.from({ length: rows.rows }, (_, row) => [x(row), y(value(row, feature))])),
         fill: "none",
         stroke: this.colour(at),
         "stroke-width": 2,
         "stroke-dasharray": DASHES[at],
       });
-      put(
-        svg,
-        "text",
-        {
-          x: width - 26 * unit,
-          y: y(value(rows.rows - 1, feature)) + 4 * unit,
-          class: "b",
-          "font-size": 12.5 * unit,
-          style: `fill: ${this.colour(at)}`,
-        },
-        String(feature),
-      );
+      write(svg, width - 26 * unit, y(value(rows.rows - 1, feature)) + 4 * unit, String(feature), {
+        class: "b",
+        size: 12.5 * unit,
+        style: `fill: ${this.colour(at)}`,
+      });
     });
     for (const [at, colour] of /** @type {[number, string][]} */ ([
       [this.ij[0], "var(--query)"],
       [this.ij[1], "var(--key)"],
     ])) {
       if (at >= rows.first && at < rows.first + rows.rows)
-        put(svg, "path", {
+        draw(svg, "path", {
           d: `M${x(at - rows.first)} ${6 * unit}V${height + 12 * unit}`,
           stroke: colour,
           "stroke-width": 1.5,
@@ -481,12 +448,11 @@ export class Two {
         });
     }
     for (const at of ticks(rows.first, rows.first + rows.rows - 1, 4))
-      put(
-        svg,
-        "text",
-        { x: x(at - rows.first), y: height + 30 * unit, "text-anchor": "middle", class: "mt", "font-size": 13 * unit },
-        String(at),
-      );
+      write(svg, x(at - rows.first), height + 30 * unit, String(at), {
+        anchor: "middle",
+        class: "mt",
+        size: 13 * unit,
+      });
   }
 
   /** @param {number} at */

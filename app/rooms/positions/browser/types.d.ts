@@ -134,7 +134,7 @@ export interface Shown {
   below(node: Element): number; // of that, what is left under a part that is drawn already
   narrow: boolean;
   isProjected: boolean;
-  palette: Record<string, any>;
+  palette: Record<string, any> & { ramp: string[]; ahead: string[] };
   ramp: Ramp;
   ahead: Ramp;
   value(name: string): string;

@@ -2,7 +2,8 @@
 
 import { add, clamp, el, fill, phrase, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { Drags, grip, handle, path, picture, put } from "./draw.js";
+import { draw, path, write } from "../../../kit/browser/picture/svg.js";
+import { Drags, grip, handle, picture } from "./draw.js";
 import { flips, stepLength, wave } from "./numbers.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
@@ -64,18 +65,11 @@ export class Waves {
     this.box = svg;
     for (let digit = 0; digit < DIGITS; digit++) {
       const y = (/** @type {number} */ value) => 14 * unit + digit * (tall + 14 * unit) + tall * (1 - value);
-      put(
-        svg,
-        "text",
-        { x: 0, y: y(0.5) - 2 * unit, class: "b", "font-size": 13.5 * unit },
-        fill(words.digit, { digit }),
-      );
-      put(
-        svg,
-        "text",
-        { x: 0, y: y(0.5) + 15 * unit, class: "mt", "font-size": 12.5 * unit },
-        fill(words.period, { n: 2 ** (digit + 1) }),
-      );
+      write(svg, 0, y(0.5) - 2 * unit, fill(words.digit, { digit }), { class: "b", size: 13.5 * unit });
+      write(svg, 0, y(0.5) + 15 * unit, fill(words.period, { n: 2 ** (digit + 1) }), {
+        class: "mt",
+        size: 12.5 * unit,
+      });
       const square = Array.from(
         { length: N },
         (_, p) =>
@@ -84,14 +78,14 @@ export class Waves {
             [x(p + 0.5), y((p >> digit) & 1)],
           ]),
       ).flat();
-      put(svg, "path", { d: path(square), fill: "none", stroke: "var(--hatch)", "stroke-width": 2 });
+      draw(svg, "path", { d: path(square), fill: "none", stroke: "var(--hatch)", "stroke-width": 2 });
       const soft = Array.from(
         { length: 161 },
         (_, i) => /** @type {[number, number]} */ ([x(-0.5 + i / 10), y(wave(digit, -0.5 + i / 10))]),
       );
-      put(svg, "path", { d: path(soft), fill: "none", stroke: "var(--proof)", "stroke-width": 2.4 });
-      put(svg, "circle", { cx: x(t), cy: y((t >> digit) & 1), r: 5.5 * unit, fill: "var(--ink)" });
-      put(svg, "circle", { cx: x(t), cy: y(wave(digit, t)), r: 5.5 * unit, fill: "var(--proof)" });
+      draw(svg, "path", { d: path(soft), fill: "none", stroke: "var(--proof)", "stroke-width": 2.4 });
+      draw(svg, "circle", { cx: x(t), cy: y((t >> digit) & 1), r: 5.5 * unit, fill: "var(--ink)" });
+      draw(svg, "circle", { cx: x(t), cy: y(wave(digit, t)), r: 5.5 * unit, fill: "var(--proof)" });
     }
     const group = handle(svg, {
       name: "t",
@@ -102,28 +96,21 @@ export class Waves {
       text: fill(words.t_value, { t, binary: binary(t) }),
       move: (to) => view.choose({ t: String(to) }),
     });
-    put(group, "path", {
+    draw(group, "path", {
       d: `M${x(t)} ${4 * unit}V${bottom}`,
       stroke: "var(--query)",
       "stroke-width": 1.6,
       "stroke-dasharray": "3 3",
     });
-    put(group, "rect", { x: x(t) - 12 * unit, y: 0, width: 24 * unit, height: bottom, fill: "transparent" });
+    draw(group, "rect", { x: x(t) - 12 * unit, y: 0, width: 24 * unit, height: bottom, fill: "transparent" });
     grip(group, x(t), bottom + 4 * unit, 44);
-    put(group, "circle", { cx: x(t), cy: bottom + 4 * unit, r: 8 * unit, fill: "var(--query)" });
+    draw(group, "circle", { cx: x(t), cy: bottom + 4 * unit, r: 8 * unit, fill: "var(--query)" });
     for (let p = 0; p < N; p++)
-      put(
-        svg,
-        "text",
-        {
-          x: x(p),
-          y: bottom + 30 * unit,
-          "text-anchor": "middle",
-          class: p === t ? "qt b" : "mt",
-          "font-size": 13 * unit,
-        },
-        String(p),
-      );
+      write(svg, x(p), bottom + 30 * unit, String(p), {
+        anchor: "middle",
+        class: p === t ? "qt b" : "mt",
+        size: 13 * unit,
+      });
     const legend = add(host, "p", "legend");
     legend.append(el("i", "square"), ` ${words.legend_digit} `, el("i", "soft"), ` ${words.legend_wave}`);
   }
@@ -160,7 +147,7 @@ export class Waves {
     svg.setAttribute("role", "img");
     for (let p = 0; p < N - 1; p++) {
       const tall = (height * value(p)) / most;
-      put(svg, "rect", {
+      draw(svg, "rect", {
         x: x(p) - 8 * unit,
         y: 6 * unit + height - tall,
         width: 16 * unit,
@@ -168,19 +155,13 @@ export class Waves {
         rx: 2,
         fill: p === t ? "var(--query)" : colour,
       });
-      put(
-        svg,
-        "text",
-        { x: x(p), y: height + 24 * unit, "text-anchor": "middle", class: "mt", "font-size": 12 * unit },
-        String(p),
-      );
+      write(svg, x(p), height + 24 * unit, String(p), { anchor: "middle", class: "mt", size: 12 * unit });
       if (named)
-        put(
-          svg,
-          "text",
-          { x: x(p), y: 2 * unit + height - tall, "text-anchor": "middle", class: "b", "font-size": 12.5 * unit },
-          String(value(p)),
-        );
+        write(svg, x(p), 2 * unit + height - tall, String(value(p)), {
+          anchor: "middle",
+          class: "b",
+          size: 12.5 * unit,
+        });
     }
   }
 

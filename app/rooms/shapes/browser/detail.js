@@ -1,9 +1,12 @@
 // The chosen tensor: its shape spelled out, what made it, who reads it, its values where a run has them; and what
 // PyTorch says when one thing in the line that makes it is changed.
 
-import { colours, fit } from "../../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
 import { add, clamp, el, fill, scientific } from "../../../kit/browser/dom.js";
+import { paintOn } from "../../../kit/browser/picture/canvas.js";
+import { shapesOf } from "../../../kit/browser/picture/heatmap.js";
+import { signed } from "../../../kit/browser/picture/scale.js";
+import { paintShapes } from "../../../kit/browser/scene.js";
 import { axis, binary, decimal, flops, meaning, plain } from "./format.js";
 
 const LONG = 4096; // tokens, for the sentence on growth
@@ -250,12 +253,12 @@ export class Detail {
     const digits = (x) => Number(x.toPrecision(3)).toString().replace("-", "−");
     add(caption, "small").textContent = fill(words.values_range, { low: digits(found.low), high: digits(found.high) });
     if (found.low < 0) {
-      const { ramp, ahead } = view.palette; // 0 is in the middle, and as faint as the page
+      // 0 is in the middle, and as faint as the page
       const scale = add(caption, "small", "scale");
       scale.append("−", add(scale, "i"), "0", add(scale, "i"), "+");
       const [below, above] = scale.querySelectorAll("i");
-      below.style.background = `linear-gradient(270deg, ${ahead.join(", ")})`;
-      above.style.background = `linear-gradient(90deg, ${ramp.join(", ")})`;
+      below.style.background = "var(--ahead)";
+      above.style.background = "var(--ramp)";
     }
     if (found.rows < found.all_rows || found.columns < found.all_columns) {
       add(caption, "small").textContent = fill(words.values_part, {
@@ -275,16 +278,21 @@ export class Detail {
     const em = parseFloat(getComputedStyle(this.box).fontSize);
     const size = Math.min(((stream ? 12 : 5.6) * em) / columns, ((stream ? 1.6 : 5.6) * em) / rows);
     const [w, h] = [Math.max(1, size * columns), Math.max(stream ? 1.6 * em : 1, size * rows)];
-    const c = fit(canvas, w, h);
     // From 0, the page's own tone, as on Explore; numbers with a sign go two ways from there, as far as the larger of both
-    const { ramp, ahead, hatch } = this.view.palette;
-    const [above, below] = [colours(ramp).css, colours(ahead).css];
+    const { palette } = this.view;
+    const scale = signed(palette);
     const most = Math.max(Math.abs(low), Math.abs(high)) || 1;
     this.view.root.dataset.signed = String(low < 0);
-    values.forEach((x, i) => {
-      const [r, k] = [Math.floor(i / columns), i % columns];
-      c.fillStyle = x === null ? hatch : (x < 0 ? below : above)[Math.min(255, Math.round((255 * Math.abs(x)) / most))];
-      c.fillRect((k * w) / columns, (r * h) / rows, w / columns + 0.3, h / rows + 0.3);
+    const shapes = shapesOf({
+      rows,
+      columns,
+      x: 0,
+      y: 0,
+      w: w / columns,
+      h: h / rows,
+      tone: (row, column) => scale((values[row * columns + column] ?? 0) / most),
+      masked: (row, column) => values[row * columns + column] === null,
     });
+    paintOn(canvas, w, h, (context) => paintShapes(context, shapes, { hatch: palette.hatch, font: "" }));
   }
 }

@@ -1,28 +1,13 @@
 // The residual stream as a rail that sublayers leave and rejoin, and small pictures of shapes: SVG, from where the rows are.
 
+import { draw, svg } from "../../../kit/browser/picture/svg.js";
+
 /** @typedef {[axis: string, size: number]} Named */
 /** @typedef {{left: number, right: number, top: number, height: number}} Box */
-const NS = "http://www.w3.org/2000/svg";
-
-/**
- * @template {keyof SVGElementTagNameMap} Tag
- * @param {Element} parent
- * @param {Tag} tag
- * @param {Record<string, string | number>} attributes
- */
-export function svg(parent, tag, attributes) {
-  const node = parent.appendChild(document.createElementNS(NS, tag));
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
-  return node;
-}
-
 // A tensor as a sheet, its last two axes along the edges, and more sheets behind it for heads or texts
 /** @param {import("./types.js").Row} row */
 export function glyph(row) {
-  const picture = document.createElementNS(NS, "svg");
-  picture.setAttribute("class", "glyph");
-  picture.setAttribute("viewBox", "0 0 112 32");
-  picture.setAttribute("aria-hidden", "true");
+  const picture = svg("svg", { class: "glyph", viewBox: "0 0 112 32", "aria-hidden": "true" });
   /** @param {string} name */
   const colour = (name) =>
     `var(--${/^(batch|pos|head|kv_head|query|key|d_model|d_head|d_ff|vocab)$/.test(name) ? name : name.includes("head") ? "d_head" : "mute"})`;
@@ -40,7 +25,7 @@ export function glyph(row) {
   const top = 18 - h / 2;
   if (stacked) {
     for (let i = Math.min(3, stacked[1] - 1); i > 0; i--) {
-      svg(picture, "rect", {
+      draw(picture, "rect", {
         x: 4 + i * 4.4,
         y: top - i * 2.6,
         width: w,
@@ -52,10 +37,10 @@ export function glyph(row) {
       });
     }
   }
-  svg(picture, "rect", { x: 4, y: top, width: w, height: h, rx: 1.5, fill: "var(--background)" });
-  svg(picture, "rect", { x: 4, y: top, width: w, height: h, rx: 1.5, fill: colour(across[0]), "fill-opacity": 0.18 });
-  svg(picture, "line", { x1: 4, x2: 4 + w, y1: top + h, y2: top + h, stroke: colour(across[0]), "stroke-width": 2.6 });
-  svg(picture, "line", { x1: 4, x2: 4, y1: top, y2: top + h + 1.3, stroke: colour(down[0]), "stroke-width": 2.6 });
+  draw(picture, "rect", { x: 4, y: top, width: w, height: h, rx: 1.5, fill: "var(--background)" });
+  draw(picture, "rect", { x: 4, y: top, width: w, height: h, rx: 1.5, fill: colour(across[0]), "fill-opacity": 0.18 });
+  draw(picture, "line", { x1: 4, x2: 4 + w, y1: top + h, y2: top + h, stroke: colour(across[0]), "stroke-width": 2.6 });
+  draw(picture, "line", { x1: 4, x2: 4, y1: top, y2: top + h + 1.3, stroke: colour(down[0]), "stroke-width": 2.6 });
   return picture;
 }
 
@@ -71,7 +56,7 @@ export function rail(picture, items, unit) {
   picture.setAttribute("width", String(unit * 6));
   const first = items.findIndex((item) => item.lane === 0);
   if (first >= 0)
-    svg(picture, "path", {
+    draw(picture, "path", {
       d: `M${lanes[0]} ${at[first]}V${at.at(-1)}`,
       stroke: "var(--d_model)",
       "stroke-width": unit * 0.3,
@@ -84,7 +69,7 @@ export function rail(picture, items, unit) {
   /** @type {Map<number, {first: number, last: number, from: number | null}>} */
   let open = new Map();
   /** @param {string} d */
-  const line = (d) => svg(picture, "path", { d, stroke: "var(--branch)", "stroke-width": unit * 0.17, fill: "none" });
+  const line = (d) => draw(picture, "path", { d, stroke: "var(--branch)", "stroke-width": unit * 0.17, fill: "none" });
   items.forEach((item, i) => {
     if (item.lane) {
       const seen = open.get(item.lane);
@@ -112,11 +97,11 @@ export function rail(picture, items, unit) {
     const stroke = item.lane ? "var(--branch)" : "var(--d_model)";
     if (item.fold) {
       for (const d of [-1, 0, 1])
-        svg(picture, "circle", { cx: x, cy: at[i] + d * unit * 0.42, r: unit * 0.13, fill: "var(--background)" });
+        draw(picture, "circle", { cx: x, cy: at[i] + d * unit * 0.42, r: unit * 0.13, fill: "var(--background)" });
       return;
     }
     const sum = item.joins;
-    svg(picture, "circle", {
+    draw(picture, "circle", {
       cx: x,
       cy: at[i],
       r: unit * (sum ? 0.55 : 0.35),
@@ -126,7 +111,7 @@ export function rail(picture, items, unit) {
     });
     if (sum) {
       const r = unit * 0.3;
-      svg(picture, "path", {
+      draw(picture, "path", {
         d: `M${x - r} ${at[i]}h${2 * r}M${x} ${at[i] - r}v${2 * r}`,
         stroke: item.chosen ? "var(--background)" : stroke,
         "stroke-width": unit * 0.15,
@@ -143,18 +128,17 @@ export function cross(picture, from, to, unit, text) {
   for (const box of to) {
     const [y0, y1] = [from.top + from.height / 2, box.top + box.height / 2];
     const bend = Math.sign(y1 - y0) * Math.min(unit, Math.abs(y1 - y0) / 2);
-    svg(picture, "path", {
+    draw(picture, "path", {
       d: `M${from.right} ${y0}H${trunk - unit}Q${trunk} ${y0} ${trunk} ${y0 + bend}V${y1 - bend}Q${trunk} ${y1} ${trunk + unit * 0.5} ${y1}H${box.left}`,
       stroke: "var(--key)",
       "stroke-width": unit * 0.17,
       fill: "none",
       class: "cross",
     });
-    svg(picture, "path", {
+    draw(picture, "path", {
       d: `M${box.left - unit * 0.1} ${y1 - unit * 0.35}l${unit * 0.55} ${unit * 0.35}l${-unit * 0.55} ${unit * 0.35}z`,
       fill: "var(--key)",
     });
   }
-  const title = svg(picture, "title", {});
-  title.textContent = text;
+  draw(picture, "title", {}, text);
 }

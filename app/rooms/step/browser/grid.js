@@ -1,50 +1,42 @@
 // Numbers as cells of colour on a canvas, with the number in a cell where there is room, and frames around some of them.
 
-import { colours, fit } from "../../../kit/browser/colours.js";
 import { el } from "../../../kit/browser/dom.js";
+import { paintOn, pixels } from "../../../kit/browser/picture/canvas.js";
+import { signed } from "../../../kit/browser/picture/scale.js";
 import { fixed } from "./sums.js";
 
 /** @typedef {{row?: number, column?: number, columns?: number, colour: string, width?: number}} Frame */
-/** @typedef {{plus: ReturnType<typeof colours>, minus: ReturnType<typeof colours>, box: string, ink: string, css: (name: string) => string}} Paint */
+/** @typedef {{scale: import("../../../kit/browser/picture/scale.js").Scale, ink: string, css: (name: string) => string}} Paint */
 
 /** @param {import("./types.js").Palette} palette @returns {Paint} */
 export function paintOf(palette) {
   return {
-    plus: colours(palette.ramp),
-    minus: colours(palette.ahead),
-    box: palette.ramp[0],
+    scale: signed(palette),
     ink: palette.ink,
     css: (name) => String(palette[name]),
   };
 }
 
-/** @param {Paint} paint @param {number} value @param {number} limit @returns {[fill: string, ink: string]} */
-export function colourOf(paint, value, limit) {
-  if (!Number.isFinite(value)) return [paint.box, paint.ink];
-  const ramp = value < 0 ? paint.minus : paint.plus;
-  const at = placeOf(value, limit);
-  return [ramp.css[at], ramp.ink[at]];
-}
-
-// Where on its ramp a number is; what is none stands at the beginning
-/** @param {number} value @param {number} limit */
-const placeOf = (value, limit) => (Number.isFinite(value) ? Math.round(255 * Math.min(1, Math.abs(value) / limit)) : 0);
+// Infinite numbers have the colour of 0.
+/** @param {Paint} paint @param {number} value @param {number} limit */
+const toneOf = (paint, value, limit) => paint.scale(Number.isFinite(value) ? value / limit : 0);
 
 // A vector as a barcode; of more numbers than pixels, the largest magnitude of each pixel
 /** @param {HTMLCanvasElement} canvas @param {ArrayLike<number>} vector @param {number} width @param {number} height @param {Paint} paint @param {number} limit */
 export function barcode(canvas, vector, width, height, paint, limit) {
-  const context = fit(canvas, width, height);
   const n = vector.length;
   if (!n) return;
-  const pixels = Math.min(n, Math.round(width * (devicePixelRatio || 1)));
-  const step = width / pixels;
-  for (let x = 0; x < pixels; x++) {
-    let best = vector[Math.floor((x * n) / pixels)];
-    for (let i = Math.floor((x * n) / pixels) + 1; i < Math.floor(((x + 1) * n) / pixels); i++)
-      if (Math.abs(vector[i]) > Math.abs(best)) best = vector[i];
-    context.fillStyle = colourOf(paint, best, limit)[0];
-    context.fillRect(x * step, 0, step + 0.4, height);
-  }
+  const places = Math.min(n, Math.round(width * (devicePixelRatio || 1)));
+  const step = width / places;
+  paintOn(canvas, width, height, (context) => {
+    for (let x = 0; x < places; x++) {
+      let best = vector[Math.floor((x * n) / places)];
+      for (let i = Math.floor((x * n) / places) + 1; i < Math.floor(((x + 1) * n) / places); i++)
+        if (Math.abs(vector[i]) > Math.abs(best)) best = vector[i];
+      context.fillStyle = toneOf(paint, best, limit).fill;
+      context.fillRect(x * step, 0, step + 0.4, height);
+    }
+  });
 }
 
 export class Grid {
@@ -78,8 +70,12 @@ export class Grid {
 
   // The cells as they are, and the frames around some of them
   paint() {
+    paintOn(this.canvas, this.width, this.height, (context) => this.paintAll(context));
+  }
+
+  /** @param {CanvasRenderingContext2D} context */
+  paintAll(context) {
     const o = this.options;
-    const context = fit(this.canvas, this.width, this.height);
     const gap = Math.min(o.gap ?? (o.width >= 8 ? 1 : 0), o.width / 2);
     const below = o.height > 7 ? 1 : 0;
     if (this.cells) {
@@ -104,22 +100,16 @@ export class Grid {
   coloured() {
     const o = this.options;
     const pool = this.pooled;
-    const image = new ImageData(Math.ceil(o.columns / pool), o.rows);
-    const pixels = new Uint32Array(image.data.buffer);
-    for (let row = 0, at = 0; row < o.rows; row++) {
-      for (let column = 0; column < o.columns; column += pool, at++) {
-        let value = o.value(row, column);
-        for (let i = 1; i < pool && column + i < o.columns; i++)
-          if (Math.abs(o.value(row, column + i)) > Math.abs(value)) value = o.value(row, column + i);
-        const ramp = value < 0 && value > -Infinity ? o.paint.minus : o.paint.plus;
-        const alpha = o.alpha ? Math.round(255 * o.alpha(row, column)) : 255;
-        pixels[at] = (ramp.packed[placeOf(value, o.limit)] & 0xffffff) | (alpha << 24);
-      }
-    }
-    const canvas = el("canvas");
-    [canvas.width, canvas.height] = [image.width, image.height];
-    /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).putImageData(image, 0, 0);
-    return canvas;
+    const columns = Math.ceil(o.columns / pool);
+    return pixels(o.rows, columns, (at) => {
+      const row = Math.floor(at / columns);
+      const column = (at % columns) * pool;
+      let value = o.value(row, column);
+      for (let i = 1; i < pool && column + i < o.columns; i++)
+        if (Math.abs(o.value(row, column + i)) > Math.abs(value)) value = o.value(row, column + i);
+      const alpha = o.alpha ? Math.round(255 * o.alpha(row, column)) : 255;
+      return ((toneOf(o.paint, value, o.limit).packed & 0xffffff) | (alpha << 24)) >>> 0;
+    });
   }
 
   // Cells with their numbers in them
@@ -133,10 +123,10 @@ export class Grid {
       for (let column = 0; column < o.columns; column++) {
         context.globalAlpha = o.alpha ? o.alpha(row, column) : 1;
         const value = o.value(row, column);
-        const [fill, ink] = colourOf(o.paint, value, o.limit);
+        const { fill, ink } = toneOf(o.paint, value, o.limit);
         context.fillStyle = fill;
         context.fillRect(column * o.width, row * o.height, o.width - gap, o.height - below);
-        context.fillStyle = ink;
+        context.fillStyle = Number.isFinite(value) ? ink : o.paint.ink;
         context.fillText(
           fixed(value, o.digits ?? 2),
           column * o.width + (o.width - gap) / 2,

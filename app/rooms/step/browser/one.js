@@ -6,7 +6,7 @@ import { WORDS as words } from "./constants.js";
 import { feet } from "./foot.js";
 import { sentence } from "./sentences.js";
 import { fixed, percent } from "./sums.js";
-import { drawing, shape } from "./svg.js";
+import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").From} From */
 /** @typedef {import("./grid.js").Grid} Grid */
@@ -226,11 +226,11 @@ export class OnePage {
   // From x to Q, K and V, and from these to the scores and the output
   /** @param {number} x1 @param {number} x2 @param {number} x3 @param {number} cell @param {number} tall @param {number} block @param {number} small @param {number} line @param {number} at @param {number} r */
   wires(x1, x2, x3, cell, tall, block, small, line, at, r) {
-    const svg = drawing({ class: "wires" });
+    const svg = element("svg", { "aria-hidden": "true", class: "wires" });
     const { paint } = this.small.view;
     /** @param {number} xa @param {number} ya @param {number} xb @param {number} yb @param {string} colour @param {boolean} on */
     const wire = (xa, ya, xb, yb, colour, on) =>
-      shape(svg, "path", {
+      draw(svg, "path", {
         d: `M${xa} ${ya}C${(xa + xb) / 2} ${ya} ${(xa + xb) / 2} ${yb} ${xb} ${yb}`,
         fill: "none",
         stroke: paint.css(colour),

@@ -4,7 +4,7 @@ import { add, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { barcode } from "./grid.js";
 import { count, limit } from "./sums.js";
-import { drawing, set, shape } from "./svg.js";
+import { draw, set, svg as element } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").Step} Step */
 /** @typedef {{y: number, step?: Step, at?: number}} Point */
@@ -171,7 +171,7 @@ export class Rail {
       }
       y += tall;
     }
-    this.svg = drawing({ width: 62 * (rem / 15.55), height: y + 2 });
+    this.svg = element("svg", { "aria-hidden": "true", width: 62 * (rem / 15.55), height: y + 2 });
     this.host.append(this.svg);
     this.bottom = y - 2;
     this.weave(paint, rem);
@@ -187,7 +187,7 @@ export class Rail {
     const svg = /** @type {SVGSVGElement} */ (this.svg);
     /** @param {string} d @param {string} stroke @param {number} width @param {Record<string, string | number>} [more] */
     const path = (d, stroke, width, more = {}) =>
-      shape(svg, "path", { d, stroke, "stroke-width": width * r, fill: "none", ...more });
+      draw(svg, "path", { d, stroke, "stroke-width": width * r, fill: "none", ...more });
     const stream = paint.css("d_model");
     path(`M${main} 4V${this.bottom}`, stream, 4.6);
     for (const point of points)
@@ -222,7 +222,7 @@ export class Rail {
     this.knots = points.map(({ step, y: cy }) => {
       if (!step) return null;
       const cx = step.lane === "branch" ? side : main;
-      const circle = shape(svg, "circle", { cx, cy, "stroke-width": (step.lane === "add" ? 2.4 : 2.3) * r });
+      const circle = draw(svg, "circle", { cx, cy, "stroke-width": (step.lane === "add" ? 2.4 : 2.3) * r });
       const plus =
         step.lane === "add"
           ? path(`M${main - 4.4 * r} ${cy}h${8.8 * r}M${main} ${cy - 4.4 * r}v${8.8 * r}`, stream, 2)

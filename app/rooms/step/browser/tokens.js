@@ -36,9 +36,9 @@ export class Tokens {
       this.tokens.forEach((token, i) => {
         token.classList.toggle("q", i === query);
         token.setAttribute("aria-pressed", String(i === query));
-        const part = weighs ? Math.round(255 * Math.sqrt(weighs[i]) * 0.9) : 0;
-        token.style.background = weighs ? view.paint.plus.css[part] : "";
-        token.style.color = weighs ? view.paint.plus.ink[part] : "";
+        const tone = weighs && view.paint.scale(Math.sqrt(weighs[i]) * 0.9);
+        token.style.background = tone ? tone.fill : "";
+        token.style.color = tone ? tone.ink : "";
       });
     this.shaded = shaded;
     const strip = this.tokens[0]?.parentElement;

@@ -5,7 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { asked, columnsOf, Sheet } from "./sheet.js";
 import { fixed, length } from "./sums.js";
-import { drawing, shape } from "./svg.js";
+import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
@@ -23,35 +23,30 @@ export function turn(host, on) {
   const per = sheet.width < 560 ? 4 : 8;
   const [wide, tall] = [sheet.width / per, Math.max(70, sheet.height / Math.ceil(shown / per) - 4)];
   const longest = Math.max(...after.map(Math.abs), 1e-9);
-  const svg = drawing({ width: sheet.width, height: tall * Math.ceil(shown / per) });
+  const svg = element("svg", { "aria-hidden": "true", width: sheet.width, height: tall * Math.ceil(shown / per) });
   const radius = Math.min(wide, tall) / 2 - 14 * sheet.r;
   for (let i = 0; i < shown; i++) {
     const [cx, cy] = [(i % per) * wide + wide / 2, Math.floor(i / per) * tall + tall / 2 - 6];
     const s = (radius / longest) * 0.95;
     const turn = Math.atan2(after[i + pairs], after[i]) - Math.atan2(before[i + pairs], before[i]);
     const angle = ((turn % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI);
-    shape(svg, "circle", { cx, cy, r: radius, fill: "none", stroke: paint.css("line"), "stroke-width": 1.5 });
-    shape(svg, "path", {
+    draw(svg, "circle", { cx, cy, r: radius, fill: "none", stroke: paint.css("line"), "stroke-width": 1.5 });
+    draw(svg, "path", {
       d: `M${cx} ${cy}l${before[i] * s} ${-before[i + pairs] * s}`,
       stroke: paint.css("mute"),
       "stroke-width": 2,
     });
-    shape(svg, "path", {
+    draw(svg, "path", {
       d: `M${cx} ${cy}l${after[i] * s} ${-after[i + pairs] * s}`,
       stroke: paint.css("query"),
       "stroke-width": 3.5,
     });
-    shape(
+    write(
       svg,
-      "text",
-      {
-        x: cx,
-        y: cy + radius + 12 * sheet.r,
-        "text-anchor": "middle",
-        "font-size": 11 * sheet.r,
-        fill: paint.css("mute"),
-      },
+      cx,
+      cy + radius + 12 * sheet.r,
       fill(words.turn_pair, { i, j: i + pairs, r: fixed(angle, angle >= 0.1 ? 2 : 4) }),
+      { anchor: "middle", size: 11 * sheet.r, fill: paint.css("mute") },
     );
   }
   host.append(svg);

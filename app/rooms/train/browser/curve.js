@@ -1,27 +1,16 @@
 // The curve of the loss, on a log axis: it is also the slider of the step.
 
 import { clamp, fill } from "../../../kit/browser/dom.js";
+import { linear, logarithmic } from "../../../kit/browser/picture/scale.js";
+import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const LEFT = 2.9; // em, as wide as "0.001"
 const BOTTOM = 1.4; // em
 const RIGHT = 6;
 const TOP = 8;
 const LOWEST = 0.001;
 const TICKS = [1, 0.1, 0.01, 0.001];
-
-/**
- * @template {keyof SVGElementTagNameMap} Tag
- * @param {Element} parent @param {Tag} name @param {Record<string, string | number>} attributes @param {string} [text]
- */
-function make(parent, name, attributes, text) {
-  const node = parent.appendChild(document.createElementNS(SVG, name));
-  for (const [key, value] of Object.entries(attributes))
-    node.setAttribute(key, String(typeof value === "number" ? Number(value.toFixed(2)) : value));
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
 
 /** @typedef {{points: import("./types.js").Point[], smooth: (number | null)[], colour: string, dash: string, from: number}} Line */
 
@@ -32,7 +21,7 @@ export class Curve {
   height = 0;
   em = 16;
   made = ""; // what the drawing below is of
-  svg = document.createElementNS(SVG, "svg");
+  svg = element("svg");
 
   // chosen(step) when the visitor drags the curve or moves it by keys
   /** @param {HTMLElement} parent @param {(step: number) => void} chosen */
@@ -74,14 +63,12 @@ export class Curve {
 
   /** @param {number} step */
   x(step) {
-    return this.left + (step / this.steps) * (this.width - this.left - RIGHT);
+    return linear(0, this.steps, this.left, this.width - RIGHT)(step);
   }
 
   /** @param {number} loss */
   y(loss) {
-    const [low, high] = [Math.log(LOWEST), Math.log(this.top * 1.25)];
-    const at = (Math.log(Math.max(loss, LOWEST)) - low) / (high - low);
-    return TOP + (1 - at) * (this.height - TOP - this.bottom);
+    return logarithmic(LOWEST, this.top * 1.25, this.height - this.bottom, TOP)(loss);
   }
 
   // The room that there is, before anything is changed that it would have to be laid out for again
@@ -115,7 +102,7 @@ export class Curve {
     this.made = made;
     for (const node of this.svg.querySelectorAll(".now")) node.remove();
     // The slider stands behind the lines, and its dots in front of them.
-    const cursor = make(this.svg, "line", {
+    const cursor = draw(this.svg, "line", {
       class: "now",
       x1: this.x(now),
       x2: this.x(now),
@@ -128,7 +115,7 @@ export class Curve {
       const at = line.points.findLastIndex(([step]) => step <= now);
       const loss = at < 0 ? null : line.smooth[at];
       if (loss !== null)
-        make(this.svg, "circle", {
+        draw(this.svg, "circle", {
           class: "now",
           cx: this.x(line.points[at][0]),
           cy: this.y(loss),
@@ -144,49 +131,29 @@ export class Curve {
     });
   }
 
-  // What the slider leaves as it is: axes, the loss of a guess, and the lines
+  // The part that the slider leaves as it is: axes, the loss of a guess, and the lines
   /** @param {Line[]} lines @param {{n: number, loss: number}} guess @param {Record<string, any>} palette */
   ground(lines, guess, palette) {
     const { steps } = this;
-    const svg = document.createElementNS(SVG, "svg");
-    svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
-    svg.setAttribute("aria-hidden", "true");
+    const svg = element("svg", { viewBox: `0 0 ${this.width} ${this.height}`, "aria-hidden": "true" });
     const size = 0.8 * this.em;
     for (const tick of TICKS.filter((one) => one <= this.top * 1.2)) {
-      make(svg, "line", {
+      draw(svg, "line", {
         x1: this.left,
         x2: this.width - RIGHT,
         y1: this.y(tick),
         y2: this.y(tick),
         stroke: palette.line,
       });
-      make(
-        svg,
-        "text",
-        {
-          x: this.left - 6,
-          y: this.y(tick) + size * 0.35,
-          "text-anchor": "end",
-          "font-size": size,
-          fill: palette.mute,
-        },
-        String(tick),
-      );
+      write(svg, this.left - 6, this.y(tick) + size * 0.35, String(tick), { anchor: "end", size, fill: palette.mute });
     }
     for (let step = 0; step <= steps; step += steps / 6)
-      make(
-        svg,
-        "text",
-        {
-          x: this.x(step),
-          y: this.height - 6,
-          "text-anchor": step ? (step === steps ? "end" : "middle") : "start",
-          "font-size": size,
-          fill: palette.mute,
-        },
-        String(Math.round(step)),
-      );
-    make(svg, "line", {
+      write(svg, this.x(step), this.height - 6, String(Math.round(step)), {
+        anchor: step ? (step === steps ? "end" : "middle") : "start",
+        size,
+        fill: palette.mute,
+      });
+    draw(svg, "line", {
       x1: this.left,
       x2: this.width - RIGHT,
       y1: this.y(guess.loss),
@@ -194,17 +161,12 @@ export class Curve {
       stroke: palette.mute,
       "stroke-dasharray": "2 4",
     });
-    make(
+    write(
       svg,
-      "text",
-      {
-        x: this.width - RIGHT,
-        y: this.y(guess.loss) + size * 1.2,
-        "text-anchor": "end",
-        "font-size": size,
-        fill: palette.mute,
-      },
+      this.width - RIGHT,
+      this.y(guess.loss) + size * 1.2,
       fill(words.guess, { n: guess.n, x: guess.loss.toFixed(2) }),
+      { anchor: "end", size, fill: palette.mute },
     );
     for (const line of lines) {
       let path = "";
@@ -213,13 +175,13 @@ export class Curve {
         if (loss !== null) path += `${path ? "L" : "M"}${this.x(step).toFixed(1)} ${this.y(loss).toFixed(1)}`;
       });
       if (path)
-        make(svg, "path", {
+        draw(svg, "path", {
           d: path,
           fill: "none",
           stroke: line.colour,
           "stroke-width": 2,
           "stroke-linejoin": "round",
-          ...(line.dash ? { "stroke-dasharray": line.dash } : {}),
+          "stroke-dasharray": line.dash || undefined,
         });
     }
     return svg;

@@ -1,32 +1,25 @@
 // The heads of a run as small maps, and one of them large.
 
-import { colours, fit } from "../../../kit/browser/colours.js";
+import { colours } from "../../../kit/browser/colours.js";
 import { el, fill, share } from "../../../kit/browser/dom.js";
+import { paintOn, pixels } from "../../../kit/browser/picture/canvas.js";
 import { WORDS as words } from "./constants.js";
 import { largest } from "./numbers.js";
 
 const PER_ROW = 8;
 const TILE = 6.1; // em, the most that a small map is wide
 
-/** @type {HTMLCanvasElement | null} A pixel for each weight */
-let pixels = null;
-
 // Weights of one head on a canvas of so many CSS pixels
 /** @param {HTMLCanvasElement} canvas @param {import("./types.js").Look} look @param {number} layer @param {number} head @param {number} size @param {Record<string, any>} palette */
 export function map(canvas, look, layer, head, size, palette) {
   const [, heads, n, keys] = look.shape;
-  pixels ??= document.createElement("canvas");
-  if (pixels.width !== keys || pixels.height !== n) [pixels.width, pixels.height] = [keys, n];
-  const context = /** @type {CanvasRenderingContext2D} */ (pixels.getContext("2d"));
-  const image = context.createImageData(keys, n);
-  const packed = new Uint32Array(image.data.buffer);
-  const ramp = colours(palette.ramp).packed;
+  const { packed } = colours(palette.ramp);
   const start = (layer * heads + head) * n * keys;
-  for (let i = 0; i < n * keys; i++) packed[i] = ramp[look.maps[start + i]];
-  context.putImageData(image, 0, 0);
-  const on = fit(canvas, size, size);
-  on.imageSmoothingEnabled = false;
-  on.drawImage(pixels, 0, 0, size, size);
+  const image = pixels(n, keys, (at) => packed[look.maps[start + at]]);
+  paintOn(canvas, size, size, (context) => {
+    context.imageSmoothingEnabled = false;
+    context.drawImage(image, 0, 0, size, size);
+  });
 }
 
 /** @param {number} heads @param {number} width @param {number} em How many CSS pixels a small map is wide and high */

@@ -561,7 +561,7 @@ class Train extends Stage {
       el("b", "", words.loss),
       `${words.loss_help} · ${words.step} `,
       el("b", "", fill(words.of_steps, { s: this.at, n: header.steps })),
-      this.last ? words.drag : "",
+      this.last ? el("span", "only-here", words.drag) : "",
     );
     this.curve.draw(lines, header.steps, { n, loss: Math.log(n) }, this.at, this.palette, this.fact.textContent ?? "");
   }

@@ -3,19 +3,18 @@
 import { WORDS as words } from "./constants.js";
 import { add, choice, el, fill, quoted, worded } from "../../../kit/browser/dom.js";
 import { headName, labelsOf, rowName, together } from "./lead.js";
+import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
+import { draw } from "../../../kit/browser/picture/svg.js";
 import { finer, ranked, stepped } from "./numbers.js";
 import { drawGrid, drawOrder } from "./sweepmap.js";
 
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Shown} Shown */
 const HEADINGS = { heads: words.heading_heads, looks: words.heading_looks, patch: words.heading_patch };
-const SVG = "http://www.w3.org/2000/svg";
 
 export class Left {
   /** @type {Shown} */
   shown;
-  /** @type {ReturnType<typeof drawGrid> | undefined} */
-  cells;
   /** @type {ReturnType<typeof drawOrder> | undefined} */
   barsAt;
   /** @type {(number | undefined)[][]} */
@@ -44,8 +43,7 @@ export class Left {
     this.map = add(box, "div", "grid");
     this.map.tabIndex = 0;
     this.map.setAttribute("role", "group");
-    this.grid = /** @type {SVGSVGElement} */ (this.map.appendChild(document.createElementNS(SVG, "svg")));
-    this.grid.setAttribute("aria-hidden", "true");
+    this.cells = new HeatmapView(this.map);
     this.legend = add(box, "div", "legend mute");
     this.order = add(box, "div", "order");
     const steps = add(this.order, "div", "line");
@@ -59,8 +57,7 @@ export class Left {
       Object.assign(button, { type: "button", textContent: text });
       button.addEventListener("click", () => this.next(by));
     }
-    this.bars = /** @type {SVGSVGElement} */ (this.order.appendChild(document.createElementNS(SVG, "svg")));
-    this.bars.setAttribute("aria-hidden", "true");
+    this.bars = draw(this.order, "svg", { "aria-hidden": "true" });
     this.few = add(box, "p", "few");
     this.map.addEventListener("click", (e) => this.pointed(e));
     this.bars.addEventListener("click", (e) => this.barred(e));
@@ -90,8 +87,15 @@ export class Left {
     this.drawSwitches();
     if (!known) this.build(width, height);
     this.at = this.placeOf(pick);
-    this.cells?.choose(this.at);
+    this.mark();
     if (swept.done) this.barsAt?.choose(this.along.indexOf(at));
+  }
+
+  // The frame around the cell that is chosen
+  mark() {
+    const [row, column] = this.at ?? [];
+    const frame = { row, column, colour: this.shown.palette.query, width: 2.5, radius: 3 };
+    this.cells.frame(this.at ? [frame] : []);
   }
 
   // Where a place stands on the map; null where it does not
@@ -110,7 +114,6 @@ export class Left {
     const most = turns ? Math.max(...swept.changes.map((x) => Math.abs(x ?? 0)), 1e-6) : 1;
     /** @type {import("./sweepmap.js").Grid} */
     let grid;
-    const chosen = null;
     if (looks) {
       const [queries, keys] = labelsOf(data, values.site);
       const only = swept.part?.only ?? null;
@@ -120,7 +123,6 @@ export class Left {
         rows: lines.map((i) => queries[i]),
         columns: keys,
         values: lines.map((i) => keys.map((_, j) => known.get(`${i}.${j}`))),
-        chosen,
         turns,
         tokens: true,
         most,
@@ -137,7 +139,6 @@ export class Left {
         rows: numbers(layers),
         columns: firsts.map((head) => (size > 1 ? `${head}–${head + size - 1}` : String(head))),
         values: numbers(layers).map((l) => firsts.map((h) => known.get(`${id}.${l}.${h}`))),
-        chosen,
         turns,
         tokens: false,
         most,
@@ -147,21 +148,14 @@ export class Left {
     }
     this.size = [grid.rows.length, grid.columns.length];
     this.known = grid.values;
-    this.cells = drawGrid(
-      this.grid,
-      grid,
-      palette,
-      width,
-      looks ? Math.max(0.34 * innerHeight, height) : height,
-      type.unit,
-    );
+    drawGrid(this.cells, grid, palette, width, looks ? Math.max(0.34 * innerHeight, height) : height, type);
     this.map.setAttribute("aria-label", looks ? words.map_label_looks : words.map_label);
     const word = swept.part?.watched.length ? swept.labels[swept.part.watched[0]] : "";
     this.legend.replaceChildren(el("span", "", turns ? words.legend_turn : fill(words.legend, { word: `“${word}”` })));
     const ramp = add(this.legend, "span", turns ? "ramp plain" : "ramp");
     ramp.append(
       turns ? "0" : words.falls_by,
-      el("i", "less"),
+      el("i", turns ? "more" : "less"),
       turns ? words.most : "0",
       ...(turns ? [] : [el("i", "more"), words.rises_by]),
     );
@@ -178,7 +172,6 @@ export class Left {
       {
         values: sorted.map((i) => swept.changes[i] ?? 0),
         names: sorted.slice(0, 3).map((i) => rowName(data, values, swept.rows[i])),
-        chosen: -1,
         turns,
       },
       palette,
@@ -326,8 +319,7 @@ export class Left {
 
   /** @param {MouseEvent} event */
   pointed(event) {
-    const at = this.grid.getBoundingClientRect();
-    const cell = this.cells?.at(event.clientX - at.left, event.clientY - at.top);
+    const cell = this.cells.at(event);
     if (cell && this.known[cell[0]]?.[cell[1]] !== undefined) this.take(this.places(...cell));
   }
 

@@ -3,8 +3,8 @@
 import { WORDS as words } from "./constants.js";
 import { add, el, fill, quoted } from "../../../kit/browser/dom.js";
 import { isOther } from "./lead.js";
+import { rising, rooted, signed } from "../../../kit/browser/picture/scale.js";
 import { percent } from "./numbers.js";
-import { scales } from "./sweepmap.js";
 
 /** @param {HTMLElement} box @param {import("./types.js").Shown} shown @param {(changes: Record<string, string>) => void} choose */
 export function drawLines(box, { data, side, values, palette }, choose) {
@@ -32,7 +32,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
       (_, j) => labels.reduce((sum, __, i) => sum + (all[i * labels.length + j] ?? 0), 0) / labels.length,
     );
   };
-  const scale = scales(palette);
+  const [share, change] = [rising(palette), signed(palette)];
   /**
    * @typedef {{name: string, tokens: string[], shade: ArrayLike<number> | null, turned: boolean, answer: [string, number | null] | null,
    *   changed: number[], choosable: boolean, asked: boolean}} Line asked: whether it is read up to the token that is asked about
@@ -55,9 +55,8 @@ export function drawLines(box, { data, side, values, palette }, choose) {
       );
     node.textContent = tokens[i];
     if (changed.includes(i)) node.classList.add("other");
-    if (shade) node.classList.add("chosen"); // with its ground in a file
     if (shade && i < shade.length) {
-      const x = turned ? scale.of(shade[i] * 8, 1) : scale.even(shade[i]);
+      const x = turned ? change(rooted(shade[i] * 8)) : share(shade[i]);
       node.style.background = x.fill;
       node.style.color = x.ink;
     }

@@ -1,4 +1,4 @@
-// Numbers of What if: changes and their order, colours, cells that moved, and edits as the text of a link. Nothing here draws.
+// Numbers of What if: changes and their order, cells that moved, and edits as the text of a link. Nothing here draws.
 
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Part} Part */
@@ -47,14 +47,6 @@ export function ranked(values) {
     .filter((i) => values[i] !== undefined)
     .sort((a, b) => Math.abs(/** @type {number} */ (values[b])) - Math.abs(/** @type {number} */ (values[a])) || a - b);
 }
-
-// Where a change stands on its ramp, 0 to 255: square-root scaled, so that small changes show
-/** @param {number} x @param {number} most */
-export const tone = (x, most) => Math.round(255 * Math.sqrt(Math.min(1, Math.abs(x) / (most || 1))));
-
-// Where a share of one stands on its ramp, 0 to 255
-/** @param {number} x */
-export const evenly = (x) => Math.round(255 * Math.max(0, Math.min(1, x)));
 
 // The n cells that differ most: [query, key, change]
 /** @param {ArrayLike<number>} before @param {ArrayLike<number>} after @param {number} columns @param {number} n */

@@ -1,10 +1,10 @@
 // One head in both runs: its map as it is, as it is changed, the difference, and what moved most.
 
 import { WORDS as words } from "./constants.js";
-import { fit } from "../../../kit/browser/colours.js";
 import { add, choice, el, fill, setText, short } from "../../../kit/browser/dom.js";
+import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
+import { rising, rooted, signed } from "../../../kit/browser/picture/scale.js";
 import { movedMost, percent, points } from "./numbers.js";
-import { scales } from "./sweepmap.js";
 
 /** @typedef {{rows: number, columns: number, values: Float32Array}} Matrix */
 
@@ -37,9 +37,7 @@ export class Pair {
       const caption = add(node, "figcaption");
       const heading = el("span", "", title);
       caption.append(heading, el("span", "mute", more));
-      const canvas = add(node, "canvas");
-      canvas.setAttribute("role", "img");
-      return { node, canvas, title: heading };
+      return { node, map: new HeatmapView(node), title: heading };
     };
     this.before = panel(words.as_it_is, words.query_key);
     this.after = panel(words.changed);
@@ -50,9 +48,9 @@ export class Pair {
     this.list = add(grid, "div", "most");
     this.read = add(box, "p", "read note");
     this.read.setAttribute("aria-live", "off");
-    for (const { canvas } of [this.before, this.after, this.difference]) {
-      canvas.addEventListener("pointermove", (e) => this.point(e, canvas));
-      canvas.addEventListener("pointerleave", () => (this.read.textContent = ""));
+    for (const { node, map } of [this.before, this.after, this.difference]) {
+      node.addEventListener("pointermove", (e) => this.point(map.at(e)));
+      node.addEventListener("pointerleave", () => (this.read.textContent = ""));
     }
   }
 
@@ -94,21 +92,14 @@ export class Pair {
     this.note.textContent = !alike ? words.no_difference : side.moved.length || !picked ? "" : words.last_layer;
     const single = alike && !side.moved.length;
     this.grid.classList.toggle("single", Boolean(single));
-    this.paint(
-      this.before,
-      before,
-      palette,
-      this.heading.textContent ?? "",
-      undefined,
-      false,
-      single ? labels : undefined,
-    );
-    this.paint(this.after, single ? null : after, palette, this.heading.textContent ?? "");
+    const name = this.heading.textContent ?? "";
+    this.paint(this.before, before, palette, name, { labels: single ? labels : undefined });
+    this.paint(this.after, single ? null : after, palette, name);
     this.difference.node.hidden = this.list.hidden = !alike || !side.moved.length;
     if (!alike || !side.moved.length) return;
     const change = { ...before, values: after.values.map((x, i) => x - before.values[i]) };
     const top = movedMost(before.values, after.values, before.columns, 7);
-    this.paint(this.difference, change, palette, words.difference, top[0], true);
+    this.paint(this.difference, change, palette, words.difference, { marked: top[0], isSigned: true });
     this.found = top;
     add(this.list, "div", "mute").textContent = words.moved_most;
     const most = Math.abs(top[0]?.[2] ?? 1);
@@ -126,68 +117,53 @@ export class Pair {
     }
   }
 
-  /** @param {{node: HTMLElement, canvas: HTMLCanvasElement}} panel @param {Matrix | null} found @param {import("./types.js").Palette} palette @param {string} name @param {[number, number, number]} [marked] @param {boolean} [signed] @param {[string[], string[]]} [named] */
-  paint({ node, canvas }, found, palette, name, marked, signed = false, named = undefined) {
+  /** @param {{node: HTMLElement, map: HeatmapView}} panel @param {Matrix | null} found @param {import("./types.js").Palette} palette @param {string} name @param {{marked?: [number, number, number], isSigned?: boolean, labels?: [string[], string[]]}} [more] */
+  paint({ node, map }, found, palette, name, { marked, isSigned = false, labels } = {}) {
     node.hidden = !found;
     if (!found) return;
-    canvas.setAttribute("aria-label", name);
-    const unit = parseFloat(getComputedStyle(node).fontSize) / 16 || 1;
-    const words_ = named && found.rows <= 30 && found.columns <= 30 ? named : null;
-    const [left, top] = words_ ? [64 * unit, 52 * unit] : [0, 0];
-    const room = Math.max(120, node.clientWidth || 190) - left - (words_ ? 24 * unit : 0);
-    const cell = Math.min(room / found.columns, 26 * unit);
-    const least = words_ ? found.rows * 13 * unit : 0; // for what the rows are called
+    const { rows, columns, values } = found;
+    const { fontSize, fontFamily } = getComputedStyle(node);
+    const unit = parseFloat(fontSize) / 16 || 1;
+    const isNamed = labels && rows <= 30 && columns <= 30;
+    const [left, top, right] = isNamed ? [64 * unit, 52 * unit, 24 * unit] : [0, 0, 0];
+    const w = Math.min((Math.max(120, node.clientWidth || 190) - left - right) / columns, 26 * unit);
     // Two rows of maps, or one with names, on a laptop's screen: a look that moved in the last row is not below its edge.
-    const most = Math.max((named ? 0.38 : 0.24) * innerHeight, least);
-    const height = Math.min(found.rows * cell, most, 420);
-    const context = fit(canvas, left + cell * found.columns + (words_ ? 24 * unit : 0), top + height);
-    const scale = scales(palette);
-    const h = height / found.rows;
-    const gap = cell > 6 ? 0.7 : 0;
-    canvas.dataset.left = String(left);
-    canvas.dataset.top = String(top);
-    canvas.dataset.width = String(cell * found.columns);
-    canvas.dataset.height = String(height);
-    context.translate(left, top);
-    for (let i = 0; i < found.rows; i++) {
-      for (let j = 0; j < found.columns; j++) {
-        const value = found.values[i * found.columns + j];
-        context.fillStyle = signed ? scale.of(value, 1).fill : scale.even(value).fill;
-        context.fillRect(j * cell, i * h, cell - gap, h - gap);
-      }
-    }
-    if (words_) {
-      context.font = `${Math.min(12 * unit, h)}px ${getComputedStyle(node).fontFamily}`;
-      context.textAlign = "right";
-      context.fillStyle = palette.query;
-      words_[0].forEach((label, i) => context.fillText(short(label), -5, (i + 0.75) * h));
-      context.textAlign = "left";
-      context.fillStyle = palette.key;
-      words_[1].forEach((label, j) => {
-        context.save();
-        context.translate((j + 0.6) * cell, -5);
-        context.rotate(-0.87);
-        context.fillText(short(label), 0, 0);
-        context.restore();
-      });
-    }
-    if (!marked) return;
-    context.strokeStyle = palette.query;
-    context.lineWidth = 2;
-    context.strokeRect(marked[1] * cell, marked[0] * h, cell, h);
+    const most = Math.max((labels ? 0.38 : 0.24) * innerHeight, isNamed ? rows * 13 * unit : 0);
+    const height = Math.min(rows * w, most, 420);
+    const h = height / rows;
+    const scale = isSigned ? signed(palette) : rising(palette);
+    /** @type {(list: string[], colour: string, size: number, lean?: number) => import("../../../kit/browser/picture/heatmap.js").Names} */
+    const names = (list, colour, size, lean) => ({ list: list.map(short), colour, size, away: 5, lean });
+    map.label = name;
+    map.draw(
+      {
+        rows,
+        columns,
+        x: left,
+        y: top,
+        w,
+        h,
+        gap: w > 6 ? 0.7 : 0,
+        tone: (row, column) => {
+          const value = values[row * columns + column];
+          return scale(isSigned ? rooted(value) : value);
+        },
+        rowNames: isNamed ? names(labels[0], palette.query, Math.min(12 * unit, h)) : undefined,
+        columnNames: isNamed ? names(labels[1], palette.key, Math.min(12 * unit, h), -50) : undefined,
+        frames: marked ? [{ row: marked[0], column: marked[1], colour: palette.query }] : [],
+      },
+      left + w * columns + right,
+      top + height,
+      { hatch: palette.hatch, font: fontFamily },
+    );
   }
 
-  /** @param {PointerEvent} event @param {HTMLCanvasElement} canvas */
-  point(event, canvas) {
+  /** @param {[query: number, key: number] | null} at */
+  point(at) {
     const { one, two } = this;
-    if (!one || !this.labels) return;
-    const at = canvas.getBoundingClientRect();
-    const of = canvas === this.after.canvas && two ? two : one;
-    const [left, top, width, height] = ["left", "top", "width", "height"].map((name) => Number(canvas.dataset[name]));
-    const i = Math.floor(((event.clientY - at.top - top) / height) * of.rows);
-    const j = Math.floor(((event.clientX - at.left - left) / width) * of.columns);
+    if (!at || !one || !this.labels) return;
+    const [i, j] = at;
     const [queries, keys] = this.labels;
-    if (!(i >= 0 && j >= 0 && i < of.rows && j < of.columns)) return;
     const a = one.values[i * one.columns + j];
     const b = two && two.columns === one.columns && two.rows === one.rows ? two.values[i * two.columns + j] : null;
     this.read.textContent = `${queries[i] ?? i} → ${keys[j] ?? j}: ${fill("{a} → {b}", { a: percent(a), b: percent(b) })}`;

@@ -1,9 +1,38 @@
-// Bars on one fixed track from 0 to 100 %, so that two of them can be compared: across rows, heads and texts.
+// Bars from a line: upright ones as shapes, what is below 0 hanging from it; lying ones as rows with a name and a number.
 
-import { add, el } from "../../kit/browser/dom.js";
+import { add, el } from "../dom.js";
+
+/** @typedef {import("../types.js").Shape} Shape */
+/**
+ * @typedef {object} Upright
+ * @property {ArrayLike<number>} values NaN has no bar
+ * @property {(i: number) => number} x the middle of a bar
+ * @property {number} wide
+ * @property {number} base y of the line
+ * @property {(value: number) => number} high how far above the line a bar ends, below it if negative
+ * @property {(i: number) => string} [fill] without it a bar is an outline
+ * @property {string} [stroke] of an outline
+ * @property {number} [line] how thick that is
+ * @property {number} [radius]
+ * @property {number} [least] pixels that even the shortest is long
+ */
+
+/** @param {Upright} bars @returns {Shape[]} */
+export function upright({ values, x, wide, base, high, fill, stroke = "", line = 1.3, radius, least = 1 }) {
+  return Array.from(values).flatMap((value, i) => {
+    if (Number.isNaN(value)) return [];
+    const to = high(value);
+    const h = Math.max(least, Math.abs(to));
+    const box = { x: x(i) - wide / 2, y: to >= 0 ? base - h : base, w: wide, h, rx: radius };
+    return /** @type {Shape[]} */ ([
+      fill ? { shape: "rect", ...box, fill: fill(i) } : { shape: "frame", ...box, stroke, width: line },
+    ]);
+  });
+}
 
 /** @typedef {{label: string, title?: string, className?: string, at: number, value: string}} Bar */
 
+// Bars on one fixed track from 0 to 100 %, so that two of them can be compared: across rows, heads and texts
 export class Bars {
   /** @param {HTMLElement} parent @param {string} className */
   constructor(parent, className) {
