@@ -50,7 +50,6 @@ UNDRAWN = {
     "save": "saves and copies",
     "selection": "keeps what is chosen",
     "shortcuts": "asks what a key may do",
-    "stage": "the life of a room, which the tests of every room open",
     "standalone": "writes a file",
 }
 # "DejaVu Sans" is what `make test` installs with a browser; of another font the pictures would say nothing.

@@ -1,6 +1,5 @@
 // Generate: one column for each token, and the words that were taken as a path through them.
 
-import { classroom } from "../../../kit/browser/classroom.js";
 import { colours } from "../../../kit/browser/colours.js";
 import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
