@@ -558,6 +558,8 @@ def test_modules_are_bundled_in_the_order_of_their_imports(tmp_path: Path):
     assert "\nzwei(1);" in bundled(a='import { two as zwei } from "./b.js";\n  zwei(1);\n'), "indentation is left out"
     assert "`\n  two`" in bundled(c="export const text = `\n  two`;\n", a='import { text } from "./c.js";\ntext;\n')
     assert script.index("const two = 2") < script.index("const { two: zwei }")
+    script = bundled(a='import b from "./b.js";\nb();\n', b="const made = (of) => of;\nexport default made(1);\n")
+    assert "const byDefault = made(1);" in script and "return { default: byDefault };" in script
     with pytest.raises(ValueError, match="does not know"):
         bundled(a='import b, { two as zwei } from "./b.js";\n', b="export default function () {}\n")
     with pytest.raises(ValueError, match=r"a\.js → \S*b\.js → \S*a\.js"):

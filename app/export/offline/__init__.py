@@ -17,7 +17,7 @@ from app.transport import edited, modules
 HERE = Path(__file__).parent
 IMPORT = re.compile(r"^import\s+(\w+|\{[^}]*\})\s+from\s+\"(\.[^\"\n]+)\";\n", re.MULTILINE)
 NAMED_EXPORT = re.compile(r"^export ((?:(?:async )?function\*?|class|const|let)\s+(\w+))", re.MULTILINE)
-DEFAULT_EXPORT = re.compile(r"^export default (?=function \()", re.MULTILINE)
+DEFAULT_EXPORT = re.compile(r"^export default (?=(?:function )?\(|[a-z]\w*\()", re.MULTILINE)  # a value, not a name
 LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\(|\s*:)", re.MULTILINE)
 
 
