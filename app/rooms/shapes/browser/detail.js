@@ -49,7 +49,7 @@ export class Detail {
   /** @param {string} id */
   goto(id) {
     const { row } = /** @type {{row: Row}} */ (this.view.byId.get(id));
-    return this.link(row.title, () => this.view.choose({ tensor: id }, true));
+    return this.link(row.title, () => this.view.choosePlace({ tensor: id }, true));
   }
 
   /** @param {HTMLElement} line @param {Row} row @param {Part} part */
@@ -73,7 +73,10 @@ export class Detail {
     if (row.kind === "resid_post" && part.times > 1)
       found.unshift(
         this.link(words.next_layer, () =>
-          view.choose({ tensor: `${part.stack}.resid_pre`, at: clamp(view.place.at + 1, 0, part.times - 1) }, true),
+          view.choosePlace(
+            { tensor: `${part.stack}.resid_pre`, at: clamp(view.place.at + 1, 0, part.times - 1) },
+            true,
+          ),
         ),
       );
     line.append(...(found.length ? separate(found) : [words.read_by_none]));
@@ -100,16 +103,16 @@ export class Detail {
     if (row.tries)
       line.append(
         "  ·  ",
-        this.link(words.break, () => view.choose({ break: "1" })),
+        this.link(words.break, () => view.choosePlace({ break: "1" })),
       );
-    if (view.data.run && row.kind === "weights") line.append("  ·  ", this.explore(row));
+    if (view.header.run && row.kind === "weights") line.append("  ·  ", this.explore(row));
   }
 
   /** @param {Row} row */
   explore(row) {
     const anchor = el("a", "link", words.explore);
     const site = row.id.includes(".cross.") ? "cross" : row.id.split(".")[0];
-    const { place, data } = this.view;
+    const { place, header: data } = this.view;
     anchor.href = `?${new URLSearchParams({ ...data.link, site, layer: String(place.at), head: String(place.with_head) })}`;
     anchor.target = "_self";
     return anchor;
@@ -127,7 +130,7 @@ export class Detail {
     head.append(
       el("b", "", words.break_title),
       "  ",
-      this.link(words.break_close, () => view.choose({ break: "" })),
+      this.link(words.break_close, () => view.choosePlace({ break: "" })),
     );
     const grid = add(text, "div", "tries");
     const list = add(grid, "div", "lines");
@@ -139,7 +142,7 @@ export class Detail {
       button.setAttribute("aria-pressed", String(i === at));
       button.append(el("i", "", { right: "✓", error: "✗", wrong: "!" }[tried.verdict]), el("code", "", tried.code));
       button.title = VERDICTS[tried.verdict];
-      button.addEventListener("click", () => view.choose({ break: String(i) }));
+      button.addEventListener("click", () => view.choosePlace({ break: String(i) }));
     });
     const result = add(grid, "div", `result ${one.verdict}`);
     result.setAttribute("role", "status");
@@ -196,7 +199,7 @@ export class Detail {
   /** @param {Row} row @param {Part} part */
   async thumbnail(row, part) {
     const { view, box } = this;
-    const { run } = view.data;
+    const { run } = view.header;
     if (!run || !row.source) return;
     const layer = part.section === "layer" ? view.layerOf(row) : 0;
     const stream = !["q", "k", "scores", "mask", "weights", "z", "position"].includes(row.source);
@@ -242,7 +245,7 @@ export class Detail {
       /** @param {number} by @param {string} text @param {string} label */
       const step = (by, text, label) => {
         const button = this.link(text, () =>
-          view.choose({ with_head: (head + by + view.data.heads) % view.data.heads }),
+          view.choosePlace({ with_head: (head + by + view.header.heads) % view.header.heads }),
         );
         button.title = button.ariaLabel = label;
         return button;

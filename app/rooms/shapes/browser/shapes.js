@@ -2,20 +2,15 @@
 //
 // Everything a visitor does here is drawn here, and Python is told once, a moment later (selection.js).
 
-import { RoomSelection, whole } from "../../../kit/browser/selection.js";
+import { whole } from "../../../kit/browser/selection.js";
 import { classroom } from "../../../kit/browser/classroom.js";
-import { paletteOf, themeOf } from "../../../kit/browser/colours.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
-import { Guard } from "../../../kit/browser/cover.js";
 import { Detail } from "./detail.js";
-import { add, arrow, choice, clamp, el, fill, keepingFocus, worded } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
-import { Files } from "../../../kit/browser/files.js";
 import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
-import { unpack } from "../../../kit/browser/messages.js";
-import { mounted } from "../../../kit/browser/mount.js";
-import { Projector } from "../../../kit/browser/projector.js";
 import { cross, glyph, rail } from "./rails.js";
+import { Stage, stage } from "../../../kit/browser/stage.js";
 import { Table } from "./table.js";
 
 /** @typedef {import("./types.js").Row} Row */
@@ -23,95 +18,57 @@ import { Table } from "./table.js";
 /** @typedef {import("./types.js").Item} Item */
 /** @typedef {import("./types.js").View} Shown */
 
-/** @param {import("../../../kit/browser/types.js").Given<Uint8Array>} given */
-export default function ({ data, parentElement, setStateValue }) {
-  const [view, leave] = mounted(parentElement, STYLE, (root) => new View(root));
-  view.update(data, setStateValue);
-  return leave;
-}
+/**
+ * @extends {Stage<import("./types.js").Diagram, import("./types.js").Palette>}
+ * @implements {Shown}
+ */
+class Shapes extends Stage {
+  static style = STYLE;
+  static palettes = PALETTES;
 
-/** @implements {Shown} */
-class View {
-  /** @type {import("./types.js").Diagram} */
-  data;
-  texts = new RoomSelection();
+  // What a lesson covers its own page has out of sight already; a class that follows it has only this.
+  /** @returns {Record<string, string>} */
+  static get covers() {
+    return classroom.follows ? { shape: ".body, .detail, .tablebox, .facts" } : {};
+  }
+
   /** @type {import("./types.js").Place} */
   place;
   /** @type {Map<string, {part: Part, row: Row}>} */
   byId = new Map();
   opening = ""; // the tensor that a diagram opens at
-  /** @type {import("./types.js").Palette} */
-  palette;
   /** @type {{column: HTMLElement, picture: SVGSVGElement, items: Item[]}[] | undefined} */
   columns;
   /** @type {SVGSVGElement} Lines from one stack to another, above both */
   over;
+  comes = false; // whether the chosen tensor is to be brought into sight
+  wasProjected = false;
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    root.replaceChildren();
-    this.files = new Files(
-      () => rows([this.top, this.body, this.detail.box]),
-      () => this.about(),
-      () => this.palette,
-    );
-    this.projector = new Projector(
-      () => {
-        keepingFocus(this.root, () => this.draw());
-        if (this.projector.on) this.focus();
-      },
-      (by) => this.turn(by),
-    );
+    super(root);
     this.top = add(root, "div", "top");
     this.body = add(root, "div", "body");
     this.detail = new Detail(this, add(root, "section", "detail"));
     this.table = new Table(this, add(root, "section", "tablebox"));
-    this.live = add(root, "div", "unseen");
-    this.live.setAttribute("aria-live", "polite");
-    this.watch = new ResizeObserver(() => this.rails());
-    this.watch.observe(this.body);
-    this.body.addEventListener("keydown", (event) => this.key(event));
-    document.fonts.ready.then(() => this.rails());
-    // What a lesson covers its own page has out of sight already; a class that follows it has only this.
-    this.guard = classroom.follows ? new Guard(root, { shape: ".body, .detail, .tablebox" }, () => this.rails()) : null;
-  }
-
-  destroy() {
-    this.watch.disconnect();
-    this.files.destroy();
-    this.projector.destroy();
-    this.guard?.destroy();
-    this.texts.destroy();
   }
 
   // ------------------------------------------------------------------ data in, place out
 
-  /** @param {Uint8Array} bytes @param {import("../../../kit/browser/types.js").Tell} setStateValue */
-  update(bytes, setStateValue) {
-    const [data] = unpack(bytes);
-    const before = this.state();
-    this.data = data;
-    const fresh = this.texts.take(data.chosen, setStateValue);
-    this.read();
-    this.theme();
-    if (!fresh && this.state() === before) return; // Python's answer to a change that is drawn already: what was timed or fetched stays
-    this.draw();
-    if (fresh && (this.projector.on || this.place.tensor !== this.opening))
-      requestAnimationFrame(() => this.body.querySelector(".row.chosen")?.scrollIntoView({ block: "nearest" }));
+  get key() {
+    return this.header?.run ?? "";
   }
 
-  // All that Python and the page decide of what is drawn
-  state() {
-    return (
-      this.data && JSON.stringify([{ ...this.data, chosen: null, cover: null }, this.texts.values, themeOf(this.root)])
-    );
+  /** @param {{byLink: boolean}} news */
+  received({ byLink }) {
+    this.read();
+    this.comes ||= byLink && (this.isProjected || this.place.tensor !== this.opening);
   }
 
   // What the link, or the visitor before this diagram, asked for, as far as this diagram has it
   read() {
-    const { data } = this;
-    const asked = this.texts.values;
+    const { header: data } = this;
+    const asked = this.values;
     this.byId = new Map();
     for (const part of data.parts) for (const row of part.rows) this.byId.set(row.id, { part, row });
     const opening = `${data.stacks.at(-1)}.attn.weights`;
@@ -128,23 +85,24 @@ class View {
   }
 
   /** @param {Partial<import("./types.js").Place>} change @param {boolean} [focus] */
-  choose(change, focus) {
+  choosePlace(change, focus) {
     if (change.tensor && change.tensor !== this.place.tensor && change.break === undefined) change.break = "";
     Object.assign(this.place, change);
     const place = this.place;
-    const now = {
+    this.choose({
       tensor: place.tensor === this.opening ? "" : place.tensor,
       at: place.at ? String(place.at) : "",
       unfold: place.unfold.join(","),
       as: place.as === "diagram" ? "" : place.as,
       break: place.break,
       with_head: place.with_head ? String(place.with_head) : "",
-    };
-    this.texts.choose(now);
-    keepingFocus(this.root, () => this.draw());
-    if (focus) this.focus();
+    });
+    if (focus) {
+      this.drawNow();
+      this.focus();
+    }
     const { row } = this.chosen;
-    if (change.tensor) this.live.textContent = `${row.title}: ${shapeText(row)}. ${meaningText(row, this.sizes(row))}`;
+    if (change.tensor) this.announce(`${row.title}: ${shapeText(row)}. ${meaningText(row, this.sizes(row))}`);
   }
 
   get chosen() {
@@ -154,7 +112,7 @@ class View {
   // What an axis counts where a tensor does not have it itself
   /** @param {Row} row */
   sizes(row) {
-    const { data } = this;
+    const { header: data } = this;
     /** @type {Record<string, number>} */
     const found = { batch: data.batch, vocab: data.vocab };
     for (const { row: other } of this.byId.values()) {
@@ -167,15 +125,13 @@ class View {
     return found;
   }
 
-  theme() {
-    this.palette = paletteOf(this.root, PALETTES);
-  }
-
   // ------------------------------------------------------------------ drawing
 
-  draw() {
+  /** @param {Set<import("../../../kit/browser/stage.js").Stale>} stale */
+  draw(stale) {
     const table = this.place.as === "table";
-    this.root.classList.toggle("projector", this.projector.on);
+    if ([...stale].every((what) => what === "size")) return this.rails();
+    const { header: data } = this;
     this.drawTop();
     this.body.hidden = this.detail.box.hidden = table;
     this.table.box.hidden = !table;
@@ -185,28 +141,50 @@ class View {
       this.detail.draw();
       this.rails();
     }
+    setText(
+      this.facts,
+      fill(words.total, {
+        parameters: plain(data.parameters),
+        weights: `${binary(data.weights)} (${decimal(data.weights)})`,
+        flops: flops(data.flops),
+      }),
+    );
+    if (this.isProjected && !this.wasProjected && stale.has("projector")) this.focus();
+    else if (this.comes) this.body.querySelector(".row.chosen")?.scrollIntoView({ block: "nearest" });
+    this.comes = false;
+    this.wasProjected = this.isProjected;
+  }
+
+  status() {
+    const { header: data, place } = this;
     const { row } = this.chosen;
-    Object.assign(this.root.dataset, {
-      painted: "1",
-      projector: String(this.projector.on),
+    return {
       tensor: row.id,
-      at: this.place.at,
-      as: this.place.as,
-      break: this.place.break,
+      at: place.at,
+      as: place.as,
+      break: place.break,
       rows: this.body.querySelectorAll(".row").length,
-      title: this.data.title,
-      run: this.data.run ?? "",
-      parameters: this.data.parameters,
-      flops: this.data.flops,
-      weights: this.data.weights,
+      title: data.title,
+      run: this.key,
+      parameters: data.parameters,
+      flops: data.flops,
+      weights: data.weights,
       shape: row.shape.join(","),
       bytes: row.bytes,
       rowflops: row.flops,
-    });
+    };
+  }
+
+  // What Streamlit's own boxes ask for stands in the address alone
+  link() {
+    const said = [...new URLSearchParams(location.search)].filter(
+      ([name]) => !(name in this.values || name === "theme" || name === "projector"),
+    );
+    return { ...Object.fromEntries(said), ...super.link(), view: "shapes" };
   }
 
   drawTop() {
-    const { data } = this;
+    const { header: data } = this;
     this.top.replaceChildren();
     const [source, target] = data.lengths;
     const heading = add(this.top, "h2");
@@ -225,13 +203,17 @@ class View {
       ["diagram", words.diagram],
       ["table", words.table],
     ];
-    const shown = choice(words.shown_as, ways, this.place.as, (as) => this.choose({ as }));
-    this.top.append(shown, this.files.box, this.projector.button);
+    const shown = choice(words.shown_as, ways, this.place.as, (as) => this.choosePlace({ as }));
+    this.top.append(shown);
+  }
+
+  picture() {
+    return rows([this.top, this.body, this.detail.box]);
   }
 
   // What its files say about themselves; a table has no picture
   about() {
-    const { data } = this;
+    const { header: data } = this;
     const { row } = this.chosen;
     const heading = this.top.querySelector("h2")?.textContent;
     const alt = `${heading}. ${row.title}: ${shapeText(row)}. ${meaningText(row, this.sizes(row))}`;
@@ -242,7 +224,7 @@ class View {
   }
 
   drawBody() {
-    const { data } = this;
+    const { header: data } = this;
     const pair = data.stacks.length > 1;
     this.body.classList.toggle("pair", pair);
     this.body.replaceChildren();
@@ -270,12 +252,6 @@ class View {
     });
     this.over = this.body.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
     this.over.setAttribute("class", "over");
-    const total = add(this.body, "p", "total");
-    total.textContent = fill(words.total, {
-      parameters: plain(data.parameters),
-      weights: `${binary(data.weights)} (${decimal(data.weights)})`,
-      flops: flops(data.flops),
-    });
   }
 
   /** @param {HTMLElement} column @param {Part} part @param {Item[]} items */
@@ -315,7 +291,7 @@ class View {
         items,
         text,
         false,
-        () => this.choose({ at: from === 0 ? to : from }, true),
+        () => this.choosePlace({ at: from === 0 ? to : from }, true),
         0,
         true,
         "",
@@ -340,7 +316,7 @@ class View {
     const button = el("button", "link", every ? words.fold : words.unfold);
     button.type = "button";
     const rest = this.place.unfold.filter((name) => name !== part.stack);
-    button.addEventListener("click", () => this.choose({ unfold: every ? rest : [...rest, part.stack] }));
+    button.addEventListener("click", () => this.choosePlace({ unfold: every ? rest : [...rest, part.stack] }));
     return button;
   }
 
@@ -349,7 +325,7 @@ class View {
     const { unfold, tensor } = this.place;
     const open = unfold.includes(key) || part.rows.some((row) => row.id === tensor);
     const away = part.rows.some((row) => row.id === tensor) ? { tensor: this.opening } : {};
-    this.choose(open ? { unfold: unfold.filter((name) => name !== key), ...away } : { unfold: [...unfold, key] });
+    this.choosePlace(open ? { unfold: unfold.filter((name) => name !== key), ...away } : { unfold: [...unfold, key] });
   }
 
   /**
@@ -407,7 +383,9 @@ class View {
       mark.textContent = words.fused;
       mark.title = words.fused_help;
     }
-    node.addEventListener("click", () => this.choose({ tensor: row.id, ...(this.inLayer(row) ? { at: layer } : {}) }));
+    node.addEventListener("click", () =>
+      this.choosePlace({ tensor: row.id, ...(this.inLayer(row) ? { at: layer } : {}) }),
+    );
     items.push({ node, lane: row.lane, joins: row.joins, chosen });
   }
 
@@ -460,30 +438,44 @@ class View {
   take(node) {
     const id = node.dataset.id ?? "";
     const isOfLayer = this.byId.get(id)?.part.section === "layer";
-    this.choose({ tensor: id, ...(isOfLayer ? { at: Number(node.dataset.layer) } : {}) }, true);
+    this.choosePlace({ tensor: id, ...(isOfLayer ? { at: Number(node.dataset.layer) } : {}) }, true);
   }
 
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    const moved = arrow(event);
-    const from = /** @type {HTMLElement} */ (event.target);
-    if (!moved || !from.matches?.(".row, .fold button")) return;
-    event.preventDefault();
-    if (moved[1]) return this.sideways(moved[1], from);
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    const { activeElement } = /** @type {Document | ShadowRoot} */ (this.root.getRootNode());
+    if (this.body.hidden) return false;
+    if (right) return this.sideways(right);
+    const from = activeElement?.matches(".row, .fold > button:first-child")
+      ? activeElement
+      : this.body.querySelector(".row.chosen");
     const all = /** @type {HTMLElement[]} */ ([
-      ...(from.closest(".column")?.querySelectorAll(".row, .fold > button:first-child") ?? []),
+      ...(from?.closest(".column")?.querySelectorAll(".row, .fold > button:first-child") ?? []),
     ]);
-    const next = all[all.indexOf(from) + moved[0]];
-    if (!next) return;
-    if (!next.classList.contains("row")) return next.focus();
-    this.take(next);
+    const next = all[all.indexOf(/** @type {HTMLElement} */ (from)) + down];
+    if (!next) return false;
+    if (next.classList.contains("row")) this.take(next);
+    else next.focus();
   }
 
   // The same row of the next layer, or of the one before
-  /** @param {number} step @param {HTMLElement} node */
-  sideways(step, node) {
-    const part = this.byId.get(node.dataset.id ?? "")?.part;
-    if (part?.section !== "layer") return;
-    this.choose({ at: clamp(this.place.at + step, 0, part.times - 1) }, true);
+  /** @param {number} step */
+  sideways(step) {
+    const { part } = this.chosen;
+    if (part.section !== "layer") return false;
+    this.choosePlace({ at: clamp(this.place.at + step, 0, part.times - 1) }, true);
+  }
+
+  // Numbers of a run are shown of one head
+  get headGrid() {
+    const { run, layers, heads } = this.header;
+    return run ? { layers: Math.max(...Object.values(layers)), heads } : null;
+  }
+
+  /** @param {number} layer @param {number} head */
+  chooseHead(layer, head) {
+    this.choosePlace({ at: layer, with_head: head });
   }
 }
+
+export default stage(Shapes);

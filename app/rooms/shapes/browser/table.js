@@ -16,7 +16,7 @@ export class Table {
 
   // [part, times, title, traced as, axes, shape, dtype, bytes, flops, view] of every step, with words for parts
   lines() {
-    return this.view.data.table.map(([stack, times, title, name, op, axes, shape, dtype, bytes, flops, view]) => ({
+    return this.view.header.table.map(([stack, times, title, name, op, axes, shape, dtype, bytes, flops, view]) => ({
       part: worded({ ...words.stacks, ...words.sections }, stack),
       times,
       title,
@@ -64,7 +64,7 @@ export class Table {
 
   // All of it below lines that start with # and say what it is
   csv() {
-    const { data } = this.view;
+    const { header: data } = this.view;
     const heads = [
       "part",
       "times",

@@ -1,5 +1,7 @@
 // Records of a diagram, as app/rooms/shapes/diagram.py and view.py write them.
 
+import type { StageHeader } from "../../../kit/browser/types.js";
+
 export interface Palette extends Record<"background" | "ink" | "mute" | "line" | "query" | "key" | "hatch", string> {
   ramp: string[];
   ahead: string[];
@@ -45,8 +47,7 @@ export interface Part {
   rows: Row[];
 }
 
-export interface Diagram {
-  chosen: import("../../../kit/browser/selection.js").FromPython;
+export interface Diagram extends StageHeader {
   title: string;
   caption: string;
   snippet: string;
@@ -110,12 +111,12 @@ export interface Values {
 /** The view, as its parts know it. */
 export interface View {
   root: HTMLElement;
-  data: Diagram;
+  header: Diagram;
   place: Place;
   palette: Palette;
   byId: Map<string, { part: Part; row: Row }>;
   readonly chosen: { part: Part; row: Row };
-  choose(change: Partial<Place>, focus?: boolean): void;
+  choosePlace(change: Partial<Place>, focus?: boolean): void;
   sizes(row: Row): Record<string, number>;
   layerOf(row: Row): number;
 }
