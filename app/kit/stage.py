@@ -112,6 +112,7 @@ class Followed:
     reported: int
     notes: list[str]
     shown: Any
+    of: str = ""  # the run that the values are a choice on
 
 
 @dataclass
@@ -197,7 +198,14 @@ def follow(on: Stage, shown: Any, run: Facts | None = None, wish: Mapping[str, s
     silent = [param.name for param in on.params if param.default == ""]
     chosen.drawn(on.room, there, shared, asked, ruled, silent)
     number = memory.reported.get("number") if isinstance(memory.reported, Mapping) else 0
-    return Followed(values, memory.stamp, number if isinstance(number, int) else 0, list(memory.notes), found)
+    return Followed(
+        values,
+        memory.stamp,
+        number if isinstance(number, int) else 0,
+        list(memory.notes),
+        found,
+        run.key if run else "",
+    )
 
 
 def values(room: str) -> dict[str, str]:
@@ -208,7 +216,12 @@ def values(room: str) -> dict[str, str]:
 
 def sent(followed: Followed) -> dict[str, Any]:
     """What is chosen, as it travels to the browser."""
-    return {"values": followed.values, "stamp": followed.stamp, "reported": followed.reported}
+    return {
+        "values": followed.values,
+        "stamp": followed.stamp,
+        "reported": followed.reported,
+        "of": followed.of,
+    }
 
 
 def draw(

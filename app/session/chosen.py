@@ -240,6 +240,12 @@ def drawn(
     USED.put(True)
 
 
+def choose(room: str, name: str, text: str) -> None:
+    """Choose an option of a room from the script; for a callback."""
+    record = now()
+    RECORD.put(replace(record, options={**record.options, room: {**record.options.get(room, {}), name: text}}))
+
+
 def kept() -> dict[str, str]:
     """What a link to another room takes along: the run, and the place on it."""
     if ARRIVED.get():

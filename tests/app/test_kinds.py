@@ -93,7 +93,7 @@ def test_three_kinds_of_attention_each_with_its_own_tokens(screen: Screen):
     screen.root.get_by_role("button", name="self", exact=True).click()
     screen.wait(site="encoder", layer="1")
     assert screen.tokens() == list(run.source.labels)
-    screen.page.wait_for_url(lambda url: "site" not in url)
+    screen.page.wait_for_url(lambda url: "site=encoder" in url)
 
 
 def test_the_target_is_part_of_the_request(screen: Screen):

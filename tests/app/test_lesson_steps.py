@@ -15,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 
 from app.attention import params as attention_params
 from app.attention import picture
-from app.attention import place as attention_place
 from app.kit import held
 from app.kit import params as kit_params
 from app.rooms.lessons import races, words
@@ -110,10 +109,9 @@ def notes(step: Step) -> list[str]:
     if step.room == "explore":
         assert facts is not None
         header = picture.outline(facts)
-        place, first = attention_place.requested_place(header, step.state)
-        _, second = attention_params.requested_options(header, place.site, step.state)
-        known = {"site", "layer", "head", "query", *(option.url for option in attention_params.OPTIONS.values())}
-        return [*first, *second, *(step.state.keys() - known)]
+        shown = attention_params.Shown(header, step.state)
+        _, found = kit_params.read(attention_params.PARAMS, shown, step.state)
+        return [*found, *(step.state.keys() - {param.name for param in attention_params.PARAMS})]
     params = next(room for room in registry.rooms() if room.id == step.room).params
     of: Any = ask(sheet.opened(session_service.service(), cast(Facts, facts))).shown if step.room == "masks" else facts
     values, found = kit_params.read(params, of, step.state)

@@ -362,7 +362,7 @@ def test_a_first_visit_sees_what_a_mask_does_and_can_have_the_model_s_own(room: 
     largest = edited.attention[3].pattern(1, 10)[0, 0].max().item()
     assert room.weight(0) == pytest.approx(largest, abs=2e-3)
     expect(room.root.locator("aside")).to_contain_text("the strongest link from it is blocked")
-    assert "forbid" not in room.page.url  # it opens so
+    assert "forbid=10-2" in room.page.url and "forbid" in room.page.url.split("rule=")[1]  # it opens so, by rule
     # a mask of all heads changes the scores: no number is said of a run that has not answered yet
     with room.late("masks/edited"):
         room.press("after softmax")

@@ -229,7 +229,9 @@ def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, 
     mean = sum(point.loss for point in points[15:20]) / 5
     expect(page.locator(".fact")).to_contain_text(f"Step 20: loss {mean:.2f}")
     expect(page.locator(".tile")).to_have_count(16)
-    expect(page).to_have_url(f"{address}/?view=train&twin=nomask&example=fade&at=20")
+    page.wait_for_url(
+        lambda url: {"twin=nomask", "example=fade", "at=20", "task=copy"} <= {*url.partition("?")[2].split("&")}
+    )
     frame = max(step for step in watched_training.frame_steps(Spec()) if step <= 20)
     assert data(page)["frame"] == str(frame)
 

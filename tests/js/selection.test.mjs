@@ -80,12 +80,12 @@ test("what was chosen on one run is told before another is there, and as chosen 
   const told = [];
   const chosen = new RoomSelection();
   const tell = (_, value) => told.push(value);
-  chosen.take({ values: { query: "2" }, stamp: 1, reported: 0 }, tell, "first");
+  chosen.take({ values: { query: "2" }, stamp: 1, reported: 0, of: "first" }, tell);
   chosen.choose({ query: "4" });
-  assert.equal(chosen.take({ values: { query: "1" }, stamp: 1, reported: 0 }, tell, "second"), false);
+  assert.equal(chosen.take({ values: { query: "1" }, stamp: 1, reported: 0, of: "second" }, tell), false);
   assert.deepEqual(told, [{ number: 1, said: { query: "4" }, of: "first" }]);
   assert.deepEqual(chosen.values, { query: "1" }); // until Python has found the word in the second
-  chosen.take({ values: { query: "3" }, stamp: 1, reported: 1 }, tell, "second");
+  chosen.take({ values: { query: "3" }, stamp: 1, reported: 1, of: "second" }, tell);
   assert.deepEqual(chosen.values, { query: "3" });
 });
 

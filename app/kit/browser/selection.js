@@ -4,7 +4,7 @@ import { classroom } from "./classroom.js";
 
 const TELL_AFTER = 200; // ms without a change before Python is told
 
-/** @typedef {{values: Record<string, string>, stamp: number, reported: number, follow?: Follow}} FromPython */
+/** @typedef {{values: Record<string, string>, stamp: number, reported: number, of?: string, follow?: Follow}} FromPython */
 /** @typedef {{room: string, drawn: string, base: Record<string, string>, most: number}} Follow `most` are the bytes of what is chosen that a class is told at once */
 
 export class RoomSelection {
@@ -32,9 +32,10 @@ export class RoomSelection {
   }
 
   // What Python sends. Returns whether a link decided: then all is as it says. Otherwise a change that Python does not know yet stays.
-  // `of` is the run that the message is of. What was chosen on the run before goes to Python first, which finds its place in this one.
+  // `sent.of` is the run that Python places the choice on. What was chosen on the run before goes to Python first, which finds its place in this one.
   /** @param {FromPython} sent @param {import("./types.js").Tell} setStateValue */
-  take(sent, setStateValue, of = "") {
+  take(sent, setStateValue) {
+    const of = sent.of ?? "";
     this.set = setStateValue;
     const byLink = sent.stamp !== this.stamp;
     const isOther = of !== this.of;

@@ -204,7 +204,7 @@ export class Stage {
     this.message = unpack(data);
     this.header = this.message[0];
     cover.take(this.header.cover);
-    const byLink = this.selection.take(this.header.chosen, tell, this.key);
+    const byLink = this.selection.take(this.header.chosen, tell);
     this.share.isOffline = this.isOffline;
     const isNew = !before || key !== this.key;
     if (isNew) this.remote = new Fetcher(this.key, () => this.invalidate("answer"));

@@ -267,7 +267,7 @@ class View {
     const told = JSON.stringify({ ...header, chosen: null, cover: null });
     const isNew = isShown || told !== this.message;
     if (!isNew) {
-      this.selection.take(header.chosen, this.set, header.key);
+      this.selection.take(header.chosen, this.set);
       if (JSON.stringify(this.selection.values) === before) return false;
       this.readChosen();
       return true;
@@ -281,7 +281,7 @@ class View {
     this.underway = null;
     run?.stop();
     if (isShown && run?.key === header.key) {
-      this.selection.take(header.chosen, this.set, header.key);
+      this.selection.take(header.chosen, this.set);
       if (run && run.ms !== null && JSON.stringify(this.selection.values) === before) {
         this.keep(header, body);
         this.unmark();
@@ -289,7 +289,7 @@ class View {
       }
     } else if (isShown && this.before?.picture.key === header.key) this.goBack();
     this.unmark();
-    this.selection.take(header.chosen, this.set, header.key);
+    this.selection.take(header.chosen, this.set);
     this.open(
       header,
       header.sites.map(
@@ -376,7 +376,7 @@ class View {
     this.before = picture && { picture, sites, remote, values: { ...this.selection.values }, area };
     run.isShown = true;
     document.documentElement.dataset.underway = ""; // the page dims what is of the run before
-    this.selection.take(run.header.chosen, this.set, run.header.key);
+    this.selection.take(run.header.chosen, this.set);
     this.open(run.header, run.sites);
     this.remote.held = true;
     for (const answer of run.answers) this.remote.keep(...answer);

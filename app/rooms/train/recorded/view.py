@@ -10,7 +10,7 @@ from app.export import about as export_about
 from app.kit import charts, headline, numbers
 from app.kit import words as kit_words
 from app.rooms.train.recorded import export, words
-from app.session import room
+from app.session import chosen, room
 from app.session.models import MODELS
 from app.shell import request
 from core.checkpoints import curve
@@ -80,8 +80,8 @@ def show() -> None:
 
 
 def _live() -> None:
-    """Back to where one trains; the address decides, as a link does."""
-    st.query_params.pop(PARAM, None)
+    """Back to where one trains."""
+    chosen.choose("train", PARAM, "off")
 
 
 def _explore(name: str) -> None:
