@@ -15,7 +15,7 @@ from app.attention import picture as attention_picture
 from app.attention import place as attention_place
 from app.attention import transform, words
 from app.kit import cover, scripts, stage, theme
-from app.session import examples, service
+from app.session import chosen, examples, service
 from app.session.models import TITLES
 from app.session.session_state import Key
 from app.transport import messages, modules
@@ -52,8 +52,9 @@ class Mounts:
 def register(entry: str, opens: Callable[[], None]) -> Mounts:
     """The components of a room whose module `entry` exports them as default and as `underway`."""
     stage.ENTRIES[ROOM] = entry
+    chosen.know(ROOM, of_text=attention_params.OF_TEXT)
     return Mounts(
-        stage.stage(ROOM, attention_params.PARAMS, entry, of_text=attention_params.OF_TEXT),
+        stage.stage(ROOM, attention_params.PARAMS, entry),
         modules.component("underway", entry, "underway", html=lambda: "<i></i>"),
         opens,
     )

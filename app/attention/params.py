@@ -21,7 +21,7 @@ NO_QUERY = "none"
 class Shown:
     """What the parameters are of: the header of a picture, and what is asked of it.
 
-    `begin` says at which query to begin reading a head of a record; None where nobody has looked for that.
+    `begin` says at which query to begin reading a head of a record; None where that was not looked for.
     """
 
     header: Mapping[str, Any]

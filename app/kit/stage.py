@@ -134,7 +134,6 @@ def stage(
     is_followed: bool = False,
     told: Sequence[Param] = (),
     of_run: bool = True,
-    of_text: Sequence[str] = (),
 ) -> Stage:
     """Register the component of a room. `entry` is its module, whose default export gets what draw() sends as `data`.
 
@@ -145,7 +144,6 @@ def stage(
     scripts.add()
     if is_followed:
         ENTRIES[room] = entry
-    chosen.know(room, of_text)
     mount = modules.component(f"{room}_stage", entry, html=lambda: f'<div class="hl {room}"></div>')
     return Stage(room, tuple(params), mount, is_followed, tuple(told), of_run)
 

@@ -3,7 +3,7 @@
 Nothing is left out of the address because it is as a room opens: rooms, texts and models open differently, so what is left out means
 another head elsewhere. An address that leaves something out, as older links do, shows it as the room opens.
 
-A name in `by_rule` was chosen by a rule, since nobody has chosen it: another text lets the rule choose again, and keeps what a person
+A name in `by_rule` was chosen by a rule and by no person: another text lets the rule choose again, and keeps what a person
 chose.
 """
 
@@ -124,7 +124,7 @@ def read_address(room: str, own: Collection[str]) -> Chosen:
 
 
 def ask(run: Values) -> None:
-    """The visitor wants to see this run: what a person chose stays, and what a rule chose is chosen anew once the run is there."""
+    """The visitor wants to see this run: what a person chose stays, and what a rule chose is chosen again once the run is there."""
     record = now()
     USED.put(True)
     if dict(record.run) == dict(run):

@@ -1,4 +1,4 @@
-"""What is chosen is one record: the screen, the address and a fresh browser at that address say the same, in whichever order news come."""
+"""One record of choices: screen, address and a fresh browser at that address say the same, in whatever order news come."""
 
 from __future__ import annotations
 
@@ -297,4 +297,4 @@ class Walk(RuleBasedStateMachine):
 def test_whoever_walks_anywhere_sees_what_the_address_says():
     """Some twenty thousand moves; a failure prints the shortest walk that leads to it."""
     quiet = settings(max_examples=400, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
-    run_state_machine_as_test(Walk, settings=quiet)
+    assert run_state_machine_as_test(Walk, settings=quiet) is None, "its invariant is asserted after each move"

@@ -503,7 +503,7 @@ def test_keys_mean_the_same_in_every_lab_and_reach_it_from_the_page(room: Room):
     keys.press("Enter")
     expect(room.root.locator("aside .line b")).to_have_text("Layer 3 · Head 11")
     keys.press("PageDown")
-    room.says("MiniLM-L6 has one kind of attention.")  # not Leakage, of which only the Storyteller knows
+    room.says("MiniLM-L6 has one kind of attention.")  # not Leakage, which only the Storyteller has
     keys.press("ArrowRight")
     room.link("encoder=")
     keys.press("PageDown")

@@ -50,7 +50,7 @@ OPENED = HEADER | {"openings": {"encoder": [0, 3, 1, 2], "cross": [1, 2, 0, 4]}}
 
 
 def shown(header: dict[str, Any], said: dict[str, str], begin: Any = None) -> tuple[dict[str, str], list[str]]:
-    """What a picture shows of what is asked for, and what is said of the rest."""
+    """The values that a picture shows for a link, and the sentences about the rest."""
     return kit_params.read(attention_params.PARAMS, attention_params.Shown(header, said, begin), said)
 
 

@@ -63,7 +63,7 @@ def settled(page: Page) -> None:
 
 
 def screen_of(page: Page) -> dict[str, str]:
-    """What the screen says: the room, the text, the model, and what is chosen."""
+    """The screen: its room, text and model, and the choices in it."""
     said = json.loads(page.locator(".hl[data-painted]").first.evaluate("root => JSON.stringify(root.dataset)"))
     found = {name: said[name] for name in SAYS if name in said}
     found["text"] = page.get_by_label("Sentence", exact=True).input_value()
@@ -203,3 +203,4 @@ def test_screen_address_and_a_fresh_browser_say_the_same_after_every_move(screen
     walk = Walk(screen, browser)
     for _ in range(MOVES):
         walk.step()
+    assert len(walk.moves) == MOVES

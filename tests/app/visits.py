@@ -133,7 +133,7 @@ class Visit:
         return "one" if self.room == BORROWS else self.room
 
     def report(self, of: str | None = None, **said: str) -> None:
-        """What the browser says next, in the room on the screen, of the run on it or of another one."""
+        """Let the browser say this next, in the room on the screen, of the run on it or of another one."""
         self.number += 1
         values = {**self.shown.values, **said}
         run = f"run of {self.text}" if of is None else of

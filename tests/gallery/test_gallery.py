@@ -40,9 +40,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 # What nothing is drawn with, or what draws only with a server or in a page of its own; the reason beside each.
 UNDRAWN = {
     "classroom": "tells a class what is shown",
-    "csv": "writes a file",
     "fetcher": "fetches",
-    "messages": "packs and unpacks",
     "mount": "keeps a view on its place",
     "npz": "writes a file",
     "offline": "begins a page of its own (tests/app/test_export.py opens it)",

@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { near, served } from "./golden.mjs";
 
 const numbers = await served("rooms/positions/browser/numbers.js");
-const { signed, ticks } = await served("rooms/positions/browser/draw.js");
+const { signed } = await served("rooms/positions/browser/draw.js");
+const { ticks } = await served("kit/browser/picture/scale.js");
 
 test("digits that flip from one number to the next", () => {
   assert.deepEqual(

@@ -1,4 +1,4 @@
-// What is chosen in Explore, between the texts of a link and what its parts work with.
+// The choices in Explore, between the texts of a link and the values that its parts work with.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

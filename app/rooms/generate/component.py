@@ -7,6 +7,7 @@ from pathlib import Path
 from app.kit import scripts, stage, theme
 from app.rooms.generate import words
 from app.rooms.generate.choices import BEAMS, BRANCHES, MOST_K, OF_TEXT, PARAMS
+from app.session import chosen
 from app.transport import modules
 from core.service import TEMPERATURES
 
@@ -23,4 +24,5 @@ modules.add_constants(
     BRANCHES=BRANCHES,
     STYLE=scripts.style(BROWSER / "generate.css"),
 )
-STAGE = stage.stage("generate", PARAMS, "rooms/generate/browser/generate.js", is_followed=True, of_text=OF_TEXT)
+STAGE = stage.stage("generate", PARAMS, "rooms/generate/browser/generate.js", is_followed=True)
+chosen.know("generate", of_text=OF_TEXT)

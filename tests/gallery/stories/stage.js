@@ -11,7 +11,7 @@ import { Stage } from "../../../app/kit/browser/stage.js";
 class Row extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
-  static covers = { row: ".bars" };
+  static covers = { bars: ".bars" };
 
   /** @param {HTMLElement} root */
   constructor(root) {
