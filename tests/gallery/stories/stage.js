@@ -1,12 +1,15 @@
 // The smallest real room on the stage: one row of a head as bars; arrows move the word, files take it away, a lesson may cover it.
 
-import { PALETTES, STYLE } from "../../../app/rooms/whatif/browser/constants.js";
+import { STYLE as BARS } from "../../../app/attention/browser/constants.js";
+import { PALETTES, STYLE as ROOM } from "../../../app/rooms/whatif/browser/constants.js";
 import { Bars } from "../../../app/kit/browser/picture/bars.js";
 import { csv } from "../../../app/kit/browser/csv.js";
 import { add, clamp, setText, share } from "../../../app/kit/browser/dom.js";
 import { rows } from "../../../app/kit/browser/drawing.js";
 import { pack } from "../../../app/kit/browser/messages.js";
 import { Stage } from "../../../app/kit/browser/stage.js";
+
+const STYLE = BARS + ROOM;
 
 class Row extends Stage {
   static style = STYLE;
