@@ -94,7 +94,7 @@ def underway(
 
     Returns whether it was drawn there, so that explore() has its place only in another run of the script.
     """
-    followed = _followed(mounts, run, header, _wished(header))
+    followed = _followed(mounts, run, header, _wished(header), going=True)
     values = followed.values
     if values["show"] != "map" or values["kind"] != "head" or values["hide"] or values["words"] == "true":
         return False
@@ -108,14 +108,16 @@ def underway(
     return False
 
 
-def _followed(mounts: Mounts, run: Facts, header: Mapping[str, Any], wish: Mapping[str, str] | None) -> stage.Followed:
+def _followed(
+    mounts: Mounts, run: Facts, header: Mapping[str, Any], wish: Mapping[str, str] | None, going: bool = False
+) -> stage.Followed:
     def begin(record: int, head: int) -> int:
         return service.calls().result(service.service().opening(header["key"], record, head)).query
 
     def shown(said: Mapping[str, str]) -> attention_params.Shown:
         return attention_params.Shown(header, said, begin)
 
-    return stage.follow(mounts.stage, shown, run, wish)
+    return stage.follow(mounts.stage, shown, run, wish, going)
 
 
 def _draw(mounts: Mounts, followed: stage.Followed, header: Mapping[str, Any], body: bytes) -> None:

@@ -157,12 +157,14 @@ def entered(room: str) -> None:
     cover.put(None)
 
 
-def follow(on: Stage, shown: Any, run: Facts | None = None, wish: Mapping[str, str] | None = None) -> Followed:
+def follow(
+    on: Stage, shown: Any, run: Facts | None = None, wish: Mapping[str, str] | None = None, going: bool = False
+) -> Followed:
     """What to show on a stage, of what the visitor has chosen in this room and in those before.
 
     `shown` is what the parameters are of, such as the facts of a run, or gives it for what is chosen: a value that it does not have
     gives way to the one it opens with. `run` is the run on the screen, for a place in it. `wish` is what the script itself wants
-    shown from now on. What the browser reports counts once; a link or a wish counts over it.
+    shown from now on. `going`: the run goes on, and may be given up. What the browser reports counts once; a link or a wish counts over it.
     """
     visit = st.session_state.get(VISIT, ("", 0))[1]
     report = (st.session_state.get(f"{on.room}_stage") or {}).get("chosen")
@@ -173,7 +175,7 @@ def follow(on: Stage, shown: Any, run: Facts | None = None, wish: Mapping[str, s
     if memory is None:
         memory = _Memory(record.links, visit, report)
     if run is not None:
-        record = chosen.on_run(run)
+        record = chosen.on_run(run, going)
     if by_link:
         memory.links, memory.visit, memory.reported = record.links, visit, report
     elif report != memory.reported and (said := _said(on.params, report)) is not None:

@@ -22,6 +22,7 @@ from core.service import Facts
 
 SHARED = ("site", "layer", "head", "query", "key", "hide")  # mean the same in every room that has them
 RULE = "rule"  # in the address: the names that a rule chose
+HEAD = frozenset(("site", "layer", "head"))  # are one choice
 Values = Mapping[str, str]
 
 _of_text: dict[str, frozenset[str]] = {}  # {room: names of its options that mean nothing on another text}
@@ -46,6 +47,7 @@ class Chosen:
     links: int = 0
     address: Values | None = None  # as the visitor arrived, until a room has read its part
     facts: Facts | None = field(default=None, repr=False, compare=False)
+    going: bool = False  # the run still goes on, and may be given up
     before: Chosen | None = field(default=None, repr=False, compare=False)
     lent: Chosen | None = field(
         default=None, repr=False, compare=False
@@ -141,13 +143,16 @@ def know(room: str, of_text: Collection[str]) -> None:
     _of_text[room] = frozenset(of_text)
 
 
-def on_run(facts: Facts) -> Chosen:
-    """The record, brought to a run that is drawn now."""
+def on_run(facts: Facts, going: bool = False) -> Chosen:
+    """The record, brought to a run that is drawn now. After one that was given up while it was `going`, it is what it was before."""
     record = now()
     if record.facts is None:
         record = replace(record, facts=facts)
+    elif record.going and (was := record.before) is not None and was.facts is not None and was.facts.key == facts.key:
+        record = replace(was, room=record.room, run=record.run, links=record.links, lent=record.lent)
     elif record.facts.key != facts.key:
         record = carried(record, facts)
+    record = replace(record, going=going)
     RECORD.put(record)
     return record
 
@@ -211,16 +216,22 @@ def reported(
     if not late or was is None or facts is None:
         if of and facts is not None and of != facts.key:
             return record, False  # of a picture that is long gone
-        hand = {n for n, t in said.items() if shown.get(n) != t}
+        hand = _by_hand(said, shown)
         return replace(record.with_values(room, said, shared), by_rule=record.by_rule - hand), False
     known = was.values(room, shared)
-    hand = {n for n, t in said.items() if known.get(n) != t}
+    hand = _by_hand(said, known)
     then = replace(was.with_values(room, said, shared), by_rule=was.by_rule - hand)
     moved = carried(then, facts)
     place = {n: t for n, t in moved.place.items() if n in hand}
     own = {n: t for n, t in moved.options.get(room, {}).items() if n in hand}
     options = {**record.options, room: {**record.options.get(room, {}), **own}}
     return replace(record, place={**record.place, **place}, options=options, by_rule=record.by_rule - hand), True
+
+
+def _by_hand(said: Values, shown: Values) -> frozenset[str]:
+    """The names that a person chose: those that are not as they were shown."""
+    hand = frozenset(n for n, t in said.items() if shown.get(n) != t)
+    return hand | HEAD if hand & HEAD else hand
 
 
 def drawn(
@@ -244,14 +255,6 @@ def choose(room: str, name: str, text: str) -> None:
     """Choose an option of a room from the script; for a callback."""
     record = now()
     RECORD.put(replace(record, options={**record.options, room: {**record.options.get(room, {}), name: text}}))
-
-
-def kept() -> dict[str, str]:
-    """What a link to another room takes along: the run, and the place on it."""
-    if ARRIVED.get():
-        return {n: t for n, t in st.query_params.to_dict().items() if n in (*OF_THE_RUN, *SHARED)}
-    record = now()
-    return {n: t for n, t in {**record.run, **record.place}.items() if t}
 
 
 def write(names: Collection[str] = (), settled: bool = True) -> None:

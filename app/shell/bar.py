@@ -7,14 +7,12 @@ from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 import streamlit as st
 
 from app.classroom import component as classroom
 from app.kit import numbers, scripts, stage, theme
-from app.session import chosen, notices, room
-from app.session.models import TITLES, trained
+from app.session import chosen, notices, room, screen
 from app.shell import words
 from app.transport import modules
 
@@ -52,7 +50,7 @@ def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
         data={
             "room": shown,
             "choices": choices,
-            "kept": urlencode(_kept()),
+            "kept": [*screen.OF_THE_RUN, *chosen.SHARED],
             "classroom": f"headlight/m/{modules.address(classroom.TEACH)}",
             "entries": {one: f"headlight/m/{modules.address(entry)}" for one, entry in stage.ENTRIES.items()},
         },
@@ -69,15 +67,6 @@ def _refuse_settings() -> None:
             if asked not in known:
                 said = words.UNKNOWN_SETTING.format(what=name, asked=numbers.quoted(asked), allowed=", ".join(known))
                 notices.add(said)
-
-
-def _kept() -> dict[str, str]:
-    """What a link to another room takes along: the run with its newest model and sentence, and the place on it."""
-    kept, session = chosen.kept(), st.session_state
-    own = trained(session.get("model") or "")
-    title = own.title if own is not None else TITLES.get(session.get("model", ""), kept.get("model"))
-    newest = {"model": title, "text": session.get("text", kept.get("text"))}
-    return kept | {name: value for name, value in newest.items() if value}
 
 
 @cache

@@ -177,8 +177,13 @@ def test_a_room_is_chosen_without_loading_the_page_and_back_finds_the_one_before
 def test_a_link_opens_a_tab_with_the_sentence_the_model_and_the_page_as_it_is(page: Page, address: str):
     page.goto(f"{address}/?text=Two+words+%26+more&model=Storyteller&theme=dark")
     page.locator(".hl[data-painted]").wait_for()
+    idle(page)
+    links(page, "memory").hover()
     expect(links(page, "memory")).to_have_attribute(
-        "href", "?view=memory&model=Storyteller&text=Two+words+%26+more&theme=dark"
+        "href",
+        re.compile(
+            r"^\?view=memory&model=Storyteller&text=Two\+words\+%26\+more&.*layer=\d&head=\d&query=\d&theme=dark$"
+        ),
     )
     with page.context.expect_page() as opened:
         links(page, "memory").click(modifiers=["ControlOrMeta"])

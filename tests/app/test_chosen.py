@@ -187,7 +187,7 @@ def test_a_text_is_in_the_address_before_its_run_is_there_and_nothing_that_a_rul
     visit.use()
     chosen.note_arrival()
     chosen.ask({"model": "Small", "text": "dog"})
-    assert visit.address["text"] == "dog" and visit.address["head"] == "2" and "layer" not in visit.address
+    assert visit.address["text"] == "dog" and visit.address["head"] == "2" and "query" not in visit.address
 
 
 # a walk

@@ -357,7 +357,7 @@ def test_a_picture_is_had_by_who_is_in_and_only_of_what_is_shown() -> None:
             wide = await service.service().submit(WIDE)
             key = await teacher.join()
             found = await call(f"{teacher.code}/picture/{teacher.run}", key=key)
-            assert found.status == 200 and b'"opened"' in found.body and len(found.body) > 30_000
+            assert found.status == 200 and b'"chosen"' in found.body and len(found.body) > 30_000
             hidden = await call(f"{teacher.code}/picture/{wide}", key=key)
             assert (hidden.status, hidden.text) == (404, sentences.NO_PICTURE)
             assert (await teacher.do("screen", screen=screen(wide))).status == 204

@@ -34,8 +34,9 @@ def editing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def folder(tmp_path: Path, own_modules: None) -> Path:
     """A copy of the browser files of kit, taken in as the modules of a place of its own."""
-    for path in scripts.BROWSER.iterdir():
+    for path in (path for path in scripts.BROWSER.iterdir() if path.is_file()):
         text = path.read_text(encoding="utf-8").replace('"../../shell/', '"../../copy/')
+        text = text.replace('"./picture/', '"../../kit/browser/picture/')
         (tmp_path / path.name).write_text(text, encoding="utf-8")
     for name in ("drawing", "headline"):  # they import what lies elsewhere
         (tmp_path / f"{name}.js").write_text("export const svg = 0, pixels = 0;\n", encoding="utf-8")

@@ -134,14 +134,14 @@ def test_another_site_shows_it_in_a_frame_only_where_the_operator_says_so(
         second = browser.new_context(reduced_motion="reduce")
         Screen(second.new_page(), open_address).open()
         third = browser.new_context(reduced_motion="reduce").new_page()
-        answer = third.goto(f"{open_address}/?q=Kept")
+        answer = third.goto(f"{open_address}/?text=Kept")
         assert answer is not None and answer.status == 503 and answer.headers["retry-after"] == str(admission.AGAIN)
         expect(third.get_by_role("status")).to_contain_text(words.FULL.format(n=2))
         with pytest.raises(HTTPError, match="503"):
             urlopen(f"{open_address}/readyz")
         second.close()
         third.get_by_label("Sentence").wait_for(timeout=PATIENCE + 2000 * admission.AGAIN)  # by itself, as it said
-        assert "q=Kept" in third.url
+        assert "text=Kept" in third.evaluate("location.search")
         third.context.close()
         page.context.close()
     assert "Traceback" not in (tmp_path / "log").read_text()

@@ -375,7 +375,7 @@ def test_a_first_visit_sees_what_a_mask_does_and_can_have_the_model_s_own(room: 
     room.has("early", "false")
     room.press("Reset")
     room.says("Every word may look at every word. it gives 68 % to animal.")
-    room.page.wait_for_url(lambda url: "forbid=" in url and "when=" not in url)
+    room.page.wait_for_url(lambda url: "forbid=&" in url and "when=before" in url)
     link = room.page.url
     room.page.goto("about:blank")
     room.page.goto(link)

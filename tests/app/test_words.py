@@ -27,7 +27,13 @@ MODULES_OF_WORDS = {
     ("entries", "constants"),
     [
         (
-            ("kit/browser/headline.js", "kit/browser/share.js", "kit/browser/cover.js", "kit/browser/offline.js"),
+            (
+                "kit/browser/stage.js",
+                "kit/browser/headline.js",
+                "kit/browser/share.js",
+                "kit/browser/cover.js",
+                "kit/browser/offline.js",
+            ),
             "kit/browser/words.js",
         ),
         ((OFFLINE,), "attention/browser/constants.js"),

@@ -7,7 +7,7 @@ import { classroom, KEPT } from "../../kit/browser/classroom.js";
 import { isFree } from "../../kit/browser/shortcuts.js";
 import { done, watch } from "../../kit/browser/progress.js";
 
-/** @typedef {{room: string, choices: number, kept: string, classroom: string, entries: Record<string, string>}} Data `entries` are the modules of rooms that a class can follow */
+/** @typedef {{room: string, choices: number, kept: string[], classroom: string, entries: Record<string, string>}} Data `entries` are the modules of rooms that a class can follow */
 /** @typedef {(name: string, value: unknown) => void} Tell */
 
 /** @type {WeakMap<Element, Bar>} */
@@ -37,7 +37,8 @@ class Bar {
     this.root = root;
     this.choices = 0;
     this.room = "";
-    this.kept = "";
+    /** @type {string[]} What a link to another room takes along, of what the address says */
+    this.kept = [];
     /** @type {Tell} */
     this.tell = () => {};
     this.links = /** @type {HTMLAnchorElement[]} */ ([...root.querySelectorAll("a[data-room]")]);
@@ -150,6 +151,7 @@ class Bar {
   // Where the pointer rests a visitor is about to go: what the room is made of comes before it is asked for.
   /** @param {HTMLAnchorElement} link */
   rest(link) {
+    this.address();
     const entry = this.entries[link.dataset.room ?? ""];
     clearTimeout(this.resting);
     if (!entry) return;
@@ -159,10 +161,12 @@ class Bar {
   // Where each link leads from here: to its room, with the sentence, the model, and the page as it is.
   address() {
     const here = new URLSearchParams(location.search);
-    const page = OF_THE_PAGE.flatMap((name) => (here.has(name) ? [[name, here.get(name) ?? ""]] : []));
-    const more = new URLSearchParams(page).toString();
+    const said = [...this.kept, ...OF_THE_PAGE].flatMap((name) =>
+      here.has(name) ? [[name, here.get(name) ?? ""]] : [],
+    );
+    const rest = new URLSearchParams(said).toString();
     for (const link of this.links) {
-      link.setAttribute("href", "?" + [`view=${link.dataset.room}`, this.kept, more].filter(Boolean).join("&"));
+      link.setAttribute("href", "?" + [`view=${link.dataset.room}`, rest].filter(Boolean).join("&"));
     }
   }
 

@@ -259,8 +259,10 @@ class View {
   // picture of a run that was seen going on is on the screen already.
   /** @param {Uint8Array} data */
   receive(data) {
+    if (data === this.data) return false; // the page has other colours, or nothing is new
     const run = this.underway;
     const [header, body] = unpack(data);
+    this.data = data;
     cover.take(header.cover);
     const isShown = Boolean(run?.isShown); // there is something else on the screen than the message before
     const before = JSON.stringify(this.selection.values);
@@ -273,7 +275,6 @@ class View {
       return true;
     }
     this.message = told;
-    this.data = data;
     if (header.going) {
       this.follows(header);
       return false;
