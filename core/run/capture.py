@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections import Counter
@@ -50,10 +51,10 @@ def capture(module: nn.Module) -> Iterator[list[AttentionRecord]]:
     attentions were seen. Raises TooLarge where a record would not fit, and ValueError for nested tensors.
     """
     recorder = _Recorder(module)
-    handles = []
+    handles, leave = [], recorder.leave()
     for name, child in module.named_modules():
         handles.append(child.register_forward_pre_hook(recorder.enter(name), with_kwargs=True))
-        handles.append(child.register_forward_hook(recorder.leave, always_call=True))
+        handles.append(child.register_forward_hook(leave, always_call=True))
     try:
         with recorder:
             yield recorder.records
@@ -82,22 +83,28 @@ class _Recorder(TorchFunctionMode):
         self.sites: dict[str, Site] = {}  # of the last attention of each submodule
         self.pools: dict[tuple[Any, ...], Pool] = {}
         self.given: Given | None = None  # the last call's mask: the layers of a model share one
+        self.look = _uncompiled(self.look)
 
     def enter(self, name: str) -> Callable[..., None]:
         def pre_hook(_module: nn.Module, args: Any, kwargs: Any) -> None:
             if threading.get_ident() == self.thread:
                 self.paths.enter(name, (args, kwargs), self.lineage.now)
 
-        return pre_hook
+        return _uncompiled(pre_hook)
 
-    def leave(self, _module: nn.Module, _args: Any, output: Any) -> None:
-        if threading.get_ident() == self.thread:
-            self.paths.leave(output)
-            if not self.paths.frames:
-                self.lineage.forget()
+    def leave(self) -> Callable[..., None]:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
+            if threading.get_ident() == self.thread:
+                self.paths.leave(output)
+                if not self.paths.frames:
+                    self.lineage.forget()
+
+        return _uncompiled(hook)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        return self.look(func, args, kwargs or {})
+
+    def look(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func is _FUSED:
             call = FusedCall(*args, **kwargs)
             out = func(*args, **kwargs)
@@ -216,6 +223,11 @@ class _Recorder(TorchFunctionMode):
     def _pool(self, name: str, what: str, x: Tensor) -> Pool:
         """Where such keys or values of this submodule are kept."""
         return self.pools.setdefault((name, what, x.shape[-3], x.shape[-1], x.dtype, x.device), Pool())
+
+
+def _uncompiled(function: Any) -> Any:
+    """The function, which torch.compile is to leave alone. Where nothing was compiled yet, its import would take seconds."""
+    return torch.compiler.disable(function) if "torch._dynamo" in sys.modules else function
 
 
 def _with_heads(x: Tensor) -> Tensor:
