@@ -245,7 +245,8 @@ def _runs(text: str, lost: Sequence[int]) -> list[tuple[int, int]]:
 def _moved(offsets: Sequence[tuple[int, int]], composed: str, text: str) -> tuple[tuple[int, int], ...]:
     """Offsets in the composed form of a text as offsets in the text: both count the same characters once these are taken apart."""
     theirs, ours = (
-        list(accumulate((len(unicodedata.normalize("NFD", char)) for char in form), initial=0)) for form in (composed, text)
+        list(accumulate((len(unicodedata.normalize("NFD", char)) for char in form), initial=0))
+        for form in (composed, text)
     )
     moved = []
     for start, end in offsets:

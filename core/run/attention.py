@@ -85,7 +85,9 @@ class AttentionRecord:
     chosen: int | None = None  # the text that it is seen from; None until one of several is chosen
     run_device: torch.device | None = None  # where the run was, if its q, k and v lie elsewhere since
     call: int = 0  # of core.capture: how many attentions of the same module came before it, as a cache's steps do
-    returned: Tensor | None = None  # of core.capture: what the call gave for the rows of a receipt, [batch, head, row, d_head]
+    returned: Tensor | None = (
+        None  # of core.capture: what the call gave for the rows of a receipt, [batch, head, row, d_head]
+    )
 
     # what it is
 
@@ -327,7 +329,9 @@ class AttentionRecord:
         if self.returned is not None:
             fused = self.returned[self.text].float()
         elif not self._is_replaced:
-            fused = attend(self.q[None].to(self.device), self.k[None].to(self.device), values, rule)[0, :, queries].float()
+            fused = attend(self.q[None].to(self.device), self.k[None].to(self.device), values, rule)[
+                0, :, queries
+            ].float()
         group = self.n_heads // self.n_kv_heads
         sums, masked, error, blocked = 0.0, 0.0, 0.0, 0
         z = torch.empty(self.n_heads, len(queries), v.shape[-1], device=v.device)

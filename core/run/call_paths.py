@@ -37,7 +37,9 @@ class Visits:
         self.shares = self.shares or (again and len(place.numbers) == 1)
         if len(place.numbers) > 1:
             number = place.numbers[before] if before < len(place.numbers) else None
-        elif self.shares:  # the next layer if it reads what the last one returned; otherwise perhaps another text's first
+        elif (
+            self.shares
+        ):  # the next layer if it reads what the last one returned; otherwise perhaps another text's first
             reads_it = any(one() is x for one in self.left for x in given)
             number = self.number + 1 if reads_it and self.number is not None else None
         else:

@@ -113,8 +113,9 @@ class _Recorder(TorchFunctionMode):
             out = self.multi_head(func, args, kwargs)
         else:
             out = func(*args, **kwargs)
-            if getattr(func, "__name__", "") == "softmax" and self.paths.frames and args and args[0].ndim > 2:
-                if self.lineage.is_written_out(args[0], self.paths.frames[-1].since):
+            if getattr(func, "__name__", "") == "softmax" and self.paths.frames:
+                scores = args[0] if args else kwargs["input"]
+                if scores.ndim > 2 and self.lineage.is_written_out(scores, self.paths.frames[-1].since):
                     self.written_out.add(self.paths.name)
             self.lineage.made(func, args, kwargs, out)
             return out
@@ -176,7 +177,9 @@ class _Recorder(TorchFunctionMode):
         name, n_records = self.paths.name, len(self.records)
         pools = [self._pool(name, what, x) for what, x in (("k", key), ("v", value))]
         sought = [pool.seek(x.detach()) for pool, x in zip(pools, (key, value), strict=True)]
-        size = q.nbytes + rows.nbytes + sum(one.nbytes for one in sought) + (mask.values.nbytes if mask and is_new else 0)
+        size = (
+            q.nbytes + rows.nbytes + sum(one.nbytes for one in sought) + (mask.values.nbytes if mask and is_new else 0)
+        )
         admit_large(size, query.device, f"What attention number {n_records} keeps", "Capture a shorter input.")
         if mask is not None and is_new:
             self.given = mask = replace(mask, values=mask.values.detach().clone())
@@ -289,7 +292,9 @@ def _nothing_seen(module: nn.Module, recorder: _Recorder) -> str:
 
 
 def _listed(names: set[str]) -> str:
-    shown = sorted(names, key=lambda name: [(part.isdigit(), int(part) if part.isdigit() else part) for part in name.split(".")])
+    shown = sorted(
+        names, key=lambda name: [(part.isdigit(), int(part) if part.isdigit() else part) for part in name.split(".")]
+    )
     text = ", ".join(name or "the module itself" for name in shown[:SHOWN])
     more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
     return f"{text}{more} {'writes' if len(shown) == 1 else 'write'}"

@@ -131,7 +131,11 @@ class Rows:
         """[..., kv_head, key, d_head]"""
         rows = self.pool.rows[self.where]
         texts = torch.Size(self.own).numel()
-        return rows.view(self.n, texts, *rows.shape[1:]).permute(1, 2, 0, 3).reshape(*self.own, rows.shape[1], self.n, rows.shape[2])
+        return (
+            rows.view(self.n, texts, *rows.shape[1:])
+            .permute(1, 2, 0, 3)
+            .reshape(*self.own, rows.shape[1], self.n, rows.shape[2])
+        )
 
 
 def _bits(rows: Tensor) -> Tensor:

@@ -53,7 +53,12 @@ def weights(q: Tensor, k: Tensor, mask: Tensor | None, leading: tuple[int, ...])
 
 FULL = (2, 3, 4, 5, 6)  # two leading axes, heads, queries, keys
 SHAPES = sorted(
-    {axes[start:] for axes in itertools.product(*((1, n) for n in FULL)) for start in range(4) if set(axes[:start]) <= {1}},
+    {
+        axes[start:]
+        for axes in itertools.product(*((1, n) for n in FULL))
+        for start in range(4)
+        if set(axes[:start]) <= {1}
+    },
     key=lambda shape: (len(shape), shape),
 )
 
@@ -71,7 +76,9 @@ def test_any_mask_of_any_shape_gives_the_calls_own_weights(shape: tuple[int, ...
         else:
             mask = drawn(n + 1, *shape).to(dtype) if n % 2 or fill == "bias" else torch.zeros(shape, dtype=dtype)
             number = torch.finfo(dtype).min if fill == LOWEST else 0.0 if fill == "bias" else float(fill)
-            mask = mask + torch.zeros_like(mask).masked_fill(~keep, max(number, torch.finfo(dtype).min) if number > -math.inf else number)
+            mask = mask + torch.zeros_like(mask).masked_fill(
+                ~keep, max(number, torch.finfo(dtype).min) if number > -math.inf else number
+            )
         record, _ = recorded(q, k, v, mask)
         want = weights(q, k, mask, FULL[:2])
         assert len(want) == record.batch_q.shape[0] == 6
@@ -90,7 +97,9 @@ def test_any_mask_of_any_shape_gives_the_calls_own_weights(shape: tuple[int, ...
             reason = "masked by the caller" if hides[text, 1, query, key] else None
             assert seen.why_masked(query, key, 1) == reason, what
             scores, after = seen.scores().double(), seen.scores(masked=True)
-            assert scores.isfinite().all() and scores.abs().max() < 100, what  # a scale of colours has something to show
+            assert scores.isfinite().all() and scores.abs().max() < 100, (
+                what
+            )  # a scale of colours has something to show
             assert torch.equal(after == -math.inf, hides[text]), what
             sees = ~hides[text].all(-1)
             assert (after.softmax(-1) - seen.pattern())[sees].abs().max() <= 1e-6 if sees.any() else True, what
@@ -153,7 +162,9 @@ def test_alibi_over_a_long_text_hides_nothing_and_with_a_mask_the_future() -> No
     bias = -torch.tensor([0.7, 0.01])[None, :, None, None] * torch.arange(n - 1, -1, -1).float()
     record, _ = recorded(q, k, k, bias)
     assert record.mask().all() and record.why_masked(0, 0) is None
-    record, _ = recorded(q, k, k, bias + torch.zeros(n).masked_fill(torch.arange(n) > 8000, torch.finfo(torch.float32).min))
+    record, _ = recorded(
+        q, k, k, bias + torch.zeros(n).masked_fill(torch.arange(n) > 8000, torch.finfo(torch.float32).min)
+    )
     assert record.mask()[0].tolist() == [i <= 8000 for i in range(n)]
 
 
