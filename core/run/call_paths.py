@@ -34,16 +34,14 @@ class Visits:
         """The layer that this block is now; None where that is not known."""
         before, again = self.counts[name], name == self.last
         self.counts[name] += 1
-        self.shares = self.shares or (again and len(place.numbers) == 1)
-        if len(place.numbers) > 1:
+        number, *later = place.numbers
+        if later:
             number = place.numbers[before] if before < len(place.numbers) else None
-        elif (
-            self.shares
-        ):  # the next layer if it reads what the last one returned; otherwise perhaps another text's first
-            reads_it = any(one() is x for one in self.left for x in given)
-            number = self.number + 1 if reads_it and self.number is not None else None
-        else:
-            number = place.numbers[0]
+        elif again or self.shares:
+            # The next layer, if it reads what the last one returned. If not, perhaps the first one of another text.
+            self.shares = True
+            goes_on = any(one() is x for one in self.left for x in given)
+            number = self.number + 1 if goes_on and self.number is not None else None
         self.last, self.number = name, number
         return number
 

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._ops import HigherOrderOperator
 from torch.overrides import TorchFunctionMode
 
 from ..errors import Refused
@@ -102,6 +103,8 @@ class _Recorder(TorchFunctionMode):
         return _uncompiled(hook)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if isinstance(func, HigherOrderOperator):  # flex_attention, which is compiled in one piece: nothing may look into it
+            return func(*args, **(kwargs or {}))
         return self.look(func, args, kwargs or {})
 
     def look(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -194,20 +197,17 @@ class _Recorder(TorchFunctionMode):
             query.shape[-1] ** -0.5 if scale is None else scale,
             GivenBias(mask) if mask is not None and mask.adds else None,
         )
-        self.records.append(
-            AttentionRecord(
-                name or f"call {n_records}",
-                "module",
-                self.paths.layer(n_heads),
-                site,
-                q.detach().clone(memory_format=torch.contiguous_format),
-                k,
-                v,
-                rule,
-                call=self.calls[name],
-                returned=rows.detach().clone(),
-            )
+        record = AttentionRecord(
+            name or f"call {n_records}",
+            "module",
+            self.paths.layer(n_heads),
+            site,
+            q.detach().clone(memory_format=torch.contiguous_format),
+            k,
+            v,
+            rule,
         )
+        self.records.append(replace(record, call=self.calls[name], returned=rows.detach().clone()))
         self.calls[name] += 1
 
     def _since(self) -> list[int]:
@@ -258,7 +258,7 @@ def _unpacked(call: FusedCall, out: Tensor, before: tuple[int, ...] | None) -> t
     if q.ndim != 4 or k.ndim != 4 or q.shape[2] == 1 or q.shape[1] != k.shape[1]:
         return call, out
     batch, kv_heads, group, _ = q.shape
-    if before != (batch, kv_heads * group, 1, q.shape[3]) or call.is_causal:
+    if before is None or before != (batch, kv_heads * group, 1, q.shape[3]) or call.is_causal:
         return call, out
     if mask is not None and mask.ndim == 4 and mask.shape[-2] == group:
         mask = mask.expand(-1, kv_heads, -1, -1).reshape(mask.shape[0], kv_heads * group, 1, mask.shape[-1])

@@ -14,6 +14,14 @@ Site = Literal["attn", "cross_attn", "unknown"]
 
 RESHAPES = ("reshape", "view")
 PRODUCTS = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum")
+JOINS = (
+    "cat",
+    "concat",
+    "concatenate",
+    "stack",
+    "hstack",
+    "vstack",
+)  # weights in them are data, as learned queries are
 WRITES = ("__setitem__",)  # into their first argument, and return nothing
 
 
@@ -52,8 +60,10 @@ class Lineage:
         if not results:
             return None
         given = tensors((args, kwargs))
-        weights = [x for x in given if isinstance(x, nn.Parameter)]
-        data = [x for x in given if not isinstance(x, nn.Parameter) and id(x) not in self.buffers] or given[:1]
+        weights = [x for x in given if isinstance(x, nn.Parameter) and name not in JOINS]
+        data = [x for x in given if not any(x is weight for weight in weights) and id(x) not in self.buffers] or given[
+            :1
+        ]
         origin = Origin(self.now, tuple(self.origin(x) for x in data))
         origin.is_projected = any(x.ndim > 1 for x in weights) and any(x.is_floating_point() for x in data)
         if name in PRODUCTS:
