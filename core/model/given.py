@@ -1,4 +1,4 @@
-"""Given: what a caller handed the fused kernel beside q, k and v: a mask, numbers to add to the scores, or both in one tensor."""
+"""Given: the mask argument of a caller of the fused kernel: a mask, numbers to add to the scores, or both in one tensor."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Given:
         return self._seen(self.taken(queries, keys))
 
     def added(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """The same shape: what is added where the query may look, and 0 where it may not."""
+        """The same shape: the numbers added where the query may look, and 0 where it may not."""
         taken = self.taken(queries, keys)
         return taken.masked_fill(~self._seen(taken), 0.0)
 
@@ -73,12 +73,12 @@ class Given:
         return replace(self, values=picked(self.values, self.leading, text)[None], leading=(1,))
 
     def _seen(self, values: Tensor) -> Tensor:
-        # What is no number is not hidden: it reaches the softmax, and its row has come to that.
+        # NaN is not hidden: it reaches the softmax, and its row becomes NaN.
         return values if values.dtype == torch.bool else ~(values <= self.hidden_from)
 
 
 def given(values: Tensor, leading: tuple[int, ...]) -> Given:
-    """What one call was handed, from spread() of its mask."""
+    """The mask argument of one call, from spread() of it."""
     return Given(values, leading, NEVER if values.dtype == torch.bool else hiding_numbers(values))
 
 
@@ -109,7 +109,7 @@ def hiding_numbers(values: Tensor) -> float:
 
 
 def picked(x: Tensor, leading: tuple[int, ...], text: int) -> Tensor:
-    """[..., a, b, c] -> [a, b, c]: what one text of the batch has of x, whose leading axes broadcast to those of the call."""
+    """[..., a, b, c] -> [a, b, c]: the part of x for one text of the batch; its leading axes broadcast to those of the call."""
     places: list[int] = []
     for n in reversed(leading):
         text, place = divmod(text, n)

@@ -37,8 +37,8 @@ class Tokens:
     special: tuple[bool, ...]  # put there by, or reserved for, the model's format: [CLS], </s>, <|endoftext|>
     type_ids: tuple[int, ...]
     padding: tuple[bool, ...]  # True where the token only fills a batch up
-    # The label where the characters of `text` do not give it: of a text whose composed form is read the same, but divided
-    # where this one has no division. None, as nearly everywhere: they do.
+    # A token's label where its characters of `text` do not give it: the composed form of this text is read the same, and is
+    # divided where this one cannot be. None nearly everywhere.
     own_labels: tuple[str | None, ...] = ()
 
     def __post_init__(self) -> None:
@@ -176,8 +176,8 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
 def spans(tokenizer: Tokenizer, text: str, encoding: Encoding) -> tuple[tuple[int, int], ...]:
     """The characters of the text that each token of its encoding stands for, from the first to the one after the last.
 
-    A tokenizer's own offsets leave out what it drops (BERT's vowel signs and accents) and differ between texts that look the
-    same, é as one character and as e with a mark. Here a mark goes with what it stands on, and a text that reads the same
+    A tokenizer's own offsets leave out characters that it drops (BERT: vowel signs and accents) and differ between texts that look the
+    same, é as one character and as e with a mark. Here a mark goes with its letter, and a text that reads the same
     once it is composed (NFC) is divided as its composed form is.
     """
     found = _composed(tokenizer, text, encoding)
@@ -202,7 +202,7 @@ def with_marks(text: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int
     """The offsets, widened until every combining mark of the text is in one of them.
 
     A mark goes with all tokens that end where it begins, characters between them that draw nothing apart. Where there are
-    none, because what it stands on is no token, it goes with the next token or the last one before.
+    none, because its letter is no token, it goes with the next token or the last one before.
     """
     if text.isascii():
         return tuple(offsets)
@@ -232,7 +232,7 @@ def with_marks(text: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int
 
 
 def _runs(text: str, lost: Sequence[int]) -> list[tuple[int, int]]:
-    """The first and the one after the last of neighbouring characters, nothing but what draws nothing between them."""
+    """Runs of neighbouring characters, each the first and the one after the last; between them at most characters without a shape."""
     runs: list[tuple[int, int]] = []
     for i in lost:
         if runs and all(unicodedata.category(char) in UNDRAWN for char in text[runs[-1][1] : i]):

@@ -84,10 +84,9 @@ class AttentionRecord:
     lengths: Tensor | None = None  # ‖what all heads together added‖ in the pass, [batch, query]
     chosen: int | None = None  # the text that it is seen from; None until one of several is chosen
     run_device: torch.device | None = None  # where the run was, if its q, k and v lie elsewhere since
-    call: int = 0  # of core.capture: how many attentions of the same module came before it, as a cache's steps do
-    returned: Tensor | None = (
-        None  # of core.capture: what the call gave for the rows of a receipt, [batch, head, row, d_head]
-    )
+    call: int = 0  # of core.capture: the number of earlier attentions of the same module, such as the steps of a cache
+    # Of core.capture: the result of the call itself, in the rows that a receipt looks at, [batch, head, row, d_head].
+    returned: Tensor | None = None
 
     # what it is
 
@@ -200,8 +199,8 @@ class AttentionRecord:
     ) -> Tensor:
         """(q·k · scale + bias) / temperature, [head, query, key], float32; with `masked`, -inf where it may not look.
 
-        The numbers with which a caller's mask hides are in neither (core.capture): they would be all that a scale of
-        colours shows. pattern() has what they did.
+        The finite numbers with which a caller's mask hides are in neither (core.capture), because a scale of colours would
+        show nothing else. pattern() takes them.
         """
         return self._seen_from(text)._stage("masked" if masked else "scores", heads, queries, keys)
 
@@ -226,8 +225,8 @@ class AttentionRecord:
         return self.rule.mask.why_masked(query, key, head)
 
     def blocked_rows(self, head: int = 0) -> Tensor:
-        """[query] bool: True for rows that may see nothing. Their pattern is all zeros, or what a softmax makes of the finite
-        numbers that hide every cell (core.capture)."""
+        """[query] bool: True for rows that may see nothing. Their pattern is all zeros; where a caller's mask hides by finite
+        numbers, it is the softmax of these (core.capture)."""
         parts = [
             ~self.mask(range(rows.start, rows.stop), head=head).any(-1) for rows in row_blocks(self.n_query, self.n_key)
         ]

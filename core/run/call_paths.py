@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Place:
-    """Where a block stands in a list of blocks."""
+    """The place of a block in a list of blocks."""
 
     container: str
     numbers: tuple[int, ...]  # its place; several where one block stands at several
@@ -22,13 +22,13 @@ class Place:
 
 @dataclass
 class Visits:
-    """What one pass through the owner of a list of blocks has entered of it so far."""
+    """The blocks of one list that a pass through the list's owner has entered so far."""
 
     counts: Counter[str] = field(default_factory=Counter)
     last: str | None = None
     number: int | None = None  # the layer that the last block was
     shares: bool = False  # a block followed itself: several layers have its weights
-    left: list[weakref.ref[Tensor]] = field(default_factory=list)  # what the last block returned
+    left: list[weakref.ref[Tensor]] = field(default_factory=list)  # the results of the last block
 
     def enter(self, name: str, place: Place, given: list[Tensor]) -> int | None:
         """The layer that this block is now; None where that is not known."""

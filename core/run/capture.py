@@ -42,13 +42,13 @@ def capture(module: nn.Module) -> Iterator[list[AttentionRecord]]:
     grouped-query attention and key padding included. Not seen: attention written out by hand, flex_attention, kernels of
     other packages. Weights are those before dropout. Other threads are not affected.
 
-    What a record says beyond its numbers is what the pass shows, and otherwise left open. `site` is attn where queries and
-    keys were made from one tensor, cross_attn where from two, and else "unknown". `layer` is the number of the block in the
-    module's own list of blocks, or None. Calls of one submodule have one name and are told apart by `call`; keys and values
-    that come again, as a cache's do in each step of generate(), are kept once. Numbers of a mask hide as
-    core.model.given.hiding_numbers says: -inf, the lowest of a dtype, -1e9 and -1e4 do.
+    A record's place is known from the pass or left open. `site` is attn where queries and keys were made from one tensor,
+    cross_attn where from two, and else "unknown". `layer` is the number of the block in the module's own list of blocks, or
+    None. Calls of one submodule have one name and are told apart by `call`. Keys and values that come again, such as the
+    cache in each step of generate(), are kept once. Numbers of a mask hide as core.model.given.hiding_numbers says: −inf,
+    the lowest of a dtype, −1e9 and −1e4 do.
 
-    Raises Refused at the end of a context in which nothing was seen, with the reason and what to do; warns where only some
+    Raises Refused at the end of a context in which nothing was seen, with the reason and the cure; warns where only some
     attentions were seen. Raises TooLarge where a record would not fit, and ValueError for nested tensors.
     """
     recorder = _Recorder(module)
@@ -103,7 +103,9 @@ class _Recorder(TorchFunctionMode):
         return _uncompiled(hook)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if isinstance(func, HigherOrderOperator):  # flex_attention, which is compiled in one piece: nothing may look into it
+        if isinstance(
+            func, HigherOrderOperator
+        ):  # flex_attention, which is compiled in one piece: nothing may look into it
             return func(*args, **(kwargs or {}))
         return self.look(func, args, kwargs or {})
 
@@ -150,7 +152,7 @@ class _Recorder(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def record(self, call: FusedCall, out: Tensor, site: Site) -> None:
-        """Keep one call and what it gave. The tensors are copied: q, k and v are often views of one projection that would stay
+        """Keep one call and its result. The tensors are copied: q, k and v are often views of one projection that would stay
         alive.
 
         Raises TooLarge where the copies would not fit.
@@ -167,7 +169,7 @@ class _Recorder(TorchFunctionMode):
             out = _FUSED(*call[:4], 0.0, call.is_causal, scale=call.scale, enable_gqa=call.enable_gqa)
         call, out = _unpacked(call, out, self.lineage.origin(call.query).shape_before)
         query, key, value, attn_mask, _, is_causal, scale, _ = call
-        # The result alone says what the leading axes of all that was handed in broadcast to.
+        # The leading axes of all arguments broadcast to those of the result.
         leading = tuple(out.shape[:-3])
         batch, n_heads = torch.Size(leading).numel(), out.shape[-3] if out.ndim > 2 else 1
         query = _with_heads(query)
@@ -239,7 +241,7 @@ def _with_heads(x: Tensor) -> Tensor:
 
 
 def _same_heads(key: Tensor, value: Tensor, n_heads: int, grouped: bool) -> tuple[Tensor, Tensor]:
-    """Keys and values [..., kv_head, key, d_head] of equally many heads, of which each serves a group of query heads."""
+    """Keys and values [..., kv_head, key, d_head] of equally many heads, each for a group of query heads."""
     if key.shape[-3] == value.shape[-3]:
         return key, value
     if grouped:
@@ -279,7 +281,7 @@ def _with_fused(func: Any, fused: Callable[..., Tensor]) -> Callable[..., Any]:
 
 
 def _nothing_seen(module: nn.Module, recorder: _Recorder) -> str:
-    """Why a context recorded nothing, and what to do."""
+    """The reason for an empty result, and the cure."""
     kind = type(module).__name__
     if not recorder.paths.entered:
         return f"Nothing was recorded: this {kind} did not run in this thread while the capture was open. Call it inside the with block."
@@ -301,7 +303,7 @@ def _listed(names: set[str]) -> str:
 
 
 def _cure(module: nn.Module) -> str:
-    """How to make this module call the fused function; for models of transformers, by what their config and class say."""
+    """How to make this module call the fused function; for models of transformers, by their config and class."""
     for part in module.modules():
         chosen = getattr(getattr(part, "config", None), "_attn_implementation", None)
         if isinstance(chosen, str):

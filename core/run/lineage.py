@@ -1,4 +1,4 @@
-"""Lineage: what the tensors of a pass were made from, as far as it says whether an attention's queries and keys are of one sequence."""
+"""Lineage: the origins of the tensors of a pass, which say whether an attention's queries and keys are of one sequence."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Origin:
     __slots__ = ("at", "is_attention", "is_product", "is_projected", "parents", "shape_before")
 
     def __init__(self, at: int = -1, parents: tuple[Origin, ...] = ()) -> None:
-        self.at = at  # which operation made it; −1 for what was there before
+        self.at = at  # the number of the operation that made it; −1: before all
         self.parents = parents
         self.is_projected = False  # by weights: a linear map, a convolution
-        self.is_attention = False  # what an attention gave: it mixes sequences, and nothing is followed through it
+        self.is_attention = False  # the result of an attention mixes sequences: nothing is followed through it
         self.is_product = False  # of two tensors that are no weights, as of queries and keys
         self.shape_before: tuple[int, ...] | None = None  # where it is another tensor reshaped
 
@@ -54,7 +54,7 @@ class Lineage:
         return found
 
     def made(self, func: Callable[..., Any], args: Any, kwargs: Any, out: Any) -> Origin | None:
-        """A function was called. What made nothing says nothing."""
+        """Note the results of a function. None where it made no tensor."""
         name = getattr(func, "__name__", "")
         results = tensors(args[:1]) if name in WRITES else tensors(out)
         if not results:
@@ -76,17 +76,17 @@ class Lineage:
         return origin
 
     def forget(self) -> None:
-        """A pass has ended: of what is left of it (a cache) only the identity matters from now on."""
+        """A pass has ended: the tensors that outlive it, such as a cache, have no origin but themselves from now on."""
         for origin in self.origins.values():
             origin.at, origin.parents = -1, ()
 
     def site(self, query: Tensor, key: Tensor, since: Iterable[int], projected: bool = False) -> Site:
         """Whether queries and keys come from one sequence, `attn`, or from two, `cross_attn`.
 
-        `since` are the first operations of the submodules that the call is in, innermost first. In the innermost in which
-        both were projected from something, it says what from: keys from nothing but what the queries are from are
-        self-attention. Two inputs are two sequences, unless the submodule around made both from one. With `projected` the
-        two are what will be projected.
+        `since` are the first operations of the submodules that the call is in, innermost first. The innermost in which both
+        were projected by weights decides, by the tensors that were projected. Keys from no other tensor than the queries:
+        self-attention. Two tensors are two sequences, unless the submodule around made both from one. With `projected`,
+        query and key are themselves the tensors that will be projected.
         """
         if _same_memory(query, key):
             return "attn"
@@ -122,9 +122,9 @@ class Lineage:
         return False
 
     def _sources(self, x: Tensor, since: int, projected: bool) -> set[Origin]:
-        """What was there before operation `since`, or is an attention's result, and was projected on its way to x.
+        """The tensors from before operation `since`, and the results of attentions, that were projected on their way to x.
 
-        What was made since from nothing, as the numbers of positions are, is no sequence.
+        A tensor made since from no other, such as the numbers of positions, is no sequence.
         """
         found: set[Origin] = set()
         waiting, seen = [(self.origin(x), projected)], set()

@@ -2,7 +2,7 @@
 
 While a model writes, each step hands its attention the keys of all tokens so far: kept as they come, n steps take n² rows.
 A cache grows by a row, moves on by one (a window), is written to in place (of a fixed size) or has its texts change places
-(beams). Rows are found again by what they hold, so all of these cost what is new in them.
+(beams). Rows are found again by their content, so all of these cost their new rows alone.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Pool:
     def seek(self, x: Tensor) -> Sought:
         """Which rows of keys or values [..., kv_head, key, d_head] are there already. Nothing is kept."""
         own, n = x.shape[:-3], x.shape[-2]
-        # Key by key, so that what a cache gains comes after what it held.
+        # Key by key, so that the new rows of a cache come after its old ones.
         rows = x.reshape(own.numel(), *x.shape[-3:]).permute(2, 0, 1, 3).flatten(0, 1)
         where, fresh = self._found(rows.contiguous())
         return Sought(where, fresh, tuple(own), n)
 
     def keep(self, sought: Sought, leading: tuple[int, ...]) -> Rows:
-        """Keep what is new in the result of the last seek(). `leading` are the leading axes of the call."""
+        """Keep the new rows of the last seek(). `leading` are the leading axes of the call."""
         need = self.n + len(sought.fresh)
         if self.buffer is None:
             self.buffer = sought.fresh.clone(memory_format=torch.contiguous_format)
@@ -104,14 +104,14 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Keys or values of one call, [batch, kv_head, key, d_head], of which a pool holds the rows; read like a tensor of that shape."""
+    """Keys or values of one call, read like a tensor [batch, kv_head, key, d_head]; a pool holds their rows."""
 
     pool: Pool
     where: slice | Tensor
     own: tuple[int, ...]
     leading: tuple[int, ...]
     n: int
-    nbytes: int  # what this call brought that was not there before
+    nbytes: int  # of the rows that this call was the first to bring
 
     @property
     def shape(self) -> torch.Size:

@@ -65,7 +65,7 @@ SHAPES = sorted(
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_any_mask_of_any_shape_gives_the_calls_own_weights(shape: tuple[int, ...]) -> None:
-    """Bool, 0 and −inf, finite numbers and a bias below them, over five axes of which any may broadcast, in every dtype."""
+    """Bool, 0 and −inf, finite numbers and a bias below them, over five axes that may each broadcast, in every dtype."""
     for n, (dtype, fill) in enumerate(itertools.product(DTYPES, ("bool", "bias", *FILLS))):
         q, k, v = (drawn(n, *FULL[:3], length, 8).to(dtype) for length in (5, 6, 6))
         keep = torch.rand(shape, generator=torch.Generator().manual_seed(n)) > 0.4

@@ -143,6 +143,7 @@ class Cached(Attention):
     def __init__(self, fixed: bool) -> None:
         super().__init__()
         self.fixed, self.n = fixed, 0
+        self.cache: Tensor
         self.register_buffer("cache", torch.zeros(2, HEADS, 8, D // HEADS), persistent=False)
         self.grown: Tensor | None = None
 
@@ -408,7 +409,14 @@ LLAMA: dict[str, Any] = {
     "pad_token_id": 0,
     "eos_token_id": None,
 }
-GPT2: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 200, "bos_token_id": 1, "eos_token_id": None}
+GPT2: dict[str, Any] = {
+    "n_embd": 32,
+    "n_layer": 2,
+    "n_head": 4,
+    "n_positions": 200,
+    "bos_token_id": 1,
+    "eos_token_id": None,
+}
 T5: dict[str, Any] = {
     "d_model": 32,
     "d_kv": 8,
@@ -586,7 +594,6 @@ def test_where_some_attentions_are_not_seen_a_warning_says_which() -> None:
         assert len(layers(nn.MultiheadAttention(D, HEADS), *[x()] * 3, need_weights=True)) == 1
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of transformers' and torch's own, for flex_attention
 @pytest.mark.parametrize(
     ("kind", "config", "sizes", "implementation", "says"),
     [
@@ -597,7 +604,6 @@ def test_where_some_attentions_are_not_seen_a_warning_says_which() -> None:
             "eager",
             'load it with attn_implementation="sdpa", or call set_attn',
         ),
-        (hf.LlamaForCausalLM, hf.LlamaConfig, LLAMA, "flex_attention", 'attn_implementation="flex_attention": load it'),
         (
             hf.BloomForCausalLM,
             hf.BloomConfig,
