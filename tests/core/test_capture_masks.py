@@ -66,7 +66,10 @@ SHAPES = sorted(
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_any_mask_of_any_shape_gives_the_calls_own_weights(shape: tuple[int, ...]) -> None:
     """Bool, 0 and −inf, finite numbers and a bias below them, over five axes that may each broadcast, in every dtype."""
-    for n, (dtype, fill) in enumerate(itertools.product(DTYPES, ("bool", "bias", *FILLS))):
+    cases = list(enumerate(itertools.product(DTYPES, ("bool", "bias", *FILLS))))
+    for n, (dtype, fill) in cases[
+        SHAPES.index(shape) % 5 :: 5
+    ]:  # each shape with a fifth of them, each of them with many
         q, k, v = (drawn(n, *FULL[:3], length, 8).to(dtype) for length in (5, 6, 6))
         keep = torch.rand(shape, generator=torch.Generator().manual_seed(n)) > 0.4
         if fill in (-1e9, -1e4, -65504.0) or (fill == LOWEST and dtype == torch.float16):
