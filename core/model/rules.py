@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .given import Given
 from .mask_edits import ALLOWED, HIDDEN, UNTOUCHED, Painted
 
 REASONS = ("", "future", "padding", "outside the window", "edited", "masked by the caller")  # 0: it may look
@@ -24,10 +25,9 @@ BLOCK_BYTES = 1 << 26  # the most that one block of rows of a mask, bias or patt
 class MaskRule:
     """The mask of n_query queries over n_key keys.
 
-    keep [batch, key] is True on real tokens and False on padding. given is a mask handed in from outside (core.capture),
-    bool, broadcastable to [batch, head, query, key]. edits lie on top of everything else. Where some heads have an order of
-    their own, by_head holds (causal, window) of these. first_query is the place of query 0 among the keys: 0, unless
-    earlier keys come from a cache.
+    keep [batch, key] is True on real tokens and False on padding. given is a mask handed in from outside (core.capture).
+    edits lie on top of everything else. Where some heads have an order of their own, by_head holds (causal, window) of
+    these. first_query is the place of query 0 among the keys: 0, unless earlier keys come from a cache.
     """
 
     n_heads: int
@@ -37,7 +37,7 @@ class MaskRule:
     window: int | None = None  # |query − key| must stay below it
     keep: Tensor | None = None
     edits: tuple[Painted, ...] = ()
-    given: Tensor | None = None
+    given: Given | None = None
     first_query: int = 0
     by_head: Mapping[int, tuple[bool, int | None]] = field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class MaskRule:
     @property
     def heads_differ(self) -> bool:
         """Whether one head may have another mask than the next."""
-        given = self.given is not None and self.given.shape[-3] > 1
+        given = self.given is not None and self.given.heads_differ
         return given or bool(self.by_head) or any(layer.heads_differ for layer in self.edits)
 
     @property
@@ -89,8 +89,8 @@ class MaskRule:
         if self.keep is not None:
             mask = mask & self.keep[:, None, None, keys]
         if self.given is not None:
-            given = tile(self.given, queries, keys)
-            mask = mask & (given if heads is None or given.shape[-3] == 1 else given[:, heads])
+            given = self.given.allowed(queries, keys)
+            mask = mask & (given if heads is None or given.shape[1] == 1 else given[:, heads])
         for layer in self.edits:
             codes = layer.codes(places, keys, heads)
             mask = torch.where(codes == UNTOUCHED, mask, codes == ALLOWED)
@@ -115,7 +115,7 @@ class MaskRule:
         causal, window = rule.by_head.get(head, (rule.causal, rule.window))
         code = torch.zeros(len(queries), len(keys), dtype=torch.uint8, device=queries.device)
         if rule.given is not None:
-            given = tile(rule.given, queries, keys)[0]
+            given = rule.given.allowed(queries, keys)[0]
             code[~given[head if len(given) > 1 else 0].expand_as(code)] = REASONS.index("masked by the caller")
         if window is not None:
             code[(places[:, None] - keys).abs() >= window] = REASONS.index("outside the window")
@@ -131,14 +131,15 @@ class MaskRule:
 
     def why_masked(self, query: int, key: int, head: int = 0, text: int = 0) -> str | None:
         """The reason why this query may not look at this key, in words; None where it may."""
-        of = self.keep if self.keep is not None else self.given
+        given = None if self.given is None else self.given.values
+        of = given if self.keep is None else self.keep
         queries, keys = torch.tensor([[query], [key]], device=None if of is None else of.device)
         return REASONS[int(self.reasons(queries, keys, head, text))] or None
 
     def of(self, text: int) -> MaskRule:
         """The same rule for one text of the batch."""
-        given = self.given if self.given is None or self.given.shape[0] == 1 else self.given[text : text + 1]
-        return replace(self, keep=None if self.keep is None else self.keep[text : text + 1], given=given)
+        keep = None if self.keep is None else self.keep[text : text + 1]
+        return replace(self, keep=keep, given=None if self.given is None else self.given.of(text))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,18 +174,18 @@ class DistanceBias:
 
 @dataclass(frozen=True, eq=False)
 class GivenBias:
-    """Numbers added to the scores that came from outside (core.capture), broadcastable to [batch, head, query, key]."""
+    """Numbers added to the scores that came from outside (core.capture), without those that hide."""
 
-    values: Tensor
+    given: Given
     kind: str = "given"
 
     def block(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """[batch or 1, head or 1, query, key] float for the positions asked for."""
-        return tile(self.values, queries, keys)
+        """[batch or 1, head or 1, query or 1, key or 1] float for the positions asked for."""
+        return self.given.added(queries, keys)
 
     def of(self, text: int) -> GivenBias:
         """The same numbers for one text of the batch."""
-        return self if self.values.shape[0] == 1 else replace(self, values=self.values[text : text + 1])
+        return replace(self, given=self.given.of(text))
 
 
 BiasRule = DistanceBias | GivenBias
@@ -195,7 +196,7 @@ class ScoreRule:
     """softmax((q·k · scale + bias) / temperature) over what the mask allows: all of attention but q, k and v.
 
     A score that the mask hides becomes `fill`. With `after`, the mask comes after the softmax instead: hidden weights become
-    0, and their share is not redistributed.
+    0, and their share is not redistributed. Where a caller's mask hides by finite numbers, the softmax takes these.
     """
 
     mask: MaskRule
@@ -252,12 +253,6 @@ def row_blocks(n_rows: int, bytes_per_row: int, most: int | None = None, rows: i
     step = step if rows is None else min(step, rows)
     for start in range(0, n_rows, step):
         yield slice(start, min(n_rows, start + step))
-
-
-def tile(x: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-    """The asked-for rows and columns of x [..., query or 1, key or 1], which broadcasts."""
-    x = x if x.shape[-2] == 1 else x[..., queries, :]
-    return x if x.shape[-1] == 1 else x[..., keys]
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
@@ -361,6 +356,10 @@ def _hides_nan(q: Tensor, k: Tensor) -> bool:
 
 def _kernel_mask(rule: ScoreRule, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
     """The fused kernel's mask argument for these rows: the mask as bool, or with a bias its numbers and -inf where it hides."""
+    given = rule.mask.given
+    if given is not None and given.is_soft:
+        numbers = given.taken(queries, keys).to(dtype) / rule.temperature
+        return numbers.expand(-1, -1, len(queries), len(keys))
     allowed = rule.mask.block(queries, keys)
     if rule.bias is None:
         return allowed

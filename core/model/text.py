@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from ..errors import TextError
 
@@ -18,12 +20,13 @@ SPACE_SIGNS = ({"Ġ"}, {"▁"})  # how byte-level and sentencepiece vocabularies
 VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u00ad": "U+00AD", "\x7f": "␡"}
 BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols by their category, with nothing drawn
 MOST_SYMBOLS = 64  # that a sentence can list
+UNDRAWN = ("Cc", "Cf")  # categories of characters that leave a mark on the letter before them where it was
 JOINERS = "\u200c\u200d"  # inside a word or an emoji they decide its shape; alone they are nothing to see
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Aligned tuples, one entry a token. Offsets count characters of `text`."""
+    """Aligned tuples, one entry a token. Offsets count characters of `text`; every combining mark of it is some token's."""
 
     text: str
     ids: tuple[int, ...]
@@ -34,6 +37,13 @@ class Tokens:
     special: tuple[bool, ...]  # put there by, or reserved for, the model's format: [CLS], </s>, <|endoftext|>
     type_ids: tuple[int, ...]
     padding: tuple[bool, ...]  # True where the token only fills a batch up
+    # A token's label where its characters of `text` do not give it: the composed form of this text is read the same, and is
+    # divided where this one cannot be. None nearly everywhere.
+    own_labels: tuple[str | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.own_labels:
+            object.__setattr__(self, "own_labels", (None,) * len(self.ids))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -42,13 +52,15 @@ class Tokens:
     def labels(self) -> tuple[str, ...]:
         """What a person reads for each token.
 
-        The letters of the text that the token stands for, without the one space before a word; special tokens by name;
+        The letters of the text that the token stands for, composed (é is one character, NFC), without the one space before a
+        word; special tokens by name;
         characters that leave no mark shown as one (␣ ↵ ⇥ U+200B). Tokens that share a character say which part of it they
         are ("🎉 1/3"); a piece that the vocabulary does not hold is followed by what the model reads instead ("🎉 [UNK]").
         """
         spaces = tuple(self._is_space(i) for i in range(len(self)))
         parts = shared_characters([(0, 0) if space else span for space, span in zip(spaces, self.offsets, strict=True)])
-        return tuple(self._label(i, space, *parts[i]) for i, space in enumerate(spaces))
+        own = self.own_labels
+        return tuple(own[i] or self._label(i, space, *parts[i]) for i, space in enumerate(spaces))
 
     def _is_space(self, i: int) -> bool:
         """Whether the token is nothing but the sign for spaces, which may have no characters: some tokenizers put one
@@ -84,12 +96,12 @@ def shared_characters(offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int
 
 
 def visible(piece: str) -> str:
-    """The piece with every character that leaves no mark replaced by one that does."""
+    """The piece, composed (NFC), with every character that leaves no mark replaced by one that does."""
     if len(piece) > 1 and piece[0] == " " and not piece[1].isspace():
         piece = piece[1:]
     if piece.isascii() and piece.isprintable() and " " not in piece:
         return piece  # most pieces of most texts, and a long text has many
-    return "".join(_mark(piece, i) for i in range(len(piece)))
+    return unicodedata.normalize("NFC", "".join(_mark(piece, i) for i in range(len(piece))))
 
 
 def _mark(piece: str, i: int) -> str:
@@ -140,7 +152,7 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
         ids=tuple(encoding.ids),
         # Not encoding.tokens, which has the text itself where a piece is unknown.
         strings=tuple(_string(tokenizer, i) for i in encoding.ids),
-        offsets=tuple(encoding.offsets),
+        offsets=spans(tokenizer, text, encoding),
         word_ids=tuple(encoding.word_ids),
         sequence_ids=tuple(encoding.sequence_ids),
         special=tuple(
@@ -153,7 +165,94 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
         raise TextError(
             "This model finds nothing to read in the text: it holds only spaces or characters that the model ignores. Type a word."
         )
+    found = _composed(tokenizer, text, encoding)
+    if found is not None:
+        twin = replace(tokens, text=found[0], offsets=found[1])
+        own = [label if label != ours else None for label, ours in zip(twin.labels, tokens.labels, strict=True)]
+        tokens = replace(tokens, own_labels=tuple(own))
     return tokens
+
+
+def spans(tokenizer: Tokenizer, text: str, encoding: Encoding) -> tuple[tuple[int, int], ...]:
+    """The characters of the text that each token of its encoding stands for, from the first to the one after the last.
+
+    A tokenizer's own offsets leave out characters that it drops (BERT: vowel signs and accents) and differ between texts that look the
+    same, é as one character and as e with a mark. Here a mark goes with its letter, and a text that reads the same
+    once it is composed (NFC) is divided as its composed form is.
+    """
+    found = _composed(tokenizer, text, encoding)
+    return with_marks(text, encoding.offsets if found is None else _moved(found[1], found[0], text))
+
+
+def _composed(tokenizer: Tokenizer, text: str, encoding: Encoding) -> tuple[str, tuple[tuple[int, int], ...]] | None:
+    """The composed form of the text and the spans of its tokens, where it is another text that gives the same tokens."""
+    composed = unicodedata.normalize("NFC", text)
+    if composed == text:
+        return None
+    try:
+        other = tokenizer.encode(composed)
+    except BaseException as error:
+        if not is_tokenizer_fault(error):
+            raise
+        return None
+    return (composed, with_marks(composed, other.offsets)) if other.ids == encoding.ids else None
+
+
+def with_marks(text: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The offsets, widened until every combining mark of the text is in one of them.
+
+    A mark goes with all tokens that end where it begins, characters between them that draw nothing apart. Where there are
+    none, because its letter is no token, it goes with the next token or the last one before.
+    """
+    if text.isascii():
+        return tuple(offsets)
+    covered = bytearray(len(text))
+    by_start: dict[int, list[int]] = {}
+    by_end: dict[int, list[int]] = {}
+    for i, (start, end) in enumerate(offsets):
+        covered[start:end] = b"\1" * (end - start)
+        if start < end:
+            by_start.setdefault(start, []).append(i)
+            by_end.setdefault(end, []).append(i)
+    starts, ends = sorted(by_start), sorted(by_end)
+    found = list(offsets)
+    lost = [i for i, char in enumerate(text) if not covered[i] and unicodedata.category(char)[0] == "M"]
+    for first, last in _runs(text, lost):
+        base = first
+        while base and not covered[base - 1] and unicodedata.category(text[base - 1]) in UNDRAWN:
+            base -= 1
+        after, before = bisect_left(starts, last), bisect_right(ends, first) - 1
+        if base not in by_end and after < len(starts) and (starts[after] == last or before < 0):
+            for i in by_start[starts[after]]:
+                found[i] = min(first, found[i][0]), found[i][1]
+        elif before >= 0:
+            for i in by_end[ends[before]]:
+                found[i] = found[i][0], max(last, found[i][1])
+    return tuple(found)
+
+
+def _runs(text: str, lost: Sequence[int]) -> list[tuple[int, int]]:
+    """Runs of neighbouring characters, each the first and the one after the last; between them at most characters without a shape."""
+    runs: list[tuple[int, int]] = []
+    for i in lost:
+        if runs and all(unicodedata.category(char) in UNDRAWN for char in text[runs[-1][1] : i]):
+            runs[-1] = runs[-1][0], i + 1
+        else:
+            runs.append((i, i + 1))
+    return runs
+
+
+def _moved(offsets: Sequence[tuple[int, int]], composed: str, text: str) -> tuple[tuple[int, int], ...]:
+    """Offsets in the composed form of a text as offsets in the text: both count the same characters once these are taken apart."""
+    theirs, ours = (
+        list(accumulate((len(unicodedata.normalize("NFD", char)) for char in form), initial=0))
+        for form in (composed, text)
+    )
+    moved = []
+    for start, end in offsets:
+        stop = bisect_left(ours, theirs[end])
+        moved.append((bisect_right(ours, theirs[start]) - 1 if start < end else stop, stop))
+    return tuple(moved)
 
 
 def _unreadable(tokenizer: Tokenizer, text: str) -> str | None:

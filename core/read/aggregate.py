@@ -42,12 +42,19 @@ def rollout(records: Sequence[AttentionRecord], layer: int, residual: float = 0.
     """Attention followed down through layers 0 to `layer` of one stack's self-attention, [query, key]; rows sum to 1.
 
     Heads are averaged, and each layer mixed with the residual stream (Abnar & Zuidema 2020, arXiv:2005.00928). Raises
-    TooLarge above 2,048 tokens.
+    TooLarge above 2,048 tokens, and ValueError unless each layer has one self-attention of the whole text: of records of
+    core.capture, give those of one stack and one call.
     """
-    below = [record for record in records if record.site == "attn" and record.layer <= layer]
-    if len({record.stack for record in below}) != 1:
+    if lost := [record.name for record in records if record.site == "unknown" or record.layer is None]:
+        raise ValueError(
+            f"rollout needs to know the layer of each attention and what it reads; of {lost[0]} it does not"
+        )
+    below = [r for r in records if r.site == "attn" and r.layer is not None and r.layer <= layer]
+    if len({record.stack for record in below}) != 1 or len({record.layer for record in below}) < len(below):
         raise ValueError("rollout follows the self-attention of one stack")
     n = below[0].n_key
+    if any((record.n_query, record.n_key) != (n, n) for record in below):
+        raise ValueError("rollout needs attentions in which every token of the text looks")
     if n > ROLLOUT_LENGTH:
         raise TooLarge(
             f"Rollout multiplies whole maps: {n:,} tokens are too many, {ROLLOUT_LENGTH:,} are the most. "

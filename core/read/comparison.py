@@ -233,6 +233,7 @@ def _head_difference(a: AttentionRecord, b: AttentionRecord, head: int, queries:
         if abs(found) > abs(largest):
             largest, query, key = found, int(rows[at // a.n_key]), at % a.n_key
         moved += difference.abs().sum().item() / 2
+    assert a.layer is not None and a.site != "unknown"  # a run's records know their place
     return HeadDifference(a.name, a.layer, a.site, head, largest, query, key, moved / max(1, len(queries)))
 
 

@@ -272,7 +272,9 @@ def _opening(
     found = found or _most_unusual(maps, real, real, cross, skip_positional=False)
     # Nothing has a weight where every look is hidden, or where there are no numbers: a picture opens on the first cell then.
     i, head, query, key, weight, habit = found or (0, 0, 0, 0, 0.0, 0.0)
-    return OpeningLink(records[i].stack, records[i].site, records[i].layer, head, query, key, weight, habit, n_rows)
+    record = records[i]
+    assert record.layer is not None  # a run's record
+    return OpeningLink(record.stack, record.site, record.layer, head, query, key, weight, habit, n_rows)
 
 
 def _see_behind(record: AttentionRecord, n_rows: int) -> bool:

@@ -18,6 +18,7 @@ from ..errors import Outdated
 from ..memory import admit_large
 from ..model.pooling import largest
 from ..model.rules import ScoreRule, attend, row_blocks, softmax
+from .shared_rows import Rows
 
 Index = int | slice | Sequence[int] | Tensor | None  # an int keeps its axis; None is everything
 Stage = Literal["raw", "scores", "masked", "pattern"]
@@ -25,7 +26,7 @@ Stage = Literal["raw", "scores", "masked", "pattern"]
 THUMBNAIL_BYTES = 1 << 21  # of heads' maps computed together: short texts are all overhead, long ones leave the cache
 EXACT_THUMBNAIL_ROWS = 256  # up to here a thumbnail looks at every row; above, at as many rows as it has pixels
 WORST = torch.finfo(torch.float32).max
-RECEIPT_ROWS = 256  # a receipt on a longer record checks this many rows, evenly spaced
+RECEIPT_ROWS = 256  # a receipt on a longer record checks no more rows than these, evenly spaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +43,12 @@ class Receipt:
     """Proofs on one record, each a largest absolute deviation, over `rows` query rows of every head."""
 
     rows_sum_error: float  # |Σ over keys − 1|, on rows that may see something
-    masked_max: float  # the largest weight on a masked cell
-    fused_error: float | None  # |pattern @ v − fused kernel|; None where a hook replaced scores or pattern
+    # The largest weight on a masked cell: 0, unless a caller's mask hides by finite numbers (core.capture), which low scores
+    # can outdo, and which a row of nothing but masked cells shares its weight over.
+    masked_max: float
+    # |pattern @ v − fused kernel|; None where a hook replaced scores or pattern. For records of core.capture the kernel's
+    # result is that of the call itself, as it was returned; without its dropout.
+    fused_error: float | None
     rows: int
     n_rows: int
     blocked: int  # rows that may see nothing
@@ -56,18 +61,19 @@ class Receipt:
 class AttentionRecord:
     """One attention of one run, seen from one text of the batch: of several, of() says which, and nothing guesses.
 
-    batch_q [batch, head, query, d_head] and batch_k [batch, kv_head, key, d_head] are after rotary. values() gives v of the
-    same shape as k: it is held, or for long runs comes from running the pass once more. Where a hook replaced the scores
+    batch_q [batch, head, query, d_head] and batch_k [batch, kv_head, key, d_head] are after rotary; `keys` is batch_k, or
+    Rows that it shares with other calls (core.capture). values() gives v of the same shape as k: it is held, or for long
+    runs comes from running the pass once more. Where a hook replaced the scores
     or the pattern, what it left is kept in `replaced_scores` or `replaced_pattern`, [batch, head, query, key]. Where one
     may have changed z or what a head adds, edited_z() and edited_result() give what it left, as values() does.
     """
 
     name: str  # the attention's module path
     stack: str  # encoder, decoder; module for records of core.capture
-    layer: int
-    site: Literal["attn", "cross_attn"]
+    layer: int | None  # None where core.capture does not know it
+    site: Literal["attn", "cross_attn", "unknown"]  # unknown: core.capture could not tell where the keys come from
     batch_q: Tensor
-    batch_k: Tensor
+    keys: Tensor | Rows
     values: Callable[[], Tensor]
     batch_rule: ScoreRule
     output: Callable[[], nn.Linear] | None = None  # W_O and its bias; raises Outdated once they are no longer the run's
@@ -78,13 +84,17 @@ class AttentionRecord:
     lengths: Tensor | None = None  # ‖what all heads together added‖ in the pass, [batch, query]
     chosen: int | None = None  # the text that it is seen from; None until one of several is chosen
     run_device: torch.device | None = None  # where the run was, if its q, k and v lie elsewhere since
+    call: int = 0  # of core.capture: the number of earlier attentions of the same module, such as the steps of a cache
+    # Of core.capture: the result of the call itself, in the rows that a receipt looks at, [batch, head, row, d_head].
+    returned: Tensor | None = None
 
     # what it is
 
     def __repr__(self) -> str:
         n = self.batch_q.shape[0]
         texts = "" if n == 1 else f", {n} texts" if self.chosen is None else f", text {self.chosen} of {n}"
-        return f"<AttentionRecord {self.name}: {self.n_heads} heads, {self.n_query} queries × {self.n_key} keys{texts}>"
+        call = f", call {self.call}" if self.call else ""
+        return f"<AttentionRecord {self.name}{call}: {self.n_heads} heads, {self.n_query} queries × {self.n_key} keys{texts}>"
 
     @property
     def text(self) -> int:
@@ -104,7 +114,12 @@ class AttentionRecord:
     @property
     def k(self) -> Tensor:
         """[kv_head, key, d_head]"""
-        return self.batch_k[self.text]
+        return self.keys[self.text]
+
+    @property
+    def batch_k(self) -> Tensor:
+        """[batch, kv_head, key, d_head]"""
+        return self.keys if isinstance(self.keys, Tensor) else self.keys()
 
     @property
     def v(self) -> Tensor:
@@ -132,7 +147,7 @@ class AttentionRecord:
 
     @property
     def n_kv_heads(self) -> int:
-        return self.batch_k.shape[1]
+        return self.keys.shape[1]
 
     @property
     def n_query(self) -> int:
@@ -140,12 +155,15 @@ class AttentionRecord:
 
     @property
     def n_key(self) -> int:
-        return self.batch_k.shape[2]
+        return self.keys.shape[2]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of q and k that this record holds, and of what edits left of scores and weights, for all texts of the batch."""
-        kept = (self.batch_q, self.batch_k, self.replaced_scores, self.replaced_pattern)
+        """Bytes of q and k that this record holds, and of what edits left of scores and weights, for all texts of the batch.
+
+        Keys that an earlier call of a capture brought count there.
+        """
+        kept = (self.batch_q, self.keys, self.replaced_scores, self.replaced_pattern)
         return sum(t.nbytes for t in kept if t is not None)
 
     def of(self, text: int) -> AttentionRecord:
@@ -179,7 +197,11 @@ class AttentionRecord:
         *,
         text: int | None = None,
     ) -> Tensor:
-        """(q·k · scale + bias) / temperature, [head, query, key], float32; with `masked`, -inf where it may not look."""
+        """(q·k · scale + bias) / temperature, [head, query, key], float32; with `masked`, -inf where it may not look.
+
+        The finite numbers with which a caller's mask hides are in neither (core.capture), because a scale of colours would
+        show nothing else. pattern() takes them.
+        """
         return self._seen_from(text)._stage("masked" if masked else "scores", heads, queries, keys)
 
     def raw(self, heads: Index = None, queries: Index = None, keys: Index = None, *, text: int | None = None) -> Tensor:
@@ -203,7 +225,8 @@ class AttentionRecord:
         return self.rule.mask.why_masked(query, key, head)
 
     def blocked_rows(self, head: int = 0) -> Tensor:
-        """[query] bool: True for rows that may see nothing, whose pattern is all zeros."""
+        """[query] bool: True for rows that may see nothing. Their pattern is all zeros; where a caller's mask hides by finite
+        numbers, it is the softmax of these (core.capture)."""
         parts = [
             ~self.mask(range(rows.start, rows.stop), head=head).any(-1) for rows in row_blocks(self.n_query, self.n_key)
         ]
@@ -298,13 +321,16 @@ class AttentionRecord:
     def receipt(self) -> Receipt:
         """Recompute and compare: rows sum to 1, masked cells are 0, pattern @ v is what the fused kernel gives, and what
         all of it adds is as long as what the pass added. NaN counts as the largest error."""
-        every = max(1, -(-self.n_query // RECEIPT_ROWS))
-        queries = torch.arange(0, self.n_query, every, device=self.device)
+        queries = receipt_rows(self.n_query).to(self.device)
         values = self.values()[self.text : self.text + 1].to(self.device)
         v, rule = values[0].float(), self.rule
-        fused = None  # [head, query, d_head]
-        if not self._is_replaced:
-            fused = attend(self.q[None].to(self.device), self.k[None].to(self.device), values, rule)[0].float()
+        fused = None  # [head, row, d_head]
+        if self.returned is not None:
+            fused = self.returned[self.text].float()
+        elif not self._is_replaced:
+            fused = attend(self.q[None].to(self.device), self.k[None].to(self.device), values, rule)[
+                0, :, queries
+            ].float()
         group = self.n_heads // self.n_kv_heads
         sums, masked, error, blocked = 0.0, 0.0, 0.0, 0
         z = torch.empty(self.n_heads, len(queries), v.shape[-1], device=v.device)
@@ -317,7 +343,7 @@ class AttentionRecord:
             blocked = max(blocked, int((~sees).sum()))
             z[head] = pattern @ v[head // group]
             if fused is not None:
-                error = max(error, _largest(z[head] - fused[head, queries]))
+                error = max(error, _largest(z[head] - fused[head]))
         return Receipt(
             sums,
             masked,
@@ -409,8 +435,10 @@ class AttentionRecord:
             scores = self.replaced_scores[self.text][heads][:, queries][:, :, keys].float()
         if stage == "scores":
             return scores
-        hides = not rule.mask.is_free
-        if hides and not rule.after:
+        hides, given = not rule.mask.is_free, rule.mask.given
+        if stage == "pattern" and given is not None and given.is_soft:
+            scores += pick(given.hiding(queries, keys))
+        elif hides and not rule.after:
             scores.masked_fill_(~rule.mask.block(queries, keys, heads)[0], rule.fill)
         if stage == "masked":
             return scores
@@ -438,6 +466,11 @@ class AttentionRecord:
         if len(chosen) and not (-n <= int(chosen.min()) and int(chosen.max()) < n):
             raise IndexError(f"index {int(chosen.min())}..{int(chosen.max())} of {n}")
         return torch.where(chosen < 0, chosen + n, chosen)
+
+
+def receipt_rows(n_query: int) -> Tensor:
+    """The query rows that a receipt looks at."""
+    return torch.arange(0, n_query, max(1, -(-n_query // RECEIPT_ROWS)))
 
 
 def _largest(deviations: Tensor) -> float:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from inspect import signature
 from types import FunctionType
 from typing import Any
@@ -12,15 +16,21 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._ops import HigherOrderOperator
 from torch.overrides import TorchFunctionMode
 
+from ..errors import Refused
 from ..memory import admit_large
 from ..model.fused import FusedCall
+from ..model.given import Given, given, spread
 from ..model.rules import GivenBias, MaskRule, ScoreRule
-from .attention import AttentionRecord
-from .recorder import Held
+from .attention import AttentionRecord, receipt_rows
+from .call_paths import CallPaths
+from .lineage import Lineage, Site
+from .shared_rows import Pool
 
 _FUSED = F.scaled_dot_product_attention
+SHOWN = 3  # names in a sentence
 
 
 @contextmanager
@@ -31,104 +41,235 @@ def capture(module: nn.Module) -> Iterator[list[AttentionRecord]]:
     context is open; results agree to rounding), and any other caller of torch.nn.functional.scaled_dot_product_attention,
     grouped-query attention and key padding included. Not seen: attention written out by hand, flex_attention, kernels of
     other packages. Weights are those before dropout. Other threads are not affected.
+
+    A record's place is known from the pass or left open. `site` is attn where queries and keys were made from one tensor,
+    cross_attn where from two, and else "unknown". `layer` is the number of the block in the module's own list of blocks, or
+    None. Calls of one submodule have one name and are told apart by `call`. Keys and values that come again, such as the
+    cache in each step of generate(), are kept once. Numbers of a mask hide as core.model.given.hiding_numbers says: −inf,
+    the lowest of a dtype, −1e9 and −1e4 do.
+
+    Raises Refused at the end of a context in which nothing was seen, with the reason and the cure; warns where only some
+    attentions were seen. Raises TooLarge where a record would not fit, and ValueError for nested tensors.
     """
-    recorder = _Recorder()
-    handles = []
+    recorder = _Recorder(module)
+    handles, leave = [], recorder.leave()
     for name, child in module.named_modules():
-        handles.append(child.register_forward_pre_hook(recorder.enter(name)))
-        handles.append(child.register_forward_hook(recorder.leave, always_call=True))
+        handles.append(child.register_forward_pre_hook(recorder.enter(name), with_kwargs=True))
+        handles.append(child.register_forward_hook(leave, always_call=True))
     try:
         with recorder:
             yield recorder.records
     finally:
         for handle in handles:
             handle.remove()
+    if not recorder.records:
+        raise Refused(_nothing_seen(module, recorder))
+    if missed := recorder.written_out - {record.name for record in recorder.records}:
+        seen = len(recorder.records)
+        text = f"{_listed(missed)} attention out by hand and {'is' if len(missed) == 1 else 'are'} not among the {seen} records."
+        warnings.warn(f"{text} {_cure(module)}", stacklevel=3)
 
 
 class _Recorder(TorchFunctionMode):
     """Looks at every torch function of this thread while the context is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.records: list[AttentionRecord] = []
+        self.written_out: set[str] = set()  # submodules that took the softmax of a product of two tensors
         self.thread = threading.get_ident()
-        self.path: list[str] = []  # the submodules that the pass is inside of
+        self.paths = CallPaths(module)
+        self.lineage = Lineage(module)
+        self.calls: Counter[str] = Counter()  # by submodule
+        self.sites: dict[str, Site] = {}  # of the last attention of each submodule
+        self.pools: dict[tuple[Any, ...], Pool] = {}
+        self.given: Given | None = None  # the last call's mask: the layers of a model share one
+        self.look = _uncompiled(self.look)
 
     def enter(self, name: str) -> Callable[..., None]:
-        def pre_hook(_module: nn.Module, _args: Any) -> None:
+        def pre_hook(_module: nn.Module, args: Any, kwargs: Any) -> None:
             if threading.get_ident() == self.thread:
-                self.path.append(name)
+                self.paths.enter(name, (args, kwargs), self.lineage.now)
 
-        return pre_hook
+        return _uncompiled(pre_hook)
 
-    def leave(self, _module: nn.Module, _args: Any, _output: Any) -> None:
-        if threading.get_ident() == self.thread:
-            self.path.pop()
+    def leave(self) -> Callable[..., None]:
+        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
+            if threading.get_ident() == self.thread:
+                self.paths.leave(output)
+                if not self.paths.frames:
+                    self.lineage.forget()
+
+        return _uncompiled(hook)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        if isinstance(
+            func, HigherOrderOperator
+        ):  # flex_attention, which is compiled in one piece: nothing may look into it
+            return func(*args, **(kwargs or {}))
+        return self.look(func, args, kwargs or {})
+
+    def look(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func is _FUSED:
-            self.record(FusedCall(*args, **kwargs))
+            call = FusedCall(*args, **kwargs)
+            out = func(*args, **kwargs)
+            self.record(call, out, self.lineage.site(call.query, call.key, self._since()))
         elif func is F.multi_head_attention_forward:
-            # A Python function that torch runs with this mode switched off, so its inner call is met another way.
-            seen, given = _with_fused(func, self.fused), signature(func).bind(*args, **kwargs).arguments
-            if not given.get("need_weights", True):
-                return seen(*args, **kwargs)
-            # With weights wanted it takes a path of its own and never calls the fused function. Run it without them to
-            # see the queries and keys, and without dropout, which would draw random numbers; the caller gets his own call's.
-            seen(**{**given, "need_weights": False, "training": False})
+            out = self.multi_head(func, args, kwargs)
+        else:
+            out = func(*args, **kwargs)
+            if getattr(func, "__name__", "") == "softmax" and self.paths.frames:
+                scores = args[0] if args else kwargs["input"]
+                if scores.ndim > 2 and self.lineage.is_written_out(scores, self.paths.frames[-1].since):
+                    self.written_out.add(self.paths.name)
+            self.lineage.made(func, args, kwargs, out)
+            return out
+        origin = self.lineage.made(func, args, kwargs, out)
+        if origin is not None:
+            origin.is_attention = True
+        return out
+
+    def multi_head(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """torch's own attention with its projections: a Python function that it runs with this mode switched off, so that its
+        inner call is met another way."""
+        bound = signature(func).bind(*args, **kwargs).arguments
+        query, key = bound["query"], bound["key"]
+        site = self.lineage.site(query, key, self._since(), projected=True)
+        if site == "cross_attn" and query.shape == key.shape and torch.equal(query, key):
+            site = "attn"
+
+        def fused(*args: Any, **kwargs: Any) -> Tensor:
+            out = _FUSED(*args, **kwargs)
+            self.record(FusedCall(*args, **kwargs), out, site)
+            return out
+
+        seen = _with_fused(func, fused)
+        if not bound.get("need_weights", True):
+            return seen(*args, **kwargs)
+        # With weights wanted it takes a path of its own and never calls the fused function. Run it without them to see the
+        # queries and keys, and without dropout, which would draw random numbers; the caller gets his own call's.
+        seen(**{**bound, "need_weights": False, "training": False})
         return func(*args, **kwargs)
 
-    def fused(self, *args: Any, **kwargs: Any) -> Tensor:
-        self.record(FusedCall(*args, **kwargs))
-        return _FUSED(*args, **kwargs)
-
-    @torch.no_grad()
-    def record(self, call: FusedCall) -> None:
-        """Keep one call. The tensors are copied: q, k and v are often views of one projection that would stay alive.
+    def record(self, call: FusedCall, out: Tensor, site: Site) -> None:
+        """Keep one call and its result. The tensors are copied: q, k and v are often views of one projection that would stay
+        alive.
 
         Raises TooLarge where the copies would not fit.
         """
+        with torch.inference_mode(False), torch.no_grad():
+            self._record(call, out, site)
+
+    def _record(self, call: FusedCall, out: Tensor, site: Site) -> None:
+        if call.query.is_nested or call.key.is_nested:
+            raise ValueError(
+                "capture cannot record nested tensors; build nn.TransformerEncoder with enable_nested_tensor=False"
+            )
+        if call.dropout_p:  # which a receipt could not be held to
+            out = _FUSED(*call[:4], 0.0, call.is_causal, scale=call.scale, enable_gqa=call.enable_gqa)
+        call, out = _unpacked(call, out, self.lineage.origin(call.query).shape_before)
         query, key, value, attn_mask, _, is_causal, scale, _ = call
-        size = sum(x.nbytes for x in (query, key, value, attn_mask) if x is not None)
-        admit_large(size, query.device, f"What attention number {len(self.records)} keeps", "Capture a shorter input.")
-        q, k, v = (_four_axes(x).detach().clone(memory_format=torch.contiguous_format) for x in (query, key, value))
-        given = bias = None
-        if attn_mask is not None:
-            mask = _four_axes(attn_mask).detach()
-            given = mask.clone() if mask.dtype == torch.bool else mask > float("-inf")
-            added = mask.masked_fill(~given, 0.0) if mask.dtype != torch.bool else None
-            bias = GivenBias(added.clone()) if added is not None and bool((added != 0).any()) else None
-        n_layers = len(self.records)
+        # The leading axes of all arguments broadcast to those of the result.
+        leading = tuple(out.shape[:-3])
+        batch, n_heads = torch.Size(leading).numel(), out.shape[-3] if out.ndim > 2 else 1
+        query = _with_heads(query)
+        key, value = _same_heads(_with_heads(key), _with_heads(value), n_heads, call.enable_gqa)
+        n_query, n_key = query.shape[-2], key.shape[-2]
+        q = query.expand(*leading, n_heads, -1, -1).reshape(batch, n_heads, *query.shape[-2:])
+        rows = _with_heads(out)[..., receipt_rows(n_query).to(out.device), :].reshape(batch, n_heads, -1, out.shape[-1])
+        mask, is_new = self._mask(attn_mask, leading)
+
+        name, n_records = self.paths.name, len(self.records)
+        pools = [self._pool(name, what, x) for what, x in (("k", key), ("v", value))]
+        sought = [pool.seek(x.detach()) for pool, x in zip(pools, (key, value), strict=True)]
+        size = (
+            q.nbytes + rows.nbytes + sum(one.nbytes for one in sought) + (mask.values.nbytes if mask and is_new else 0)
+        )
+        admit_large(size, query.device, f"What attention number {n_records} keeps", "Capture a shorter input.")
+        if mask is not None and is_new:
+            self.given = mask = replace(mask, values=mask.values.detach().clone())
+        k, v = (pool.keep(one, leading) for pool, one in zip(pools, sought, strict=True))
+        if site == "unknown" and sought[0].is_known:  # keys of an earlier step
+            site = self.sites.get(name, site)
+        self.sites[name] = site
         rule = ScoreRule(
             MaskRule(
-                q.shape[1],
-                q.shape[2],
-                k.shape[2],
-                causal=is_causal,
-                given=None if given is None or given.all() else given,
+                n_heads, n_query, n_key, causal=is_causal, given=mask if mask is not None and mask.hides else None
             ),
-            q.shape[-1] ** -0.5 if scale is None else scale,
-            bias,
+            query.shape[-1] ** -0.5 if scale is None else scale,
+            GivenBias(mask) if mask is not None and mask.adds else None,
         )
-        name = self.path[-1] if self.path else ""
-        cross = query.shape[-2] != key.shape[-2] or name.endswith(("multihead_attn", "cross_attn", "encoder_attn"))
-        self.records.append(
-            AttentionRecord(
-                name or f"call {n_layers}", "module", n_layers, "cross_attn" if cross else "attn", q, k, Held(v), rule
-            )
+        record = AttentionRecord(
+            name or f"call {n_records}",
+            "module",
+            self.paths.layer(n_heads),
+            site,
+            q.detach().clone(memory_format=torch.contiguous_format),
+            k,
+            v,
+            rule,
         )
+        self.records.append(replace(record, call=self.calls[name], returned=rows.detach().clone()))
+        self.calls[name] += 1
+
+    def _since(self) -> list[int]:
+        """For each submodule that the pass is in, innermost first, the operation from which on it ran."""
+        return [frame.since for frame in reversed(self.paths.frames)]
+
+    def _mask(self, attn_mask: Tensor | None, leading: tuple[int, ...]) -> tuple[Given | None, bool]:
+        """The mask of a call, and whether it is another one than the last call's."""
+        if attn_mask is None:
+            return None, False
+        values, last = spread(attn_mask), self.given
+        if last is None or not _equal(last.values, values):
+            return given(values, leading), True
+        return last if last.leading == leading else replace(last, leading=leading), False
+
+    def _pool(self, name: str, what: str, x: Tensor) -> Pool:
+        """Where such keys or values of this submodule are kept."""
+        return self.pools.setdefault((name, what, x.shape[-3], x.shape[-1], x.dtype, x.device), Pool())
 
 
-def _four_axes(x: Tensor) -> Tensor:
-    """[..., n, d] with leading axes folded or added so that there are four."""
-    if x.is_nested:
-        raise ValueError(
-            "capture cannot record nested tensors; build nn.TransformerEncoder with enable_nested_tensor=False"
-        )
-    if x.ndim < 4:
-        return x.reshape((1,) * (4 - x.ndim) + tuple(x.shape))
-    return x.flatten(0, x.ndim - 4)
+def _uncompiled(function: Any) -> Any:
+    """The function, which torch.compile is to leave alone. Where nothing was compiled yet, its import would take seconds."""
+    return torch.compiler.disable(function) if "torch._dynamo" in sys.modules else function
+
+
+def _with_heads(x: Tensor) -> Tensor:
+    """[..., head, n, d]: one head where there was no axis for them."""
+    return x if x.ndim > 2 else x[None]
+
+
+def _same_heads(key: Tensor, value: Tensor, n_heads: int, grouped: bool) -> tuple[Tensor, Tensor]:
+    """Keys and values [..., kv_head, key, d_head] of equally many heads, each for a group of query heads."""
+    if key.shape[-3] == value.shape[-3]:
+        return key, value
+    if grouped:
+        return tuple(x.repeat_interleave(n_heads // x.shape[-3], dim=-3) for x in (key, value))  # type: ignore[return-value]
+    return tuple(x.expand(*x.shape[:-3], n_heads, -1, -1) for x in (key, value))  # type: ignore[return-value]
+
+
+def _unpacked(call: FusedCall, out: Tensor, before: tuple[int, ...] | None) -> tuple[FusedCall, Tensor]:
+    """A step of grouped-query attention whose heads of a group were laid below each other, as queries of one head, with its
+    heads side by side again.
+
+    transformers does so for a single query with a mask. `before` is the shape of the queries before they were reshaped, if
+    that was the last that happened to them.
+    """
+    q, k, mask = call.query, call.key, call.attn_mask
+    if q.ndim != 4 or k.ndim != 4 or q.shape[2] == 1 or q.shape[1] != k.shape[1]:
+        return call, out
+    batch, kv_heads, group, _ = q.shape
+    if before is None or before != (batch, kv_heads * group, 1, q.shape[3]) or call.is_causal:
+        return call, out
+    if mask is not None and mask.ndim == 4 and mask.shape[-2] == group:
+        mask = mask.expand(-1, kv_heads, -1, -1).reshape(mask.shape[0], kv_heads * group, 1, mask.shape[-1])
+    call = call._replace(query=q.reshape(before), attn_mask=mask, enable_gqa=True)
+    return call, out.reshape(batch, kv_heads * group, 1, out.shape[-1])
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return a.device == b.device and a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
 
 
 def _with_fused(func: Any, fused: Callable[..., Tensor]) -> Callable[..., Any]:
@@ -137,3 +278,47 @@ def _with_fused(func: Any, fused: Callable[..., Tensor]) -> Callable[..., Any]:
     own = FunctionType(func.__code__, names, func.__name__, func.__defaults__, func.__closure__)
     own.__kwdefaults__ = func.__kwdefaults__
     return own
+
+
+def _nothing_seen(module: nn.Module, recorder: _Recorder) -> str:
+    """The reason for an empty result, and the cure."""
+    kind = type(module).__name__
+    if not recorder.paths.entered:
+        return f"Nothing was recorded: this {kind} did not run in this thread while the capture was open. Call it inside the with block."
+    if recorder.written_out:
+        why = f"{_listed(recorder.written_out)} attention out by hand, and only"
+    else:
+        why = f"this {kind} ran without calling it. Only"
+    called = "calls of torch.nn.functional.scaled_dot_product_attention are seen."
+    return f"Nothing was recorded: {why} {called} {_cure(module)}"
+
+
+def _listed(names: set[str]) -> str:
+    shown = sorted(
+        names, key=lambda name: [(part.isdigit(), int(part) if part.isdigit() else part) for part in name.split(".")]
+    )
+    text = ", ".join(name or "the module itself" for name in shown[:SHOWN])
+    more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
+    return f"{text}{more} {'writes' if len(shown) == 1 else 'write'}"
+
+
+def _cure(module: nn.Module) -> str:
+    """How to make this module call the fused function; for models of transformers, by their config and class."""
+    for part in module.modules():
+        chosen = getattr(getattr(part, "config", None), "_attn_implementation", None)
+        if isinstance(chosen, str):
+            if getattr(part, "_supports_sdpa", True) is False:
+                return (
+                    f'The cure would be attn_implementation="sdpa", which {type(part).__name__} does not have in transformers '
+                    f'(it runs as "{chosen}"). Where core.load reads its family, core.trace shows its attention.'
+                )
+            if chosen != "sdpa":
+                return (
+                    f'It was loaded with attn_implementation="{chosen}": load it with attn_implementation="sdpa", or call '
+                    'set_attn_implementation("sdpa") on it first.'
+                )
+            return f'{type(part).__name__} has attn_implementation="sdpa" already, so its code has no such call in this place.'
+    return (
+        'Have it call that function; a model of transformers does with attn_implementation="sdpa", one of timm with '
+        "fused attention switched on."
+    )

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from ..checkpoints import Loaded
 from ..errors import Refused, TextError
-from ..model.text import Tokens
+from ..model.text import Tokens, spans
 from ..read import measures
 from ..read.head_roles import is_punctuation
 from ..run.attention import AttentionRecord
@@ -129,9 +129,8 @@ def shortened(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> str:
         )
     if len(found.ids) <= most:
         return text
-    ends = [
-        stop for (start, stop), special in zip(found.offsets, found.special_tokens_mask, strict=True) if not special
-    ]
+    offsets = spans(loaded.tokenizer, text, found)
+    ends = [stop for (_, stop), special in zip(offsets, found.special_tokens_mask, strict=True) if not special]
     return text[: ends[most - spent - 1]]
 
 
@@ -139,7 +138,7 @@ def as_read(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> tuple[str, Se
     """The text as it is run, and the characters of each of its tokens."""
     text = shortened(loaded, text, most)
     assert loaded.tokenizer is not None
-    return text, loaded.tokenizer.encode(text).offsets
+    return text, spans(loaded.tokenizer, text, loaded.tokenizer.encode(text))
 
 
 # a corpus

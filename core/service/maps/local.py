@@ -135,6 +135,7 @@ class LocalMaps(Worker):
     async def _rollout(self, key: str, run: Trace, record: int) -> Tensor:
         chosen = run.attention[record]
         below = [other for other in run.attention if other.stack == chosen.stack and other.site == chosen.site]
+        assert chosen.layer is not None  # a run's record
         make = partial(aggregate.rollout, below, chosen.layer)
         return await self._kept.get(("rollout", key, record), lambda: self._work(make, slow=True))
 

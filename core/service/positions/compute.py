@@ -149,6 +149,7 @@ def clock_of(run: Trace, record: AttentionRecord, before: Unturned, head: int, q
     shared = head // (record.n_heads // record.n_kv_heads)
     config, rule = run.config, record.rule
     places = next(found.places for found in run.positions if found.stack == record.stack)
+    assert record.layer is not None  # a run's record
     windowed = config.is_windowed(record.layer)
     frequencies, factor = _stack(run, record.stack).frequencies(len(places), windowed, places.device)
     return Clock(
