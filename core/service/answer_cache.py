@@ -16,10 +16,14 @@ T = TypeVar("T")
 
 
 class AnswerCache:
-    """Values by key, oldest use dropped first. `size` says how many bytes a value takes. Any number of threads and loops may ask."""
+    """Values by key, oldest use dropped first. `size` says how many bytes a value takes. Any number of threads and loops may ask.
 
-    def __init__(self, max_bytes: int, size: Callable[[Any], int]) -> None:
-        self.max_bytes, self.size, self.nbytes = max_bytes, size, 0
+    `of` gives whatever else the values depend on, beside their keys: once it is another, those that were made before are gone.
+    """
+
+    def __init__(self, max_bytes: int, size: Callable[[Any], int], of: Callable[[], Hashable] = lambda: None) -> None:
+        self.max_bytes, self.size, self.of, self.nbytes = max_bytes, size, of, 0
+        self._made_of = of()
         self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._under_way: dict[Hashable, Future[Any]] = {}
         self._lock = threading.Lock()
@@ -28,6 +32,7 @@ class AnswerCache:
         """The value of this key, made if it is not there. What `make` raises reaches everybody who waits, and is not kept."""
         while True:
             with self._lock:
+                self._let_go_of_others()
                 if key in self._values:
                     self._values.move_to_end(key)
                     return self._values[key][0]
@@ -42,12 +47,24 @@ class AnswerCache:
     def known(self, key: Hashable) -> Any:
         """The value of this key, or None where it is not there."""
         with self._lock:
+            self._let_go_of_others()
             return self._values[key][0] if key in self._values else None
 
+    def _let_go_of_others(self) -> None:
+        if (now := self.of()) != self._made_of:
+            self._values.clear()
+            self.nbytes, self._made_of = 0, now
+
     def put(self, key: Hashable, value: object) -> None:
-        """Keep a value that was made elsewhere."""
+        """Keep a value that was made elsewhere, just now."""
+        self._put(key, value, self.of())
+
+    def _put(self, key: Hashable, value: object, made_of: Hashable) -> None:
         size = self.size(value)
         with self._lock:
+            self._let_go_of_others()
+            if made_of != self._made_of:
+                return
             if key in self._values:
                 self.nbytes -= self._values.pop(key)[1]
             self._values[key] = (value, size)
@@ -56,9 +73,10 @@ class AnswerCache:
                 self.nbytes -= self._values.popitem(last=False)[1][1]
 
     async def _make(self, key: Hashable, future: Future[Any], make: Callable[[], Awaitable[T]]) -> T:
+        made_of = self.of()
         try:
             value = await make()
-            self.put(key, value)
+            self._put(key, value, made_of)
         except BaseException as error:
             with self._lock:
                 del self._under_way[key]

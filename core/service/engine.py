@@ -26,6 +26,7 @@ from ..model.text import tokenize
 from ..run.batched_trace import trace_together
 from ..run.request import Progress, Request, RunEnded, Stage
 from ..run.trace import Trace, trace
+from ..run.weights import mark_weights
 from ..write.continuation import with_continuation
 from .waiting import CANCELLED, Waiting
 
@@ -34,6 +35,7 @@ Turn = tuple[float, int, Callable[[], object]]  # when it is due, the number of 
 Watch = Callable[[Request, Future[Trace], Callable[[], None]], Callable[[Trace], object]]
 log = logging.getLogger("headlight")
 
+MARKED = 256  # models whose weights are known again
 LET_GO = 32  # traces that are kept for who goes back to one
 REMEMBERED_BYTES = 64 << 20  # of requests, so that an old link still finds its run
 LOOK = 30.0  # seconds at most between two looks for traces that nobody asks about
@@ -129,6 +131,8 @@ class Engine:
         self._trace_budget = budget.traces if self.max_trace_bytes is None else self.max_trace_bytes
         self._lock = threading.Lock()  # of everything below; nothing slow happens under it
         self._models: OrderedDict[str, tuple[Loaded, int]] = OrderedDict()  # with their bytes
+        self._marks: OrderedDict[str, bytes] = OrderedDict()  # of the weights that each id had when it was loaded last
+        self._other_weights = 0  # how often an id came back with others
         self._loads: dict[str, Future[Loaded]] = {}  # under way
         self._downloads: dict[str, tuple[str, int, int]] = {}  # by model id: file, bytes so far, bytes in all
         self._traces: OrderedDict[str, tuple[Trace, int]] = OrderedDict()  # by the request's key, with their bytes
@@ -191,8 +195,13 @@ class Engine:
                 self._loaded(model_id)
             future.set_exception(error)
             return
+        mark = mark_weights(loaded.model).bits + repr((loaded.config, loaded.next_tokens)).encode()
         with self._lock:
             self._loaded(model_id)
+            self._other_weights += self._marks.get(model_id, mark) != mark
+            self._marks[model_id] = mark
+            while len(self._marks) > MARKED:
+                self._marks.popitem(last=False)
             self._models[model_id] = (loaded, size)
             while len(self._models) > self.max_models and self._weights > self._model_budget:
                 self._drop_model(next(iter(self._models)))
@@ -210,6 +219,10 @@ class Engine:
             if after == before:
                 raise
         return make()
+
+    def weights(self) -> int:
+        """Changes when a model is loaded again and its files are others by now: what was computed of a run may then be wrong."""
+        return self._other_weights
 
     def ready(self, model_id: str) -> Loaded | None:
         """The model if it is in memory now."""
