@@ -24,11 +24,6 @@ class WeightsMark:
     sample: Tensor
 
     @property
-    def bits(self) -> bytes:
-        """The sampled numbers, to tell these weights from others."""
-        return self.sample.float().cpu().numpy().tobytes()
-
-    @property
     def holds(self) -> bool:
         """Whether the model still has the weights that the mark was taken of."""
         if _version(self.model) != self.version:

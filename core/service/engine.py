@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +26,6 @@ from ..model.text import tokenize
 from ..run.batched_trace import trace_together
 from ..run.request import Progress, Request, RunEnded, Stage
 from ..run.trace import Trace, trace
-from ..run.weights import mark_weights
 from ..write.continuation import with_continuation
 from .waiting import CANCELLED, Waiting
 
@@ -35,7 +34,6 @@ Turn = tuple[float, int, Callable[[], object]]  # when it is due, the number of 
 Watch = Callable[[Request, Future[Trace], Callable[[], None]], Callable[[Trace], object]]
 log = logging.getLogger("headlight")
 
-MARKED = 256  # models whose weights are known again
 LET_GO = 32  # traces that are kept for who goes back to one
 REMEMBERED_BYTES = 64 << 20  # of requests, so that an old link still finds its run
 LOOK = 30.0  # seconds at most between two looks for traces that nobody asks about
@@ -131,8 +129,7 @@ class Engine:
         self._trace_budget = budget.traces if self.max_trace_bytes is None else self.max_trace_bytes
         self._lock = threading.Lock()  # of everything below; nothing slow happens under it
         self._models: OrderedDict[str, tuple[Loaded, int]] = OrderedDict()  # with their bytes
-        self._marks: OrderedDict[str, bytes] = OrderedDict()  # of the weights that each id had when it was loaded last
-        self._other_weights = 0  # how often an id came back with others
+        self._dropped: dict[str, int] = {}  # by model id: how often a model was let go whose files may change
         self._loads: dict[str, Future[Loaded]] = {}  # under way
         self._downloads: dict[str, tuple[str, int, int]] = {}  # by model id: file, bytes so far, bytes in all
         self._traces: OrderedDict[str, tuple[Trace, int]] = OrderedDict()  # by the request's key, with their bytes
@@ -195,13 +192,8 @@ class Engine:
                 self._loaded(model_id)
             future.set_exception(error)
             return
-        mark = mark_weights(loaded.model).bits + repr((loaded.config, loaded.next_tokens)).encode()
         with self._lock:
             self._loaded(model_id)
-            self._other_weights += self._marks.get(model_id, mark) != mark
-            self._marks[model_id] = mark
-            while len(self._marks) > MARKED:
-                self._marks.popitem(last=False)
             self._models[model_id] = (loaded, size)
             while len(self._models) > self.max_models and self._weights > self._model_budget:
                 self._drop_model(next(iter(self._models)))
@@ -220,9 +212,13 @@ class Engine:
                 raise
         return make()
 
-    def weights(self) -> int:
-        """Changes when a model is loaded again and its files are others by now: what was computed of a run may then be wrong."""
-        return self._other_weights
+    def weights(self, key: Hashable) -> tuple[int, ...]:
+        """Whatever else than their keys decides the answers about runs, whose keys are in `key`: of each, which of the models
+        that had its id so far. A model that is loaded again may come from files that have changed."""
+        parts = key if isinstance(key, tuple) else (key,)
+        with self._lock:
+            runs = [self._requests[part] for part in parts if isinstance(part, str) and part in self._requests]
+            return tuple(self._dropped.get(run.model_id, 0) for run in runs)
 
     def ready(self, model_id: str) -> Loaded | None:
         """The model if it is in memory now."""
@@ -525,6 +521,8 @@ class Engine:
     def _drop_model(self, model_id: str) -> None:
         """With its traces, since a trace holds its model."""
         loaded, _ = self._models.pop(model_id)
+        if loaded.spec.source not in ("shipped", "package"):  # those come with their hashes
+            self._dropped[model_id] = self._dropped.get(model_id, 0) + 1
         for key in [key for key, (found, _) in self._traces.items() if found.loaded is loaded]:
             self._drop_trace(key)
 

@@ -43,14 +43,14 @@ class SweepUnderWay:
 
 
 class Sweeps:
-    """The sweeps of a process. `again` runs something in its turn among the passes, `run_of` gives the trace of a key, and
-    `weights` changes when a model comes back with others."""
+    """The sweeps of a process. `again` runs something in its turn among the passes, `run_of` gives the trace of a key,
+    and `weights` whatever else an answer depends on."""
 
     def __init__(
         self,
         again: Callable[[Callable[[], Any]], Future[Any]],
         run_of: Callable[[str], Awaitable[Trace]],
-        weights: Callable[[], Hashable],
+        weights: Callable[[Hashable], Hashable],
     ) -> None:
         self._again, self._run_of = again, run_of
         self._kept = AnswerCache(KEPT_BYTES, sweep_bytes, weights)

@@ -320,16 +320,18 @@ def _stream(
 def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[int]) -> Iterator[GenerationStep]:
     generator = torch.Generator().manual_seed(sampling.seed)
     over = [False] * draft.ids.shape[0]
+    is_free = draft.loaded.next_tokens.is_free  # then nothing of it need be asked of the device
     for index in range(max_tokens):
         logits = draft.next_logits()
-        check_free(logits, over)
+        if not is_free:
+            check_free(logits, over)
         if sampling.temperature is None:
             tokens = logits.argmax(-1)
         else:
             # One number a text and step, also for texts that are over: how long one is changes nothing for the others.
             draws = torch.rand(len(over), 1, generator=generator, dtype=torch.float64)
             tokens = pick(*candidates(logits, sampling.temperature, sampling.top_k, sampling.top_p), draws)
-        chosen = _chosen(logits, tokens, stops, sampling.show)
+        chosen = _chosen(logits, tokens, stops, sampling.show, is_free)
         yield GenerationStep(
             index,
             tuple(None if o else c for o, c in zip(over, chosen, strict=True)),
@@ -359,13 +361,13 @@ def pick(tokens: Tensor, probs: Tensor, draws: Tensor) -> Tensor:
     return tokens.gather(-1, places.minimum(last))[:, 0]
 
 
-def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int) -> list[Chosen]:
+def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int, is_free: bool) -> list[Chosen]:
     """What every text goes on with. Everything comes from the device at once: each transfer would wait for all of the pass."""
     best, words = logits.topk(min(show, logits.shape[-1]))
     scores = torch.cat([logits.gather(-1, tokens[:, None]), best], dim=1)
     probs = (scores - logits.logsumexp(-1, keepdim=True)).exp()  # [batch, 1 + show] float32
     ids = torch.cat([tokens[:, None], words], dim=1).int()
-    listed = (~best.isneginf()).sum(-1).tolist()  # where few may follow, there are fewer to show
+    listed = [show] * len(ids) if is_free else (~best.isneginf()).sum(-1).tolist()  # few may follow: fewer to show
     both = torch.cat([ids, probs.view(torch.int32)], dim=1).cpu().numpy()
     n = ids.shape[1]
     return [

@@ -128,7 +128,10 @@ def test_what_is_drawn_is_drawn_from_what_is_left(name: str, seed: int, folder: 
 
 def processed(model: Any, values: Values, text: list[int], n_prompt: int, logits: Tensor) -> Tensor:
     """Scores [vocab] as transformers' list of processors leaves them after this text."""
-    config = hf.GenerationConfig(**(values | {"max_length": n_prompt + N}))
+    known = {"max_length": n_prompt + N, "decoder_start_token_id": 1, "pad_token_id": 0}
+    if "min_new_tokens" in values:  # generate() lets it take the place of the other
+        known["min_length"] = values["min_new_tokens"] + n_prompt
+    config = hf.GenerationConfig(**(values | known))
     model._prepare_special_tokens(config, False, device=torch.device("cpu"))
     found = model._get_logits_processor(
         config, input_ids_seq_length=n_prompt, encoder_input_ids=torch.zeros(1, 1).long()
@@ -189,7 +192,8 @@ def test_columns_writer_and_predictions_say_the_same(name: str, seed: int, folde
         left = step.logits[0]
         assert set(reading.ids.tolist()) == set((~left.isneginf()).nonzero()[:, 0].tolist())
         assert np.abs(reading.probs() - left.softmax(-1)[reading.ids.tolist()].numpy()).max() <= 1e-5
-        read = core.trace(loaded, ids=ids if start else [*ids, *writer.path], target_ids=[*start, *writer.path] or None)
+        target = [*start, *writer.path] if start else None
+        read = core.trace(loaded, ids=ids if start else [*ids, *writer.path], target_ids=target)
         if start or not writer.path:  # of a decoder, a run is all prompt
             (predicted,) = read.predictions(k=VOCAB).ids
             assert set(predicted) == set(reading.ids.tolist())

@@ -159,7 +159,7 @@ def test_two_threads_with_a_rule_each() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    loaded = turned(n_decoder_layers=1)
+    loaded = turned(n_decoder_layers=2)
     stack = loaded.model.decoder
     assert stack is not None
     for factor in range(1, 3 * KNOWN_RULES):
@@ -171,7 +171,7 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_a_text_that_grows_has_angles_of_its_own() -> None:
-    loaded = turned(n_decoder_layers=1, rotary_scaling=RULES[-1])
+    loaded = turned(n_decoder_layers=2, rotary_scaling=RULES[-1])
     stack = loaded.model.decoder
     assert stack is not None
     for n in (5, 20, 8, 30, 20, 5):
@@ -184,7 +184,7 @@ def test_a_text_that_grows_has_angles_of_its_own() -> None:
 
 def test_answers_are_of_the_weights_that_are_there() -> None:
     """A model that was let go and whose files have changed since answers by what they hold now, under the same address."""
-    seeds = iter((1, 2, 2))
+    seeds = iter((1, 2))
 
     def load(name: str, **_: Any) -> Loaded:
         seed = next(seeds) if name == "one" else 9
@@ -218,7 +218,4 @@ def test_answers_are_of_the_weights_that_are_there() -> None:
     shared.engine.run(other)  # takes the place of the first
     assert shared.engine.ready("one") is None
     assert repr(ask(answers())) == repr(fresh(2))
-    before = shared.engine.weights()
-    shared.engine.run(other)
-    assert repr(ask(answers())) == repr(fresh(2))
-    assert shared.engine.weights() == before  # the same files: nothing is let go
+    assert shared.engine.weights(("predictions", REQUEST.key, 5)) == (1,)
