@@ -142,8 +142,11 @@ def flag(key: str, default: Any = Required) -> Reader:
 
 
 def causal(c: Theirs) -> bool:
-    """is_causal, which published code reads for every decoder: with false each token sees the whole text."""
-    return c.bool("is_causal", True)
+    """is_causal, which published code reads for every decoder: with false each token sees the whole text.
+
+    That code asks whether the key is true where it is there, so that null means false as well.
+    """
+    return c.bool("is_causal", "is_causal" not in c.values)
 
 
 ACTIVATIONS = {

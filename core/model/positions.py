@@ -42,9 +42,9 @@ def count_positions(
         return torch.arange(n, device=device)[None]
     if config.position_counts == "seen":
         return _counted(keep)
-    real = keep.long()
-    first, last = real.argmax(-1, keepdim=True), n - 1 - real.flip(-1).argmax(-1, keepdim=True)
-    return torch.arange(n, device=device).clamp(first, last) - first
+    places, real = torch.arange(n, device=device), keep.long()
+    first, last = real.argmax(-1, keepdim=True), (real * places).amax(-1, keepdim=True)  # 0 where nothing is real yet
+    return places.clamp(first, last) - first
 
 
 def _counted(counts: Tensor) -> Tensor:

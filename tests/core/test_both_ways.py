@@ -200,6 +200,21 @@ def test_a_word_that_is_no_truth_is_refused(value: object, folder: Any) -> None:
         core.load(place)
 
 
+def test_null_is_what_it_is_to_transformers() -> None:
+    def restate(config: dict[str, Any]) -> None:
+        config["is_causal"] = None
+
+    case = dataclasses.replace(PUBLISHED["llama gqa"], restate=restate)
+    place = made(case).folder
+    theirs = type(made(PUBLISHED["llama gqa"]).model).from_pretrained(place, attn_implementation="eager").eval()
+    ids = list(range(5, 14))
+    with torch.no_grad():
+        maps = theirs(torch.tensor([ids]), output_attentions=True).attentions
+    run = core.trace(core.load(place), ids=ids)
+    for record, pattern in zip(run.attention, maps, strict=True):
+        assert (record.pattern() - pattern[0]).abs().max() <= PATTERNS
+
+
 def test_code_of_its_own_is_named(folder: Any) -> None:
     place = folder("llama gqa")
     config = json.loads((place / "config.json").read_text())
