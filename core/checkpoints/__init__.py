@@ -48,13 +48,17 @@ class Loaded:
     end_ids: tuple[int, ...] = ()  # what the model writes where its text ends; none where the files do not say
     has_pad: bool = False  # whether the files say which token is padding; if not, pad_id is any that a mask can hide
     next_tokens: NextTokenRule = ANYTHING  # the tokens that its author lets it write
-    notices: tuple[str, ...] = ()  # sentences about wishes of its files that are not met
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences about what its files ask for and the model does not do."""
+        return self.spec.notices
 
     def __repr__(self) -> str:
         layers = " and ".join(f"{n} {stack} layers" for stack, n in self.config.stacks)
         return (
             f"<{self.spec.title}: {layers} of {self.config.n_heads} heads, {self.spec.n_params:,} parameters; "
-            f"{dtype_name(self.dtype)} on {self.device}{''.join(f'. {notice}' for notice in self.notices)}>"
+            f"{dtype_name(self.dtype)} on {self.device}>" + "".join(f"\n{notice}" for notice in self.notices)
         )
 
 
@@ -197,7 +201,7 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
     notices = (*own_code(theirs, family), *notices)
     n_params = sum(parameter.numel() for parameter in model.parameters())
     return Loaded(
-        spec=replace(spec, family=family.model_type, n_params=n_params, note=spec.note or " ".join(notices)),
+        spec=replace(spec, family=family.model_type, n_params=n_params, notices=notices),
         config=model.config,
         model=model,
         tokenizer=tokenizer,
@@ -206,7 +210,6 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
         unused=unused,
         **special,
         next_tokens=rule,
-        notices=notices,
     )
 
 

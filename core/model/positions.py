@@ -24,10 +24,9 @@ def sinusoid_table(n_pos: int, d_model: int, layout: SinusoidLayout) -> Tensor:
     return table.float()
 
 
-def count_positions(
-    config: ModelConfig, n: int, device: torch.device, keep: Tensor | None, ids: Tensor | None
-) -> Tensor:
-    """[batch or 1, pos]: each token's position, by config.position_counts. Padding at an end moves nothing by any of them.
+def count_positions(config: ModelConfig, n: int, ids: Tensor, keep: Tensor | None) -> Tensor:
+    """[batch or 1, pos]: the position of each of n tokens, the last of which are ids [batch, pos], by config.position_counts.
+    Padding at an end moves nothing by any of them.
 
     places       how far a token is from the first that is real; those between that are hidden have their places too, and
                  padding repeats the first or the last one
@@ -35,14 +34,12 @@ def count_positions(
     not_padding  how many tokens before it are not the padding's token, hidden or not; that token has -1 (RoBERTa, fairseq)
     """
     if config.position_counts == "not_padding":
-        if ids is None:
-            raise ValueError("these positions count tokens that are not padding, so they need the ids")
         return _counted(ids != config.uncounted_id)
     if keep is None:
-        return torch.arange(n, device=device)[None]
+        return torch.arange(n, device=ids.device)[None]
     if config.position_counts == "seen":
         return _counted(keep)
-    places, real = torch.arange(n, device=device), keep.long()
+    places, real = torch.arange(n, device=ids.device), keep.long()
     first, last = real.argmax(-1, keepdim=True), (real * places).amax(-1, keepdim=True)  # 0 where nothing is real yet
     return places.clamp(first, last) - first
 

@@ -344,7 +344,7 @@ class Stack(nn.Module):
 
         With a cache, ids are the tokens after those it has seen, and keep [batch, key] speaks of all of them.
         """
-        inputs = self.inputs(ids.shape[1], ids.device, keep, memory, memory_keep, cache, ids)
+        inputs = self.inputs(ids, keep, memory, memory_keep, cache)
         x = self.embed(ids, inputs.positions, type_ids)
         for layer in range(len(self.blocks)):
             x = self.through(layer, x, inputs)
@@ -352,18 +352,15 @@ class Stack(nn.Module):
 
     def inputs(
         self,
-        n: int,
-        device: torch.device,
+        ids: Tensor,
         keep: Tensor | None = None,
         memory: Tensor | None = None,
         memory_keep: Tensor | None = None,
         cache: Cache | None = None,
-        ids: Tensor | None = None,
     ) -> StackInputs:
-        """Inputs of the layers beside the stream of n tokens; the rest is what forward() takes. ids are needed where positions
-        count them (config.position_counts)."""
-        n_seen = 0 if cache is None else cache.n_seen
-        all_positions = self.hook_positions(count_positions(self.config, n_seen + n, device, keep, ids))
+        """Inputs of the layers beside the stream of these tokens, by the arguments of forward()."""
+        n, n_seen = ids.shape[1], 0 if cache is None else cache.n_seen
+        all_positions = self.hook_positions(count_positions(self.config, n_seen + n, ids, keep))
         positions = all_positions[:, n_seen:] if n_seen else all_positions
         bias = self.bias(positions, all_positions)
         turns = self.turns(positions, n_seen + n)

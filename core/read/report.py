@@ -40,6 +40,7 @@ def summary(run: Trace) -> dict[str, Any]:
             "sha256": run.spec.sha256,
             "parameters": run.spec.n_params,
             "unused_tensors": list(run.loaded.unused),
+            "notices": list(run.loaded.notices),
         },
         "config": {"kind": run.config.kind, **asdict(run.config)},
         "versions": {
@@ -58,7 +59,7 @@ def summary(run: Trace) -> dict[str, Any]:
         "attention": [_attention(run, record) for record in run.attention],
         "residual_norms": {name: norms.tolist() for name, norms in run.resid.items()},
         "steps": [asdict(step) for step in run.steps],
-        "notices": [*run.loaded.notices, *run.notices],
+        "notices": list(run.notices),
         "predictions": None if run.loaded.model.head is None else asdict(run.predictions()),
     }
     return _plain(found)

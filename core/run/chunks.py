@@ -239,7 +239,7 @@ def run_in_chunks(forward: Pass, recorder: ChunkRecorder, chunks: Chunks) -> Las
     ends = last_rows(prompt.last_read)
     held: dict[int, Tensor] = {}
     ids, _, keep, _, _ = model_inputs(prompt, loaded.device)
-    edits = ChunkEdits(forward, count_positions(loaded.config, n, loaded.device, keep, ids), keep)
+    edits = ChunkEdits(forward, count_positions(loaded.config, n, ids, keep), keep)
     with (
         torch.inference_mode(),
         hooked(loaded.model, edits.hooks(), outside=forward.outside),

@@ -142,8 +142,8 @@ class Trace:
         edits = f", {n} edit{'s' * (n > 1)}" if n else ""
         return (
             f"<Trace of {one_line(self.spec.title, 40)}: {read}{of}, {one_line(self.source.text)!r}; {len(self.records)} attentions "
-            f"of {self.config.n_heads} heads{edits}; {self.dtype} on {self.device}, {self.seconds * 1000:.0f} ms"
-            f"{''.join(f'. {notice}' for notice in self.notices)}>"
+            f"of {self.config.n_heads} heads{edits}; {self.dtype} on {self.device}, {self.seconds * 1000:.0f} ms>"
+            + "".join(f"\n{notice}" for notice in self.notices)
         )
 
     def _repr_html_(self) -> str:

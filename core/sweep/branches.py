@@ -46,6 +46,7 @@ class Trunk:
         with forward.within(hooks):
             for at, (stack, streams) in enumerate(zip(model.stacks, self.streams, strict=True)):
                 its_ids, keep = read_by[at]
+                assert its_ids is not None
                 if at:
                     assert self.memory is not None
                     memory, memory_keep = torch.cat([x, self.memory.expand(n_rows - len(x), -1, -1)]), source_keep
@@ -55,14 +56,8 @@ class Trunk:
                     if rows > len(x):
                         x = torch.cat([x, stream.expand(rows - len(x), -1, -1)])
                         read = None if memory is None else memory[:rows]
-                        inputs = stack.inputs(
-                            x.shape[1],
-                            device,
-                            _times(keep, rows),
-                            read,
-                            _times(memory_keep, rows),
-                            ids=_times(its_ids, rows),
-                        )
+                        beside = _times(keep, rows), read, _times(memory_keep, rows)
+                        inputs = stack.inputs(its_ids.expand(rows, -1), *beside)
                     if inputs is not None and stack is model.stacks[-1] and layer == len(streams) - 1:
                         x = self._last(stack, x, inputs, position)
                     elif inputs is not None:

@@ -223,5 +223,5 @@ def test_code_of_its_own_is_named(folder: Any) -> None:
     loaded = core.load(place)
     (notice,) = loaded.notices
     assert "modeling_two_way.TwoWay" in notice and "auto_map" in notice and "not run" in notice
-    assert notice in repr(loaded) and notice in loaded.spec.note
+    assert notice in repr(loaded) and loaded.spec.notices == (notice,)
     assert core.load(folder("gpt2")).notices == ()
