@@ -94,7 +94,7 @@ def test_padding_is_the_one_thing_that_is_hidden(name: str) -> None:
     long, short = (run.source[0].tolist() for run in reference.runs)
     keep = [1] * len(short) + [0] * (len(long) - len(short))
     target = reference.runs[1].target
-    more = {} if target is None else {"target_ids": target[0].tolist()}
+    more: dict[str, Any] = {} if target is None else {"target_ids": target[0].tolist()}
     alone, filled = (
         core.trace(loaded, ids=ids, keep=mask, **more)
         for ids, mask in ((short, None), (short + [0] * (len(long) - len(short)), keep))
@@ -115,7 +115,7 @@ def test_nothing_writes_that_reads_both_ways() -> None:
                 write(loaded, ids=[5, 6, 7])
         with pytest.raises(GenerationError, match="reads both ways and does not write"):
             opening(loaded, "a")
-        target = {"target_ids": [2, 5, 6]} if name == "bart" else {}
+        target: dict[str, Any] = {"target_ids": [2, 5, 6]} if name == "bart" else {}
         run = core.trace(loaded, ids=[5, 6, 7], **target)
         assert not facts_of(run, "key").writes
         with pytest.raises(GenerationError, match="reads both ways"):
@@ -128,7 +128,8 @@ def test_nothing_writes_that_reads_both_ways() -> None:
 
 
 def test_its_screens_are_an_encoders() -> None:
-    run = run_of(*(part if i == 0 else part.runs[0] for i, part in enumerate(both_ways("qwen3"))))
+    loaded, reference = both_ways("qwen3")
+    run = run_of(loaded, reference.runs[0])
     facts = facts_of(run, "key")
     assert [site.id for site in facts.sites] == ["encoder"]
     assert facts.config.stacks == (("encoder", 3),)
@@ -151,7 +152,8 @@ def useful(found: Plan) -> int:
 def test_the_planner_counts_every_pair() -> None:
     sizes: dict[str, Any] = dict(vocab_size=31, d_model=24, n_heads=4, d_ff=32, n_decoder_layers=2)
     seeing, causal = (plan(ModelConfig(**sizes, causal=c), batch=2, source_len=16) for c in (False, True))
-    encoder = plan(ModelConfig(**(sizes | {"n_decoder_layers": 0}), n_encoder_layers=2), batch=2, source_len=16)
+    sizes_of_encoder: dict[str, Any] = sizes | {"n_decoder_layers": 0, "n_encoder_layers": 2}
+    encoder = plan(ModelConfig(**sizes_of_encoder), batch=2, source_len=16)
     assert seeing.flops == useful(seeing) == useful(encoder)
     assert useful(causal) < causal.flops == seeing.flops
     pair = ModelConfig(**sizes, n_encoder_layers=2, causal=False)

@@ -91,12 +91,13 @@ def test_roberta_counts_what_is_not_padding(seed: int) -> None:
     ids = random_ids(rng, 16, pad)
     mask = rng.choice([None, random_mask(rng, 16)])
     run = core.trace(loaded, ids=ids, keep=mask)
-    expected = found.model.roberta.embeddings.create_position_ids_from_input_ids(torch.tensor([ids]), pad)[0]
+    model: Any = found.model
+    expected = model.roberta.embeddings.create_position_ids_from_input_ids(torch.tensor([ids]), pad)[0]
     places = run.position_records[0].places
     assert torch.equal(places + pad + 1, expected)
     table = run.position_records[0].table()
     assert table is not None
-    assert torch.equal(table, found.model.roberta.embeddings.position_embeddings.weight[expected])
+    assert torch.equal(table, model.roberta.embeddings.position_embeddings.weight[expected])
     rows = [i for i in range(16) if mask is None or mask[i]]
     out = theirs(found.model, ids, mask)
     assert apart(run, out.attentions, rows) <= PATTERNS
@@ -129,9 +130,8 @@ def test_texts_of_a_batch_are_what_they_are_alone() -> None:
                 for a, b, c in zip(one.attention, batch.text(i).attention, together[i].attention, strict=True):
                     assert (a.pattern() - b.pattern()[:, at, at]).abs().max() <= PATTERNS
                     assert (a.pattern() - c.pattern()).abs().max() <= PATTERNS
-                    assert torch.equal(
-                        a.rule.mask.reasons(*[torch.arange(n)] * 2), c.rule.mask.reasons(*[torch.arange(n)] * 2)
-                    )
+                    every = torch.arange(n)
+                    assert torch.equal(a.rule.mask.reasons(every, every), c.rule.mask.reasons(every, every))
 
 
 def test_rows_that_branch_off_keep_their_positions() -> None:
@@ -140,7 +140,7 @@ def test_rows_that_branch_off_keep_their_positions() -> None:
     run = core.trace(loaded, ids=[0, 5, 6, 1, 7, 8, 9, 2])
     swept = run.ablate_each(position=4)
     for effect in swept.heads[:: len(swept.heads) // 3]:
-        edit = core.Ablate(effect.stack, effect.layer, effect.head)
+        edit = core.Ablate("encoder", effect.layer, effect.head)
         again = core.trace(loaded, ids=run.source.ids, interventions=[edit])
         logits = [one.value("head.hook_logits", [4])[0, swept.token] for one in (run, again)]
         assert effect.logit == pytest.approx((logits[1] - logits[0]).item(), abs=1e-5)
@@ -166,16 +166,10 @@ def test_a_mask_makes_padding_of_ids(name: str, side: str) -> None:
     text, pads = [9, 5, 6, 7, 4], [loaded.pad_id] * 3
     ids, keep = (pads + text, [0] * 3 + [1] * 5) if side == "left" else (text + pads, [1] * 5 + [0] * 3)
     at = slice(3, 8) if side == "left" else slice(0, 5)
-    target = {"target_ids": [0, 8]} if loaded.config.kind == "encoder-decoder" else {}
+    target: dict[str, Any] = {"target_ids": [0, 8]} if loaded.config.kind == "encoder-decoder" else {}
     alone, run = core.trace(loaded, ids=text, **target), core.trace(loaded, ids=ids, keep=keep, **target)
-    edited = core.trace(
-        loaded,
-        ids=ids,
-        **target,
-        interventions=[
-            AsPadding(tuple(i for i, k in enumerate(keep) if not k), **({"stack": "encoder"} if target else {}))
-        ],
-    )
+    hidden = AsPadding(tuple(i for i, k in enumerate(keep) if not k), "encoder" if target else None)
+    edited = core.trace(loaded, ids=ids, interventions=[hidden], **target)
     assert run.source.padding == tuple(not k for k in keep)
     for a, b, c in zip(alone.attention, run.attention, edited.attention, strict=True):
         queries = at if b.n_query == 8 else slice(None)
@@ -234,7 +228,7 @@ def test_writing_goes_on_where_a_padded_text_ends(name: str, side: str) -> None:
     assert [beam.ids for beam in beams] == [beam.ids for beam in beam_search(loaded, ids=texts[1], max_tokens=4)[0]]
     assert all(one.notices == () for one in generate(loaded, ids=ids, keep=keep, max_tokens=1))
     if (side == "left") == (loaded.config.kind == "decoder"):  # where published code counts as a text alone does
-        model = reference(name).model
+        model: Any = reference(name).model
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             out = model.generate(

@@ -162,6 +162,7 @@ def test_what_is_kept_is_bounded() -> None:
     loaded = turned(n_decoder_layers=2)
     stack = loaded.model.decoder
     assert stack is not None
+    found = torch.zeros(0)
     for factor in range(1, 3 * KNOWN_RULES):
         stack.config = replace(loaded.config, rotary_scaling=RotaryScaling(kind="linear", factor=float(factor)))
         found, _ = stack.frequencies(9, False, torch.device("cpu"))

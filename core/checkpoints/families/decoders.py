@@ -237,7 +237,7 @@ def _gemma3_causal(c: Theirs) -> bool:
     return causal(c) and not c.bool("use_bidirectional_attention", False)
 
 
-def _gemma3_window(c: Theirs) -> int:
+def _gemma3_window(c: Theirs) -> int | None:
     """Its own word halves the window, so that it reaches as far on both sides together."""
     window = c.int("sliding_window", 4096)
     return _both_ways(c, window // 2 + 1 if c.bool("use_bidirectional_attention", False) else window)
