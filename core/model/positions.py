@@ -25,7 +25,7 @@ def sinusoid_table(n_pos: int, d_model: int, layout: SinusoidLayout) -> Tensor:
 
 
 def count_positions(config: ModelConfig, n: int, ids: Tensor, keep: Tensor | None) -> Tensor:
-    """[batch or 1, pos]: the position of each of n tokens, the last of which are ids [batch, pos], by config.position_counts.
+    """[batch or 1, pos]: the position of each of n tokens, by config.position_counts; ids [batch, pos] are the last ones.
     Padding at an end moves nothing by any of them.
 
     places       how far a token is from the first that is real; those between that are hidden have their places too, and
