@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("core", "cluster", "app", "benchmarks", "scripts", "tests")
 # Names on pages that are not ours: a published model's, what the newcomer will write, and what is not to be written
-OWN_FILES = {"config.json", "tokenizer.json", "vocab.json", "vocab.txt", "merges.txt"}
+OWN_FILES = {"config.json", "generation_config.json", "tokenizer.json", "vocab.json", "vocab.txt", "merges.txt"}
 OWN_FILES |= {"figures.py", "tables.py", "tests/app/test_masks.py", "NN-title.md", "utils.py"}
 PRODUCT = ("core", "app", "cluster", "scripts", "benchmarks")
 # Parameters that a call has to name or order: positional and keyword-only ones, without self and cls; *args and **kwargs are

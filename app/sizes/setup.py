@@ -84,14 +84,14 @@ def layers(config: ModelConfig) -> int:
 
 def as_decoder(setup: Setup) -> Setup:
     """The same layers as a decoder, for an encoder."""
-    config = replace(setup.config, n_encoder_layers=0, n_decoder_layers=layers(setup.config))
+    config = replace(setup.config, n_encoder_layers=0, n_decoder_layers=layers(setup.config), causal=True)
     return replace(setup, config=config, target_len=0)
 
 
 def as_pair(setup: Setup) -> Setup:
     """The same layers in an encoder and in a decoder, which writes as much as is read."""
     n = layers(setup.config)
-    config = replace(setup.config, n_encoder_layers=n, n_decoder_layers=n, parallel=False)
+    config = replace(setup.config, n_encoder_layers=n, n_decoder_layers=n, causal=True, parallel=False)
     return replace(setup, config=config, target_len=setup.target_len or setup.source_len)
 
 

@@ -16,11 +16,13 @@ from tokenizers import Tokenizer
 from ..device import dtype_name
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
+from ..model.next_tokens import ANYTHING, NextTokenRule
 from ..model.transformer import Transformer
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .family import Family, Theirs, shown
 from .fetching import Progress, fetch
 from .files import read_json, stored_tensors
+from .generation import next_token_rule
 from .loading import assemble, family_of
 from .own import save_model
 from .vocabulary import read_tokenizer
@@ -44,12 +46,19 @@ class Loaded:
     pad_id: int
     start_id: int | None  # what a decoder begins with; None unless it is an encoder-decoder
     end_ids: tuple[int, ...] = ()  # what the model writes where its text ends; none where the files do not say
+    has_pad: bool = False  # whether the files say which token is padding; if not, pad_id is any that a mask can hide
+    next_tokens: NextTokenRule = ANYTHING  # the tokens that its author lets it write
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences about what its files ask for and the model does not do."""
+        return self.spec.notices
 
     def __repr__(self) -> str:
         layers = " and ".join(f"{n} {stack} layers" for stack, n in self.config.stacks)
         return (
             f"<{self.spec.title}: {layers} of {self.config.n_heads} heads, {self.spec.n_params:,} parameters; "
-            f"{dtype_name(self.dtype)} on {self.device}>"
+            f"{dtype_name(self.dtype)} on {self.device}>" + "".join(f"\n{notice}" for notice in self.notices)
         )
 
 
@@ -126,7 +135,7 @@ def load(
 
 
 def save(loaded: Loaded, folder: str | os.PathLike[str], *, dtype: torch.dtype | None = None) -> None:
-    """Write config.json, model.safetensors and tokenizer.json, which load(folder) reads as the same model.
+    """Write config.json, model.safetensors, tokenizer.json and generation_config.json, which load(folder) reads as the same model.
 
     The folder is made where there is none. Numbers are stored as they are, or as `dtype`: float16 and bfloat16 halve the file
     and round them. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
@@ -135,9 +144,10 @@ def save(loaded: Loaded, folder: str | os.PathLike[str], *, dtype: torch.dtype |
         loaded.model,
         Path(folder),
         tokenizer=loaded.tokenizer,
-        pad_id=loaded.pad_id,
+        pad_id=loaded.pad_id if loaded.has_pad else None,
         start_id=loaded.start_id,
         end_ids=loaded.end_ids,
+        next_tokens=loaded.next_tokens,
         dtype=loaded.dtype if dtype is None else dtype,
     )
 
@@ -179,36 +189,52 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
             f"{spec.title} has no config.json. Choose a folder or repository with config.json and model.safetensors."
         )
     values = read_json(folder / "config.json")
-    family_of(Theirs(values))  # what we do not know is refused before its weights are looked at
+    theirs = Theirs(values)
+    stated = folder / "generation_config.json"
+    generation = Theirs(read_json(stated), "generation_config.json") if stated.is_file() else None
+    family_of(theirs)  # what we do not know is refused before its weights are looked at
     model, family, unused = assemble(values, stored_tensors(folder), device, dtype)
     tokenizer = read_tokenizer(folder, family.model_type)
-    pad_id, start_id, end_ids = special_ids(values, folder, family, model.config, tokenizer)
+    special = special_ids(theirs, generation, family, model.config, tokenizer)
+    # Without a file of its own, what may be written is where it was before there was one.
+    rule, notices = next_token_rule(generation or theirs, model.config, special["end_ids"])
+    notices = (*own_code(theirs, family), *notices)
     n_params = sum(parameter.numel() for parameter in model.parameters())
     return Loaded(
-        spec=replace(spec, family=family.model_type, n_params=n_params),
+        spec=replace(spec, family=family.model_type, n_params=n_params, notices=notices),
         config=model.config,
         model=model,
         tokenizer=tokenizer,
         device=device,
         dtype=dtype,
         unused=unused,
-        pad_id=pad_id,
-        start_id=start_id,
-        end_ids=end_ids,
+        **special,
+        next_tokens=rule,
+    )
+
+
+def own_code(theirs: Theirs, family: Family) -> tuple[str, ...]:
+    """A sentence for a repository that brings classes of its own (auto_map), which are never run."""
+    classes = theirs.inside("auto_map").values
+    names = sorted(
+        {str(name) for value in classes.values() for name in (value if isinstance(value, list) else [value])}
+    )
+    if not names:
+        return ()
+    return (
+        f"The repository brings code of its own ({shown(', '.join(names))}, in auto_map of config.json). It is not run: this is "
+        f"{family.title} as published, and where that code does otherwise its numbers are others.",
     )
 
 
 def special_ids(
-    values: dict[str, Any], folder: Path, family: Family, config: ModelConfig, tokenizer: Tokenizer | None
-) -> tuple[int, int | None, tuple[int, ...]]:
-    """(pad_id, start_id, end_ids). Padding is masked, so where a model has no token for it any other will do: its last one, or 0."""
-    theirs = Theirs(values)
-    generation = Theirs(
-        read_json(folder / "generation_config.json") if (folder / "generation_config.json").is_file() else {}
-    )
+    theirs: Theirs, generation: Theirs | None, family: Family, config: ModelConfig, tokenizer: Tokenizer | None
+) -> dict[str, Any]:
+    """pad_id, has_pad, start_id and end_ids of a model. Padding is masked, so where a model has no token for it any other will
+    do: its last one, or 0."""
 
-    def all_stated(place: Theirs, key: str) -> list[int]:
-        value = place.any(key, None)
+    def all_stated(place: Theirs | None, key: str) -> list[int]:
+        value = None if place is None else place.any(key, None)
         values = value if isinstance(value, list) else [value]  # Llama 3 ends with any of several tokens
         whole = [v for v in values if isinstance(v, int) and not isinstance(v, bool)]
         return [v for v in whole if 0 <= v < config.vocab_size]
@@ -218,15 +244,22 @@ def special_ids(
 
     named = [tokenizer.token_to_id(name) for name in ("[PAD]", "<pad>")] if tokenizer is not None else []
     end = stated("eos_token_id")
-    ends = tuple(dict.fromkeys(all_stated(theirs, "eos_token_id") + all_stated(generation, "eos_token_id")))
-    candidates = [stated("pad_token_id"), *named, end, 0]
-    pad_id = next(i for i in candidates if i is not None and i < config.vocab_size)
-    if config.kind != "encoder-decoder":
-        return pad_id, None, ends
-    start = stated("decoder_start_token_id")
-    if start is None:
-        start = end if family.start_token == "eos" else pad_id
-    return pad_id, pad_id if start is None else start, ends
+    # Where both files name ends, those of the file about writing are meant.
+    ends = all_stated(generation, "eos_token_id") or all_stated(theirs, "eos_token_id")
+    # Positions that count what is not padding have a row of their table for it: nothing else may fill a batch up.
+    own = [config.uncounted_id, stated("pad_token_id"), *named]
+    pad_id = next(i for i in (*own, end, 0) if i is not None and i < config.vocab_size)
+    start = None
+    if config.kind == "encoder-decoder":
+        start = stated("decoder_start_token_id")
+        start = end if start is None and family.start_token == "eos" else start
+        start = pad_id if start is None else start
+    return {
+        "pad_id": pad_id,
+        "has_pad": pad_id in own,
+        "start_id": start,
+        "end_ids": tuple(dict.fromkeys(ends)),
+    }
 
 
 def sha256(path: Path) -> str:

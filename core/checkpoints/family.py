@@ -115,7 +115,7 @@ class Family:
 
     `fields` maps a field of ModelConfig to a reader of their config. `requires` maps one of their keys to the values that
     we can honour; the first is what an absent key means. `weights` maps our modules to theirs, `{i}` the layer and
-    `{stack}` encoder or decoder; weight and bias follow, and a row that names a whole tensor comes first.
+    `{stack}` encoder or decoder (a decoder whose config.json says `is_causal: false` is built as an encoder); weight and bias follow, and a row that names a whole tensor comes first.
     """
 
     model_type: str
@@ -139,6 +139,14 @@ def number(key: str, default: Any = Required) -> Reader:
 
 def flag(key: str, default: Any = Required) -> Reader:
     return lambda c: c.bool(key, default)
+
+
+def causal(c: Theirs) -> bool:
+    """is_causal, which published code reads for every decoder: with false each token sees the whole text.
+
+    That code asks whether the key is true where it is there, so that null means false as well.
+    """
+    return c.bool("is_causal", "is_causal" not in c.values)
 
 
 ACTIVATIONS = {

@@ -176,13 +176,15 @@ def empty(config: ModelConfig) -> Transformer:
 
 def with_head(config: ModelConfig, family: Family, theirs: Theirs, available: Mapping[str, Stored]) -> ModelConfig:
     """Without its head if the files hold none and config.json names no class that has one."""
-    if config.kind == "encoder" and family.head == "lm":
+    if not config.n_decoder_layers and "n_encoder_layers" in family.fields and family.head == "lm":
         return replace(config, head="none")  # half of an encoder-decoder
     rows = [row for row in family.weights if row.startswith("head.")]
     held = any(module_held(name, available) for row in rows for name in modules_of(as_source(family.weights[row])))
     named = any(name.endswith(HEADED) for name in theirs.strings("architectures"))
     own = not config.tied or config.head == "mlm"  # else the token table is the head, and no tensor is missing
     other = any(not name.endswith((*HEADED, "Model")) for name in theirs.strings("architectures"))  # a classifier
+    # A decoder's token table is its head, whatever its class; of a model that reads both ways it may be a table and no more.
+    own = own or not config.writes
     return config if held or named or not (own or other) else replace(config, head="none")
 
 

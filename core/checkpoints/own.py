@@ -21,8 +21,10 @@ from torch import Tensor
 
 from ..errors import CheckpointError
 from ..model.config import ModelConfig, RotaryScaling
+from ..model.next_tokens import ANYTHING, NextTokenRule
 from ..model.transformer import Transformer
 from .family import Family, Reader, Theirs, shown
+from .generation import generation_values
 
 MODEL_TYPE = "headlight"
 TOKEN_IDS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
@@ -98,12 +100,14 @@ def save_model(
     folder: Path,
     *,
     tokenizer: Tokenizer | None = None,
-    pad_id: int = 0,
+    pad_id: int | None = 0,
     start_id: int | None = None,
     end_ids: tuple[int, ...] = (),
+    next_tokens: NextTokenRule = ANYTHING,
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write config.json, model.safetensors and tokenizer.json, which load(folder) then reads.
+    """Write config.json, model.safetensors and tokenizer.json, which load(folder) then reads, and generation_config.json where
+    not everything may be written. pad_id is None for a model that has no token for padding.
 
     `dtype` is how the numbers are stored; float16 and bfloat16 halve the file and round them. Each file is put in place
     when it is whole. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
@@ -118,6 +122,9 @@ def save_model(
     write_whole(folder / "model.safetensors", safetensors_bytes(stored(model, dtype), {"format": "pt"}))
     if tokenizer is not None:
         write_whole(folder / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
+    if not next_tokens.is_free:
+        text = json.dumps(generation_values(next_tokens), indent=2) + "\n"
+        write_whole(folder / "generation_config.json", text.encode())
     write_whole(folder / "config.json", (json.dumps(values, indent=2) + "\n").encode())
 
 

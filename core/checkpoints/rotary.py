@@ -38,6 +38,24 @@ def rotary_fraction(key: str = "partial_rotary_factor", default: float = 1.0) ->
     return read
 
 
+def all_turns(c: Theirs) -> float:
+    """For families whose published code turns all of a head. Raises CheckpointError for a share, which it never reads.
+
+    Others do read it there (vLLM), so that it is not known which of two models such a file means.
+    """
+    stated = [
+        rope(c, layers).float("partial_rotary_factor", None) for layers in ("full_attention", "sliding_attention")
+    ]
+    share = next((s for s in (*stated, c.float("partial_rotary_factor", None)) if s is not None and s != 1), 1.0)
+    if share != 1:
+        raise CheckpointError(
+            f"{c.where}: partial_rotary_factor is {share:g}, but the published code of this model type never reads it and "
+            "turns all of a head, while other programs do turn a part of it. Take the key out for the first, which is what "
+            "transformers computes."
+        )
+    return share
+
+
 def rotary_kind(c: Theirs, supported: tuple[str, ...] = KINDS) -> str:
     """Raises CheckpointError by name for a kind that we do not compute."""
     r = rope(c)

@@ -119,7 +119,10 @@ def _painter(regions: tuple[Region, ...], layers: tuple[Painted, ...]) -> Callab
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A hook of positions [batch or 1, pos]. `to` is given the places of a text's real tokens, in their order, [token]."""
+    """A hook of positions [batch or 1, pos]. `to` is given the places of a text's real tokens, in their order, [token].
+
+    Tokens that positions do not count have -1, and keep it.
+    """
 
     to: Callable[[Tensor], Tensor]
 
@@ -132,10 +135,11 @@ def _moved(moves: Sequence[Move], positions: Tensor) -> Tensor:
     which token is which, on whichever side the padding is, and stays known when several have come to one place."""
     rows = []
     for row in positions:
-        places, which = row.unique(return_inverse=True)
+        counted = row >= 0
+        places, which = row[counted].unique(return_inverse=True)
         for move in moves:
             places = move.to(places)
-        rows.append(places[which])
+        rows.append(row.masked_scatter(counted, places[which]))
     return torch.stack(rows)
 
 

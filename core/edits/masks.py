@@ -143,6 +143,8 @@ class DropCausalMask(Edit, word="nocausal"):
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         if model.decoder is None:
             raise InterventionError("This model is an encoder: it has no causal mask to drop.")
+        if not model.config.causal:
+            raise InterventionError("This model's decoder reads both ways: it has no causal mask to drop.")
 
         def free(mask: MaskRule) -> MaskRule:
             orders = {head: (False, window) for head, (_, window) in mask.by_head.items()}

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from ..errors import ConfigError
 
 Position = Literal["none", "learned", "sinusoidal", "rotary", "alibi", "relative"]
+PositionCounts = Literal["places", "seen", "not_padding"]
 SinusoidLayout = Literal["interleaved", "halves"]
 Norm = Literal["layer", "rms"]
 NormOrder = Literal["pre", "post", "sandwich"]
@@ -72,6 +73,7 @@ class ModelConfig:
     # embedding
     position: Position = "learned"
     position_offset: int = 0  # RoBERTa, OPT and BART keep their first rows of the table for padding
+    position_counts: PositionCounts = "places"  # see positions.count_positions
     sinusoid_layout: SinusoidLayout = "interleaved"
     n_token_types: int = 0
     embed_scale: float = 1.0
@@ -93,6 +95,7 @@ class ModelConfig:
     final_norm: bool = True
 
     # attention
+    causal: bool = True  # of a decoder: no token sees what comes after it; one whose tokens do is built as an encoder
     qkv_bias: bool = True
     out_bias: bool = True
     qk_norm: bool = False
@@ -128,6 +131,7 @@ class ModelConfig:
         _finite(self)
         for name, allowed in (
             ("position", Position),
+            ("position_counts", PositionCounts),
             ("sinusoid_layout", SinusoidLayout),
             ("norm", Norm),
             ("norm_order", NormOrder),
@@ -139,6 +143,11 @@ class ModelConfig:
             raise ConfigError(
                 "a model needs encoder layers, decoder layers, or both (n_encoder_layers and n_decoder_layers are 0)"
             )
+        if not self.causal and not self.n_encoder_layers:
+            # Layers that all look both ways are an encoder, whatever they were made from: nothing of them can be cached,
+            # read in chunks or written on, and their mask, cost and names are an encoder's.
+            object.__setattr__(self, "n_encoder_layers", self.n_decoder_layers)
+            object.__setattr__(self, "n_decoder_layers", 0)
         if not self.d_head and self.d_model % self.n_heads:
             raise ConfigError(
                 f"d_model ({self.d_model}) must be a multiple of n_heads ({self.n_heads}), or give d_head"
@@ -151,6 +160,15 @@ class ModelConfig:
             raise ConfigError(f"norm_eps ({self.norm_eps}) must be positive")
         if self.position == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"sinusoidal positions pair their features: d_model ({self.d_model}) must be even")
+        if self.position_counts != "places" and (self.position != "learned" or self.position_offset < 1):
+            raise ConfigError(
+                f"position_counts {self.position_counts!r} needs a table with a row before the first position: position "
+                f"({self.position!r}) must be 'learned' and position_offset ({self.position_offset}) at least 1"
+            )
+        if self.position_counts == "not_padding" and self.n_decoder_layers:
+            raise ConfigError(
+                f"position_counts 'not_padding' is defined for encoders only (n_decoder_layers is {self.n_decoder_layers})"
+            )
         if self.position == "rotary":
             self._check_rotary()
         if self.position == "relative":
@@ -196,6 +214,16 @@ class ModelConfig:
         if self.n_encoder_layers and self.n_decoder_layers:
             return "encoder-decoder"
         return "encoder" if self.n_encoder_layers else "decoder"
+
+    @property
+    def uncounted_id(self) -> int | None:
+        """The padding's token where positions count all others: its row of the table is the one before the first position's."""
+        return self.position_offset - 1 if self.position_counts == "not_padding" else None
+
+    @property
+    def writes(self) -> bool:
+        """Whether the last stack can continue a text: a decoder in which no token has seen a later one."""
+        return self.n_decoder_layers > 0 and self.causal
 
     @property
     def d_rotary(self) -> int:

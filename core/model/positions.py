@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,17 +24,57 @@ def sinusoid_table(n_pos: int, d_model: int, layout: SinusoidLayout) -> Tensor:
     return table.float()
 
 
+def count_positions(config: ModelConfig, n: int, ids: Tensor, keep: Tensor | None) -> Tensor:
+    """[batch or 1, pos]: the position of each of n tokens, by config.position_counts; ids [batch, pos] are the last ones.
+    Padding at an end moves nothing by any of them.
+
+    places       how far a token is from the first that is real; those between that are hidden have their places too, and
+                 padding repeats the first or the last one
+    seen         how many tokens before it are not hidden; a hidden one has -1 (OPT)
+    not_padding  how many tokens before it are not the padding's token, hidden or not; that token has -1 (RoBERTa, fairseq)
+    """
+    if config.position_counts == "not_padding":
+        return _counted(ids != config.uncounted_id)
+    if keep is None:
+        return torch.arange(n, device=ids.device)[None]
+    if config.position_counts == "seen":
+        return _counted(keep)
+    places, real = torch.arange(n, device=ids.device), keep.long()
+    first, last = real.argmax(-1, keepdim=True), (real * places).amax(-1, keepdim=True)  # 0 where nothing is real yet
+    return places.clamp(first, last) - first
+
+
+def _counted(counts: Tensor) -> Tensor:
+    """counts [batch, pos] bool -> the number of those before each that counts, and -1 for the others."""
+    return counts.long().cumsum(-1) * counts - 1
+
+
+class RotaryRule(NamedTuple):
+    """Everything that decides the frequencies of rotary angles. `n_pos` is None where the length of the input does not."""
+
+    base: float
+    d_rotary: int
+    scaling: RotaryScaling | None
+    n_pos: int | None
+
+
+def rotary_rule(config: ModelConfig, n_pos: int, windowed: bool = False) -> RotaryRule:
+    """The rule of an input of n_pos tokens, for the layers with a sliding window or for the others."""
+    base, scaling = config.rotary_base, config.rotary_scaling
+    if windowed and config.rotary_base_windowed is not None:
+        base, scaling = config.rotary_base_windowed, None
+    grown = scaling is not None and scaling.kind == "dynamic" and n_pos > scaling.n_ctx_original
+    return RotaryRule(base, config.d_rotary, scaling, n_pos if grown else None)
+
+
 def rotary_frequencies(config: ModelConfig, n_pos: int, windowed: bool = False) -> tuple[Tensor, float]:
     """[d_rotary/2] radians per position, and the factor on q and k that yarn asks for (1 otherwise).
 
     Su et al. 2021 (arXiv:2104.09864), with the published stretchings of RotaryScaling. `n_pos` is the length of this
     input: only `dynamic` depends on it. `windowed` asks for the frequencies of the layers with a sliding window.
     """
-    base, d, scaling = config.rotary_base, config.d_rotary, config.rotary_scaling
-    if windowed and config.rotary_base_windowed is not None:
-        base, scaling = config.rotary_base_windowed, None
-    if scaling is not None and scaling.kind == "dynamic" and d > 2:
-        length = max(n_pos, scaling.n_ctx_original)
+    base, d, scaling, length = rotary_rule(config, n_pos, windowed)
+    if scaling is not None and scaling.kind == "dynamic" and length is not None and d > 2:
         base *= (scaling.factor * length / scaling.n_ctx_original - (scaling.factor - 1)) ** (d / (d - 2))
     frequencies = 1.0 / base ** (torch.arange(0, d, 2).float() / d)
     if scaling is None or scaling.kind == "dynamic":

@@ -10,7 +10,7 @@ Axes, everywhere in this order:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import NamedTuple
 
@@ -21,7 +21,15 @@ from torch import Tensor, nn
 from .cache import AttentionCache, Cache, LayerCache
 from .config import ModelConfig
 from .hooks import HookPoint
-from .positions import RelativeBias, alibi_slopes, rotary_frequencies, rotate, sinusoid_table
+from .positions import (
+    RelativeBias,
+    alibi_slopes,
+    count_positions,
+    rotary_frequencies,
+    rotary_rule,
+    rotate,
+    sinusoid_table,
+)
 from .rules import BiasRule, DistanceBias, MaskRule, ScoreRule, attend
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -30,6 +38,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
 }
+
+KNOWN_RULES = 16  # rotary rules whose frequencies a stack keeps
 
 Turn = tuple[Tensor, Tensor]  # cosine and sine of the rotary angles, each [batch or 1, 1, pos, d_rotary/2]
 
@@ -299,12 +309,16 @@ class StackInputs(NamedTuple):
 
 
 class Stack(nn.Module):
-    """Embedding, blocks, final norm: an encoder, which looks both ways, or a decoder, which looks back."""
+    """Embedding, blocks, final norm: an encoder, which looks both ways, or a decoder, which looks back.
 
-    def __init__(self, config: ModelConfig, n_layers: int, causal: bool, cross: bool):
+    `causal` says where it looks, `decodes` which of the two it is: the decoder of an encoder-decoder may look both ways,
+    and a bias of distance is then a decoder's still.
+    """
+
+    def __init__(self, config: ModelConfig, n_layers: int, *, decodes: bool, causal: bool, cross: bool):
         super().__init__()
         self.config, self.causal = config, causal
-        self.known_frequencies: dict[tuple[bool, torch.device], tuple[Tensor, float]] = {}
+        self.known_frequencies: dict[Hashable, tuple[Tensor, float]] = {}
         self.embed = Embedding(config)
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(n_layers))
         self.norm = make_norm(config, config.d_model) if config.final_norm else nn.Identity()
@@ -314,7 +328,7 @@ class Stack(nn.Module):
             if config.rotary_base_windowed is not None:
                 self.hook_angles_windowed = HookPoint("batch", "pos", "d_rotary/2")
         if config.position == "relative":
-            self.relative_bias = RelativeBias(config, bidirectional=not causal)
+            self.relative_bias = RelativeBias(config, bidirectional=not decodes)
         self.hook_final = HookPoint("batch", "pos", "d_model")
 
     def forward(
@@ -330,7 +344,7 @@ class Stack(nn.Module):
 
         With a cache, ids are the tokens after those it has seen, and keep [batch, key] speaks of all of them.
         """
-        inputs = self.inputs(ids.shape[1], ids.device, keep, memory, memory_keep, cache)
+        inputs = self.inputs(ids, keep, memory, memory_keep, cache)
         x = self.embed(ids, inputs.positions, type_ids)
         for layer in range(len(self.blocks)):
             x = self.through(layer, x, inputs)
@@ -338,16 +352,15 @@ class Stack(nn.Module):
 
     def inputs(
         self,
-        n: int,
-        device: torch.device,
+        ids: Tensor,
         keep: Tensor | None = None,
         memory: Tensor | None = None,
         memory_keep: Tensor | None = None,
         cache: Cache | None = None,
     ) -> StackInputs:
-        """Inputs of the layers beside the stream of n tokens; the rest is what forward() takes."""
-        n_seen = 0 if cache is None else cache.n_seen
-        all_positions = self.hook_positions(self.positions(n_seen + n, device, keep))
+        """Inputs of the layers beside the stream of these tokens, by the arguments of forward()."""
+        n, n_seen = ids.shape[1], 0 if cache is None else cache.n_seen
+        all_positions = self.hook_positions(count_positions(self.config, n_seen + n, ids, keep))
         positions = all_positions[:, n_seen:] if n_seen else all_positions
         bias = self.bias(positions, all_positions)
         turns = self.turns(positions, n_seen + n)
@@ -376,12 +389,6 @@ class Stack(nn.Module):
         bias = inputs.bias if inputs.bias is None or n_key == inputs.n_seen + n else inputs.bias.of_last_keys(n_key)
         return LayerInputs(mask, bias, inputs.turns[windowed], inputs.memory, inputs.memory_mask, held)
 
-    def positions(self, n: int, device: torch.device, keep: Tensor | None) -> Tensor:
-        """[batch or 1, pos]: each token's place among the real tokens, so that padding on either side moves nothing."""
-        if keep is None:
-            return torch.arange(n, device=device)[None]
-        return (keep.long().cumsum(-1) - 1).clamp(min=0)
-
     def turns(self, positions: Tensor, n_pos: int) -> tuple[Turn | None, Turn | None]:
         """Cosine and sine at these positions of n_pos, for the layers that see everything and for those with a window."""
         if self.config.position != "rotary":
@@ -398,17 +405,23 @@ class Stack(nn.Module):
         return (angles.cos() * factor).to(dtype)[:, None], (angles.sin() * factor).to(dtype)[:, None]
 
     def frequencies(self, n_pos: int, windowed: bool, device: torch.device) -> tuple[Tensor, float]:
-        """rotary_frequencies on the device, where they lie from one pass to the next: a token's pass need not wait for them."""
-        scaling = self.config.rotary_scaling
-        grown = scaling is not None and scaling.kind == "dynamic" and n_pos > scaling.n_ctx_original
-        known = self.known_frequencies.get((windowed, device))
-        if known is not None and not grown:
+        """rotary_frequencies on the device, where they lie from one pass to the next: a token's pass need not wait for them.
+
+        They are kept by the very rule that they come from, so that a stack that is given another one, or that shares this
+        memory with a stack of another one, never turns by what an earlier run left here.
+        """
+        config = self.config  # read once: another thread may put another one in its place
+        rule = rotary_rule(config, n_pos, windowed)
+        known = self.known_frequencies.get((rule, device))
+        if known is not None:
             return known
         with torch.inference_mode(False):  # so that a training may use them too
-            frequencies, factor = rotary_frequencies(self.config, n_pos, windowed)
+            frequencies, factor = rotary_frequencies(config, n_pos, windowed)
             found = frequencies.to(device), factor
-        if not grown:
-            self.known_frequencies[windowed, device] = found
+        if rule.n_pos is None:  # else the next token turns by others
+            if len(self.known_frequencies) >= KNOWN_RULES:
+                self.known_frequencies = {}
+            self.known_frequencies[rule, device] = found
         return found
 
     def bias(self, positions: Tensor, key_positions: Tensor) -> DistanceBias | None:
@@ -449,12 +462,11 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.config = config
-        self.encoder = (
-            Stack(config, config.n_encoder_layers, causal=False, cross=False) if config.n_encoder_layers else None
-        )
-        self.decoder = None
-        if config.n_decoder_layers:
-            self.decoder = Stack(config, config.n_decoder_layers, causal=True, cross=self.encoder is not None)
+        self.encoder, self.decoder = None, None
+        if n := config.n_encoder_layers:
+            self.encoder = Stack(config, n, decodes=False, causal=False, cross=False)
+        if n := config.n_decoder_layers:
+            self.decoder = Stack(config, n, decodes=True, causal=config.causal, cross=self.encoder is not None)
         self.head = Head(config) if config.head != "none" else None
         self.tie()
 

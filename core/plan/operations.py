@@ -150,7 +150,8 @@ class _Rows:
     def _layer(self, n: int, n_key: int, memory_len: int, window: int | None, cached: bool) -> list[Operation]:
         config, tokens = self.config, self.batch * n
         reach = min(n_key, window) if cached and window else n_key  # a cache holds no more than the window
-        causal, window = self.stack == "decoder" and not cached, None if cached else window
+        causal = self.stack == "decoder" and config.causal and not cached
+        window = None if cached else window
         seen, hides = _cells(n, reach, causal=causal, window=window), causal or window is not None
         rows = [self._norm("attn norm", n)]
         rows += self._attention("attn", _Looks(n, reach, n, seen, hides, own=True))

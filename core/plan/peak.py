@@ -263,7 +263,7 @@ class StackPass:
             if not self.padded and not biased and window is None:
                 continue
             rows = self._rows(n_key, window, cross=cross)
-            sides = 1 if self.name == "decoder" else 2
+            sides = 1 if self.name == "decoder" and self.config.causal else 2
             keys = n_key if window is None else min(n_key, rows + sides * (window - 1))
             block = INT * (rows + keys) + self._block(rows * keys, biased=biased, windowed=window is not None)
             widest = max(widest, z + block, 2 * self.q if rows < self.n else 0)  # the blocks' rows, and they joined

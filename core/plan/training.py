@@ -72,7 +72,7 @@ def kept_activations(config: ModelConfig, workload: Workload) -> Kept:
     for name, n_layers, n, memory_len in workload.stacks(config):
         windowed = config.n_windowed(n_layers)
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):
-            causal = name == "decoder"
+            causal = name == "decoder" and config.causal
             items = saved_layer(config, workload, causal=causal, n=n, memory_len=memory_len, window=window)
             if times:
                 layers.append(KeptLayers(name, times, _recomputed(config, workload, items, n)))

@@ -20,7 +20,7 @@ from ..model.hooks import hook_points
 from ..model.text import Tokens
 from ..model.transformer import Attention, Block, Head, RMSNorm, Stack
 from ..run.forward_pass import Pass
-from ..run.predictions import Predictions, head_of, likeliest, strings_of
+from ..run.predictions import Predictions, allowed_scores, following, head_of, likeliest, strings_of
 
 Part = Literal["token", "position", "token type", "head", "mlp", "bias", "edit"]
 
@@ -72,6 +72,7 @@ def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tu
     loaded = forward.loaded
     head_of(loaded)
     name, stack = _last_stack(forward)
+    tokens = forward.prompt.last_read[text]
     n = len(stack.blocks)
     points = [f"{name}.blocks.0.hook_resid_pre", *(f"{name}.blocks.{i}.hook_resid_post" for i in range(n))]
     width, by = loaded.config.d_model, loaded.dtype.itemsize
@@ -85,7 +86,7 @@ def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tu
     for i, point in enumerate(points):
         with torch.inference_mode():
             x = stack.norm(streams[point])
-        layers.append(LensLayer(point, i - 1 if i else None, likeliest(loaded, x, positions, k)))
+        layers.append(LensLayer(point, i - 1 if i else None, likeliest(loaded, x, tokens, positions, k)))
     forward.weights.check()  # a training may go on beside this
     return tuple(layers)
 
@@ -108,7 +109,8 @@ def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token
     seen = forward.moments(_points(forward, name), at_position)
     with torch.inference_mode():
         scores = head(seen[f"{name}.hook_final"].to(loaded.dtype)[None, None])[0, 0].float()
-        token = int(scores.argmax()) if token is None else token
+        allowed = allowed_scores(scores[None], following(loaded, tokens, [position]))[0]
+        token = int(allowed.argmax()) if token is None else token
         walk = _Walk(name, stack, seen, forward.edited, head.unembed.weight[token].float() * head.scale)
         walk.whole(head, token, tokens.type_ids[position] if name == "encoder" else 0)
     forward.weights.check()  # a training may go on beside this

@@ -14,7 +14,7 @@ from ..errors import TextError
 from ..model.rules import row_blocks
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
-from ..run.predictions import Predictions, checked_positions, head_of, labels_of
+from ..run.predictions import Predictions, allowed_scores, checked_positions, following, head_of, labels_of
 from ..run.trace import Trace
 from . import measures
 from .conditional_loss import given
@@ -132,7 +132,7 @@ def answer_change(a: Trace, b: Trace, position: int | None = None, k: int = 6) -
     """
     entropy = _entropy(a), _entropy(b)
     bits = None if entropy[0] is None or entropy[1] is None else (entropy[0], entropy[1])
-    if any(run.loaded.model.head is None or run.config.kind == "encoder" for run in (a, b)):
+    if any(run.loaded.model.head is None or not run.config.writes for run in (a, b)):
         return _vector_change(a, b, bits)
     lengths = [len(run.source if run.target is None else run.target) for run in (a, b)]
     at = position if lengths[0] == lengths[1] else None
@@ -174,7 +174,8 @@ def _chances(run: Trace, position: int | None) -> Tensor:
     run.forward.weights.check()
     with torch.inference_mode():
         x = run.last_residual(torch.tensor(at, device=run.loaded.device))[run.index]
-        found = head_of(run.loaded)(x[None])[0, 0].float().softmax(-1).cpu()
+        scores = head_of(run.loaded)(x[None])[0].float()
+        found = allowed_scores(scores, following(run.loaded, tokens, at))[0].softmax(-1).cpu()
     run.forward.weights.check()  # a training may go on beside this
     return found
 
@@ -266,7 +267,14 @@ def _stream(a: Trace, b: Trace) -> list[StreamDifference]:
 
 def _divergence(a: Trace, b: Trace) -> float:
     """KL(a ‖ b) of what follows the last token."""
-    before, after = (run.value("head.hook_logits", _last(run)).float().cpu().log_softmax(-1)[0] for run in (a, b))
+    scores = [run.value("head.hook_logits", _last(run)).float().cpu() for run in (a, b)]
+    reads = [run.source if run.target is None else run.target for run in (a, b)]
+    left = [
+        allowed_scores(logits, following(run.loaded, tokens, _last(run)))[0]
+        for logits, run, tokens in zip(scores, (a, b), reads, strict=True)
+    ]
+    both = ~(left[0].isneginf() | left[1].isneginf())  # a token that may follow only one of them has no ratio
+    before, after = (logits[both].log_softmax(-1) for logits in left)
     return torch.nn.functional.kl_div(after, before, reduction="sum", log_target=True).item()
 
 

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from ..errors import TextError
+from ..model.next_tokens import allowed_only
 from ..model.rules import row_blocks
 from ..model.text import Tokens
 from ..model.transformer import Head
-from ..run.predictions import head_of
+from ..run.predictions import allowed_scores, following, head_of
 from ..run.trace import Trace
 
 LOGIT_BYTES = 1 << 24  # of logits at one time
@@ -32,6 +33,8 @@ class Given:
 def given(trace: Trace, positions: Sequence[int] | None = None) -> Given:
     """The model's probability, after each position, of the token that follows in the text; None asks for every position.
 
+    It is one among the tokens that may be written there (generation_config.json), to which the text's own belongs.
+
     The last token has no next one, and padding is no token. Of an encoder–decoder the target is meant. Logits are computed
     for as many positions at a time as fit into 16 MiB, never [pos, vocab] at once. Raises TextError for a model that does
     not write the next word, IndexError for a position that has no next token, and Outdated after a training.
@@ -47,11 +50,13 @@ def given(trace: Trace, positions: Sequence[int] | None = None) -> Given:
     ids = torch.tensor(tokens.ids, device=device)[at + 1]
     losses, ranks = torch.empty(len(chosen), device=device), torch.empty(len(chosen), dtype=torch.long, device=device)
     if chosen:
-        x = _stream(trace, at)
+        x, may_follow = _stream(trace, at), following(trace.loaded, tokens, chosen)
         with torch.inference_mode():
             for rows in row_blocks(len(chosen), trace.config.vocab_size * 4, LOGIT_BYTES):
                 logits = head(x[None, rows])[0].float()  # [pos, vocab]
                 own = logits.gather(-1, ids[rows, None])  # [pos, 1]
+                # Among what may follow there, and the token that does: a text may hold what its model may not write.
+                logits = allowed_only(logits, may_follow[rows]).scatter(-1, ids[rows, None], own)
                 losses[rows] = logits.logsumexp(-1) - own[:, 0]
                 ranks[rows] = 1 + (logits > own).sum(-1)
         trace.forward.weights.check()  # a training may go on beside this
@@ -69,13 +74,14 @@ def probabilities(trace: Trace, ids: Sequence[int], position: int | None = None)
         raise IndexError(f"token {bad[0]} of a vocabulary of {trace.config.vocab_size:,}")
     x = _stream(trace, torch.tensor([position], device=trace.loaded.device))
     with torch.inference_mode():
-        chances = head(x[None])[0, 0].float().softmax(-1)
+        scores = head(x[None])[0].float()
+        chances = allowed_scores(scores, following(trace.loaded, tokens, [position]))[0].softmax(-1)
     trace.forward.weights.check()
     return chances[torch.tensor(list(ids), dtype=torch.long, device=chances.device)]
 
 
 def _head(trace: Trace) -> Head:
-    if trace.config.kind == "encoder":
+    if not trace.config.writes:
         raise TextError(
             f"{trace.spec.title} does not write the next word, so no word has a probability. Try a language model."
         )

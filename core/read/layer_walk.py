@@ -16,7 +16,7 @@ from .. import memory
 from ..model.hooks import hook_points
 from ..model.transformer import MLP, Attention, Block, RMSNorm
 from ..run.attention import AttentionRecord
-from ..run.predictions import checked_positions, head_of, strings_of
+from ..run.predictions import allowed_scores, checked_positions, following, head_of, strings_of
 from ..run.trace import Trace
 
 Index = tuple[int, ...]
@@ -408,7 +408,9 @@ def guesses(run: Trace, query: int | None = None) -> tuple[Guess, ...]:
     seen = run.forward.moments([point for point, _, _ in places], lambda _, x: x[run.index, position])
     with torch.inference_mode():
         streams = torch.stack([seen[point] for point, _, _ in places])  # [addition, d_model]
-        chances = head(stack.norm(streams)[None])[0].float().softmax(-1)  # [addition, vocab]
+        scores = head(stack.norm(streams)[None])[0].float()
+        may_follow = following(run.loaded, tokens, [position]) * len(scores)
+        chances = allowed_scores(scores, may_follow).softmax(-1)  # [addition, vocab]
     run.forward.weights.check()  # a training may go on beside this
     best, ids = chances.max(-1)
     final = chances[:, ids[-1]]

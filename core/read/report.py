@@ -40,6 +40,7 @@ def summary(run: Trace) -> dict[str, Any]:
             "sha256": run.spec.sha256,
             "parameters": run.spec.n_params,
             "unused_tensors": list(run.loaded.unused),
+            "notices": list(run.loaded.notices),
         },
         "config": {"kind": run.config.kind, **asdict(run.config)},
         "versions": {
@@ -58,6 +59,7 @@ def summary(run: Trace) -> dict[str, Any]:
         "attention": [_attention(run, record) for record in run.attention],
         "residual_norms": {name: norms.tolist() for name, norms in run.resid.items()},
         "steps": [asdict(step) for step in run.steps],
+        "notices": list(run.notices),
         "predictions": None if run.loaded.model.head is None else asdict(run.predictions()),
     }
     return _plain(found)
@@ -84,6 +86,7 @@ def words(run: Trace) -> str:
     ]
     if (sentence := _where_numbers_end(run)) is not None:
         return "\n".join([*lines, sentence])
+    lines += [*run.loaded.notices, *run.notices]
     if run.loaded.model.head is not None:
         found = run.predictions(k=5)
         guesses = ", ".join(f"{s!r} {p:.1%}" for s, p in zip(found.strings[0], found.probs[0], strict=True))

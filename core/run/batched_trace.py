@@ -119,4 +119,6 @@ def rule_of(rule: ScoreRule, text: int, n: int) -> ScoreRule:
     if isinstance(bias, DistanceBias):
         queries, keys = bias.query_positions[:, :n].clone(), bias.key_positions[:, :n].clone()
         bias = replace(bias, query_positions=queries, key_positions=keys)
-    return replace(own, mask=replace(own.mask, n_query=n, n_key=n, keep=None), bias=bias)
+    keep = None if own.mask.keep is None else own.mask.keep[:, :n]
+    keep = None if keep is None or bool(keep.all()) else keep.clone()  # padding inside the text itself stays hidden
+    return replace(own, mask=replace(own.mask, n_query=n, n_key=n, keep=keep), bias=bias)

@@ -26,6 +26,7 @@ from ..edits import Edit, Intervention
 from ..model.cache import Cache
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, HookPoint, hook_points, hooked
+from ..model.positions import count_positions
 from ..model.rules import DistanceBias, ScoreRule, row_blocks
 from ..model.transformer import Stack
 from ..plan.chunks import chunked_run_bytes
@@ -238,7 +239,7 @@ def run_in_chunks(forward: Pass, recorder: ChunkRecorder, chunks: Chunks) -> Las
     ends = last_rows(prompt.last_read)
     held: dict[int, Tensor] = {}
     ids, _, keep, _, _ = model_inputs(prompt, loaded.device)
-    edits = ChunkEdits(forward, decoder.positions(n, loaded.device, keep), keep)
+    edits = ChunkEdits(forward, count_positions(loaded.config, n, ids, keep), keep)
     with (
         torch.inference_mode(),
         hooked(loaded.model, edits.hooks(), outside=forward.outside),

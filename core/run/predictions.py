@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -11,14 +12,18 @@ from torch import Tensor
 
 from .. import frames
 from ..checkpoints import Loaded
-from ..errors import TextError
+from ..errors import GenerationError, TextError
+from ..model.next_tokens import FREE, Following, allowed_only
 from ..model.text import Tokens, from_ids
 from ..model.transformer import Head
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """The k likeliest words for each asked-for position: ids and probs [pos][k], strings as the tokenizer spells them."""
+    """The k likeliest words for each asked-for position: ids and probs [pos][k], strings as the tokenizer spells them.
+
+    Fewer than k where no more may follow.
+    """
 
     positions: tuple[int, ...]
     ids: tuple[tuple[int, ...], ...]
@@ -48,16 +53,53 @@ def head_of(loaded: Loaded) -> Head:
     return loaded.model.head
 
 
-def likeliest(loaded: Loaded, x: Tensor, positions: Sequence[int], k: int) -> Predictions:
-    """The head's logits for x [pos, d_model], the last residual stream of these positions."""
+def following(loaded: Loaded, tokens: Tokens, positions: Sequence[int]) -> list[Following]:
+    """The tokens that may follow each of these positions by generation_config.json, which counts for models that write.
+
+    Of an encoder-decoder everything after the start token counts as written, of a decoder nothing yet.
+    """
+    rule = loaded.next_tokens
+    if rule.is_free or not loaded.config.writes:
+        return [FREE] * len(positions)
+    real = [i for i, padding in enumerate(tokens.padding) if not padding]
+    text = [tokens.ids[i] for i in real]
+    n_prompt = 1 if loaded.config.kind == "encoder-decoder" else len(text)
+    lengths = [bisect_right(real, position) for position in positions]
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    found = rule.following(text, [lengths[i] for i in order], n_prompt)
+    return [what for _, what in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+
+
+def allowed_scores(logits: Tensor, what: Sequence[Following]) -> Tensor:
+    """logits [row, vocab] with -inf for what may not follow. Raises GenerationError where nothing may."""
+    allowed = allowed_only(logits, what)
+    if allowed is not logits and bool(allowed.isneginf().all(-1).any()):
+        raise GenerationError(
+            "Nothing may follow this text: its model's generation_config.json forbids every token here. Try another text."
+        )
+    return allowed
+
+
+def likeliest(loaded: Loaded, x: Tensor, tokens: Tokens, positions: Sequence[int], k: int) -> Predictions:
+    """The likeliest words by the head's logits for x [pos, d_model], the last residual stream of these positions in `tokens`.
+
+    What may not be written there has no probability, and is not listed.
+    """
+    what = following(loaded, tokens, positions)
     with torch.inference_mode():
-        probs, ids = head_of(loaded)(x[None])[0].float().softmax(-1).topk(min(k, loaded.config.vocab_size))
-    rows = ids.tolist()
+        scores = allowed_scores(head_of(loaded)(x[None])[0].float(), what)
+        probs, ids = scores.softmax(-1).topk(min(k, loaded.config.vocab_size))
+        may_follow = ~scores.gather(
+            -1, ids
+        ).isneginf()  # the first of each row: where few may follow there are fewer than k
+    counts = may_follow.sum(-1).tolist()
+    rows = [row[:n] for row, n in zip(ids.tolist(), counts, strict=True)]
+    shares = [row[:n] for row, n in zip(probs.tolist(), counts, strict=True)]
     return Predictions(
         tuple(positions),
         tuple(map(tuple, rows)),
         tuple(strings_of(loaded, row) for row in rows),
-        tuple(map(tuple, probs.tolist())),
+        tuple(map(tuple, shares)),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from ..errors import TextError
 from ..model.text import Tokens, from_ids, pad, tokenize
 
 Side = Literal["left", "right"]
+Keep = Sequence[bool] | Sequence[int] | Tensor | np.ndarray | None  # of each token: True or 1 for a real one
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,20 @@ def source_tokens(
     ids: Sequence[int] | None,
     what: str,
     side: Side,
+    keep: Keep = None,
 ) -> tuple[Tokens, ...]:
-    """A text, several, or one list of numbers as a batch of equal length. Raises TextError; `what` is its word for the text."""
+    """A text, several, or one list of numbers as a batch of equal length. Raises TextError; `what` is its word for the text.
+
+    `keep` is the mask that came with the numbers: what it hides is padding.
+    """
     if (text is None) == (ids is None):
         raise TextError(
             f"Give the {what} either as text or as token ids, not {'both' if ids is not None else 'neither'}."
         )
+    if keep is not None and ids is None:
+        raise TextError("A mask comes with token numbers: give keep= together with ids=[...]. A text has no padding.")
     if ids is not None:
-        batch = [from_ids(loaded.tokenizer, ids)]
+        batch = [masked(from_ids(loaded.tokenizer, ids), keep)]
     else:
         if not isinstance(text, Iterable):
             raise TextError(f"The {what} is a text, or a list of texts, not {text!r}. Token numbers go into ids=[...].")
@@ -79,12 +87,20 @@ def target_tokens(
     ids: Sequence[int] | None,
     n_texts: int,
     side: Side,
+    keep: Keep = None,
 ) -> tuple[Tokens, ...]:
-    """The decoder's input: its start token, then the target without the end that it has yet to write."""
+    """The decoder's input: its start token, then the target without the end that it has yet to write.
+
+    `keep` is the mask that came with `ids`: what it hides is padding.
+    """
     if ids is not None:
         if text is not None:
             raise TextError("Give the target either as text or as token ids, not both.")
-        return padded(loaded, [from_ids(loaded.tokenizer, ids)] * n_texts, side)
+        return padded(loaded, [masked(from_ids(loaded.tokenizer, ids), keep)] * n_texts, side)
+    if keep is not None:
+        raise TextError(
+            "A mask comes with token numbers: give target_keep= together with target_ids=[...]. A text has no padding."
+        )
     texts = [text or ""] * n_texts if text is None or isinstance(text, str) else list(text)
     if len(texts) != n_texts:
         raise TextError(f"{n_texts} source texts need as many target texts, not {len(texts)}.")
@@ -107,6 +123,59 @@ def decoder_tokens(start: Tokens, tokens: Tokens) -> Tokens:
     stop = len(tokens) - 1 if tokens.special[-1] else len(tokens)
     names = [f.name for f in fields(Tokens) if f.name != "text"]
     return Tokens(tokens.text, **{name: getattr(start, name) + getattr(tokens, name)[:stop] for name in names})
+
+
+def masked(tokens: Tokens, keep: Keep) -> Tokens:
+    """Token numbers with the mask that came with them, an attention mask as data sets have it: 1 or True for a real token.
+
+    Raises TextError for a mask of another length, with other numbers, or that hides everything.
+    """
+    if keep is None:
+        return tokens
+    flags = keep.tolist() if isinstance(keep, Tensor | np.ndarray) else list(keep)
+    if any(isinstance(flag, list) for flag in flags):
+        raise TextError("The mask has more than one row. Give one mark for each token of this text.")
+    if len(flags) != len(tokens):
+        raise TextError(f"The mask has {len(flags)} marks, and there are {len(tokens)} tokens. Give one for each.")
+    if bad := [flag for flag in flags if flag not in (0, 1)]:
+        raise TextError(f"The mask holds {bad[0]!r}, but each mark is 1 (a real token) or 0 (padding).")
+    if not any(flags):
+        raise TextError("The mask hides every token. Keep at least one.")
+    return replace(tokens, padding=tuple(not flag for flag in flags))
+
+
+def without_ends(tokens: Tokens) -> Tokens:
+    """The same without the padding before its first real token and after its last."""
+    real = [i for i, padding in enumerate(tokens.padding) if not padding]
+    names = [f.name for f in fields(Tokens) if f.name != "text"]
+    return Tokens(tokens.text, **{name: getattr(tokens, name)[real[0] : real[-1] + 1] for name in names})
+
+
+def notices(loaded: Loaded, prompt: Prompt) -> tuple[str, ...]:
+    """Sentences that a reader of this run should know: padding at an end that came without a mask."""
+    found = []
+    for what, argument, batch in (("source", "keep", prompt.sources), ("target", "target_keep", prompt.targets or ())):
+        for tokens in batch:
+            if n := seen_padding(loaded, tokens):
+                name = tokens.strings[tokens.ids.index(loaded.pad_id)]
+                whose = f"the {what}'s" if prompt.targets is not None else "the text's"
+                found.append(
+                    f"{n} of {whose} {len(tokens)} tokens {'are' if n > 1 else 'is'} {name}, this model's padding, at an end: "
+                    f"they were attended to like words, since no mask came with them. Give {argument}=[...] to hide them."
+                )
+    return tuple(dict.fromkeys(found))
+
+
+def seen_padding(loaded: Loaded, tokens: Tokens) -> int:
+    """How many tokens at the ends are the padding's and not hidden. A start or an end that shares its number is none."""
+    if not loaded.has_pad:
+        return 0
+    ids, pad = [i for i, hidden in zip(tokens.ids, tokens.padding, strict=True) if not hidden], loaded.pad_id
+    ids = ids[1:] if pad == loaded.start_id and ids[0] == pad else ids
+    before = next((n for n, i in enumerate(ids) if i != pad), 0)
+    after = next((n for n, i in enumerate(reversed(ids)) if i != pad), 0)
+    single = 1 if pad in loaded.end_ids else 0  # the end of a text, or what some decoders begin with
+    return (before if before > single else 0) + (after if after > single else 0)
 
 
 def padded(loaded: Loaded, batch: Sequence[Tokens], side: Side) -> tuple[Tokens, ...]:

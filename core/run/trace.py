@@ -28,7 +28,7 @@ from .forward_pass import Pass, prepare
 from .moments import value
 from .notebook_picture import one_line, still
 from .predictions import Predictions, check_token, checked_positions, head_of, likeliest
-from .prompt import Prompt, Side, source_tokens, target_tokens
+from .prompt import Keep, Prompt, Side, notices, source_tokens, target_tokens
 from .recorder import (
     HELD_BYTES,
     Attentions,
@@ -89,6 +89,11 @@ class Trace:
         return dtype_name(self.loaded.dtype)
 
     @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences to read before these numbers are believed: about padding that was read like words."""
+        return notices(self.loaded, Prompt(self.sources, self.targets))
+
+    @property
     def texts(self) -> int:
         """How many texts ran together."""
         return len(self.sources)
@@ -138,6 +143,7 @@ class Trace:
         return (
             f"<Trace of {one_line(self.spec.title, 40)}: {read}{of}, {one_line(self.source.text)!r}; {len(self.records)} attentions "
             f"of {self.config.n_heads} heads{edits}; {self.dtype} on {self.device}, {self.seconds * 1000:.0f} ms>"
+            + "".join(f"\n{notice}" for notice in self.notices)
         )
 
     def _repr_html_(self) -> str:
@@ -200,7 +206,7 @@ class Trace:
         chosen = checked_positions(self._last_read, positions)
         self.forward.weights.check()
         x = self.last_residual(torch.tensor(chosen, device=self.loaded.device))[self.index]
-        found = likeliest(self.loaded, x, chosen, k)
+        found = likeliest(self.loaded, x, self._last_read, chosen, k)
         self.forward.weights.check()  # a training may go on beside this
         return found
 
@@ -278,11 +284,17 @@ def trace(
     *,
     ids: Sequence[int] | None = None,
     target_ids: Sequence[int] | None = None,
+    keep: Keep = None,
+    target_keep: Keep = None,
     interventions: Iterable[Intervention] = (),
     padding_side: Side = "right",
     watch: Callable[[Trace], object] = lambda _: None,
 ) -> Trace:
     """Run `loaded` on a text, a list of texts, or token ids, and keep what happened.
+
+    keep and target_keep are the masks that came with ids and target_ids (an attention mask: 1 or True for a real token): what
+    they hide is padding, which nothing looks at. Ids that end in padding and come without one are attended to as they are, and
+    Trace.notices says so.
 
     target is what an encoder–decoder's decoder has written so far; without one it has only its start token. Texts of
     different length are padded, which moves and changes nothing. A text with no room in one go is read in chunks where that
@@ -296,11 +308,11 @@ def trace(
         raise TypeError(f"the first argument is a loaded model, as core.load(name) gives it, and not {loaded!r}")
     if not isinstance(interventions, Iterable):
         raise InterventionError(f"Interventions are a list, also where there is one alone: [{interventions!r}].")
-    sources = source_tokens(loaded, source, ids, "source", padding_side)
+    sources = source_tokens(loaded, source, ids, "source", padding_side, keep)
     targets = None
     if loaded.config.kind == "encoder-decoder":
-        targets = target_tokens(loaded, target, target_ids, len(sources), padding_side)
-    elif target is not None or target_ids is not None:
+        targets = target_tokens(loaded, target, target_ids, len(sources), padding_side, target_keep)
+    elif target is not None or target_ids is not None or target_keep is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     return trace_tokens(loaded, sources, targets, tuple(interventions), watch)
 

@@ -80,7 +80,7 @@ class Facts:
     @property
     def writes(self) -> bool:
         """Whether the model can continue a text."""
-        return self.config.n_decoder_layers > 0 and self.config.head != "none"
+        return self.config.writes and self.config.head != "none"
 
     @property
     def weights(self) -> int:

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -129,6 +129,7 @@ class Engine:
         self._trace_budget = budget.traces if self.max_trace_bytes is None else self.max_trace_bytes
         self._lock = threading.Lock()  # of everything below; nothing slow happens under it
         self._models: OrderedDict[str, tuple[Loaded, int]] = OrderedDict()  # with their bytes
+        self._dropped: dict[str, int] = {}  # by model id: how often a model was let go whose files may change
         self._loads: dict[str, Future[Loaded]] = {}  # under way
         self._downloads: dict[str, tuple[str, int, int]] = {}  # by model id: file, bytes so far, bytes in all
         self._traces: OrderedDict[str, tuple[Trace, int]] = OrderedDict()  # by the request's key, with their bytes
@@ -210,6 +211,14 @@ class Engine:
             if after == before:
                 raise
         return make()
+
+    def weights(self, key: Hashable) -> tuple[int, ...]:
+        """Whatever else than their keys decides the answers about runs, whose keys are in `key`: of each, which of the models
+        that had its id so far. A model that is loaded again may come from files that have changed."""
+        parts = key if isinstance(key, tuple) else (key,)
+        with self._lock:
+            runs = [self._requests[part] for part in parts if isinstance(part, str) and part in self._requests]
+            return tuple(self._dropped.get(run.model_id, 0) for run in runs)
 
     def ready(self, model_id: str) -> Loaded | None:
         """The model if it is in memory now."""
@@ -512,6 +521,8 @@ class Engine:
     def _drop_model(self, model_id: str) -> None:
         """With its traces, since a trace holds its model."""
         loaded, _ = self._models.pop(model_id)
+        if loaded.spec.source not in ("shipped", "package"):  # those come with their hashes
+            self._dropped[model_id] = self._dropped.get(model_id, 0) + 1
         for key in [key for key, (found, _) in self._traces.items() if found.loaded is loaded]:
             self._drop_trace(key)
 

@@ -50,7 +50,7 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
         super().__init__(engine, workers)
         self._in_progress = RunsInProgress()
         engine.watch = self._in_progress.watch
-        self._sweeps = Sweeps(partial(engine.again, aside=True), self._run)
+        self._sweeps = Sweeps(partial(engine.again, aside=True), self._run, engine.weights)
 
     # runs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -43,13 +43,17 @@ class SweepUnderWay:
 
 
 class Sweeps:
-    """The sweeps of a process. `again` runs something in its turn among the passes, `run_of` gives the trace of a key."""
+    """The sweeps of a process. `again` runs something in its turn among the passes, `run_of` gives the trace of a key,
+    and `weights` whatever else an answer depends on."""
 
     def __init__(
-        self, again: Callable[[Callable[[], Any]], Future[Any]], run_of: Callable[[str], Awaitable[Trace]]
+        self,
+        again: Callable[[Callable[[], Any]], Future[Any]],
+        run_of: Callable[[str], Awaitable[Trace]],
+        weights: Callable[[Hashable], Hashable],
     ) -> None:
         self._again, self._run_of = again, run_of
-        self._kept = AnswerCache(KEPT_BYTES, sweep_bytes)
+        self._kept = AnswerCache(KEPT_BYTES, sweep_bytes, weights)
         self._turns = ThreadPoolExecutor(
             1, thread_name_prefix="sweep"
         )  # one batch of all sweeps waits for a pass at a time

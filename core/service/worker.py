@@ -46,7 +46,7 @@ class Worker:
         self._quick = ThreadPoolExecutor(workers, thread_name_prefix="quick")
         self._slow = ThreadPoolExecutor(workers, thread_name_prefix="slow")
         self._places = threading.BoundedSemaphore(MOST_WAITING)
-        self._kept = AnswerCache(KEPT_BYTES, nbytes)
+        self._kept = AnswerCache(KEPT_BYTES, nbytes, engine.weights)
 
     async def submit(self, request: Request) -> str:
         self.engine.begin(request)

@@ -18,7 +18,7 @@ from ..model.mask_edits import Singles
 from ..model.rules import ScoreRule
 from ..model.text import Tokens
 from ..run.forward_pass import Pass
-from ..run.predictions import head_of, strings_of
+from ..run.predictions import allowed_scores, following, head_of, strings_of
 from ..run.prompt import Prompt
 from .branches import Begin, Trunk, trunk_of
 
@@ -178,13 +178,16 @@ class Rows:
                 return RowAnswers(
                     distance=_array(1 - F.cosine_similarity(vectors, plain[None], dim=-1)), turned=_array(turned * real)
                 )
-            before, after = self.plain.log_softmax(-1), found.log_softmax(-1)
-            kl = F.kl_div(after, before[None].expand_as(after), reduction="none", log_target=True).sum(-1)
+            logits, what = found, following(self.forward.loaded, self.tokens, [self.position])
+            found = allowed_scores(logits, what * len(logits))
+            before, after = allowed_scores(self.plain[None], what).log_softmax(-1)[0], found.log_softmax(-1)
+            apart = F.kl_div(after, before[None].expand_as(after), reduction="none", log_target=True)
+            kl = apart.masked_fill(before.isneginf(), 0.0).sum(-1)  # tokens that may not follow have no part in either
             probability = after.exp()
             likeliest, ids = probability.topk(min(LIKELIEST, found.shape[-1]))
             watched = list(self.watched)
             return RowAnswers(
-                logit=_array(found[:, watched]),
+                logit=_array(logits[:, watched]),
                 probability=_array(probability[:, watched]),
                 kl=_array(kl),
                 ids=ids.cpu().numpy(),
@@ -209,10 +212,13 @@ def rows_of(
         trunk = trunk_of(forward, looks or {})
         plain = _answered(forward, trunk.final if position is None else trunk.final[:, position])[0]
     forward.weights.check()
-    watched = () if position is None else (int(plain.argmax()) if token is None else token, *also)
+    (tokens,) = forward.prompt.last_read
+    watched: tuple[int, ...] = ()
+    if position is not None:
+        allowed = allowed_scores(plain[None], following(forward.loaded, tokens, [position]))
+        watched = (int(allowed.argmax()) if token is None else token, *also)
     stacks = [name for name, _ in forward.loaded.config.stacks]
     begins = tuple((stacks.index(stack), layer) for stack, layer, _ in map(place_of, edits.attentions))
-    (tokens,) = forward.prompt.last_read
     return Rows(forward, tokens, begins, edits, position, watched, trunk, plain)
 
 

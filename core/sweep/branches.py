@@ -39,12 +39,14 @@ class Trunk:
         """
         forward, n_rows = self.forward, len(begins)
         model, device = forward.loaded.model, forward.loaded.device
-        _, _, source_keep, target_keep, _ = model_inputs(forward.prompt, device)
-        keeps = (source_keep,) if len(model.stacks) == 1 else (source_keep, target_keep)
+        ids, target_ids, source_keep, target_keep, _ = model_inputs(forward.prompt, device)
+        read_by = ((ids, source_keep), (target_ids, target_keep))  # of each stack; one alone reads the source
         memory = memory_keep = None
         x = self.final[:0]
         with forward.within(hooks):
-            for at, (stack, streams, keep) in enumerate(zip(model.stacks, self.streams, keeps, strict=True)):
+            for at, (stack, streams) in enumerate(zip(model.stacks, self.streams, strict=True)):
+                its_ids, keep = read_by[at]
+                assert its_ids is not None
                 if at:
                     assert self.memory is not None
                     memory, memory_keep = torch.cat([x, self.memory.expand(n_rows - len(x), -1, -1)]), source_keep
@@ -54,7 +56,8 @@ class Trunk:
                     if rows > len(x):
                         x = torch.cat([x, stream.expand(rows - len(x), -1, -1)])
                         read = None if memory is None else memory[:rows]
-                        inputs = stack.inputs(x.shape[1], device, _times(keep, rows), read, _times(memory_keep, rows))
+                        beside = _times(keep, rows), read, _times(memory_keep, rows)
+                        inputs = stack.inputs(its_ids.expand(rows, -1), *beside)
                     if inputs is not None and stack is model.stacks[-1] and layer == len(streams) - 1:
                         x = self._last(stack, x, inputs, position)
                     elif inputs is not None:
@@ -98,5 +101,6 @@ def trunk_of(forward: Pass, looks: Mapping[str, Hook]) -> Trunk:
     return Trunk(forward, final, streams, seen[memory] if memory else None)
 
 
-def _times(keep: Tensor | None, rows: int) -> Tensor | None:
-    return None if keep is None else keep.expand(rows, -1)
+def _times(one: Tensor | None, rows: int) -> Tensor | None:
+    """[1, pos] -> [row, pos]"""
+    return None if one is None else one.expand(rows, -1)

@@ -314,7 +314,7 @@ def asked_position(run: Trace, position: int | None, token: int | None) -> int |
     named = position is not None or token is not None
     if named:
         head_of(run.loaded)
-    if not named and (run.loaded.model.head is None or run.config.kind == "encoder"):
+    if not named and (run.loaded.model.head is None or not run.config.writes):
         return None
     return checked_positions(read_last(run), None if position is None else [position])[0]
 

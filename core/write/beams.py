@@ -11,6 +11,7 @@ import torch
 
 from ..checkpoints import Loaded
 from ..errors import GenerationError
+from ..run.prompt import Keep
 from .generate import Draft, Ending, Ids, RawPrompt, Texts, begin, check_counts, decoded
 
 
@@ -65,17 +66,21 @@ def beam_steps(
     max_tokens: int = 64,
     stop: Collection[int] | None = None,
     cached: bool = True,
+    keep: Keep | Sequence[Keep] = None,
+    target_keep: Keep = None,
 ) -> Iterator[BeamStep]:
     """The search step by step; what is wrong is refused before the first one.
 
     Each step keeps the n_beams likeliest unfinished texts. A continuation that ends is scored by
     log_prob / length ** length_penalty (Wu et al. 2016, arXiv:1609.08144, §7, with transformers' simpler denominator), and
-    a text is over when no unfinished one scores above the n_beams-th finished one. Texts, `stop` and errors are stream's.
+    a text is over when no unfinished one scores above the n_beams-th finished one. Texts, masks, `stop`, what may follow, and
+    errors are stream's; what may not follow has no part in any log_prob.
     """
     check_counts(n_beams=n_beams)
     if not math.isfinite(length_penalty):
         raise GenerationError(f"length_penalty is {length_penalty}, but it must be a finite number. 1.0 is usual.")
-    stops, draft = begin(loaded, RawPrompt(text, ids, target, target_ids), max_tokens, stop, cached, n_beams)
+    prompt = RawPrompt(text, ids, target, target_ids, keep, target_keep)
+    stops, draft = begin(loaded, prompt, max_tokens, stop, cached, n_beams)
     return grow(loaded, draft, stops, n_beams, length_penalty, max_tokens)
 
 
@@ -89,7 +94,8 @@ def grow(
     finished: list[list[Beam]] = [[] for _ in range(n_texts)]
     over = [False] * n_texts
     for length in range(1, max_tokens + 1):
-        log_probs = draft.next_logits().log_softmax(-1)  # [text * beam, vocab]
+        logits = draft.next_logits()  # [text * beam, vocab]
+        log_probs = logits.log_softmax(-1).masked_fill(logits.isneginf(), -torch.inf)  # where nothing may follow, too
         width = scores.shape[1]
         total = (scores.flatten()[:, None] + log_probs).view(n_texts, width * vocab_size)
         # Twice as many as there are beams, since up to half of them may end here.

@@ -31,7 +31,12 @@ def with_continuation(
     """
     texts, target = list(request.texts), request.target_text
     pair = loaded.config.kind == "encoder-decoder"
-    can = loaded.model.head is not None and loaded.tokenizer is not None and loaded.start_id is not None
+    can = (
+        loaded.config.writes
+        and loaded.model.head is not None
+        and loaded.tokenizer is not None
+        and loaded.start_id is not None
+    )
     n = LONGEST_TARGET if pair and can and target is None and not request.write else request.write
     if not n:
         return texts, target

@@ -22,9 +22,20 @@ from ..device import dtype_name, finest_dtype
 from ..errors import GenerationError, TextError
 from ..model.cache import Cache
 from ..model.config import ModelConfig
+from ..model.next_tokens import allowed_only
 from ..model.text import Tokens, from_ids, tokenize
 from ..plan import kv_cache, run_bytes
-from ..run.prompt import Prompt, model_inputs, padded, source_tokens, target_tokens
+from ..run.prompt import (
+    Keep,
+    Prompt,
+    masked,
+    model_inputs,
+    notices,
+    padded,
+    source_tokens,
+    target_tokens,
+    without_ends,
+)
 
 Texts = str | Sequence[str] | None
 Ids = Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | Tensor | np.ndarray | None
@@ -33,7 +44,7 @@ Ending = Literal["end", "max_tokens", "positions"]
 
 @dataclass(frozen=True)
 class Chosen:
-    """One text's next token. Probabilities are the model's own: before temperature, top-k and top-p."""
+    """One text's next token. Probabilities are the model's own, among what may follow: before temperature, top-k and top-p."""
 
     id: int
     prob: float
@@ -47,7 +58,7 @@ class GenerationStep:
 
     index: int  # from 0
     chosen: tuple[Chosen | None, ...]
-    logits: Tensor  # [batch, vocab] float32, what the tokens were chosen from
+    logits: Tensor  # [batch, vocab] float32, what the tokens were chosen from; -inf for what may not follow
     cache_bytes: int  # keys and values held after the tokens before this one were read; 0 without a cache
 
 
@@ -59,6 +70,7 @@ class Generation:
     text: str  # without special tokens; empty where there is no tokenizer
     log_prob: float  # of the whole continuation, in nats
     ending: Ending
+    notices: tuple[str, ...] = ()  # sentences about its prompt: padding that was read like words
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,8 @@ class RawPrompt:
     ids: Ids
     target: Texts
     target_ids: Sequence[int] | None
+    keep: Keep | Sequence[Keep] = None  # as many rows as ids
+    target_keep: Keep = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +126,8 @@ def stream(
     stop: Collection[int] | None = None,
     show: int = 5,
     cached: bool = True,
+    keep: Keep | Sequence[Keep] = None,
+    target_keep: Keep = None,
 ) -> Iterator[GenerationStep]:
     """Write after a text, several texts, or token ids, and yield every step as it is taken.
 
@@ -122,6 +138,12 @@ def stream(
     top_k kept the k likeliest tokens (Fan et al. 2018, arXiv:1805.04833) and top_p the fewest whose probabilities reach p
     (Holtzman et al. 2020, arXiv:1904.09751). Equal seeds give equal texts, whatever other random numbers are drawn.
 
+    What generation_config.json forbids has no probability, and what it forces is written (loaded.next_tokens): scores of all
+    else become -inf before anything is chosen. `max_tokens` is where a forced end comes.
+
+    keep and target_keep are the masks that came with ids and target_ids (an attention mask: 1 or True for a real token), keep
+    with as many rows. Padding at the ends is taken away, so that writing continues at the real end of the text.
+
     A text is over at a token of `stop` (None: the model's own end_ids, an empty list: never); all are over after
     max_tokens, or when the longest has used up a table of positions. `show` is how many of the likeliest tokens each
     step names.
@@ -129,7 +151,7 @@ def stream(
     Raises, before anything runs: GenerationError for settings out of range and models that cannot write, TextError for
     prompts that cannot be read or are longer than the positions, TooLarge with the bytes needed and free.
     """
-    prompt = RawPrompt(text, ids, target, target_ids)
+    prompt = RawPrompt(text, ids, target, target_ids, keep, target_keep)
     sampling = Sampling(temperature, top_k, top_p, seed, show)
     return _stream(loaded, prompt, sampling, max_tokens, stop, cached)
 
@@ -148,17 +170,21 @@ def generate(
     seed: int = 0,
     stop: Collection[int] | None = None,
     cached: bool = True,
+    keep: Keep | Sequence[Keep] = None,
+    target_keep: Keep = None,
 ) -> tuple[Generation, ...]:
     """What stream() writes, once it is all there: one Generation for each text. Arguments and errors are stream's."""
-    prompt = RawPrompt(text, ids, target, target_ids)
+    prompt = RawPrompt(text, ids, target, target_ids, keep, target_keep)
     sampling = Sampling(temperature, top_k, top_p, seed, show=1)
     written: list[list[Chosen]] = []
-    for step in _stream(loaded, prompt, sampling, max_tokens, stop, cached):
+    stops, draft = begin(loaded, prompt, max_tokens, stop, cached, n_beams=1)
+    for step in _steps(draft, sampling, max_tokens, stops):
         written = written or [[] for _ in step.chosen]
         for tokens, chosen in zip(written, step.chosen, strict=True):
             if chosen is not None:
                 tokens.append(chosen)
-    return tuple(_generation(loaded, tokens, max_tokens) for tokens in written)
+    told = [notices(loaded, draft.prompt.of(i)) for i in range(draft.prompt.batch)]
+    return tuple(_generation(loaded, tokens, max_tokens, said) for tokens, said in zip(written, told, strict=True))
 
 
 def candidates(
@@ -182,11 +208,14 @@ def candidates(
 
 
 class Draft:
-    """Texts being written, [batch, pos], with what the model keeps of them. Row i of everything is one text or beam."""
+    """Texts being written, [batch, pos], with what the model keeps of them. Row i of everything is one text or beam.
 
-    def __init__(self, loaded: Loaded, prompt: Prompt, cached: bool):
+    `most` is how many tokens will be written at most, None where that is not settled: where an end may be forced.
+    """
+
+    def __init__(self, loaded: Loaded, prompt: Prompt, cached: bool, most: int | None = None):
         ids, target_ids, keep, target_keep, type_ids = model_inputs(prompt, loaded.device)
-        self.loaded, self.config = loaded, loaded.config
+        self.loaded, self.config, self.prompt, self.most = loaded, loaded.config, prompt, most
         self.memory: Tensor | None = None
         self.memory_keep: Tensor | None = None
         self.ids, self.keep = ids, keep
@@ -196,6 +225,7 @@ class Draft:
                 assert loaded.model.encoder is not None
                 self.memory = loaded.model.encoder(ids, type_ids, keep)
         self.cache = Cache(loaded.config) if cached else None
+        self.n_prompt = self.n
 
     @property
     def n(self) -> int:
@@ -207,12 +237,39 @@ class Draft:
         """Whether a table of positions has no place for one more token."""
         return self.config.has_position_table and self.n >= self.config.n_ctx
 
-    @torch.inference_mode()
     def next_logits(self) -> Tensor:
+        """next_scores(), and -inf for what may not follow."""
+        return self.allowed(self.next_scores())
+
+    @torch.inference_mode()
+    def next_scores(self) -> Tensor:
         """[batch, vocab] float32: how well each token would go on. Reads what the cache has not seen."""
         head = self.loaded.model.head
         assert head is not None
         return head(self.next_residual()[:, -1:])[:, 0].float()
+
+    @torch.inference_mode()
+    def allowed(self, logits: Tensor) -> Tensor:
+        """Scores [batch, vocab] of what comes after these texts, with -inf for what may not follow (loaded.next_tokens)."""
+        rule = self.loaded.next_tokens
+        if rule.is_free:
+            return logits
+        found, n_new = [], self.n - self.n_prompt
+        for text in self.texts():
+            n_prompt = len(text) - n_new
+            most = None if self.most is None else n_prompt + self.most
+            found += rule.following(text, [len(text)], n_prompt, most)
+        return allowed_only(logits, found)
+
+    def texts(self) -> list[list[int]]:
+        """The real tokens of each row so far."""
+        rows = self.ids.tolist()
+        if self.keep is None:
+            return rows
+        return [
+            [i for i, real in zip(row, keep, strict=True) if real]
+            for row, keep in zip(rows, self.keep.tolist(), strict=True)
+        ]
 
     @torch.inference_mode()
     def next_residual(self) -> Tensor:
@@ -263,15 +320,18 @@ def _stream(
 def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[int]) -> Iterator[GenerationStep]:
     generator = torch.Generator().manual_seed(sampling.seed)
     over = [False] * draft.ids.shape[0]
+    is_free = draft.loaded.next_tokens.is_free  # then nothing of it need be asked of the device
     for index in range(max_tokens):
         logits = draft.next_logits()
+        if not is_free:
+            check_free(logits, over)
         if sampling.temperature is None:
             tokens = logits.argmax(-1)
         else:
             # One number a text and step, also for texts that are over: how long one is changes nothing for the others.
             draws = torch.rand(len(over), 1, generator=generator, dtype=torch.float64)
             tokens = pick(*candidates(logits, sampling.temperature, sampling.top_k, sampling.top_p), draws)
-        chosen = _chosen(logits, tokens, stops, sampling.show)
+        chosen = _chosen(logits, tokens, stops, sampling.show, is_free)
         yield GenerationStep(
             index,
             tuple(None if o else c for o, c in zip(over, chosen, strict=True)),
@@ -284,6 +344,15 @@ def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[i
         draft.append(tokens)
 
 
+def check_free(logits: Tensor, over: Sequence[bool] = ()) -> None:
+    """Raise GenerationError where nothing may follow a text that is not over. logits [row, vocab]."""
+    stuck = logits.isneginf().all(-1).tolist()
+    if any(one and not (over and over[i]) for i, one in enumerate(stuck)):
+        raise GenerationError(
+            "Nothing may follow this text: its model's generation_config.json forbids every token here. Try another text."
+        )
+
+
 def pick(tokens: Tensor, probs: Tensor, draws: Tensor) -> Tensor:
     """[batch]: the candidate in whose share of [0, 1) the draw [batch, 1] falls."""
     edges = probs.to(finest_dtype(probs.device)).cumsum(-1)
@@ -292,27 +361,28 @@ def pick(tokens: Tensor, probs: Tensor, draws: Tensor) -> Tensor:
     return tokens.gather(-1, places.minimum(last))[:, 0]
 
 
-def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int) -> list[Chosen]:
+def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int, is_free: bool) -> list[Chosen]:
     """What every text goes on with. Everything comes from the device at once: each transfer would wait for all of the pass."""
     best, words = logits.topk(min(show, logits.shape[-1]))
     scores = torch.cat([logits.gather(-1, tokens[:, None]), best], dim=1)
     probs = (scores - logits.logsumexp(-1, keepdim=True)).exp()  # [batch, 1 + show] float32
     ids = torch.cat([tokens[:, None], words], dim=1).int()
+    listed = [show] * len(ids) if is_free else (~best.isneginf()).sum(-1).tolist()  # few may follow: fewer to show
     both = torch.cat([ids, probs.view(torch.int32)], dim=1).cpu().numpy()
     n = ids.shape[1]
     return [
-        Chosen(token, prob, tuple(zip(others, shares, strict=True)), token in stops)
-        for (token, *others), (prob, *shares) in zip(
-            both[:, :n].tolist(), both[:, n:].view(np.float32).tolist(), strict=True
+        Chosen(token, prob, tuple(zip(others, shares, strict=True))[:count], token in stops)
+        for (token, *others), (prob, *shares), count in zip(
+            both[:, :n].tolist(), both[:, n:].view(np.float32).tolist(), listed, strict=True
         )
     ]
 
 
-def _generation(loaded: Loaded, tokens: list[Chosen], max_tokens: int) -> Generation:
+def _generation(loaded: Loaded, tokens: list[Chosen], max_tokens: int, said: tuple[str, ...]) -> Generation:
     ids = tuple(chosen.id for chosen in tokens)
     log_prob = sum(math.log(chosen.prob) if chosen.prob > 0 else -math.inf for chosen in tokens)
     ending: Ending = "end" if tokens[-1].ends else "max_tokens" if len(tokens) == max_tokens else "positions"
-    return Generation(ids, decoded(loaded, ids), log_prob, ending)
+    return Generation(ids, decoded(loaded, ids), log_prob, ending, said)
 
 
 def decoded(loaded: Loaded, ids: Sequence[int]) -> str:
@@ -332,19 +402,25 @@ def begin(
     check_writes(loaded)
     targets = None
     if config.kind == "encoder-decoder":
-        sources = _prompts(loaded, asked.text, asked.ids, "right")
-        targets = target_tokens(loaded, asked.target, asked.target_ids, len(sources), "left")
-    elif asked.target is not None or asked.target_ids is not None:
+        sources = _prompts(loaded, asked, "right")
+        targets = target_tokens(loaded, asked.target, asked.target_ids, len(sources), "left", asked.target_keep)
+        targets = padded(loaded, [without_ends(tokens) for tokens in targets], "left")
+    elif asked.target is not None or asked.target_ids is not None or asked.target_keep is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     else:
-        sources = _prompts(loaded, asked.text, asked.ids, "left")
+        sources = _prompts(loaded, asked, "left")
     prompt = Prompt(sources, targets)
     admit_writing(loaded, prompt, n_beams, max_tokens, cached)
-    return stops, Draft(loaded, prompt, cached)
+    return stops, Draft(loaded, prompt, cached, max_tokens)
 
 
 def check_writes(loaded: Loaded) -> None:
     """Raise GenerationError for a model that cannot write."""
+    if not loaded.config.causal:
+        raise GenerationError(
+            f"{loaded.spec.title} reads both ways and does not write: its config.json says is_causal: false, so that each "
+            "token has seen what comes after it. Choose a decoder or an encoder–decoder."
+        )
     if loaded.config.kind == "encoder":
         raise GenerationError(
             f"{loaded.spec.title} is an encoder: it reads a text from both sides and cannot continue it. "
@@ -356,9 +432,17 @@ def check_writes(loaded: Loaded) -> None:
         )
 
 
-def _prompts(loaded: Loaded, text: Texts, ids: Ids, side: Literal["left", "right"]) -> tuple[Tokens, ...]:
+def _prompts(loaded: Loaded, asked: RawPrompt, side: Literal["left", "right"]) -> tuple[Tokens, ...]:
+    text, ids, keep = asked.text, asked.ids, asked.keep
     if text is None and ids is not None and len(ids) and hasattr(ids[0], "__len__") and getattr(ids[0], "ndim", 1):
-        return padded(loaded, [from_ids(loaded.tokenizer, row) for row in ids], side)  # type: ignore[arg-type]
+        keeps = [None] * len(ids) if keep is None else list(keep)
+        if len(keeps) != len(ids):
+            raise TextError(f"The mask has {len(keeps)} rows, and there are {len(ids)} texts. Give a row for each.")
+        batch = [masked(from_ids(loaded.tokenizer, row), k) for row, k in zip(ids, keeps, strict=True)]  # type: ignore[arg-type]
+        return padded(loaded, [without_ends(tokens) for tokens in batch], side)
+    if keep is not None:
+        batch = source_tokens(loaded, text, ids, "source", side, keep)  # type: ignore[arg-type]
+        return padded(loaded, [without_ends(tokens) for tokens in batch], side)
     if text is None or loaded.config.kind != "decoder" or not loaded.end_ids:
         return source_tokens(loaded, text, ids, "source", side)  # type: ignore[arg-type]
     if ids is not None:

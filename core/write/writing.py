@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from torch import Tensor
 from ..checkpoints import Loaded
 from ..errors import GenerationError, TextError
 from ..model.hooks import Hook, hooked
+from ..model.next_tokens import allowed_only
 from ..model.rules import row_blocks
 from ..model.text import Tokens, from_ids, visible
 from ..run.attention import AttentionRecord
@@ -23,7 +25,7 @@ from ..run.forward_pass import prepare
 from ..run.predictions import head_of
 from ..run.prompt import Prompt, source_tokens, target_tokens
 from ..run.trace import Trace
-from .generate import Draft, Sampling, admit_writing, candidates, check_writes, opened, pick
+from .generate import Draft, Sampling, admit_writing, candidates, check_free, check_writes, opened, pick
 
 LISTED = 256  # of the likeliest next tokens, which a reading names
 DETAILED = 96  # tokens of a text at most, counted from its end, of which there are readings when it opens
@@ -34,7 +36,8 @@ TEMPERATURES = tuple(i / 10 for i in range(1, 31))
 
 @dataclass(frozen=True)
 class Taken:
-    """The token that comes next in a text. Probability and rank are the model's own, before temperature, top-k and top-p."""
+    """The token that comes next in a text. Probability and rank are the model's own, among what may follow: before
+    temperature, top-k and top-p."""
 
     id: int
     prob: float
@@ -43,7 +46,7 @@ class Taken:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """What there is to see once a token has been read: all that decides which comes next."""
+    """What there is to see once a token has been read: all that decides which comes next. Tokens that may not follow are not listed."""
 
     position: int
     id: int  # that was read
@@ -168,13 +171,16 @@ class Writer:
         first = max(0, n - DETAILED)
         head, losses, found = head_of(self.loaded), [], []
         for rows in row_blocks(n, self.loaded.config.vocab_size * 4, LOGIT_BYTES):
-            logits = head(residual[None, rows])[0].float()  # [pos, vocab]
+            scores = head(residual[None, rows])[0].float()  # [pos, vocab]
             at = torch.arange(n)[rows].tolist()
+            logits = self._allowed(scores, at)
             known = [p for p in at if p + 1 < len(ids)]
             if known:
                 taken = torch.tensor([ids[p + 1] for p in known], device=logits.device)[:, None]
-                own = logits[: len(known)].gather(-1, taken)
-                losses.append((logits[: len(known)].logsumexp(-1) - own[:, 0]).cpu().numpy())
+                own = scores[: len(known)].gather(-1, taken)
+                # Among what may follow, and what does follow: a text may hold what its model may not write.
+                among = logits[: len(known)].scatter(-1, taken, own)
+                losses.append((among.logsumexp(-1) - own[:, 0]).cpu().numpy())
             detailed = [p for p in at if p >= first]
             if detailed:
                 weights = self._rows(detailed)
@@ -190,7 +196,8 @@ class Writer:
     @torch.inference_mode()
     def read(self) -> None:
         """open() without its readings, for a caller that has them already: they take longer than the pass."""
-        self.logits = head_of(self.loaded)(self._pass()[None, -1:])[0, 0].float()
+        scores = head_of(self.loaded)(self._pass()[None, -1:])[0].float()
+        self.logits = self._allowed(scores, [self.draft.n - 1])[0]
 
     @torch.inference_mode()
     def write(self, how: Sampling) -> tuple[Taken, Reading | None]:
@@ -202,6 +209,7 @@ class Writer:
         if self.is_over or self.logits is None:
             raise GenerationError("The text has come to its end.")
         logits = self.logits
+        check_free(logits[None])
         token = self._draw(logits, how)
         taken = _taken(logits, token)
         self.path = (*self.path, token)
@@ -211,7 +219,8 @@ class Writer:
         self.draft.append(torch.tensor([token]))
         start = time.perf_counter()
         residual = self._pass()
-        self.logits = logits = head_of(self.loaded)(residual[None, -1:])[0, 0].float()
+        scores = head_of(self.loaded)(residual[None, -1:])[0].float()
+        self.logits = logits = self._allowed(scores, [self.draft.n - 1])[0]
         if logits.device.type == "cuda":
             torch.cuda.synchronize(logits.device)
         seconds = time.perf_counter() - start
@@ -219,6 +228,17 @@ class Writer:
         weights = self._rows([residual.shape[0] - 1])
         reading = self._reading(position, token, logits, weights[0][:, :, : self._reach(position)], None, seconds)
         return taken, reading
+
+    def _allowed(self, logits: Tensor, positions: Sequence[int]) -> Tensor:
+        """logits [pos, vocab] after these positions, which rise, with -inf for what may not follow (loaded.next_tokens)."""
+        rule = self.loaded.next_tokens
+        if rule.is_free:
+            return logits
+        keep = [True] * self.draft.n if self.draft.keep is None else self.draft.keep[0].tolist()
+        real = [i for i in range(self.draft.n) if keep[i]]
+        ids = self.draft.ids[0].tolist()
+        lengths = [bisect_right(real, position) for position in positions]
+        return allowed_only(logits, rule.following([ids[i] for i in real], lengths, bisect_left(real, self.n_prompt)))
 
     def _draw(self, logits: Tensor, how: Sampling) -> int:
         if how.temperature is None:
@@ -266,7 +286,8 @@ class Writer:
         after: int | None,
         seconds: float | None = None,
     ) -> Reading:
-        best, ids = logits.topk(min(LISTED, logits.shape[-1]))
+        n_listed = min(LISTED, max(1, int((~logits.isneginf()).sum())))  # tokens that may not follow are not named
+        best, ids = logits.topk(n_listed)
         others = logits.index_fill(0, ids, -torch.inf)
         temperatures = torch.tensor(TEMPERATURES, device=logits.device)[:, None]
         rest = (others[None] / temperatures).logsumexp(-1)
@@ -338,10 +359,13 @@ def lens(loaded: Loaded, prompt: Prompt, path: Sequence[int], position: int, tok
     points = ["decoder.blocks.0.hook_resid_pre", *(f"decoder.blocks.{i}.hook_resid_post" for i in range(n))]
     streams = prepare(loaded, whole, ()).moments(points, lambda _, x: x[0, -1])
     found = []
+    last, n_prompt = whole.last_read[0], len(prompt.last_read[0])
+    may_follow = loaded.next_tokens.following(last.ids, [len(last)], n_prompt)
     for i, point in enumerate(points):
         with torch.inference_mode():
-            logits = head(stack.norm(streams[point])[None, None])[0, 0].float()
-            probs, ids = logits.softmax(-1).topk(min(k, logits.shape[-1]))
+            logits = allowed_only(head(stack.norm(streams[point])[None, None])[0].float(), may_follow)[0]
+            listed = min(k, max(1, int((~logits.isneginf()).sum())))
+            probs, ids = logits.softmax(-1).topk(listed)
         rank = 1 + int((logits > logits[token]).sum())
         named = labels(loaded, ids.tolist())
         found.append(LensRow(i - 1 if i else None, tuple(named), tuple(named.values()), tuple(probs.tolist()), rank))
@@ -386,10 +410,10 @@ def cache_cost(loaded: Loaded, prompt: Prompt, path: Sequence[int], n: int = 240
     without = [timed(draft(text[:n], False)) for _ in range(rounds)]
 
     grown = draft(own, True)
-    logits = [grown.next_logits()[0]]
+    logits = [grown.next_scores()[0]]
     for token in path:
         grown.append(torch.tensor([token]))
-        logits.append(grown.next_logits()[0])
+        logits.append(grown.next_scores()[0])
     last = draft(read, False).next_residual()[:, len(own) - 1 :]
     whole = head_of(loaded)(last)[0].float()  # [written + 1, vocab]
     difference = (whole - torch.stack(logits)).abs().max().item()

@@ -176,6 +176,11 @@ PUBLISHED: dict[str, Published] = {
     ),
     "opt": Published(hf.OPTForCausalLM, OPT),
     "opt untied": Published(hf.OPTForCausalLM, OPT | {"tie_word_embeddings": False}),
+    "llama both ways": Published(hf.LlamaForCausalLM, LLAMA | {"is_causal": False}),
+    "mistral both ways": Published(hf.MistralForCausalLM, LLAMA | WINDOW | {"is_causal": False}),
+    "gemma3_text embedding": Published(
+        hf.Gemma3ForCausalLM, GEMMA3 | {"use_bidirectional_attention": True, "sliding_window": 6}
+    ),
     "bart": Published(hf.BartForConditionalGeneration, BART),
     "bart scaled": Published(
         hf.BartForConditionalGeneration, BART | {"scale_embedding": True, "activation_function": "relu"}
@@ -209,7 +214,11 @@ class Reference:
 @cache
 def reference(name: str) -> Reference:
     """Made once for all tests of a process."""
-    case = PUBLISHED[name]
+    return made(PUBLISHED[name])
+
+
+def made(case: Published) -> Reference:
+    """A model of this case, saved, with what it makes of the two texts."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = case.model(case.model.config_class(**case.sizes, vocab_size=VOCAB, bos_token_id=2)).eval()
@@ -243,13 +252,21 @@ def run(model: hf.PreTrainedModel, n_source: int, n_target: int) -> Run:
     return judge(model, source, target)
 
 
+def reads_both_ways(config: Any) -> bool:
+    """Whether each token of a model with one stack sees the whole text."""
+    encoder = config.model_type in ("bert", "roberta", "distilbert")
+    return (
+        encoder or not getattr(config, "is_causal", True) or bool(getattr(config, "use_bidirectional_attention", False))
+    )
+
+
 def judge(model: hf.PreTrainedModel, source: Tensor, target: Tensor | None) -> Run:
     """What transformers makes of one text."""
     words = {} if target is None else {"decoder_input_ids": target}
     with torch.no_grad():
         out = model(source, output_attentions=True, **words)
     if target is None:
-        stack = "encoder" if model.config.model_type in ("bert", "roberta", "distilbert") else "decoder"
+        stack = "encoder" if reads_both_ways(model.config) else "decoder"
         maps = {(stack, "attn"): out.attentions}
     else:
         maps = {

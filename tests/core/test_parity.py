@@ -87,10 +87,10 @@ def real(n: int, longest: int, side: str) -> slice:
     return slice(longest - n, longest) if side == "left" else slice(0, n)
 
 
-def padded(rows: Sequence[Tensor], side: str) -> tuple[Tensor, Tensor]:
-    """ids and keep [batch, pos] of texts [1, pos], the shorter ones filled up with token 0."""
+def padded(rows: Sequence[Tensor], side: str, pad: int = 0) -> tuple[Tensor, Tensor]:
+    """ids and keep [batch, pos] of texts [1, pos], the shorter ones filled up with the token `pad`."""
     longest = max(row.shape[1] for row in rows)
-    ids, keep = torch.zeros(len(rows), longest, dtype=torch.long), torch.zeros(len(rows), longest, dtype=torch.bool)
+    ids, keep = torch.full((len(rows), longest), pad), torch.zeros(len(rows), longest, dtype=torch.bool)
     for i, row in enumerate(rows):
         at = real(row.shape[1], longest, side)
         ids[i, at], keep[i, at] = row[0], True
@@ -104,7 +104,7 @@ def test_padded(name: str, side: str) -> None:
     runs = reference(name).runs
     targets = [run.target for run in runs if run.target is not None]
     inputs: dict[str, Tensor | None] = dict(
-        zip(("ids", "keep"), padded([run.source for run in runs], side), strict=True)
+        zip(("ids", "keep"), padded([run.source for run in runs], side, ours(name).pad_id), strict=True)
     )
     if targets:
         inputs |= dict(zip(("target_ids", "target_keep"), padded(targets, side), strict=True))

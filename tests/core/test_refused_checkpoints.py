@@ -42,7 +42,7 @@ from tests.core.published import VOCAB, reference
         ("phi3", {"rope_scaling": {"type": "yarn", "factor": 2.0}}, "'yarn'.*default"),
         ("gemma2", {"attn_logit_softcapping": 50.0}, "attn_logit_softcapping=50.0 is not supported.*null"),
         ("gemma2", {"final_logit_softcapping": 30.0}, "final_logit_softcapping"),
-        ("gemma3_text", {"use_bidirectional_attention": True}, "use_bidirectional_attention=True.*false"),
+        ("gemma2", {"use_bidirectional_attention": True}, "use_bidirectional_attention=True.*false"),
         ("gemma3_text", {"layer_types": ["full_attention"] * 2}, "2 layers.*3"),
         ("gemma3_text", {"layer_types": ["chunked_attention"] * 3}, "chunked_attention"),
         ("bert", {"is_decoder": True}, "is_decoder=True"),

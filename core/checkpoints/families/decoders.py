@@ -1,10 +1,10 @@
-"""Decoders: GPT-2, the Llama line, Gemma, Phi-3, GPT-NeoX and OPT."""
+"""Decoders: GPT-2, the Llama line, Gemma, Phi-3, GPT-NeoX and OPT. With `is_causal` false each of them is an encoder."""
 
 import math
 
 from ...errors import CheckpointError
-from ..family import Family, Reader, Source, Theirs, activation, conv1d, flag, number, shown, whole
-from ..rotary import rope, rotary_base, rotary_fraction, rotary_scaling, unscaled
+from ..family import Family, Reader, Source, Theirs, activation, causal, conv1d, flag, number, shown, whole
+from ..rotary import all_turns, rope, rotary_base, rotary_fraction, rotary_scaling, unscaled
 
 GPT2 = Family(
     model_type="gpt2",
@@ -16,6 +16,7 @@ GPT2 = Family(
         "n_heads": whole("n_head"),
         "n_decoder_layers": whole("n_layer"),
         "n_ctx": whole("n_positions"),
+        "causal": causal,
         "d_ff": lambda c: c.int("n_inner", None) or 4 * c.int("n_embd"),
         "norm_eps": number("layer_norm_epsilon", 1e-5),
         "activation": activation("activation_function", "gelu_new"),
@@ -24,38 +25,38 @@ GPT2 = Family(
     },
     requires={"scale_attn_by_inverse_layer_idx": (False,), "add_cross_attention": (False,)},
     weights={
-        "decoder.embed.token": "wte",
-        "decoder.embed.position": "wpe",
-        "decoder.blocks.{i}.attn_norm": "h.{i}.ln_1",
-        "decoder.blocks.{i}.attn.q": conv1d("h.{i}.attn.c_attn", "q"),
-        "decoder.blocks.{i}.attn.k": conv1d("h.{i}.attn.c_attn", "k"),
-        "decoder.blocks.{i}.attn.v": conv1d("h.{i}.attn.c_attn", "v"),
-        "decoder.blocks.{i}.attn.o": conv1d("h.{i}.attn.c_proj"),
-        "decoder.blocks.{i}.mlp_norm": "h.{i}.ln_2",
-        "decoder.blocks.{i}.mlp.up": conv1d("h.{i}.mlp.c_fc"),
-        "decoder.blocks.{i}.mlp.down": conv1d("h.{i}.mlp.c_proj"),
-        "decoder.norm": "ln_f",
+        "{stack}.embed.token": "wte",
+        "{stack}.embed.position": "wpe",
+        "{stack}.blocks.{i}.attn_norm": "h.{i}.ln_1",
+        "{stack}.blocks.{i}.attn.q": conv1d("h.{i}.attn.c_attn", "q"),
+        "{stack}.blocks.{i}.attn.k": conv1d("h.{i}.attn.c_attn", "k"),
+        "{stack}.blocks.{i}.attn.v": conv1d("h.{i}.attn.c_attn", "v"),
+        "{stack}.blocks.{i}.attn.o": conv1d("h.{i}.attn.c_proj"),
+        "{stack}.blocks.{i}.mlp_norm": "h.{i}.ln_2",
+        "{stack}.blocks.{i}.mlp.up": conv1d("h.{i}.mlp.c_fc"),
+        "{stack}.blocks.{i}.mlp.down": conv1d("h.{i}.mlp.c_proj"),
+        "{stack}.norm": "ln_f",
         "head.unembed": "lm_head",
     },
 )
 
 _LLAMA_WEIGHTS = {
-    "decoder.embed.token": "embed_tokens",
-    "decoder.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
-    "decoder.blocks.{i}.attn.q": "layers.{i}.self_attn.q_proj",
-    "decoder.blocks.{i}.attn.k": "layers.{i}.self_attn.k_proj",
-    "decoder.blocks.{i}.attn.v": "layers.{i}.self_attn.v_proj",
-    "decoder.blocks.{i}.attn.o": "layers.{i}.self_attn.o_proj",
-    "decoder.blocks.{i}.mlp_norm": "layers.{i}.post_attention_layernorm",
-    "decoder.blocks.{i}.mlp.gate": "layers.{i}.mlp.gate_proj",
-    "decoder.blocks.{i}.mlp.up": "layers.{i}.mlp.up_proj",
-    "decoder.blocks.{i}.mlp.down": "layers.{i}.mlp.down_proj",
-    "decoder.norm": "norm",
+    "{stack}.embed.token": "embed_tokens",
+    "{stack}.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
+    "{stack}.blocks.{i}.attn.q": "layers.{i}.self_attn.q_proj",
+    "{stack}.blocks.{i}.attn.k": "layers.{i}.self_attn.k_proj",
+    "{stack}.blocks.{i}.attn.v": "layers.{i}.self_attn.v_proj",
+    "{stack}.blocks.{i}.attn.o": "layers.{i}.self_attn.o_proj",
+    "{stack}.blocks.{i}.mlp_norm": "layers.{i}.post_attention_layernorm",
+    "{stack}.blocks.{i}.mlp.gate": "layers.{i}.mlp.gate_proj",
+    "{stack}.blocks.{i}.mlp.up": "layers.{i}.mlp.up_proj",
+    "{stack}.blocks.{i}.mlp.down": "layers.{i}.mlp.down_proj",
+    "{stack}.norm": "norm",
     "head.unembed": "lm_head",
 }
 _QK_NORM = {
-    "decoder.blocks.{i}.attn.q_norm": "layers.{i}.self_attn.q_norm",
-    "decoder.blocks.{i}.attn.k_norm": "layers.{i}.self_attn.k_norm",
+    "{stack}.blocks.{i}.attn.q_norm": "layers.{i}.self_attn.q_norm",
+    "{stack}.blocks.{i}.attn.k_norm": "layers.{i}.self_attn.k_norm",
 }
 _LLAMA_FIELDS: dict[str, Reader] = {
     "vocab_size": whole("vocab_size"),
@@ -66,11 +67,12 @@ _LLAMA_FIELDS: dict[str, Reader] = {
     "d_ff": whole("intermediate_size"),
     "n_decoder_layers": whole("num_hidden_layers"),
     "n_ctx": whole("max_position_embeddings"),
+    "causal": causal,
     "norm_eps": number("rms_norm_eps", 1e-6),
     "activation": activation("hidden_act", "silu"),
     "tied": flag("tie_word_embeddings", False),
     "rotary_base": rotary_base(),
-    "rotary_fraction": rotary_fraction(),
+    "rotary_fraction": all_turns,
     "rotary_scaling": rotary_scaling,
 }
 _LLAMA_FIXED = {
@@ -96,11 +98,22 @@ LLAMA = Family(
     fixed={k: v for k, v in _LLAMA_FIXED.items() if not k.endswith("_bias")},
     weights=_LLAMA_WEIGHTS,
 )
+
+
+def _both_ways(c: Theirs, window: int | None) -> int | None:
+    """Published windows that look both ways count the token at exactly their width; those that look back do not."""
+    return window if window is None or causal(c) else window + 1
+
+
+def _window(default: int | None) -> Reader:
+    return lambda c: _both_ways(c, c.int("sliding_window", default))
+
+
 MISTRAL = Family(
     model_type="mistral",
     title="Mistral",
     prefix="model.",
-    fields=_LLAMA_FIELDS | {"window": whole("sliding_window", None)},
+    fields=_LLAMA_FIELDS | {"window": _window(None)},
     fixed=_LLAMA_FIXED,
     requires={"attention_bias": (False,)},
     weights=_LLAMA_WEIGHTS,
@@ -108,7 +121,7 @@ MISTRAL = Family(
 
 
 def _qwen_window(c: Theirs) -> int | None:
-    return c.int("sliding_window", 4096) if c.bool("use_sliding_window", False) else None
+    return _window(4096)(c) if c.bool("use_sliding_window", False) else None
 
 
 def _qwen_windowed(c: Theirs) -> tuple[int, ...] | None:
@@ -161,11 +174,11 @@ def _plus_one(rows: dict[str, str]) -> dict[str, Source]:
 
 _SANDWICH = _plus_one(
     {
-        "decoder.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
-        "decoder.blocks.{i}.attn_out_norm": "layers.{i}.post_attention_layernorm",
-        "decoder.blocks.{i}.mlp_norm": "layers.{i}.pre_feedforward_layernorm",
-        "decoder.blocks.{i}.mlp_out_norm": "layers.{i}.post_feedforward_layernorm",
-        "decoder.norm": "norm",
+        "{stack}.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
+        "{stack}.blocks.{i}.attn_out_norm": "layers.{i}.post_attention_layernorm",
+        "{stack}.blocks.{i}.mlp_norm": "layers.{i}.pre_feedforward_layernorm",
+        "{stack}.blocks.{i}.mlp_out_norm": "layers.{i}.post_feedforward_layernorm",
+        "{stack}.norm": "norm",
     }
 )
 _GEMMA_FIELDS = _LLAMA_FIELDS | {
@@ -174,11 +187,11 @@ _GEMMA_FIELDS = _LLAMA_FIELDS | {
     "tied": flag("tie_word_embeddings", True),
     "embed_scale": lambda c: math.sqrt(c.int("hidden_size")),
     "attn_scale": lambda c: max(c.float("query_pre_attn_scalar", 256.0), 1e-6) ** -0.5,
-    "window": whole("sliding_window", 4096),
+    "window": _window(4096),
 }
 # A tanh over the scores is not one of the steps that we show.
 _NO_SOFTCAP = {"attn_logit_softcapping": (None,), "final_logit_softcapping": (None,)}
-_GEMMA_REQUIRES = _NO_SOFTCAP | {"attention_bias": (False,), "use_bidirectional_attention": (False,)}
+_GEMMA_REQUIRES = _NO_SOFTCAP | {"attention_bias": (False,)}
 
 
 def _gemma2_windowed(c: Theirs) -> tuple[int, ...]:
@@ -191,7 +204,8 @@ GEMMA2 = Family(
     prefix="model.",
     fields=_GEMMA_FIELDS | {"windowed_layers": _gemma2_windowed},
     fixed=_LLAMA_FIXED | {"norm_order": "sandwich"},
-    requires=_GEMMA_REQUIRES,
+    # Its published code hands this to some kernels and not to the mask, so that they do not agree.
+    requires=_GEMMA_REQUIRES | {"use_bidirectional_attention": (False,)},
     weights=_LLAMA_WEIGHTS | _SANDWICH,
 )
 
@@ -218,12 +232,25 @@ def _gemma3_local_base(c: Theirs) -> float:
     return c.float("rope_local_base_freq", 10_000.0)
 
 
+def _gemma3_causal(c: Theirs) -> bool:
+    """Gemma 3 has a word of its own for models that read both ways (EmbeddingGemma)."""
+    return causal(c) and not c.bool("use_bidirectional_attention", False)
+
+
+def _gemma3_window(c: Theirs) -> int | None:
+    """Its own word halves the window, so that it reaches as far on both sides together."""
+    window = c.int("sliding_window", 4096)
+    return _both_ways(c, window // 2 + 1 if c.bool("use_bidirectional_attention", False) else window)
+
+
 GEMMA3 = Family(
     model_type="gemma3_text",
     title="Gemma 3 (text)",
     prefix="model.",
     fields=_GEMMA_FIELDS
     | {
+        "causal": _gemma3_causal,
+        "window": _gemma3_window,
         "windowed_layers": _gemma3_windowed,
         "rotary_base": rotary_base(default=1_000_000.0),
         "rotary_base_windowed": _gemma3_local_base,
@@ -238,13 +265,14 @@ PHI3 = Family(
     model_type="phi3",
     title="Phi-3",
     prefix="model.",
-    fields=_LLAMA_FIELDS | {"window": whole("sliding_window", None), "rotary_scaling": unscaled},
+    fields=_LLAMA_FIELDS | {"window": _window(None), "rotary_fraction": rotary_fraction(), "rotary_scaling": unscaled},
     fixed=_LLAMA_FIXED,
     requires=_NO_BIAS,
     weights=_LLAMA_WEIGHTS
-    | {f"decoder.blocks.{{i}}.attn.{p}": Source("layers.{i}.self_attn.qkv_proj", fused=_QKV, part=p) for p in _QKV}
+    | {f"{{stack}}.blocks.{{i}}.attn.{p}": Source("layers.{i}.self_attn.qkv_proj", fused=_QKV, part=p) for p in _QKV}
     | {
-        f"decoder.blocks.{{i}}.mlp.{p}": Source("layers.{i}.mlp.gate_up_proj", fused=_GATE_UP, part=p) for p in _GATE_UP
+        f"{{stack}}.blocks.{{i}}.mlp.{p}": Source("layers.{i}.mlp.gate_up_proj", fused=_GATE_UP, part=p)
+        for p in _GATE_UP
     },
 )
 
@@ -259,6 +287,7 @@ GPT_NEOX = Family(
         "d_ff": whole("intermediate_size"),
         "n_decoder_layers": whole("num_hidden_layers"),
         "n_ctx": whole("max_position_embeddings"),
+        "causal": causal,
         "norm_eps": number("layer_norm_eps", 1e-5),
         "activation": activation("hidden_act", "gelu"),
         "parallel": flag("use_parallel_residual", True),
@@ -271,17 +300,17 @@ GPT_NEOX = Family(
     },
     fixed={"position": "rotary"},
     weights={
-        "decoder.embed.token": "embed_in",
-        "decoder.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
-        "decoder.blocks.{i}.mlp_norm": "layers.{i}.post_attention_layernorm",
-        "decoder.blocks.{i}.attn.o": "layers.{i}.attention.dense",
-        "decoder.blocks.{i}.mlp.up": "layers.{i}.mlp.dense_h_to_4h",
-        "decoder.blocks.{i}.mlp.down": "layers.{i}.mlp.dense_4h_to_h",
-        "decoder.norm": "final_layer_norm",
+        "{stack}.embed.token": "embed_in",
+        "{stack}.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
+        "{stack}.blocks.{i}.mlp_norm": "layers.{i}.post_attention_layernorm",
+        "{stack}.blocks.{i}.attn.o": "layers.{i}.attention.dense",
+        "{stack}.blocks.{i}.mlp.up": "layers.{i}.mlp.dense_h_to_4h",
+        "{stack}.blocks.{i}.mlp.down": "layers.{i}.mlp.dense_4h_to_h",
+        "{stack}.norm": "final_layer_norm",
         "head.unembed": ("embed_out", "lm_head"),
     }
     | {
-        f"decoder.blocks.{{i}}.attn.{part}": Source(
+        f"{{stack}}.blocks.{{i}}.attn.{part}": Source(
             "layers.{i}.attention.query_key_value", fused=_QKV, part=part, per_head=True
         )
         for part in _QKV
@@ -299,11 +328,12 @@ OPT = Family(
         "d_ff": whole("ffn_dim"),
         "n_decoder_layers": whole("num_hidden_layers"),
         "n_ctx": whole("max_position_embeddings"),
+        "causal": causal,
         "activation": activation("activation_function", "relu"),
         "tied": flag("tie_word_embeddings", True),
         "d_head": lambda c: _opt_width(c),
     },
-    fixed={"position_offset": 2},
+    fixed={"position_offset": 2, "position_counts": "seen"},
     requires={
         "do_layer_norm_before": (True,),
         "enable_bias": (True,),
@@ -311,17 +341,17 @@ OPT = Family(
         "_remove_final_layer_norm": (False,),
     },
     weights={
-        "decoder.embed.token": "decoder.embed_tokens",
-        "decoder.embed.position": "decoder.embed_positions",
-        "decoder.blocks.{i}.attn_norm": "decoder.layers.{i}.self_attn_layer_norm",
-        "decoder.blocks.{i}.attn.q": "decoder.layers.{i}.self_attn.q_proj",
-        "decoder.blocks.{i}.attn.k": "decoder.layers.{i}.self_attn.k_proj",
-        "decoder.blocks.{i}.attn.v": "decoder.layers.{i}.self_attn.v_proj",
-        "decoder.blocks.{i}.attn.o": "decoder.layers.{i}.self_attn.out_proj",
-        "decoder.blocks.{i}.mlp_norm": "decoder.layers.{i}.final_layer_norm",
-        "decoder.blocks.{i}.mlp.up": "decoder.layers.{i}.fc1",
-        "decoder.blocks.{i}.mlp.down": "decoder.layers.{i}.fc2",
-        "decoder.norm": "decoder.final_layer_norm",
+        "{stack}.embed.token": "decoder.embed_tokens",
+        "{stack}.embed.position": "decoder.embed_positions",
+        "{stack}.blocks.{i}.attn_norm": "decoder.layers.{i}.self_attn_layer_norm",
+        "{stack}.blocks.{i}.attn.q": "decoder.layers.{i}.self_attn.q_proj",
+        "{stack}.blocks.{i}.attn.k": "decoder.layers.{i}.self_attn.k_proj",
+        "{stack}.blocks.{i}.attn.v": "decoder.layers.{i}.self_attn.v_proj",
+        "{stack}.blocks.{i}.attn.o": "decoder.layers.{i}.self_attn.out_proj",
+        "{stack}.blocks.{i}.mlp_norm": "decoder.layers.{i}.final_layer_norm",
+        "{stack}.blocks.{i}.mlp.up": "decoder.layers.{i}.fc1",
+        "{stack}.blocks.{i}.mlp.down": "decoder.layers.{i}.fc2",
+        "{stack}.norm": "decoder.final_layer_norm",
         "head.unembed": "lm_head",
     },
 )

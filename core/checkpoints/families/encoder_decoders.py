@@ -3,7 +3,7 @@
 import math
 
 from ...errors import CheckpointError
-from ..family import ACTIVATIONS, Family, Reader, Source, Theirs, activation, flag, number, shown, whole
+from ..family import ACTIVATIONS, Family, Reader, Source, Theirs, activation, causal, flag, number, shown, whole
 
 _FAIRSEQ_BLOCK = {
     "{stack}.blocks.{i}.attn.q": "{stack}.layers.{i}.self_attn.q_proj",
@@ -47,6 +47,7 @@ _SEQ2SEQ_FIELDS: dict[str, Reader] = {
     "n_encoder_layers": whole("encoder_layers"),
     "n_decoder_layers": whole("decoder_layers"),
     "n_ctx": whole("max_position_embeddings"),
+    "causal": causal,
     "activation": activation("activation_function", "gelu"),
     "embed_scale": lambda c: math.sqrt(c.int("d_model")) if c.bool("scale_embedding", False) else 1.0,
     "tied": flag("tie_word_embeddings", True),
@@ -122,6 +123,7 @@ T5 = Family(
         "n_encoder_layers": whole("num_layers"),
         "n_decoder_layers": _t5_decoder_layers,
         "n_ctx": whole("n_positions", 512),  # the length of its training; distances have no end
+        "causal": causal,
         "n_relative_buckets": whole("relative_attention_num_buckets", 32),
         "max_relative_distance": whole("relative_attention_max_distance", 128),
         "norm_eps": number("layer_norm_epsilon", 1e-6),

@@ -57,13 +57,13 @@ ROBERTA = Family(
     title="RoBERTa",
     prefix="roberta.",
     head="mlm",
-    # The table's first rows, up to the padding id, belong to padding (fairseq).
+    # The table's first rows, up to the padding id, belong to padding, and positions count what is not padding (fairseq).
     fields=_BERT_FIELDS
     | {
         "position_offset": lambda c: c.int("pad_token_id", 1) + 1,
         "n_ctx": lambda c: c.int("max_position_embeddings") - c.int("pad_token_id", 1) - 1,
     },
-    fixed=_BERT_FIXED,
+    fixed=_BERT_FIXED | {"position_counts": "not_padding"},
     requires=_BERT_REQUIRES | {"hidden_act": ("gelu",)},  # its head is always gelu, whatever the layers are
     weights=_BERT_BLOCK
     | {

@@ -40,7 +40,7 @@ def outcome_of(run: Trace, ids: Sequence[int]) -> Outcome:
     real = [i for i, padding in enumerate(last.padding) if not padding]
     at = torch.tensor(real, device=run.loaded.device)
     vector = array(run.last_residual(at)[run.index].float().mean(0))
-    if run.config.kind == "encoder" or run.loaded.model.head is None:
+    if not run.config.writes or run.loaded.model.head is None:
         return Outcome((), (), np.zeros(0, np.float32), vector)
     best = run.predictions(k=BEST)
     tokenizer = run.loaded.tokenizer

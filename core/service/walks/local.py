@@ -21,7 +21,7 @@ class LocalWalks(Worker):
 
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
-        self._walks = AnswerCache(WALK_BYTES, walk_bytes)
+        self._walks = AnswerCache(WALK_BYTES, walk_bytes, engine.weights)
 
     async def walk(self, key: str, stack: str, layer: int, query: int) -> WalkFacts:
         found = await self._walk(key, stack, layer, query)

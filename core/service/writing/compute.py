@@ -90,7 +90,7 @@ class BeamsInTurns:
         prompt = beginning(run, opens_target=own_target(request))
         check_path(loaded, prompt, ())
         admit_writing(loaded, prompt, n_beams, n, True)
-        draft = Draft(loaded, prompt, True)
+        draft = Draft(loaded, prompt, True)  # n is how far one looks, not where a text must end
         self.labels = Labels(loaded)
         self.steps = grow(loaded, draft, frozenset(loaded.end_ids), n_beams, 1.0, n)
 

@@ -25,7 +25,7 @@ class LocalWriting(Worker):
 
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
-        self._begun = AnswerCache(BEGUN_BYTES, opened_bytes)
+        self._begun = AnswerCache(BEGUN_BYTES, opened_bytes, engine.weights)
 
     async def write(
         self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
