@@ -28,7 +28,14 @@ from .loading import family_of
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far and bytes in all, over all files of the model
 
-SMALL = ("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json")
+SMALL = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "adapter_config.json",
+)
 VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))  # the first that is there is enough
 PATIENCE = 10.0  # seconds to wait for the Hub's first answer
 
