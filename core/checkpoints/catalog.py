@@ -26,7 +26,7 @@ log = logging.getLogger("headlight")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """A model by name. What only the files can tell (family, n_params) is filled in when it is loaded."""
+    """A model by name. What only the files can tell (family, n_params, notices) is filled in when it is loaded."""
 
     id: str
     title: str
@@ -41,6 +41,7 @@ class ModelSpec:
     note: str = ""
     hub: str = ""  # where else it is published, for when the package is not installed
     example: str = ""  # a text that it was made for
+    notices: tuple[str, ...] = ()  # what lies in the files and takes no part, in sentences: only the files can tell
     points: tuple[tuple[str, str], ...] = ()  # saved along its training: step as its folder names it, sha256
 
 

@@ -40,6 +40,7 @@ def summary(run: Trace) -> dict[str, Any]:
             "sha256": run.spec.sha256,
             "parameters": run.spec.n_params,
             "unused_tensors": list(run.loaded.unused),
+            "notices": list(run.loaded.notices),
         },
         "config": {"kind": run.config.kind, **asdict(run.config)},
         "versions": {
