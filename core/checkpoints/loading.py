@@ -279,12 +279,12 @@ def find(
     if not found:
         raise Missing(ours, names)
     stored, twins = found[0], tuple(found[1:])
+    if stored.dtype not in FLOATS:  # before the shape, because several packed numbers lie in one
+        raise unread_kind(stored, available, place)
     if stored.shape != shape and stored.shape != (1, *shape):  # final_logits_bias is kept as one row
         raise CheckpointError(
             f"{stored.file}: the tensor {stored.name} is {list(stored.shape)}, but config.json makes it {list(shape)}."
         )
-    if stored.dtype not in FLOATS:
-        raise unread_kind(stored, available, place)
     for twin in twins:
         if not same(stored, twin):
             raise CheckpointError(
