@@ -158,8 +158,8 @@ def _model(name: str) -> Loaded:
 
 def _said(loaded: Loaded) -> Loaded:
     """Say what lies in the model's files and takes no part, beside the output and not in it."""
-    for notice in loaded.notices:
-        print(f"headlight: {loaded.spec.title}: {notice}", file=sys.stderr)
+    for said in filter(None, (*loaded.notices, loaded.no_tokenizer)):
+        print(f"headlight: {loaded.spec.title}: {said}", file=sys.stderr)
     return loaded
 
 

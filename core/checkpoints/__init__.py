@@ -18,12 +18,13 @@ from ..errors import CheckpointError, TextError
 from ..model.config import ModelConfig
 from ..model.text import Tokens, tokenize
 from ..model.transformer import Transformer
+from .added_tokens import renumbered
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .family import Family, Theirs, shown
 from .fetching import Progress, fetch
 from .files import INDEX, SINGLE, absent, pointers, read_json, shard_names, stored_tensors
 from .loading import assemble, family_of
-from .notices import notices_of
+from .notices import notices_of, without_tokenizer
 from .own import save_model
 from .unopened import HUB_NAME, a_file, listed, missing_shards, of_folder, without_config, without_weights
 from .vocabulary import read_tokenizer
@@ -45,23 +46,25 @@ class Loaded:
     pad_id: int
     start_id: int | None  # what a decoder begins with; None unless it is an encoder-decoder
     end_ids: tuple[int, ...] = ()  # what the model writes where its text ends; none where the files do not say
+    no_tokenizer: str = ""  # why it reads no text, in sentences, where its files have no tokenizer that is read
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What lies in the files and takes no part, in sentences; a model without tokenizer says so as well."""
+        """Sentences about what lies in its files and takes no part."""
         return self.spec.notices
 
     def tokens(self, text: str) -> Tokens:
         """A text as the model reads it. Raises TextError."""
-        if self.tokenizer is None and self.notices:
-            raise TextError(f"{self.spec.title} cannot read a text. {self.notices[-1]}")
+        if self.no_tokenizer:
+            raise TextError(f"{self.spec.title} cannot read a text. {self.no_tokenizer}")
         return tokenize(self.tokenizer, text)
 
     def __repr__(self) -> str:
         layers = " and ".join(f"{n} {stack} layers" for stack, n in self.config.stacks)
         return (
             f"<{self.spec.title}: {layers} of {self.config.n_heads} heads, {self.spec.n_params:,} parameters; "
-            f"{dtype_name(self.dtype)} on {self.device}>" + "".join(f"\n{notice}" for notice in self.notices)
+            f"{dtype_name(self.dtype)} on {self.device}>"
+            + "".join(f"\n{said}" for said in (*self.notices, self.no_tokenizer) if said)
         )
 
 
@@ -196,7 +199,8 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
     tensors = stored_tensors(folder)
     model, family, unused = assemble(values, tensors, device, dtype, place)
     tokenizer = read_tokenizer(folder, family.model_type)
-    notices = notices_of(folder, place, unused, tensors, model.config, tokenizer)
+    found = of_folder(folder, place)
+    notices = notices_of(found, unused, tensors, model.config, renumbered(folder, tokenizer))
     pad_id, start_id, end_ids = special_ids(values, folder, family, model.config, tokenizer)
     n_params = sum(parameter.numel() for parameter in model.parameters())
     return Loaded(
@@ -210,6 +214,7 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
         pad_id=pad_id,
         start_id=start_id,
         end_ids=end_ids,
+        no_tokenizer="" if tokenizer is not None else without_tokenizer(found),
     )
 
 

@@ -92,8 +92,10 @@ def add(tokenizer: Tokenizer, stated: Stated, named: Mapping[str, Token | None])
     tokenizer.encode_special_tokens = stated.settings.bool("split_special_tokens", False)
 
 
-def renumbered(folder: Path, tokenizer: Tokenizer) -> dict[str, tuple[int, int]]:
+def renumbered(folder: Path, tokenizer: Tokenizer | None) -> dict[str, tuple[int, int]]:
     """Tokens whose number in the files is not the one that the tokenizer gives them: text -> both. It closes gaps between numbers."""
+    if tokenizer is None or (folder / "tokenizer.json").is_file():
+        return {}
     found = {
         token.content: (number, tokenizer.token_to_id(token.content))
         for number, token in read_stated(folder).numbers.items()

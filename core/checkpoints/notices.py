@@ -1,39 +1,29 @@
-"""Sentences about a loaded model that a person should know: tensors and adapters that take no part, and how its texts are read."""
+"""Sentences about a loaded model that a person should know: tensors and adapters that take no part, and tokens with another number."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
-
-from tokenizers import Tokenizer
+from pathlib import PurePosixPath
 
 from ..model.config import ModelConfig
-from .added_tokens import renumbered
 from .files import INDEX, SINGLE, Stored
 from .tensor_names import of_unused
-from .unopened import ADAPTERS, TOKENIZERS, Contents, listed, merge_line, of_folder, quoted
+from .unopened import ADAPTERS, TOKENIZERS, Contents, listed, merge_line, quoted
 
 # Weights that another program reads, or the same ones rounded, beside the ones that were read: no part of the model is missing.
 OTHER_FORMS = re.compile(r"consolidated.*|model\.(fp16|bf16|fp32|non_ema)(-.*)?\.safetensors|adapter_.*")
 
 
 def notices_of(
-    folder: Path,
-    place: str,
+    found: Contents,
     unused: tuple[str, ...],
     tensors: Mapping[str, Stored],
     config: ModelConfig,
-    tokenizer: Tokenizer | None,
+    renumbered: Mapping[str, tuple[int, int]],
 ) -> tuple[str, ...]:
-    """What is said of a model that was loaded from this folder. `place` is the folder's name, or owner/name on the Hub."""
-    found = of_folder(folder, place)
-    said = (
-        of_unused(unused, tensors, config),
-        _adapter(found),
-        _unread(found, tensors),
-        without_tokenizer(found) if tokenizer is None else _renumbered(folder, tokenizer),
-    )
+    """What is said of a model that was loaded from a folder: tensors and files that take no part, tokens with another number."""
+    said = (of_unused(unused, tensors, config), _adapter(found), _unread(found, tensors), _renumbered(renumbered))
     return tuple(sentence for sentence in said if sentence)
 
 
@@ -81,10 +71,7 @@ def without_tokenizer(found: Contents) -> str:
     )
 
 
-def _renumbered(folder: Path, tokenizer: Tokenizer) -> str | None:
-    if (folder / "tokenizer.json").is_file():
-        return None
-    found = renumbered(folder, tokenizer)
+def _renumbered(found: Mapping[str, tuple[int, int]]) -> str | None:
     if not found:
         return None
     text, (stated, given) = next(iter(found.items()))
