@@ -194,7 +194,7 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
     place = spec.location if spec.source == "hub" else spec.title
     check_there(folder, place)
     values = read_json(folder / "config.json")
-    family_of(Theirs(values), place)  # what we do not know is refused before its weights are looked at
+    family_of(Theirs(values), place)  # an unknown model is refused before its weights are looked at
     check_weights(folder, place)
     tensors = stored_tensors(folder)
     model, family, unused = assemble(values, tensors, device, dtype, place)

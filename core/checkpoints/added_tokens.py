@@ -29,7 +29,7 @@ Token = AddedToken | str  # text alone: a special token that takes no spaces wit
 
 @dataclass(frozen=True)
 class Stated:
-    """What the three files say together."""
+    """The content of the three files together."""
 
     settings: Theirs
     numbers: Mapping[int, AddedToken]  # in the order of these numbers
@@ -104,7 +104,7 @@ def renumbered(folder: Path, tokenizer: Tokenizer | None) -> dict[str, tuple[int
 
 
 def _older(folder: Path, special: set[str]) -> dict[int, AddedToken]:
-    """What added_tokens.json numbers. A token that is not special is normalized like the text around it."""
+    """The tokens that added_tokens.json numbers. A token that is not special is normalized like the text around it."""
     if not (folder / OLDER).is_file():
         return {}
     return {

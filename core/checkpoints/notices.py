@@ -22,7 +22,7 @@ def notices_of(
     config: ModelConfig,
     renumbered: Mapping[str, tuple[int, int]],
 ) -> tuple[str, ...]:
-    """What is said of a model that was loaded from a folder: tensors and files that take no part, tokens with another number."""
+    """Sentences about a model that was loaded from a folder: tensors and files that take no part, tokens with another number."""
     said = (of_unused(unused, tensors, config), _adapter(found), _unread(found, tensors), _renumbered(renumbered))
     return tuple(sentence for sentence in said if sentence)
 

@@ -18,7 +18,7 @@ from .unopened import class_of, listed, quoted
 
 PLACE = "FOLDER"  # in a line of code, where the folder's name is not known
 
-WRAPPERS = {  # a part that stands in the names of a model that was saved inside of something -> what that was
+WRAPPERS = {  # a part of the names of a model that was saved inside of something -> the thing that it was in
     "_orig_mod": "torch.compile",
     "module": "DataParallel",
     "_fsdp_wrapped_module": "FSDP",
@@ -133,7 +133,7 @@ def reason_harmless(stored: Stored, config: ModelConfig) -> str | None:
 
 
 def of_unused(unused: Iterable[str], tensors: Mapping[str, Stored], config: ModelConfig) -> str | None:
-    """What is said of a model whose files hold more than it uses; None where all of that is harmless."""
+    """A sentence about a model whose files hold more than it uses; None where all of that is harmless."""
     names = [name for name in unused if reason_harmless(tensors[name], config) is None]
     if not names:
         return None

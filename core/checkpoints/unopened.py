@@ -17,7 +17,7 @@ from .family import shown
 from .files import INDEX, SINGLE, read_json
 
 DEEPEST = 3  # folders inside folders that are looked into: the Hub's cache keeps a model in snapshots/<commit>/
-MOST_NAMES = 4000  # files whose names are read, so that somebody's home folder costs no time
+MOST_NAMES = 4000  # files whose names are read, so that a home folder costs no time
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
 ADAPTERS = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
@@ -54,7 +54,7 @@ TOKENIZERS = {
     "vocab.txt": "an older tokenizer",
     "merges.txt": "an older tokenizer",
 }
-# What peft calls an adapter -> as people call it. Those of the second row leave the weights as they are: nothing can be merged.
+# peft's name of an adapter -> as people call it. Those of the second row leave the weights as they are: nothing can be merged.
 MERGED = {
     "LORA": "LoRA",
     "ADALORA": "AdaLoRA",
@@ -91,7 +91,7 @@ class Contents:
 
     @property
     def here(self) -> list[str]:
-        """What does not lie in a folder inside."""
+        """The files that do not lie in a folder inside."""
         return [name for name in self.names if "/" not in name]
 
     def ending(self, *ends: str) -> list[str]:
@@ -103,7 +103,7 @@ class Contents:
         return Contents(f"{self.title}/{folder}", names, lambda name: self.read(f"{folder}/{name}"), self.on_hub)
 
     def said(self, name: str) -> Mapping[str, Any]:
-        """What one of its JSON files says; nothing where it is absent or damaged, since a sentence is all that depends on it."""
+        """The content of one of its JSON files; nothing where it is absent or damaged, since a sentence is all that depends on it."""
         if name not in self.names:
             return {}
         try:
@@ -113,7 +113,7 @@ class Contents:
 
 
 def of_folder(folder: Path, title: str) -> Contents:
-    """What lies in a folder of this machine."""
+    """The files in a folder of this machine."""
     names: list[str] = []
     broken: list[str] = []
     for place, folders, files in os.walk(folder):
@@ -127,7 +127,7 @@ def of_folder(folder: Path, title: str) -> Contents:
 
 
 def of_hub(title: str, names: Iterable[str], get: Callable[[str], Path]) -> Contents:
-    """What a repository on the Hub holds."""
+    """The files of a repository on the Hub."""
     return Contents(title, tuple(sorted(names)), lambda name: read_json(get(name)), on_hub=True)
 
 
@@ -415,7 +415,7 @@ def _renamed(found: Contents, name: str) -> str:
 
 
 def _parts_of_a_training(found: Contents) -> str:
-    """Weights in the pieces that DeepSpeed and FSDP save, and files from which a training goes on."""
+    """Weights in the pieces that DeepSpeed and FSDP save, and files from which a training continues."""
     place = shlex.quote(found.title)
     if "zero_to_fp32.py" in found.names:
         return (
@@ -428,7 +428,7 @@ def _parts_of_a_training(found: Contents) -> str:
             f"`accelerate merge-weights {place}/{pieces[0]} {place}`."
         )
     if resumed := [name for name in found.here if RESUMED.fullmatch(name)]:
-        return f"{found.name} holds {listed(resumed)}, from which a training goes on, and no weights. Open the folder in which they were saved."
+        return f"{found.name} holds {listed(resumed)}, from which a training continues, and no weights. Open the folder in which they were saved."
     return ""
 
 

@@ -184,7 +184,7 @@ def test_the_picture_is_made_of_recorded_answers(recorded: Recorded) -> None:
 
 
 def about_the_model() -> None:
-    """What is drawn beneath the request of a run, in every room that has one."""
+    """The lines beneath the request of a run, in every room that has one."""
     from app.session import service
     from app.session.answer import Answer
     from app.shell import request as shell_request

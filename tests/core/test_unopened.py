@@ -138,7 +138,7 @@ def test_llama_cpp(file: str, with_config: bool, tmp_path: Path) -> None:
         ({"tf_model.h5": 0}, "tf_model.h5.*TensorFlow"),
         ({"onnx__model.onnx": 0}, "onnx/model.onnx.*ONNX"),
         ({"model.ckpt-500.index": 0, "model.ckpt-500.meta": 0}, "TensorFlow 1"),
-        ({"training_args.bin": 0, "optimizer.pt": 0, "rng_state_0.pth": 0}, "from which a training goes on"),
+        ({"training_args.bin": 0, "optimizer.pt": 0, "rng_state_0.pth": 0}, "from which a training continues"),
         ({"notes.txt": 0}, "has no config.json, so it is not a model.*notes.txt"),
         ({"fp16.safetensors": 0}, "fp16.safetensors, which is not read by that name.*no config.json either"),
     ],
@@ -234,7 +234,7 @@ def test_archives_are_unpacked_by_the_command(packed: str, tmp_path: Path) -> No
     assert agrees(load(place / "m"), "gpt2")
 
 
-# what the lines do
+# the lines, followed
 
 
 @pytest.mark.parametrize("name", ["llama gqa", "bert", "bart"])
