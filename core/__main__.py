@@ -107,7 +107,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _trace(options: argparse.Namespace) -> None:
     device = pick_device()
-    loaded = load(options.model, device=device, dtype=pick_dtype(device), revision=options.revision, progress=_progress)
+    loaded = _said(
+        load(options.model, device=device, dtype=pick_dtype(device), revision=options.revision, progress=_progress)
+    )
     run = trace(loaded, options.text, options.target)
     if options.npz:
         report.write_npz(run, options.npz)
@@ -126,7 +128,7 @@ def _atlas(options: argparse.Namespace) -> None:
         raise Refused(f"--first is {options.most}, but it is how many texts are run: 1 or more.")
     device = pick_device()
     texts = atlas.paragraphs(options.texts)[: options.most]
-    loaded = load(options.model, device=device, dtype=pick_dtype(device), progress=_progress)
+    loaded = _said(load(options.model, device=device, dtype=pick_dtype(device), progress=_progress))
     surveyed = _on_ray(options) if options.ray is not None else None
     _counted(0, len(texts))
     table = atlas.survey(loaded, texts, options.out, most_tokens=options.tokens, progress=_counted, surveyed=surveyed)
@@ -154,6 +156,13 @@ def _model(name: str) -> Loaded:
     return load(name, device=device, dtype=pick_dtype(device))
 
 
+def _said(loaded: Loaded) -> Loaded:
+    """Say what lies in the model's files and takes no part, beside the output and not in it."""
+    for said in filter(None, (*loaded.notices, loaded.no_tokenizer)):
+        print(f"headlight: {loaded.spec.title}: {said}", file=sys.stderr)
+    return loaded
+
+
 def _counted(done: int, total: int) -> None:
     bar = "#" * (BAR * done // total)
     print(
@@ -163,7 +172,7 @@ def _counted(done: int, total: int) -> None:
 
 def _plan(options: argparse.Namespace) -> None:
     preset = PRESETS.get(options.model)
-    config = preset.config if preset is not None else load(options.model, progress=_progress).config
+    config = preset.config if preset is not None else _said(load(options.model, progress=_progress)).config
     target_len = options.target_len or (options.source_len if config.kind == "encoder-decoder" else 0)
     found = plan(
         config,

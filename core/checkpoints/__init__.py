@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import re
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,22 @@ import torch
 from tokenizers import Tokenizer
 
 from ..device import dtype_name
-from ..errors import CheckpointError
+from ..errors import CheckpointError, TextError
 from ..model.config import ModelConfig
 from ..model.next_tokens import ANYTHING, NextTokenRule
+from ..model.text import Tokens, tokenize
 from ..model.transformer import Transformer
+from .added_tokens import renumbered
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .family import Family, Theirs, shown
 from .fetching import Progress, fetch
-from .files import read_json, stored_tensors
+from .files import INDEX, SINGLE, absent, pointers, read_json, shard_names, stored_tensors
 from .generation import next_token_rule
 from .loading import assemble, family_of
+from .notices import notices_of, without_tokenizer
 from .own import save_model
+from .unopened import HUB_NAME, a_file, listed, missing_shards, of_folder, without_config, without_weights
 from .vocabulary import read_tokenizer
-
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
 __all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "at_point", "curve", "find", "load", "save", "save_model"]
 
@@ -48,17 +50,25 @@ class Loaded:
     end_ids: tuple[int, ...] = ()  # what the model writes where its text ends; none where the files do not say
     has_pad: bool = False  # whether the files say which token is padding; if not, pad_id is any that a mask can hide
     next_tokens: NextTokenRule = ANYTHING  # the tokens that its author lets it write
+    no_tokenizer: str = ""  # why it reads no text, in sentences, where its files have no tokenizer that is read
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences about what its files ask for and the model does not do."""
+        """Sentences about what its files ask for and the model does not do, and about what lies in them and takes no part."""
         return self.spec.notices
+
+    def tokens(self, text: str) -> Tokens:
+        """A text as the model reads it. Raises TextError."""
+        if self.no_tokenizer:
+            raise TextError(f"{self.spec.title} cannot read a text. {self.no_tokenizer}")
+        return tokenize(self.tokenizer, text)
 
     def __repr__(self) -> str:
         layers = " and ".join(f"{n} {stack} layers" for stack, n in self.config.stacks)
         return (
             f"<{self.spec.title}: {layers} of {self.config.n_heads} heads, {self.spec.n_params:,} parameters; "
-            f"{dtype_name(self.dtype)} on {self.device}>" + "".join(f"\n{notice}" for notice in self.notices)
+            f"{dtype_name(self.dtype)} on {self.device}>"
+            + "".join(f"\n{said}" for said in (*self.notices, self.no_tokenizer) if said)
         )
 
 
@@ -80,6 +90,8 @@ def find(name: str | os.PathLike[str]) -> ModelSpec:
         return ModelSpec(id=text, title=folder.resolve().name, source="folder", location=text)
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name and "--" not in name:
         return ModelSpec(id=name, title=name.split("/")[1], source="hub", location=name)
+    if "\0" not in text and os.path.isfile(text):
+        raise CheckpointError(a_file(Path(text)))
     offered = ", ".join(spec.id for spec in CATALOG)
     if text in HUB_NAMES:
         raise CheckpointError(
@@ -184,21 +196,23 @@ def downloaded(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, P
 
 
 def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
-    if not (folder / "config.json").is_file():
-        raise CheckpointError(
-            f"{spec.title} has no config.json. Choose a folder or repository with config.json and model.safetensors."
-        )
+    place = spec.location if spec.source == "hub" else spec.title
+    check_there(folder, place)
     values = read_json(folder / "config.json")
     theirs = Theirs(values)
     stated = folder / "generation_config.json"
     generation = Theirs(read_json(stated), "generation_config.json") if stated.is_file() else None
-    family_of(theirs)  # what we do not know is refused before its weights are looked at
-    model, family, unused = assemble(values, stored_tensors(folder), device, dtype)
+    family_of(theirs, place)  # an unknown model is refused before its weights are looked at
+    check_weights(folder, place)
+    tensors = stored_tensors(folder)
+    model, family, unused = assemble(values, tensors, device, dtype, place)
     tokenizer = read_tokenizer(folder, family.model_type)
+    found = of_folder(folder, place)
     special = special_ids(theirs, generation, family, model.config, tokenizer)
     # Without a file of its own, what may be written is where it was before there was one.
-    rule, notices = next_token_rule(generation or theirs, model.config, special["end_ids"])
-    notices = (*own_code(theirs, family), *notices)
+    rule, told = next_token_rule(generation or theirs, model.config, special["end_ids"])
+    unused_parts = notices_of(found, unused, tensors, model.config, renumbered(folder, tokenizer))
+    notices = (*own_code(theirs, family), *told, *unused_parts)
     n_params = sum(parameter.numel() for parameter in model.parameters())
     return Loaded(
         spec=replace(spec, family=family.model_type, n_params=n_params, notices=notices),
@@ -210,6 +224,7 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
         unused=unused,
         **special,
         next_tokens=rule,
+        no_tokenizer="" if tokenizer is not None else without_tokenizer(found),
     )
 
 
@@ -225,6 +240,28 @@ def own_code(theirs: Theirs, family: Family) -> tuple[str, ...]:
         f"The repository brings code of its own ({shown(', '.join(names))}, in auto_map of config.json). It is not run: this is "
         f"{family.title} as published, and where that code does otherwise its numbers are others.",
     )
+
+
+def check_there(folder: Path, place: str) -> None:
+    """Raises CheckpointError for a folder that has no config.json, or files that are not the ones that they are called."""
+    if empty := pointers(folder):
+        raise CheckpointError(
+            f"{listed(empty)} in {place} hold{'s' * (len(empty) == 1)} only the address of the file that belongs there: the repository was cloned "
+            f"without its large files. Get them: `git lfs install; git -C {shlex.quote(place)} lfs pull`."
+        )
+    if not (folder / "config.json").is_file():
+        raise CheckpointError(without_config(of_folder(folder, place)))
+
+
+def check_weights(folder: Path, place: str) -> None:
+    """Raises CheckpointError for a folder whose weights are not there, not all there, or in another form."""
+    if (folder / SINGLE).is_file():
+        return
+    if not (folder / INDEX).is_file():
+        raise CheckpointError(without_weights(of_folder(folder, place)))
+    shards = shard_names(read_json(folder / INDEX))
+    if missing := absent(folder, shards):
+        raise CheckpointError(missing_shards(of_folder(folder, place), missing, shards))
 
 
 def special_ids(

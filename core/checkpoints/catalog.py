@@ -41,7 +41,7 @@ class ModelSpec:
     note: str = ""
     hub: str = ""  # where else it is published, for when the package is not installed
     example: str = ""  # a text that it was made for
-    notices: tuple[str, ...] = ()  # what lies in the files and takes no part, in sentences: only the files can tell
+    notices: tuple[str, ...] = ()  # sentences about files and tensors that take no part: only the files can tell
     points: tuple[tuple[str, str], ...] = ()  # saved along its training: step as its folder names it, sha256
 
 

@@ -23,13 +23,26 @@ from huggingface_hub.errors import (
 from ..errors import CheckpointError
 from .catalog import ModelSpec
 from .family import Theirs
-from .files import INDEX, SINGLE, no_safetensors, read_json, shard_names
+from .files import INDEX, SINGLE, read_json, shard_names
 from .loading import family_of
+from .unopened import TOKENIZERS, Contents, missing_shards, of_hub, without_config, without_weights
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far and bytes in all, over all files of the model
 
-SMALL = ("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json")
-VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))  # the first that is there is enough
+SMALL = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "adapter_config.json",
+)
+VOCABULARIES = (  # the first that is there is enough; the last are not read, but then it can be said what is there
+    ("tokenizer.json",),
+    ("vocab.txt",),
+    ("vocab.json", "merges.txt"),
+    *((name,) for name in TOKENIZERS if name not in ("vocab.txt", "vocab.json", "merges.txt")),
+)
 PATIENCE = 10.0  # seconds to wait for the Hub's first answer
 
 
@@ -52,20 +65,19 @@ def fetch(spec: ModelSpec, progress: Progress | None = None) -> Path:
 def _download(spec: ModelSpec, progress: Progress | None) -> Path:
     info = HfApi().model_info(spec.location, revision=spec.revision, timeout=PATIENCE, files_metadata=True)
     sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or ()}
-    if "config.json" not in sizes:
-        raise CheckpointError(
-            f"{spec.location} on the Hub has no config.json, so it is not a model that can be loaded here."
-        )
-
-    # Asked for by the name of the revision, so that the cache knows it by that name when there is no connection.
-    config = Path(hf_hub_download(spec.location, "config.json", revision=spec.revision, etag_timeout=PATIENCE))
-    commit = config.parent.name
 
     def get(name: str, bar: type | None = None) -> Path:
         return Path(hf_hub_download(spec.location, name, revision=commit, etag_timeout=PATIENCE, tqdm_class=bar))
 
-    family_of(Theirs(read_json(config)))  # refused by name before gigabytes are on their way
-    wanted = [*present(SMALL, sizes), *vocabulary(sizes), *weights(sizes, get)]
+    commit = spec.revision
+    found = of_hub(spec.location, sizes, get)
+    if "config.json" not in sizes:
+        raise CheckpointError(without_config(found))
+    config = get("config.json")  # by the name of the revision, which the cache then knows when there is no connection
+    commit = config.parent.name
+    # Refused by name before gigabytes are on their way.
+    family_of(Theirs(read_json(config)), spec.location)
+    wanted = [*present(SMALL, sizes), *vocabulary(sizes), *weights(found, get)]
     total = sum(sizes[name] for name in wanted)
     _check_room(total)
     done = 0
@@ -82,19 +94,19 @@ def present(names: Iterable[str], sizes: dict[str, int]) -> list[str]:
 
 
 def vocabulary(sizes: dict[str, int]) -> list[str]:
-    """The files of the best tokenizer that the repository has; none is no error, ids still work."""
+    """The files of the best tokenizer that the repository has; none is no error, token numbers still work."""
     return next((list(names) for names in VOCABULARIES if all(name in sizes for name in names)), [])
 
 
-def weights(sizes: dict[str, int], get: Callable[[str], Path]) -> list[str]:
+def weights(found: Contents, get: Callable[[str], Path]) -> list[str]:
     """One safetensors file, or the shards that the index names."""
-    if SINGLE in sizes:
+    if SINGLE in found.names:
         return [SINGLE]
-    if INDEX not in sizes:
-        raise CheckpointError(no_safetensors(sorted(sizes)))
+    if INDEX not in found.names:
+        raise CheckpointError(without_weights(found))
     shards = shard_names(read_json(get(INDEX)))
-    if missing := [name for name in shards if name not in sizes]:
-        raise CheckpointError(f"{INDEX} names the file {missing[0]}, which the repository does not have.")
+    if missing := [name for name in shards if name not in found.names]:
+        raise CheckpointError(missing_shards(found, missing, shards))
     return [INDEX, *shards]
 
 

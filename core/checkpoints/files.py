@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from .family import shown
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 LARGEST_JSON = 1 << 28  # tokenizer.json of a vocabulary with 256,000 words is 33 MB
 SHARD = re.compile(r"[\w-][\w.-]*\.safetensors")
+POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
+WITH_LFS = (".safetensors", ".json", ".txt", ".model", ".bin", ".gguf")
 FLOATS = {"F64", "F32", "F16", "BF16"}
 
 
@@ -70,28 +72,12 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def stored_tensors(folder: Path) -> dict[str, Stored]:
     """Every tensor of model.safetensors, or of the shards that its index names, by name.
 
-    Raises CheckpointError if there are no safetensors, a header lies, a shard is missing or outside the folder, or two
-    shards hold the same tensor.
+    One of the two is there. Raises CheckpointError if a header lies, a shard is outside the folder, or two shards hold the
+    same tensor.
     """
     if (folder / SINGLE).is_file():
         return {stored.name: stored for stored in _header(folder / SINGLE)}
-    if (folder / INDEX).is_file():
-        return _sharded(folder)
-    raise CheckpointError(no_safetensors(sorted(path.name for path in folder.iterdir())))
-
-
-def no_safetensors(names: list[str]) -> str:
-    """Why a folder or repository with these files cannot be loaded, and what to do about it."""
-    pickles = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".pkl")) and "/" not in name]
-    if pickles:
-        return (
-            f"The weights are only there as {pickles[0]}, a Python pickle, and a pickle can run any code when it is opened. "
-            "Only safetensors are read. Convert them on a machine that may run it: "
-            "AutoModel.from_pretrained(folder).save_pretrained(folder, safe_serialization=True) with the transformers package."
-        )
-    others = [name for name in names if name.endswith((".safetensors", ".gguf", ".h5", ".msgpack", ".onnx"))]
-    found = f" It has {', '.join(others[:3])}, which is not read." if others else ""
-    return f"There is no {SINGLE} and no {INDEX} here.{found} Choose a folder or repository that holds one of them."
+    return _sharded(folder)
 
 
 def _header(path: Path) -> list[Stored]:
@@ -120,13 +106,27 @@ def shard_names(index: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(placed.values()))
 
 
+def absent(folder: Path, names: Iterable[str]) -> list[str]:
+    """Those of them that are no files in a folder."""
+    return [name for name in names if not (folder / name).is_file()]
+
+
+def pointers(folder: Path) -> list[str]:
+    """Files that hold nothing but the address of what belongs there: `git clone` without Git LFS leaves such."""
+    found = []
+    for path in folder.iterdir():
+        if path.suffix in WITH_LFS and path.is_file() and path.stat().st_size < LARGEST_POINTER:
+            with path.open("rb") as file:
+                if file.read(len(POINTER)) == POINTER:
+                    found.append(path.name)
+    return sorted(found)
+
+
 def _sharded(folder: Path) -> dict[str, Stored]:
     index = read_json(folder / INDEX)
     shards = shard_names(index)
-    if missing := [name for name in shards if not (folder / name).is_file()]:
-        raise CheckpointError(
-            f"{INDEX} names the file {missing[0]}, which is not there. The download may be incomplete."
-        )
+    if missing := absent(folder, shards):
+        raise CheckpointError(f"{INDEX} names the file {missing[0]}, which is not there.")
     found: dict[str, Stored] = {}
     for shard in shards:
         for stored in _header(folder / shard):

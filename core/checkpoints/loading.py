@@ -22,6 +22,7 @@ from .families import FAMILIES
 from .family import Family, Source, Theirs, shown
 from .files import FLOATS, Stored
 from .own import HEADLIGHT, KEYS, check_known
+from .tensor_names import PLACE, quantized, unread_kind, why_missing
 
 OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms of files that came from TensorFlow
 HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration", "MTModel")
@@ -49,8 +50,16 @@ class Place:
     twins: tuple[Stored, ...] = ()  # the same tensor again, under its other names
 
 
-def family_of(theirs: Theirs) -> Family:
-    """Raises CheckpointError by name for a model_type that we do not have."""
+class Missing(CheckpointError):
+    """A tensor of ours that is under none of the names that a family gives it."""
+
+    def __init__(self, ours: str, names: list[str]):
+        super().__init__(f"no tensor {names[0]} for {ours}")
+        self.ours, self.names = ours, names
+
+
+def family_of(theirs: Theirs, place: str = PLACE) -> Family:
+    """Raises CheckpointError by name for a model_type that we do not have. `place` is the folder or repository, for its sentence."""
     name = theirs.any("model_type")
     if name == HEADLIGHT.model_type:
         check_known(theirs, KEYS)
@@ -66,10 +75,8 @@ def family_of(theirs: Theirs) -> Family:
         raise CheckpointError(
             f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}."
         )
-    if theirs.values.get("quantization_config"):
-        raise CheckpointError(
-            f"{theirs.where}: the weights are quantized, which is not supported. Choose the original model instead."
-        )
+    if (sentence := quantized(theirs.values, place)) is not None:
+        raise CheckpointError(sentence)
     family = FAMILIES[name]
     for key, allowed in family.requires.items():
         value = theirs.any(key, allowed[0])
@@ -93,7 +100,11 @@ def config_from(family: Family, theirs: Theirs) -> ModelConfig:
 
 
 def assemble(
-    values: Mapping[str, Any], tensors: Mapping[str, Stored], device: torch.device, dtype: torch.dtype
+    values: Mapping[str, Any],
+    tensors: Mapping[str, Stored],
+    device: torch.device,
+    dtype: torch.dtype,
+    place: str = PLACE,
 ) -> tuple[Transformer, Family, tuple[str, ...]]:
     """The model with its weights, its family, and the names of their tensors that it has no use for.
 
@@ -101,14 +112,17 @@ def assemble(
     tensor that is missing, of another shape, or not finite, and TooLarge where the weights would not fit.
     """
     theirs = Theirs(values)
-    family = family_of(theirs)
+    family = family_of(theirs, place)
     available = without_prefix(family, tensors)
     config = config_from(family, theirs)
     check_sizes(config, available)
     if family.head is not None:
         config = really_tied(with_head(config, family, theirs, available), family, available)
     model = empty(config)
-    places = find_all(model, config, family, available)
+    try:
+        places = find_all(model, config, family, available, place)
+    except Missing as error:
+        raise CheckpointError(why_not_there(error, theirs, family, tensors, place)) from error
     sizes = [math.prod(shape_of(model, name)) * dtype.itemsize for name in places]
     # The largest of them once more, while it is cast or laid out again.
     memory.admit_large(sum(sizes) + max(sizes), device, f"The weights of this {family.title} model", SMALLER)
@@ -233,9 +247,9 @@ def names_of(name: str, family: Family) -> tuple[list[str], Source]:
 
 
 def find_all(
-    model: Transformer, config: ModelConfig, family: Family, available: Mapping[str, Stored]
+    model: Transformer, config: ModelConfig, family: Family, available: Mapping[str, Stored], place: str
 ) -> dict[str, Place]:
-    """Where each of our tensors lies. What is shared is asked for once. Raises CheckpointError for the first missing one."""
+    """Where each of our tensors lies. What is shared is asked for once. Raises Missing for the first that is not there."""
     first = f"{config.stacks[0][0]}.embed.token.weight"
     shared = {f"{stack}.embed.token.weight" for stack, _ in config.stacks[1:]}
     if config.tied:
@@ -248,7 +262,7 @@ def find_all(
         if name == first and config.tied and config.head != "none":
             names = names + names_of("head.unembed.weight", family)[0]
         shape = their_shape(shape_of(model, name), source, config)
-        places[name] = find(name, names, source, shape, family, available)
+        places[name] = find(name, names, source, shape, available, place)
     return places
 
 
@@ -257,27 +271,21 @@ def find(
     names: list[str],
     source: Source,
     shape: tuple[int, ...],
-    family: Family,
     available: Mapping[str, Stored],
+    place: str,
 ) -> Place:
     """Where one of our tensors lies, which their files have under one of `names` or under several, in this shape."""
     found = [available[name] for name in names if name in available]
     if not found and source.zeros_if_absent:
         return Place(None, source)
     if not found:
-        raise CheckpointError(
-            f"The weight files hold no tensor {' or '.join(names[:2])}, which {family.title} needs for {ours}. "
-            "They may be incomplete, or belong to another config.json."
-        )
+        raise Missing(ours, names)
     stored, twins = found[0], tuple(found[1:])
+    if stored.dtype not in FLOATS:  # before the shape, because several packed numbers lie in one
+        raise unread_kind(stored, available, place)
     if stored.shape != shape and stored.shape != (1, *shape):  # final_logits_bias is kept as one row
         raise CheckpointError(
             f"{stored.file}: the tensor {stored.name} is {list(stored.shape)}, but config.json makes it {list(shape)}."
-        )
-    if stored.dtype not in FLOATS:
-        raise CheckpointError(
-            f"{stored.file}: the tensor {stored.name} is stored as {stored.dtype}; only {', '.join(sorted(FLOATS))} are read. "
-            "Choose the model that is not quantized."
         )
     for twin in twins:
         if not same(stored, twin):
@@ -285,6 +293,19 @@ def find(
                 f"{twin.file}: {stored.name} and {twin.name} must be the same tensor, but they differ."
             )
     return Place(stored, source, twins)
+
+
+def why_not_there(error: Missing, theirs: Theirs, family: Family, tensors: Mapping[str, Stored], place: str) -> str:
+    """Why a tensor that the family needs is not there, as well as the files tell."""
+    if (why := why_missing(error.names, family.prefix, tensors, place)) is not None:
+        return why
+    text = (
+        f"The weight files hold no tensor {' or '.join(error.names[:2])}, which {family.title} needs for {error.ours}. "
+    )
+    halves = [name for name in theirs.strings("architectures") if name.endswith("ForCausalLM")]
+    if halves and family.start_token:  # it has an encoder
+        return f"{text}They are those of a {halves[0]}, the decoder of {family.title} alone, which is not supported. Open the whole model."
+    return f"{text}They may be incomplete, or belong to another config.json."
 
 
 def shape_of(model: Transformer, name: str) -> tuple[int, ...]:

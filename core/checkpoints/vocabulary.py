@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..errors import CheckpointError
 from ..model.text import is_tokenizer_fault
-from .family import Theirs
-from .files import LARGEST_JSON, read_json
+from .added_tokens import Stated, add, read_stated
+from .files import LARGEST_JSON
 
 BYTE_LEVEL = ("gpt2", "opt", "roberta", "bart")  # families whose vocab.json and merges.txt are all there is to know
+NAMED = {  # by family: the tokens that have a role where the files do not say
+    "gpt2": dict.fromkeys(("bos", "eos", "unk"), "<|endoftext|>"),
+    "opt": {"bos": "</s>", "eos": "</s>", "unk": "<unk>", "pad": "<pad>"},
+    "roberta": {
+        "bos": "<s>",
+        "eos": "</s>",
+        "unk": "<unk>",
+        "sep": "</s>",
+        "pad": "<pad>",
+        "cls": "<s>",
+        "mask": "<mask>",
+    },
+}
 
 
 def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
@@ -22,12 +35,10 @@ def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
     """
     if (folder / "tokenizer.json").is_file():
         return _built("tokenizer.json", lambda: Tokenizer.from_str(_text(folder / "tokenizer.json")))
-    path = folder / "tokenizer_config.json"
-    settings = Theirs(read_json(path) if path.is_file() else {}, "tokenizer_config.json")
     if (folder / "vocab.txt").is_file():
-        return _built("vocab.txt", lambda: wordpiece(folder, settings))
+        return _built("vocab.txt", lambda: wordpiece(folder, read_stated(folder)))
     if model_type in BYTE_LEVEL and (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-        return _built("vocab.json with merges.txt", lambda: byte_level(folder, settings, model_type))
+        return _built("vocab.json with merges.txt", lambda: byte_level(folder, read_stated(folder), model_type))
     return None
 
 
@@ -35,7 +46,7 @@ def _built(what: str, make: Callable[[], Tokenizer]) -> Tokenizer:
     try:
         return plain(make())
     except BaseException as error:
-        if not is_tokenizer_fault(error):
+        if isinstance(error, CheckpointError) or not (isinstance(error, ValueError) or is_tokenizer_fault(error)):
             raise
         raise CheckpointError(f"{what} is not a tokenizer that can be read ({error}). Download it again.") from error
 
@@ -58,21 +69,17 @@ def _text(path: Path) -> str:
         raise CheckpointError(f"{path.name} cannot be read as text. Download it again.") from error
 
 
-def special(settings: Theirs, key: str, default: str) -> str:
-    """A special token's text; newer files give an object with its `content`."""
-    value = settings.any(key, default)
-    return settings.inside(key).str("content", default) if isinstance(value, dict) else settings.str(key, default)
-
-
-def wordpiece(folder: Path, settings: Theirs) -> Tokenizer:
+def wordpiece(folder: Path, stated: Stated) -> Tokenizer:
     """BERT's, from one piece a line (Devlin et al. 2018, §3; Schuster & Nakajima 2012)."""
     vocab = {line.rstrip("\r\n"): i for i, line in enumerate(_text(folder / "vocab.txt").rstrip("\n").split("\n"))}
-    names = {
-        role: special(settings, f"{role}_token", f"[{role.upper()}]") for role in ("unk", "cls", "sep", "pad", "mask")
-    }
-    if missing := [names[role] for role in ("unk", "cls", "sep") if names[role] not in vocab]:
-        raise CheckpointError(f"vocab.txt has no {missing[0]}, which BERT's tokenizer needs.")
-    tokenizer = Tokenizer(models.WordPiece(vocab, unk_token=names["unk"], max_input_chars_per_word=100))
+    named = stated.named_or({role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")})
+    needed = {role: str(named[role] or f"[{role.upper()}]") for role in ("unk", "cls", "sep")}
+    for role, name in needed.items():
+        if name not in vocab and (role == "unk" or not stated.has(role, name)):
+            raise CheckpointError(f"vocab.txt has no {name}, which BERT's tokenizer needs.")
+    unk, cls, sep = needed.values()
+    settings = stated.settings
+    tokenizer = Tokenizer(models.WordPiece(vocab, unk_token=unk, max_input_chars_per_word=100))
     tokenizer.normalizer = normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=settings.bool("tokenize_chinese_chars", True),
@@ -80,45 +87,49 @@ def wordpiece(folder: Path, settings: Theirs) -> Tokenizer:
         lowercase=settings.bool("do_lower_case", True),
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    cls, sep = names["cls"], names["sep"]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{cls}:0 $A:0 {sep}:0",
-        pair=f"{cls}:0 $A:0 {sep}:0 $B:1 {sep}:1",
-        special_tokens=[(cls, vocab[cls]), (sep, vocab[sep])],
-    )
     tokenizer.decoder = decoders.WordPiece(prefix="##")
-    tokenizer.add_special_tokens([name for name in names.values() if name in vocab])
+    add(tokenizer, stated, named)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=[f"{cls}:0", "$A:0", f"{sep}:0"],
+        pair=[f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
+        special_tokens=[(name, tokenizer.token_to_id(name)) for name in (cls, sep)],
+    )
     return tokenizer
 
 
-def byte_level(folder: Path, settings: Theirs, model_type: str) -> Tokenizer:
-    """GPT-2's, which reads bytes and so knows no unknown piece (Radford et al. 2019, §2.2), with the family's marks around a text."""
+def byte_level(folder: Path, stated: Stated, model_type: str) -> Tokenizer:
+    """GPT-2's, which reads bytes and so knows no unknown piece (Radford et al. 2019, §2.2), with the family's marks around a text.
+
+    What the files do not say is as in transformers; of OPT, as in its published files, since transformers takes it for a GPT-2.
+    """
+    settings = stated.settings
     tokenizer = Tokenizer(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
     spaced = settings.bool("add_prefix_space", False)
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=spaced)
     tokenizer.decoder = decoders.ByteLevel()
-    start = {"gpt2": "<|endoftext|>", "opt": "</s>"}.get(model_type, "<s>")
-    bos = special(settings, "bos_token", start)
-    eos = special(settings, "eos_token", "<|endoftext|>" if model_type == "gpt2" else "</s>")
+    defaults = NAMED.get(model_type, NAMED["roberta"])
+    if model_type == "opt":
+        defaults = {role: name for role, name in defaults.items() if tokenizer.token_to_id(name) is not None}
+    named = stated.named_or(defaults)
+    add(tokenizer, stated, named)
 
-    def numbered(name: str) -> tuple[str, int]:
+    def numbered(role: str) -> tuple[str, int]:
+        name = str(named.get(role) or NAMED.get(model_type, NAMED["roberta"])[role])
         number = tokenizer.token_to_id(name)
-        if number is None:
+        if number is None or not (tokenizer.model.token_to_id(name) is not None or stated.has(role, name)):
             raise CheckpointError(f"vocab.json has no {name}, which the tokenizer of this family needs.")
         return name, number
 
     if model_type in ("roberta", "bart"):
         tokenizer.post_processor = processors.RobertaProcessing(
-            numbered(eos), numbered(bos), trim_offsets=True, add_prefix_space=spaced
+            numbered("sep"), numbered("cls"), trim_offsets=True, add_prefix_space=spaced
         )
-    elif settings.bool("add_bos_token", model_type == "opt"):
-        opening = processors.TemplateProcessing(single=f"{bos} $A", special_tokens=[numbered(bos)])
-        tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), opening])
-    else:
-        tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
-    names = [bos, eos, *(special(settings, f"{role}_token", f"<{role}>") for role in ("unk", "pad"))]
-    tokenizer.add_special_tokens([name for name in dict.fromkeys(names) if tokenizer.token_to_id(name) is not None])
-    mask = special(settings, "mask_token", "<mask>")
-    if tokenizer.token_to_id(mask) is not None:  # it stands for a word with the space before it
-        tokenizer.add_special_tokens([AddedToken(mask, lstrip=True, special=True)])
+        return tokenizer
+    opens = settings.bool("add_bos_token", model_type == "opt") and not stated.denies("bos")
+    closes = settings.bool("add_eos_token", False) and not stated.denies("eos")
+    before, after = [numbered("bos")] * opens, [numbered("eos")] * closes
+    marks = processors.TemplateProcessing(
+        single=[*(name for name, _ in before), "$A", *(name for name, _ in after)], special_tokens=before + after
+    )
+    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), marks])
     return tokenizer

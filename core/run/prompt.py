@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..checkpoints import Loaded
 from ..errors import TextError
-from ..model.text import Tokens, from_ids, pad, tokenize
+from ..model.text import Tokens, from_ids, pad
 
 Side = Literal["left", "right"]
 Keep = Sequence[bool] | Sequence[int] | Tensor | np.ndarray | None  # of each token: True or 1 for a real one
@@ -77,7 +77,7 @@ def source_tokens(
         texts = [text] if isinstance(text, str) else list(text)
         if not texts:
             raise TextError(f"The list of {what} texts is empty. Give at least one.")
-        batch = [tokenize(loaded.tokenizer, t) for t in texts]
+        batch = [loaded.tokens(t) for t in texts]
     return padded(loaded, batch, side)
 
 
@@ -114,7 +114,7 @@ def target_tokens(
         if not t.strip():
             batch.append(start)
             continue
-        batch.append(decoder_tokens(start, tokenize(loaded.tokenizer, t)))
+        batch.append(decoder_tokens(start, loaded.tokens(t)))
     return padded(loaded, batch, side)
 
 

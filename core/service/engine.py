@@ -22,7 +22,6 @@ from ..checkpoints import Loaded, load
 from ..device import default_budget, dtype_name, pick_device, pick_dtype
 from ..errors import Busy, Refused, RunCancelled, TooLarge, Unknown
 from ..model.hooks import Look, hook_points, hooked
-from ..model.text import tokenize
 from ..run.batched_trace import trace_together
 from ..run.request import Progress, Request, RunEnded, Stage
 from ..run.trace import Trace, trace
@@ -611,7 +610,7 @@ def run_together(loaded: Loaded, jobs: Sequence[Job]) -> list[Trace | RunCancell
     ends = _ends_of_layers(loaded)
     for job in jobs:
         job.layers_done, job.layers_total = 0, len(ends)
-    texts = [tokenize(loaded.tokenizer, job.request.texts[0]) for job in jobs]
+    texts = [loaded.tokens(job.request.texts[0]) for job in jobs]
     try:
         with hooked(loaded.model, dict.fromkeys(ends, Look(count_layer))):
             found = trace_together(loaded, texts)

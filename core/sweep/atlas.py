@@ -119,7 +119,8 @@ def table_of(run: Trace, text: int) -> pa.Table:
 def shortened(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> str:
     """As much of the beginning of a text as makes so many tokens, special ones among them. Raises Refused."""
     if loaded.tokenizer is None:
-        raise Refused(f"{loaded.spec.title} has no tokenizer, and an atlas needs one to read texts.")
+        why = f" {loaded.no_tokenizer}" if loaded.no_tokenizer else ""
+        raise Refused(f"{loaded.spec.title} has no tokenizer, and an atlas needs one to read texts.{why}")
     found = loaded.tokenizer.encode(text)
     most = min(most, loaded.config.n_ctx) if loaded.config.has_position_table else most
     spent = sum(found.special_tokens_mask)

@@ -9,7 +9,6 @@ from ..checkpoints import Loaded
 from ..edits import hooks_of
 from ..errors import GenerationError
 from ..model.hooks import hooked
-from ..model.text import tokenize
 from ..run.prompt import target_tokens
 from ..run.request import Request
 from .generate import stream
@@ -42,10 +41,7 @@ def with_continuation(
         return texts, target
     if len(texts) != 1:
         raise GenerationError(f"One text can be continued at a time, not {len(texts)}.")
-    if pair:
-        before = target_tokens(loaded, target, None, 1, "right")[0].ids
-    else:
-        before = tokenize(loaded.tokenizer, texts[0]).ids
+    before = target_tokens(loaded, target, None, 1, "right")[0].ids if pair else loaded.tokens(texts[0]).ids
     if loaded.config.has_position_table:
         n = min(n, loaded.config.n_ctx - len(before))
     new: list[int] = []

@@ -23,7 +23,7 @@ from ..errors import GenerationError, TextError
 from ..model.cache import Cache
 from ..model.config import ModelConfig
 from ..model.next_tokens import allowed_only
-from ..model.text import Tokens, from_ids, tokenize
+from ..model.text import Tokens, from_ids
 from ..plan import kv_cache, run_bytes
 from ..run.prompt import (
     Keep,
@@ -450,7 +450,7 @@ def _prompts(loaded: Loaded, asked: RawPrompt, side: Literal["left", "right"]) -
     texts = [text] if isinstance(text, str) else list(text)
     if not texts:
         raise TextError("The list of source texts is empty. Give at least one.")
-    return padded(loaded, [opened(tokenize(loaded.tokenizer, t), loaded.end_ids) for t in texts], side)
+    return padded(loaded, [opened(loaded.tokens(t), loaded.end_ids) for t in texts], side)
 
 
 def opened(tokens: Tokens, end_ids: tuple[int, ...]) -> Tokens:

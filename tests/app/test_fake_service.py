@@ -181,3 +181,28 @@ def test_explore_draws_a_recorded_run(recorded: Recorded) -> None:
 def test_the_picture_is_made_of_recorded_answers(recorded: Recorded) -> None:
     header = in_progress.picture_of(REQUEST).header
     assert header["whole"] and header["tokens"]["source"][1:-1] == ["A", "recorded", "cat", "sat", "."]
+
+
+def about_the_model() -> None:
+    """The lines beneath the request of a run, in every room that has one."""
+    from app.session import service
+    from app.session.answer import Answer
+    from app.shell import request as shell_request
+    from tests.app.test_fake_service import REQUEST
+
+    facts = service.calls().result(service.service().facts(REQUEST.key))
+    shell_request.beneath(REQUEST, Answer(REQUEST, facts, None, None))
+
+
+def test_tensors_that_take_no_part_are_told_beneath_the_request(recorded: Recorded) -> None:
+    notices = (
+        "The weight files hold 1 tensor that config.json has no place for: <b>q_proj.bias</b>.",
+        "lora.safetensors was not read.",
+    )
+    facts = recorded.said["facts"]
+    said = [element.value for element in AppTest.from_function(about_the_model).run().text]
+    assert not any("tensor" in text for text in said)
+    recorded.said["facts"] = replace(facts, spec=replace(facts.spec, notices=notices))
+    app = AppTest.from_function(about_the_model).run()
+    assert not app.exception
+    assert tuple(element.value for element in app.text)[-2:] == notices  # as text, never as markup

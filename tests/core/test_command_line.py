@@ -73,6 +73,18 @@ def test_plan_says_what_a_model_costs(capsys: pytest.CaptureFixture[str]) -> Non
         assert capsys.readouterr().err.startswith("headlight: ")
 
 
+def test_what_takes_no_part_is_said_beside_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mixed"
+    core.save(core.load("minilm"), folder)
+    (folder / "adapter_config.json").write_text("{}")
+    for command in (["plan", str(folder), "--json"], ["trace", TEXT, "--model", str(folder), "--json", "-"]):
+        assert command_line.main(command) == 0
+        said = capsys.readouterr()
+        assert "headlight: mixed: adapter_config.json lies beside the model and is not used" in said.err
+        json.loads(said.out)  # which stays what a program can read
+    assert "adapter_config.json" in json.loads(said.out)["model"]["notices"][0]
+
+
 def test_it_starts_as_a_program_and_says_what_it_saw() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "core", "trace", TEXT], capture_output=True, text=True, timeout=120, check=False
