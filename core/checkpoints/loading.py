@@ -49,8 +49,8 @@ class Place:
     twins: tuple[Stored, ...] = ()  # the same tensor again, under its other names
 
 
-def family_of(theirs: Theirs) -> Family:
-    """Raises CheckpointError by name for a model_type that we do not have."""
+def family_of(theirs: Theirs, *, stored: bool = True) -> Family:
+    """Raises CheckpointError by name for a model_type that we do not have, and for quantized weights where they are `stored`."""
     name = theirs.any("model_type")
     if name == HEADLIGHT.model_type:
         check_known(theirs, KEYS)
@@ -66,7 +66,7 @@ def family_of(theirs: Theirs) -> Family:
         raise CheckpointError(
             f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}."
         )
-    if theirs.values.get("quantization_config"):
+    if stored and theirs.values.get("quantization_config"):
         raise CheckpointError(
             f"{theirs.where}: the weights are quantized, which is not supported. Choose the original model instead."
         )
