@@ -27,10 +27,12 @@ from .workload import Workload
 _ONE_AT_A_TIME = threading.Lock()  # a model on nothing is kept from one size to the next
 
 
-def check_alive(work: Workload) -> None:
-    """Raises ConfigError for what a trace does not do: recomputing, dropping, reading in pieces."""
+def check_alive(config: ModelConfig, work: Workload) -> None:
+    """Raises ConfigError for what a trace does not do: recomputing, dropping, reading in pieces, a textbook's biases and windows."""
     if work.training and (work.recompute != "none" or work.dropout):
         raise ConfigError("bytes alive at once are counted without recompute and without dropout")
+    if work.attention == "eager" and ran(config, work) != "eager":
+        raise ConfigError("bytes alive at once are counted for eager attention without a window or a bias: take spelled_out or flash")
     if work.piece:
         raise ConfigError(f"bytes alive at once are counted for a prompt that is read at once: leave piece ({work.piece}) at 0")
 
@@ -42,17 +44,19 @@ def alive_bytes(config: ModelConfig, work: Workload) -> int:
     processor's kernel that is traced. Raises ConfigError as check_alive and Workload.check do.
     """
     work.check(config)
-    check_alive(work)
+    check_alive(config, work)
     plan = memory_plan(config, work)
+    # A window keeps less, and another format other numbers, than the keys and values that the pass makes: then they come on top.
+    keep = not work.training and config.window is None and dtype_name(work.kv_dtype or work.dtype) == dtype_name(work.dtype)
     with _ONE_AT_A_TIME:
-        weights, peak = _traced(config, work)
+        weights, peak = _traced(config, work, keep)
     if work.training:
         return plan.masters + plan.optimizer + peak
-    return plan.weights + plan.kv_cache + peak - weights
+    return plan.weights + (0 if keep else plan.kv_cache) + peak - weights
 
 
-def _traced(config: ModelConfig, work: Workload) -> tuple[int, int]:
-    """Bytes of the weights, and of all tensors at the widest moment."""
+def _traced(config: ModelConfig, work: Workload, keep: bool) -> tuple[int, int]:
+    """Bytes of the weights, and of all tensors at the widest moment, the cache among them where it is to be kept."""
     way = ran(config, work)
     model, mode = _on_nothing(config, dtype_name(work.dtype), way)
     with ExitStack() as contexts:
@@ -67,7 +71,7 @@ def _traced(config: ModelConfig, work: Workload) -> tuple[int, int]:
             live.track(*(parameter.grad for parameter in model.parameters()))
         ids = torch.zeros(work.batch, work.source_len, dtype=torch.long)
         target = torch.zeros(work.batch, work.target_len, dtype=torch.long) if work.target_len else None
-        with attending(model, way):
+        with attending(model, way, keep=keep):
             out = foretell(model, ids, target, last=work.logit_positions(config) == 1)
         if work.training:
             wanted = torch.zeros(out.shape[0] * out.shape[1], dtype=torch.long)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +16,6 @@ from torch import Tensor, nn
 from ..errors import Refused, TooLarge
 from ..memory import admit, free_bytes
 from ..model.config import ModelConfig
-from ..model.hooks import hook_points, hooked
 from ..model.transformer import Transformer
 from .live_bytes import LiveBytes
 from .plan import memory_plan, plan
@@ -194,7 +191,7 @@ def _point(subject: Subject, model: Transformer, weights: int, n: int) -> Point:
     with LiveBytes() as live, torch.enable_grad() if subject.workload.training else torch.no_grad():
         live.track(*model.parameters(), *model.buffers(), ids, target)
         given = live.live
-        with _held(model, way, keep=not subject.workload.training) as cache:
+        with attending(model, way, keep=not subject.workload.training) as cache:
             if subject.workload.training:
                 kept = _train(model, ids, target, subject, live) + ids.nbytes + (0 if target is None else target.nbytes)
             else:
@@ -234,18 +231,3 @@ def _optimizer(model: nn.Module, name: str) -> torch.optim.Optimizer:
     kind, options = kinds[name]
     # fused: the update works in place; the others make tensors as large as the largest parameter on the way
     return kind(model.parameters(), lr=1e-4, fused=True, **options)
-
-
-@contextmanager
-def _held(model: Transformer, way: Ran, *, keep: bool) -> Iterator[list[Tensor]]:
-    """Attention done this way; with `keep`, a decoder's keys and values are held as a cache holds them."""
-    cache: list[Tensor] = []
-
-    def hold(x: Tensor) -> None:
-        cache.append(x)
-
-    hooks = {
-        name: hold for name in hook_points(model) if keep and name.startswith("decoder") and name.endswith(("hook_k", "hook_v"))
-    }
-    with hooked(model, hooks), attending(model, way):
-        yield cache

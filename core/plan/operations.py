@@ -169,12 +169,15 @@ class _Rows:
         seen, hides = _cells(n, reach, causal=causal, window=window), causal or window is not None
         rows = [self._norm("attn norm", n)]
         rows += self._attention("attn", _Looks(n, reach, n, seen, hides, own=True))
+        sandwich = config.norm_order == "sandwich"
+        rows += [self._norm("attn out norm", n)] if sandwich else []
         rows.append(self._residual("attn residual", n))
         if memory_len:
             rows.append(self._norm("cross norm", n))
             computed = 0 if cached else memory_len
             looks = _Looks(n, memory_len, computed, n * memory_len, hides=False, own=False)
             rows += self._attention("cross attn", looks)
+            rows += [self._norm("cross out norm", n)] if sandwich else []
             rows.append(self._residual("cross residual", n))
         rows.append(self._norm("mlp norm", n))
         ups = 2 if config.gated else 1
@@ -184,6 +187,7 @@ class _Rows:
         if config.gated:
             rows.append(self._move("mlp product", tokens * config.d_ff, 2, 1, "gate × up"))
         rows.append(self._linear("mlp down", tokens, config.d_ff, config.d_model, config.mlp_bias))
+        rows += [self._norm("mlp out norm", n)] if sandwich else []
         rows.append(self._residual("mlp residual", n))
         return rows
 

@@ -37,11 +37,21 @@ def foretell(model: Transformer, ids: Tensor, target: Tensor | None, *, last: bo
 
 
 @contextmanager
-def attending(model: Transformer, way: Ran) -> Iterator[None]:
-    """Attention done this way."""
-    watched = [name for name in hook_points(model) if way == "spelled_out" and name.endswith("hook_scores")]
-    with hooked(model, dict.fromkeys(watched, _look)), _Textbook() if way == "eager" else nullcontext():
-        yield
+def attending(model: Transformer, way: Ran, *, keep: bool = False) -> Iterator[list[Tensor]]:
+    """Attention done this way; with `keep`, a decoder's keys and values are held, as a cache holds them, in the list."""
+    cache: list[Tensor] = []
+
+    def hold(x: Tensor) -> None:
+        cache.append(x)
+
+    hooks: dict[str, Any] = {}
+    for name in hook_points(model):
+        if keep and name.startswith("decoder") and name.endswith(("hook_k", "hook_v")):
+            hooks[name] = hold
+        if way == "spelled_out" and name.endswith("hook_scores"):
+            hooks[name] = _look
+    with hooked(model, hooks), _Textbook() if way == "eager" else nullcontext():
+        yield cache
 
 
 def _look(x: Tensor) -> None:
