@@ -78,13 +78,24 @@ def _parser() -> argparse.ArgumentParser:
     costs.add_argument("--source-len", type=int, default=128, help="tokens of each text (default: 128)")
     costs.add_argument("--target-len", type=int, default=0, help="tokens of each target, for encoder-decoders")
     costs.add_argument("--dtype", help="of weights and activations (default: what config.json says, else float32)")
-    costs.add_argument("--weights", metavar="FORMAT", help=f"of weights alone: {', '.join(WEIGHT_FORMATS)} (default: as --dtype)")
+    costs.add_argument(
+        "--weights", metavar="FORMAT", help=f"of weights alone: {', '.join(WEIGHT_FORMATS)} (default: as --dtype)"
+    )
     costs.add_argument("--kv", metavar="FORMAT", help=f"of the KV cache: {', '.join(CACHE)} (default: as --dtype)")
     costs.add_argument("--training", action="store_true", help="one step of training instead of a forward pass")
     costs.add_argument("--attention", default="flash", help="flash, efficient, eager or spelled_out (default: flash)")
-    costs.add_argument("--logits", default="last", help="last: of a decoder's run the last position's alone; or all (default: last)")
-    costs.add_argument("--piece", type=int, default=0, help="tokens of a prompt that are read at once: 2048 as vLLM, 512 as llama.cpp (default: all)")
-    costs.add_argument("--card", help=f"whether it fits there, and how much would: {', '.join(device.name for device in DEVICES)}")
+    costs.add_argument(
+        "--logits", default="last", help="last: of a decoder's run the last position's alone; or all (default: last)"
+    )
+    costs.add_argument(
+        "--piece",
+        type=int,
+        default=0,
+        help="tokens of a prompt that are read at once: 2048 as vLLM, 512 as llama.cpp (default: all)",
+    )
+    costs.add_argument(
+        "--card", help=f"whether it fits there, and how much would: {', '.join(device.name for device in DEVICES)}"
+    )
     costs.add_argument("--json", action="store_true", help="everything, as JSON")
     costs.set_defaults(run=_plan)
 
@@ -181,7 +192,9 @@ def _plan(options: argparse.Namespace) -> None:
     config = known.config
     card = None if options.card is None else device_named(options.card)
     if options.card is not None and card is None:
-        raise Refused(f"There is no card {options.card!r} here. Choose one of {', '.join(device.name for device in DEVICES)}.")
+        raise Refused(
+            f"There is no card {options.card!r} here. Choose one of {', '.join(device.name for device in DEVICES)}."
+        )
     quantized = None if options.training or options.dtype is not None else known.weight_dtype
     work = Workload(
         batch=options.batch,
@@ -215,7 +228,11 @@ def _on_card(config: ModelConfig, work: Workload, card: Device, total: int) -> s
     said += f"Fits, {left / GiB:.2f} GiB left." if left >= 0 else f"Does not fit: {-left / GiB:.2f} GiB too much."
     length = longest_fit(config, card.memory, work)
     most = longest_fit(config, card.memory, work, vary="batch")
-    at_least = "" if length.ceiling is None or length.n < length.ceiling else f", of which its table of positions has {length.ceiling:,}"
+    at_least = (
+        ""
+        if length.ceiling is None or length.n < length.ceiling
+        else f", of which its table of positions has {length.ceiling:,}"
+    )
     return f"{said} By this upper bound {length.n:,} tokens would{at_least}, or a batch of {most.n:,} of this length."
 
 

@@ -58,7 +58,9 @@ def fetch_config(spec: ModelSpec) -> Path:
         return Path(hf_hub_download(spec.location, "config.json", revision=spec.revision, etag_timeout=PATIENCE))
     except (HTTPError, OSError, HFValidationError) as error:
         if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
-            sentence: str | None = f"{spec.location} on the Hub has no config.json, from which a model could be planned."
+            sentence: str | None = (
+                f"{spec.location} on the Hub has no config.json, from which a model could be planned."
+            )
         else:
             sentence = _refusal(spec, error)
         raise CheckpointError(

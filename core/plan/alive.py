@@ -32,9 +32,13 @@ def check_alive(config: ModelConfig, work: Workload) -> None:
     if work.training and (work.recompute != "none" or work.dropout):
         raise ConfigError("bytes alive at once are counted without recompute and without dropout")
     if work.attention == "eager" and ran(config, work) != "eager":
-        raise ConfigError("bytes alive at once are counted for eager attention without a window or a bias: take spelled_out or flash")
+        raise ConfigError(
+            "bytes alive at once are counted for eager attention without a window or a bias: take spelled_out or flash"
+        )
     if work.piece:
-        raise ConfigError(f"bytes alive at once are counted for a prompt that is read at once: leave piece ({work.piece}) at 0")
+        raise ConfigError(
+            f"bytes alive at once are counted for a prompt that is read at once: leave piece ({work.piece}) at 0"
+        )
 
 
 def alive_bytes(config: ModelConfig, work: Workload) -> int:
@@ -47,7 +51,11 @@ def alive_bytes(config: ModelConfig, work: Workload) -> int:
     check_alive(config, work)
     plan = memory_plan(config, work)
     # A window keeps less, and another format other numbers, than the keys and values that the pass makes: then they come on top.
-    keep = not work.training and config.window is None and dtype_name(work.kv_dtype or work.dtype) == dtype_name(work.dtype)
+    keep = (
+        not work.training
+        and config.window is None
+        and dtype_name(work.kv_dtype or work.dtype) == dtype_name(work.dtype)
+    )
     with _ONE_AT_A_TIME:
         weights, peak = _traced(config, work, keep)
     if work.training:

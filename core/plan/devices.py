@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..memory import MiB
-from .operations import Operation
+from .operations import Operation, ideal_bytes, total_flops
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,11 @@ class Device:
         return self.teraflops * 1000 / self.gigabytes_per_second
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"ridge": self.ridge, "gibibytes": self.mebibytes / 1024, "offered": self.offered_mebibytes / 1024}
+        return asdict(self) | {
+            "ridge": self.ridge,
+            "gibibytes": self.mebibytes / 1024,
+            "offered": self.offered_mebibytes / 1024,
+        }
 
 
 def _smi(capacity: str) -> str:
@@ -73,6 +77,12 @@ DEVICES: tuple[Device, ...] = (
     Device("M4 Max", 131_072, 110_100, 546, 18.4, "float32; huggingface.js, hardware.ts", _metal("115,449 MB, 84 %")),
     Device("M2 Ultra", 196_608, 147_456, 800, 27.2, "float32; huggingface.js, hardware.ts", "unified memory; offered: three quarters of it, as of the M3 Max"),
 )  # fmt: skip
+
+
+def share_of_peak(operations: Iterable[Operation], device: Device) -> float:
+    """The part of a device's arithmetic that these operations can use, all together and with the least traffic: from 0 to 1."""
+    found = tuple(operations)
+    return min(1.0, total_flops(found) / ideal_bytes(found) / device.ridge)
 
 
 def device_named(name: str) -> Device | None:

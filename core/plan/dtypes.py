@@ -48,8 +48,12 @@ FORMATS: dict[str, Format] = {
         *(Format(name, 1, 8 * by, why=f"{by} bytes each") for name, by in BYTES.items()),
         Format("float8", 1, 8, why="one byte each; one scale for a whole tensor is not counted"),
         Format("int8", 1, 8, row_bits=32, why="one byte each, and a float32 scale a row (Dettmers et al. 2022)"),
-        Format("int4", 128, 128 * 4 + 16 + 4, why="groups of 128 with a float16 scale and a 4-bit zero, as GPTQ and AWQ"),
-        Format("nf4", 64, 64 * 4 + 32, why="blocks of 64 with a float32 scale (Dettmers et al. 2023), scales not quantized"),
+        Format(
+            "int4", 128, 128 * 4 + 16 + 4, why="groups of 128 with a float16 scale and a 4-bit zero, as GPTQ and AWQ"
+        ),
+        Format(
+            "nf4", 64, 64 * 4 + 32, why="blocks of 64 with a float32 scale (Dettmers et al. 2023), scales not quantized"
+        ),
         _ggml("Q4_0", 32, 2 + 16, "a float16 scale"),
         _ggml("Q4_1", 32, 2 + 2 + 16, "a float16 scale and minimum"),
         _ggml("Q5_0", 32, 2 + 4 + 16, "a float16 scale, the fifth bits apart"),
@@ -92,7 +96,9 @@ def cache_format(dtype: object, d_head: int) -> Format:
         return Format("int8", 1, 8)  # scales of whole tensors
     found = FORMATS[name]
     if not found.fits(d_head):
-        raise ConfigError(f"kv_dtype ({name!r}) keeps blocks of {found.numbers}, and d_head ({d_head}) is no multiple of it")
+        raise ConfigError(
+            f"kv_dtype ({name!r}) keeps blocks of {found.numbers}, and d_head ({d_head}) is no multiple of it"
+        )
     return found
 
 

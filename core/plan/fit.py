@@ -81,7 +81,9 @@ def longest_fit(
 
     def alive(n: int) -> int:
         longer, at = subject(n)
-        if vary in ("source_len", "target_len") and longer.has_position_table:  # a longer table is not counted, here as there
+        if (
+            vary in ("source_len", "target_len") and longer.has_position_table
+        ):  # a longer table is not counted, here as there
             longer = replace(longer, n_ctx=max(longer.n_ctx, n))
             extra = memory_plan(longer, at).total - memory_plan(config, at).total
             return alive_bytes(longer, at) - extra

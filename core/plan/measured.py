@@ -128,7 +128,11 @@ def measure(subject: Subject, budget: int) -> Measured:
         model = Transformer(subject.config).eval()
         live.track(*model.parameters(), *model.buffers())
         weights = live.live
-    return Measured(ran(subject.config, subject.workload), subject.workload.batch, tuple(_point(subject, model, weights, n) for n in sizes))
+    return Measured(
+        ran(subject.config, subject.workload),
+        subject.workload.batch,
+        tuple(_point(subject, model, weights, n) for n in sizes),
+    )
 
 
 class Worker:

@@ -140,7 +140,9 @@ class _Rows:
             rows.append(once._norm("embed norm", n))
         if config.position == "relative":
             table = config.n_relative_buckets * config.n_heads * self.stored.other
-            rows.append(Operation(name, "relative bias", 1, 0, 0, table, 0, table, "a learned number for each distance"))
+            rows.append(
+                Operation(name, "relative bias", 1, 0, 0, table, 0, table, "a learned number for each distance")
+            )
         narrow = config.window is not None and config.window < n_key
         windowed = config.n_windowed(n_layers) if narrow else 0
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):
@@ -202,7 +204,9 @@ class _Rows:
         if config.qk_norm:
             rows.append(self._norm_of(f"{name} q norm", tokens * config.n_heads, config.d_head))
             if looks.computed:
-                rows.append(self._norm_of(f"{name} k norm", self.batch * looks.computed * config.n_kv_heads, config.d_head))
+                rows.append(
+                    self._norm_of(f"{name} k norm", self.batch * looks.computed * config.n_kv_heads, config.d_head)
+                )
         cells = self.batch * config.n_heads * n * n_key
         product, useful = 2 * cells * config.d_head, 2 * self.batch * config.n_heads * looks.seen * config.d_head
         a_key = cache_format(self.work.kv_dtype or self.work.dtype, config.d_head).row(config.d_head)
@@ -272,7 +276,9 @@ class _Rows:
         """Tables are looked up, not multiplied: a row of each for every token, and for every place, is all that is read."""
         config, numbers = self.config, self.batch * n * self.config.d_model * self.by
         rows = self.batch * n * self.stored.token_row
-        if config.has_position_table:  # the same rows for every text; those of sinusoids are in the format of the activations
+        if (
+            config.has_position_table
+        ):  # the same rows for every text; those of sinusoids are in the format of the activations
             rows += n * config.d_model * (self.stored.other if config.position == "learned" else self.by)
         rows += config.d_model * self.stored.other if config.n_token_types else 0
         return Operation(self.stack, "embedding", 1, 0, 0, rows, numbers, rows, "a row of the table each")

@@ -27,7 +27,9 @@ def piece_moments(config: ModelConfig, work: Workload, path: Path) -> dict[str, 
     if path == "fused":
         moments["decoder softmax and sum"] = before + piece._attend(n, cross=False)
     else:
-        others = (texts - 1) * 2 * n * config.n_heads * config.d_head * work.by  # keys and values of the other texts, repeated
+        others = (
+            (texts - 1) * 2 * n * config.n_heads * config.d_head * work.by
+        )  # keys and values of the other texts, repeated
         moments["decoder scores and weights"] = before + others + piece._spelled_out(n, cross=False)
     positions = work.batch * work.logit_positions(config)
     last = max(rows, work.batch) * config.d_model * work.by

@@ -23,7 +23,9 @@ FLOAT = 4  # bytes of what a GGUF file does not quantize
 LAYERS_ALONE = ("float8", "int8", "int4", "nf4")
 
 # The type that most tensors of a mix have. Where it is not its name: files are named after the bits they come to.
-MIXES: dict[str, str] = {name: name for name in FORMATS if name not in (*BYTES, *LAYERS_ALONE, "MXFP4", "Q3_K", "Q4_K", "Q5_K")}
+MIXES: dict[str, str] = {
+    name: name for name in FORMATS if name not in (*BYTES, *LAYERS_ALONE, "MXFP4", "Q3_K", "Q4_K", "Q5_K")
+}
 MIXES |= {"Q2_K_S": "Q2_K", "Q3_K_S": "Q3_K", "Q3_K_M": "Q3_K", "Q3_K_L": "Q3_K", "Q4_K_S": "Q4_K", "Q4_K_M": "Q4_K"}
 MIXES |= {"Q5_K_S": "Q5_K", "Q5_K_M": "Q5_K", "IQ2_S": "IQ2_XS", "IQ2_M": "IQ2_S", "IQ3_XS": "IQ3_S", "IQ3_M": "IQ3_S"}
 WEIGHT_FORMATS = (*BYTES, *LAYERS_ALONE, *MIXES)
@@ -110,7 +112,9 @@ def matrices(config: ModelConfig) -> Iterator[Matrix]:
         crosses = stack == "decoder" and config.kind == "encoder-decoder"
         for layer in range(n_layers):
 
-            def one(name: str, rows: int, width: int, stack: str = stack, layer: int = layer, n: int = n_layers) -> Matrix:
+            def one(
+                name: str, rows: int, width: int, stack: str = stack, layer: int = layer, n: int = n_layers
+            ) -> Matrix:
                 return Matrix(stack, name, layer, n, rows, width)
 
             for name in ("attn", "cross attn")[: 2 if crosses else 1]:
@@ -178,10 +182,7 @@ def _gguf(config: ModelConfig, matrix: Matrix, mix: str) -> Format:
     kind, base, width = matrix.kind, MIXES[mix], matrix.width
     shared = config.tied or config.head == "none"  # then the table of tokens has the type of the output
     if kind == "unembed" or (kind == "token" and shared):
-        if not FORMATS[base].fits(width) or base == "Q8_0":
-            found = "Q8_0"
-        else:
-            found = "Q5_K" if mix in SMALL_OUTPUT else "Q6_K"
+        found = "Q8_0" if not FORMATS[base].fits(width) or base == "Q8_0" else "Q5_K" if mix in SMALL_OUTPUT else "Q6_K"
     else:
         rules = RULES.get(mix, {}).get(kind, ())
         found = next((type_ for type_, layers in rules if _holds(config, matrix, layers)), base)

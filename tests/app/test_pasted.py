@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 from transformers import AutoConfig
 
 from app.kit import params
-from app.rooms.shapes import pasted, words
+from app.sizes import pasted, words
 from core.checkpoints.families import FAMILIES
 from core.errors import Refused
 from tests.app.browsing import Screen, once
@@ -161,11 +161,9 @@ def test_a_broken_link_says_so_and_the_box_is_still_there(screen: Screen):
 def test_a_pasted_config_outlives_a_visit_to_another_model(screen: Screen):
     screen.page.goto(f"{screen.address}/?view=shapes&of=pasted&config={pasted.to_link(json.dumps(SMALL))}")
     screen.wait(shape="1,6,128,128")
-    for model, shape in (("BERT tiny", "1,2,128,128"), (words.OF_PASTED, "1,6,128,128")):
+    for model, shape in (("BERT tiny", "1,2,128,128"), (words.PASTED, "1,6,128,128")):
         screen.idle()
         screen.page.get_by_label(words.OF).click()
         screen.page.get_by_role("option", name=model).click()
         screen.wait(shape=shape)
-        expect(screen.page).to_have_url(
-            re.compile(r"config=" if model == words.OF_PASTED else r"^[^#]*\?(?!.*config=)")
-        )
+        expect(screen.page).to_have_url(re.compile(r"config=" if model == words.PASTED else r"^[^#]*\?(?!.*config=)"))

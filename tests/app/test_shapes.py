@@ -17,9 +17,9 @@ import core
 from app.rooms.shapes import words
 from app.rooms.shapes.component import PALETTES
 from app.rooms.shapes.diagram import Diagram, diagram
-from app.rooms.shapes.pasted import config_of
 from app.rooms.shapes.values import MOST, described
 from app.session import words as session_words
+from app.sizes.pasted import config_of
 from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import PRESETS, TracedRun, Workload, parameters, trace_shapes

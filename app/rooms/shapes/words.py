@@ -1,5 +1,6 @@
 """Every word of the Shapes view. Names in braces are filled in where the words are used."""
 
+
 TITLE = "Shapes"
 LINE = "every tensor of a pass"
 
@@ -7,7 +8,6 @@ LINE = "every tensor of a pass"
 OF = "What to trace"
 OF_RUN = "The run above"
 OF_TYPED = "Your own sizes"
-OF_PASTED = "A config.json"
 BATCH = "batch"
 LENGTH = "tokens"
 SOURCE = "source tokens"
@@ -38,20 +38,8 @@ ACT_NAMES = {"gelu": "GELU", "gelu_tanh": "GELU, tanh form", "relu": "ReLU", "si
 WINDOW = "window"
 WINDOW_HELP = "How many tokens back a query may look, itself included. 0: all of them."
 GATED = "gated FFN"
-PASTE = "config.json of a model, as text"
-PASTE_HELP = (
-    "Copy the file from the model's page on the Hub. Its weights are not needed. What Headlight reads of it goes into the address of "
-    "this page, so that a link brings the same model back."
-)
-PASTE_FIRST = "Paste the text of a model's config.json into “Sizes” to trace it."
-PASTE_NO_JSON = "This is not JSON: line {line}, column {column}: {message}. Paste the whole file, from {{ to }}."
-PASTE_NO_OBJECT = 'This is JSON, but not the config of a model, which is an object: {"model_type": …}.'
-PASTE_TOO_LONG = "This text has {n:,} characters; the config.json of a model has a few thousand. Paste that file alone."
-PASTE_NO_LINK = "This config is too long for a link ({n:,} characters; a link has room for {most:,}). Anyone who opens the link has to paste it again."
-CONFIG_IN_LINK = "a whole link that this page made of a config.json; or paste the file again into “Sizes”"
 UNKNOWN_PLACE = "This link asks for {name} “{asked}”, which this diagram does not have: it opens where it usually does."
 UNKNOWN_OF = "This link asks to trace “{asked}”, which is not on the list: the run is shown. The list has {known}."
-TOO_MANY_LAYERS = "{n:,} layers are more than this page draws. Choose at most {most:,}."
 LAST_DIAGRAM = "The diagram still shows what was traced before."
 NOTHING_YET = "Type a sentence above to trace it, or choose a model on the right."
 

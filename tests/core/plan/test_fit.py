@@ -75,7 +75,9 @@ def test_what_is_alive_at_once_is_never_more_than_the_bound(vary: Any, training:
         for attention in ("spelled_out", "flash"):
             options: dict[str, Any] = {**case.lengths, "training": training, "attention": attention}
             budget = 3 * memory_plan(case.config, **options).total
-            bound, alive = (longest_fit(case.config, budget, vary=vary, counted=c, **options) for c in ("bound", "alive"))  # type: ignore[arg-type]
+            bound, alive = (
+                longest_fit(case.config, budget, vary=vary, counted=c, **options) for c in ("bound", "alive")
+            )  # type: ignore[arg-type]
             assert alive.n >= bound.n >= 1, case
             assert alive.bytes <= budget < alive.next_bytes
             assert alive_bytes(case.config, Workload(**options)) <= memory_plan(case.config, **options).total

@@ -13,7 +13,19 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer
-from core.plan import DEVICES, PRESETS, decode, parameters, plan, prefill, roofline, stored_weights, total_bytes, total_flops, trace_shapes
+from core.plan import (
+    DEVICES,
+    PRESETS,
+    decode,
+    parameters,
+    plan,
+    prefill,
+    roofline,
+    stored_weights,
+    total_bytes,
+    total_flops,
+    trace_shapes,
+)
 from core.plan.devices import device_named
 from core.plan.operations import ideal_bytes
 from tests.core.plan.configs import cases
@@ -198,7 +210,9 @@ def test_encoders_do_not_decode() -> None:
     assert prefill(PRESETS["gpt2"].config, source_len=10)[0].to_dict()["bytes"] > 0  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(("name", "batch", "n", "intensity"), [("minilm", 1, 13, 12.3), ("lesson-encoder", 32, 50, 241.6)])
+@pytest.mark.parametrize(
+    ("name", "batch", "n", "intensity"), [("minilm", 1, 13, 12.3), ("lesson-encoder", 32, 50, 241.6)]
+)
 def test_a_table_that_is_only_looked_up_is_not_read_whole(name: str, batch: int, n: int, intensity: float) -> None:
     """Lesson E8: encoders have no unembedding, so that their table of words is tied to nothing that would read it."""
     rows = prefill(PRESETS[name].config, batch=batch, source_len=n, dtype="bfloat16")

@@ -207,5 +207,8 @@ def test_pieces_need_no_more_than_the_whole_and_chats_need_cache_alone() -> None
 def test_a_run_for_writing_keeps_one_row_of_logits_a_text() -> None:
     assert plan(GPT2, batch=3, source_len=100).logits == 3 * 50_257 * 4
     assert plan(GPT2, batch=3, source_len=100, logits="all").logits == 100 * plan(GPT2, batch=3, source_len=100).logits
-    for needs_all in (plan(GPT2, source_len=100, training=True), plan(replace(PRESETS["bert-base"].config, head="mlm"), source_len=100)):
+    for needs_all in (
+        plan(GPT2, source_len=100, training=True),
+        plan(replace(PRESETS["bert-base"].config, head="mlm"), source_len=100),
+    ):
         assert needs_all.logits == 100 * needs_all.config.vocab_size * 4

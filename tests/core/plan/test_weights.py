@@ -27,7 +27,9 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_mix_has_the_bits_that_its_file_has(name: str) -> None:
-    assert stored_weights(LLAMA, dtype="float16", weight_dtype=name).bits_each == pytest.approx(PUBLISHED[name], abs=6e-5)
+    assert stored_weights(LLAMA, dtype="float16", weight_dtype=name).bits_each == pytest.approx(
+        PUBLISHED[name], abs=6e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,10 +92,10 @@ def test_a_quantized_cache() -> None:
 
 
 def test_a_token_reads_the_weights_as_they_are_stored() -> None:
-    full, small = (
-        ideal_bytes(decode(LLAMA, cached=1, weight_dtype=name)) for name in ("float16", "Q4_K_M")
-    )
+    full, small = (ideal_bytes(decode(LLAMA, cached=1, weight_dtype=name)) for name in ("float16", "Q4_K_M"))
     table = LLAMA.vocab_size * LLAMA.d_model  # is looked up
     assert full == pytest.approx(2 * (parameters(LLAMA).total - table), rel=1e-3)
     looked_up = stored_weights(LLAMA, dtype="float16", weight_dtype="Q4_K_M").each["", "token"]
-    assert small == pytest.approx(stored_weights(LLAMA, dtype="float16", weight_dtype="Q4_K_M").total - looked_up, rel=2e-3)
+    assert small == pytest.approx(
+        stored_weights(LLAMA, dtype="float16", weight_dtype="Q4_K_M").total - looked_up, rel=2e-3
+    )
