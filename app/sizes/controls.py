@@ -354,7 +354,7 @@ def _pasted(place: DeltaGenerator, sentences: list[str]) -> None:
     before: ModelConfig | None = st.session_state.get("plan_config")
     st.session_state["plan_config"] = config
     if config != before:
-        take(PASTED)
+        take()
         given = given_by(PASTED)
         st.session_state.update({"plan_batch": given.batch, "plan_source": given.source, "plan_target": given.target})
 

@@ -57,7 +57,9 @@ def test_the_batch_slider_moves_the_limit(browser: Browser, address: str) -> Non
         assert f"The next token gives {intensity(1):.1f} FLOPs per byte: memory is the limit" in text
         assert "153 FLOPs" in screen.headline
         screen.move("batch", 3)  # 2, 3, 4
-        screen.text(re.compile(f"The next token gives {intensity(4):.1f} FLOPs per byte: memory is the limit.*a batch of 4"))
+        screen.text(
+            re.compile(f"The next token gives {intensity(4):.1f} FLOPs per byte: memory is the limit.*a batch of 4")
+        )
         diamonds = [trace for trace in screen.traces() if "all of it" in trace["name"]]
         assert len(diamonds) == 2
 

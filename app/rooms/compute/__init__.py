@@ -2,7 +2,7 @@
 
 from app.kit.room import Room
 from app.rooms.compute import view, words
-from app.sizes import controls
+from app.sizes import controls, pasted
 
 ROOM = Room(
     id="compute",
@@ -12,4 +12,5 @@ ROOM = Room(
     show=view.show,
     old={"Compute": {}},
     titles={"plan_model": controls.IDS},
+    params=(pasted.CONFIG,),
 )

@@ -206,7 +206,7 @@ def rnn_line(d: int, n: int) -> dict[str, int]:
     config = ModelConfig(
         vocab_size=1, d_model=d, n_heads=1, d_ff=1, n_decoder_layers=1, position="none", head="none", n_ctx=1
     )
-    groups = operation_groups(prefill(config, source_len=n))
+    groups = operation_groups(prefill(config, source_len=n, attention="eager"))
     maps = groups["scores"][0] + groups["mix"][0]
     return {
         "n": n,
