@@ -61,6 +61,8 @@ SIZES: dict[str, tuple[int, ...]] = {
     "d_ff": (128, 256, 512, 1024, 1536, 2048, 3072, 4096, 4864, 5120, 6400, 8192, 11_008, 14_336, 16_384, 28_672, 49_152, 53_248),
     "vocab": (100, 1000, 10_000, 30_522, 32_000, 32_128, 37_000, 50_257, 64_000, 100_000, 128_256, 151_936, 256_000),
 }  # fmt: skip
+# What links meant that said nothing of it, before the fused kernel and the last row of logits were where every count begins.
+OLD = {"plan_attention": "eager", "plan_logits": "every position"}
 TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
@@ -133,7 +135,9 @@ def show(
     `choices` are what a link may choose for the controls that are the view's own. `above(True)` draws the request box and says what
     runs there; it is asked so where the visitor's own model and sentence are chosen, which a visit begins with.
     """
-    if "plan_extra" not in st.session_state and not any(name.startswith("plan_") for name in st.query_params):
+    if "plan_extra" not in st.session_state and not any(
+        name.startswith("plan_") and name not in OLD for name in st.query_params
+    ):
         # Said in the address before any widget owns it: a link with sizes and no model is of the textbook encoder.
         st.query_params.update({"plan_model": RUN} | ({"plan_phase": words.PHASES["inference"]} if training else {}))
         st.session_state["plan_model"] = RUN

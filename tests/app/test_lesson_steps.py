@@ -234,7 +234,7 @@ def test_numbers(name: str, number: float, digits: int) -> None:
         ("3.5", "30.566 MiB"),
         ("3.5", "183.4 MiB"),
         ("3.7", "× 104.9"),
-        ("3.8", "623 takes 8,573,400,064 bytes; 624 takes 8,591,663,104. To run it alone: 1,950 tokens; with fused attention: 1,043."),
+        ("3.8", "By an upper bound 623 takes 8,573,400,064 bytes, 624 would take 8,591,663,104; by what is alive at once 703 fit, 704 do not. To run it alone: 1,950 tokens; with fused attention: 1,043."),
         ("3.8", "5,000 rows of positions, float32, adam, eager"),
         ("4.5", "The lesson says ~65 M; this class has 93,324,544."),
         ("4.5", "2,099,712 of 3,152,384"),

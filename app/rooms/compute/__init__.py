@@ -10,7 +10,7 @@ ROOM = Room(
     group="count",
     line=words.LINE,
     show=view.show,
-    old={"Compute": {}},
+    old={"Compute": controls.OLD},
     titles={"plan_model": controls.IDS},
     params=(pasted.CONFIG,),
 )

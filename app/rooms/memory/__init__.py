@@ -10,7 +10,7 @@ ROOM = Room(
     group="count",
     line=words.LINE,
     show=view.show,
-    old={"Memory": {}},
+    old={"Memory": controls.OLD},
     titles={"plan_model": controls.IDS},
     params=(pasted.CONFIG,),
 )
