@@ -1,5 +1,7 @@
 """Captions and help texts of the shared setup of sizes. Names in braces are filled in where the words are used."""
 
+from typing import Literal
+
 # controls
 PRESET = "Model"
 PRESET_HELP = "The model and the sentence above, the config.json of any model, or a known model. It sets the sliders below, and every one of them can be moved from there."
@@ -47,12 +49,12 @@ LABELS = {
     ),
     "kv": ("KV cache’s data type", "The format of the KV cache, scales included."),
     "piece": (
-        "Prompt is read",
+        "Prompt in pieces",
         "How many tokens of a prompt go through the layers at once, over all chats: llama.cpp 512, vLLM 2,048. Only their "
         "activations are ever there.",
     ),
     "logits": (
-        "Logits of",
+        "Logits kept",
         "Writing needs the scores of the last position of each text alone. Some programs keep those of every position.",
     ),
     "dropout": ("Dropout", "Counts the masks that training with dropout keeps, one byte a number."),
@@ -64,7 +66,7 @@ SHARE_OF_PEAK = "Share of the card's arithmetic"
 SAME = "same data type"
 PASTED_TITLE = "The model of this config.json"
 PIECES = {"at once": 0, "512 tokens at a time": 512, "2,048 tokens at a time": 2048, "8,192 tokens at a time": 8192}
-LOGITS = {"last position": "last", "every position": "all"}
+LOGITS: dict[str, Literal["last", "all"]] = {"last position": "last", "every position": "all"}
 VARY = {
     "source_len": "source tokens",
     "target_len": "target tokens",

@@ -177,7 +177,7 @@ def _length(setup: Setup, look: Look) -> None:
         budgets,
         measured,
     )
-    rows = [pair for name, fit in found for pair in ((name, fit), (name, alive.get(name))) if pair[1] is not None]
+    rows = [(name, fit) for name, bound in found for fit in (bound, alive.get(name)) if fit is not None]
     shown, broken = tables.curves_table(setup, measured), tables.fits_table(setup, rows)
     files = [
         (words.FILE_CURVES, "headlight-memory-lengths", shown),
