@@ -190,6 +190,11 @@ def test_f11_a_batch_feeds_the_card() -> None:
     assert [round(100 * found[batch], 1) for batch in (1, 32)] == [0.7, 9.4]
 
 
+def test_lesson_5_8_and_the_room_say_one_share_by_one_name() -> None:
+    app = opened(compute_page, plan_model="GPT-2 small", compute_part="Roofline")
+    assert f"{words.SHARE_OF_PEAK}, all of one token: 0.652 % at a batch of 1, 4.05 % at 32." in said(app)
+
+
 def test_f4_and_f10_are_said_on_the_page() -> None:
     assert "GPT-3 12,288 / 96 = 128" in said(opened(compute_page, compute_part="Known models"))
     app = opened(compute_page, plan_model="GPT-2 small")
