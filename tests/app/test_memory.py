@@ -398,6 +398,7 @@ def test_llama_on_a_card_as_an_engineer_asks() -> None:
     assert "Llama 3 8B takes 22.4 GiB (24.0 GB) to run" in heading(app)
     assert "Read in pieces of 2,048 tokens, as vLLM reads a prompt, it would be 19.2 GiB" in said(app)
     assert "With the logits of every position it would be 27.3 GiB" in said(app)
+    assert "The model was made for texts of at most 8,192 tokens." in said(app)
     assert "With scores and weights as tensors it would be 149.4 GiB" in said(app)
     assert "the smallest of them the RTX 4090: 1.3 GiB of its 23.6 GiB for programs are left." in said(app)
     pieces = opened(memory_page, **params, plan_piece="2,048 tokens at a time", plan_weights="Q4_K_M", plan_kv="Q8_0")

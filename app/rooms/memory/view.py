@@ -84,6 +84,8 @@ def _otherwise(setup: Setup) -> list[str]:
 
     if setup.config.kind == "decoder" and not setup.piece and setup.batch * setup.source_len > PIECE:
         said.append(words.GOES_PIECES.format(piece=f"{PIECE:,}", pieces=both(total(piece=PIECE))))
+    if not setup.config.has_position_table and setup.workload.last_len > setup.config.n_ctx:
+        said.append(words.GOES_BEYOND.format(n=f"{setup.config.n_ctx:,}"))
     if setup.logits == "last" and total(logits="all") > total():
         said.append(words.GOES_LOGITS.format(all=both(total(logits="all"))))
     return said

@@ -29,6 +29,7 @@ BYTES_AXIS = "bytes"
 GOES = "{title} takes {total} to {phase}. Largest part: {largest}, {share}."
 GOES_EAGER = "With scores and weights as tensors it would be {eager}; the fused kernel saves {saved}."
 GOES_PIECES = "Read in pieces of {piece} tokens, as vLLM reads a prompt, it would be {pieces}."
+GOES_BEYOND = "The model was made for texts of at most {n} tokens."
 GOES_LOGITS = "With the logits of every position it would be {all}."
 CARD_FITS = "It fits on {n} of the {all} cards here, the smallest of them the {device}: {left} of its {offered} for programs are left."
 CARD_NONE = (
