@@ -5,6 +5,7 @@ from importlib import import_module
 from . import old_names
 from .checkpoints import Loaded, ModelSpec, load, save
 from .checkpoints.build import build
+from .checkpoints.described import plan, read_config
 from .edits import (
     Ablate,
     AsPadding,
@@ -41,7 +42,6 @@ from .learn.training import Batch, Recipe, TrainStep, train
 from .model.config import ModelConfig, RotaryScaling
 from .model.hooks import hook_points, hooked
 from .model.text import Tokens
-from .plan import plan
 from .read import measures, report
 from .read.attribution import Contribution, Contributions, LensLayer
 from .read.comparison import AnswerChange, Comparison, answer_change, compare
@@ -133,6 +133,7 @@ __all__ = [
     "opening",
     "patch_heads",
     "plan",
+    "read_config",
     "report",
     "save",
     "stream",

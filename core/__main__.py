@@ -12,11 +12,15 @@ from functools import partial
 from pathlib import Path
 
 from .checkpoints import CATALOG, Loaded, load
-from .device import pick_device, pick_dtype
+from .checkpoints.described import describe
+from .device import GiB, pick_device, pick_dtype
 from .errors import Refused
 from .memory import MiB
-from .plan import plan
-from .plan.presets import PRESETS
+from .model.config import ModelConfig
+from .plan import DEVICES, Device, Workload, longest_fit, plan
+from .plan.devices import device_named
+from .plan.dtypes import CACHE
+from .plan.weights import WEIGHT_FORMATS
 from .read import report
 from .run.trace import trace
 from .sweep import atlas
@@ -60,16 +64,38 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--html", type=Path, metavar="FILE", help="one page to look at in any browser, offline")
     one.set_defaults(run=_trace)
 
-    costs = commands.add_parser("plan", help="what a model costs before it runs: parameters, bytes, FLOPs")
-    costs.add_argument(
-        "model", nargs="?", default="minilm", help="preset, catalogue id, Hub repository or folder (default: minilm)"
+    costs = commands.add_parser(
+        "plan", help="what a model costs before it runs: parameters, bytes, FLOPs; its config.json is all that is read"
     )
-    costs.add_argument("--batch", type=int, default=1, help="texts run together (default: 1)")
+    costs.add_argument(
+        "model",
+        nargs="?",
+        default="minilm",
+        help="preset, catalogue id, Hub repository, folder, or the path of a config.json (default: minilm)",
+    )
+    costs.add_argument("--revision", help="branch, tag or commit on the Hub")
+    costs.add_argument("--batch", type=int, default=1, help="texts run together, or chats at once (default: 1)")
     costs.add_argument("--source-len", type=int, default=128, help="tokens of each text (default: 128)")
     costs.add_argument("--target-len", type=int, default=0, help="tokens of each target, for encoder-decoders")
-    costs.add_argument("--dtype", default="float32", help="of weights and activations (default: float32)")
+    costs.add_argument("--dtype", help="of weights and activations (default: what config.json says, else float32)")
+    costs.add_argument(
+        "--weights", metavar="FORMAT", help=f"of weights alone: {', '.join(WEIGHT_FORMATS)} (default: as --dtype)"
+    )
+    costs.add_argument("--kv", metavar="FORMAT", help=f"of the KV cache: {', '.join(CACHE)} (default: as --dtype)")
     costs.add_argument("--training", action="store_true", help="one step of training instead of a forward pass")
-    costs.add_argument("--attention", default="eager", help="eager, spelled_out, efficient or flash (default: eager)")
+    costs.add_argument("--attention", default="flash", help="flash, efficient, eager or spelled_out (default: flash)")
+    costs.add_argument(
+        "--logits", default="last", help="last: of a decoder's run the last position's alone; or all (default: last)"
+    )
+    costs.add_argument(
+        "--piece",
+        type=int,
+        default=0,
+        help="tokens of a prompt that are read at once: 2048 as vLLM, 512 as llama.cpp (default: all)",
+    )
+    costs.add_argument(
+        "--card", help=f"whether it fits there, and how much would: {', '.join(device.name for device in DEVICES)}"
+    )
     costs.add_argument("--json", action="store_true", help="everything, as JSON")
     costs.set_defaults(run=_plan)
 
@@ -171,25 +197,52 @@ def _counted(done: int, total: int) -> None:
 
 
 def _plan(options: argparse.Namespace) -> None:
-    preset = PRESETS.get(options.model)
-    config = preset.config if preset is not None else _said(load(options.model, progress=_progress)).config
-    target_len = options.target_len or (options.source_len if config.kind == "encoder-decoder" else 0)
-    found = plan(
-        config,
+    known = describe(options.model, revision=options.revision)
+    config = known.config
+    card = None if options.card is None else device_named(options.card)
+    if options.card is not None and card is None:
+        raise Refused(
+            f"There is no card {options.card!r} here. Choose one of {', '.join(device.name for device in DEVICES)}."
+        )
+    quantized = None if options.training or options.dtype is not None else known.weight_dtype
+    work = Workload(
         batch=options.batch,
         source_len=options.source_len,
-        target_len=target_len,
-        dtype=options.dtype,
+        target_len=options.target_len or (options.source_len if config.kind == "encoder-decoder" else 0),
+        dtype=options.dtype or known.dtype or "float32",
+        weight_dtype=options.weights or quantized,
+        kv_dtype=options.kv,
         training=options.training,
         attention=options.attention,
+        logits=options.logits,
+        piece=options.piece,
     )
+    found = plan(config, work)
     if options.json:
         print(json.dumps(found.to_dict()))
         return
-    print(f"{found.parameters.total:>20,} parameters")
+    formats = found.dtype if work.weight_dtype is None else f"{found.dtype}, weights {work.weight_dtype}"
+    print(f"{found.parameters.total:>20,} parameters, {formats}")
     for name, size in found.memory.to_dict().items():
-        print(f"{size / MiB:>20,.1f} MiB {name.replace('_', ' ')}")
+        print(f"{size / MiB:>20,.1f} MiB {size / 1e9:>10,.2f} GB  {name.replace('_', ' ')}")
     print(f"{found.step_flops:>20,} FLOPs")
+    if card is not None:
+        print(_on_card(config, work, card, found.total))
+
+
+def _on_card(config: ModelConfig, work: Workload, card: Device, total: int) -> str:
+    """Whether a plan fits into what a card offers to programs, and the longest text and the largest batch that would."""
+    left = card.memory - total
+    said = f"{card.name}: {card.mebibytes / 1024:.2f} GiB, {card.memory / GiB:.2f} of them for programs. "
+    said += f"Fits, {left / GiB:.2f} GiB left." if left >= 0 else f"Does not fit: {-left / GiB:.2f} GiB too much."
+    length = longest_fit(config, card.memory, work)
+    most = longest_fit(config, card.memory, work, vary="batch")
+    at_least = (
+        ""
+        if length.ceiling is None or length.n < length.ceiling
+        else f", of which its table of positions has {length.ceiling:,}"
+    )
+    return f"{said} By this upper bound {length.n:,} tokens would{at_least}, or a batch of {most.n:,} of this length."
 
 
 def _models(options: argparse.Namespace) -> None:

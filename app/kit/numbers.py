@@ -40,17 +40,19 @@ def size(n_bytes: int) -> str:
 
 
 def apart(*sizes: int) -> list[str]:
-    """Sizes that differ by little, in the unit of the largest and with as many digits as tell them apart, at most three:
-    "21.79 GiB" and "21.82 GiB"."""
+    """Sizes that differ by little, in the unit of the largest and with as many digits as tell them apart: "21.79 GiB" and "21.82 GiB".
+
+    No two that differ are ever said alike: where six digits do not tell them apart, every byte is written.
+    """
     power = max((i for i in range(1, 5) if max(sizes) >= 1024**i), default=0)
     unit = ("bytes", "KiB", "MiB", "GiB", "TiB")[power]
     if not power:
         return [f"{n:,} {unit}" for n in sizes]
-    for digits in (1, 2, 3):
+    for digits in range(1, 7):
         said = [f"{n / 1024**power:,.{digits}f} {unit}" for n in sizes]
         if len(set(said)) == len(set(sizes)):
-            break
-    return said
+            return said
+    return [f"{n:,} bytes" for n in sizes]
 
 
 def both(n_bytes: int) -> str:

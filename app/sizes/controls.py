@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -17,30 +18,33 @@ from app.kit import headline as kit_headline
 from app.kit import words as kit_words
 from app.kit.numbers import quoted
 from app.session import notices, room
-from app.sizes import export, seen, words
+from app.sizes import export, pasted, seen, words
 from app.sizes.setup import Setup, Sizes, layers, planned, shaped
 from app.streamlit_edge.history import is_history_navigation
 from app.transport.limits import bounded
-from core.errors import ConfigError
+from core.errors import ConfigError, Refused
 from core.model.config import ModelConfig
 from core.plan import PRESETS
+from core.plan.dtypes import BYTES, CACHE
 from core.plan.plan import check_positions
+from core.plan.weights import WEIGHT_FORMATS
 from core.service import Facts
 
-RUN = words.OF_RUN
+RUN, PASTED = words.OF_RUN, words.PASTED
 TITLES = {preset.title: preset for preset in PRESETS.values()}
-IDS = {"run": RUN} | {name: preset.title for name, preset in PRESETS.items()}  # links may say either
+IDS = {"run": RUN, "pasted": PASTED} | {name: preset.title for name, preset in PRESETS.items()}  # links may say either
 FIRST = PRESETS["lesson-encoder"].title  # of a link that names sizes and no model
-MODELS = (RUN, *TITLES)
+MODELS = (RUN, PASTED, *TITLES)
 FORMATS = ("float32", "bfloat16", "float16")
-STORED = (words.SAME, *FORMATS, "int8")
 CHOICES: dict[str, tuple[str, ...]] = {
     "dtype": FORMATS,
-    "attention": ("eager", "efficient", "flash"),
+    "attention": ("flash", "efficient", "eager"),
     "optimizer": ("adamw", "adam", "momentum", "sgd"),
     "recompute": ("none", "attention", "full"),
-    "weights": STORED,
-    "kv": STORED,
+    "weights": (words.SAME, *FORMATS, *(name for name in WEIGHT_FORMATS if name not in BYTES)),
+    "kv": (words.SAME, *FORMATS, *(name for name in CACHE if name not in BYTES)),
+    "piece": tuple(words.PIECES),
+    "logits": tuple(words.LOGITS),
     "phase": ("training", "inference"),
     "dropout": ("off", "on"),
 }
@@ -57,6 +61,8 @@ SIZES: dict[str, tuple[int, ...]] = {
     "d_ff": (128, 256, 512, 1024, 1536, 2048, 3072, 4096, 4864, 5120, 6400, 8192, 11_008, 14_336, 16_384, 28_672, 49_152, 53_248),
     "vocab": (100, 1000, 10_000, 30_522, 32_000, 32_128, 37_000, 50_257, 64_000, 100_000, 128_256, 151_936, 256_000),
 }  # fmt: skip
+# What links meant that said nothing of it, before the fused kernel and the last row of logits were where every count begins.
+OLD = {"plan_attention": "eager", "plan_logits": "every position"}
 TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
@@ -129,7 +135,9 @@ def show(
     `choices` are what a link may choose for the controls that are the view's own. `above(True)` draws the request box and says what
     runs there; it is asked so where the visitor's own model and sentence are chosen, which a visit begins with.
     """
-    if "plan_extra" not in st.session_state and not any(name.startswith("plan_") for name in st.query_params):
+    if "plan_extra" not in st.session_state and not any(
+        name.startswith("plan_") and name not in OLD for name in st.query_params
+    ):
         # Said in the address before any widget owns it: a link with sizes and no model is of the textbook encoder.
         st.query_params.update({"plan_model": RUN} | ({"plan_phase": words.PHASES["inference"]} if training else {}))
         st.session_state["plan_model"] = RUN
@@ -186,14 +194,17 @@ def _take_run(facts: Facts) -> None:
 
 
 def given_by(title: str) -> Given:
-    """What is offered under this title: the run above as it was last seen, or a known model."""
+    """What is offered under this title: the run above as it was last seen, the pasted config.json, or a known model."""
     if title == RUN and (run := st.session_state.get("plan_run")) is not None:
         return run
     preset = TITLES.get(title, TITLES[FIRST])
-    batch, source, target = ENDS[preset.config.kind]
-    if preset.config.has_position_table and preset.config.position == "learned":
-        source = min(source, preset.config.n_ctx)
-    return Given(preset.title, preset.config, batch, source, target)
+    config, name = preset.config, preset.title
+    if title == PASTED and (pasted_one := st.session_state.get("plan_config")) is not None:
+        config, name = pasted_one, words.PASTED_TITLE
+    batch, source, target = ENDS[config.kind]
+    if config.has_position_table and config.position == "learned":
+        source = min(source, config.n_ctx)
+    return Given(name, config, batch, source, target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,11 +315,21 @@ def setup(said_in: DeltaGenerator, *, training: bool, is_run: bool = False) -> t
     )
     if (st.session_state["plan_model"] == RUN) != is_run:
         st.rerun()  # the whole page: the request box comes or goes
+    try:
+        _pasted(place, sentences)
+    except Refused as refusal:
+        found = st.session_state.get("plan_last")
+        sentences.append(f"{refusal} {words.LAST_PICTURE}" if found is not None else str(refusal))
+        for sentence in sentences:
+            said_in.text(sentence)
+        return found, st.session_state.get("plan_said", {})
     given = given_by(st.session_state["plan_model"])
     kind = given.config.kind
     phase = _segmented(place, "phase") if training else "inference"
     lengths = ("batch", "source", "target") if kind == "encoder-decoder" else ("batch", "source")
     formats = ("optimizer", "recompute", "dropout") if phase == "training" else ("weights", "kv")
+    if training and phase == "inference" and kind != "encoder":  # how a prompt is read is a question of memory
+        formats += ("logits",) if kind == "encoder-decoder" else ("piece", "logits")
     fields = [*lengths, "attention", "dtype", *formats, "d_model", "heads", "kv_heads", "layers", "d_ff", "vocab"]
     columns = place.columns(2, gap="medium")
     said: dict[str, Any] = {"model": st.session_state["plan_model"]}
@@ -317,7 +338,7 @@ def setup(said_in: DeltaGenerator, *, training: bool, is_run: bool = False) -> t
     try:
         found = _read(given, said, phase == "training")
         planned(found)
-        st.session_state["plan_last"] = found
+        st.session_state["plan_last"], st.session_state["plan_said"] = found, said
     except ConfigError as error:
         found = st.session_state.get("plan_last")
         wrong = _ended(error)
@@ -325,6 +346,21 @@ def setup(said_in: DeltaGenerator, *, training: bool, is_run: bool = False) -> t
     for sentence in sentences:
         said_in.text(sentence)  # never markdown: it may quote what a link says
     return found, said
+
+
+def _pasted(place: DeltaGenerator, sentences: list[str]) -> None:
+    """The box of a config.json, where that is what is counted; the sliders then begin where it says. Raises Refused."""
+    if st.session_state["plan_model"] != PASTED:
+        pasted.leave()
+        return
+    with place.popover(words.PASTE_BOX):
+        config = pasted.box("plan", sentences)
+    before: ModelConfig | None = st.session_state.get("plan_config")
+    st.session_state["plan_config"] = config
+    if config != before:
+        take()
+        given = given_by(PASTED)
+        st.session_state.update({"plan_batch": given.batch, "plan_source": given.source, "plan_target": given.target})
 
 
 def _ended(error: ConfigError) -> str:
@@ -388,10 +424,11 @@ def show_table(table: Any, name: str, title: str = words.TABLE) -> None:
     """The numbers of a picture: folded, drawn when a visitor opens them. As files they are in the menu above the chart."""
     with st.expander(title, key=f"table_{name}", on_change="rerun") as box:
         if box.open:
-            st.dataframe(table, hide_index=True, column_config=_columns(table), key=f"frame_{name}")
+            st.dataframe(table, hide_index=True, column_config=columns(table), key=f"frame_{name}")
 
 
-def _columns(table: Any) -> dict[str, Any]:
+def columns(table: Any) -> dict[str, Any]:
+    """How Streamlit is to show the columns of a table, by words.COLUMNS."""
     found: dict[str, Any] = {}
     for name in table.columns:
         label = words.COLUMNS.get(name, name)
@@ -414,6 +451,9 @@ def _remember() -> list[str]:
     if title not in MODELS:
         notes.append(kit_words.UNREADABLE.format(name=words.PRESET, asked=quoted(title), shown=FIRST))
         title = FIRST
+    if title == PASTED and (said := asked.get(pasted.CONFIG.name)) is not None:
+        with suppress(ValueError, Refused):  # the box says what is wrong with it
+            st.session_state["plan_config"] = pasted.config_of(pasted.from_link(said))
     values = given_by(title).sizes
     extra: dict[str, int] = {}
     for name in SIZES:
@@ -464,6 +504,8 @@ def _read(given: Given, said: dict[str, Any], training: bool) -> Setup:
         dropout=said.get("dropout") == "on",
         weight_dtype=stored("weights"),
         kv_dtype=stored("kv"),
+        logits=words.LOGITS[said["logits"]] if "logits" in said else "last",
+        piece=words.PIECES[said["piece"]] if "piece" in said else 0,
     )
 
 

@@ -57,6 +57,8 @@ def caption(setup: Setup, part: str, today: date) -> str:
         how += [words.LABELS["dropout"][0].lower()] if setup.dropout else []
     how += [f"{words.LABELS['weights'][0].lower()} {setup.weight_dtype}"] if setup.weight_dtype else []
     how += [f"{words.LABELS['kv'][0]} {setup.kv_dtype}"] if setup.kv_dtype else []
+    how += [words.CAPTION_PIECE.format(n=f"{setup.piece:,}")] if setup.workload.piece else []
+    how += [words.CAPTION_LOGITS] if setup.logits == "all" and not setup.training else []
     parts = [setup.title, part, sizes(config), lengths, ", ".join(how), words.CUDA.rstrip(".")]
     return about.line([*parts, f"Headlight {version()}", today.isoformat()])
 

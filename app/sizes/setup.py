@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 
 from core.model.config import ModelConfig
 from core.plan import Plan, Workload, plan, with_layers
-from core.plan.workload import Attention, Optimizer, Recompute
+from core.plan.workload import Attention, Logits, Optimizer, Recompute
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A model, and the texts it is run or trained on. `weight_dtype` and `kv_dtype` are None where they are dtype."""
+    """A model, and the texts it is run or trained on. `weight_dtype` and `kv_dtype` are None where they are dtype.
+
+    `logits` and `piece` say how a decoder reads its prompt, as in core.plan.Workload.
+    """
 
     title: str  # of the preset it began as
     config: ModelConfig
@@ -19,13 +22,15 @@ class Setup:
     source_len: int
     target_len: int
     dtype: str = "float32"
-    attention: Attention = "eager"
+    attention: Attention = "flash"
     training: bool = False
     optimizer: Optimizer = "adamw"
     recompute: Recompute = "none"
     dropout: bool = False
     weight_dtype: str | None = None
     kv_dtype: str | None = None
+    logits: Logits = "last"
+    piece: int = 0
 
     @property
     def workload(self) -> Workload:
@@ -42,6 +47,8 @@ class Setup:
             dropout=self.dropout,
             weight_dtype=self.weight_dtype,
             kv_dtype=self.kv_dtype,
+            logits=self.logits,
+            piece=self.piece if self.config.kind == "decoder" and not self.training else 0,
         )
 
 

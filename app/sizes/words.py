@@ -1,13 +1,28 @@
 """Captions and help texts of the shared setup of sizes. Names in braces are filled in where the words are used."""
 
+from typing import Literal
+
 # controls
 PRESET = "Model"
-PRESET_HELP = "The model and the sentence above, or a known model. It sets the sliders below, and every one of them can be moved from there."
+PRESET_HELP = "The model and the sentence above, the config.json of any model, or a known model. It sets the sliders below, and every one of them can be moved from there."
 OF_RUN = "The run above"
+PASTED = "A config.json"
+PASTE_BOX = "Sizes"
+PASTE = "config.json of a model, as text"
+PASTE_HELP = (
+    "Copy the file from the model's page on the Hub. Its weights are not needed. What Headlight reads of it goes into the address of "
+    "this page, so that a link brings the same model back."
+)
+PASTE_FIRST = "Paste the text of a model's config.json into “Sizes” to see it here."
+PASTE_NO_JSON = "This is not JSON: line {line}, column {column}: {message}. Paste the whole file, from {{ to }}."
+PASTE_NO_OBJECT = 'This is JSON, but not the config of a model, which is an object: {"model_type": …}.'
+PASTE_TOO_LONG = "This text has {n:,} characters; the config.json of a model has a few thousand. Paste that file alone."
+PASTE_NO_LINK = "This config is too long for a link ({n:,} characters; a link has room for {most:,}). Anyone who opens the link has to paste it again."
+CONFIG_IN_LINK = "a whole link that this page made of a config.json; or paste the file again into “Sizes”"
 PHASE = "What it does"
 PHASES = {"inference": "run", "training": "train"}
 LABELS = {
-    "batch": ("Batch", "How many texts at once."),
+    "batch": ("Batch", "How many texts at once: in a run for writing, how many chats."),
     "source": ("Source tokens", "The length of the text that comes in, in tokens."),
     "target": ("Target tokens", "The length of the text that the decoder writes, in tokens."),
     "d_model": ("d_model", "Width of the residual stream: numbers for each token."),
@@ -19,7 +34,7 @@ LABELS = {
     "dtype": ("Data type", "The format of weights and activations: 4 bytes each for float32, 2 for the others."),
     "attention": (
         "Attention",
-        "eager: scores and weights are tensors. efficient and flash: one fused kernel, which never writes them.",
+        "flash and efficient: one fused kernel, which never writes scores and weights. eager: they are tensors.",
     ),
     "optimizer": ("Optimizer", "Adam and AdamW hold two float32 numbers for each parameter, momentum one, SGD none."),
     "recompute": (
@@ -27,14 +42,31 @@ LABELS = {
         "none: everything is kept for the backward pass. attention: scores and weights are computed again. "
         "full: only the input of each layer is kept.",
     ),
-    "weights": ("Weights’ data type", "The format of the weights alone. int8 needs one byte each."),
-    "kv": ("KV cache’s data type", "The format of the KV cache."),
+    "weights": (
+        "Weights’ data type",
+        "The format of the weights alone, scales included. int8, int4 (GPTQ, AWQ) and nf4 leave tables and norms as they are; "
+        "Q4_K_M and the like are the mixes of GGUF files, as llama.cpp makes them.",
+    ),
+    "kv": ("KV cache’s data type", "The format of the KV cache, scales included."),
+    "piece": (
+        "Prompt in pieces",
+        "How many tokens of a prompt go through the layers at once, over all chats: llama.cpp 512, vLLM 2,048. Only their "
+        "activations are ever there.",
+    ),
+    "logits": (
+        "Logits kept",
+        "Writing needs the scores of the last position of each text alone. Some programs keep those of every position.",
+    ),
     "dropout": ("Dropout", "Counts the masks that training with dropout keeps, one byte a number."),
     "devices": ("Compare cards", "Graphics cards whose memory is drawn beside this machine's."),
     "vary": ("Find the largest", "What is made larger until it no longer fits."),
     "device": ("Card", "The card whose rates are the roof."),
 }
+SHARE_OF_PEAK = "Share of the card's arithmetic"
 SAME = "same data type"
+PASTED_TITLE = "The model of this config.json"
+PIECES = {"at once": 0, "512 tokens at a time": 512, "2,048 tokens at a time": 2048, "8,192 tokens at a time": 8192}
+LOGITS: dict[str, Literal["last", "all"]] = {"last position": "last", "every position": "all"}
 VARY = {
     "source_len": "source tokens",
     "target_len": "target tokens",
@@ -49,10 +81,13 @@ CAPTION_SIZES = (
 )
 CAPTION_ATTENTION = "{way} attention"
 CAPTION_RECOMPUTE = "recompute {what}"
+CAPTION_PIECE = "prompt read {n} tokens at a time"
+CAPTION_LOGITS = "logits of every position"
 STEP = "Step"
 STEPS = {"prefill": "whole text", "decode": "one token"}
 COLUMNS = {
     "component": "Part",
+    "total": "Total",
     "mib": "MiB",
     "mb": "MB",
     "n": "Tokens",

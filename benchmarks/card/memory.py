@@ -107,7 +107,7 @@ def predicted(case: Case, shape: ModelConfig, n: int) -> int:
     """Bytes at the peak, weights included."""
     if case.work == "trace":
         return run_bytes(shape, source_len=n, dtype=case.dtype, keep_values=held(case, shape, n)).total
-    options: dict[str, Any] = {"training": case.work == "training", "attention": case.attention}
+    options: dict[str, Any] = {"training": case.work == "training", "attention": case.attention, "logits": "all"}
     return memory_plan(shape, source_len=n, dtype=case.dtype, **options).total
 
 

@@ -62,6 +62,27 @@ def fetch(spec: ModelSpec, progress: Progress | None = None) -> Path:
         return _cached(spec, error)
 
 
+def fetch_config(spec: ModelSpec) -> Path:
+    """config.json of a Hub repository and nothing else; without a connection, the one of an earlier download.
+
+    Raises CheckpointError as fetch() does.
+    """
+    try:
+        return Path(hf_hub_download(spec.location, "config.json", revision=spec.revision, etag_timeout=PATIENCE))
+    except (HTTPError, OSError, HFValidationError) as error:
+        if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+            sentence: str | None = (
+                f"{spec.location} on the Hub has no config.json, from which a model could be planned."
+            )
+        else:
+            sentence = _refusal(spec, error)
+        raise CheckpointError(
+            sentence
+            or f"The Hub cannot be reached, and the config.json of {spec.location} was not downloaded before "
+            f"({type(error).__name__}). Check the connection, or give a config.json that is already here."
+        ) from error
+
+
 def _download(spec: ModelSpec, progress: Progress | None) -> Path:
     info = HfApi().model_info(spec.location, revision=spec.revision, timeout=PATIENCE, files_metadata=True)
     sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or ()}

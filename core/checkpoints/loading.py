@@ -58,8 +58,11 @@ class Missing(CheckpointError):
         self.ours, self.names = ours, names
 
 
-def family_of(theirs: Theirs, place: str = PLACE) -> Family:
-    """Raises CheckpointError by name for a model_type that we do not have. `place` is the folder or repository, for its sentence."""
+def family_of(theirs: Theirs, place: str = PLACE, *, stored: bool = True) -> Family:
+    """Raises CheckpointError by name for a model_type that we do not have, and for quantized weights where they are `stored`.
+
+    `place` is the folder or repository, for its sentence.
+    """
     name = theirs.any("model_type")
     if name == HEADLIGHT.model_type:
         check_known(theirs, KEYS)
@@ -75,7 +78,7 @@ def family_of(theirs: Theirs, place: str = PLACE) -> Family:
         raise CheckpointError(
             f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}."
         )
-    if (sentence := quantized(theirs.values, place)) is not None:
+    if stored and (sentence := quantized(theirs.values, place)) is not None:
         raise CheckpointError(sentence)
     family = FAMILIES[name]
     for key, allowed in family.requires.items():

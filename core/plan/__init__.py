@@ -1,5 +1,6 @@
 """The cost of a transformer before it runs: parameters, bytes, FLOPs in closed form, and the tracer that proves them."""
 
+from .alive import alive_bytes
 from .cache import KVCache, kv_cache
 from .chunks import chunked_run_bytes
 from .depth import with_layers
@@ -12,6 +13,7 @@ from .presets import PRESETS, Preset
 from .runs import RunBytes, run_bytes
 from .saved import SavedItem
 from .tracing import TracedRun, TracedStep, trace_shapes
+from .weights import stored_weights
 from .workload import Workload
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "TracedRun",
     "TracedStep",
     "Workload",
+    "alive_bytes",
     "chunked_run_bytes",
     "decode",
     "kv_cache",
@@ -40,6 +43,7 @@ __all__ = [
     "prefill",
     "roofline",
     "run_bytes",
+    "stored_weights",
     "total_bytes",
     "total_flops",
     "trace_shapes",

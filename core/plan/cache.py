@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from ..errors import ConfigError
 from ..model.config import ModelConfig
-from .dtypes import bytes_of
+from .dtypes import cache_format
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ def kv_cache(config: ModelConfig, *, batch: int = 1, n: int, memory_len: int = 0
     """2 · layers · batch · n · n_kv_heads · d_head numbers (GQA: Ainslie et al. 2023, MQA: Shazeer 2019).
 
     A layer with a sliding window keeps no more than the window. Encoders have no cache: all zeros. `memory_len` is the
-    length of the encoder's text. Raises ConfigError for negative counts and unknown formats.
+    length of the encoder's text; `dtype` may be quantized, as llama.cpp keeps a cache in Q8_0. Raises ConfigError for negative
+    counts and unknown formats.
     """
     for name, value in (("batch", batch), ("n", n), ("memory_len", memory_len)):
         if value < 0:
             raise ConfigError(f"{name} ({value}) must not be negative")
-    by = bytes_of(dtype, "kv_dtype")
-    head = 2 * config.d_head * by  # one key and one value
+    head = 2 * cache_format(dtype, config.d_head).row(config.d_head)  # one key and one value
     windowed = config.n_windowed(config.n_decoder_layers)
     tokens = windowed * min(n, config.window or n) + (config.n_decoder_layers - windowed) * n  # over all layers
     cross = config.n_decoder_layers * memory_len if config.kind == "encoder-decoder" else 0

@@ -1,7 +1,9 @@
-"""Accelerators and the roofline: whether arithmetic or memory is the limit of an operation on each of them.
+"""Accelerators: how much memory they have, and the roofline: whether arithmetic or memory is the limit of an operation on each.
 
-Figures are dense 16-bit tensor arithmetic with float32 sums, as makers publish them; sparse figures, twice as high, are a
-common mistake. Apple's chips have no such unit: theirs is float32.
+Memory is binary, as drivers report it: a card sold with 24 GB has 24,564 MiB. A part of it the driver keeps; what it offers to
+programs is what PyTorch gives as a card's total capacity, and that is what has to hold a model. A program's own CUDA context, about
+300 MB, comes out of it and is not counted here. Arithmetic is dense 16-bit tensor arithmetic with float32 sums, as makers publish it;
+sparse figures, twice as high, are a common mistake. Apple's chips have no such unit: theirs is float32.
 """
 
 from __future__ import annotations
@@ -10,16 +12,29 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .operations import Operation
+from ..memory import MiB
+from .operations import Operation, ideal_bytes, total_flops
 
 
 @dataclass(frozen=True)
 class Device:
     name: str
-    gigabytes: int  # 10⁹ bytes
+    mebibytes: int  # in all, as the driver reports it
+    offered_mebibytes: int  # to programs
     gigabytes_per_second: int
     teraflops: float
-    source: str
+    source: str  # of the rates
+    memory_source: str
+
+    @property
+    def memory(self) -> int:
+        """Bytes that a program may take."""
+        return self.offered_mebibytes * MiB
+
+    @property
+    def kept_mebibytes(self) -> int:
+        """Of the memory, what the driver takes."""
+        return self.mebibytes - self.offered_mebibytes
 
     @property
     def ridge(self) -> float:
@@ -27,29 +42,53 @@ class Device:
         return self.teraflops * 1000 / self.gigabytes_per_second
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"ridge": self.ridge}
+        return asdict(self) | {
+            "ridge": self.ridge,
+            "gibibytes": self.mebibytes / 1024,
+            "offered": self.offered_mebibytes / 1024,
+        }
+
+
+def _smi(capacity: str) -> str:
+    return f"memory.total of nvidia-smi; offered: the total capacity in PyTorch's out-of-memory message, {capacity}"
+
+
+def _metal(share: str) -> str:
+    return f"unified memory; offered: Metal's recommendedMaxWorkingSetSize, as llama.cpp logs it, {share} of all"
 
 
 DEVICES: tuple[Device, ...] = (
-    Device("T4", 16, 320, 65.1, "float16 alone; rightnowai.co/guides/gpu-comparison/t4"),
-    Device("L4", 24, 300, 125.3, "from its boost clock; hmc-tech.com/gpu/nvidia-l4-vs-nvidia-t4"),
-    Device("A10", 24, 600, 125, "sysrqmts.com"),
-    Device("RTX 3060 12 GB", 12, 360, 25, "sysrqmts.com"),
-    Device("RTX 3090", 24, 936, 71, "half of its rate with float16 sums; holynerdvana.blogspot.com"),
-    Device("RTX 4090", 24, 1008, 165.2, "waredb.com/processor/nvidia-geforce-rtx-4090"),
-    Device("RTX 5090", 32, 1792, 209.5, "codesota.com/hardware/rtx-5090"),
-    Device("A100 40 GB", 40, 1555, 312, "glennklockwood.com/garden/processors/A100"),
-    Device("A100 80 GB", 80, 2039, 312, "SXM; glennklockwood.com/garden/processors/A100"),
-    Device("L40S", 48, 864, 362, "stas00/ml-engineering, compute/accelerator"),
-    Device("H100 SXM", 80, 3350, 989, "stas00/ml-engineering, compute/accelerator"),
-    Device("H100 PCIe", 80, 2000, 756, "stas00/ml-engineering, compute/accelerator"),
-    Device("H200", 141, 4800, 989, "SXM; stas00/ml-engineering, compute/accelerator"),
-    Device("B200", 192, 8000, 2250, "HGX, 1000 W; stas00/ml-engineering, compute/accelerator"),
-    Device("MI300X", 192, 5300, 1300, "stas00/ml-engineering, compute/accelerator"),
-    Device("M3 Max", 128, 400, 14.2, "float32; macmegasite.com"),
-    Device("M4 Max", 128, 546, 18.4, "float32; huggingface.js, hardware.ts"),
-    Device("M2 Ultra", 192, 800, 27.2, "float32; huggingface.js, hardware.ts"),
-)
+    Device("T4", 15_360, 14_909, 320, 65.1, "float16 alone; rightnowai.co/guides/gpu-comparison/t4", _smi("14.56 GiB (14.74 with older drivers)")),
+    Device("L4", 23_034, 22_558, 300, 125.3, "from its boost clock; hmc-tech.com/gpu/nvidia-l4-vs-nvidia-t4", _smi("22.03 GiB")),
+    Device("A10", 23_028, 22_589, 600, 125, "sysrqmts.com", _smi("22.06 GiB, of the A10G")),
+    Device("RTX 3060 12 GB", 12_288, 12_032, 360, 25, "sysrqmts.com", _smi("11.75 GiB (Kunhao-Liu/StyleGaussian#12)")),
+    Device("RTX 3090", 24_576, 24_248, 936, 71, "half of its rate with float16 sums; holynerdvana.blogspot.com", _smi("23.68 GiB (wutong16/HyperDreamer#4)")),
+    Device("RTX 4090", 24_564, 24_207, 1008, 165.2, "waredb.com/processor/nvidia-geforce-rtx-4090", _smi("23.64 GiB (ali-vilab/VGen#104)")),
+    Device("RTX 5090", 32_607, 32_122, 1792, 209.5, "codesota.com/hardware/rtx-5090", _smi("31.37 GiB (Wan-Video/Wan2.1#465)")),
+    Device("A100 40 GB", 40_960, 40_448, 1555, 312, "glennklockwood.com/garden/processors/A100", _smi("39.50 GiB (TianheWu/CoSeR#10)")),
+    Device("A100 80 GB", 81_920, 81_152, 2039, 312, "SXM; glennklockwood.com/garden/processors/A100", _smi("79.25 GiB (levihsu/OOTDiffusion#235), 79.15 to 79.33 by driver")),
+    Device("L40S", 46_068, 45_486, 864, 362, "stas00/ml-engineering, compute/accelerator", _smi("44.42 GiB (stepfun-ai/Step-Video-T2V#8)")),
+    Device("H100 SXM", 81_559, 81_090, 3350, 989, "stas00/ml-engineering, compute/accelerator", _smi("79.19 GiB")),
+    Device("H100 PCIe", 81_559, 81_090, 2000, 756, "stas00/ml-engineering, compute/accelerator", _smi("79.19 GiB, as the SXM card's")),
+    Device("H200", 143_771, 143_155, 4800, 989, "SXM; stas00/ml-engineering, compute/accelerator", _smi("139.80 GiB")),
+    Device("B200", 183_359, 182_630, 8000, 2250, "HGX, 1000 W; stas00/ml-engineering, compute/accelerator", _smi("178.35 GiB")),
+    Device("MI300X", 196_592, 196_290, 5300, 1300, "stas00/ml-engineering, compute/accelerator", "192 GiB of ROCm's 191.98; offered: the total capacity in PyTorch's out-of-memory message, 191.69 GiB"),
+    Device("M3 Max", 131_072, 98_304, 400, 14.2, "float32; macmegasite.com", _metal("103,079 MB, three quarters")),
+    Device("M4 Max", 131_072, 110_100, 546, 18.4, "float32; huggingface.js, hardware.ts", _metal("115,449 MB, 84 %")),
+    Device("M2 Ultra", 196_608, 147_456, 800, 27.2, "float32; huggingface.js, hardware.ts", "unified memory; offered: three quarters of it, as of the M3 Max"),
+)  # fmt: skip
+
+
+def share_of_peak(operations: Iterable[Operation], device: Device) -> float:
+    """The part of a device's arithmetic that these operations can use, all together and with the least traffic: from 0 to 1."""
+    found = tuple(operations)
+    return min(1.0, total_flops(found) / ideal_bytes(found) / device.ridge)
+
+
+def device_named(name: str) -> Device | None:
+    """The device of this name, in whatever letters: "rtx 4090", "rtx-4090"."""
+    plain = name.lower().replace("-", " ").strip()
+    return next((device for device in DEVICES if device.name.lower() == plain), None)
 
 
 @dataclass(frozen=True)

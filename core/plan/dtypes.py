@@ -1,19 +1,111 @@
-"""The number formats that a plan can count, and their bytes."""
+"""The number formats of weights, activations and caches: how many bytes so many numbers take, scales included.
+
+Quantized numbers come in blocks that share a scale, so a format has no whole number of bits for each: Q4_0 takes 4.5. Blocks of
+the GGUF types are those of ggml (ggml/src/ggml-common.h); which tensor of a file has which type is `core.plan.weights`'s to say.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from ..device import dtype_name
 from ..errors import ConfigError
 
-BYTES: dict[str, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int8": 1}
+BYTES: dict[str, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}  # what a pass can be computed in
+
+
+@dataclass(frozen=True)
+class Format:
+    """`numbers` in a row of a matrix that share their scales, and the bits of all of them, scales and offsets included."""
+
+    name: str
+    numbers: int
+    bits: int
+    row_bits: int = 0  # of scales that a whole row shares
+    why: str = ""
+
+    @property
+    def bits_each(self) -> float:
+        """Bits of one number, the scales of whole rows left out."""
+        return self.bits / self.numbers
+
+    def row(self, width: int) -> int:
+        """Bytes of one row of so many numbers; its last block may be begun, but takes as much as a full one."""
+        return -(-(-(-width // self.numbers) * self.bits + self.row_bits) // 8)
+
+    def fits(self, width: int) -> bool:
+        """Whether rows of this width are whole blocks."""
+        return width % self.numbers == 0
+
+
+def _ggml(name: str, numbers: int, n_bytes: int, why: str) -> Format:
+    return Format(name, numbers, 8 * n_bytes, why=why)
+
+
+FORMATS: dict[str, Format] = {
+    found.name: found
+    for found in (
+        *(Format(name, 1, 8 * by, why=f"{by} bytes each") for name, by in BYTES.items()),
+        Format("float8", 1, 8, why="one byte each; one scale for a whole tensor is not counted"),
+        Format("int8", 1, 8, row_bits=32, why="one byte each, and a float32 scale a row (Dettmers et al. 2022)"),
+        Format(
+            "int4", 128, 128 * 4 + 16 + 4, why="groups of 128 with a float16 scale and a 4-bit zero, as GPTQ and AWQ"
+        ),
+        Format(
+            "nf4", 64, 64 * 4 + 32, why="blocks of 64 with a float32 scale (Dettmers et al. 2023), scales not quantized"
+        ),
+        _ggml("Q4_0", 32, 2 + 16, "a float16 scale"),
+        _ggml("Q4_1", 32, 2 + 2 + 16, "a float16 scale and minimum"),
+        _ggml("Q5_0", 32, 2 + 4 + 16, "a float16 scale, the fifth bits apart"),
+        _ggml("Q5_1", 32, 2 + 2 + 4 + 16, "a float16 scale and minimum, the fifth bits apart"),
+        _ggml("Q8_0", 32, 2 + 32, "a float16 scale"),
+        _ggml("Q2_K", 256, 2 + 2 + 16 + 64, "4-bit scales and minima of 16, and two float16 for those"),
+        _ggml("Q3_K", 256, 2 + 12 + 64 + 32, "6-bit scales of 16, and a float16 for those"),
+        _ggml("Q4_K", 256, 2 + 2 + 12 + 128, "6-bit scales and minima of 32, and two float16 for those"),
+        _ggml("Q5_K", 256, 2 + 2 + 12 + 128 + 32, "as Q4_K, the fifth bits apart"),
+        _ggml("Q6_K", 256, 2 + 16 + 128 + 64, "8-bit scales of 16, and a float16 for those"),
+        _ggml("IQ1_S", 256, 2 + 32 + 16, "places in a grid, and a float16 scale"),
+        _ggml("IQ1_M", 256, 32 + 16 + 8, "places in a grid, scales among them"),
+        _ggml("IQ2_XXS", 256, 2 + 64, "places in a grid, and a float16 scale"),
+        _ggml("IQ2_XS", 256, 2 + 64 + 8, "places in a grid, scales of 16 and a float16 for those"),
+        _ggml("IQ2_S", 256, 2 + 64 + 8 + 8, "places in a grid, scales of 16 and a float16 for those"),
+        _ggml("IQ3_XXS", 256, 2 + 96, "places in a grid, and a float16 scale"),
+        _ggml("IQ3_S", 256, 2 + 64 + 8 + 32 + 4, "places in a grid, signs, scales of 32 and a float16 for those"),
+        _ggml("IQ4_NL", 32, 2 + 16, "places in a table of 16, and a float16 scale"),
+        _ggml("IQ4_XS", 256, 2 + 2 + 4 + 128, "places in a table of 16, 6-bit scales of 32 and a float16 for those"),
+        _ggml("MXFP4", 32, 1 + 16, "4-bit floats with a power of two for a scale"),
+    )
+}
+CACHE = (*BYTES, "float8", "int8", "Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0", "IQ4_NL")  # what a KV cache is kept in
 
 
 def bytes_of(dtype: object, what: str = "dtype") -> int:
     """Bytes of one number; takes "float32" or torch.float32. Raises ConfigError naming `what` for a format not counted here."""
     name = dtype_name(dtype)
     if name not in BYTES:
-        raise ConfigError(f"{what} ({name!r}) must be one of {', '.join(map(repr, BYTES))}")
+        raise ConfigError(f"{what} ({name!r}) must be one of {_listed(BYTES)}")
     return BYTES[name]
+
+
+def cache_format(dtype: object, d_head: int) -> Format:
+    """The format of the keys and values of a head. Raises ConfigError for one that no cache is kept in, or whose blocks do not fit."""
+    name = spelled(dtype, CACHE)
+    if name not in CACHE:
+        raise ConfigError(f"kv_dtype ({dtype_name(dtype)!r}) must be one of {_listed(CACHE)}")
+    if name == "int8":
+        return Format("int8", 1, 8)  # scales of whole tensors
+    found = FORMATS[name]
+    if not found.fits(d_head):
+        raise ConfigError(
+            f"kv_dtype ({name!r}) keeps blocks of {found.numbers}, and d_head ({d_head}) is no multiple of it"
+        )
+    return found
+
+
+def spelled(dtype: object, known: object) -> str:
+    """A format as it is spelled here: GGUF types are found in small letters too."""
+    name = dtype_name(dtype)
+    return name if name in known else name.upper()  # type: ignore[operator]
 
 
 def check_lengths(kind: str, *, batch: int, source_len: int, target_len: int) -> None:
@@ -32,7 +124,13 @@ def check_lengths(kind: str, *, batch: int, source_len: int, target_len: int) ->
 
 def check_activations(dtype: object) -> None:
     """Raises ConfigError for a format that weights can be stored in but a pass cannot be computed in."""
-    if bytes_of(dtype) == 1:
+    name = spelled(dtype, FORMATS)
+    if name in FORMATS and name not in BYTES:
         raise ConfigError(
             f"dtype ({str(dtype)!r}) is a format for weights: pass dtype='float16', weight_dtype={str(dtype)!r}"
         )
+    bytes_of(dtype)
+
+
+def _listed(names: object) -> str:
+    return ", ".join(map(repr, names))  # type: ignore[call-overload]

@@ -5,25 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from ..errors import Refused, TooLarge
 from ..memory import admit, free_bytes
 from ..model.config import ModelConfig
-from ..model.fused import FusedCall
-from ..model.hooks import hook_points, hooked
 from ..model.transformer import Transformer
 from .live_bytes import LiveBytes
 from .plan import memory_plan, plan
+from .ways import Ran, attending, foretell, ran
 from .workload import Workload
 
 MOST_FLOPS = 10**11  # of one button press: some seconds on two cores
@@ -46,9 +42,6 @@ class Subject:
 
     config: ModelConfig
     workload: Workload
-
-
-Ran = Literal["eager", "spelled_out", "flash"]
 
 
 @dataclass(frozen=True)
@@ -105,9 +98,10 @@ def lengths(subject: Subject, budget: int) -> tuple[int, ...]:
     both numbers where not even one token is, and Refused for what a processor does not run.
     """
     _check(subject)
+    way = ran(subject.config, subject.workload)
 
     def bytes_of(n: int) -> int:
-        return memory_plan(subject.config, replace(subject.workload, source_len=n, attention=ran(subject))).total
+        return memory_plan(subject.config, replace(subject.workload, source_len=n, attention=way, piece=0)).total
 
     def flops_of(n: int) -> int:
         return _flops(subject, n)
@@ -124,22 +118,21 @@ def lengths(subject: Subject, budget: int) -> tuple[int, ...]:
     return tuple(sorted({max(1, low // part) for part in (4, 2, 1)}))
 
 
-def ran(subject: Subject) -> Ran:
-    """The way of attention that runs here: a processor has one fused kernel, and a bias or a window is spelled out."""
-    if subject.workload.attention != "eager":
-        return "flash"
-    narrow = subject.config.window is not None
-    return "spelled_out" if narrow or subject.config.position in ("alibi", "relative") else "eager"
-
-
 def measure(subject: Subject, budget: int) -> Measured:
-    """Run the model with fresh weights at every one of lengths(), with as many texts as at_most() says. Raises Refused as it does."""
+    """Run the model with fresh weights at every one of lengths(), with as many texts as at_most() says. Raises Refused as it does.
+
+    A prompt is read at once here, whatever the workload's piece.
+    """
     subject, sizes = at_most(subject, budget)
     with LiveBytes() as live:
         model = Transformer(subject.config).eval()
         live.track(*model.parameters(), *model.buffers())
         weights = live.live
-    return Measured(ran(subject), subject.workload.batch, tuple(_point(subject, model, weights, n) for n in sizes))
+    return Measured(
+        ran(subject.config, subject.workload),
+        subject.workload.batch,
+        tuple(_point(subject, model, weights, n) for n in sizes),
+    )
 
 
 class Worker:
@@ -190,8 +183,8 @@ def _flops(subject: Subject, n: int) -> int:
 
 
 def _point(subject: Subject, model: Transformer, weights: int, n: int) -> Point:
-    way = ran(subject)
-    predicted = memory_plan(subject.config, replace(subject.workload, source_len=n, attention=way))
+    way = ran(subject.config, subject.workload)
+    predicted = memory_plan(subject.config, replace(subject.workload, source_len=n, attention=way, piece=0))
     ids = torch.zeros(subject.workload.batch, n, dtype=torch.long)
     target = (
         torch.zeros(subject.workload.batch, subject.workload.target_len, dtype=torch.long)
@@ -202,11 +195,11 @@ def _point(subject: Subject, model: Transformer, weights: int, n: int) -> Point:
     with LiveBytes() as live, torch.enable_grad() if subject.workload.training else torch.no_grad():
         live.track(*model.parameters(), *model.buffers(), ids, target)
         given = live.live
-        with _way(model, way, keep=not subject.workload.training) as cache:
+        with attending(model, way, keep=not subject.workload.training) as cache:
             if subject.workload.training:
                 kept = _train(model, ids, target, subject, live) + ids.nbytes + (0 if target is None else target.nbytes)
             else:
-                out = model(ids, target)
+                out = foretell(model, ids, target, last=subject.workload.logit_positions(subject.config) == 1)
                 del out
                 kept = live.live - given
         peak = live.peak
@@ -242,58 +235,3 @@ def _optimizer(model: nn.Module, name: str) -> torch.optim.Optimizer:
     kind, options = kinds[name]
     # fused: the update works in place; the others make tensors as large as the largest parameter on the way
     return kind(model.parameters(), lr=1e-4, fused=True, **options)
-
-
-@contextmanager
-def _way(model: Transformer, way: Ran, *, keep: bool) -> Iterator[list[Tensor]]:
-    """Attention done this way; with `keep`, a decoder's keys and values are held as a cache holds them."""
-    cache: list[Tensor] = []
-
-    def hold(x: Tensor) -> None:
-        cache.append(x)
-
-    def look(x: Tensor) -> None:
-        """Watching is enough to have attention spell itself out."""
-
-    hooks: dict[str, Any] = {}
-    for name in hook_points(model):
-        if keep and name.startswith("decoder") and name.endswith(("hook_k", "hook_v")):
-            hooks[name] = hold
-        if way == "spelled_out" and name.endswith("hook_scores"):
-            hooks[name] = look
-    with hooked(model, hooks), _Textbook() if way == "eager" else _Nothing():
-        yield cache
-
-
-class _Nothing(TorchFunctionMode):
-    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or {}))
-
-
-class _Textbook(TorchFunctionMode):
-    """softmax(mask(q kᵀ · scale)) v instead of the fused kernel (Vaswani et al. 2017, equation 1)."""
-
-    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func is not F.scaled_dot_product_attention:
-            return func(*args, **kwargs)
-        return _spelled(FusedCall(*args, **kwargs))
-
-
-def _spelled(call: FusedCall) -> Tensor:
-    q, k, v, attn_mask, _, is_causal, scale, enable_gqa = call
-    assert scale is not None
-    if enable_gqa and k.shape[1] != q.shape[1]:
-        k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
-    scores = q @ k.mT
-    scores = scores * scale  # [batch, head, query, key]
-    hidden = None
-    if is_causal:
-        hidden = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).triu(1)
-    elif attn_mask is not None:
-        hidden = ~attn_mask
-    if hidden is not None:
-        scores = scores.masked_fill(hidden, float("-inf"))
-    weights = scores.softmax(-1)
-    del scores  # two maps at once, not three
-    return weights @ v

@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from ..model.config import ModelConfig
-from .dtypes import bytes_of
-from .parameters import linear, norm, parameters
+from .dtypes import cache_format
+from .parameters import norm
+from .weights import StoredWeights, stored_weights
 from .workload import Attention, Workload, as_workload
 
 
@@ -51,7 +52,10 @@ def total_bytes(operations: tuple[Operation, ...]) -> int:
 
 
 def prefill(config: ModelConfig, workload: Workload | None = None, **options: Any) -> tuple[Operation, ...]:
-    """The forward pass over whole texts; `options` are the fields of a Workload by name. Raises ConfigError as its check does."""
+    """The forward pass over whole texts; `options` are the fields of a Workload by name. Raises ConfigError as its check does.
+
+    Words are scored at every position, as training and model(ids) do; a program that only writes scores the last one alone.
+    """
     work = as_workload(workload, options)
     work.check(config)
     rows = _Rows(config, work)
@@ -121,13 +125,24 @@ class _Rows:
     def by(self) -> int:
         return self.work.by
 
+    @property
+    def stored(self) -> StoredWeights:
+        return stored_weights(self.config, dtype=self.work.dtype, weight_dtype=self.work.weight_dtype)
+
     def all_of(
         self, name: Literal["encoder", "decoder"], n: int, *, n_key: int, memory_len: int, cached: bool = False
     ) -> list[Operation]:
         """The rows of one stack: its layers with a window are rows of their own where some have one and some have none."""
         config, once = self.config, replace(self, stack=name)
         n_layers = dict(config.stacks)[name]
-        rows = [once._move("embedding", self.batch * n * config.d_model, 1, 1, "a row of the table each")]
+        rows = [once._embedding(n)]
+        if config.embed_norm:
+            rows.append(once._norm("embed norm", n))
+        if config.position == "relative":
+            table = config.n_relative_buckets * config.n_heads * self.stored.other
+            rows.append(
+                Operation(name, "relative bias", 1, 0, 0, table, 0, table, "a learned number for each distance")
+            )
         narrow = config.window is not None and config.window < n_key
         windowed = config.n_windowed(n_layers) if narrow else 0
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):
@@ -144,6 +159,8 @@ class _Rows:
         rows = []
         if config.head == "mlm":
             rows.append(self._linear("head dense", positions, config.d_model, config.d_model, True))
+            rows.append(self._move("head activation", positions * config.d_model, 1, 1, config.activation))
+            rows.append(self._norm_of("head norm", positions, config.d_model))
         words = self._linear("unembed", positions, config.d_model, config.vocab_size, config.head_bias)
         return [*rows, words]
 
@@ -155,12 +172,15 @@ class _Rows:
         seen, hides = _cells(n, reach, causal=causal, window=window), causal or window is not None
         rows = [self._norm("attn norm", n)]
         rows += self._attention("attn", _Looks(n, reach, n, seen, hides, own=True))
+        sandwich = config.norm_order == "sandwich"
+        rows += [self._norm("attn out norm", n)] if sandwich else []
         rows.append(self._residual("attn residual", n))
         if memory_len:
             rows.append(self._norm("cross norm", n))
             computed = 0 if cached else memory_len
             looks = _Looks(n, memory_len, computed, n * memory_len, hides=False, own=False)
             rows += self._attention("cross attn", looks)
+            rows += [self._norm("cross out norm", n)] if sandwich else []
             rows.append(self._residual("cross residual", n))
         rows.append(self._norm("mlp norm", n))
         ups = 2 if config.gated else 1
@@ -170,6 +190,7 @@ class _Rows:
         if config.gated:
             rows.append(self._move("mlp product", tokens * config.d_ff, 2, 1, "gate × up"))
         rows.append(self._linear("mlp down", tokens, config.d_ff, config.d_model, config.mlp_bias))
+        rows += [self._norm("mlp out norm", n)] if sandwich else []
         rows.append(self._residual("mlp residual", n))
         return rows
 
@@ -181,9 +202,16 @@ class _Rows:
         for letter in ("k", "v") if looks.computed else ():
             keys = self.batch * looks.computed
             rows.append(self._linear(f"{name} {letter}", keys, config.d_model, kv, config.qkv_bias))
+        if config.qk_norm:
+            rows.append(self._norm_of(f"{name} q norm", tokens * config.n_heads, config.d_head))
+            if looks.computed:
+                rows.append(
+                    self._norm_of(f"{name} k norm", self.batch * looks.computed * config.n_kv_heads, config.d_head)
+                )
         cells = self.batch * config.n_heads * n * n_key
         product, useful = 2 * cells * config.d_head, 2 * self.batch * config.n_heads * looks.seen * config.d_head
-        q_bytes, kv_bytes = tokens * q * self.by, self.batch * n_key * kv * self.work.kv_by
+        a_key = cache_format(self.work.kv_dtype or self.work.dtype, config.d_head).row(config.d_head)
+        q_bytes, kv_bytes = tokens * q * self.by, self.batch * n_key * config.n_kv_heads * a_key
         if self.work.attention in ("efficient", "flash"):
             rows.append(
                 Operation(
@@ -240,14 +268,30 @@ class _Rows:
 
     def _linear(self, name: str, tokens: int, d_in: int, d_out: int, bias: bool) -> Operation:
         flops = 2 * tokens * d_in * d_out
-        weights = linear(d_in, d_out, bias=bias) * self.work.weight_by
+        weights = self.stored.matrix(self.stack, name) + (d_out * self.stored.other if bias else 0)
         reads = tokens * d_in * self.by + weights
         writes = tokens * d_out * self.by
         return Operation(self.stack, name, self.times, flops, flops, reads, writes, weights, "2 · tokens · in · out")
 
+    def _embedding(self, n: int) -> Operation:
+        """Tables are looked up, not multiplied: a row of each for every token, and for every place, is all that is read."""
+        config, numbers = self.config, self.batch * n * self.config.d_model * self.by
+        rows = self.batch * n * self.stored.token_row
+        if (
+            config.has_position_table
+        ):  # the same rows for every text; those of sinusoids are in the format of the activations
+            rows += n * config.d_model * (self.stored.other if config.position == "learned" else self.by)
+        rows += config.d_model * self.stored.other if config.n_token_types else 0
+        return Operation(self.stack, "embedding", 1, 0, 0, rows, numbers, rows, "a row of the table each")
+
     def _norm(self, name: str, n: int) -> Operation:
-        numbers = self.batch * n * self.config.d_model * self.by
-        weights = norm(self.config, self.config.d_model) * self.work.weight_by
+        return self._norm_of(name, self.batch * n, self.config.d_model)
+
+    def _norm_of(self, name: str, rows: int, width: int) -> Operation:
+        numbers = rows * width * self.by
+        # The weights of RMS norms are in float32 at least (core.model.dtype_of).
+        by = max(4, self.stored.other) if self.config.norm == "rms" else self.stored.other
+        weights = norm(self.config, width) * by
         return Operation(
             self.stack, name, self.times, 0, 0, numbers + weights, numbers, weights, "one pass over the stream"
         )
@@ -270,12 +314,12 @@ def _cells(n: int, n_key: int, *, causal: bool, window: int | None) -> int:
     return back if causal else 2 * back - n
 
 
-def ideal_bytes(config: ModelConfig, operations: tuple[Operation, ...], *, weight_dtype: object) -> int:
-    """The least a forward pass can move: every weight once, and the traffic of products and fused attention.
+def ideal_bytes(operations: tuple[Operation, ...]) -> int:
+    """The least that these operations can move: every weight once, and the traffic of products and fused attention.
 
-    Rows that a compiler fuses into their neighbours (norms, residuals, activations) move nothing of their own.
+    Rows that a compiler fuses into their neighbours (norms, residuals, activations) move nothing of their own but their weights.
+    Nor does a table that is only looked up: of it a row for each token is read, which is what the first product reads and is
+    counted there. Where it is the unembedding as well, that product reads the whole of it.
     """
-    by = bytes_of(weight_dtype)
-    count = parameters(config)
-    weights = (count.total - (0 if config.tied else count.source.token)) * by
-    return weights + sum(op.times * (op.bytes - op.weights) for op in operations if op.flops)
+    moved = sum(op.times * (op.bytes - op.weights) for op in operations if op.flops)
+    return moved + sum(op.times * op.weights for op in operations if op.name != "embedding")

@@ -299,8 +299,10 @@ class StackPass:
         cells = texts * self.n * n_key
         biased, windowed = self._biased and not cross, self._has_window and not cross
         if self.path == "eager":
-            grouped = 2 * keys if config.n_heads != config.n_kv_heads else 0
-            return grouped + 2 * maps + cells + (config.n_heads * cells * self.by if biased else 0)
+            grouped = config.n_heads != config.n_kv_heads
+            copied = 0 if grouped else keys  # a product lays out again what is not one token after the other
+            widest = max(2 * maps + cells + (config.n_heads * cells * self.by if biased else 0), self.q + copied + maps)
+            return (2 * keys if grouped else 0) + widest
         if biased:
             bias = config.n_heads * cells * self.by
             if config.position == "relative":

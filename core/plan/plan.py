@@ -13,9 +13,11 @@ from .cache import KVCache, kv_cache
 from .operations import Operation, decode, ideal_bytes, prefill, total_bytes, total_flops
 from .parameters import Parameters, parameters
 from .peak import Path, pass_moments
+from .pieces import piece_moments
 from .runs import weight_bytes
 from .saved import SavedItem, lesson_terms
 from .training import KeptLayers, backward_work, kept_activations, master_bytes, optimizer_bytes
+from .weights import stored_weights
 from .workload import Recompute, Workload, as_workload
 
 PATHS: dict[str, Path] = {
@@ -62,9 +64,9 @@ class Plan:
     layers: tuple[KeptLayers, ...]  # what autograd keeps, layer by layer, whether this is training or not
     outside: tuple[SavedItem, ...]  # and beside the layers
     lesson_terms: dict[str, int]
-    logits: int  # scores of every word at every position
+    logits: int  # scores of every word at the positions that are kept: of a run for writing the last of each text
     kv_cache: KVCache
-    prefill: tuple[Operation, ...]
+    prefill: tuple[Operation, ...]  # with words scored at every position
     decode: tuple[Operation, ...]  # one more token for each text; empty for encoders
     step_flops: int  # of this phase: the forward pass, with training the backward pass and what is recomputed
     ideal_bytes: int  # the least memory traffic of the forward pass
@@ -151,12 +153,12 @@ def plan(config: ModelConfig, workload: Workload | None = None, **options: Any) 
         layers=kept.layers,
         outside=kept.outside,
         lesson_terms=lesson_terms(config, work),
-        logits=work.batch * last * config.vocab_size * work.by if config.head != "none" else 0,
+        logits=work.batch * work.logit_positions(config) * config.vocab_size * work.by if config.head != "none" else 0,
         kv_cache=kv_cache(config, batch=work.batch, n=last, memory_len=memory_len, dtype=work.kv_dtype or work.dtype),
         prefill=forward,
         decode=token,
         step_flops=_step_flops(forward, work.recompute) if work.training else total_flops(forward),
-        ideal_bytes=ideal_bytes(config, forward, weight_dtype=work.weight_dtype or work.dtype),
+        ideal_bytes=ideal_bytes(forward),
     )
 
 
@@ -175,7 +177,11 @@ def memory_plan(config: ModelConfig, workload: Workload | None = None, **options
             kv_cache=0,
             transient=backward_work(config, work),
         )
-    moments, _ = pass_moments(config, work, keep="", path=PATHS[work.attention], all_logits=True, traced=False)
+    path, positions = PATHS[work.attention], work.logit_positions(config)
+    if work.piece:
+        moments = piece_moments(config, work, path)
+    else:
+        moments, _ = pass_moments(config, work, keep="", path=path, all_logits=positions > 1, traced=False)
     cache = kv_cache(
         config,
         batch=work.batch,
@@ -184,7 +190,7 @@ def memory_plan(config: ModelConfig, workload: Workload | None = None, **options
         dtype=work.kv_dtype or work.dtype,
     )
     return Memory(
-        weights=weight_bytes(config, work.weight_by),
+        weights=stored_weights(config, dtype=work.dtype, weight_dtype=work.weight_dtype).total,
         masters=0,
         gradients=0,
         optimizer=0,

@@ -296,8 +296,10 @@ class Steps(TorchFunctionMode):
         out = func(*args, **(kwargs or {}))
         op = getattr(func, "__name__", "")
         op = "mT" if op == "__get__" and func.__self__ is Tensor.mT else op.strip("_")
-        if isinstance(out, Tensor) and out.ndim and (op in SHOWN or op in QUIET):
-            given = [a for a in args if isinstance(a, Tensor)]
+        given = [a for a in args if isinstance(a, Tensor)]
+        # What an operation writes into the tensor that it was given is no tensor more, and no view: the step that made it stays.
+        in_place = bool(given) and out is given[0]
+        if isinstance(out, Tensor) and out.ndim and not in_place and (op in SHOWN or op in QUIET):
             part = self.module.rsplit(".", 1)[-1]
             made = _axes(op, given, args, out, LAST_AXIS.get(part, "d_model"))
             _set_axes(out, TABLES.get(part, made) if op == "embedding" else made)

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig
-from .dtypes import bytes_of, check_activations, check_lengths
+from .dtypes import bytes_of, cache_format, check_activations, check_lengths
+from .weights import weight_format
 
 Attention = Literal["eager", "spelled_out", "efficient", "flash"]
+Logits = Literal["last", "all"]
 Optimizer = Literal["sgd", "momentum", "adam", "adamw"]
 Recompute = Literal["none", "attention", "full"]
 
@@ -20,9 +23,13 @@ class Workload:
     """`batch` texts of `source_len` tokens each; an encoder-decoder writes `target_len` for each, other models leave it at 0.
 
     dtype        of weights and activations
-    weight_dtype of weights alone, for inference: "int8" (None: dtype)
-    kv_dtype     of the KV cache (None: dtype)
-    attention    eager, spelled_out, efficient or flash: see core.plan.saved
+    weight_dtype of weights alone, for inference: "int8", "int4", "Q4_K_M" ... (None: dtype), see core.plan.weights
+    kv_dtype     of the KV cache: "int8", "Q8_0" ... (None: dtype)
+    attention    flash, efficient, eager or spelled_out: see core.plan.saved
+    logits       a decoder's run keeps those of the last position of each text, which is all that writing needs, or of all.
+                 Training and encoders need all of them
+    piece        tokens of a prompt that a decoder reads at once, over all texts; 0: the whole prompt. vLLM reads 2,048 at once
+                 (max_num_batched_tokens), llama.cpp 512 (n_ubatch), and only their activations are ever there
     optimizer    sgd, momentum, adam or adamw; recompute: none, attention or full
     dropout      counts the masks that training with dropout keeps
     padded       whether texts of different length share the batch
@@ -33,7 +40,9 @@ class Workload:
     target_len: int = 0
     dtype: object = "float32"
     training: bool = False
-    attention: Attention = "eager"
+    attention: Attention = "flash"
+    logits: Logits = "last"
+    piece: int = 0
     optimizer: Optimizer = "adamw"
     recompute: Recompute = "none"
     dropout: bool = False
@@ -43,21 +52,18 @@ class Workload:
 
     @property
     def by(self) -> int:
-        """Bytes of one number of the activations. Raises ConfigError for a format that is not counted, as the next two do."""
+        """Bytes of one number of the activations. Raises ConfigError for a format that is not counted."""
         return bytes_of(self.dtype)
-
-    @property
-    def weight_by(self) -> int:
-        return bytes_of(self.weight_dtype or self.dtype, "weight_dtype")
-
-    @property
-    def kv_by(self) -> int:
-        return bytes_of(self.kv_dtype or self.dtype, "kv_dtype")
 
     @property
     def last_len(self) -> int:
         """Tokens of the text that words are foretold for: the target, or the only one."""
         return self.target_len or self.source_len
+
+    def logit_positions(self, config: ModelConfig) -> int:
+        """Positions of each text whose logits are there at once."""
+        writes = config.kind != "encoder" and not self.training
+        return 1 if writes and self.logits == "last" else self.last_len
 
     def memory_len(self, config: ModelConfig) -> int:
         """Tokens that cross-attention looks at; 0 where there is none."""
@@ -74,14 +80,22 @@ class Workload:
     def check(self, config: ModelConfig) -> None:
         """Raises ConfigError unless every stack has a text of at least one token and every choice is one of those above."""
         check_lengths(config.kind, batch=self.batch, source_len=self.source_len, target_len=self.target_len)
-        for name, allowed in (("attention", Attention), ("optimizer", Optimizer), ("recompute", Recompute)):
+        choices = {"attention": Attention, "logits": Logits, "optimizer": Optimizer, "recompute": Recompute}
+        for name, allowed in choices.items():
             if (value := getattr(self, name)) not in get_args(allowed):
                 raise ConfigError(f"{name} ({value!r}) must be one of {', '.join(map(repr, get_args(allowed)))}")
         check_activations(self.dtype)
-        if self.training and self.weight_by != self.by:
-            raise ConfigError(
-                f"weight_dtype ({self.weight_dtype!r}) is for inference: training updates its weights in dtype"
-            )
+        if self.piece < 0:
+            raise ConfigError(f"piece ({self.piece}) must be at least 1, or 0 for the whole prompt at once")
+        if self.piece and (self.training or config.kind != "decoder"):
+            raise ConfigError(f"piece ({self.piece}) is for decoders that read a prompt: leave it at 0")
+        if self.weight_dtype is not None:
+            name = weight_format(self.weight_dtype)
+            if self.training and name != dtype_name(self.dtype):
+                raise ConfigError(
+                    f"weight_dtype ({self.weight_dtype!r}) is for inference: training updates its weights in dtype"
+                )
+        cache_format(self.kv_dtype or self.dtype, config.d_head)
 
 
 def of_texts(workload: Workload | None, options: Mapping[str, Any]) -> Workload:

@@ -19,7 +19,8 @@ from tests.app.browsing import once
 from tests.app.planning_screen import visiting
 
 APP = "app/main.py"
-GPT2 = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0)
+GPT2 = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0, attention="eager")
+EAGER = {"plan_attention": "eager"}
 ROOF = {"compute_part": words.COMPUTE_PARTS["roofline"], "plan_model": "gpt2"}
 CARD = next(device for device in DEVICES if device.name == "RTX 4090")
 
@@ -28,7 +29,7 @@ CARD = next(device for device in DEVICES if device.name == "RTX 4090")
 def test_operations_with_their_causal_counts_and_one_token(browser: Browser, address: str, scheme: str) -> None:
     """Lesson E7: rows with exact constants beside the O(), of the whole text and of one token."""
     with visiting(browser, address, scheme) as screen:
-        screen.see("Compute", plan_model="gpt2")
+        screen.see("Compute", plan_model="gpt2", **EAGER)
         found = plan(GPT2.config, GPT2.workload)
         assert f"{numbers.count(found.flops)}FLOP and {numbers.both(found.traffic)}" in screen.headline
         useful = sum(op.times * op.useful_flops for op in found.prefill)
@@ -53,10 +54,12 @@ def test_the_batch_slider_moves_the_limit(browser: Browser, address: str) -> Non
     with visiting(browser, address) as screen:
         screen.see("Compute", **ROOF)
         text = screen.text(re.compile("The next token gives")).inner_text()
-        assert f"The next token gives {intensity(1):.1f}: memory is the limit" in text
+        assert f"The next token gives {intensity(1):.1f} FLOPs per byte: memory is the limit" in text
         assert "153 FLOPs" in screen.headline
         screen.move("batch", 3)  # 2, 3, 4
-        screen.text(re.compile(f"The next token gives {intensity(4):.1f}: memory is the limit.*a batch of 4"))
+        screen.text(
+            re.compile(f"The next token gives {intensity(4):.1f} FLOPs per byte: memory is the limit.*a batch of 4")
+        )
         diamonds = [trace for trace in screen.traces() if "all of it" in trace["name"]]
         assert len(diamonds) == 2
 
@@ -64,7 +67,7 @@ def test_the_batch_slider_moves_the_limit(browser: Browser, address: str) -> Non
 def intensity(batch: int) -> float:
     """FLOPs a byte of one more token in 16 bits, attention fused."""
     found = plan(GPT2.config, batch=batch, source_len=1024, dtype="bfloat16", attention="flash")
-    return found.decode_flops / ideal_bytes(GPT2.config, found.decode, weight_dtype="bfloat16")
+    return found.decode_flops / ideal_bytes(found.decode)
 
 
 def test_a_card_of_ones_own(browser: Browser, address: str) -> None:
@@ -187,10 +190,10 @@ def test_parameters_by_depth_and_beside_known_models(browser: Browser, address: 
 def test_a_link_brings_back_what_was_seen(browser: Browser, address: str) -> None:
     with visiting(browser, address) as screen:
         screen.see("Compute", plan_model="gpt2")
-        screen.choose("plan_attention", "flash")
+        screen.choose("plan_attention", "efficient")
         screen.move("layers", 1)
-        screen.page.wait_for_url(lambda url: "plan_attention=flash" in url and "plan_layers=16" in url)
-        found = plan(replace(GPT2.config, n_decoder_layers=16), source_len=1024, attention="flash")
+        screen.page.wait_for_url(lambda url: "plan_attention=efficient" in url and "plan_layers=16" in url)
+        found = plan(replace(GPT2.config, n_decoder_layers=16), source_len=1024, attention="efficient")
         wanted = f"{numbers.count(found.flops)}FLOP and {numbers.both(found.traffic)}"
         screen.text(wanted)  # the address is written first
         seen = screen.headline

@@ -20,7 +20,7 @@ from app.sizes.setup import Setup
 from core.plan import DEVICES, PRESETS, decode, kv_cache, memory_plan, parameters, plan, prefill, with_layers
 from core.plan.measured import Measured, Point
 
-LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0, training=True)
+LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0, attention="eager", training=True)
 GPT2 = Setup("gpt2", PRESETS["gpt2"].config, 2, 512, 0)
 BASE = Setup("base", PRESETS["transformer-base"].config, 4, 30, 20)
 LLAMA = Setup("llama", PRESETS["llama-3-8b"].config, 1, 1024, 0, dtype="bfloat16")
@@ -105,7 +105,7 @@ def test_roofline_puts_every_operation_under_its_roof() -> None:
     found = traces(compute_figures.roofline(device, steps, whole))
     roof = found[device.name]
     assert (roof.x[1], roof.y[1]) == (device.ridge, device.teraflops)
-    ops = [op for op in decode(LLAMA.config, cached=1024, dtype="bfloat16", attention="eager") if op.flops]
+    ops = [op for op in decode(LLAMA.config, cached=1024, dtype="bfloat16") if op.flops]
     assert list(found["one token"].x) == [op.intensity for op in ops]
     for step in sizes_words.STEPS.values():
         for x, y in zip(found[step].x, found[step].y, strict=True):

@@ -20,7 +20,7 @@ from app.rooms.compute import tables as compute_tables
 from app.rooms.compute import words as compute_words
 from app.rooms.memory import tables
 from app.rooms.memory import words as memory_words
-from app.sizes import words
+from app.sizes import pasted, words
 from app.sizes.controls import IDS
 from app.sizes.setup import Setup, Sizes, shaped
 from core.errors import ConfigError, Refused, TooLarge
@@ -32,7 +32,8 @@ from tests.app.planning_screen import visiting
 
 APP = "app/main.py"
 MiB = 1 << 20
-LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0)
+LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0, attention="eager")
+EAGER = {"plan_attention": "eager"}  # as lectures count it
 SMALL = ModelConfig(vocab_size=50, d_model=32, n_heads=4, d_ff=64, n_decoder_layers=2, n_ctx=64)
 TRANSLATOR = ModelConfig(
     vocab_size=50, d_model=32, n_heads=4, d_ff=64, n_encoder_layers=2, n_decoder_layers=2, position="sinusoidal", n_ctx=64
@@ -74,7 +75,7 @@ def test_lesson_a7_n_fits_and_one_more_does_not() -> None:
 
 
 def test_e7_rows_have_exact_numbers_beside_the_order() -> None:
-    setup = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0)
+    setup = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0, attention="eager")
     table = compute_tables.operations_table(setup, "prefill").set_index("operation")
     tokens, d = 1024, 768
     assert cell(table, "q, k, v", "flops") == 12 * 6 * tokens * d * d
@@ -136,7 +137,7 @@ def test_e9_an_rnn_is_what_torch_counts() -> None:
 
 
 def test_e10_terms_are_the_traces_flops() -> None:
-    setup = Setup("translator", TRANSLATOR, 3, 20, 12)
+    setup = Setup("translator", TRANSLATOR, 3, 20, 12, attention="eager")
     terms = compute_tables.cross_terms(setup)
     d, layers = 32, 2
     assert sum(terms["at_once"].values()) == trace_shapes(TRANSLATOR, batch=3, source_len=20, target_len=12).flops
@@ -187,6 +188,11 @@ def test_f11_a_batch_feeds_the_card() -> None:
     card = next(device for device in DEVICES if device.name == "A100 80 GB")
     found = compute_tables.reached(setup, card)
     assert [round(100 * found[batch], 1) for batch in (1, 32)] == [0.7, 9.4]
+
+
+def test_lesson_5_8_and_the_room_say_one_share_by_one_name() -> None:
+    app = opened(compute_page, plan_model="GPT-2 small", compute_part="Roofline")
+    assert f"{words.SHARE_OF_PEAK}, all of one token: 0.652 % at a batch of 1, 4.05 % at 32." in said(app)
 
 
 def test_f4_and_f10_are_said_on_the_page() -> None:
@@ -283,6 +289,8 @@ def opened(page: object, **params: str) -> AppTest:
     app = AppTest.from_function(page, default_timeout=60)  # type: ignore[arg-type]
     for name, value in ({"plan_model": "lesson-encoder"} | params).items():
         app.query_params[name] = IDS.get(value, value)  # as ui.py does with a link that names an id
+    if params.get("plan_phase") == "run":
+        app.session_state["plan_phase"] = "inference"  # AppTest does not bind this control to the address
     app.run()
     assert not app.exception
     return app
@@ -311,14 +319,14 @@ def slider(app: AppTest, name: str) -> Any:
 
 
 def test_memory_opens_on_the_lessons_encoder() -> None:
-    app = opened(memory_page)
+    app = opened(memory_page, **EAGER)
     planned = plan(LESSON.config, replace(LESSON, training=True).workload)
     assert numbers.both(planned.total) in heading(app)
     assert len(app.get("plotly_chart")) == 1
 
 
 def test_a_slider_changes_the_number() -> None:
-    app = opened(memory_page)
+    app = opened(memory_page, **EAGER)
     slider(app, "batch").set_value(64).run()
     planned = plan(LESSON.config, replace(LESSON, training=True, batch=64).workload)
     assert numbers.both(planned.total) in heading(app)
@@ -359,25 +367,96 @@ def test_a_text_longer_than_the_table_is_said() -> None:
 def test_longer_texts_say_where_it_breaks_and_measure() -> None:
     params = {"memory_part": "Longer texts", "plan_model": "BERT tiny", "plan_source": "16", "plan_batch": "1"}
     app = opened(memory_page, **params)
-    assert re.search(r"RTX 4090, 22.4 GiB: all 512 source tokens of its table fit", said(app))
+    assert "RTX 4090, 23.64 GiB for programs of 23.99 GiB: all 512 source tokens of its table fit" in said(app)
     next(button for button in app.button if button.key == "memory_measure").click().run()
     assert not app.exception
-    assert re.search(r"Measured here, eager attention: at 1 × [\d,]+ tokens", said(app))
+    assert re.search(r"Measured here, the processor's fused kernel: at 1 × [\d,]+ tokens", said(app))
     assert "predicted to the byte" in said(app)
 
 
 def test_lessons_a6_and_a7_on_the_page() -> None:
     """Scores against length; a memory of one's own with the largest that fits, and the table of positions where it ends first."""
-    params = {"memory_part": "Longer texts", "plan_phase": "train"}
+    params = {"memory_part": "Longer texts", "plan_phase": "train", **EAGER}
     app = opened(memory_page, **params, memory_budget="8")
     assert "50: 2.4 MiB (2.6 MB), 100: 9.8 MiB (10.2 MB), 512: 256.0 MiB (268.4 MB), 1,024: 1.0 GiB (1.1 GB)" in said(
         app
     )
-    assert "8 GB, 7.5 GiB: 591 source tokens fit (7.44 GiB), 592 do not (7.46 GiB)." in said(app)
+    assert "8 GB, 7.5 GiB: by an upper bound 591 source tokens fit (7.44 GiB), 592 may not (7.46 GiB)." in said(app)
+    next(button for button in app.button if button.key == "memory_alive").click().run()
+    assert not app.exception
+    assert "592 may not (7.46 GiB); by what is alive at once 668 fit (7.44 GiB), 669 do not (7.46 GiB)." in said(app)
     app = opened(memory_page, **params, plan_model="GPT-2 medium", memory_budget="24")
     assert "24 GB, 22.4 GiB: all 1,024 source tokens of its table fit" in said(app)
     assert "by memory alone 2,797." in said(app)
     assert "“-1” GB" in said(opened(memory_page, **params, memory_budget="-1"))
+
+
+def test_llama_on_a_card_as_an_engineer_asks() -> None:
+    """Llama 3 8B in float16 at 32,768 tokens: the last row's logits, and read in pieces; on a 4090; with other weights; chats."""
+    params = {"plan_model": "llama-3-8b", "plan_dtype": "float16", "plan_source": "32768", "plan_phase": "run"}
+    app = opened(memory_page, **params)
+    assert "Llama 3 8B takes 22.4 GiB (24.0 GB) to run" in heading(app)
+    assert "Read in pieces of 2,048 tokens, as vLLM reads a prompt, it would be 19.2 GiB" in said(app)
+    assert "With the logits of every position it would be 27.3 GiB" in said(app)
+    assert "The model was made for texts of at most 8,192 tokens." in said(app)
+    assert "With scores and weights as tensors it would be 149.4 GiB" in said(app)
+    assert "the smallest of them the RTX 4090: 1.3 GiB of its 23.6 GiB for programs are left." in said(app)
+    pieces = opened(memory_page, **params, plan_piece="2,048 tokens at a time", plan_weights="Q4_K_M", plan_kv="Q8_0")
+    assert "takes 6.9 GiB" in heading(pieces)
+    large = opened(memory_page, plan_model="llama-3.1-405b", plan_phase="run")
+    assert "It fits on none of the 18 cards here; the largest, MI300X, offers programs 191.7 GiB" in said(large)
+    longer = opened(memory_page, **params, memory_part="Longer texts", memory_devices="A100 80 GB")
+    config = PRESETS["llama-3-8b"].config
+    card = next(device for device in DEVICES if device.name == "A100 80 GB")
+    most = longest_fit(config, card.memory, source_len=32_768, dtype="float16", vary="batch").n
+    assert f"Chats at once, 32,768 tokens each: This machine 0, A100 80 GB {most}." in said(longer)
+    assert not any(re.search(r"\((\S+ \S+)\), [\d,]+ may not \(\1\)", line) for line in said(longer).splitlines())
+
+
+GEMMA_3_1B = {
+    "model_type": "gemma3_text", "hidden_size": 1152, "intermediate_size": 6912, "num_hidden_layers": 26, "num_attention_heads": 4,
+    "num_key_value_heads": 1, "head_dim": 256, "vocab_size": 262_144, "max_position_embeddings": 32_768, "sliding_window": 512,
+    "sliding_window_pattern": 6, "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh",
+    "architectures": ["Gemma3ForCausalLM"],
+}  # fmt: skip
+
+
+def test_a_config_json_is_counted_in_both_rooms() -> None:
+    """Pasted, or brought by a link: its d_head and its window, which no slider has, are counted."""
+    link = pasted.to_link(json.dumps(GEMMA_3_1B))
+    params = {
+        "plan_model": "pasted",
+        "config": link,
+        "plan_source": "32768",
+        "plan_dtype": "bfloat16",
+        "plan_phase": "run",
+    }
+    app = opened(memory_page, **params, memory_part="KV cache")
+    assert "139.0 MiB (145.8 MB)" in said(app) and heading(app).startswith(words.PASTED_TITLE)
+    compute = opened(compute_page, plan_model="pasted", config=link, compute_part="Parameters")
+    total = parameters(pasted.config_of(json.dumps(GEMMA_3_1B))).total
+    assert f"has {total:,} parameters" in heading(compute)
+    empty = opened(memory_page, plan_model="pasted")
+    assert words.PASTE_FIRST in said(empty)
+    box = next(area for area in empty.text_area if area.key == "plan_paste")
+    box.set_value(json.dumps(GEMMA_3_1B)).run()
+    assert not empty.exception and heading(empty).startswith(words.PASTED_TITLE)
+    assert slider(empty, "layers").value == 26 and empty.query_params["config"] in (link, [link])
+    box = next(area for area in empty.text_area if area.key == "plan_paste")
+    box.set_value('{"model_type": "mixtral"}').run()
+    assert "mixture of experts" in said(empty) and words.LAST_PICTURE in said(empty)
+
+
+def test_each_total_has_one_name() -> None:
+    table = tables.totals_table(LESSON).set_index("total")
+    assert round(cell(table, memory_words.TOTALS["terms"], "mib"), 3) == 30.566
+    assert round(cell(table, memory_words.TOTALS["terms_all"], "mib"), 1) == 183.4
+    assert round(cell(table, memory_words.TOTALS["kept"], "mib"), 3) == 52.466
+    assert round(cell(table, memory_words.TOTALS["kept_all"], "mib"), 1) == 314.8
+    whole = plan(LESSON.config, replace(LESSON, training=True).workload)
+    assert cell(table, memory_words.TOTALS["activations"], "mib") * MiB == whole.memory.activations
+    assert cell(table, memory_words.TOTALS["all"], "mib") * MiB == whole.total
+    assert len(set(memory_words.TOTALS.values())) == len(memory_words.TOTALS)
 
 
 def test_what_is_measured_lies_where_the_curve_is() -> None:
@@ -395,6 +474,8 @@ def test_what_is_measured_lies_where_the_curve_is() -> None:
         ((22_880_000_000, 22_910_000_000), ["21.31 GiB", "21.34 GiB"]),
         ((5 << 20, 7 << 20), ["5.0 MiB", "7.0 MiB"]),
         ((100, 101), ["100 bytes", "101 bytes"]),
+        ((24_000_000_000, 24_000_100_000), ["22.3517 GiB", "22.3518 GiB"]),
+        ((24 << 30, (24 << 30) + 1), ["25,769,803,776 bytes", "25,769,803,777 bytes"]),
         ((5 << 20, 5 << 20), ["5.0 MiB", "5.0 MiB"]),
     ],
 )
@@ -412,7 +493,7 @@ def test_too_large_to_measure_is_said_on_the_page() -> None:
 
 
 def test_what_is_kept_is_itemised() -> None:
-    app = opened(memory_page, memory_part="What is kept")
+    app = opened(memory_page, memory_part="What is kept", **EAGER)
     assert "five terms come to 30.6 MiB (32.1 MB), autograd keeps 52.5 MiB (55.0 MB)" in heading(app)
     assert "183.4 MiB (192.3 MB) and 314.8 MiB (330.1 MB)" in said(app)
     assert "mlp up 12.5 MiB (13.1 MB)" in said(app)
@@ -462,7 +543,7 @@ def test_compute_cross_needs_an_encoder_decoder() -> None:
 def test_sliders_presets_and_links(browser: Browser, address: str, scheme: str) -> None:
     """A slider changes the number to core.plan's, a preset sets the sliders, the link brings both back."""
     with visiting(browser, address, scheme) as screen:
-        screen.see("Memory")
+        screen.see("Memory", **EAGER)
         assert numbers.both(plan(LESSON.config, replace(LESSON, training=True).workload).total) in screen.headline
         screen.move("batch", 2)  # 48, 64
         wanted = plan(LESSON.config, replace(LESSON, training=True, batch=64).workload)
@@ -476,10 +557,10 @@ def test_sliders_presets_and_links(browser: Browser, address: str, scheme: str) 
         }
         assert drawn == named  # eager, byte for byte
         screen.choose("plan_model", "Llama 3 8B")
-        llama = plan(PRESETS["llama-3-8b"].config, source_len=1024, training=True)
+        llama = plan(PRESETS["llama-3-8b"].config, source_len=1024, training=True, attention="eager")
         screen.page.locator(".hl.planner h2", has_text=numbers.both(llama.total)).wait_for()
         screen.part("run")
-        run = plan(PRESETS["llama-3-8b"].config, source_len=1024)
+        run = plan(PRESETS["llama-3-8b"].config, source_len=1024, attention="eager")
         screen.page.locator(".hl.planner h2", has_text=numbers.both(run.total)).wait_for()
         screen.page.wait_for_url(lambda url: "Llama+3+8B" in url and "plan_phase=run" in url)
         seen, link = screen.headline, screen.page.url
@@ -493,17 +574,18 @@ def test_lines_of_cards_and_where_it_breaks(browser: Browser, address: str) -> N
     with visiting(browser, address) as screen:
         screen.see("Memory", memory_part="Longer texts", plan_model="gpt2-medium", memory_devices="T4")
         config = PRESETS["gpt2-medium"].config
-        found = longest_fit(config, 16 * 10**9, training=True)
+        card = next(device for device in DEVICES if device.name == "T4")
+        found = longest_fit(config, card.memory, training=True)
         said = screen.text(re.compile("^T4, ")).inner_text()
         ceiling = config.n_ctx
         assert found.n > ceiling  # the memory would allow more than the table of positions has
         assert f"all {ceiling:,} source tokens of its table fit" in said
         assert f"by memory alone {found.n:,}." in said
-        assert found.bytes <= 16 * 10**9 < found.next_bytes
+        assert found.bytes <= card.memory < found.next_bytes
         shapes = screen.page.locator(".js-plotly-plot").evaluate(
             "host => host.layout.shapes.map(line => [line.y0, line.y1])"
         )
-        assert [16 * 10**9] * 2 in shapes
+        assert [card.memory] * 2 in shapes
         screen.text(re.compile("Its table of positions ends at 1,024"))
         table, _ = screen.table("CSV: where it breaks")
         row = table.set_index("device").loc["T4"]
@@ -525,7 +607,7 @@ def test_predicted_beside_measured(browser: Browser, address: str) -> None:
             plan_phase="run",
         )
         screen.page.get_by_role("button", name=memory_words.MEASURE).click()
-        said = screen.text(re.compile("Measured here, eager attention")).inner_text()
+        said = screen.text(re.compile("Measured here, the processor's fused kernel")).inner_text()
         alive = re.search(r"Weights: ([\d,]+) bytes, predicted to the byte", said)
         assert (
             alive and int(alive[1].replace(",", "")) == plan(PRESETS["bert-tiny"].config, source_len=16).memory.weights
@@ -555,7 +637,7 @@ def test_the_cache_grows_by_the_token(browser: Browser, address: str) -> None:
 def test_five_terms_beside_autograd(browser: Browser, address: str) -> None:
     """Lessons A4 and A5, in MiB and in MB."""
     with visiting(browser, address) as screen:
-        screen.see("Memory", memory_part="What is kept")
+        screen.see("Memory", memory_part="What is kept", **EAGER)
         screen.says("One encoder layer: five terms come to 30.6 MiB (32.1 MB), autograd keeps 52.5 MiB (55.0 MB).")
         screen.text(re.compile(r"183.4 MiB \(192.3 MB\) and 314.8 MiB \(330.1 MB\)"))
         lesson, kept = (sum(trace["x"][i] for trace in screen.traces()) for i in (0, 1))

@@ -14,7 +14,8 @@ from playwright.sync_api import Browser, expect
 from transformers import AutoConfig
 
 from app.kit import params
-from app.rooms.shapes import pasted, words
+from app.rooms.shapes import words as shapes_words
+from app.sizes import pasted, words
 from core.checkpoints.families import FAMILIES
 from core.errors import Refused
 from tests.app.browsing import Screen, once
@@ -134,7 +135,7 @@ def in_the_address(screen: Screen, values: object) -> None:
 def test_a_pasted_config_is_in_the_link_and_a_step_of_back(screen: Screen):
     screen.page.goto(f"{screen.address}/?view=shapes&of=pasted&config={pasted.to_link(json.dumps(SMALL | LABELS))}")
     screen.wait(shape="1,6,128,128")
-    screen.page.get_by_role("button", name=words.FIELDS).click()
+    screen.page.get_by_role("button", name=shapes_words.FIELDS).click()
     box = screen.page.get_by_role("textbox", name=words.PASTE)
     expect(box).to_have_value(json.dumps(SMALL, indent=2))
     screen.idle()
@@ -151,7 +152,7 @@ def test_a_broken_link_says_so_and_the_box_is_still_there(screen: Screen):
     screen.page.goto(f"{screen.address}/?view=shapes&of=pasted&config=%3Cb%3Eno%3C%2Fb%3E&text=One+two.")
     expect(screen.page.get_by_text("This link asks for config “<b>no</b>”.")).to_be_visible()
     expect(screen.page.get_by_text(words.PASTE_FIRST)).to_be_visible()
-    screen.page.get_by_role("button", name=words.FIELDS).click()
+    screen.page.get_by_role("button", name=shapes_words.FIELDS).click()
     screen.idle()
     paste(screen, SMALL)
     screen.wait(shape="1,6,128,128")
@@ -161,11 +162,9 @@ def test_a_broken_link_says_so_and_the_box_is_still_there(screen: Screen):
 def test_a_pasted_config_outlives_a_visit_to_another_model(screen: Screen):
     screen.page.goto(f"{screen.address}/?view=shapes&of=pasted&config={pasted.to_link(json.dumps(SMALL))}")
     screen.wait(shape="1,6,128,128")
-    for model, shape in (("BERT tiny", "1,2,128,128"), (words.OF_PASTED, "1,6,128,128")):
+    for model, shape in (("BERT tiny", "1,2,128,128"), (words.PASTED, "1,6,128,128")):
         screen.idle()
-        screen.page.get_by_label(words.OF).click()
+        screen.page.get_by_label(shapes_words.OF).click()
         screen.page.get_by_role("option", name=model).click()
         screen.wait(shape=shape)
-        expect(screen.page).to_have_url(
-            re.compile(r"config=" if model == words.OF_PASTED else r"^[^#]*\?(?!.*config=)")
-        )
+        expect(screen.page).to_have_url(re.compile(r"config=" if model == words.PASTED else r"^[^#]*\?(?!.*config=)"))

@@ -392,7 +392,7 @@ def test_memory_as_files(browser: Browser, address: str) -> None:
         screen.see("Memory")
         total = plan(LESSON.config, LESSON.workload).total
         table, about = screen.table("CSV: parts")
-        assert round(float(table.set_index("component").loc["total", "eager MiB"]) * (1 << 20)) == total
+        assert round(float(table.set_index("component").loc["total", "flash MiB"]) * (1 << 20)) == total
         assert about.startswith("A textbook encoder · Where it goes · 6 layers, d_model 512") and "Headlight" in about
         code = about[about.index("import core") :]
         assert run_code(code) == str(total)
@@ -400,7 +400,7 @@ def test_memory_as_files(browser: Browser, address: str) -> None:
         said = [" ".join(text.itertext()) for text in drawing.iter(f"{SVG}text")]
         assert {"weights", "gradients", "optimizer", "activations"} <= set(said)
         every = " ".join(" ".join(said).split())
-        assert screen.headline in every and f"eager {numbers.both(total)}" in every and "flash" in every
+        assert screen.headline in every and f"flash {numbers.both(total)}" in every and "eager" in every
         assert drawing.findtext(f"{SVG}title") == screen.headline
         assert not [node for node in drawing.iter() if node.tag.endswith(("foreignObject", "script"))]
         metadata = next(drawing.iter(f"{SVG}metadata"))

@@ -17,9 +17,10 @@ import core
 from app.rooms.shapes import words
 from app.rooms.shapes.component import PALETTES
 from app.rooms.shapes.diagram import Diagram, diagram
-from app.rooms.shapes.pasted import config_of
 from app.rooms.shapes.values import MOST, described
 from app.session import words as session_words
+from app.sizes import words as sizes_words
+from app.sizes.pasted import config_of
 from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import PRESETS, TracedRun, Workload, parameters, trace_shapes
@@ -103,6 +104,26 @@ def test_a_layer_of_every_depth_has_the_same_shapes():
     assert layers[0] == layers[1] == layers[2] == layers[3]
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_what_makes_other_numbers_is_no_view(name: str):
+    """A view has the numbers of what it looks at: only axes are split, joined, swapped or named anew."""
+    found = diagram(
+        CONFIGS[name], Workload(batch=3, source_len=20, target_len=12 if CONFIGS[name].kind == "encoder-decoder" else 0)
+    )
+    rows = [row for part in found.parts for row in part.rows]
+    assert not any(
+        row.view for row in rows if row.kind in ("scores", "masked", "weights", "z", "norm", "act", "logits")
+    )
+    for row in rows:
+        if row.kind == "weights":
+            assert (
+                row.step.op == "softmax"
+                and row.step.bytes == row.step.shape[0] * row.step.shape[1] * row.step.shape[2] * row.step.shape[3] * 4
+            )
+    views = {step.op for part in found.parts for step in part.steps if step.view}
+    assert views <= {"", "unflatten", "transpose", "mT", "flatten"}, views
+
+
 def test_the_lessons_rows():
     """Lesson A1: B=32, S=50, D=512, H=8, d_k=64, F=2048, N=6."""
     found = diagram(PRESETS["lesson-encoder"].config, Workload(batch=32, source_len=50))
@@ -132,6 +153,9 @@ def test_the_lessons_rows():
     }
     assert {name: rows[name].step.shape for name in shapes} == shapes
     assert rows["attn.mask"].step.shape[1] == 1  # one for all heads: broadcast
+    assert rows["attn.masked"].step.shape == square and "masked_fill" in rows["attn.masked"].code
+    assert "masked_fill" not in rows["attn.mask"].code
+    assert rows["attn.weights"].reads == ["encoder.attn.masked"]
     assert {part.section: part.times for part in found.parts}["layer"] == 6
     assert rows["attn.kt"].view and "key_padding_mask" in rows["attn.padding"].means
     alone = diagram(PRESETS["lesson-encoder"].config, Workload(source_len=50))
@@ -340,7 +364,7 @@ def test_a_thumbnail_is_small_and_of_what_there_is(run: core.Trace):
 def test_the_keyboard_and_the_link(screen: Shapes, browser: Browser):
     screen.see()
     screen.row("encoder.attn.weights").focus()
-    for key in ("ArrowUp", "ArrowUp", "ArrowRight", "ArrowRight"):
+    for key in ("ArrowUp", "ArrowUp", "ArrowUp", "ArrowRight", "ArrowRight"):
         screen.page.keyboard.press(key)
     screen.wait(tensor="encoder.attn.scores", at="2")
     assert screen.page.evaluate("document.activeElement.shadowRoot?.activeElement?.dataset.id ?? document.activeElement.dataset.id") == "encoder.attn.scores"  # fmt: skip
@@ -527,7 +551,7 @@ def test_a_config_is_pasted(screen: Shapes):
     screen.page.get_by_role("option", name=words.OF_PASTED).click()
     screen.page.get_by_text("Paste the text").wait_for()
     screen.page.get_by_role("button", name=words.FIELDS).click()
-    box = screen.page.get_by_role("textbox", name=words.PASTE)
+    box = screen.page.get_by_role("textbox", name=sizes_words.PASTE)
     box.fill(
         json.dumps(
             {"model_type": "gpt2", "n_embd": 96, "n_layer": 5, "n_head": 6, "vocab_size": 100, "n_positions": 256}

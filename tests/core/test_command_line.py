@@ -68,7 +68,7 @@ def test_plan_says_what_a_model_costs(capsys: pytest.CaptureFixture[str]) -> Non
     assert command_line.main(["plan", "minilm", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["parameters"]["total"] == 22_565_376 and found["memory"]["weights"] == 4 * 22_565_376
-    for wrong in (["--dtype", "float9"], ["--attention", "weird"], ["--source-len", "0"], ["--batch", "-1"]):
+    for wrong in (["--dtype", "float5"], ["--attention", "weird"], ["--source-len", "0"], ["--batch", "-1"]):
         assert command_line.main(["plan", "minilm", *wrong]) == 2
         assert capsys.readouterr().err.startswith("headlight: ")
 

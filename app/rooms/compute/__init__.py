@@ -2,7 +2,7 @@
 
 from app.kit.room import Room
 from app.rooms.compute import view, words
-from app.sizes import controls
+from app.sizes import controls, pasted
 
 ROOM = Room(
     id="compute",
@@ -10,6 +10,7 @@ ROOM = Room(
     group="count",
     line=words.LINE,
     show=view.show,
-    old={"Compute": {}},
+    old={"Compute": controls.OLD},
     titles={"plan_model": controls.IDS},
+    params=(pasted.CONFIG,),
 )

@@ -15,6 +15,7 @@ from app.sizes import words as sizes_words
 from app.sizes.setup import Setup, layers
 from core.model.config import ModelConfig
 from core.plan import PRESETS, Device, Operation, decode, parameters, prefill, roofline, with_layers
+from core.plan.devices import share_of_peak
 from core.plan.operations import ideal_bytes
 
 # compute
@@ -168,7 +169,7 @@ def ideal(setup: Setup, step: str) -> tuple[int, int]:
     fused = replace(setup, attention="flash")
     operations = operations_of(fused, step)
     flops = sum(op.times * op.flops for op in operations)
-    return flops, ideal_bytes(setup.config, operations, weight_dtype=setup.weight_dtype or setup.dtype)
+    return flops, ideal_bytes(operations)
 
 
 def bounds_table(setup: Setup, device: Device) -> pd.DataFrame:
@@ -186,6 +187,7 @@ def bounds_table(setup: Setup, device: Device) -> pd.DataFrame:
                     **numbers.in_both(op.times * op.bytes),
                     "intensity": op.intensity,
                     "limit": words.LIMITS[bound.limit],
+                    "share": 100 * min(1.0, op.intensity / device.ridge),
                     "microseconds": bound.seconds * 1e6,
                 }
             )
@@ -195,7 +197,7 @@ def bounds_table(setup: Setup, device: Device) -> pd.DataFrame:
 def devices_table(cards: Sequence[Device]) -> pd.DataFrame:
     """The cards with their figures and where each is from."""
     return pd.DataFrame([device.to_dict() for device in cards], columns=list(words.CARDS_COLUMNS)).astype(
-        {"gigabytes_per_second": float, "teraflops": float}
+        {"gigabytes_per_second": float, "teraflops": float, "gibibytes": float}
     )
 
 
@@ -204,7 +206,7 @@ def rnn_line(d: int, n: int) -> dict[str, int]:
     config = ModelConfig(
         vocab_size=1, d_model=d, n_heads=1, d_ff=1, n_decoder_layers=1, position="none", head="none", n_ctx=1
     )
-    groups = operation_groups(prefill(config, source_len=n))
+    groups = operation_groups(prefill(config, source_len=n, attention="eager"))
     maps = groups["scores"][0] + groups["mix"][0]
     return {
         "n": n,
@@ -354,8 +356,8 @@ def reached(setup: Setup, device: Device, step: str = "decode") -> dict[int, flo
     """Which part of a card's arithmetic a step can use at a batch of 1 and of 32: its intensity over the ridge, at most 1."""
     shares = {}
     for batch in (1, 32):
-        flops, n_bytes = ideal(replace(setup, batch=batch), step)
-        shares[batch] = min(1.0, flops / n_bytes / device.ridge)
+        fused = replace(setup, batch=batch, attention="flash")
+        shares[batch] = share_of_peak(operations_of(fused, step), device)
     return shares
 
 

@@ -183,7 +183,7 @@ def _edit_cards() -> None:
             tables.devices_table(st.session_state["compute_cards_from"]),
             hide_index=True,
             column_config=columns,
-            disabled=["name", "gigabytes", "ridge", "source"],
+            disabled=["name", "gibibytes", "ridge", "offered", "source", "memory_source"],
             key="compute_cards",
         )
         st.caption(words.CARDS_NOTE)

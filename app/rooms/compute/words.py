@@ -1,5 +1,7 @@
 """Captions and help texts of the compute room. Names in braces are filled in where the words are used."""
 
+from app.sizes.words import SHARE_OF_PEAK as SHARE
+
 TITLE = "Compute"
 LINE = "operations, traffic and time"
 FILE_OPERATIONS = "operations"
@@ -61,27 +63,35 @@ WITH_MASK = ", with a mask {n}"
 ROOF_X = "FLOPs for each byte"
 ROOF_Y = "TFLOP/s within reach"
 ROOF = "The {device} is compute-bound above {ridge:.0f} FLOPs per byte."
-ROOF_PREFILL = "Reading {n} tokens gives {prefill:.1f}: {prefill_limit} is the limit, {prefill_time} at the least."
-ROOF_DECODE = "The next token gives {decode:.1f}: {decode_limit} is the limit, {decode_time}, {rate} tokens a second at a batch of {batch}."
+ROOF_PREFILL = (
+    "Reading {n} tokens gives {prefill:.1f} FLOPs per byte: {prefill_limit} is the limit, {prefill_time} at the least."
+)
+ROOF_DECODE = "The next token gives {decode:.1f} FLOPs per byte: {decode_limit} is the limit, {decode_time}, {rate} tokens a second at a batch of {batch}."
 ROOF_REACHED = {
-    "prefill": "Of the card's arithmetic a text of this length can use {one} at a batch of 1 and {many} at 32.",
-    "decode": "Of the card's arithmetic one token at a time can use {one} at a batch of 1 and {many} at 32.",
+    "prefill": SHARE + ", all of a text of this length: {one} at a batch of 1, {many} at 32.",
+    "decode": SHARE + ", all of one token: {one} at a batch of 1, {many} at 32.",
 }
-ROOF_NOTE = "Numbers of 16 bits, as the makers' figures are for. All of it: the least traffic, every weight once, attention fused. "
+ROOF_NOTE = (
+    "Numbers of 16 bits, as the makers' figures are for. All of it: the least traffic, every weight once, attention fused; of a table that is "
+    "only looked up a row for each token. The output head is counted at every position, as in training. "
+)
 LIMITS = {"compute": "arithmetic", "memory": "memory"}
 CARDS = "Cards and their figures"
 CARDS_NOTE = (
-    "Change GB/s or TFLOP/s to try your own: dense 16-bit arithmetic with float32 sums. The link keeps what you change."
+    "Change GB/s or TFLOP/s to try your own: dense 16-bit arithmetic with float32 sums. The link keeps what you change. "
+    "GiB: what the driver reports; for programs: without what it takes for itself."
 )
 CARDS_CHANGED = "changed here; was {source}"
 CARDS_UNREADABLE = "This link gives “{asked}” as a card and its figures, which cannot be read. Write name:GB/s:TFLOP/s, for example rtx-4090:1008:165.2."
 CARDS_COLUMNS = {
     "name": "Card",
-    "gigabytes": "GB",
+    "gibibytes": "GiB",
     "gigabytes_per_second": "GB/s",
     "teraflops": "TFLOP/s",
     "ridge": "FLOPs per byte",
+    "offered": "GiB for programs",
     "source": "Source",
+    "memory_source": "Source of the memory",
 }
 CARDS_WRONG = "{card} needs GB/s and TFLOP/s above 0 and at most {most:,}: its maker’s figures are used instead."
 RNN_LINES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from dataclasses import replace
 
 from app.kit.numbers import MIB, scientific
@@ -9,7 +10,7 @@ from app.rooms.lessons import truths, words
 from app.rooms.lessons.step import Shown, Step, Truth
 from app.session.words import EXAMPLE
 from app.sizes.setup import layers
-from core.errors import Refused
+from core.errors import ConfigError, Refused
 from core.plan import PRESETS, longest_fit, trace_shapes, with_layers
 from core.plan.saved import lesson_terms
 from core.plan.training import kept_activations
@@ -24,7 +25,7 @@ TERMS = {
 }
 LENGTHS = (50, 512)  # tokens, as the lesson asks
 GIB = 1 << 30
-SIZES = {"plan_model": "lesson-encoder", "plan_batch": "32", "plan_source": "50"}
+SIZES = {"plan_model": "lesson-encoder", "plan_batch": "32", "plan_source": "50", "plan_attention": "eager"}
 
 
 async def split_run(shown: Shown) -> Truth:
@@ -176,10 +177,16 @@ async def longest(shown: Shown) -> Truth:
         longest_fit(of.config, budget, replace(of.workload, **change)).n
         for change in ({"training": False}, {"attention": "flash"})
     )
+    try:
+        counted = await to_thread(longest_fit, of.config, budget, of.workload, counted="alive")
+        alive = f"; by what is alive at once {counted.n:,} fit, {counted.n + 1:,} do not"
+    except ConfigError:  # recomputed or dropped: the bound is all there is
+        alive = ""
     return Truth(
         "drag",
-        f"{budget / GIB:.3g} GiB, a batch of {of.batch}: how long may the texts be when it learns?",
-        f"{fit.n:,} takes {fit.bytes:,} bytes; {fit.n + 1:,} takes {fit.next_bytes:,}. To run it alone: {running:,} tokens; with fused attention: {flash:,}.",
+        f"{budget / GIB:.3g} GiB, a batch of {of.batch}: how long may the texts be when it learns, by an upper bound on what it takes?",
+        f"By an upper bound {fit.n:,} takes {fit.bytes:,} bytes, {fit.n + 1:,} would take {fit.next_bytes:,}{alive}. "
+        f"To run it alone: {running:,} tokens; with fused attention: {flash:,}.",
         words.FOOTER_COUNTED.format(
             what=f"{of.title}, batch {of.batch}, {table}{of.dtype}, {of.optimizer}, {of.attention} attention"
         ),

@@ -11,8 +11,10 @@ import numpy as np
 from app.kit.numbers import scientific
 from app.rooms.lessons import races, small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
+from app.sizes.words import SHARE_OF_PEAK
 from core.errors import Refused
 from core.plan import DEVICES, decode, kv_cache, prefill, total_flops
+from core.plan.devices import share_of_peak
 from core.service import Facts, OpenedText, Sampling
 
 COURSE, SCRATCH = "The course", "Attention from scratch"
@@ -194,10 +196,9 @@ async def roof(shown: Shown) -> Truth:
     )
     m, k = config.d_model, config.d_ff
     limit = "memory" if product.intensity < device.ridge else "arithmetic"
-    many = decode(config, batch=32, cached=of.target_len or of.source_len, dtype="float16")
-    shares = [
-        min(1, op.intensity / device.ridge) for op in (product, next(op for op in many if op.name == product.name))
-    ]
+    one, many = (decode(config, batch=n, cached=of.target_len or of.source_len, dtype="float16") for n in (1, 32))
+    alone = [min(1, next(op for op in ops if op.name == product.name).intensity / device.ridge) for ops in (one, many)]
+    whole = [share_of_peak(ops, device) for ops in (one, many)]
     options = {
         f"{text}, and it waits for {what}": (count == product.flops, what == limit)
         for text, count in (("m · k FLOPs", m * k), ("2 · m · k FLOPs", 2 * m * k))
@@ -206,7 +207,8 @@ async def roof(shown: Shown) -> Truth:
     return truths.choosing(
         f"One new token: a product [1, {m:,}] · [{m:,}, {k:,}] on the {device.name}. What does it take, and what does it wait for?",
         f"{product.flops:,} FLOPs, 2 · n · m · k with n = 1, for {product.bytes:,} bytes: {product.intensity:.2f} a byte, where the roof begins at {device.ridge:.0f}. "
-        f"By itself it can use {100 * shares[0]:.2g} % of the card at a batch of 1, {100 * shares[1]:.2g} % at 32.",
+        f"{SHARE_OF_PEAK}, this product alone: {100 * alone[0]:.3g} % at a batch of 1, {100 * alone[1]:.3g} % at 32; "
+        f"all of one token, with its cache: {100 * whole[0]:.3g} % and {100 * whole[1]:.3g} %.",
         words.FOOTER_COUNTED.format(what=f"{of.title}, one token, float16"),
         {text: all(so) for text, so in options.items()},
     )
@@ -349,7 +351,7 @@ STEPS = (
         title="Compute or memory?",
         source=COURSE,
         room="compute",
-        state={"plan_model": "gpt2", "compute_part": "Roofline", "compute_card": CARD},
+        state={"plan_model": "gpt2", "plan_dtype": "float16", "compute_part": "Roofline", "compute_card": CARD},
         text="A card multiplies faster than it reads. Work with many FLOPs for each byte runs under the flat roof, the rest on the slope.",
         question="One new token: what does a product take, and what does it wait for?",
         kind="choose",

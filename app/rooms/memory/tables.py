@@ -11,8 +11,9 @@ import pandas as pd
 from app.kit import numbers
 from app.kit.numbers import MB, MIB
 from app.rooms.memory import words
-from app.sizes.setup import Setup
-from core.plan import Fit, Plan, kv_cache, longest_fit, memory_plan
+from app.sizes.setup import Setup, layers
+from core.plan import DEVICES, Device, Fit, Plan, kv_cache, longest_fit, memory_plan
+from core.plan.fit import Counted
 from core.plan.measured import Measured
 from core.plan.saved import lesson_terms
 from core.plan.training import kept_activations
@@ -20,6 +21,7 @@ from core.plan.workload import Attention
 
 WAYS: tuple[Attention, ...] = ("eager", "efficient", "flash")
 POINTS = 15  # of the three lines of the cache
+COUNTED: dict[Counted, str] = {"bound": "an upper bound", "alive": "alive at once"}
 
 
 # memory
@@ -88,9 +90,16 @@ def curves_table(setup: Setup, measured: Measured | None) -> pd.DataFrame:
     return pd.concat([shown, pd.DataFrame(points)]).sort_values("n").reset_index(drop=True)
 
 
-def fits(setup: Setup, budgets: Sequence[tuple[str, int]], vary: str) -> list[tuple[str, Fit]]:
-    """The largest value of `vary` for every named budget."""
-    return [(name, longest_fit(setup.config, budget, setup.workload, vary=vary)) for name, budget in budgets]  # type: ignore[arg-type]
+def fits(
+    setup: Setup, budgets: Sequence[tuple[str, int]], vary: str, counted: Counted = "bound"
+) -> list[tuple[str, Fit]]:
+    """The largest value of `vary` for every named budget, by the bound or by what is alive at once."""
+    return [(name, _fit(setup, budget, vary, counted)) for name, budget in budgets]
+
+
+@lru_cache(maxsize=256)
+def _fit(setup: Setup, budget: int, vary: str, counted: Counted) -> Fit:
+    return longest_fit(setup.config, budget, setup.workload, vary=vary, counted=counted)  # type: ignore[arg-type]
 
 
 def usable(setup: Setup, fit: Fit) -> int:
@@ -111,6 +120,7 @@ def fits_table(setup: Setup, found: Iterable[tuple[str, Fit]]) -> pd.DataFrame:
                 "takes MiB": fit.bytes / MIB,
                 "does not fit": fit.n + 1,
                 "would take MiB": fit.next_bytes / MIB,
+                "bytes are": COUNTED[fit.counted],
             }
             for name, fit in found
         ]
@@ -172,6 +182,39 @@ def kept_table(planned: Plan) -> pd.DataFrame:
         label = words.TERMS.get(term, term)
         rows.append({"item": f"{words.LESSON_ROW}: {label}", **numbers.in_both(n_bytes), "term": label, "why": ""})
     return pd.DataFrame(rows)
+
+
+def totals(setup: Setup) -> dict[str, int]:
+    """Every total of what training keeps, by its name in words.TOTALS, in bytes."""
+    work = replace(setup.workload, training=True, weight_dtype=None, kv_dtype=None, piece=0)
+    kept = kept_activations(setup.config, work)
+    first = kept.layers[0]
+    terms = lesson_terms(setup.config, work)["total"]
+    return {
+        "terms": terms,
+        "terms_all": terms * layers(setup.config),
+        "kept": first.per_layer,
+        "kept_all": sum(found.total for found in kept.layers if found.stack == first.stack),
+        "activations": kept.total,
+        "all": memory_plan(setup.config, work).total,
+    }
+
+
+def totals_table(setup: Setup) -> pd.DataFrame:
+    """The same in both units."""
+    return pd.DataFrame([{"total": words.TOTALS[name], **numbers.in_both(n)} for name, n in totals(setup).items()])
+
+
+def cards(setup: Setup) -> tuple[list[Device], Device]:
+    """The cards on which a plan fits, the smallest first, and the largest card."""
+    total = memory_plan(setup.config, setup.workload).total
+    by_size = sorted(DEVICES, key=lambda device: device.memory)
+    return [device for device in by_size if total <= device.memory], by_size[-1]
+
+
+def chats(setup: Setup, budgets: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """How many texts of the setup's length can be written at once in each named budget."""
+    return [(name, longest_fit(setup.config, budget, setup.workload, vary="batch").n) for name, budget in budgets]
 
 
 def cache_lines(setup: Setup) -> pd.DataFrame:

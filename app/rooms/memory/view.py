@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -18,7 +20,7 @@ from app.sizes import setup as sizes_setup
 from app.sizes import words as sizes_words
 from app.sizes.controls import Look
 from app.sizes.setup import Setup, layers
-from core.errors import Refused
+from core.errors import ConfigError, Refused
 from core.plan import DEVICES, Fit, kv_cache, memory_plan
 from core.plan.measured import WORKER, Measured, Subject, free
 
@@ -27,6 +29,7 @@ log = logging.getLogger("headlight")
 LINES = ("RTX 4090", "A100 80 GB")
 VIEW = "memory"
 stage.ENTRIES[VIEW] = seen.ENTRY
+PIECE = 2048  # tokens that vLLM reads of a prompt at once
 BUDGETS = (0.001, 1e6)  # GB that a visitor may type
 SCORES_AT = (50, 100, 512, 1024)  # tokens, as lectures ask
 FIGURES = "app.rooms.memory.figures"
@@ -63,10 +66,40 @@ def _goes(setup: Setup, look: Look) -> None:
     files = [(words.FILE_PARTS, "headlight-memory-components", table)]
     figure = partial(charts.figures(FIGURES).bars, found, setup.attention)
     sentence = controls.headline(look, setup, _total, controls.Chart("bars", words.GOES_NOTE, files, figure))
-    spared = words.GOES_EAGER.format(eager=both(eager), saved=both(eager - total)) if eager > total else ""
-    controls.draw(look, "bars", figure, sentence, note=spared)
+    spared = [words.GOES_EAGER.format(eager=both(eager), saved=both(eager - total))] if eager > total else []
+    controls.draw(look, "bars", figure, sentence, note=" ".join([*_otherwise(setup), *spared]))
+    st.text(_cards(setup, total))
     st.caption(words.GOES_NOTE + sizes_words.CUDA)
     controls.show_table(table, "components")
+
+
+def _otherwise(setup: Setup) -> list[str]:
+    """What a run for writing would take if its prompt were read in pieces, or if all logits were kept."""
+    if setup.training or setup.config.kind == "encoder":
+        return []
+    said = []
+
+    def total(**change: Any) -> int:
+        return memory_plan(setup.config, replace(setup.workload, **change)).total
+
+    if setup.config.kind == "decoder" and not setup.piece and setup.batch * setup.source_len > PIECE:
+        said.append(words.GOES_PIECES.format(piece=f"{PIECE:,}", pieces=both(total(piece=PIECE))))
+    if not setup.config.has_position_table and setup.workload.last_len > setup.config.n_ctx:
+        said.append(words.GOES_BEYOND.format(n=f"{setup.config.n_ctx:,}"))
+    if setup.logits == "last" and total(logits="all") > total():
+        said.append(words.GOES_LOGITS.format(all=both(total(logits="all"))))
+    return said
+
+
+def _cards(setup: Setup, total: int) -> str:
+    """On which cards it fits, and what the smallest of them has left."""
+    fitting, largest = tables.cards(setup)
+    if not fitting:
+        short = size(total - largest.memory)
+        return words.CARD_NONE.format(all=len(DEVICES), device=largest.name, offered=size(largest.memory), short=short)
+    first = fitting[0]
+    left, offered = apart(first.memory - total, first.memory)
+    return words.CARD_FITS.format(n=len(fitting), all=len(DEVICES), device=first.name, left=left, offered=offered)
 
 
 def _budget_in_vain() -> str:
@@ -122,14 +155,20 @@ def _length(setup: Setup, look: Look) -> None:
         width=130,
     )
     pressed = row.button(words.MEASURE, key="memory_measure", help=words.MEASURE_HELP)
+    counting = row.button(words.ALIVE, key="memory_alive", help=words.ALIVE_HELP)
     budgets = [(words.THIS_MACHINE, free())]
-    budgets += [(device.name, device.gigabytes * 10**9) for device in DEVICES if device.name in names]
+    budgets += [(device.name, device.memory) for device in DEVICES if device.name in names]
     budgets += [(words.BUDGET_NAME.format(n=own), round(own * 1e9))] if own else []
     found = tables.fits(setup, budgets, vary)
+    alive = _alive(setup, budgets, vary, counting)
     over, drawn, below = (st.container(gap=None) for _ in range(3))
     with below if look.projected else over, st.container(key="memory_fits", gap=None):
         for name, fit in found:
-            st.text(words.BREAKS.format(device=name, size=size(fit.budget)) + _breaks(setup, fit, vary))
+            st.text(_memory(name, fit.budget) + _breaks(setup, fit, vary, alive.get(name)))
+        if not setup.training and setup.config.n_decoder_layers and vary != "batch":
+            n = setup.source_len + setup.target_len
+            each = (words.CHAT.format(device=name, n=f"{most:,}") for name, most in tables.chats(setup, budgets))
+            st.text(words.CHATS.format(n=f"{n:,}", chats=", ".join(each)))
     with below:
         measured = _measured(setup, pressed)
     ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
@@ -140,7 +179,8 @@ def _length(setup: Setup, look: Look) -> None:
         budgets,
         measured,
     )
-    shown, broken = tables.curves_table(setup, measured), tables.fits_table(setup, found)
+    rows = [(name, fit) for name, bound in found for fit in (bound, alive.get(name)) if fit is not None]
+    shown, broken = tables.curves_table(setup, measured), tables.fits_table(setup, rows)
     files = [
         (words.FILE_CURVES, "headlight-memory-lengths", shown),
         (words.FILE_FITS, "headlight-memory-longest-fit", broken),
@@ -148,8 +188,8 @@ def _length(setup: Setup, look: Look) -> None:
     sentence = controls.headline(look, setup, _total, controls.Chart("curves", words.LENGTH_NOTE, files, figure))
     with drawn:
         controls.draw(look, "curves", figure, sentence)
-    rows = ", ".join(f"{n:,}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT)
-    st.text(words.SCORES_AT.format(rows=rows))
+    scores = ", ".join(f"{n:,}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT)
+    st.text(words.SCORES_AT.format(rows=scores))
     if ceiling is not None:
         st.text(words.BREAKS_TABLE.format(ceiling=f"{ceiling:,}"))
     st.caption(words.LENGTH_NOTE + sizes_words.CUDA)
@@ -157,8 +197,34 @@ def _length(setup: Setup, look: Look) -> None:
     controls.show_table(broken, "longest-fit", words.FITS_TABLE)
 
 
-def _breaks(setup: Setup, fit: Fit, vary: str) -> str:
-    """How many fit, and that one more does not."""
+def _memory(name: str, budget: int) -> str:
+    """A memory and how large it is: of a card what it offers, and what it has."""
+    card = next((device for device in DEVICES if device.name == name), None)
+    if card is None:
+        return words.BREAKS.format(device=name, size=size(budget))
+    offered, everything = (f"{n / 1024:.2f} GiB" for n in (card.offered_mebibytes, card.mebibytes))
+    return words.BREAKS_CARD.format(device=name, offered=offered, all=everything)
+
+
+def _alive(setup: Setup, budgets: Sequence[tuple[str, int]], vary: str, pressed: bool) -> dict[str, Fit]:
+    """The largest by what is alive at once, of every budget by its name, once the button asked for it; of this machine's memory,
+    which is another every moment, none."""
+    key = (setup, vary)
+    if pressed:
+        st.session_state["memory_counting"] = key
+    if st.session_state.get("memory_counting") != key:
+        return {}
+    named = [(name, budget) for name, budget in budgets if name != words.THIS_MACHINE]
+    try:
+        with st.spinner(words.COUNTING.format(title=setup.title)):
+            return dict(tables.fits(setup, named, vary, "alive"))
+    except ConfigError as refusal:
+        st.text(f"{refusal}.")
+        return {}
+
+
+def _breaks(setup: Setup, fit: Fit, vary: str, alive: Fit | None) -> str:
+    """How many fit, and that one more does not; by the bound, and where it was counted by what is alive at once."""
     what = sizes_words.VARY[vary]
     if not fit.n:
         return words.BREAKS_NONE.format(next=both(fit.next_bytes), what=what)
@@ -166,7 +232,13 @@ def _breaks(setup: Setup, fit: Fit, vary: str) -> str:
         takes = memory_plan(setup.config, replace(setup.workload, **{vary: n})).total
         return words.BREAKS_ALL.format(n=f"{n:,}", what=what, bytes=both(takes), more=f"{fit.n:,}")
     takes, _, would = apart(fit.bytes, fit.budget, fit.next_bytes)
-    return words.BREAKS_FITS.format(n=f"{fit.n:,}", what=what, bytes=takes, more=f"{fit.n + 1:,}", next=would)
+    counted = ""
+    if alive is not None:
+        least, _, more = apart(alive.bytes, alive.budget, alive.next_bytes)
+        counted = words.BREAKS_ALIVE.format(n=f"{alive.n:,}", bytes=least, more=f"{alive.n + 1:,}", next=more)
+    return words.BREAKS_FITS.format(
+        n=f"{fit.n:,}", what=what, bytes=takes, more=f"{fit.n + 1:,}", next=would, alive=counted
+    )
 
 
 def _measured(setup: Setup, pressed: bool) -> Measured | None:
@@ -222,7 +294,7 @@ def _kept(setup: Setup, look: Look) -> None:
         lesson_all=both(lesson * n_layers),
         kept_all=both(sum(found.total for found in planned.layers if found.stack == first.stack)),
     )
-    table = tables.kept_table(planned)
+    table, totals = tables.kept_table(planned), tables.totals_table(setup)
     groups = tables.kept_groups(planned)
     figure = partial(charts.figures(FIGURES).kept, groups, planned.lesson_terms)
     sentence = controls.headline(
@@ -232,7 +304,7 @@ def _kept(setup: Setup, look: Look) -> None:
         controls.Chart(
             "kept",
             words.KEPT_NOTE,
-            [(words.FILE_KEPT, "headlight-memory-kept", table)],
+            [(words.FILE_KEPT, "headlight-memory-kept", table), (words.FILE_TOTALS, "headlight-memory-totals", totals)],
             figure,
             'plan.lesson_terms["total"], plan.saved_per_layer',
         ),
@@ -242,6 +314,8 @@ def _kept(setup: Setup, look: Look) -> None:
     why = words.KEPT_WHY.format(missed=", ".join(missed) or words.NOTHING)
     st.text(everything + why + (words.KEPT_FUSED if setup.attention != "eager" else ""))
     st.caption(words.KEPT_NOTE)
+    st.text(words.TOTALS_TABLE)
+    st.dataframe(totals, hide_index=True, column_config=controls.columns(totals), key="memory_totals")
     controls.show_table(table, "kept")
 
 
@@ -260,13 +334,13 @@ def _cache(given: Setup, look: Look) -> None:
     memory_len = setup.source_len if config.kind == "encoder-decoder" else 0
     kept_as = setup.kv_dtype or setup.dtype
     found = kv_cache(config, batch=setup.batch, n=n, memory_len=memory_len, dtype=kept_as)
-    by = found.per_token // (2 * config.n_decoder_layers * config.n_kv_heads * config.d_head)
+    by = found.per_token / (2 * config.n_decoder_layers * config.n_kv_heads * config.d_head)
     more = words.CACHE_TOTAL.format(
         formula=words.CACHE_FORMULA.format(
             layers=config.n_decoder_layers,
             kv=config.n_kv_heads,
             d_head=config.d_head,
-            by="1 byte" if by == 1 else f"{by} bytes",
+            by="1 byte" if by == 1 else f"{by:g} bytes",
         ),
         n=f"{n:,}",
         batch=setup.batch,

@@ -28,6 +28,13 @@ COMPONENTS = {
 BYTES_AXIS = "bytes"
 GOES = "{title} takes {total} to {phase}. Largest part: {largest}, {share}."
 GOES_EAGER = "With scores and weights as tensors it would be {eager}; the fused kernel saves {saved}."
+GOES_PIECES = "Read in pieces of {piece} tokens, as vLLM reads a prompt, it would be {pieces}."
+GOES_BEYOND = "The model was made for texts of at most {n} tokens."
+GOES_LOGITS = "With the logits of every position it would be {all}."
+CARD_FITS = "It fits on {n} of the {all} cards here, the smallest of them the {device}: {left} of its {offered} for programs are left."
+CARD_NONE = (
+    "It fits on none of the {all} cards here; the largest, {device}, offers programs {offered}, {short} too little."
+)
 GOES_NOTE = (
     "Weights, gradients, optimizer, activations and KV cache are exact; temporary buffers are an upper bound. "
     "Not counted: the CUDA context (about 300 MB), workspaces, rounding to 512 bytes, fragmentation. "
@@ -35,9 +42,19 @@ GOES_NOTE = (
 PHASE_WORDS = {"inference": "run", "training": "train"}
 
 BREAKS = "{device}, {size}: "
-BREAKS_FITS = "{n} {what} fit ({bytes}), {more} do not ({next})."
+BREAKS_CARD = "{device}, {offered} for programs of {all}: "
+BREAKS_FITS = "by an upper bound {n} {what} fit ({bytes}), {more} may not ({next}){alive}."
+BREAKS_ALIVE = "; by what is alive at once {n} fit ({bytes}), {more} do not ({next})"
 BREAKS_ALL = "all {n} {what} of its table fit, {bytes}; by memory alone {more}."
-BREAKS_NONE = "not even 1 of the {what} fits (it takes {next})."
+BREAKS_NONE = "not even 1 of the {what} fits (it takes {next}, an upper bound)."
+CHATS = "Chats at once, {n} tokens each: {chats}."
+CHAT = "{device} {n}"
+ALIVE = "Count what is alive"
+ALIVE_HELP = (
+    "The bytes above are an upper bound: a closed form, which takes the widest moment of each part as if they came together. "
+    "This runs the model on nothing, size by size, and counts what is alive at once. It takes some seconds."
+)
+COUNTING = "Running {title} on nothing"
 BREAKS_TABLE = "Its table of positions ends at {ceiling}, whatever the memory: beyond it the lines say what a longer table would take."
 TABLE_ENDS = " table ends at {n}"
 THIS_MACHINE = "This machine"
@@ -53,7 +70,8 @@ MEASURED_LINE = "predicted, batch {batch}"
 LENGTH_AXIS = "source tokens"
 TOTAL_AXIS = "bytes in all"
 LENGTH_NOTE = (
-    "Horizontal lines are the memories of devices: a card's figure is 10⁹ bytes to the GB, this machine's is free now. "
+    "Horizontal lines are the memories of devices: of a card what its driver offers to programs, in GiB as it reports them; of this "
+    "machine what is free now. A program's own CUDA context (about 300 MB) comes out of it. "
 )
 MEASURE = "Measure here"
 MEASURE_HELP = (
@@ -88,6 +106,16 @@ TERMS = {
 }
 KEPT = "One {stack} layer: five terms come to {lesson}, autograd keeps {kept}."
 KEPT_ALL = "In all {layers} layers: {lesson_all} and {kept_all}. "
+TOTALS = {  # every total of the room by its one name
+    "terms": "five terms, one layer",
+    "terms_all": "five terms, all layers",
+    "kept": "autograd keeps, one layer",
+    "kept_all": "autograd keeps, all layers of the stack",
+    "activations": "activations: autograd keeps, the whole model",
+    "all": "memory to train, everything",
+}
+TOTALS_TABLE = "Each total by its name"
+FILE_TOTALS = "totals"
 KEPT_WHY = "The five terms leave out: {missed}."
 KEPT_FUSED = " The fused kernel keeps no weights: the log-sum-exp of each row is enough to compute them again."
 KEPT_NOTE = "Exact to the byte on the same layer run under autograd; masks of dropout are as a GPU keeps them."

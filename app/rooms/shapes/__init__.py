@@ -1,7 +1,8 @@
 """Shapes: every tensor of the pass."""
 
 from app.kit.room import Room
-from app.rooms.shapes import component, pasted, values, view, words
+from app.rooms.shapes import component, values, view, words
+from app.sizes import pasted
 
 ROOM = Room(
     id="shapes",

@@ -16,7 +16,7 @@ PLACES = {
     "split_qkv": "split",
     "split_q": "split",
     "scores": "scores",
-    "mask": "mask",
+    "masked": "mask",
     "weights": "weights",
     "z": "z",
     "join": "join",

@@ -23,7 +23,9 @@ SOURCES = {f"hook_{name}": name for name in ("position", "embed", "final", "q", 
 SOURCES |= {f"hook_{name}": name for name in ("attn_out", "cross_out", "mlp_out")}
 SOURCES |= {f"hook_resid_{name}": f"resid_{name}" for name in ("pre", "mid", "cross", "post")}
 SOURCES |= {"hook_pattern": "weights", "mask": "mask"}
-FUSED = frozenset(("shared", "scores", "weights"))  # what the fused kernel never writes, and the mask where it is plain
+FUSED = frozenset(
+    ("shared", "scores", "masked", "weights")
+)  # what the fused kernel never writes, and the mask where it is plain
 
 
 @dataclass
@@ -386,13 +388,15 @@ class _Rows:
         )
         for step in by.get("mask", []):
             padding = self._padding(short, scores)
-            fill = {"mask": self._mask(site)}
+            fill = {"mask": self._mask(site, words.MASKS), "mask_code": self._mask(site, words.MASK_CODES)}
             self._add("mask", step, site=short, reads=[padding], fill=fill)
+        for step in by.get("masked_fill", []):
+            self._add("masked", step, site=short, reads=[self._id("scores"), self._id("mask")])
         self._add(
             "weights",
             by["hook_pattern"][0],
             site=short,
-            reads=[self._id("scores"), self._id("mask")],
+            reads=[self.rows[-1].id],
         )
         self._drop("weights", short)
         self._add("z", by["hook_z"][0], site=short, reads=[self.rows[-1].id, values])
@@ -407,10 +411,10 @@ class _Rows:
         step = TracedStep("keep", "", scores.axes, shape, "bool", batch * n_key, 0, False)
         return self._add("padding", step, site=site, reads=[], view=False).id
 
-    def _mask(self, site: str) -> str:
-        said = words.MASKS["cross" if site == "cross_attn" else self.stack]
+    def _mask(self, site: str, known: Mapping[str, str]) -> str:
+        said = known["cross" if site == "cross_attn" else self.stack]
         window = self.config.window
-        return said + (words.MASKS["window"].format(window=window) if window and site == "attn" else "")
+        return said + (known["window"].format(window=window) if window and site == "attn" else "")
 
 
 def _by(step: TracedStep) -> int:
@@ -464,6 +468,7 @@ def _fills(config: ModelConfig) -> dict[str, str]:
         "add": words.ADDS[order],
         "memory": "x",
         "mask": "",
+        "mask_code": "",
         "unembed": "x W_Eᵀ" if config.tied else "x Wᵤ",
         "tied": words.TIED if config.tied else "",
         "final": "final norm" if config.final_norm else "result of the stack",

@@ -12,19 +12,18 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.attention import in_progress
-from app.kit import cover, params, stage
+from app.kit import cover, stage
 from app.kit.numbers import quoted
-from app.rooms.shapes import debugger, pasted, words
+from app.rooms.shapes import debugger, words
 from app.rooms.shapes import export as shapes_export
 from app.rooms.shapes.component import STAGE
 from app.rooms.shapes.diagram import Diagram, Part, diagram
 from app.session import answer as session_answer
-from app.session import notices, room, screen
+from app.session import notices, screen
 from app.session.links import newly_asked
 from app.shell import request as shell_request
 from app.shell import waiting
-from app.sizes import export
-from app.streamlit_edge.history import is_history_navigation
+from app.sizes import export, pasted
 from app.transport.limits import BOUNDS, is_whole
 from core.errors import Refused
 from core.model.config import ModelConfig
@@ -67,7 +66,7 @@ def show() -> None:
         on_change=_chosen,
     )
     if of != PASTED:
-        st.query_params.pop(pasted.CONFIG.name, None)
+        pasted.leave()
     working = st.empty()  # has its place whether something is waited for or not, so that nothing below changes its own
     data, stopped = None, False
     try:
@@ -241,7 +240,7 @@ def _config(of: str, place: DeltaGenerator, notes: list[str]) -> tuple[ModelConf
     if of in PRESETS:
         return PRESETS[of].config, PRESETS[of].title
     with place.popover(words.FIELDS):
-        return (_typed(), words.OF_TYPED) if of == TYPED else _pasted(notes)
+        return (_typed(), words.OF_TYPED) if of == TYPED else (pasted.box("shapes", notes), words.OF_PASTED)
 
 
 def _typed() -> ModelConfig:
@@ -279,42 +278,6 @@ def _one_of(
         bind="query-params",
         help=more,
     )
-
-
-def _pasted(notes: list[str]) -> tuple[ModelConfig, str]:
-    """What stands in the box, which a link fills and which the address follows. Raises Refused."""
-    _take_pasted(notes)
-    text = st.text_area(words.PASTE, key="shapes_paste", help=words.PASTE_HELP, height=220) or ""
-    st.session_state["shapes_pasted"] = text  # Streamlit forgets a box that is not drawn
-    if not text.strip():
-        st.query_params.pop(pasted.CONFIG.name, None)
-        raise Refused(words.PASTE_FIRST)
-    config = pasted.config_of(text)
-    try:
-        said = pasted.to_link(text)
-        if st.query_params.get(pasted.CONFIG.name) != said:
-            st.query_params[pasted.CONFIG.name] = said
-    except Refused as refusal:
-        st.query_params.pop(pasted.CONFIG.name, None)
-        notes.append(str(refusal))
-    return config, words.OF_PASTED
-
-
-def _take_pasted(notes: list[str]) -> None:
-    """Fill the box before it is drawn: a link counts when the room is entered and when the visitor goes back, and no late message does."""
-    session, name = st.session_state, pasted.CONFIG.name
-    session.setdefault("shapes_paste", session.get("shapes_pasted", ""))
-    arrivals = session.get(room.ARRIVALS, 0)
-    if arrivals == session.get("shapes_arrivals"):
-        return
-    session["shapes_arrivals"] = arrivals
-    asked = {name: st.query_params[name]} if name in st.query_params else {}
-    values, wrong = params.read((pasted.CONFIG,), None, asked)
-    notes += wrong
-    if values[name]:
-        session["shapes_paste"] = pasted.from_link(values[name])
-    elif is_history_navigation():
-        session["shapes_paste"] = ""
 
 
 def _unknown_choices(data: Mapping[str, Any], asked: Mapping[str, str]) -> list[str]:

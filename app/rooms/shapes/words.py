@@ -1,5 +1,7 @@
 """Every word of the Shapes view. Names in braces are filled in where the words are used."""
 
+from app.sizes.words import PASTED
+
 TITLE = "Shapes"
 LINE = "every tensor of a pass"
 
@@ -7,7 +9,7 @@ LINE = "every tensor of a pass"
 OF = "What to trace"
 OF_RUN = "The run above"
 OF_TYPED = "Your own sizes"
-OF_PASTED = "A config.json"
+OF_PASTED = PASTED
 BATCH = "batch"
 LENGTH = "tokens"
 SOURCE = "source tokens"
@@ -38,20 +40,8 @@ ACT_NAMES = {"gelu": "GELU", "gelu_tanh": "GELU, tanh form", "relu": "ReLU", "si
 WINDOW = "window"
 WINDOW_HELP = "How many tokens back a query may look, itself included. 0: all of them."
 GATED = "gated FFN"
-PASTE = "config.json of a model, as text"
-PASTE_HELP = (
-    "Copy the file from the model's page on the Hub. Its weights are not needed. What Headlight reads of it goes into the address of "
-    "this page, so that a link brings the same model back."
-)
-PASTE_FIRST = "Paste the text of a model's config.json into “Sizes” to trace it."
-PASTE_NO_JSON = "This is not JSON: line {line}, column {column}: {message}. Paste the whole file, from {{ to }}."
-PASTE_NO_OBJECT = 'This is JSON, but not the config of a model, which is an object: {"model_type": …}.'
-PASTE_TOO_LONG = "This text has {n:,} characters; the config.json of a model has a few thousand. Paste that file alone."
-PASTE_NO_LINK = "This config is too long for a link ({n:,} characters; a link has room for {most:,}). Anyone who opens the link has to paste it again."
-CONFIG_IN_LINK = "a whole link that this page made of a config.json; or paste the file again into “Sizes”"
 UNKNOWN_PLACE = "This link asks for {name} “{asked}”, which this diagram does not have: it opens where it usually does."
 UNKNOWN_OF = "This link asks to trace “{asked}”, which is not on the list: the run is shown. The list has {known}."
-TOO_MANY_LAYERS = "{n:,} layers are more than this page draws. Choose at most {most:,}."
 LAST_DIAGRAM = "The diagram still shows what was traced before."
 NOTHING_YET = "Type a sentence above to trace it, or choose a model on the right."
 
@@ -84,8 +74,9 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "kt": ("kᵀ", "", "k.mT", "The keys with their last two axes swapped, so that {d_head} of a query meet {d_head} of a key."),
     "padding": ("padding mask", "True: a token, False: padding", "keep[:, None, None, :]", "Where {batch} have different lengths: which of {key} are tokens. Its axes of 1 are broadcast over heads and queries, and the mask then differs from text to text. PyTorch's key_padding_mask is the reverse: True hides."),
     "scores": ("scores", "{scores}", "{scores_code}", "{head} × {query} × {key}: one number for every pair of tokens, in every head."),
-    "mask": ("mask", "{mask}", "scores.masked_fill(~mask, -inf)", "{query} × {key}, True where a query may look: one for all heads, broadcast over them."),
-    "weights": ("weights", "softmax over keys", "scores.softmax(-1)", "{head} × {query} × {key}: one number for every pair of tokens, how much the query takes from the key. Every row sums to 1."),
+    "mask": ("mask", "{mask}", "{mask_code}", "{query} × {key}, True where a query may look: one for all heads, broadcast over them."),
+    "masked": ("masked scores", "−∞ where the mask hides", "scores.masked_fill(~mask, -inf)", "{head} × {query} × {key}: the scores, and −∞ in place of those that the mask hides."),
+    "weights": ("weights", "softmax over keys", "scores.softmax(-1)", "{head} × {query} × {key}: one number for every pair of tokens, how much the query takes from the key. Every row sums to 1. New numbers, with bytes of their own."),
     "z": ("head outputs", "weights · v", "pattern @ v", "For each of {head} and each of {query} a mixture of values, {d_head} wide."),
     "join": ("join heads", "", "z.transpose(1, 2).flatten(2)", "The {head} of each of {query} side by side again, {d_head} each. Here numbers move: it is a copy."),
     "attn_out": ("attention out", "z W_O{out_bias}", "self.o(z)", "For each of {pos} what attention adds to the residual stream: {d_model}."),
@@ -139,6 +130,12 @@ MASKS = {
     "decoder": "hides the future",
     "cross": "the source may be seen",
     "window": ", and beyond {window:,}",
+}
+MASK_CODES = {
+    "encoder": "torch.ones(n, n, dtype=torch.bool)",
+    "decoder": "torch.ones(n, n, dtype=torch.bool).tril()",
+    "cross": "torch.ones(n, m, dtype=torch.bool)",
+    "window": " & (distance.abs() < {window})",
 }
 ADDS = {"pre": "add", "post": "add and norm", "sandwich": "add"}
 

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from core.errors import ConfigError
-from core.plan import PRESETS, longest_fit, memory_plan, with_layers
+from core.model.config import ModelConfig
+from core.plan import PRESETS, Workload, alive_bytes, longest_fit, memory_plan, with_layers
+from core.plan.measured import Subject, measure
 from tests.core.plan.configs import Case, cases
 
 GiB = 1 << 30
+SMALL = ModelConfig(vocab_size=50, d_model=32, n_heads=4, d_ff=64, n_decoder_layers=2, n_ctx=64)
 
 
 @pytest.mark.parametrize("vary", ["source_len", "batch", "layers"])
@@ -47,11 +50,46 @@ def test_memory_never_shrinks() -> None:
 
 def test_lesson_a7() -> None:
     config = PRESETS["lesson-encoder"].config
-    training = longest_fit(config, 8 * GiB, batch=32, training=True)
-    inference = longest_fit(config, 8 * GiB, batch=32)
+    training = longest_fit(config, 8 * GiB, batch=32, training=True, attention="eager")
+    inference = longest_fit(config, 8 * GiB, batch=32, attention="eager")
     flash = longest_fit(config, 8 * GiB, batch=32, attention="flash", dtype="float16")
     assert 500 < training.n < 800 < 1700 < inference.n < 2200 < 10_000 < flash.n
-    assert longest_fit(config, 80 * GiB, batch=32, training=True).n > 3 * training.n
+    assert longest_fit(config, 80 * GiB, batch=32, training=True, attention="eager").n > 3 * training.n
+
+
+def test_an_upper_bound_says_so_and_what_is_alive_at_once_fits_longer_texts() -> None:
+    """Lesson A7: 623 by the bound, 703 by what is alive, each with the next one that does not fit."""
+    config = replace(PRESETS["lesson-encoder"].config, n_ctx=5000)
+    options: dict[str, Any] = {"batch": 32, "training": True, "attention": "eager"}
+    bound, alive = (longest_fit(config, 8 * GiB, counted=counted, **options) for counted in ("bound", "alive"))
+    assert (bound.n, bound.counted, alive.n, alive.counted) == (623, "bound", 703, "alive")
+    for fit in (bound, alive):
+        assert fit.bytes <= 8 * GiB < fit.next_bytes
+    assert alive_bytes(config, Workload(source_len=703, **options)) == alive.bytes
+
+
+@pytest.mark.parametrize("vary", ["source_len", "batch", "layers"])
+@pytest.mark.parametrize("training", [False, True])
+def test_what_is_alive_at_once_is_never_more_than_the_bound(vary: Any, training: bool) -> None:
+    for case in cases(17, 4):
+        for attention in ("spelled_out", "flash"):
+            options: dict[str, Any] = {**case.lengths, "training": training, "attention": attention}
+            budget = 3 * memory_plan(case.config, **options).total
+            bound, alive = (
+                longest_fit(case.config, budget, vary=vary, counted=c, **options) for c in ("bound", "alive")
+            )  # type: ignore[arg-type]
+            assert alive.n >= bound.n >= 1, case
+            assert alive.bytes <= budget < alive.next_bytes
+            assert alive_bytes(case.config, Workload(**options)) <= memory_plan(case.config, **options).total
+
+
+def test_what_is_alive_is_what_a_run_here_has() -> None:
+    """The trace on nothing, and the same run with numbers."""
+    for training in (False, True):
+        work = Workload(batch=2, source_len=32, training=training, attention="eager")
+        measured = measure(Subject(SMALL, work), 1 << 30)
+        (point,) = [point for point in measured.points if point.n == 32]
+        assert alive_bytes(SMALL, work) == pytest.approx(point.measured, rel=0.01)
 
 
 def test_a_table_of_positions_is_a_ceiling() -> None:
@@ -75,3 +113,10 @@ def test_refusals() -> None:
         longest_fit(PRESETS["gpt2"].config, GiB, vary="heads")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="is for encoder-decoders; this model is decoder-only: vary source_len"):
         longest_fit(PRESETS["gpt2"].config, GiB, vary="target_len", source_len=5)
+    with pytest.raises(ConfigError, match="without a window or a bias"):
+        longest_fit(PRESETS["t5-small"].config, 8 * GiB, counted="alive", attention="eager", target_len=5)
+    with pytest.raises(ConfigError, match=r"counted \('guess'\) must be one of 'bound', 'alive'"):
+        longest_fit(PRESETS["gpt2"].config, GiB, counted="guess")  # type: ignore[arg-type]
+    for options in ({"training": True, "recompute": "full"}, {"training": True, "dropout": True}, {"piece": 512}):
+        with pytest.raises(ConfigError, match="alive at once are counted"):
+            longest_fit(PRESETS["gpt2"].config, 8 * GiB, counted="alive", **options)  # type: ignore[arg-type]

@@ -13,7 +13,20 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer
-from core.plan import DEVICES, PRESETS, decode, plan, prefill, roofline, total_bytes, total_flops, trace_shapes
+from core.plan import (
+    DEVICES,
+    PRESETS,
+    decode,
+    parameters,
+    plan,
+    prefill,
+    roofline,
+    stored_weights,
+    total_bytes,
+    total_flops,
+    trace_shapes,
+)
+from core.plan.devices import device_named
 from core.plan.operations import ideal_bytes
 from tests.core.plan.configs import cases
 
@@ -88,7 +101,7 @@ def test_lesson_e7_rows(b: int, n: int, keys: int, d: int, m: int) -> None:
     if n == 1:
         rows = decode(config, batch=b, cached=keys, dtype="float16", attention="eager")
     else:
-        rows = prefill(config, batch=b, source_len=n, dtype="float16")
+        rows = prefill(config, batch=b, source_len=n, dtype="float16", attention="eager")
     by_name = {op.name: op for op in rows}
     tokens, head = b * n, d // m
     q, k = (b, m, n, head), (b, m, keys, head)
@@ -127,15 +140,15 @@ def test_flash_writes_no_map() -> None:
     assert fused.writes == n * 4096 * 2
     assert fused.reads == n * 4096 * 2 + 2 * n * 1024 * 2
     assert fused.flops == 4 * 32 * n * n * 128
-    eager = total_bytes(prefill(config, source_len=n, dtype="float16"))
+    eager = total_bytes(prefill(config, source_len=n, dtype="float16", attention="eager"))
     assert eager > 5 * total_bytes(prefill(config, source_len=n, dtype="float16", attention="flash"))
 
 
 def test_half_of_a_causal_map_is_useful() -> None:
     for n in (1, 7, 100):
-        rows = {op.name: op for op in prefill(PRESETS["gpt2"].config, source_len=n)}
+        rows = {op.name: op for op in prefill(PRESETS["gpt2"].config, source_len=n, attention="eager")}
         assert rows["attn scores"].useful_flops * 2 * n == rows["attn scores"].flops * (n + 1)
-    free = {op.name: op for op in prefill(PRESETS["bert-base"].config, source_len=50)}
+    free = {op.name: op for op in prefill(PRESETS["bert-base"].config, source_len=50, attention="eager")}
     assert free["attn scores"].useful_flops == free["attn scores"].flops
 
 
@@ -155,7 +168,7 @@ def test_useful_cells_are_the_masks() -> None:
                     n_encoder_layers=0 if decoder else 1,
                     n_decoder_layers=1 if decoder else 0,
                 )
-                row = next(op for op in prefill(config, source_len=n) if op.name == "attn scores")
+                row = next(op for op in prefill(config, source_len=n, attention="eager") if op.name == "attn scores")
                 mask = MaskRule(1, n, n, causal=decoder, window=window).block(torch.arange(n), torch.arange(n))
                 assert row.useful_flops == 2 * 8 * int(mask.sum())
 
@@ -168,7 +181,7 @@ def test_gpt2_at_1024() -> None:
 def test_lesson_e10_each_term() -> None:
     """Encoder n², decoder m², cross-attention n·m, each with its measured FLOPs."""
     config, n, m = PRESETS["transformer-base"].config, 30, 20
-    rows = {(op.stack, op.name): op for op in prefill(config, source_len=n, target_len=m)}
+    rows = {(op.stack, op.name): op for op in prefill(config, source_len=n, target_len=m, attention="eager")}
     assert rows["encoder", "attn scores"].flops == 2 * n * n * 512
     assert rows["decoder", "attn scores"].flops == 2 * m * m * 512
     assert rows["decoder", "cross attn scores"].flops == 2 * n * m * 512
@@ -181,7 +194,7 @@ def test_lesson_e10_each_term() -> None:
 def test_decoding_is_bound_by_memory() -> None:
     config = PRESETS["llama-3-8b"].config
     rows = decode(config, batch=32, cached=8192)
-    intensity = total_flops(rows) / ideal_bytes(config, rows, weight_dtype="float16")
+    intensity = total_flops(rows) / ideal_bytes(rows)
     assert round(intensity, 1) == 12.5
     fused = next(op for op in rows if op.name == "attn fused")
     assert fused.intensity == pytest.approx(config.n_heads / config.n_kv_heads, rel=0.01)  # whatever batch and length
@@ -195,3 +208,53 @@ def test_decoding_is_bound_by_memory() -> None:
 def test_encoders_do_not_decode() -> None:
     assert decode(PRESETS["bert-base"].config, cached=10) == ()
     assert prefill(PRESETS["gpt2"].config, source_len=10)[0].to_dict()["bytes"] > 0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "n", "intensity"), [("minilm", 1, 13, 12.3), ("lesson-encoder", 32, 50, 241.6)]
+)
+def test_a_table_that_is_only_looked_up_is_not_read_whole(name: str, batch: int, n: int, intensity: float) -> None:
+    """Lesson E8: encoders have no unembedding, so that their table of words is tied to nothing that would read it."""
+    rows = prefill(PRESETS[name].config, batch=batch, source_len=n, dtype="bfloat16")
+    assert round(total_flops(rows) / ideal_bytes(rows), 1) == intensity
+
+
+def test_minilm_on_an_a100() -> None:
+    card = next(device for device in DEVICES if device.name == "A100 80 GB")
+    rows = prefill(PRESETS["minilm"].config, source_len=13, dtype="bfloat16")
+    seconds = ideal_bytes(rows) / (card.gigabytes_per_second * 1e9)
+    assert round(seconds * 1e6, 1) == 11.1
+    assert round(100 * total_flops(rows) / ideal_bytes(rows) / card.ridge, 1) == 8.0
+
+
+def test_every_weight_is_read_once_and_tables_by_row() -> None:
+    for case in cases(51, 40):
+        rows = prefill(case.config, **case.lengths, dtype="float16")
+        count = stored_weights(case.config, dtype="float16")
+        config = case.config
+        looked_up = 0 if config.tied and config.head != "none" else count.each["", "token"]
+        stacks = len(config.stacks)
+        if config.has_position_table:  # learned or sinusoids, a table a stack
+            places = config.n_ctx + (config.position_offset if config.position == "learned" else 0)
+            looked_up += stacks * places * config.d_model * 2
+        looked_up += stacks * config.n_token_types * config.d_model * 2
+        once = sum(op.times * op.weights for op in rows if op.name != "embedding")
+        assert once == count.total - looked_up, case
+        assert all(op.weights == op.reads for op in rows if op.name == "embedding")
+
+
+def test_an_encoder_is_not_read_again_for_each_word() -> None:
+    config = PRESETS["transformer-base"].config
+    rows = decode(config, cached=20, memory_len=30)
+    encoder = parameters(config).encoder.total
+    assert sum(op.times * op.weights for op in rows) < 2 * (parameters(config).total - encoder)
+
+
+def test_cards_are_binary_and_what_the_driver_takes_is_not_offered() -> None:
+    cards = {device.name: device for device in DEVICES}
+    assert round(cards["RTX 4090"].mebibytes / 1024, 2) == 23.99
+    assert cards["A100 80 GB"].mebibytes / 1024 == 80
+    assert 79 < cards["A100 80 GB"].memory / (1 << 30) < 80
+    for card in DEVICES:
+        assert 0 < card.kept_mebibytes < card.mebibytes // 3 and card.memory_source
+    assert device_named("rtx-4090") is cards["RTX 4090"] and device_named("abacus") is None

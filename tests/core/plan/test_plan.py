@@ -41,7 +41,7 @@ def test_inference_is_never_below_the_tracer() -> None:
         )
         for attention, path in ways:
             traced = trace_shapes(case.config, **case.lengths, dtype=case.dtype, path=path)
-            memory = memory_plan(case.config, **case.lengths, dtype=case.dtype, attention=attention)
+            memory = memory_plan(case.config, **case.lengths, dtype=case.dtype, attention=attention, logits="all")
             assert memory.weights == traced.weights
             ratios.append(memory.transient / (traced.peak - traced.weights))
             assert ratios[-1] >= 1, (case, attention)
@@ -72,7 +72,9 @@ def test_formats() -> None:
     assert full.memory.weights == 2 * half.memory.weights == 4 * parameters(GPT2).total
     assert half.dtype == "bfloat16"
     small = plan(GPT2, source_len=100, dtype="float16", weight_dtype="int8", kv_dtype="int8")
-    assert small.memory.weights == parameters(GPT2).total
+    rows = 12 * (4 * 768 + 3072 + 768)  # of the matrices of the layers, each with a float32 scale
+    kept = parameters(GPT2).total - 12 * 12 * 768**2  # tables, norms and biases, which stay in 16 bits
+    assert small.memory.weights == 12 * 12 * 768**2 + 4 * rows + 2 * kept
     assert small.memory.kv_cache * 2 == half.memory.kv_cache
     assert small.memory.transient == half.memory.transient
 
@@ -89,7 +91,7 @@ def test_optimizers() -> None:
 
 
 def test_recompute_trades_memory_for_flops() -> None:
-    options: dict[str, Any] = {"batch": 8, "source_len": 1024, "training": True}
+    options: dict[str, Any] = {"batch": 8, "source_len": 1024, "training": True, "attention": "eager"}
     plans = {how: plan(GPT2, **options, recompute=how) for how in ("none", "attention", "full")}  # type: ignore[arg-type]
     assert plans["none"].total > plans["attention"].total > plans["full"].total
     assert plans["none"].step_flops < plans["attention"].step_flops < plans["full"].step_flops
@@ -132,6 +134,12 @@ def test_a_traced_run_holds_more_than_a_plain_one() -> None:
         ({"source_len": 5, "dtype": "fp4"}, r"dtype \('fp4'\) must be one of"),
         ({"source_len": 5, "optimizer": "lion"}, r"optimizer \('lion'\) must be one of 'sgd'"),
         ({"source_len": 5, "recompute": "some"}, r"recompute \('some'\) must be one of 'none'"),
+        ({"source_len": 5, "logits": "some"}, r"logits \('some'\) must be one of 'last', 'all'"),
+        ({"source_len": 5, "weight_dtype": "Q9_0"}, r"weight_dtype \('Q9_0'\) must be one of .*'Q4_K_M'"),
+        ({"source_len": 5, "kv_dtype": "Q4_K"}, r"kv_dtype \('Q4_K'\) must be one of .*'Q8_0'"),
+        ({"source_len": 5, "dtype": "Q4_0"}, r"dtype \('Q4_0'\) is a format for weights"),
+        ({"source_len": 5, "piece": 512, "training": True}, r"piece \(512\) is for decoders that read a prompt"),
+        ({"source_len": 5, "piece": -1}, r"piece \(-1\) must be at least 1"),
         (
             {"source_len": 5, "weight_dtype": "int8", "training": True},
             r"weight_dtype \('int8'\) is for inference",
@@ -159,3 +167,48 @@ def test_a_workload_and_its_fields_by_name_are_one_question() -> None:
         plan(GPT2, Workload(**options), batch=2)
     with pytest.raises(TypeError, match="unexpected keyword argument 'texts'"):
         plan(GPT2, texts=2, source_len=5)
+
+
+LLAMA = PRESETS["llama-3-8b"].config
+GiB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("options", "gib"),
+    [
+        ({}, 22.357),  # the last row's scores, the fused kernel
+        ({"logits": "all"}, 27.286),
+        ({"logits": "all", "attention": "eager"}, 149.357),
+        ({"piece": 2048}, 19.171),
+        ({"piece": 512}, 19.011),
+        ({"piece": 2048, "weight_dtype": "Q4_K_M"}, 8.788),
+    ],
+)
+def test_llama_3_8b_writes_after_32768_tokens(options: dict[str, Any], gib: float) -> None:
+    assert round(memory_plan(LLAMA, source_len=32_768, dtype="float16", **options).total / GiB, 3) == gib
+
+
+def test_pieces_need_no_more_than_the_whole_and_chats_need_cache_alone() -> None:
+    for case in cases(41, 40, source=(7, 100, 500)):
+        if case.config.kind != "decoder":
+            continue
+        for attention in ("flash", "eager"):
+            options: dict[str, Any] = {**case.lengths, "dtype": case.dtype, "attention": attention}
+            whole = memory_plan(case.config, **options)
+            pieces = [memory_plan(case.config, **options, piece=n) for n in (1, 16, 64)]
+            assert [plan.transient for plan in pieces] == sorted(plan.transient for plan in pieces)
+            assert pieces[0].transient <= whole.transient, case
+            assert {(plan.weights, plan.kv_cache) for plan in pieces} == {(whole.weights, whole.kv_cache)}
+    one, eight = (memory_plan(LLAMA, source_len=8192, dtype="float16", piece=2048, batch=n) for n in (1, 8))
+    assert (one.kv_cache, eight.kv_cache) == (GiB, 8 * GiB)
+    assert eight.transient - one.transient < 1 << 23  # seven more rows of logits
+
+
+def test_a_run_for_writing_keeps_one_row_of_logits_a_text() -> None:
+    assert plan(GPT2, batch=3, source_len=100).logits == 3 * 50_257 * 4
+    assert plan(GPT2, batch=3, source_len=100, logits="all").logits == 100 * plan(GPT2, batch=3, source_len=100).logits
+    for needs_all in (
+        plan(GPT2, source_len=100, training=True),
+        plan(replace(PRESETS["bert-base"].config, head="mlm"), source_len=100),
+    ):
+        assert needs_all.logits == 100 * needs_all.config.vocab_size * 4

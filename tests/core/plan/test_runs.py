@@ -181,7 +181,7 @@ def test_gpt2_at_4096_keeps_a_thirtieth_of_the_maps() -> None:
             {"source_len": 5, "target_len": 3},
             r"target_len \(3\) is for encoder-decoders; this model is decoder-only",
         ),
-        ({"source_len": 5, "dtype": "float8"}, r"dtype \('float8'\) must be one of 'float64'"),
+        ({"source_len": 5, "dtype": "float5"}, r"dtype \('float5'\) must be one of 'float64'"),
     ],
 )
 def test_refusals_are_sentences(options: dict[str, Any], message: str) -> None:

@@ -160,7 +160,7 @@ def test_lesson_a4_and_a5() -> None:
 
 def test_what_the_lesson_misses() -> None:
     """Seven streams: norm 1's output, the residual after attention, norm 2's output, and the input of GELU; and statistics."""
-    planned = plan(LESSON, batch=32, source_len=50)
+    planned = plan(LESSON, batch=32, source_len=50, attention="eager")
     stream = 32 * 50 * 512 * 4
     statistics = 2 * (2 * 32 * 50 * 4)
     assert planned.saved_per_layer - planned.lesson_terms["total"] == 7 * stream + statistics
@@ -196,7 +196,7 @@ def test_measured_table(dtype: str, dropout: bool, attention: Attention, activat
 def test_korthikanti_is_exact_but_for_statistics(s: int, b: int, h: int, a: int) -> None:
     """sbh(34 + 5as/h) bytes a layer (arXiv:2205.05198, eq. 2), plus 16sb of means and deviations; no dropout inside the MLP."""
     config = ModelConfig(vocab_size=10, d_model=h, n_heads=a, d_ff=4 * h, n_encoder_layers=1)
-    work = Workload(batch=b, source_len=s, dtype="float16", dropout=True)
+    work = Workload(batch=b, source_len=s, dtype="float16", dropout=True, attention="eager")
     inside_mlp = b * s * 4 * h
     eager = sum(item.bytes for item in saved_layer(config, work, causal=False, n=s))
     # with dropout inside the MLP, its mask is one more byte for each number

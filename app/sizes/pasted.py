@@ -1,4 +1,4 @@
-"""The config.json that a visitor pastes: as our config, and as a link says it."""
+"""The config.json that a visitor pastes: as our config, as a link says it, and the box that it is pasted into."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import lru_cache
 from typing import Any
 
+import streamlit as st
+
 from app.kit import params
-from app.rooms.shapes import words
-from core.checkpoints.family import Theirs
-from core.checkpoints.loading import MOST_LAYERS, config_from, family_of, with_head
+from app.session import room
+from app.sizes import words
+from app.streamlit_edge.history import is_history_navigation
+from core.checkpoints.described import described
 from core.errors import Refused
 from core.model.config import ModelConfig
 
 MOST_TEXT = 100_000  # characters of a config.json
 RAW = -zlib.MAX_WBITS  # deflate without a header, which a link does not need
 LINK = re.compile(r"[A-Za-z0-9_-]*")
+NO_SHAPE = ("dtype", "torch_dtype", "quantization_config")  # of the weights, which a page has its own choices for
 
 
 class _Watched(dict[str, Any]):
@@ -85,15 +89,8 @@ def _read(text: str) -> tuple[ModelConfig, dict[str, Any]]:
     if not isinstance(values, dict):
         raise Refused(words.PASTE_NO_OBJECT)
     watched = _Watched(values)
-    theirs = Theirs(watched)
-    family = family_of(theirs)
-    config = config_from(family, theirs)
-    if family.head is not None:
-        config = with_head(config, family, theirs, {})
-    layers = max(config.n_encoder_layers, config.n_decoder_layers)
-    if layers > MOST_LAYERS:
-        raise Refused(words.TOO_MANY_LAYERS.format(n=layers, most=MOST_LAYERS))
-    return config, {key: value for key, value in values.items() if key in watched.asked}
+    config = described(watched).config
+    return config, {key: value for key, value in values.items() if key in watched.asked and key not in NO_SHAPE}
 
 
 def _read_link(said: str, _: Any) -> str:
@@ -102,3 +99,44 @@ def _read_link(said: str, _: Any) -> str:
 
 
 CONFIG = params.Param("config", "", _read_link, words.CONFIG_IN_LINK)
+
+
+def box(view: str, notes: list[str]) -> ModelConfig:
+    """What stands in a room's box, which a link fills and which the address follows. Raises Refused; sentences go to `notes`."""
+    _take(view, notes)
+    text = st.text_area(words.PASTE, key=f"{view}_paste", help=words.PASTE_HELP, height=220) or ""
+    st.session_state[f"{view}_pasted"] = text  # Streamlit forgets a box that is not drawn
+    if not text.strip():
+        leave()
+        raise Refused(words.PASTE_FIRST)
+    config = config_of(text)
+    try:
+        said = to_link(text)
+        if st.query_params.get(CONFIG.name) != said:
+            st.query_params[CONFIG.name] = said
+    except Refused as refusal:
+        leave()
+        notes.append(str(refusal))
+    return config
+
+
+def leave() -> None:
+    """Take the config out of the address: another model is on the page."""
+    st.query_params.pop(CONFIG.name, None)
+
+
+def _take(view: str, notes: list[str]) -> None:
+    """Fill the box before it is drawn: a link counts when the room is entered and when the visitor goes back, and no late message does."""
+    session, name = st.session_state, CONFIG.name
+    session.setdefault(f"{view}_paste", session.get(f"{view}_pasted", ""))
+    arrivals = session.get(room.ARRIVALS, 0)
+    if arrivals == session.get(f"{view}_arrivals"):
+        return
+    session[f"{view}_arrivals"] = arrivals
+    asked = {name: st.query_params[name]} if name in st.query_params else {}
+    values, wrong = params.read((CONFIG,), None, asked)
+    notes += wrong
+    if values[name]:
+        session[f"{view}_paste"] = from_link(values[name])
+    elif is_history_navigation():
+        session[f"{view}_paste"] = ""

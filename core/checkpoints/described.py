@@ -1,0 +1,91 @@
+"""The shape of a model from its config.json alone: weights are neither needed nor fetched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..device import dtype_name
+from ..errors import CheckpointError
+from ..model.config import ModelConfig
+from ..plan import PRESETS, Plan, Workload
+from ..plan.dtypes import BYTES
+from ..plan.plan import plan as plan_of
+from . import find, locate
+from .family import Theirs
+from .fetching import fetch_config
+from .files import read_json
+from .loading import MOST_LAYERS, config_from, family_of, with_head
+
+# quant_method of a quantization_config, and its bits -> the format that such weights are counted in
+QUANTIZED = {("gptq", 4): "int4", ("awq", 4): "int4", ("gptq", 8): "int8", ("fp8", None): "float8"}
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a config.json says of a model. `dtype` and `weight_dtype` are None where it does not, or says what is not counted."""
+
+    config: ModelConfig
+    dtype: str | None = None  # that its weights are published in
+    weight_dtype: str | None = None  # where they are quantized
+
+
+def described(values: Mapping[str, Any]) -> Described:
+    """What a config.json, read as JSON, describes. Raises CheckpointError for what load() would refuse by name, quantized weights apart."""
+    theirs = Theirs(values)
+    family = family_of(theirs, stored=False)
+    config = config_from(family, theirs)
+    if family.head is not None:
+        config = with_head(config, family, theirs, {})
+    n_layers = max(config.n_encoder_layers, config.n_decoder_layers)
+    if n_layers > MOST_LAYERS:
+        raise CheckpointError(f"config.json speaks of {n_layers:,} layers, and at most {MOST_LAYERS:,} are counted.")
+    stated = theirs.any("dtype", theirs.any("torch_dtype", None))
+    dtype = dtype_name(stated) if isinstance(stated, str) else None
+    return Described(config, dtype if dtype in BYTES else None, _quantized(values.get("quantization_config")))
+
+
+def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> Described:
+    """What is known of a model before its weights are: of a preset of core.plan, a catalogue id, owner/name on the Hub, a folder,
+    or a config.json by its path. Of a repository config.json is all that is fetched. Raises CheckpointError."""
+    text = os.fspath(model)
+    if isinstance(model, str) and model in PRESETS:
+        return Described(PRESETS[model].config)
+    if "\0" not in text and os.path.isfile(text):
+        return described(read_json(Path(text)))
+    spec = find(model)
+    spec = spec if revision is None else replace(spec, revision=revision)
+    if spec.source == "hub":
+        return described(read_json(fetch_config(spec)))
+    folder = locate(spec, None)[1]
+    if not (folder / "config.json").is_file():
+        raise CheckpointError(f"{spec.title} has no config.json, from which a model could be planned.")
+    return described(read_json(folder / "config.json"))
+
+
+def read_config(model: str | os.PathLike[str] | Mapping[str, Any], *, revision: str | None = None) -> ModelConfig:
+    """The ModelConfig of a model that describe() finds, or of a config.json as a dict. Raises CheckpointError as it does."""
+    return (described(model) if isinstance(model, Mapping) else describe(model, revision=revision)).config
+
+
+def plan(
+    model: ModelConfig | str | os.PathLike[str] | Mapping[str, Any], workload: Workload | None = None, **options: Any
+) -> Plan:
+    """Parameters, bytes, FLOPs and traffic of a model on a workload, or on one whose fields `options` name:
+
+    plan("meta-llama/Meta-Llama-3-70B", source_len=8192, dtype="float16"). The model is a ModelConfig, or what read_config() takes:
+    its config.json is all that is read. Raises ConfigError as core.plan.plan does, and CheckpointError as read_config() does.
+    """
+    return plan_of(model if isinstance(model, ModelConfig) else read_config(model), workload, **options)
+
+
+def _quantized(said: Any) -> str | None:
+    if not isinstance(said, dict):
+        return None
+    method, bits = said.get("quant_method"), said.get("bits")
+    if method == "bitsandbytes":
+        return "nf4" if said.get("load_in_4bit") else "int8" if said.get("load_in_8bit") else None
+    return QUANTIZED.get((method, bits if isinstance(bits, int) else None))
