@@ -240,7 +240,7 @@ def _on_card(config: ModelConfig, work: Workload, card: Device, total: int) -> s
     at_least = (
         ""
         if length.ceiling is None or length.n < length.ceiling
-        else f", of which its table of positions has {length.ceiling:,}"
+        else f", and its table of positions has {length.ceiling:,}"
     )
     return f"{said} By this upper bound {length.n:,} tokens would{at_least}, or a batch of {most.n:,} of this length."
 

@@ -26,7 +26,7 @@ QUANTIZED = {("gptq", 4): "int4", ("awq", 4): "int4", ("gptq", 8): "int8", ("fp8
 
 @dataclass(frozen=True)
 class Described:
-    """What a config.json says of a model. `dtype` and `weight_dtype` are None where it does not, or says what is not counted."""
+    """The model that a config.json describes. `dtype` and `weight_dtype` are None where it does not, or says what is not counted."""
 
     config: ModelConfig
     dtype: str | None = None  # that its weights are published in
@@ -34,7 +34,7 @@ class Described:
 
 
 def described(values: Mapping[str, Any]) -> Described:
-    """What a config.json, read as JSON, describes. Raises CheckpointError for what load() would refuse by name, quantized weights apart."""
+    """The model of a config.json that was read as JSON. Raises CheckpointError for what load() would refuse by name, quantized weights apart."""
     theirs = Theirs(values)
     family = family_of(theirs, stored=False)
     config = config_from(family, theirs)
@@ -49,7 +49,7 @@ def described(values: Mapping[str, Any]) -> Described:
 
 
 def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> Described:
-    """What is known of a model before its weights are: of a preset of core.plan, a catalogue id, owner/name on the Hub, a folder,
+    """The facts of a model without its weights: of a preset of core.plan, a catalogue id, owner/name on the Hub, a folder,
     or a config.json by its path. Of a repository config.json is all that is fetched. Raises CheckpointError."""
     text = os.fspath(model)
     if isinstance(model, str) and model in PRESETS:

@@ -297,7 +297,7 @@ class Steps(TorchFunctionMode):
         op = getattr(func, "__name__", "")
         op = "mT" if op == "__get__" and func.__self__ is Tensor.mT else op.strip("_")
         given = [a for a in args if isinstance(a, Tensor)]
-        # What an operation writes into the tensor that it was given is no tensor more, and no view: the step that made it stays.
+        # The result of an operation in place is no tensor more, and no view: the step that made it stays.
         in_place = bool(given) and out is given[0]
         if isinstance(out, Tensor) and out.ndim and not in_place and (op in SHOWN or op in QUIET):
             part = self.module.rsplit(".", 1)[-1]

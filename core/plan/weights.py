@@ -70,7 +70,7 @@ RULES |= {
     for mix in ("IQ2_S", "IQ2_M")
 }
 SMALL_OUTPUT = ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M", "IQ3_XXS")  # whose output is Q5_K, not Q6_K
-# What takes the place of a type where rows are no whole blocks of it.
+# The stand-in for a type where rows are no whole blocks of it.
 INSTEAD = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 
 

@@ -106,7 +106,7 @@ def test_a_layer_of_every_depth_has_the_same_shapes():
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_what_makes_other_numbers_is_no_view(name: str):
-    """A view has the numbers of what it looks at: only axes are split, joined, swapped or named anew."""
+    """A view has the numbers of what it looks at: only axes are split, joined, swapped or renamed."""
     found = diagram(
         CONFIGS[name], Workload(batch=3, source_len=20, target_len=12 if CONFIGS[name].kind == "encoder-decoder" else 0)
     )
