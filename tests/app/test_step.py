@@ -346,8 +346,8 @@ def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(sc
     assert gain in text and "a reading, not its output" in text
     screen.root.locator(".rowhit").nth(7).click(position={"x": 12, "y": 6})
     screen.wait(cell="7.0")
-    text = screen.root.locator(".from").inner_text().replace("\xa0", " ")
-    assert f"After layer 3’s attention: best guess door, {100 * found[7].probability:.1f} %" in text
+    best = f"After layer 3’s attention: best guess door, {100 * found[7].probability:.1f}\xa0%"
+    expect(screen.root.locator(".from")).to_contain_text(best)  # drawn with the frame after the click
     door = f"door, {100 * found[-1].probability:.1f}"
     everywhere(screen.root, lambda: expect(screen.root.locator(".big")).to_contain_text(door))
 

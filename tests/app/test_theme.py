@@ -113,13 +113,14 @@ def test_colours_are_in_theme_alone():
 
 def test_the_report_of_core_has_the_palette():
     text = (ROOT / "core" / "read" / "report.html").read_text(encoding="utf-8")
-    named = {"bg": "background", "q": "query", "k": "key"}
+    named: dict[str, str] = {"bg": "background", "q": "query", "k": "key"}
     blocks = re.findall(r":root\{([^}]*)\}", text)
     assert len(blocks) == 2
     for block, palette in zip(blocks, theme.PALETTES.values(), strict=True):
-        for name, colour in re.findall(r"--(\w+):(#\w+)", block):
+        for found in re.finditer(r"--(\w+):(#\w+)", block):
+            name, colour = str(found[1]), str(found[2])
             is_stop = re.fullmatch(r"s\d", name)
-            wanted = palette["ramp"][int(name[1])] if is_stop else dict(palette)[named.get(name, name)]
+            wanted = palette["ramp"][int(name[1])] if is_stop else palette[named.get(name, name)]
             assert colour == wanted, name
 
 
