@@ -19,7 +19,7 @@ from starlette.middleware import Middleware  # noqa: E402
 
 from app.classroom import routes as classroom  # noqa: E402
 from app.shell import closing, errors, projector, routes, warm  # noqa: E402
-from app.streamlit_edge import collection, connections, ending, greeting, page, rerunning, sockets  # noqa: E402
+from app.streamlit_edge import collection, connections, ending, greeting, history, page, rerunning, sockets  # noqa: E402
 from app.transport import (  # noqa: E402
     admission,
     background,
@@ -60,6 +60,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     metrics.log_runs()
     tracebacks.keep_texts_out()
     greeting.put_together_once()
+    history.keep_navigations()
     if edited.ON:
         rerunning.after_what_runs()
     sockets.send_at_once(asyncio.get_running_loop())

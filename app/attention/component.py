@@ -15,7 +15,7 @@ from app.attention import picture as attention_picture
 from app.attention import place as attention_place
 from app.attention import transform, words
 from app.kit import cover, scripts, stage, theme
-from app.session import chosen, examples, service
+from app.session import boxes, chosen, examples, service
 from app.session.models import TITLES
 from app.session.session_state import Key
 from app.transport import messages, modules
@@ -128,7 +128,7 @@ def _draw(mounts: Mounts, followed: stage.Followed, header: Mapping[str, Any], b
 def _wished(header: Mapping[str, Any]) -> dict[str, str] | None:
     """The place of the example that the visitor took, once its picture is there."""
     wish: examples.Example | None = st.session_state.get(WISH)
-    if wish is None or st.session_state.get("text") != wish.text or header["model"] != TITLES[examples.owner_of(wish)]:
+    if wish is None or boxes.held("text") != wish.text or header["model"] != TITLES[examples.owner_of(wish)]:
         return None
     place = attention_place.example_place(header, wish)
     return None if place.query is None else place.params() | PLAIN

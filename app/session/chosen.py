@@ -17,7 +17,7 @@ import streamlit as st
 from app.session.room import PARAM
 from app.session.screen import OF_THE_RUN
 from app.session.session_state import Key
-from app.streamlit_edge.history import is_history_navigation
+from app.streamlit_edge.history import is_history_navigation, noted
 from core.service import Facts
 
 SHARED = ("site", "layer", "head", "query", "key", "hide")  # mean the same in every room that has them
@@ -79,6 +79,7 @@ def note_arrival() -> None:
     """First thing in a script: whether an address is to be read. A script that is broken off before it does leaves that to the next."""
     if RECORD.get() is None or is_history_navigation():
         ARRIVED.put(True)
+    noted()
     USED.take()
     DRAWN.take()
 
@@ -88,7 +89,7 @@ def enter(room: str, borrows: Callable[[str], bool]) -> bool:
 
     A room that `borrows` the screen gives sentence, model and place back when it is left.
     """
-    record, arrived = now(), bool(ARRIVED.take())
+    record, arrived = now(), bool(ARRIVED.get())
     if arrived:
         said = st.query_params.to_dict()
         lent = record.lent or (record if record.run else None)
@@ -112,6 +113,7 @@ def enter(room: str, borrows: Callable[[str], bool]) -> bool:
             record = replace(lent, options={**record.options, **lent.options}, links=record.links + 1, lent=None)
         record = replace(record, room=room, address=None)
     RECORD.put(record)
+    ARRIVED.take()  # last: a script that is broken off before leaves it to the next
     return arrived
 
 

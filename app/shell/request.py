@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import streamlit as st
@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app.kit import edits as kit_edits
 from app.kit import numbers
 from app.session import answer as session_answer
-from app.session import chosen, examples, notices, screen, service
+from app.session import boxes, chosen, examples, notices, screen, service
 from app.session import models as session_models
 from app.session.models import MODELS, TITLES
 from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN
@@ -35,15 +35,17 @@ def request() -> tuple[Request, list[str]]:
     _fill_boxes(titles, notes)
     place = st.container(key="request", gap="xsmall")
     row = place.container(horizontal=True, gap="small", key="request_row")
-    boxes, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
+    texts, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
     model = chooser.selectbox(
         words.MODEL,
         list(titles),
+        index=next((i for i, name in enumerate(titles) if name == boxes.opened("model")), 0),
         format_func=lambda name: titles[name],
-        key="model",
+        key=boxes.key("model"),
         label_visibility="collapsed",
         on_change=_model_changed,
     )
+    boxes.keep("model", model)
     spec = session_models.spec_of(model)
     shown.menu_button(
         words.EXAMPLES,
@@ -55,49 +57,57 @@ def request() -> tuple[Request, list[str]]:
     _fill(model)
     config = service.calls().result(service.service().model(model))
     two = config is not None and config.kind == "encoder-decoder"
-    columns = boxes.columns(2 if two else 1, gap="small")
+    columns = texts.columns(2 if two else 1, gap="small")
     text = columns[0].text_area(
         words.TEXT,
-        key="text",
+        boxes.opened("text"),
+        key=boxes.key("text"),
         placeholder=words.TEXT_PLACEHOLDER,
         label_visibility="collapsed",
         height="content",
     )
+    boxes.keep("text", text)
     target = None
     if config is None:
         # No one knows yet whether it reads a target: what the link or the box before said waits until that is known.
-        target = st.session_state.get("target") or chosen.now().run.get("target")
-        if "target" in st.session_state:
-            st.session_state["target"] = target
-    for column in columns[1:]:
-        target = column.text_area(
+        target = boxes.held("target") or chosen.now().run.get("target")
+    elif two:
+        target = columns[1].text_area(
             words.TARGET,
-            key="target",
+            boxes.opened("target"),
+            key=boxes.key("target"),
             placeholder=words.TARGET_PLACEHOLDER,
             label_visibility="collapsed",
             height="content",
         )
+        boxes.keep("target", target)
+    else:
+        boxes.fill("target", "")
+    if not spec.points:
+        boxes.fill("step", None)
     model_id = _at_step(place, spec) if spec.points else model
     asked = Request(model_id, (text or "",), target or None, EDITS.get() or ())
     chosen.ask(screen.spelled_out(asked))
+    _filled()
     return _with_what_to_write(asked), notes
 
 
 def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
-    """What is chosen, put into boxes that do not hold it: all where a link decided, or those that were not on the screen."""
+    """The boxes are to hold what they held; where a link decided, or where they hold nothing, what it says."""
     record, session = chosen.now(), st.session_state
     is_link = session.get(FILLED_FROM, 0) != record.links
-    session[FILLED_FROM] = record.links
     said = record.run
-    if is_link or "model" not in session:
-        session["model"] = _model_of(said.get("model"), titles, notes if is_link else [])
-    spec = session_models.spec_of(session["model"])
-    if is_link or "text" not in session:
-        session["text"] = said.get("text", examples.first_text(spec))  # which a link may leave out
-    if is_link or "target" not in session:
-        session["target"] = said.get("target", "")
-    if spec.points and (is_link or "step" not in session):
-        session["step"] = _step_of(said.get("step"), spec, notes if is_link else [])
+
+    def fill(name: str, opens: Callable[[], object]) -> None:
+        now = boxes.held(name)
+        boxes.fill(name, opens() if is_link or now is None else now)
+
+    fill("model", lambda: _model_of(said.get("model"), titles, notes if is_link else []))
+    spec = session_models.spec_of(boxes.held("model"))
+    fill("text", lambda: said.get("text", examples.first_text(spec)))  # which a link may leave out
+    fill("target", lambda: said.get("target", ""))
+    if spec.points:
+        fill("step", lambda: _step_of(said.get("step"), spec, notes if is_link else []))
     if is_link or EDITS.get() is None:
         EDITS.put(_edits_of(said.get(screen.EDITS, ""), notes))
 
@@ -119,40 +129,48 @@ def take_edits(edits: tuple[Edit, ...]) -> None:
 
 def _fill(model: str) -> None:
     """What the model wrote, put into the boxes before they are drawn; not where another one was chosen meanwhile."""
-    writer, texts = FILLED.take() or (model, {})
-    if writer == model:
-        st.session_state.update(texts)
+    writer, texts = FILLED.get() or (model, {})
+    for name, text in texts.items():
+        if writer == model:
+            boxes.fill(name, text)
+
+
+def _filled() -> None:
+    """The boxes are drawn as they were to be filled. A script that is broken off before leaves that to the next one."""
+    st.session_state[FILLED_FROM] = chosen.now().links
+    FILLED.take()
 
 
 def _model_changed() -> None:
     """Another model gets a text that fits it, unless the visitor has typed one; what a model wrote is not typed."""
-    spec, session = session_models.spec_of(st.session_state["model"]), st.session_state
+    spec = session_models.spec_of(boxes.held("model"))
     if EDITS.get():
         take_edits(())
         notices.add(words.EDITS_LEFT.format(now=spec.title))
-    text = session.get("text") or ""
+    text = boxes.held("text") or ""
     typed = examples.was_typed(text, MODELS) and text != WRITTEN.get()
     if not typed and not examples.fits(text, spec):
-        session["text"] = examples.first_text(spec)
-        if "target" in session:
-            session["target"] = ""
+        boxes.fill("text", examples.first_text(spec))
+        boxes.fill("target", "")
 
 
 def _at_step(place: DeltaGenerator, spec: ModelSpec) -> str:
     """The step of its training at which a visitor wants to see a model, as the id of that point."""
     points = {int(point): point for point, _ in spec.points}
     last = max(points)
-    if st.session_state.get("step", last) not in points:
-        st.session_state["step"] = last
+    if boxes.held("step") not in points:
+        boxes.fill("step", last)
     row = place.container(horizontal=True, gap="medium", key="training_row", vertical_alignment="center")
     row.text(words.STEP, help=words.STEP_HELP, width="content")
     step = row.select_slider(
         words.STEP,
         list(points),
-        key="step",
+        boxes.opened("step"),
+        key=boxes.key("step"),
         label_visibility="collapsed",
         width=300,
     )
+    boxes.keep("step", step)
     row.text(_learnt(spec, step, last), width="stretch")
     return spec.id if step == last else f"{spec.id}@{points[step]}"
 
@@ -218,7 +236,6 @@ def was_written(asked: Request, run: Facts | None) -> None:
         notices.add((words.NO_ROOM if full else words.NOTHING_WRITTEN).format(title=run.spec.title))
     if name == "text":
         WRITTEN.put(now)
-    st.session_state["written_over"] = (name, before, now)
     _put(screen.model_of(asked), {name: now})
     st.rerun()
 
@@ -235,10 +252,6 @@ def _with_what_to_write(asked: Request) -> Request:
 def _write_on(asked: Request) -> None:
     """Let the model go on with a text; for a callback."""
     WRITING.put(replace(asked, write=WRITTEN_AT_ONCE))
-    name, before, now = st.session_state.get("written_over", ("text", None, None))
-    goes_on = asked.texts[0] if name == "text" else asked.target_text
-    if goes_on == now and (st.session_state.get(name) or "") == (before or ""):
-        st.session_state[name] = now  # of a second click, that left before the browser had the text of the first
 
 
 def _put(model: str, texts: dict[str, str]) -> None:
@@ -249,30 +262,29 @@ def _put(model: str, texts: dict[str, str]) -> None:
 def take(example: examples.Example) -> None:
     """Put one of the examples on the screen; for a callback, before any widget is drawn."""
     model = examples.owner_of(example)
-    st.session_state["model"] = model
+    boxes.fill("model", model)
     take_edits(())
-    st.session_state["text"] = example.text
-    if example.target or "target" in st.session_state:
-        st.session_state["target"] = example.target
+    boxes.fill("text", example.text)
+    boxes.fill("target", example.target or "")
     if MODELS[model].points:
-        st.session_state["step"] = max(int(point) for point, _ in MODELS[model].points)
+        boxes.fill("step", max(int(point) for point, _ in MODELS[model].points))
     st.session_state["explore_wish"] = example
 
 
 def take_words(text: str) -> None:
     """Put a text into the box; for a callback."""
-    st.session_state["text"] = text
+    boxes.fill("text", text)
 
 
 def take_text(model: str) -> None:
     """Put a text into the box that this model was made for; for a callback."""
-    st.session_state["text"] = examples.first_text(session_models.spec_of(model))
+    boxes.fill("text", examples.first_text(session_models.spec_of(model)))
 
 
 def choose_model(model: str) -> None:
     """Choose a model beside the box that shows the choice; for a callback."""
     st.session_state[FILLED_FROM] = chosen.now().links
-    st.session_state["model"] = model
+    boxes.fill("model", model)
     _model_changed()
 
 
@@ -283,7 +295,7 @@ def take_model(model: str) -> None:
 
 def _take_chosen() -> None:
     chosen = st.session_state["examples"]
-    for example in examples.shown_for(st.session_state["model"]):
+    for example in examples.shown_for(boxes.held("model")):
         if example.title == chosen:
             take(example)
 
@@ -294,8 +306,8 @@ def _titles() -> dict[str, str]:
     asked = session_models.trained(chosen.now().run.get("model", ""))
     if asked is not None and asked.id not in own:
         own = {**dict([*own.items()][1 - MOST_TRAINED :]), asked.id: asked.title}
-        if (now := st.session_state.get("model")) not in own and session_models.trained(now or "") is not None:
-            st.session_state["model"] = asked.id
+        if (now := boxes.held("model")) not in own and session_models.trained(now or "") is not None:
+            boxes.fill("model", asked.id)
         TRAINED.put(own)
     return TITLES | own
 

@@ -1,7 +1,40 @@
 """Whether the visitor went back or forward: then the address says what they want to see, and the session what they saw."""
 
+from weakref import WeakValueDictionary
+
 import streamlit as st
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+_untold: WeakValueDictionary[str, AppSession] = (
+    WeakValueDictionary()
+)  # by id, of visitors who went back, which no script has noted
+
+
+def keep_navigations() -> None:
+    """From now on, in this process: a script that is broken off before it noted that the visitor went back leaves that to the next.
+
+    Streamlit 1.67 forgets it as soon as a component says something in the same moment, and what was chosen before then stands over
+    the address that the visitor went to.
+    """
+    theirs = AppSession.request_rerun
+
+    def asked(self: AppSession, client_state: ClientState | None) -> None:
+        if client_state is not None and client_state.is_history_navigation:
+            _untold[self.id] = self
+        elif client_state is not None and self.id in _untold:
+            client_state.is_history_navigation = True
+        theirs(self, client_state)
+
+    AppSession.request_rerun = asked
+
+
+def noted() -> None:
+    """The script has noted in the session that the visitor went back: one that comes after it is another matter."""
+    context = get_script_run_ctx()
+    if context is not None:
+        _untold.pop(context.session_id, None)
 
 
 def is_history_navigation() -> bool:

@@ -11,6 +11,7 @@ import core
 from app.rooms.train.recorded import figures
 from app.rooms.train.recorded import view as training_view
 from app.rooms.train.recorded import words as training_words
+from app.session import boxes
 from app.session import words as session_words
 from app.session.examples import EXAMPLES, Example, first_text, fits, was_typed
 from app.session.models import MODELS
@@ -249,22 +250,24 @@ def test_a_decoder_writes_on_where_it_stands_until_its_end(screen: Screen) -> No
     assert text(screen) == "dabbi=dabbi"
 
 
-@pytest.mark.parametrize(
-    ("box", "asked", "after"),
-    [
-        ("ab=", "ab=ab", "ab=ab"),  # the browser had not heard of what was written
-        ("ab=ab", "ab=ab", "ab=ab"),
-        ("cd=", "ab=ab", "cd="),  # typed since
-        ("ab=", "ab=", "ab="),  # gone back to
-    ],
-)
-def test_a_click_that_left_before_what_was_written_came_does_not_take_it_back(
-    monkeypatch, box: str, asked: str, after: str
-):
-    session = {"text": box, "written_over": ("text", "ab=", "ab=ab")}
-    monkeypatch.setattr(request.st, "session_state", session)
-    request._write_on(core.Request("copy", (asked,)))
-    assert session["text"] == after and session["writing"].texts == (asked,)
+def test_a_message_that_left_before_a_box_was_filled_does_not_take_it_back(monkeypatch):
+    session: dict[str, object] = {}
+    monkeypatch.setattr(boxes.st, "session_state", session)
+    boxes.fill("text", "ab=")
+    first = boxes.key("text")
+    session[first] = "ab="  # Streamlit keeps what the box says, once it is drawn
+    boxes.fill("text", "ab=")
+    assert boxes.key("text") == first, "it holds that"
+    boxes.fill("text", "ab=ab")
+    assert (boxes.opened("text"), boxes.held("text")) == ("ab=ab", "ab=ab")
+    session[first] = "cd="  # of the browser, which had not heard of it
+    assert boxes.held("text") == "ab=ab"
+    session[boxes.key("text")] = "typed"
+    boxes.keep("text", "typed")
+    del session[boxes.key("text")]  # in a room without boxes
+    assert boxes.held("text") == "typed"
+    boxes.fill("text", boxes.held("text"))
+    assert boxes.opened("text") == "typed", "as it comes back to the screen"
 
 
 def test_what_was_asked_to_be_written_behind_a_text_is_not_written_when_that_text_comes_back(monkeypatch):

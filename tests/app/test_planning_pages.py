@@ -311,7 +311,7 @@ def test_a_clicker_goes_through_the_tensors_of_shapes_and_the_step_of_a_training
         screen.page.goto(f"{address}/?view=shapes&model=Copy&projector=true")
         shapes = screen.page.locator(".hl.shapes[data-painted]")
         shapes.wait_for()
-        screen.page.locator(".st-key-step").get_by_role("slider").wait_for()
+        screen.page.locator("[class*=st-key-box_step_]").get_by_role("slider").wait_for()
         assert not screen.page.get_by_label("Sentence").is_visible()
         screen.page.goto(f"{address}/?view=shapes&of=lesson-encoder&projector=true")
         shapes.and_(screen.page.locator("[data-tensor='encoder.attn.weights']")).wait_for()

@@ -109,7 +109,7 @@ def test_the_box_is_as_high_as_its_text_only_while_somebody_writes_in_it(screen:
     becomes(screen, lambda: same(height(box), one))
     box.fill(LONG)
     becomes(screen, lambda: height(box) > 2.5 * one and top(screen) == below)
-    keys = screen.page.locator(".st-key-text [data-testid=InputInstructions]")
+    keys = screen.page.locator("[class*=st-key-box_text_] [data-testid=InputInstructions]")
     becomes(screen, lambda: words.TEXT_KEYS in keys.evaluate("keys => getComputedStyle(keys, '::after').content"))
     before = screen.data()["run"]
     screen.page.keyboard.press("Enter")

@@ -312,7 +312,7 @@ def test_on_a_phone_names_and_shapes_are_whole_and_the_chosen_tensor_leaves_them
     cut = """(root) => [...root.querySelectorAll(".row :is(.name, .shape)")].filter((text) => text.scrollWidth > text.clientWidth)
         .map((text) => text.innerText)"""
     assert screen.root.locator(".row").count() > 9 and screen.root.evaluate(cut) == []
-    box, detail = (box_of(screen.page.locator(part)) for part in (".st-key-text", ".hl .detail"))
+    box, detail = (box_of(screen.page.locator(part)) for part in ("[class*=st-key-box_text_]", ".hl .detail"))
     assert box["width"] > 300 and detail["height"] < 844 / 3
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
 

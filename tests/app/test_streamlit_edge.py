@@ -17,6 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from streamlit import runtime
 from streamlit.components.lib.local_component_registry import LocalComponentRegistry
+from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import Runtime, RuntimeConfig, app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
@@ -27,7 +28,7 @@ from streamlit.runtime.session_manager import SessionInfo
 from streamlit.testing.v1 import AppTest
 
 from app import streamlit_edge
-from app.streamlit_edge import collection, components, departures, greeting, page, rerunning
+from app.streamlit_edge import collection, components, departures, greeting, history, page, rerunning
 from app.transport import compress
 from tests.app.browsing import PATIENCE, eventually, once
 from tests.app.pages import lend
@@ -361,6 +362,29 @@ def test_an_edited_script_runs_again_once_and_after_the_one_that_runs(monkeypatc
     # In a thread of its own: in this one a browser may have left a loop running.
     with ThreadPoolExecutor(1) as own:
         own.submit(asyncio.run, asyncio.wait_for(edit(), 20)).result()
+
+
+def test_who_went_back_is_followed_though_a_component_speaks_in_the_same_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Streamlit forgets the way back as soon as anything else is asked for before the script has begun, or breaks it off."""
+    asked: list[ClientState] = []
+    monkeypatch.setattr(AppSession, "request_rerun", lambda _, said: asked.append(said))
+    history.keep_navigations()
+    here, other = (SimpleNamespace(id=name) for name in "ab")
+
+    def ask(of: SimpleNamespace, is_history_navigation: bool = False) -> bool:
+        AppSession.request_rerun(
+            cast(AppSession, of), ClientState(query_string="view=explore", is_history_navigation=is_history_navigation)
+        )
+        return asked[-1].is_history_navigation
+
+    assert ask(here, True) and ask(here) and ask(here), "before a script has noted it"
+    assert not ask(other)
+    monkeypatch.setattr(history, "get_script_run_ctx", lambda: SimpleNamespace(session_id=here.id))
+    history.noted()
+    assert not ask(here), "that is another matter"
+    AppSession.request_rerun(cast(AppSession, here), None)
 
 
 def test_who_stays_away_is_forgotten_without_another_who_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

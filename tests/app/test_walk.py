@@ -67,7 +67,7 @@ def screen_of(page: Page) -> dict[str, str]:
     said = json.loads(page.locator(".hl[data-painted]").first.evaluate("root => JSON.stringify(root.dataset)"))
     found = {name: said[name] for name in SAYS if name in said}
     found["text"] = page.get_by_label("Sentence", exact=True).input_value()
-    found["model"] = page.locator(".st-key-model input").first.input_value()
+    found["model"] = page.locator("[class*=st-key-box_model_] input").first.input_value()
     found["room"] = page.locator("nav a[aria-current]").first.get_attribute("data-room") or ""
     return found
 

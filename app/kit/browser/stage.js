@@ -179,6 +179,8 @@ export class Stage {
     document.fonts.ready.then(() => this.invalidate("size"));
     addEventListener("resize", () => this.invalidate("size"), { signal });
     // A focused part of the room comes before the page's own keys; where nothing is focused, those of the page come first.
+    // Two keys within one frame: the second starts from what the first has chosen, which a part knows once it is drawn.
+    root.addEventListener("keydown", () => this.#catchUp(), { signal, capture: true });
     root.addEventListener("keydown", (e) => this.#key(e), { signal });
     document.addEventListener("keydown", (e) => e.composedPath()[0] === document.body && this.#key(e), { signal });
     root.addEventListener("pointerdown", (e) => this.#press(e), { signal });
@@ -346,6 +348,10 @@ export class Stage {
           : this.keys[event.key.toLowerCase()];
     if (!act || act(event) === false) return;
     event.preventDefault();
+    this.#catchUp();
+  }
+
+  #catchUp() {
     if (this.stale.size && !this.isPressed) this.drawNow();
   }
 

@@ -11,7 +11,7 @@ import streamlit as st
 from app.kit import cover, held, stage
 from app.rooms.lessons import component, opening, words
 from app.rooms.lessons.step import Shown, Step, Truth, Unanswerable
-from app.session import answer, examples, notices, service
+from app.session import answer, boxes, examples, notices, service
 from app.session.models import MODELS, TITLES
 from core.errors import Refused
 
@@ -50,7 +50,7 @@ def show() -> None:
 def own_sentences() -> dict[str, str]:
     """The visitor's own sentence of each model, with the one that is in the box by now."""
     session = st.session_state
-    model, text = session.get("model", ""), session.get("text") or ""
+    model, text = boxes.held("model") or "", boxes.held("text") or ""
     ours = [step.sentence for step in opening.steps().values()]
     if model in MODELS:
         typed = text if examples.was_typed(text, MODELS) else ""
@@ -62,7 +62,7 @@ def shown(step: Step, titles: Mapping[str, Mapping[str, str]]) -> Shown:
     """What is on the screen for a step to ask about."""
     values = opening.shown(step, st.query_params.to_dict(), titles) | stage.values(step.room)
     facts = answer.last_facts() if step.model else None
-    return Shown(service.service(), values, facts, st.session_state.get("text") or "")
+    return Shown(service.service(), values, facts, boxes.held("text") or "")
 
 
 def truth(step: Step, on: Shown) -> dict[str, Any]:
