@@ -347,8 +347,8 @@ def test_an_encoder_decoder_writes_its_target_and_shows_three_kinds_of_attention
     screen.page.wait_for_url(re.compile("site=cross"))  # the server knows where we are
     screen.page.get_by_role("button", name=words.TARGET_EDIT).click()
     screen.page.wait_for_url(re.compile("target="))
-    expect(box).to_have_value(target)
     screen.page.get_by_text(words.TARGET_WRITTEN).wait_for(state="detached")
+    expect(box).to_have_value(target)
     assert screen.tokens("query") == list(run.target.labels)
 
 

@@ -3,7 +3,7 @@
 // Streamlit sends its box with lines by Ctrl+Enter. The box is as high as its text while a visitor writes in it, and one line
 // high once the text is sent (page.css). Without this script Enter begins a line, and most people never send their text.
 (() => {
-  const boxes = "[class*=st-key-box_text_] textarea, [class*=st-key-box_target_] textarea";
+  const boxes = "[class*='st-key-box_text_'] textarea, [class*='st-key-box_target_'] textarea";
   // Streamlit sends what has changed by a timeout of zero, which Chromium keeps back until the next frame is drawn: of what an
   // event sets off, the first such timeout runs as soon as the event is over.
   const atOnce = () => {
