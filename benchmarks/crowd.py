@@ -54,7 +54,7 @@ class Typist:
     def type(self) -> float:
         """ms from Enter to the picture of a sentence that nobody has typed before."""
         self.n += 1
-        box = self.page.get_by_label(words.TEXT, exact=True)
+        box = self.page.get_by_role("textbox", name=words.TEXT, exact=True)
         box.fill(f"The animal didn't cross street {self.n} because it was too tired.")
         arm(self.page, "keydown", "root.dataset.run !== before.run && !root.dataset.underway")
         box.press("Enter")

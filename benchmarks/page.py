@@ -176,7 +176,7 @@ def arm(page: Page, event: str, done: str) -> None:
 
 def typed(page: Page, text: str) -> Visit:
     """Type a sentence, press Enter, wait for its picture and for whatever follows it."""
-    box = page.get_by_label(words.TEXT, exact=True)
+    box = page.get_by_role("textbox", name=words.TEXT, exact=True)
     box.fill(text)
     settle(page)
     since, received = page.evaluate("[performance.now(), bench.received]")

@@ -225,7 +225,7 @@ def swept(page: Page, address: str, model: str, rounds: int) -> list[float]:
     title, text, _ = SWEPT[model]
     ready(page, address, "whatif", model=title)
     page.locator(".hl.whatif[data-settled='true']").wait_for()
-    box, found = page.get_by_label(words.TEXT, exact=True), []
+    box, found = page.get_by_role("textbox", name=words.TEXT, exact=True), []
     for i in range(rounds + 1):
         box.fill(text.format(i=i, name=NAMES[i % len(NAMES)]))
         done = "root.dataset.run !== before.run && root.dataset.swept === 'true'"

@@ -12,7 +12,10 @@ from .tensor_names import of_unused
 from .unopened import ADAPTERS, TOKENIZERS, Contents, listed, merge_line, quoted
 
 # Weights that another program reads, or the same ones rounded, beside the ones that were read: no part of the model is missing.
-OTHER_FORMS = re.compile(r"consolidated.*|model\.(fp16|bf16|fp32|non_ema)(-.*)?\.safetensors|adapter_.*")
+# unmasked: of another model, which core.learn.leakage keeps beside the one that it began as.
+OTHER_FORMS = re.compile(
+    r"consolidated.*|model\.(fp16|bf16|fp32|non_ema)(-.*)?\.safetensors|adapter_.*|unmasked\.safetensors"
+)
 
 
 def notices_of(

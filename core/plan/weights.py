@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from ..device import dtype_name
 from ..errors import ConfigError
@@ -80,10 +81,11 @@ class Matrix:
 
     stack: str  # "" for the head and the table of tokens
     name: str  # "attn q", "cross attn v", "mlp down", "unembed", "head dense", "token"
-    layer: int
+    layer: int  # the first of the layers that are alike to every rule of a mix
     n_layers: int  # of its stack
     rows: int
     width: int
+    times: int = 1  # how many layers are alike
 
     @property
     def kind(self) -> str:
@@ -105,17 +107,16 @@ class StoredWeights:
 
 
 def matrices(config: ModelConfig) -> Iterator[Matrix]:
-    """Every matrix that a file may quantize, once; what is left of the parameters are norms, biases and positions."""
+    """Every matrix that a file may quantize, those of layers that are alike together; the other parameters are norms, biases, positions."""
     d, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
     yield Matrix("", "token", 0, 1, config.vocab_size, d)
     for stack, n_layers in config.stacks:
         crosses = stack == "decoder" and config.kind == "encoder-decoder"
-        for layer in range(n_layers):
+        for layer, times in _alike(n_layers):
+            of = {"layer": layer, "n_layers": n_layers, "times": times}
 
-            def one(
-                name: str, rows: int, width: int, stack: str = stack, layer: int = layer, n: int = n_layers
-            ) -> Matrix:
-                return Matrix(stack, name, layer, n, rows, width)
+            def one(name: str, rows: int, width: int, stack: str = stack, of: dict[str, int] = of) -> Matrix:
+                return Matrix(stack, name, rows=rows, width=width, **of)
 
             for name in ("attn", "cross attn")[: 2 if crosses else 1]:
                 yield one(f"{name} q", q, d)
@@ -130,6 +131,16 @@ def matrices(config: ModelConfig) -> Iterator[Matrix]:
         yield Matrix("", "head dense", 0, 1, d, d)
     if config.head != "none" and not config.tied:
         yield Matrix("", "unembed", 0, 1, config.vocab_size, d)
+
+
+def _alike(n_layers: int) -> Iterator[tuple[int, int]]:
+    """(the first, how many) of the layers that every rule of a mix treats alike: few, however many layers there are."""
+    begins, ends = n_layers // 8, 7 * n_layers // 8  # of the middle, of which every third is another matter
+    cuts = sorted({0, n_layers, begins, ends, *(min(cut, n_layers) for cut in (2, 4, n_layers // 16))})
+    for low, high in pairwise(cuts):
+        step = 3 if begins <= low < ends else 1
+        for first in range(low, min(low + step, high)):
+            yield first, len(range(first, high, step))
 
 
 def weight_format(dtype: object) -> str:
@@ -153,9 +164,9 @@ def _stored(config: ModelConfig, by: int, name: str) -> StoredWeights:
     numbers = 0
     for matrix in matrices(config):
         found = sums.setdefault((matrix.stack, matrix.name), [0, 0])
-        found[0] += matrix.rows * _row(config, matrix, name, left)
-        found[1] += 1
-        numbers += matrix.rows * matrix.width
+        found[0] += matrix.times * matrix.rows * _row(config, matrix, name, left)
+        found[1] += matrix.times
+        numbers += matrix.times * matrix.rows * matrix.width
     count = parameters(config).total
     # Tables of sinusoids are no parameters; RMS norms are in float32 where the others take fewer bits (core.model.dtype_of).
     tables = len(config.stacks) * config.n_ctx * config.d_model * by if config.position == "sinusoidal" else 0

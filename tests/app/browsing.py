@@ -252,7 +252,7 @@ class Screen:
             self.page.wait_for_timeout(30)
 
     def type(self, text: str) -> None:
-        box = self.page.get_by_label("Sentence")
+        box = self.page.get_by_role("textbox", name="Sentence", exact=True)
         box.fill(text)
         box.press("Enter")
 

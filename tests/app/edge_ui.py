@@ -22,7 +22,7 @@ st.session_state["runs"] = st.session_state.get("runs", 0) + 1
 st.text(f"runs: {st.session_state['runs']}, collected: {len(COLLECTED)}")
 left, right = st.columns(2)
 with left:
-    said = st.text_area("Text", "one", key="text", bind="query-params")
+    said = st.text_area("Text", "one", key="box_text_0", bind="query-params")
     st.text(f"said: {said!r}")
     st.menu_button("Examples", ["first", "second"], key="examples")
     st.selectbox("One", ["a", "b"])

@@ -191,7 +191,7 @@ def test_a_link_opens_a_tab_with_the_sentence_the_model_and_the_page_as_it_is(pa
     shows(tab, "memory")
     go_to(tab, "Explore")
     tab.locator(".st-key-explore_stage .hl[data-painted]").wait_for()
-    assert tab.get_by_label("Sentence").input_value() == "Two words & more"
+    assert tab.get_by_role("textbox", name="Sentence", exact=True).input_value() == "Two words & more"
     assert page.locator(".st-key-explore_stage .hl[data-painted]").is_visible()
 
 
@@ -200,7 +200,7 @@ def test_digits_choose_rooms_in_their_order_and_are_digits_where_somebody_writes
     shows(page, "memory")
     page.keyboard.press("1")
     page.locator(".st-key-explore_stage .hl[data-painted]").wait_for()
-    box = page.get_by_label("Sentence")
+    box = page.get_by_role("textbox", name="Sentence", exact=True)
     box.focus()
     box.press("End")
     page.keyboard.press("5")

@@ -67,7 +67,7 @@ def test_the_model_goes_on_with_a_text_as_it_is_edited(browser: Browser, address
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     screen = Screen(page, address).open("?model=copy&text=dabbi%3D&with=ablate_decoder_L1_H1")
     page.get_by_role("button", name=words.WRITE_ON).click()
-    box = page.get_by_label(words.TEXT)
+    box = page.get_by_role("textbox", name=words.TEXT, exact=True)
     expect(box).not_to_have_value("dabbi=")
     screen.idle()
     page.wait_for_url("**with=ablate_decoder_L1_H1**")

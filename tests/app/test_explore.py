@@ -212,7 +212,7 @@ def test_the_map_is_walked_locked_and_released_by_keyboard(screen: Screen):
 
 def test_tab_reaches_strip_overview_and_map_and_the_summary_is_spoken(screen: Screen):
     screen.open("?metric=maps")
-    screen.page.get_by_label("Sentence").focus()
+    screen.page.get_by_role("textbox", name="Sentence", exact=True).focus()
     reached = []
     for _ in range(14):
         screen.page.keyboard.press("Tab")
@@ -268,7 +268,7 @@ def test_a_text_that_cannot_run_gets_a_sentence_and_nothing_is_lost(screen: Scre
     screen.type(text)
     screen.page.locator(".st-key-sentences").get_by_text(said).wait_for()
     assert words.LAST_PICTURE in screen.sentences()
-    assert screen.page.get_by_label("Sentence").input_value() == text
+    assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == text
     assert screen.data()["run"] == run and len(screen.tokens()) == 16
     screen.run_text("It works again.")
     screen.page.locator(".st-key-sentences").get_by_text(words.LAST_PICTURE).wait_for(state="detached")
@@ -339,7 +339,7 @@ def test_a_first_visit_with_a_text_that_cannot_run_is_taught(screen: Screen):
     screen.page.get_by_text(shell_words.NOTHING_YET).wait_for()
     screen.page.get_by_role("button", name=shell_words.TAKE_EXAMPLE).click()
     screen.wait(locked=str(IT))
-    assert screen.page.get_by_label("Sentence").input_value() == words.EXAMPLE
+    assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == words.EXAMPLE
 
 
 def test_repeated_tokens_keep_their_own_places(screen: Screen, model: core.Loaded):

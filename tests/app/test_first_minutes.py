@@ -105,7 +105,7 @@ def test_an_example_opens_at_its_head_and_word(visitor: Screen, example: Example
     screen.page.get_by_role("menuitem", name=example.title).click()
     screen.wait(layer=str(example.layer), head=str(example.head), kind="head", hide="[]")
     screen.idle()
-    assert screen.page.get_by_label("Sentence").input_value() == example.text
+    assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == example.text
     assert screen.tokens()[int(screen.data()["locked"])] == example.token
     once(
         screen.page, "document.querySelector('[data-testid=stMain]').scrollHeight <= 720"
@@ -173,7 +173,7 @@ def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(scr
     cancel.wait_for(state="detached")
     once(screen.page, f"!({dimmed})")
     assert screen.data()["run"] == before
-    assert screen.page.get_by_label("Sentence").input_value() == "Time goes slowly here."
+    assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == "Time goes slowly here."
     if screen.root.locator(".fold").is_visible():
         screen.root.locator(".fold summary").click()
     screen.root.locator(".overview").focus()

@@ -140,7 +140,9 @@ def test_another_site_shows_it_in_a_frame_only_where_the_operator_says_so(
         with pytest.raises(HTTPError, match="503"):
             urlopen(f"{open_address}/readyz")
         second.close()
-        third.get_by_label("Sentence").wait_for(timeout=PATIENCE + 2000 * admission.AGAIN)  # by itself, as it said
+        third.get_by_role("textbox", name="Sentence", exact=True).wait_for(
+            timeout=PATIENCE + 2000 * admission.AGAIN
+        )  # by itself, as it said
         assert "text=Kept" in third.evaluate("location.search")
         third.context.close()
         page.context.close()
@@ -294,7 +296,7 @@ def test_whoever_types_too_much_gets_a_sentence_and_keeps_the_picture(
         screen.type("One too many")
         screen.page.get_by_text(re.compile("more than one visitor can have at a time. Try again in")).wait_for()
         assert screen.data()["run"] == before and SECRET in "".join(screen.tokens())
-        assert screen.page.get_by_label("Sentence").input_value() == "One too many"
+        assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == "One too many"
         other = Screen(browser.new_context(reduced_motion="reduce").new_page(), address).open()
         other.run_text("Somebody else")  # is not held back
         with urlopen(f"{address}/metrics") as answer:

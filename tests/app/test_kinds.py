@@ -99,7 +99,7 @@ def test_three_kinds_of_attention_each_with_its_own_tokens(screen: Screen):
 def test_the_target_is_part_of_the_request(screen: Screen):
     screen.open("?model=pair&site=cross")
     before = screen.data()["run"]
-    box = screen.page.get_by_label("Target")
+    box = screen.page.get_by_role("textbox", name="Target", exact=True)
     box.fill("ein Haus")
     box.press("Enter")
     screen.until(f"root.dataset.run !== '{before}'")

@@ -173,7 +173,7 @@ def test_a_text_that_cannot_answer_gives_way_to_the_example(page: Page, address:
     rail.get_by_role("button", name=COMPONENT["take_example"]).click()
     expect(rail.locator(".question")).not_to_have_text(words.FEW_WORDS)
     expect(rail.locator(".options button").first).to_be_visible()
-    expect(page.get_by_label("Sentence")).not_to_have_value("Hi")
+    expect(page.get_by_role("textbox", name="Sentence", exact=True)).not_to_have_value("Hi")
 
 
 def test_progress_that_cannot_be_read_is_said_and_nobody_s_own_is_lost(page: Page, address: str) -> None:

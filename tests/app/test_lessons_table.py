@@ -116,7 +116,7 @@ PATHS: dict[str, tuple[str, list[Click], str]] = {  # row: (room, clicks in it, 
     "F4": ("Compute", [part("Known models")], "128"),
     "F6": ("Masks", [button("Reset"), button("−1e9")], "−1e9 takes the place of −∞"),
     "F8": ("Shapes", [], "weights of their own"),
-    "F11": ("Compute", [part("Roofline")], "at a batch of 1 and"),
+    "F11": ("Compute", [part("Roofline")], "% at a batch of 1, "),
     "F12": (
         "Compute",
         [part("Known models"), text("A textbook encoder class in five sizes: sinusoids, attention without biases")],

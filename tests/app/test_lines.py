@@ -198,7 +198,7 @@ def test_arrow_keys_walk_tokens_and_sides(screen: Screen):
 def test_tab_reaches_the_slider_the_heads_and_the_lines(screen: Screen):
     screen.open("?show=lines&heads=3.0,3.1")
     reached = set()
-    screen.page.get_by_label("Sentence").focus()
+    screen.page.get_by_role("textbox", name="Sentence", exact=True).focus()
     for _ in range(30):
         screen.page.keyboard.press("Tab")
         reached.add(

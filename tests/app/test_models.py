@@ -163,12 +163,12 @@ def choose(screen: Screen, title: str) -> None:
 
 
 def text(screen: Screen) -> str:
-    return screen.page.get_by_label("Sentence").input_value()
+    return screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value()
 
 
 def assert_text(screen: Screen, wanted: str) -> None:
     """Wait for a text in the box, which Streamlit fills in a frame of its own: maybe after that of the picture."""
-    expect(screen.page.get_by_label("Sentence")).to_have_value(wanted, timeout=PATIENCE)
+    expect(screen.page.get_by_role("textbox", name="Sentence", exact=True)).to_have_value(wanted, timeout=PATIENCE)
 
 
 def test_a_model_brings_its_own_text_and_leaves_a_typed_one_alone(screen: Screen) -> None:
@@ -201,7 +201,7 @@ def test_a_text_that_it_cannot_read_gets_a_sentence_and_an_example_and_stays(scr
     assert text(screen) == "Hello, world" and screen.data()["run"] == before
     screen.page.get_by_role("button", name=words.TAKE_FITTING).click()
     screen.page.get_by_role("button", name=words.TAKE_FITTING).wait_for(state="detached")
-    expect(screen.page.get_by_label("Sentence")).to_have_value(first_text(MODELS["copy"]))
+    expect(screen.page.get_by_role("textbox", name="Sentence", exact=True)).to_have_value(first_text(MODELS["copy"]))
     assert screen.data()["run"] == before
 
 
@@ -342,7 +342,7 @@ def test_an_encoder_decoder_writes_its_target_and_shows_three_kinds_of_attention
         screen.root.get_by_role("button", name=name).click()
         screen.wait(site=site)
         assert screen.tokens("query") == list(run.target.labels)
-    box = screen.page.get_by_label(words.TARGET)
+    box = screen.page.get_by_role("textbox", name=words.TARGET, exact=True)
     assert box.input_value() == "" and "target=" not in screen.page.url
     screen.page.wait_for_url(re.compile("site=cross"))  # the server knows where we are
     screen.page.get_by_role("button", name=words.TARGET_EDIT).click()

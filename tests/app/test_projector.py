@@ -54,7 +54,11 @@ def test_p_makes_it_large_folds_the_controls_away_and_a_link_opens_it_so(screen:
     screen.wait(projector="true")
     screen.page.wait_for_url(re.compile("projector=true"))
     assert root_size(screen.page) >= 1.4 * small
-    for gone in (screen.page.get_by_label("Sentence"), screen.root.locator("footer"), screen.root.locator(".overview")):
+    for gone in (
+        screen.page.get_by_role("textbox", name="Sentence", exact=True),
+        screen.root.locator("footer"),
+        screen.root.locator(".overview"),
+    ):
         gone.wait_for(state="hidden")
     fits = "({ scrollHeight, scrollWidth }) => scrollHeight <= 720 && scrollWidth <= 1280"
     once(screen.page, f"({fits})(document.querySelector('[data-testid=stMain]'))")
@@ -69,7 +73,7 @@ def test_p_makes_it_large_folds_the_controls_away_and_a_link_opens_it_so(screen:
     screen.page.wait_for_url(re.compile("frozen=true.*spotlight=true|spotlight=true.*frozen=true"))
     screen.page.keyboard.press("Escape")
     screen.wait(projector="false", frozen="false", spotlight="false")  # which nothing there could undo
-    screen.page.get_by_label("Sentence").wait_for()
+    screen.page.get_by_role("textbox", name="Sentence", exact=True).wait_for()
     screen.page.wait_for_url(lambda url: "projector" not in url and "spotlight=false&frozen=false" in url)
     # The map has its last row again: what stands above it had another size a moment ago.
     screen.until(
@@ -80,7 +84,7 @@ def test_p_makes_it_large_folds_the_controls_away_and_a_link_opens_it_so(screen:
 @ONE
 def test_p_in_the_sentence_is_a_letter(screen: Screen):
     screen.open()
-    box = screen.page.get_by_label("Sentence")
+    box = screen.page.get_by_role("textbox", name="Sentence", exact=True)
     box.focus()
     box.press("End")
     screen.page.keyboard.press("p")

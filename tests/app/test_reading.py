@@ -205,7 +205,7 @@ def test_hebrew_stands_from_right_to_left(screen: Screen):
     assert first and last and first["x"] > last["x"]  # over their columns
     screen.page.mouse.move(*screen.cell(4, 1))
     screen.wait(cell="4,1")
-    text = screen.page.get_by_label("Sentence").input_value()
+    text = screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value()
     screen.run_text(f"{text} " * 9)  # too long for a map of all of it
     screen.until("root.dataset.folded && root.dataset.fetching === 'false'")
     columns = [[float(x) for x in part.split(":")] for part in screen.data()["folded"].split()]

@@ -153,7 +153,7 @@ def test_a_run_that_is_cancelled_gives_way_to_the_picture_before(screen: Screen)
     assert screen.tokens() == tokens
     assert all(after[name] == before[name] for name in ("layer", "head", "locked", "exact")) and not after["underway"]
     screen.page.locator(".st-key-sentences").get_by_text(session_words.STOPPED).wait_for()
-    assert screen.page.get_by_label("Sentence").input_value() == text
+    assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == text
     once(screen.page, "!('underway' in document.documentElement.dataset)")
     screen.root.locator(".overview").focus()
     screen.page.keyboard.press("ArrowRight")
@@ -233,7 +233,7 @@ def test_a_link_to_a_long_text_shows_its_layers_as_they_come(newcomer: Screen):
     newcomer.page.wait_for_url(re.compile(f"layer={LAYER + 1}"))
     whole = newcomer.data()
     assert (whole["run"], whole["layer"], whole["locked"]) == (data["run"], str(LAYER + 1), str(QUERY))
-    assert newcomer.page.get_by_label("Sentence").input_value() == text
+    assert newcomer.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == text
     newcomer.idle()
     assert newcomer.shapes().is_visible()
     assert top(newcomer) == place  # nothing has moved
@@ -278,11 +278,11 @@ def test_a_first_picture_that_is_cancelled_leaves_its_text_and_the_way_on(newcom
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).click()
     newcomer.page.get_by_text(shell_words.NOTHING_YET).wait_for()
     newcomer.root.wait_for(state="detached")
-    assert newcomer.page.get_by_label("Sentence").input_value() == text
+    assert newcomer.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == text
     assert session_words.STOPPED in newcomer.sentences()
     newcomer.page.get_by_role("button", name=shell_words.TAKE_EXAMPLE).click()
     newcomer.wait(underway="")
-    assert newcomer.page.get_by_label("Sentence").input_value() == session_words.EXAMPLE
+    assert newcomer.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == session_words.EXAMPLE
 
 
 @pytest.mark.parametrize("newcomer", [WIDE], indirect=True)

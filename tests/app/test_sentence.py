@@ -29,7 +29,7 @@ def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
 
 
 def text_box(screen: Screen) -> Locator:
-    return screen.page.get_by_label(words.TEXT, exact=True)
+    return screen.page.get_by_role("textbox", name=words.TEXT, exact=True)
 
 
 def height(locator: Locator) -> float:

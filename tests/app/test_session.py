@@ -294,7 +294,7 @@ def test_markup_is_text_on_the_page_and_through_the_url(screen: Screen, browser:
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     other = Screen(context.new_page(), screen.address)
     other.open(screen.page.url.removeprefix(f"{screen.address}/"))
-    assert other.page.get_by_label(shell_words.TEXT).input_value() == f"{MARKUP} it"
+    assert other.page.get_by_role("textbox", name=shell_words.TEXT, exact=True).input_value() == f"{MARKUP} it"
     assert other.tokens() == tokens
     for visit in (screen, other):
         visit.page.mouse.move(*visit.cell(1, 2))
@@ -336,7 +336,7 @@ def test_a_visit_asks_nothing_of_another_host(screen: Screen):
     screen.page.keyboard.press("Escape")
     screen.page.get_by_label(shell_words.MODEL).click()
     screen.page.get_by_role("option", name="Pair").click()
-    screen.page.get_by_label(shell_words.TARGET).wait_for()
+    screen.page.get_by_role("textbox", name=shell_words.TARGET, exact=True).wait_for()
     screen.type("   ")
     screen.page.locator(".st-key-sentences").get_by_text(session_words.LAST_PICTURE).wait_for()
     screen.type("And once more.")

@@ -542,7 +542,7 @@ def test_a_sentence_outlives_a_visit_to_another_model(screen: Shapes):
     screen.page.get_by_role("option", name=words.OF_RUN).click()
     screen.until("root.dataset.run !== ''")
     assert screen.data()["shape"] == before
-    assert screen.page.get_by_label("Sentence").input_value() == "One two three."
+    assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == "One two three."
 
 
 def test_a_config_is_pasted(screen: Shapes):

@@ -7,6 +7,7 @@ import gc
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -176,7 +177,7 @@ def test_enter_sends_a_text_as_one_step_that_back_takes(visitor: Page) -> None:
     for text in ("two", "three"):
         box.fill(text)
         box.press("Enter")
-        visitor.wait_for_url(re.compile(f"text={text}"))
+        visitor.wait_for_url(re.compile(f"box_text_0={text}"))
         says(visitor, f"said: '{text}'")
     visitor.locator('[data-test-script-state="notRunning"]').wait_for()
     assert visitor.evaluate("history.length") == steps + 2
@@ -215,14 +216,14 @@ def test_an_address_that_comes_late_does_not_stay_over_the_one_that_a_visitor_we
         holds = True
         page.get_by_role("button", name="Write").click()
         eventually(page, written)
-        page.evaluate("""history.pushState(history.state, "", "?text=two");
+        page.evaluate("""history.pushState(history.state, "", "?box_text_0=two");
             dispatchEvent(new PopStateEvent("popstate", { state: history.state }))""")
         while held:  # and what comes meanwhile comes behind it
             sent[-1](held.pop(0))
         holds = False
         says(page, "history: True")
         page.locator('[data-test-script-state="notRunning"]').wait_for()
-        expect(page).to_have_url(f"{address}/?text=two")
+        expect(page).to_have_url(f"{address}/?box_text_0=two")
         expect(page.get_by_label("Text")).to_have_value("two")
 
 
@@ -244,7 +245,7 @@ def test_what_an_address_says_of_the_page_outlives_what_streamlit_writes(visitor
     box = visitor.get_by_label("Text")
     box.fill("two")
     box.press("Enter")
-    visitor.wait_for_url(re.compile("text=two"))
+    visitor.wait_for_url(re.compile("box_text_0=two"))
     assert "projector=true" in visitor.url and "sepia" not in visitor.url
     assert visitor.evaluate("document.documentElement.dataset.projector") == "true"
 
@@ -364,6 +365,13 @@ def test_an_edited_script_runs_again_once_and_after_the_one_that_runs(monkeypatc
         own.submit(asyncio.run, asyncio.wait_for(edit(), 20)).result()
 
 
+@dataclass(eq=False)
+class Asking:
+    """As much of a session as a message from its browser needs."""
+
+    id: str
+
+
 def test_who_went_back_is_followed_though_a_component_speaks_in_the_same_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -371,9 +379,9 @@ def test_who_went_back_is_followed_though_a_component_speaks_in_the_same_moment(
     asked: list[ClientState] = []
     monkeypatch.setattr(AppSession, "request_rerun", lambda _, said: asked.append(said))
     history.keep_navigations()
-    here, other = (SimpleNamespace(id=name) for name in "ab")
+    here, other = Asking("a"), Asking("b")
 
-    def ask(of: SimpleNamespace, is_history_navigation: bool = False) -> bool:
+    def ask(of: Asking, is_history_navigation: bool = False) -> bool:
         AppSession.request_rerun(
             cast(AppSession, of), ClientState(query_string="view=explore", is_history_navigation=is_history_navigation)
         )

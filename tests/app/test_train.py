@@ -325,7 +325,7 @@ def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
     page.get_by_role("link", name="Explore: no mask").click()
     explore = page.locator('.st-key-explore_stage .hl[data-painted][data-underway=""]')
     explore.wait_for()
-    expect(page.get_by_label("Sentence")).to_have_value("fade=fade")
+    expect(page.get_by_role("textbox", name="Sentence", exact=True)).to_have_value("fade=fade")
     expect(page.get_by_text("This run is changed: the decoder sees the future.")).to_be_visible()
     frame = next(x for x in watched_training.run(Spec("copy", "nomask")) if isinstance(x, Frame) and x.step == step)
     # The picture is there before the address bar says so.

@@ -66,7 +66,7 @@ def screen_of(page: Page) -> dict[str, str]:
     """The screen: its room, text and model, and the choices in it."""
     said = json.loads(page.locator(".hl[data-painted]").first.evaluate("root => JSON.stringify(root.dataset)"))
     found = {name: said[name] for name in SAYS if name in said}
-    found["text"] = page.get_by_label("Sentence", exact=True).input_value()
+    found["text"] = page.get_by_role("textbox", name="Sentence", exact=True).input_value()
     found["model"] = page.locator("[class*=st-key-box_model_] input").first.input_value()
     found["room"] = page.locator("nav a[aria-current]").first.get_attribute("data-room") or ""
     return found
@@ -104,7 +104,7 @@ class Walk:
         self.check()
 
     def type(self, text: str) -> None:
-        box = self.page.get_by_label("Sentence", exact=True)
+        box = self.page.get_by_role("textbox", name="Sentence", exact=True)
         box.fill(text)
         box.press("Enter")
         run = self.page.locator(".hl[data-painted]").first

@@ -190,3 +190,8 @@ def test_a_task_models_card_comes_out_again(spec: ModelSpec) -> None:
     shares = evaluate.looks_at_next(loaded, task, evaluate.LOOKED_AT)
     first = (MODELS / spec.id / "card.md").read_text("utf-8").split("| 0 | ")[-1].split("\n")[0]
     assert [float(cell) for cell in first.strip("| ").split(" | ")] == pytest.approx(shares[0].tolist(), abs=0.011)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_all_of_its_files_take_part_or_are_known(spec: ModelSpec) -> None:
+    assert load(spec.id).notices == ()

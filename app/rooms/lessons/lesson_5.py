@@ -11,7 +11,7 @@ import numpy as np
 from app.kit.numbers import scientific
 from app.rooms.lessons import races, small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
-from app.sizes.words import SHARE_OF_PEAK
+from app.sizes import words as sizes_words
 from core.errors import Refused
 from core.plan import DEVICES, decode, kv_cache, prefill, total_flops
 from core.plan.devices import share_of_peak
@@ -207,7 +207,7 @@ async def roof(shown: Shown) -> Truth:
     return truths.choosing(
         f"One new token: a product [1, {m:,}] · [{m:,}, {k:,}] on the {device.name}. What does it take, and what does it wait for?",
         f"{product.flops:,} FLOPs, 2 · n · m · k with n = 1, for {product.bytes:,} bytes: {product.intensity:.2f} a byte, where the roof begins at {device.ridge:.0f}. "
-        f"{SHARE_OF_PEAK}, this product alone: {100 * alone[0]:.3g} % at a batch of 1, {100 * alone[1]:.3g} % at 32; "
+        f"{sizes_words.SHARE_OF_PEAK}, this product alone: {100 * alone[0]:.3g} % at a batch of 1, {100 * alone[1]:.3g} % at 32; "
         f"all of one token, with its cache: {100 * whole[0]:.3g} % and {100 * whole[1]:.3g} %.",
         words.FOOTER_COUNTED.format(what=f"{of.title}, one token, float16"),
         {text: all(so) for text, so in options.items()},

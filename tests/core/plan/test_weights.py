@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from core import ModelConfig
 from core.errors import ConfigError
 from core.plan import PRESETS, decode, kv_cache, memory_plan, parameters, stored_weights
 from core.plan.dtypes import CACHE, FORMATS
 from core.plan.operations import ideal_bytes
-from core.plan.weights import MIXES, WEIGHT_FORMATS, matrices
+from core.plan.weights import MIXES, WEIGHT_FORMATS, Matrix, _alike, _gguf, matrices
 from tests.core.plan.configs import cases
 
 LLAMA = PRESETS["llama-3-8b"].config
@@ -46,7 +48,7 @@ def test_blocks_with_their_scales(name: str, bits: float) -> None:
 
 def test_every_parameter_is_counted_once() -> None:
     for case in cases(31, 40):
-        numbers = sum(matrix.rows * matrix.width for matrix in matrices(case.config))
+        numbers = sum(matrix.times * matrix.rows * matrix.width for matrix in matrices(case.config))
         count = parameters(case.config).total
         assert 0 < numbers <= count
         for name in WEIGHT_FORMATS:
@@ -54,6 +56,24 @@ def test_every_parameter_is_counted_once() -> None:
             assert found.total > 0 and found.bits_each < 70
         plain = stored_weights(case.config, dtype="float16").total
         assert plain == memory_plan(case.config, **case.lengths, dtype="float16").weights
+
+
+def test_layers_that_are_alike_are_counted_as_one_by_one() -> None:
+    """For every number of layers and every mix; and of more layers than anybody could count there are as few kinds."""
+    for n in range(1, 130):
+        alike = list(_alike(n))
+        assert sum(times for _, times in alike) == n
+        config = ModelConfig(vocab_size=256, d_model=256, n_heads=4, n_kv_heads=1, d_ff=256, n_decoder_layers=n)
+        for mix in MIXES:
+            for kind in ("v", "o", "down", "up", "gate"):
+                one_by_one = Counter(
+                    _gguf(config, Matrix("decoder", f"attn {kind}", layer, n, 256, 256), mix).name for layer in range(n)
+                )
+                together = Counter[str]()
+                for layer, times in alike:
+                    together[_gguf(config, Matrix("decoder", f"attn {kind}", layer, n, 256, 256), mix).name] += times
+                assert together == one_by_one, (mix, kind, n)
+    assert len(list(_alike(10**15))) < 20
 
 
 def test_what_is_not_quantized_stays() -> None:
