@@ -36,7 +36,7 @@ modules.add_constants(
     WORDS=lambda: words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
     PALETTES=theme.PALETTES,
     OPTIONS={param.name: param.default for param in attention_params.OPTIONS},
-    STYLE=modules.style(BROWSER / "attention.css", scripts.LINK),
+    STYLE=scripts.style(BROWSER / "attention.css"),
 )
 
 

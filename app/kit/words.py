@@ -79,6 +79,8 @@ COMPONENT = {
     "offline_page": "Made with Headlight. This page holds all it needs and asks no server for anything.",
     "offline_code": "The code that reproduces these numbers",
     "offline_missing": "This page asks no server: it holds what had been looked at when it was saved.",
+    "clearest": "clearest head here: L{layer} H{head}",
+    "clearest_help": "This room would open with that head for this text. It shows it when you ask.",
     "find_head": "Layer.head",
     "find_head_allowed": "0.0 to {layers}.{heads}, then Enter",
     "find_head_unknown": "“{asked}” is no head of this model. Write layer.head, from 0.0 to {layers}.{heads}.",

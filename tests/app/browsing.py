@@ -267,6 +267,10 @@ class Screen:
         """What opens the table of the run's tensors."""
         return self.root.get_by_role("button", name=words.RUN_SHAPES)
 
+    def files(self) -> Locator:
+        """The Export menu."""
+        return self.root.get_by_role("dialog", name=words.COMPONENT["export"], include_hidden=True)
+
     def tokens(self, axis: str = "query") -> list[str]:
         return self.root.locator(f".strip [data-axis={axis}]").all_text_contents()
 

@@ -193,6 +193,50 @@ def test_keys_reach_the_examples_again_and_again(screen: Screen):
     screen.page.get_by_role("menu").wait_for(state="detached")
 
 
+def test_keys_mean_the_same_from_the_page_s_body_as_in_every_room(screen: Screen):
+    """Arrows go through heads and tokens, Page keys through heads, "/" finds one, and Escape lets go of what is locked."""
+    screen.open()
+    keys = screen.page.keyboard
+    keys.press("ArrowRight")
+    screen.wait(layer=str(LAYER), head=str(HEAD + 1))
+    for _ in range(2):  # within one frame, the second begins where the first has led
+        keys.press("PageDown")
+    screen.wait(layer=str(LAYER), head=str(HEAD + 3))
+    keys.press("PageUp")
+    keys.press("ArrowDown")
+    screen.wait(head=str(HEAD + 2), locked=str(IT + 1))
+    keys.press("/")
+    keys.type("0.5")
+    keys.press("Enter")
+    screen.wait(layer="0", head="5", locked=str(IT + 1))
+    keys.press("Escape")
+    screen.wait(locked="", query="")
+    screen.page.wait_for_url(re.compile("query=none"))
+    screen.root.locator(".matrix").focus()
+    keys.press("ArrowRight")
+    screen.until("root.dataset.cell !== ''")  # of the map, which has the focus
+    assert (screen.data()["layer"], screen.data()["head"]) == ("0", "5")
+
+
+def test_the_head_that_is_picked_is_offered_and_never_taken(screen: Screen):
+    screen.open()
+    screen.run_text("A bird in the hand is worth two in the bush.")
+    picked, offer = screen.data(), screen.root.locator(".offer")
+    expect(screen.root.locator(".rule")).to_be_visible()
+    expect(offer).to_be_hidden()
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("PageDown")
+    screen.until(f"root.dataset.head !== '{picked['head']}'")
+    expect(offer).to_have_text("clearest head here: L{layer} H{head}".format(**picked))
+    screen.run_text("Two birds in the bush are worth one in the hand.")
+    expect(offer).to_have_text(re.compile("clearest head here: L[0-9] H[0-9]"))
+    layer, head = re.findall("[LH]([0-9]+)", offer.inner_text())
+    assert (screen.data()["layer"], screen.data()["head"]) != (layer, head)
+    offer.click()
+    screen.wait(layer=layer, head=head)
+    expect(offer).to_be_hidden()
+
+
 def test_the_map_is_walked_locked_and_released_by_keyboard(screen: Screen):
     screen.open()
     screen.root.locator(".matrix").focus()
@@ -221,8 +265,8 @@ def test_tab_reaches_strip_overview_and_map_and_the_summary_is_spoken(screen: Sc
     assert any(name.split()[:1] == ["q"] for name in reached)
     screen.root.locator(".overview").focus()
     screen.page.keyboard.press("ArrowDown")
-    screen.until("root.querySelector('[aria-live]').textContent.includes('Layer 4 · Head 1')")
-    assert screen.facts() in (screen.root.locator("[aria-live]").text_content() or "")
+    screen.until("root.querySelector('.unseen[role=status]').textContent.includes('Layer 4 · Head 1')")
+    assert screen.facts() in (screen.root.locator(".unseen[role=status]").text_content() or "")
 
 
 def test_a_click_on_a_token_locks_it_and_a_second_releases_it(screen: Screen):

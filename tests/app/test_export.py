@@ -55,7 +55,7 @@ def run(model: core.Loaded) -> core.Trace:
 def saved(screen: Screen, label: str, *choices: str) -> tuple[str, bytes]:
     """Name and bytes of what a button of the Export menu saves, after these choices in it, of a picture that is all there."""
     expect(screen.root).not_to_have_attribute("data-fetching", "true")
-    menu = screen.root.locator(".export")
+    menu = screen.files()
     if not menu.is_visible():
         screen.root.get_by_role("button", name=attention_words.COMPONENT["export"], exact=True).click()
     for choice in choices:
@@ -224,7 +224,7 @@ def test_a_file_is_of_what_was_on_the_screen_when_it_was_asked_for(screen: Scree
         window.fetch = async (...given) => { await new Promise((wait) => setTimeout(wait, 200)); return ask(...given); };
     }""")
     with screen.page.expect_download() as download:
-        screen.root.locator(".export").get_by_role("button", name=label, exact=True).click(no_wait_after=True)
+        screen.files().get_by_role("button", name=label, exact=True).click(no_wait_after=True)
         screen.root.locator(".overview").focus()
         screen.page.keyboard.press("ArrowDown")
         screen.page.keyboard.press("Escape")
@@ -574,7 +574,7 @@ def test_plotly_opens_on_demand(screen: Screen):
     screen.open("?scale=log")
     saved(screen, "CSV")
     assert not [url for url in screen.requests if "plotly" in url.lower()]
-    screen.root.locator(".export").get_by_role("button", name="Plotly", exact=True).click()
+    screen.files().get_by_role("button", name="Plotly", exact=True).click()
     chart = screen.page.locator(".js-plotly-plot")
     chart.wait_for()
     assert [url for url in screen.requests if "plotly" in url.lower()]
@@ -610,7 +610,7 @@ def test_code_and_description_go_to_the_clipboard(screen: Screen):
     screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     screen.open()
     saved(screen, "CSV")
-    menu = screen.root.locator(".export")
+    menu = screen.files()
     for label, part in (("code", "run.attention[3].pattern(1)"), ("description", "Heat map of 16 queries")):
         menu.get_by_role("button", name=label, exact=True).click()
         menu.get_by_text("Copied.").wait_for()
@@ -622,7 +622,7 @@ def test_the_menu_is_used_by_keyboard_alone(screen: Screen):
     screen.open()
     screen.root.get_by_role("button", name=attention_words.COMPONENT["export"], exact=True).focus()
     screen.page.keyboard.press("Enter")
-    screen.root.locator(".export").wait_for()
+    screen.files().wait_for()
     reached: list[str] = []
     for _ in range(14):
         reached.append(screen.root.evaluate("root => root.getRootNode().activeElement?.textContent ?? ''"))
@@ -634,6 +634,6 @@ def test_the_menu_is_used_by_keyboard_alone(screen: Screen):
         screen.page.keyboard.press("Enter")
     assert download.value.suggested_filename.endswith(".svg")
     screen.page.keyboard.press("Escape")
-    screen.root.locator(".export").wait_for(state="hidden")
+    screen.files().wait_for(state="hidden")
     focused = screen.root.evaluate("root => root.getRootNode().activeElement?.textContent")
     assert focused == attention_words.COMPONENT["export"]

@@ -63,8 +63,9 @@ const measured = (letter, { weighed = true, query = 20, narrow = false } = {}) =
   const picture = { key: "run", tokens: { source: keys, target: null } };
   const ranking = () => (weighed ? row : null);
   const map = { widthsOf: (all) => all.map(() => 3) };
-  const view = { lens: () => lens, place: { query }, query, pin: null, picture, site, map, narrow, ranking };
-  const fold = new Fold(view);
+  const chosen = { query, pin: null };
+  const view = { lens: () => lens, place: { query }, chosen, picture, site, room: { narrow }, numbers: { ranking } };
+  const fold = new Fold(view, map);
   map.geometry = fold.measure(narrow ? 358 : 800, narrow ? 390 : 200, 16, narrow ? 70 : 100);
   return Object.assign(map.geometry, { isWaiting: fold.isWaiting });
 };

@@ -214,3 +214,26 @@ def test_node(path: Path) -> None:
     assert done.returncode == 0, done.stdout
     passed = int(str(done.stdout).rsplit("pass ", 1)[1].split()[0])
     assert passed >= 1
+
+
+def test_the_parts_of_explore_know_little_of_it() -> None:
+    """A part that knew all of the room could change any of it: what all share has few members, and the rest is given to who needs it."""
+    text = (ROOT / "app/attention/browser/types.d.ts").read_text(encoding="utf-8")
+    text = re.sub(r"/\*\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+    bodies = {
+        name: (base, body)
+        for name, base, body in re.findall(
+            r"export interface (\w+)(?:\s+extends (\w+))? \{\n(.*?)\n\}", text, re.DOTALL
+        )
+    }
+
+    def members(name: str) -> list[str]:
+        base, body = bodies[name]
+        own = re.findall(r"(?m)^  (?:readonly )?(\w+)\??[:(]", body)
+        return [*(members(base) if base else []), *own]
+
+    found = members("View")
+    assert len(found) == len(set(found)) <= 15, found
+    parts = [path for path in (ROOT / "app/attention/browser").glob("*.js") if path.name != "view.js"]
+    used = {name for path in parts for name in re.findall(r"\bthis\.view\.(\w+)", path.read_text(encoding="utf-8"))}
+    assert used <= set(found), used - set(found)  # also of what no one declares

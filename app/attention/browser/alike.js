@@ -5,17 +5,18 @@ import { WORDS as words } from "./constants.js";
 import { add, el, fill } from "../../kit/browser/dom.js";
 import { likest } from "./metrics.js";
 import { drawSmall } from "./smallmaps.js";
+import { areSeveral, isPerHead } from "./values.js";
 
 const SHOWN = 4;
 
 export class Alike {
   isInCorner = false; // in a place that groups of heads leave free, or below the heads
 
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {HTMLElement} groups The box of small maps */
-  constructor(view, parent, groups) {
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {import("./overview.js").Overview} overview */
+  constructor(view, parent, overview) {
     this.view = view;
+    this.overview = overview;
     this.parent = parent;
-    this.groups = groups;
     this.box = add(parent, "div", "alike");
     for (const name of ["click", "pointermove", "keydown"])
       this.box.addEventListener(name, (e) => this.isInCorner && e.stopPropagation()); // of no small map
@@ -23,12 +24,12 @@ export class Alike {
 
   // Whether this place counts: heads to compare, and their weights here
   get isWanted() {
-    const { site, options, picture, overview } = this.view;
-    if (overview.areSeveral) return false; // "this one" would be one that no one sees
+    const { site, options, picture } = this.view;
+    if (areSeveral(options)) return false; // "this one" would be one that no one sees
     return (
       site.layers * site.heads > SHOWN &&
       site.n_query * site.n_key > 8 &&
-      ["head", "value"].includes(options.kind) &&
+      isPerHead(options.kind) &&
       (picture.whole || picture.follows)
     );
   }
@@ -38,7 +39,7 @@ export class Alike {
   stand(place) {
     this.isInCorner = Boolean(place);
     this.box.classList.toggle("corner", this.isInCorner);
-    const parent = place ? this.groups : this.parent;
+    const parent = place ? this.overview.box : this.parent;
     if (this.box.parentElement !== parent) parent.append(this.box);
     this.box.style.top = place ? `${place.y}px` : "";
     this.box.style.maxHeight = place ? `${place.height}px` : "";
@@ -54,7 +55,7 @@ export class Alike {
 
   // Beside a wide map they are named and not drawn, so that the maps of all heads may be larger.
   get areNamed() {
-    return !this.view.narrow;
+    return !this.view.room.narrow;
   }
 
   // Room to leave for them, in em
@@ -84,11 +85,11 @@ export class Alike {
       const button = row.appendChild(el("button", ""));
       button.type = "button";
       button.setAttribute("aria-label", `${fill(words.place, { layer, head })}, ${r.toFixed(2)}`);
-      button.addEventListener("click", (e) => view.choose({ layer, head }, e));
+      button.addEventListener("click", (e) => view.chosen.go({ layer, head }, e));
       if (!this.areNamed)
         drawSmall(
           fit(button.appendChild(el("canvas", "")), size, size),
-          view.overview.atlas(site),
+          this.overview.atlas(site),
           { layer, head },
           0,
           0,
@@ -97,6 +98,6 @@ export class Alike {
       const line = button.appendChild(el("span", ""));
       line.append(el("b", "", fill(words.head_short, { layer, head })), el("i", "", r.toFixed(2)));
     }
-    view.root.dataset.alike = best.map(({ layer, head, r }) => `${layer}.${head}:${r.toFixed(4)}`).join(" ");
+    this.overview.said.alike = best.map(({ layer, head, r }) => `${layer}.${head}:${r.toFixed(4)}`).join(" ");
   }
 }

@@ -42,8 +42,8 @@ export class Arcs {
   /** @param {number} width @param {number} height @param {{from: number, to: (key: number) => number | null, isAcross: boolean} | null} places */
   draw(width, height, places) {
     cancelAnimationFrame(this.frame);
-    const { query } = this.view;
-    const ranking = query === null ? null : this.view.ranking(query);
+    const { query } = this.view.chosen;
+    const ranking = query === null ? null : this.view.numbers.ranking(query);
     const row = ranking && places ? `${this.view.lens().key},${query}` : "";
     if (row !== this.shown) this.since = performance.now();
     this.shown = row;
@@ -60,10 +60,10 @@ export class Arcs {
   paint(width, height, places, done) {
     const { view } = this;
     const context = fit(this.canvas, width, height);
-    const ranking = view.query === null ? null : view.ranking(view.query);
+    const ranking = view.chosen.query === null ? null : view.numbers.ranking(view.chosen.query);
     if (!places || !ranking) return;
     const { top } = view.lens();
-    const { hover } = view;
+    const { hover } = view.chosen;
     const column = hover?.key == null ? (ranking.order[0] ?? null) : view.lens().keyOf(hover.key);
     const keys = ranking.order.filter((k) => ranking.weights[k] > LEAST * top).slice(0, MOST);
     if (column !== null && !keys.includes(column) && ranking.weights[column] > 0) keys.push(column);

@@ -1,22 +1,20 @@
-// The Export menu: what is on the screen as PNG, SVG, CSV, NPZ or a page that works offline, each saying what it shows.
+// What can be saved of a picture of attention: PNG, SVG, CSV, NPZ, or a page that works offline, each saying what it shows.
 //
 // Pictures and pages are made here; caption, code and exact numbers come from the server (app/export/), which knows the
 // model's revision and has every digit.
 
-import { placeTexts, textsOf } from "./values.js";
+import { placeTexts, textsOf, unlikeOpening } from "./values.js";
 import { colours } from "../../kit/browser/colours.js";
 import { PALETTES, WORDS as words } from "./constants.js";
-import { add, choice, el, fill } from "../../kit/browser/dom.js";
+import { choice, fill } from "../../kit/browser/dom.js";
 import { headsFigure, linesFigure, mapFigure } from "./figure.js";
 import { foldFigure } from "./foldfigure.js";
-import { base64, pack, unpack } from "../../kit/browser/messages.js";
-import { addressOf } from "./page.js";
-import { copy, save } from "../../kit/browser/save.js";
+import { unpack } from "../../kit/browser/messages.js";
+import { save } from "../../kit/browser/save.js";
 import { canvas, png, svg } from "../../kit/browser/scene.js";
+import { linkTo } from "../../kit/browser/share.js";
+import { standalone } from "../../kit/browser/standalone.js";
 
-// What the view is of, and what it looks like: all that an export must not see change
-/** @type {(keyof import("./types.js").View)[]} */
-const SHOWN = ["picture", "sites", "data", "remote", "place", "options", "pointed", "palette", "colour", "themeName"];
 /** @typedef {import("./types.js").View} View */
 /** @typedef {import("./figureparts.js").Still} Still */
 /** @typedef {Record<string, any>} Params */
@@ -27,60 +25,27 @@ const PAPER = "#ffffff";
 const FALLBACK = "'Source Sans 3', 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"; // where the page's font is not installed
 
 export class Export {
-  /** @type {HTMLElement} Made again whenever the menu opens */
-  status;
-
-  /** @param {View} view @param {HTMLElement} parent */
-  constructor(view, parent) {
+  /**
+   * @param {View} view
+   * @param {import("./types.js").Drawn} drawn the parts that are drawn of it
+   * @param {import("../../kit/browser/stage.js").Stage<any, any, any>} room
+   */
+  constructor(view, drawn, room) {
     this.view = view;
+    this.drawn = drawn;
+    this.room = room;
     this.of = "shown"; // or heads: which picture
     this.paper = false; // light, on white, whatever the page
-    this.open = el("button", "quiet", words.export);
-    Object.assign(this.open, { type: "button", title: words.export_help });
-    this.open.setAttribute("aria-haspopup", "dialog");
-    this.open.setAttribute("aria-expanded", "false");
-    this.panel = add(parent, "div", "options export");
-    this.panel.setAttribute("role", "dialog");
-    this.panel.setAttribute("aria-label", words.export);
-    this.panel.hidden = true;
-    this.open.addEventListener("click", () => this.toggle(this.panel.hidden === true));
-    for (const box of /** @type {HTMLElement[]} */ ([this.open, this.panel]))
-      box.addEventListener("keydown", (e) => this.key(e));
-    this.away = (/** @type {PointerEvent} */ e) => {
-      const path = e.composedPath();
-      if (!path.includes(this.panel) && !path.includes(this.open)) this.toggle(false);
-    };
   }
 
-  destroy() {
-    document.removeEventListener("pointerdown", this.away);
-  }
-
-  // What it adds below the picture; a page that was exported has no server to export from.
-  actions() {
-    return this.view.picture.offline ? [] : [this.open];
-  }
-
-  build() {
-    const { options } = this.view;
-    /** @param {string} label @param {HTMLElement[]} nodes */
-    const line = (label, ...nodes) => {
-      const made = el("div", "line");
-      const box = el("span", "buttons");
-      box.append(...nodes);
-      made.append(el("span", "mute", label), box);
-      return made;
-    };
-    /** @param {string} label @param {string} help @param {(still: Still) => string | Promise<string>} act */
-    const button = (label, help, act) => {
-      const made = el("button", "quiet", label);
-      Object.assign(made, { type: "button", title: help });
-      made.addEventListener("click", () => this.act(act));
-      return made;
-    };
+  // The menu
+  /** @returns {import("../../kit/browser/types.js").FileKind[]} */
+  get kinds() {
+    /** @param {string} label @param {string} help @param {(still: Still) => string | Promise<string>} act @returns {import("../../kit/browser/types.js").FileEntry} */
+    const entry = (label, help, act) => [label, help, async () => act(this.still())];
     /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
     const pictures = [
-      ["shown", options.show === "lines" ? words.lines_tab : words.map],
+      ["shown", this.view.options.show === "lines" ? words.lines_tab : words.map],
       ["heads", words.export_heads],
     ];
     /** @type {import("../../kit/browser/types.js").Choice<boolean>[]} */
@@ -88,116 +53,79 @@ export class Export {
       [false, words.export_screen],
       [true, words.export_paper],
     ];
-    this.status = el("p", "note");
-    this.status.setAttribute("role", "status");
-    this.status.textContent = words.export_note;
-    this.panel.replaceChildren(
-      line(
-        words.export_picture,
-        choice(words.export_picture, pictures, this.of, (of) => (this.of = of)),
-      ),
-      line(
-        words.export_colours,
-        choice(words.export_colours, paper, this.paper, (on) => (this.paper = on)),
-      ),
-      line(
+    return [
+      [words.export_picture, choice(words.export_picture, pictures, this.of, (of) => (this.of = of))],
+      [words.export_colours, choice(words.export_colours, paper, this.paper, (on) => (this.paper = on))],
+      [
         words.export_image,
         ...[1, 2, 4].map((scale) =>
-          button(`PNG ${scale}×`, words.export_png_help, (still) => this.savePng(still, scale)),
+          entry(`PNG ${scale}×`, words.export_png_help, (still) => this.savePng(still, scale)),
         ),
-        button("SVG", words.export_svg_help, (still) => this.saveSvg(still)),
-      ),
-      line(
+        entry("SVG", words.export_svg_help, (still) => this.saveSvg(still)),
+      ],
+      [
         words.export_numbers,
-        button("CSV", words.export_csv_help, (still) => this.saveNumbers(still, "csv")),
-        button("NPZ", words.export_npz_help, (still) => this.saveNumbers(still, "npz")),
-      ),
-      line(
+        entry("CSV", words.export_csv_help, (still) => this.saveNumbers(still, "csv")),
+        entry("NPZ", words.export_npz_help, (still) => this.saveNumbers(still, "npz")),
+      ],
+      [
         words.export_page,
-        button("HTML", words.export_html_help, (still) => this.saveHtml(still)),
-        button("Plotly", words.export_plotly_help, (still) => this.inspect(still)),
-      ),
-      line(
+        entry("HTML", words.export_html_help, (still) => this.saveHtml(still)),
+        entry("Plotly", words.export_plotly_help, (still) => this.inspect(still)),
+      ],
+      [
         words.export_copy,
-        button(words.export_snippet, words.export_snippet_help, (still) => this.copy(still, "snippet")),
-        button(words.export_alt, words.export_alt_help, (still) => this.copy(still, "alt")),
-      ),
-      this.status,
-    );
-  }
-
-  /** @param {boolean} open */
-  toggle(open) {
-    if (this.panel.hidden === !open) return;
-    if (open) this.build();
-    this.panel.hidden = !open;
-    this.open.setAttribute("aria-expanded", String(open));
-    if (open) {
-      document.addEventListener("pointerdown", this.away);
-      this.panel.querySelector("button")?.focus();
-    } else {
-      document.removeEventListener("pointerdown", this.away);
-    }
-  }
-
-  /** @param {KeyboardEvent} e */
-  key(e) {
-    if (e.key !== "Escape" || this.panel.hidden) return;
-    e.stopPropagation();
-    this.toggle(false);
-    this.open.focus();
-  }
-
-  // Whatever happens is said in the menu. What is taken away is what was on the screen at the click.
-  /** @param {(still: Still) => string | Promise<string>} what */
-  async act(what) {
-    this.say(words.export_busy);
-    try {
-      this.say((await what(this.still())) ?? "");
-    } catch (error) {
-      this.say(/** @type {{sentence?: string}} */ (error).sentence ?? words.export_failed);
-    }
-  }
-
-  /** @param {string} sentence */
-  say(sentence) {
-    this.status.textContent = sentence;
+        entry(words.export_snippet, words.export_snippet_help, (still) => this.copy(still, "snippet")),
+        entry(words.export_alt, words.export_alt_help, (still) => this.copy(still, "alt")),
+      ],
+    ];
   }
 
   // The view as it is now, which stays so while the server is asked; with the sentence of the facts, and what was chosen here
   /** @returns {Still} */
   still() {
-    const { view, of, paper } = this;
-    const still = Object.create(view);
-    for (const name of SHOWN) still[name] = view[name];
-    /** @param {object} live @param {object} own */
-    const part = (live, own) => Object.assign(Object.create(live), own);
-    const large = part(view.lines.large, { view: still, now: view.lines.large.now });
-    const fold = part(view.map.fold, { view: still });
-    const shown = {
-      map: part(view.map, {
-        view: still,
-        area: view.map.area && [...view.map.area],
-        geometry: view.map.geometry,
-        fold,
-      }),
-      overview: part(view.overview, { view: still, numbers: view.overview.numbers }),
-      lines: part(view.lines, { view: still, large }),
-    };
-    const fact = [...view.facts.big.childNodes].map((node) => [
+    const { view, drawn, of, paper } = this;
+    const { picture, sites, palette, room, remote, place, options } = view;
+    const still = Object.create(
+      view,
+      Object.getOwnPropertyDescriptors({ picture, sites, palette, room: { ...room }, remote, place, options }),
+    );
+    /** @template {object} Part @param {Part} live @param {object} [own] @returns {Part} */
+    const part = (live, own = {}) => Object.assign(Object.create(live), { view: still, ...own });
+    const { pointed, pin, query, hover } = view.chosen;
+    still.chosen = Object.create(
+      view.chosen,
+      Object.getOwnPropertyDescriptors({ pointed, pin, query, hover, place, options }),
+    );
+    still.numbers = part(view.numbers, { ranks: new Map(), lenses: new Map(view.numbers.lenses) });
+    still.shading = part(view.shading);
+    const map = part(drawn.map, { area: drawn.map.area && [...drawn.map.area], geometry: drawn.map.geometry });
+    map.fold = part(drawn.map.fold, { map });
+    const fact = [...drawn.facts.big.childNodes].map((node) => [
       node.textContent?.replace(` ${words.choose}`, "") ?? "",
       node instanceof HTMLElement && node.nodeName === "EM" ? node.className || "b" : "",
     ]);
-    return Object.assign(still, shown, { fact, of, paper });
+    const overview = part(drawn.overview, { numbers: drawn.overview.numbers });
+    const lines = part(drawn.lines, { now: drawn.lines.now });
+    return Object.assign(still, {
+      map,
+      overview,
+      lines,
+      fact,
+      of,
+      paper,
+      message: this.room.message,
+      link: linkTo(this.room.link()),
+    });
   }
 
   // ------------------------------------------------------------------ what an export says about itself
 
   // What is on the screen, in the words of the URL. Numbers are of the whole map where that is not too long.
-  /** @param {View} view */
+  /** @param {Still} view */
   params(view, what = "shown") {
     const { picture, place, options, map } = view;
-    const { hide, kind, heads, words: merged } = view.optionTexts();
+    const { hide, kind, heads, words: merged } = unlikeOpening(textsOf(options));
     const show = what === "heads" ? "heads" : what === "shown" && options.show === "lines" ? "lines" : "map";
     /** @type {Params} */
     const params = {
@@ -210,7 +138,7 @@ export class Export {
       hide,
       words: merged,
     };
-    Object.assign(params, { scale: map.scaleShown, show, keep: options.keep });
+    Object.assign(params, { scale: view.shading.scale, show, keep: options.keep });
     if (options.bounds) params.bounds = options.bounds.join();
     if (what === "heads") params.metric = view.overview.metric;
     const { n_query, n_key } = view.lens();
@@ -268,7 +196,7 @@ export class Export {
       .filter(Boolean)
       .map((said) => `“${said.length > SENTENCE ? `${said.slice(0, SENTENCE)}…` : said}”`);
     if (view.picture.offline) return texts;
-    return [...texts, addressOf(view)];
+    return [...texts, view.link];
   }
 
   // ------------------------------------------------------------------ pictures
@@ -276,11 +204,10 @@ export class Export {
   /** @param {Still} view */
   style(view) {
     const palette = view.paper ? { ...PALETTES.light, background: PAPER } : view.palette;
-    const first = view.font().split(",")[0].trim();
+    const first = view.room.family.split(",")[0].trim();
     return {
       palette,
       colour: colours(palette.ramp),
-      ahead: colours(palette.ahead),
       font: `${first}, ${FALLBACK}`.replaceAll('"', "'"),
     };
   }
@@ -336,33 +263,29 @@ export class Export {
     return save(`${about.name}.${format}`, await response.blob());
   }
 
-  // The page is the component itself with this run's bytes, opening on this place.
+  // The page is the room itself with this run's bytes, opening on this place, and with what has been proved about each record.
   /** @param {Still} view */
   async saveHtml(view) {
     if (!view.picture.whole) throw { sentence: view.picture.follows ? words.export_wait : words.export_whole_only };
-    const [about, page] = await Promise.all([this.about(view), this.ask("page").then((response) => response.text())]);
+    const about = await this.about(view);
     const [header, body] = await this.everything(view);
-    const { title, caption, alt, snippet } = about;
-    const told = {
-      ...header,
-      chosen: {
-        values: { ...placeTexts(view.place), ...textsOf(view.options), frozen: "false" },
-        stamp: 1,
-        reported: 0,
-      },
-      offline: true,
-      theme: view.themeName,
-      about: { title, caption, alt, snippet, note: words.offline_page, code: words.offline_code },
-      receipts: await this.receipts(view),
-    };
-    const data = await base64(pack(told, body));
-    return save(`${about.name}.html`, new Blob([page.replace("{{DATA}}", () => data)], { type: "text/html" }));
+    const values = { ...placeTexts(view.place), ...textsOf(view.options), frozen: "false" };
+    const chosen = { values, stamp: 1, reported: 0 };
+    const ids = view.sites.flatMap(({ records }) => records.map((record) => view.remote.idOf("proof", { record })));
+    const page = await standalone(about, {
+      path: `export?format=page`,
+      theme: view.palette.scheme,
+      message: [{ ...header, chosen, cover: null, offline: true }, body],
+      remotes: [{ ids }],
+    });
+    return save(`${about.name}.html`, page);
   }
 
   // The picture with all heads and all norms in it, whatever came later than the rest
-  /** @param {View} view @returns {Promise<[header: any, body: ArrayBuffer]>} */
+  /** @param {Still} view @returns {Promise<[header: any, body: ArrayBuffer]>} */
   async everything(view) {
-    let [header, body] = unpack(view.data);
+    let [header, body] = view.message;
+    header = { ...header, sites: header.sites.map((/** @type {object} */ site) => ({ ...site })) };
     if (!header.whole) {
       /** @type {any[]} */
       const [heads, weights] = view.remote.get("heads", {}, unpack) ?? [];
@@ -386,33 +309,17 @@ export class Export {
     return [header, await new Blob(parts).arrayBuffer()];
   }
 
-  // What the server has proved about each record: the page cannot ask for it later.
-  /** @param {View} view */
-  async receipts({ sites, picture }) {
-    /** @type {Record<number, unknown>} */
-    const found = {};
-    for (const record of sites.flatMap((site) => site.records)) {
-      const url = new URL("headlight/proof", document.baseURI);
-      url.search = String(new URLSearchParams({ run: picture.key, record: String(record) }));
-      const response = await fetch(url).catch(() => null);
-      if (response?.ok) found[record] = await response.json();
-    }
-    return found;
-  }
-
   /** @param {Still} view */
   inspect(view) {
-    this.toggle(false);
-    this.open.focus();
-    view.trigger("inspect", { ...this.params(view, "numbers"), theme: view.paper ? "light" : view.themeName });
+    this.room.files.toggle(false);
+    this.room.files.open.focus();
+    const theme = view.paper ? "light" : view.palette.scheme;
+    this.room.trigger("inspect", { ...this.params(view, "numbers"), theme });
     return words.export_opening;
   }
 
   /** @param {Still} view @param {"snippet" | "alt"} what */
   async copy(view, what) {
-    const text = (await this.about(view, view.of))[what];
-    this.view.root.dataset.copied = text;
-    if (!(await copy(text))) throw { sentence: `${words.export_by_hand}\n${text}` };
-    return words.export_copied;
+    return this.room.files.copy((await this.about(view, view.of))[what]);
   }
 }

@@ -29,9 +29,10 @@ export class Facts {
   }
 
   draw() {
-    const { query, site, place, hover } = this.view;
+    const { query, hover } = this.view.chosen;
+    const { site, place } = this.view;
     const lens = this.view.lens();
-    const summary = this.view.summary();
+    const summary = this.view.numbers.summary();
     const row = query === null ? null : lens.queryOf(query);
     const q = row === null ? null : [quoted(lens.queries[row]), "q"];
     const key = query === null && hover?.key != null && !lens.refused ? lens.keyOf(hover.key) : null; // a key alone: who looks at it
@@ -55,7 +56,7 @@ export class Facts {
   drawLookers(key) {
     const lens = this.view.lens();
     const named = [quoted(lens.keys[key]), "k"];
-    const column = this.view.column(key);
+    const column = this.view.numbers.column(key);
     const found = column?.weights ? lookers(column) : null;
     const weights = new Map(found ?? []);
     this.drawBars({ order: [...weights.keys()], weight: (q) => weights.get(q) ?? 0 }, "query");
@@ -63,7 +64,7 @@ export class Facts {
       this.big.replaceChildren(
         ...(column
           ? [column.refused ?? ""]
-          : phrase(this.view.isWorthAColumn(key) ? words.loading : words.looked_at_large, { key: named })),
+          : phrase(this.view.numbers.isWorthAColumn(key) ? words.loading : words.looked_at_large, { key: named })),
       );
     else if (!found.length) this.big.replaceChildren(...phrase(words.looked_at_none, { key: named }));
     else {
@@ -85,7 +86,7 @@ export class Facts {
   // What the query looks at most, or what it gives to the key under the pointer
   /** @param {string[] | null} q @param {Summary} summary */
   sentence(q, { order, weight, ranking }) {
-    const { hover } = this.view;
+    const { hover } = this.view.chosen;
     const lens = this.view.lens();
     if (lens.refused) return [lens.refused];
     /** @param {number} k */
@@ -102,7 +103,7 @@ export class Facts {
     if (code === HIDDEN) return phrase(words.gives_hidden, { key: named(key) });
     if (!order.length)
       return phrase(ranking.masked?.includes(HIDDEN) ? words.gives_none_left : words.gives_nothing, { query: q });
-    if (code) return phrase(words.gives_masked, { query: q, key: named(key), reason: this.view.reason(code) });
+    if (code) return phrase(words.gives_masked, { query: q, key: named(key), reason: this.view.numbers.reason(code) });
     const rank = number(/** @type {number} */ (ranking.rank.get(key)));
     const template = GIVES[lens.kind] ?? (lens.hide.length ? words.gives_rest : words.gives);
     const parts = {
@@ -128,7 +129,7 @@ export class Facts {
   // The head looks, so that the model writes: said of one head as it is, and of no cell that is pointed at
   /** @param {string[] | null} q */
   writesOf(q) {
-    const { query, hover } = this.view;
+    const { query, hover } = this.view.chosen;
     const lens = this.view.lens();
     if (!q || query === null || lens.kind !== "head" || lens.hide.length || hover?.key != null) return null;
     return nextOf(this.view, lens.queryOf(query));
@@ -236,7 +237,9 @@ export class Facts {
       return ["head", "value"].includes(lens.kind) ? unmasked : "";
     }
     const reasons = [...count]
-      .map(([code, n]) => (count.size > 1 ? `${number(n)} ${this.view.reason(code)}` : this.view.reason(code)))
+      .map(([code, n]) =>
+        count.size > 1 ? `${number(n)} ${this.view.numbers.reason(code)}` : this.view.numbers.reason(code),
+      )
       .join(", ");
     const hidden = [...count.values()].reduce((a, b) => a + b, 0);
     return fill(words.hidden, { hidden: number(hidden), n: number(ranking.weights.length), reasons });

@@ -10,7 +10,7 @@ import { levelsOfRoots, signed } from "../../kit/browser/picture/scale.js";
 import { smallMaps } from "./smallmaps.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
 
-/** @typedef {import("./types.js").View} View */
+/** @typedef {import("./figureparts.js").Still} View */
 /** @typedef {import("./types.js").Site} Site */
 /** @typedef {import("../../kit/browser/types.js").Shape} Shape */
 /** @typedef {import("../../kit/browser/types.js").TextPart} TextPart */
@@ -118,7 +118,7 @@ const strongest = ({ weights, masked }) => {
  * @param {number} cell
  */
 function cells(shapes, view, tile, { colour }, left, top, cell) {
-  const levels = view.map.levels(tile);
+  const levels = view.shading.levels(tile);
   const [q0, q1, k0, k1] = tile.area;
   const wide = (cell * (k1 - k0)) / tile.columns;
   const down = (cell * (q1 - q0)) / tile.rows;
@@ -167,8 +167,8 @@ export function headsFigure(view, style, about) {
         shapes,
         site,
         style,
-        view.map.wholeScale,
-        view.map.smallEnds(),
+        view.shading.whole,
+        view.shading.smallEnds(),
         isMirrored(view.picture, site),
         left,
         top,
@@ -264,10 +264,10 @@ function numbersGrid(shapes, site, { values, high }, { palette }, left, top, pit
 // Queries on the left, keys on the right, and the lines that are on the screen between them
 /** @param {View} view @param {Style} style @param {About} about */
 export function linesFigure(view, style, about) {
-  const { lenses } = view.lines.large.now;
+  const { lenses } = view.lines.now;
   /** @param {string} hue */
   const hues = (hue) => style.palette.heads[view.palette.heads.indexOf(hue)] ?? hue; // the same head, in these colours
-  const codes = view.lines.large.now.codes?.map((code) => ({ ...code, hue: hues(code.hue) }));
+  const codes = view.lines.now.codes?.map((code) => ({ ...code, hue: hues(code.hue) }));
   const lens = view.lens();
   const { palette, font } = style;
   const keep = view.options.keep;
@@ -336,7 +336,7 @@ export function linesFigure(view, style, about) {
       [short(label), is ? palette.key : alone && !share.has(k) ? palette.mute : palette.ink, is ? 700 : 0],
     ];
     if (share.has(k) && !codes)
-      parts.push([`  ${view.lines.large.amount(/** @type {number} */ (share.get(k)))}`, palette.mute, 0]);
+      parts.push([`  ${view.lines.amount(/** @type {number} */ (share.get(k)))}`, palette.mute, 0]);
     shapes.push(text(x1 + 10, y(k), parts, size));
   });
   return finish(shapes, width, top + Math.max(lens.n_query, lens.n_key) * pitch, style, [about.caption, ...about.said]);

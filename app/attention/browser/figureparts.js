@@ -10,9 +10,15 @@ import { text, widthOf, wrapped } from "../../kit/browser/scene.js";
 /** @typedef {import("../../kit/browser/types.js").TextPart} TextPart */
 /** @typedef {import("../../kit/browser/types.js").Scene} Scene */
 /** @typedef {[text: string, name: string][]} Fact */
-/** @typedef {View & {fact: Fact, of: string, paper: boolean}} Still */
+/**
+ * What is on the screen, kept as it was when a file of it was asked for: also its parts, and of which picture on which ground.
+ * @typedef {View & {
+ *   map: import("./map.js").HeadMap, overview: import("./overview.js").Overview, lines: import("./tokenlines.js").TokenLines,
+ *   fact: Fact, of: string, paper: boolean, link: string, message: [header: any, body: ArrayBuffer],
+ * }} Still
+ */
 /** @typedef {{title: string, caption: string, fact: Fact, said: string[]}} About */
-/** @typedef {{palette: import("./types.js").Palette, colour: import("./types.js").Colours, ahead: import("./types.js").Colours, font: string}} Style */
+/** @typedef {{palette: import("./types.js").Palette, colour: import("./types.js").Colours, font: string}} Style */
 export const MARGIN = 28; // px
 export const SMALL = 12; // px of type
 const TITLE = 20;
@@ -71,9 +77,9 @@ function coloured(fact, width, { palette, font }) {
  * @param {Style} style
  */
 export function legend(shapes, y, width, view, lens, tile, { palette, font }) {
-  const scale = view.map.scaleShown;
+  const scale = view.shading.scale;
   const { low, high } =
-    scale === "row" ? { low: "0", high: words.per_row_top } : view.map.ticks(tile.top ?? lens.top, 3);
+    scale === "row" ? { low: "0", high: words.per_row_top } : view.shading.ticks(tile.top ?? lens.top, 3);
   let x = MARGIN;
   /** @param {string} string @param {string} tone */
   const put = (string, tone) => {
@@ -93,7 +99,7 @@ export function legend(shapes, y, width, view, lens, tile, { palette, font }) {
   if (!codes.length) return y;
   const why = codes
     .filter((code) => code !== HIDDEN)
-    .map((code) => view.reason(code))
+    .map((code) => view.numbers.reason(code))
     .join(", ");
   const string = [why && fill(words.tip_masked, { reason: why }), codes.includes(HIDDEN) && words.export_hidden]
     .filter(Boolean)

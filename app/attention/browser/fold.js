@@ -29,9 +29,10 @@ export class Fold {
   of = ""; // which picture these are of
   basis = ""; // and what was locked in it
 
-  /** @param {import("./types.js").View} view */
-  constructor(view) {
+  /** @param {import("./types.js").View} view @param {import("./map.js").HeadMap} map that it is */
+  constructor(view, map) {
     this.view = view;
+    this.map = map;
     this.arcs = new Arcs(view);
   }
 
@@ -42,8 +43,8 @@ export class Fold {
 
   // Whether a map whose words do not fit above it is shown so
   get isWanted() {
-    const { options, map } = this.view;
-    return options.show === "map" && !options.whole && !map.zoomed() && !this.isAsked;
+    const { options } = this.view;
+    return options.show === "map" && !options.whole && !this.map.zoomed() && !this.isAsked;
   }
 
   // What of it has room: rows of the band, columns with gaps (−n for n keys), where they are
@@ -53,11 +54,11 @@ export class Fold {
     const lens = view.lens();
     const of = `${view.picture.key},${view.site.id}`;
     if (this.of !== of) [this.of, this.extra] = [of, []];
-    const basis = `${of},${view.place.query},${view.pin}`;
+    const basis = `${of},${view.place.query},${view.chosen.pin}`;
     if (this.basis !== basis) [this.basis, this.centre] = [basis, null];
     const size = em; // of the type above the columns
-    const widths = view.map.widthsOf(lens.keys);
-    const isUpright = view.narrow;
+    const widths = this.map.widthsOf(lens.keys);
+    const isUpright = view.room.narrow;
     const header = isUpright ? Math.min(TALL, widths.reduce((a, b) => Math.max(a, b), 0) + 1) * size : HEADER * em;
     const top = ARCS * em + header + 2;
     const most = Math.max(ROWS, Math.floor((height - top - 2) / (TALLEST * em)));
@@ -75,9 +76,9 @@ export class Fold {
     const gap = (n) => (isUpright ? UPRIGHT : GAP + DIGITS * Math.max(0, number(n).length - 4)) * em;
     /** @param {number[]} keys */
     const taken = (keys) => withGaps(keys, lens.n_key).reduce((sum, k) => sum + (k < 0 ? gap(-k) : wide(k)), 0);
-    const ranking = query === null ? null : view.ranking(lens.firstQuery(query));
+    const ranking = query === null ? null : view.numbers.ranking(lens.firstQuery(query));
     const band = Array.from({ length: rows }, (_, r) => lens.row(q0 + r)?.weights).filter((row) => row !== undefined);
-    const pinned = view.pin === null ? [] : [lens.keyOf(view.pin)];
+    const pinned = view.chosen.pin === null ? [] : [lens.keyOf(view.chosen.pin)];
     const own = query === null || view.site.query !== view.site.key ? [] : [query];
     const strongest = ranking?.order.slice(0, 1) ?? [];
     this.isWaiting = !ranking && !band.length; // who looks where is not known yet: the columns are those beside the rows
@@ -117,15 +118,15 @@ export class Fold {
   get isStale() {
     const { view } = this;
     return (
-      Boolean(view.map.geometry?.isFold) &&
-      this.basis !== `${view.picture.key},${view.site.id},${view.place.query},${view.pin}`
+      Boolean(this.map.geometry?.isFold) &&
+      this.basis !== `${view.picture.key},${view.site.id},${view.place.query},${view.chosen.pin}`
     );
   }
 
   // The row that all is about: the one chosen, or the middle of the band
   row() {
-    const { query } = this.view;
-    return query === null ? null : this.view.ranking(query);
+    const { query } = this.view.chosen;
+    return query === null ? null : this.view.numbers.ranking(query);
   }
 
   // All cells of the band; whether every row was there
@@ -133,10 +134,10 @@ export class Fold {
   draw(context, g) {
     const { view } = this;
     const lens = view.lens();
-    const scale = view.map.wholeScale;
-    const perRow = view.map.scaleShown === "row";
-    const ends = view.map.ends();
-    const hatch = view.map.hatching(context);
+    const scale = view.shading.whole;
+    const perRow = view.shading.scale === "row";
+    const ends = view.shading.ends();
+    const hatch = this.map.hatching(context);
     const gap = 2;
     const [q0, q1] = g.rows ?? [0, 0];
     let isThere = true;
@@ -153,7 +154,7 @@ export class Fold {
         context.fillStyle = code
           ? hatch
           : row
-            ? view.colour.css[levelOf(perRow ? "linear" : scale, row.weights[k], of)]
+            ? view.palette.tones.css[levelOf(perRow ? "linear" : scale, row.weights[k], of)]
             : view.palette.line;
         context.globalAlpha = row ? 1 : 0.4;
         context.fillRect(x, y, w - gap, g.cell - gap);
@@ -168,14 +169,15 @@ export class Fold {
   drawHeader(context, g) {
     const { view } = this;
     const { em } = view.room;
-    const { palette, query } = view;
+    const { palette } = view;
+    const { query } = view.chosen;
     const lens = view.lens();
     const ranking = this.row();
-    const family = view.font();
+    const family = view.room.family;
     const isSelf = view.site.query === view.site.key;
     const here = query === null ? null : lens.queryOf(query);
-    const { column, key } = view.map.at();
-    const ends = view.map.ends();
+    const { column, key } = view.numbers.at();
+    const ends = view.shading.ends();
     const y = ARCS * em;
     const h = g.top - y - 4;
     context.textAlign = "center";
@@ -185,22 +187,22 @@ export class Fold {
       if (k < 0) {
         context.fillStyle = palette.mute;
         context.font = `${0.82 * em}px ${family}`;
-        if (view.narrow) upright(context, `⋯ ${number(-k)}`, x + w / 2, y + h - 0.3 * em, h);
+        if (view.room.narrow) upright(context, `⋯ ${number(-k)}`, x + w / 2, y + h - 0.3 * em, h);
         else context.fillText("⋯", x + w / 2, y + 0.3 * h);
-        if (!view.narrow) context.fillText(number(-k), x + w / 2, y + 0.72 * h);
+        if (!view.room.narrow) context.fillText(number(-k), x + w / 2, y + 0.72 * h);
         return;
       }
       const code = ranking?.masked?.[k];
-      const level = ranking && !code ? levelOf(view.map.wholeScale, ranking.weights[k], ends) : 0;
-      context.fillStyle = code ? view.map.hatching(context) : view.colour.css[level];
+      const level = ranking && !code ? levelOf(view.shading.whole, ranking.weights[k], ends) : 0;
+      context.fillStyle = code ? this.map.hatching(context) : view.palette.tones.css[level];
       context.fillRect(x, y, w - 2, h);
       const isQuery = isSelf && k === here;
       const isKey = k === column || k === key;
-      context.fillStyle = code ? palette.mute : view.colour.ink[level];
+      context.fillStyle = code ? palette.mute : view.palette.tones.ink[level];
       context.font = `${isQuery || isKey ? 650 : 400} ${g.header}px ${family}`;
-      if (view.narrow && lens.keys[k].length > 2)
+      if (view.room.narrow && lens.keys[k].length > 2)
         upright(context, short(lens.keys[k]), x + (w - 2) / 2, y + h - 0.3 * em, h - 0.6 * em);
-      else context.fillText(short(lens.keys[k]), x + (w - 2) / 2, view.narrow ? y + h - em : y + h / 2, w - 6);
+      else context.fillText(short(lens.keys[k]), x + (w - 2) / 2, view.room.narrow ? y + h - em : y + h / 2, w - 6);
       if (!isQuery && !isKey) return;
       context.strokeStyle = isQuery ? palette.query : palette.key;
       context.lineWidth = 2.5;
@@ -213,13 +215,13 @@ export class Fold {
   /** @param {import("./types.js").Geometry} g */
   drawArcs(g) {
     const { view } = this;
-    const { query } = view;
+    const { query } = view.chosen;
     const place = (/** @type {number} */ k) => {
       const c = g.columns?.indexOf(k) ?? -1;
       return c < 0 ? null : (g.xs[c] + g.xs[c + 1]) / 2;
     };
     const from = query === null || view.site.query !== view.site.key ? null : place(view.lens().queryOf(query));
-    if (!this.arcs.canvas.isConnected) this.arcs.put(view.map.box, null, ARCS * view.room.em);
+    if (!this.arcs.canvas.isConnected) this.arcs.put(this.map.box, null, ARCS * view.room.em);
     this.arcs.draw(
       view.room.mapWidth,
       ARCS * view.room.em,
@@ -239,12 +241,12 @@ export class Fold {
   }
 
   get how() {
-    return this.view.narrow ? words.unfold_touch : words.unfold;
+    return this.view.room.narrow ? words.unfold_touch : words.unfold;
   }
 
   // What is folded away, and how much of the row it holds
   said() {
-    const { columns } = this.view.map.geometry ?? {};
+    const { columns } = this.map.geometry ?? {};
     if (!columns) return "";
     const lens = this.view.lens();
     const shown = columns.filter((k) => k >= 0);
@@ -265,26 +267,26 @@ export class Fold {
   // A click on ⋯: some keys at each of its ends
   /** @param {number} c */
   open(c) {
-    const columns = this.view.map.geometry.columns ?? [];
+    const columns = this.map.geometry.columns ?? [];
     const n = -columns[c];
     const from = (columns[c - 1] ?? -1) + 1;
     const ends = Array.from({ length: Math.min(n, 2 * OPENED) }, (_, i) =>
       i % 2 ? from + n - 1 - (i >> 1) : from + (i >> 1),
     );
     this.extra = [...ends, ...this.extra];
-    this.view.redraw("layout");
+    this.view.invalidate("layout");
   }
 
   // The band and the columns so that a cell reached by the keyboard is among them
   /** @param {{query: number, key: number}} cell */
   reveal({ query, key }) {
-    const g = this.view.map.geometry;
+    const g = this.map.geometry;
     const [q0, q1] = g.rows ?? [0, 0];
     const isOut = query < q0 || query >= q1;
     if (isOut) this.centre = query;
     const isHidden = !g.columns?.includes(key);
     if (isHidden) this.extra = [key, ...this.extra.filter((k) => k !== key)];
-    if (isOut || isHidden) this.view.map.refold();
+    if (isOut || isHidden) this.view.invalidate("map", "over");
   }
 }
 

@@ -21,7 +21,7 @@ const TYPE = 14; // px
 const WORD = [36, 150]; // px: the narrowest and the widest column
 
 // null while some of its rows are on their way
-/** @param {import("./types.js").View} view @param {import("./figureparts.js").Style} style @param {import("./figureparts.js").About} about */
+/** @param {import("./figureparts.js").Still} view @param {import("./figureparts.js").Style} style @param {import("./figureparts.js").About} about */
 export function foldFigure(view, style, about) {
   const lens = view.lens();
   const { columns: read = [...lens.keys.keys()], rows: [q0, q1] = [0, lens.n_query], isMirrored } = view.map.geometry;
@@ -30,7 +30,9 @@ export function foldFigure(view, style, about) {
   if (rows.includes(null)) return null;
   const { palette, colour, font } = style;
   const { query, pin } =
-    view.place.query === null ? { query: null, pin: view.pin } : { query: lens.queryOf(view.place.query), pin: null };
+    view.place.query === null
+      ? { query: null, pin: view.chosen.pin }
+      : { query: lens.queryOf(view.place.query), pin: null };
   const chosen = query === null ? null : rows[query - q0];
   const best = chosen
     ? chosen.weights.indexOf(chosen.weights.reduce((a, b) => Math.max(a, b), 0))
@@ -64,8 +66,8 @@ export function foldFigure(view, style, about) {
       ),
     );
   }
-  const perRow = view.map.scaleShown === "row";
-  const ends = view.map.ends();
+  const perRow = view.shading.scale === "row";
+  const ends = view.shading.ends();
   let x = left;
   /** @type {Map<number, number>} */
   const middles = new Map(); // of the columns, by their keys
@@ -92,7 +94,7 @@ export function foldFigure(view, style, about) {
       shapes.push({
         shape: "rect",
         ...box,
-        fill: colour.css[levelOf(perRow ? "linear" : view.map.wholeScale, row.weights[k], of)],
+        fill: colour.css[levelOf(perRow ? "linear" : view.shading.whole, row.weights[k], of)],
       });
     });
     x += widths[c];
@@ -139,7 +141,7 @@ export function foldFigure(view, style, about) {
 // From the chosen token to the keys that it looks at most, as above the map on the screen
 /**
  * @param {Shape[]} shapes
- * @param {import("./types.js").View} view
+ * @param {import("./figureparts.js").Still} view
  * @param {import("./figureparts.js").Style} style
  * @param {import("./types.js").Row} row
  * @param {Map<number, number>} middles

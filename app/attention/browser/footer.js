@@ -11,44 +11,28 @@ const LONG = 10_000; // ms from which on a pass is said in seconds
 const numberOf = (text) => (/^[0-9]+([.,][0-9]+)?$/.test(text) ? Number(text.replace(",", ".")) : NaN);
 
 export class Footer {
-  // Made again at every layout
-  /** @type {HTMLElement} */
-  scale;
-  /** @type {HTMLElement} */
-  low;
-  /** @type {HTMLElement} */
-  middle;
-  /** @type {HTMLElement} */
-  high;
   /** @type {HTMLInputElement[]} The fields of the options for both ends of the colours */
   ends = [];
 
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
-  constructor(view, parent) {
+  /** @param {import("./types.js").View} view @param {HTMLElement} box @param {HTMLElement} acts what can be done with the picture @param {() => void} shapes opens the table of the run */
+  constructor(view, box, acts, shapes) {
     this.view = view;
-    this.box = add(parent, "footer");
+    this.box = box;
+    box.replaceChildren();
     this.run = Object.assign(add(this.box, "button", "ran"), { type: "button" });
     this.proofs = add(this.box, "span", "proofs"); // after it: nothing moves when they come, and a click may be under way
-    this.run.addEventListener("click", () => view.trigger?.("shapes", { run: view.picture.key }));
+    this.run.addEventListener("click", shapes);
     this.legend = add(this.box, "span", "legend");
-    this.buttons = add(this.box, "span", "actions"); // what can be done with the picture: each part may add some
+    box.append(acts);
+    this.low = el("span");
+    this.high = el("span");
+    this.middle = el("span");
+    this.scale = el("b");
+    this.legend.append(this.scale, this.low, el("i", "ramp half"), this.middle, el("i", "ramp half second"), this.high);
   }
 
   build() {
     this.tellRun();
-    this.low = el("span", "");
-    this.high = el("span", "");
-    this.middle = el("span", "");
-    this.scale = el("b", "");
-    this.legend.replaceChildren(
-      this.scale,
-      this.low,
-      el("i", "ramp half"),
-      this.middle,
-      el("i", "ramp half second"),
-      this.high,
-    );
-    this.buttons.replaceChildren(...this.view.parts.flatMap((part) => part.actions?.() ?? []));
     this.drawLegend();
   }
 
@@ -83,7 +67,7 @@ export class Footer {
       ["row", words.per_row],
     ];
     const node = choice(words.colour, scales, this.view.options.scale, (scale, e) =>
-      this.view.setOption("scale", scale, e),
+      this.view.chosen.set("scale", scale, e),
     );
     return [
       { label: words.colour, node, help: words.colour_help },
@@ -129,19 +113,19 @@ export class Footer {
     const isRange = low >= 0 && low < high && high <= MOST;
     said.textContent =
       isRange || (!from && !to) ? "" : fill(words.bounds_wrong, { low: from || "0", high: to || String(high) });
-    if (!from && !to) this.view.setOption("bounds", null, event);
-    else if (isRange) this.view.setOption("bounds", [low, high], event);
+    if (!from && !to) this.view.chosen.set("bounds", null, event);
+    else if (isRange) this.view.chosen.set("bounds", [low, high], event);
   }
 
   drawLegend() {
-    const { low, middle, high } = this.view.map.ticks();
+    const { low, middle, high } = this.view.shading.ticks();
     this.low.textContent = low;
     this.middle.textContent = middle;
     this.high.textContent = high;
-    this.box.dataset.scale = this.view.map.scaleShown;
-    this.scale.textContent = words.scale_said[this.view.map.scaleShown];
+    this.box.dataset.scale = this.view.shading.scale;
+    this.scale.textContent = words.scale_said[this.view.shading.scale];
     for (const field of this.ends) {
-      field.disabled = this.view.map.scaleShown === "row";
+      field.disabled = this.view.shading.scale === "row";
       field.title = field.disabled ? words.bounds_row : "";
     }
     this.legend.title = worded(words.units, this.view.lens().unit);
@@ -149,7 +133,8 @@ export class Footer {
 
   draw() {
     this.drawLegend();
-    const { site, place, picture, query, remote } = this.view;
+    const { site, place, picture, remote } = this.view;
+    const { query } = this.view.chosen;
     // Computed when a visitor looks: for every layer of every sentence it would cost more than the sentence itself.
     const params = { record: site.records[place.layer] };
     const receipt = remote.get("proof", params, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
@@ -172,7 +157,9 @@ export class Footer {
       sums ? (this.view.lens().kind === "head" ? words.sums : words.sums_each) : fill(words.sums_off, off),
       fill(words.sums_help, off),
     );
-    const hides = picture.whole ? site.masked(place.layer, place.head) : query !== null && this.view.row(query)?.masked;
+    const hides = picture.whole
+      ? site.masked(place.layer, place.head)
+      : query !== null && this.view.numbers.row(query)?.masked;
     if (hides) proof(receipt.masked === 0, words.masked_zero);
     if (receipt.fused === null) this.proofs.append(el("span", "mute", words.fused_none));
     else {

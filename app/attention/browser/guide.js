@@ -5,9 +5,6 @@ import { add, el, fill } from "../../kit/browser/dom.js";
 
 export class Guide {
   isKept = false; // it stays without a pointer on its button
-  /** @type {HTMLButtonElement} Made again at every layout */
-  button;
-
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
   constructor(view, parent) {
     this.view = view;
@@ -15,34 +12,35 @@ export class Guide {
     this.card.id = "guide-card";
     this.card.setAttribute("role", "tooltip");
     this.card.hidden = true;
-  }
-
-  // In the words of what is on the screen: the map, the lines or the table, on a page where more is darker or brighter
-  build() {
-    const { options, themeName, narrow } = this.view;
-    const lines = [
-      fill(words.guide_of[options.show], { more: words.guide_more[themeName] }),
-      narrow ? words.guide_heads_touch : words.guide_heads,
-    ];
-    this.card.replaceChildren(...lines.map((line) => el("span", "", line)));
-  }
-
-  actions() {
-    const button = (this.button = el("button", "quiet", words.guide));
-    button.type = "button";
-    button.setAttribute("aria-describedby", this.card.id);
-    button.setAttribute("aria-expanded", String(this.isKept));
-    button.addEventListener("click", () => this.keep(!this.isKept));
+    this.button = Object.assign(el("button", "quiet", words.guide), { type: "button" });
+    this.button.setAttribute("aria-describedby", this.card.id);
+    this.button.setAttribute("aria-expanded", "false");
+    this.button.addEventListener("click", () => this.keep(!this.isKept));
     for (const [enter, shown] of /** @type {[string, boolean][]} */ ([
       ["pointerenter", true],
       ["focus", true],
       ["pointerleave", false],
       ["blur", false],
     ])) {
-      button.addEventListener(enter, () => this.show(shown || this.isKept));
+      this.button.addEventListener(enter, () => this.show(shown || this.isKept));
     }
-    button.addEventListener("keydown", (e) => e.key === "Escape" && this.keep(false));
-    return [button];
+    this.button.addEventListener("keydown", (e) => {
+      if (e.key !== "Escape" || !this.isKept) return;
+      e.preventDefault();
+      this.keep(false);
+    });
+  }
+
+  // In the words of what is on the screen: the map, the lines or the table, on a page where more is darker or brighter
+  build() {
+    const { options } = this.view;
+    const { scheme } = this.view.palette;
+    const { narrow } = this.view.room;
+    const lines = [
+      fill(words.guide_of[options.show], { more: words.guide_more[scheme] }),
+      narrow ? words.guide_heads_touch : words.guide_heads,
+    ];
+    this.card.replaceChildren(...lines.map((line) => el("span", "", line)));
   }
 
   /** @param {boolean} kept */
@@ -57,7 +55,7 @@ export class Guide {
     this.card.hidden = !shown;
     if (!shown) return;
     const at = this.button.getBoundingClientRect();
-    const box = this.view.root.getBoundingClientRect();
+    const box = /** @type {HTMLElement} */ (this.card.parentElement).getBoundingClientRect();
     const left = Math.max(0, Math.min(at.left - box.left, box.width - this.card.offsetWidth));
     this.card.style.transform = `translate(${left}px, ${at.top - box.top - this.card.offsetHeight - 8}px)`;
   }

@@ -12,7 +12,6 @@ import {
   finely,
   hint,
   number,
-  scientific,
   share,
   short,
   worded,
@@ -27,10 +26,9 @@ import { nextOf, writes } from "./next.js";
 import { roleOf } from "./roles.js";
 import { cover } from "../../kit/browser/cover.js";
 import { dots } from "../../kit/browser/picture/canvas.js";
-import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 import { Table } from "./table.js";
+import { isPerHead } from "./values.js";
 
-const LONG = 128; // keys; above, the map opens on a logarithmic scale
 const MANY_CELLS = 6000; // above, cells are drawn as one picture instead of one by one
 const MOST_CHIPS = 12;
 const LONGEST = 150; // labels that are measured to find the widest
@@ -50,7 +48,8 @@ const NEXT = 10; // em, for what a row is about to write
 export class HeadMap {
   /** @type {Area | null} The part of the map on the screen */
   area = null;
-  isLong = false; // isLongIn() the room of the last layout
+  /** @type {Record<string, unknown>} What it drew, for the room's status */
+  said = {};
   /** @type {string | undefined} How many rows and columns that is of */
   sizes;
   /** @type {import("./types.js").Geometry} Where the last draw() put things */
@@ -67,12 +66,8 @@ export class HeadMap {
   ghost;
   /** @type {string | undefined} Which numbers were drawn last */
   faded;
-  /** @type {string | undefined} The lens whose last key was not hidden */
-  declined;
   /** @type {{query: number | null, pin: number | null}} What was locked before a double click */
   before;
-  /** @type {HTMLButtonElement} Made again at every layout */
-  sinkButton;
 
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
   constructor(view, parent) {
@@ -93,12 +88,14 @@ export class HeadMap {
     this.over = add(this.box, "canvas", "over");
     this.refusal = add(this.box, "p", "refusal");
     this.refusal.hidden = true;
-    this.fold = new Fold(view);
+    this.fold = new Fold(view, this);
     this.slide = new Slide();
     this.table = new Table(view, parent);
     this.note = add(parent, "p", "note");
+    this.sinkButton = Object.assign(el("button", "quiet"), { type: "button" });
+    this.sinkButton.addEventListener("click", (e) => this.hideSink(e));
     this.box.addEventListener("pointermove", (e) => this.move(e));
-    this.box.addEventListener("pointerleave", () => !this.dragging && view.point(null));
+    this.box.addEventListener("pointerleave", () => !this.dragging && view.chosen.point(null));
     this.box.addEventListener("pointerdown", (e) => this.down(e));
     this.box.addEventListener("pointerup", (e) => this.up(e));
     this.box.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
@@ -106,10 +103,10 @@ export class HeadMap {
     this.box.addEventListener("click", (e) => this.click(e));
     this.box.addEventListener("dblclick", (e) => {
       const at = this.labelAt(e);
-      if (at) view.relock(this.before);
-      this.hideAt(at, e);
+      if (at) view.chosen.relock(this.before);
+      view.chosen.hideAt(at, e);
     });
-    this.box.addEventListener("blur", () => view.point(null));
+    this.box.addEventListener("blur", () => view.chosen.point(null));
   }
 
   // Colours or type have changed.
@@ -132,7 +129,7 @@ export class HeadMap {
     const isOther = this.sizes !== undefined && this.sizes !== `${n_query},${n_key}`;
     if (isOther || !(q1 <= n_query && k1 <= n_key)) {
       this.area = null; // tokens became words
-      this.view.keepArea(null);
+      this.view.chosen.set("area", null);
     }
     this.sizes = `${n_query},${n_key}`;
     this.area ??= [0, n_query, 0, n_key];
@@ -140,12 +137,15 @@ export class HeadMap {
 
   build() {
     this.keepArea();
+    this.markSink();
     this.drawTitle(); // a long one takes two lines, which the layout must know
   }
 
   // What the picture is of, at full length where one points at it
   drawTitle() {
     const lens = this.view.lens();
+    const lines = this.linesTitle;
+    if (lines) return this.title.replaceChildren(el("b", "", lines));
     const titles = words.sites[this.view.site.id];
     this.title.replaceChildren(el("b", "", lens.title), lens.kind === "head" ? " " : "\u00a0");
     if (lens.kind !== "head")
@@ -160,6 +160,16 @@ export class HeadMap {
       this.title.append(" ", rule);
     }
     this.title.title = `${lens.kind === "head" ? "" : `${lens.fullTitle}. `}${titles?.[1] ?? ""} ${words.axes_help}`;
+  }
+
+  // Of lines of several heads: which they are, instead of the one head that the facts are of
+  get linesTitle() {
+    const { members, show, kind } = this.view.options;
+    if (show !== "lines" || !members.length || !isPerHead(kind)) return "";
+    const [[layer, head]] = members;
+    if (members.length === 1) return fill(words.place, { layer, head });
+    const same = members.every((pair) => pair[0] === layer);
+    return fill(same ? words.lines_title : words.lines_title_layers, { n: members.length, layer });
   }
 
   // Where the largest part of the head's attention goes, if that says something of it; "" while it is fetched
@@ -193,7 +203,7 @@ export class HeadMap {
     if (sites.length > 1) {
       /** @type {Choice[]} */
       const options = sites.map(({ id }) => [id, worded(words.tabs, id), words.sites[id]?.[1]]);
-      tools.push(choice(words.kind, options, site.id, (id) => this.view.choose({ site: id })));
+      tools.push(choice(words.kind, options, site.id, (id) => this.view.chosen.go({ site: id })));
     }
     if (this.canFold) {
       /** @type {Choice[]} */
@@ -202,7 +212,7 @@ export class HeadMap {
         [true, words.whole, words.whole_help],
       ];
       tools.push(
-        choice(words.fold_label, parts, this.view.options.whole, (whole, e) => this.view.setOption("whole", whole, e)),
+        choice(words.fold_label, parts, this.view.options.whole, (whole, e) => this.view.chosen.set("whole", whole, e)),
       );
     }
     if (this.zooms()) tools.push(this.zoomButtons());
@@ -211,14 +221,15 @@ export class HeadMap {
 
   // Whether there is more than the screen shows at a size that can be read
   get canFold() {
-    const { options, narrow } = this.view;
+    const { options } = this.view;
+    const { narrow } = this.view.room;
     const isSmall = (narrow && !this.geometry?.isFold && !options.whole) || this.isEven; // and all there
     return options.show === "map" && !isSmall && !this.geometry?.isHeader && !this.fold.isAsked;
   }
 
   // Whether the words of a short text lean, as they do where equal columns are too narrow for them
   get isEven() {
-    return this.isEqual && !this.isLong && !this.view.narrow;
+    return this.isEqual && !this.view.room.isLong && !this.view.room.narrow;
   }
 
   zooms() {
@@ -237,8 +248,8 @@ export class HeadMap {
       kinds.map(([name, [text, help]]) => /** @type {Choice} */ ([name, text, help])),
       options.show === "lines" ? options.kind : this.view.lens().kind,
       (name, e) => {
-        if (name === "head" && options.show !== "lines") this.view.setOption("members", [], e); // one of them, and not their mean
-        this.view.setOption("kind", name, e);
+        if (name === "head" && options.show !== "lines") this.view.chosen.set("members", [], e); // one of them, and not their mean
+        this.view.chosen.set("kind", name, e);
       },
     );
     /** @type {Choice[]} */
@@ -246,7 +257,7 @@ export class HeadMap {
       [false, words.words_off],
       [true, words.words_on],
     ];
-    const joined = choice(words.words_setting, merge, options.words, (on, e) => this.view.setOption("words", on, e));
+    const joined = choice(words.words_setting, merge, options.words, (on, e) => this.view.chosen.set("words", on, e));
     if (!picture.words[site.query].length && !picture.words[site.key].length)
       joined.append(el("span", "aside", words.words_whole));
     /** @type {Choice[]} */
@@ -255,7 +266,7 @@ export class HeadMap {
       ["equal", words.columns_equal],
     ];
     const columns = choice(words.columns_setting, wide, options.widths, (of, e) =>
-      this.view.setOption("widths", of, e),
+      this.view.chosen.set("widths", of, e),
     );
     return [
       { label: words.shows, node: kind, help: words.shows_help },
@@ -267,7 +278,7 @@ export class HeadMap {
 
   // Whether there are columns whose width a visitor may choose
   get hasColumns() {
-    return this.view.options.show === "map" && !this.isLong && !this.view.narrow;
+    return this.view.options.show === "map" && !this.view.room.isLong && !this.view.room.narrow;
   }
 
   // The tokens that are hidden, each a button that shows it again
@@ -281,29 +292,24 @@ export class HeadMap {
         title: fill(words.unhide, { token: label }),
       });
       button.setAttribute("aria-label", button.title);
-      button.addEventListener("click", (e) => this.hide([k], e));
+      button.addEventListener("click", (e) => this.view.chosen.hide([k], e));
       box.append(button);
     }
     if (options.hide.length > 1) {
       const all = Object.assign(el("button", "quiet", words.unhide_all), { type: "button" });
-      all.addEventListener("click", (e) => this.view.setOption("hide", [], e));
+      all.addEventListener("click", (e) => this.view.chosen.set("hide", [], e));
       box.append(all);
     }
     if (!options.hide.length) box.append(el("span", "mute", words.hidden_none), " ");
     return box;
   }
 
-  // What it adds to the buttons below: the sink goes with one click, and comes back with another
-  actions() {
-    this.sinkButton = Object.assign(el("button", "quiet"), { type: "button" });
-    this.sinkButton.addEventListener("click", (e) => {
-      const sink = this.view.lens().sink();
-      const { hide } = this.view.options;
-      if (hide.length) this.view.setOption("hide", [], e);
-      else if (sink !== null) this.hide([sink], e);
-    });
-    this.markSink();
-    return [this.sinkButton];
+  // The sink goes with one click, and comes back with another.
+  /** @param {Event} e */
+  hideSink(e) {
+    const sink = this.view.lens().sink();
+    if (this.view.options.hide.length) this.view.chosen.set("hide", [], e);
+    else if (sink !== null) this.view.chosen.hide([sink], e);
   }
 
   markSink() {
@@ -317,25 +323,6 @@ export class HeadMap {
     this.sinkButton.textContent = isOn ? words.unhide_all_short : fill(words.hide_sink, { token: named });
     this.sinkButton.title = isOn ? words.hidden_help : fill(words.hide_sink_help, { token });
     this.sinkButton.setAttribute("aria-pressed", String(isOn));
-  }
-
-  // Take tokens out of the keys, or put them back; one must stay.
-  /** @param {number[]} tokens @param {Event} e */
-  hide(tokens, e) {
-    const { options, site } = this.view;
-    const isHidden = tokens.every((k) => options.hide.includes(k));
-    const others = options.hide.filter((k) => !tokens.includes(k));
-    const next = isHidden ? others : [...others, ...tokens].sort((a, b) => a - b);
-    if (next.length < site.n_key) return void this.view.setOption("hide", next, e);
-    this.declined = this.view.lens().key; // said for as long as the same numbers are on the screen
-    this.note.textContent = words.hide_last;
-  }
-
-  // The tokens under the pointer, as a key
-  /** @param {At | null} at @param {Event} e */
-  hideAt(at, e) {
-    const lens = this.view.lens();
-    if (at?.key != null) this.hide([lens.keyTokens[lens.keyOf(at.key)]].flat(), e);
   }
 
   zoomButtons() {
@@ -361,7 +348,7 @@ export class HeadMap {
     const header = this.header(width, height, em);
     if (header) return (this.isEqual ? this.header(width, height, em, true) : header) ?? this.even(width, height, em);
     const { queries, refused } = this.view.lens();
-    const isFolded = this.fold.isWanted && !refused && (!this.view.narrow || this.isCrowded(width, height, em));
+    const isFolded = this.fold.isWanted && !refused && (!this.view.room.narrow || this.isCrowded(width, height, em));
     if (isFolded) return this.fold.measure(width, height, em, this.leftOf(queries, 0, this.rows, em, em));
     return this.even(width, height, em);
   }
@@ -369,7 +356,7 @@ export class HeadMap {
   // Whether the text is too long for all of its map to be read at this size, also where a visitor chose to see all of it
   /** @param {number} width @param {number} height @param {number} em */
   isLongIn(width, height, em) {
-    if (this.view.narrow) return this.zoomed() || this.isCrowded(width, height, em);
+    if (this.view.room.narrow) return this.zoomed() || this.isCrowded(width, height, em);
     return !this.fold.isAsked && !this.header(width, height, em);
   }
 
@@ -390,7 +377,7 @@ export class HeadMap {
   even(width, height, em) {
     const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
     const { queries, keys } = this.view.lens();
-    const { narrow } = this.view;
+    const { narrow } = this.view.room;
     const rows = q1 - q0;
     const columns = k1 - k0;
     const guess = Math.min(width / (columns + 3), height / (rows + 3));
@@ -437,7 +424,7 @@ export class HeadMap {
 
   // How far the labels of keys turn: on a phone they stand upright, where there is no room to lean
   get tilt() {
-    return this.view.narrow ? Math.PI / 2 : Math.PI / 3;
+    return this.view.room.narrow ? Math.PI / 2 : Math.PI / 3;
   }
 
   // The same where the words stand above their columns; null where they do not fit, or only a part of the map is shown
@@ -445,7 +432,7 @@ export class HeadMap {
   header(width, height, em, isEqual = false) {
     const lens = this.view.lens();
     const { queries, keys, n_key: n, n_query: rows } = lens;
-    if (this.view.narrow || this.zoomed() || n > MOST_UPRIGHT || rows > MOST_ROWS) return null;
+    if (this.view.room.narrow || this.zoomed() || n > MOST_UPRIGHT || rows > MOST_ROWS) return null;
     const top = 2;
     const cell = Math.min((height - top - 2) / rows, 3.3 * em);
     const font = clamp(cell * 0.62, 0.66 * em, em);
@@ -492,7 +479,8 @@ export class HeadMap {
 
   // Whether rows say what they are about to write: a projected long text leaves that to its headline
   get hasNext() {
-    const { narrow, options } = this.view;
+    const { narrow } = this.view.room;
+    const { options } = this.view;
     return writes(this.view) && !narrow && !(options.projector && this.view.lens().n_key > SHORT);
   }
 
@@ -500,7 +488,7 @@ export class HeadMap {
   /** @param {string[]} labels @param {number} from @param {number} to @param {number} font */
   longest(labels, from, to, font) {
     const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
-    context.font = `600 ${font}px ${this.view.font()}`;
+    context.font = `600 ${font}px ${this.view.room.family}`;
     const known = this.widths.get(labels) ?? {};
     const name = [from, to, context.font].join();
     if (known[name] === undefined) {
@@ -518,7 +506,7 @@ export class HeadMap {
     const known = this.each.get(labels);
     if (known) return known;
     const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
-    context.font = `600 20px ${this.view.font()}`;
+    context.font = `600 20px ${this.view.room.family}`;
     /** @type {Map<string, number>} */
     const widths = new Map(); // a text has far fewer words than tokens
     const found = labels.map((label) => {
@@ -566,78 +554,6 @@ export class HeadMap {
     return { ...blank, ...small, values: Float32Array.from(small.values, (v) => (v / 255) ** 2) };
   }
 
-  // Row, column under the pointer, and key to name, of what the pointer is on or what is locked; each may be null
-  at() {
-    const { query, hover } = this.view;
-    const lens = this.view.lens();
-    const column = hover?.key == null ? null : lens.keyOf(hover.key);
-    const key = column ?? (query === null ? null : (this.view.ranking(query)?.order[0] ?? null));
-    return { query: query === null ? null : lens.queryOf(query), column, key };
-  }
-
-  // The weights of a long row are all small: unless a visitor chose otherwise, it is drawn on the scale that shows them.
-  get scaleShown() {
-    const { scale } = this.view.options;
-    return scale === "auto" ? (this.view.lens().n_key > LONG ? "log" : "linear") : scale;
-  }
-
-  // The same where there are no rows
-  get wholeScale() {
-    return this.scaleShown === "log" ? "log" : "linear";
-  }
-
-  // What the colours at both ends stand for, of the whole map or of a part of it whose largest value this is
-  ends(top = this.view.lens().top) {
-    return endsOf(this.wholeScale, top, this.view.options.bounds);
-  }
-
-  // The same of the small maps, which are of weights whatever the large one is of
-  smallEnds() {
-    return endsOf(this.wholeScale, 1, this.view.lens().unit === "weight" ? this.view.options.bounds : null);
-  }
-
-  // What is said of both ends and the middle of the scale of a map whose largest value this is
-  ticks(top = this.view.lens().top, digits = 2) {
-    const lens = this.view.lens();
-    /** @param {number} x */
-    const text = (x) => (x >= 1e-4 || !x ? String(Number(x.toPrecision(digits))) : scientific(x));
-    if (this.scaleShown !== "row") {
-      const { low, high } = this.ends(top);
-      const middle = this.scaleShown === "log" ? Math.sqrt(low * high) : (low + high) / 2;
-      if (!this.view.options.bounds) return { low: text(low), middle: text(middle), high: text(high) };
-      const [from, to] = [low, high].map((value) => (value >= 1e-4 || !value ? String(value) : scientific(value))); // as they were written
-      return {
-        low: low ? fill(words.bounds_below, { value: from }) : from,
-        middle: text(middle),
-        high: high < top ? fill(words.bounds_above, { value: to }) : to,
-      };
-    }
-    const { query } = this.at();
-    const row = query === null ? null : lens.row(query);
-    const most = row ? row.weights.reduce((a, b) => Math.max(a, b), 0) : 0;
-    return { low: "0", middle: "", high: row ? fill(words.per_row_most, { most: text(most) }) : words.per_row_top };
-  }
-
-  // values 0..top -> 0..255, by the scale
-  /** @param {DrawnTile} tile */
-  levels(tile) {
-    const { rows, columns, values, top } = tile;
-    const out = new Uint8Array(rows * columns);
-    const scale = this.scaleShown;
-    if (scale !== "row") {
-      const ends = this.ends(top);
-      for (let i = 0; i < out.length; i++) out[i] = levelOf(scale, values[i], ends);
-      return out;
-    }
-    for (let r = 0; r < rows; r++) {
-      let most = 0;
-      for (let c = 0; c < columns; c++) most = Math.max(most, values[r * columns + c]);
-      if (most)
-        for (let c = 0; c < columns; c++) out[r * columns + c] = Math.round((values[r * columns + c] * 255) / most);
-    }
-    return out;
-  }
-
   draw() {
     this.drawTitle();
     const { show } = this.view.options;
@@ -658,15 +574,8 @@ export class HeadMap {
     this.lastTile = tile;
     const how = tile.exact ? "" : tile.how === words.loading ? words.loading : fill(words.sampled, { how: tile.how });
     this.drawNote(how);
-    Object.assign(this.view.root.dataset, {
-      exact: tile.exact,
-      fetching: !own,
-      size: g.cell,
-      left: g.left,
-      top: g.top,
-    });
-    Object.assign(this.view.root.dataset, { folded: "", row: "" });
-    this.view.root.dataset.columns = g.isHeader || g.isMirrored ? Array.from(g.xs, (x) => x.toFixed(1)).join(" ") : "";
+    const columns = g.isHeader || g.isMirrored ? Array.from(g.xs, (x) => x.toFixed(1)).join(" ") : "";
+    this.said = { exact: tile.exact, fetching: !own, ...placed(g), columns, folded: "", row: "" };
     const [q0, q1, k0, k1] = /** @type {Area} */ (this.area);
     const [a0, a1, b0, b1] = tile.area;
     const down = (g.cell * (a1 - a0)) / tile.rows; // on the screen, one cell of the tile
@@ -685,13 +594,13 @@ export class HeadMap {
         : [Math.floor((c * (k1 - k0)) / tile.columns), Math.floor(((c + 1) * (k1 - k0)) / tile.columns)];
       return [Math.min(g.xs[from], g.xs[to]), Math.abs(g.xs[to] - g.xs[from])];
     };
-    const levels = this.levels(tile);
+    const levels = this.view.shading.levels(tile);
     context.save();
     context.beginPath();
     context.rect(g.left, g.top, end - g.left, g.cell * (q1 - q0));
     context.clip();
     if (!g.isHeader && (tile.rows * tile.columns > MANY_CELLS || across < 5)) {
-      const canvas = dots(tile, levels, this.view.colour.packed);
+      const canvas = dots(tile, levels, this.view.palette.tones.packed);
       context.imageSmoothingEnabled = false;
       context.translate(x0, 0);
       context.scale(onward, 1);
@@ -704,7 +613,7 @@ export class HeadMap {
         const [x, w] = column(c);
         for (let r = 0; r < tile.rows; r++) {
           if (tile.masked?.[r * tile.columns + c]) continue;
-          context.fillStyle = this.view.colour.css[levels[r * tile.columns + c]];
+          context.fillStyle = this.view.palette.tones.css[levels[r * tile.columns + c]];
           context.fillRect(x, y0 + r * down, w - gap, down - gap);
         }
       }
@@ -752,30 +661,15 @@ export class HeadMap {
     const g = this.geometry;
     const isThere = this.fold.draw(context, g);
     this.drawNote(this.fold.note());
-    this.view.overview.whole.draw(this.view.overview.space);
     const shown = g.columns?.map((k, c) => [k, g.xs[c], g.xs[c + 1]].join(":")).join(" ");
-    Object.assign(this.view.root.dataset, {
-      exact: true,
-      fetching: !isThere,
-      size: g.cell,
-      left: g.left,
-      top: g.top,
-      columns: "",
-      folded: shown,
-      row: g.rows?.[0],
-    });
-  }
-
-  // Other rows and columns of a folded map
-  refold() {
-    this.view.redraw("map", "over");
+    this.said = { exact: true, fetching: !isThere, ...placed(g), columns: "", folded: shown, row: g.rows?.[0] };
   }
 
   /** @param {string} how */
   drawNote(how) {
     this.markSink();
     const lens = this.view.lens();
-    const declined = this.declined === lens.key ? words.hide_last : "";
+    const declined = this.view.chosen.declined === lens.key ? words.hide_last : "";
     this.note.textContent = this.view.remote.failed
       ? words.offline
       : [declined, how, lens.note, this.beyond].filter(Boolean).join(" ");
@@ -792,7 +686,7 @@ export class HeadMap {
   /** @param {number} width @param {number} em */
   foldedLines(width, em) {
     const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
-    context.font = `${(this.view.options.projector ? 0.7 : 0.82) * em}px ${this.view.font()}`; // as attention.css has it
+    context.font = `${(this.view.options.projector ? 0.7 : 0.82) * em}px ${this.view.room.family}`; // as attention.css has it
     const text = [this.fold.longestNote(), this.view.lens().note, this.beyond].filter(Boolean).join(" ");
     return Math.ceil((1.02 * context.measureText(text).width) / width); // a line ends with a word
   }
@@ -837,8 +731,8 @@ export class HeadMap {
     const context = fit(this.over, this.view.room.mapWidth, this.view.room.mapHeight);
     const [, , k0, k1] = /** @type {Area} */ (this.area);
     const [q0, q1] = this.band;
-    const { query, column, key } = this.at();
-    const family = this.view.font();
+    const { query, column, key } = this.view.numbers.at();
+    const family = this.view.room.family;
     const right = Math.max(g.xs[0], g.xs[g.xs.length - 1]);
     context.textBaseline = "middle";
     context.fillStyle = this.view.palette.mute;
@@ -868,7 +762,7 @@ export class HeadMap {
       `${this.view.picture.key},${rows.length}`,
       new Map(called.slice(q0, q1).map((name, r) => [name, g.top + (r + 0.5) * g.cell])),
     );
-    if (this.slide.isMoving) requestAnimationFrame(() => this.view.redraw("over"));
+    if (this.slide.isMoving) requestAnimationFrame(() => this.view.invalidate("over"));
     for (let q = q0; q < q1; q++) {
       if (q !== query && ((q - q0) % every || near(q, query))) continue;
       const y = g.top + (q - q0 + 0.5) * g.cell;
@@ -959,7 +853,7 @@ export class HeadMap {
     const g = this.geometry;
     const { palette } = this.view;
     const { hasNext } = this;
-    context.font = `${0.82 * em}px ${this.view.font()}`;
+    context.font = `${0.82 * em}px ${this.view.room.family}`;
     context.textAlign = "right";
     const names = g.left - (hasNext ? NEXT * em : 0) - 0.5 * em;
     context.fillStyle = palette.query;
@@ -1040,7 +934,7 @@ export class HeadMap {
     this.tipAt = [x, y];
     const lens = this.view.lens();
     const [row, column] = [lens.queryOf(query), lens.keyOf(key)];
-    const ranking = this.view.ranking(query);
+    const ranking = this.view.numbers.ranking(query);
     /** @param {number | number[]} tokens */
     const where = (tokens) => {
       const all = [tokens].flat();
@@ -1050,10 +944,9 @@ export class HeadMap {
     first.append(el("em", "q", lens.queries[row]), el("small", "", ` ${where(lens.queryTokens[row])}`), " → ");
     first.append(el("em", "k", lens.keys[column]), el("small", "", ` ${where(lens.keyTokens[column])}`));
     const isCovered = lens.isCovered(row);
-    const lines = [first, el("div", "", isCovered ? words.covered : this.valueLine(ranking, column))];
+    const lines = [first, el("div", "", isCovered ? words.covered : this.view.numbers.valueLine(ranking, column))];
     const scores = isCovered ? "" : this.scoreLine(query, key);
     if (scores) lines.push(el("div", "mute", scores));
-    this.view.tip.replaceChildren(...lines);
     if (x === undefined || y === undefined) {
       const g = this.geometry;
       const box = this.base.getBoundingClientRect();
@@ -1061,24 +954,7 @@ export class HeadMap {
       x = box.left + from + w / 2;
       y = box.top + g.top + (row - this.band[0] + 0.5) * g.cell;
     }
-    this.view.putTip(x, y);
-  }
-
-  /** @param {import("./types.js").Ranking | null} ranking @param {number} column */
-  valueLine(ranking, column) {
-    const lens = this.view.lens();
-    if (!ranking) return lens.refused ?? words.loading;
-    const code = ranking.masked?.[column];
-    if (code === HIDDEN) return words.tip_hidden;
-    if (code) return fill(words.tip_masked, { reason: this.view.reason(code) });
-    const value = ranking.weights[column];
-    const parts = {
-      value: value.toFixed(4),
-      share: `${(value * 100).toFixed(2)} %`,
-      rank: ranking.rank.get(column),
-      n: ranking.order.length,
-    };
-    return fill(lens.unit === "norm" ? words.tip_norm : lens.kind === "max" ? words.tip_max : words.tip_value, parts);
+    this.view.tip.show(lines, x, y);
   }
 
   // q·k and what the softmax saw, of one head's one cell: fetched without making anybody wait
@@ -1092,7 +968,8 @@ export class HeadMap {
       const n = header.columns;
       return { ...header, raw: new Float32Array(body, 0, n), scaled: new Float32Array(body, n * 4, n) };
     });
-    if (!scores) return remote.offline ? "" : words.scores_loading;
+    if (!scores) return words.scores_loading;
+    if (scores.refused) return "";
     return fill(scores.biased ? words.scores_biased : words.scores, {
       raw: scores.raw[key].toFixed(3),
       scaled: scores.scaled[key].toFixed(3),
@@ -1106,32 +983,33 @@ export class HeadMap {
     if (step) {
       e.preventDefault();
       const lens = this.view.lens();
-      const { hover, place } = this.view;
+      const { hover } = this.view.chosen;
+      const { place } = this.view;
       const query = lens.queryOf(hover?.query ?? place.query ?? 0);
       const first = hover?.key == null;
       const key =
-        hover?.key == null ? (this.view.ranking(lens.firstQuery(query))?.order[0] ?? 0) : lens.keyOf(hover.key);
+        hover?.key == null ? (this.view.numbers.ranking(lens.firstQuery(query))?.order[0] ?? 0) : lens.keyOf(hover.key);
       const row = clamp(query + (first ? 0 : step[0]), 0, lens.n_query - 1);
       const column = clamp(key + (first ? 0 : step[1]), 0, lens.n_key - 1);
       this.reveal({ query: row, key: column });
       const at = { query: lens.firstQuery(row), key: lens.firstKey(column) };
-      this.view.point(at, e);
+      this.view.chosen.point(at, e);
       this.showTip(at);
-      this.view.say();
+      this.view.chosen.say();
     } else if (e.key === "Enter" || e.key === " ") {
       e.preventDefault();
-      const { hover, query } = this.view;
+      const { hover, query } = this.view.chosen;
       if (hover?.query != null && hover.key !== null && this.says(hover.query, hover.key)) return;
-      if (query !== null) this.view.lock(query);
+      if (query !== null) this.view.chosen.lock(query);
     } else if (e.key === "h" || e.key === "H") {
-      const { key } = this.at();
-      const at = this.view.hover ?? { query: null, key: key === null ? null : this.view.lens().firstKey(key) };
-      this.hideAt(at, e);
+      const { key } = this.view.numbers.at();
+      const at = this.view.chosen.hover ?? { query: null, key: key === null ? null : this.view.lens().firstKey(key) };
+      this.view.chosen.hideAt(at, e);
     } else if (e.key === "k" || e.key === "K") {
-      const { key } = this.view.hover ?? {};
-      if (key != null) this.view.pinKey(key);
+      const { key } = this.view.chosen.hover ?? {};
+      if (key != null) this.view.chosen.pinKey(key);
     } else if (e.key === "Escape") {
-      this.view.release();
+      if (this.view.chosen.release()) e.preventDefault(); // else it leaves the projector
     } else if (e.key === "+" || e.key === "=") {
       this.zoom(0.5);
     } else if (e.key === "-") {
@@ -1153,7 +1031,7 @@ export class HeadMap {
       return;
     }
     const at = this.cellAt(e) ?? this.labelAt(e);
-    this.view.point(at, e);
+    this.view.chosen.point(at, e);
     if (at?.query != null && at.key !== null) this.showTip({ query: at.query, key: at.key }, e.clientX, e.clientY);
   }
 
@@ -1183,7 +1061,7 @@ export class HeadMap {
         !this.geometry.columns ||
         e.clientX - this.base.getBoundingClientRect().left < this.geometry.left)
     )
-      this.view.lock(at.query);
+      this.view.chosen.lock(at.query);
   }
 
   // A cell of a row that a lesson asks about is an answer.
@@ -1201,8 +1079,8 @@ export class HeadMap {
     if (columns && (columns[c] ?? 0) < 0) return this.fold.open(c);
     const at = this.cellAt(e) ? null : this.labelAt(e);
     if (!at) return;
-    if (e.detail === 1) this.before = this.view.locked;
-    this.view.pinKey(at.key);
+    if (e.detail === 1) this.before = this.view.chosen.locked;
+    this.view.chosen.pinKey(at.key);
   }
 
   /** @param {WheelEvent} e */
@@ -1227,9 +1105,7 @@ export class HeadMap {
     const top = clamp(q0, 0, lens.n_query - rows);
     const left = clamp(k0, 0, lens.n_key - columns);
     this.area = [top, top + rows, left, left + columns];
-    this.view.keepArea(this.zoomed() ? this.area : null);
-    this.view.tell();
-    this.view.redraw("map", "over");
+    this.view.chosen.set("area", this.zoomed() ? this.area : null);
   }
 
   // A picture opens, with a part of it that a link asks for, or all of it.
@@ -1247,7 +1123,7 @@ export class HeadMap {
     const middle = { query: (area[0] + area[1]) / 2, key: (area[2] + area[3]) / 2 };
     const { query, key } = at
       ? { query: at.query === null ? null : lens.queryOf(at.query), key: at.key === null ? null : lens.keyOf(at.key) }
-      : this.at();
+      : this.view.numbers.at();
     const inside = query === null ? middle : { query, key: key ?? middle.key };
     const centre = {
       query: clamp(inside.query, area[0], area[1]),
@@ -1272,3 +1148,7 @@ export class HeadMap {
     if (q || k) this.show([q0 + q, q1 + q, k0 + k, k1 + k]);
   }
 }
+
+// Where its cells are, for the room's status
+/** @param {import("./types.js").Geometry} g */
+const placed = ({ cell, left, top }) => ({ size: cell, left, top });

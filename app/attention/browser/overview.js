@@ -13,6 +13,7 @@ import { Ranked } from "./ranked.js";
 import { namesOf } from "./roles.js";
 import { signed } from "../../kit/browser/picture/scale.js";
 import { atlasOf, drawSmall } from "./smallmaps.js";
+import { areSeveral } from "./values.js";
 import { WholeMap } from "./whole.js";
 
 /** @typedef {import("./types.js").Site} Site */
@@ -38,23 +39,26 @@ export class Overview {
   /** @type {Head | null} The small picture under the pointer */
   peeked = null;
 
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
-  constructor(view, parent) {
+  /** @type {Record<string, unknown>} What it drew, for the room's status */
+  said = {};
+
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {import("./map.js").HeadMap} map that it shows all of, where that is folded */
+  constructor(view, parent, map) {
     this.view = view;
     this.title = add(parent, "h2");
     const bar = add(parent, "div", "metricbar");
     this.select = add(bar, "select");
     this.select.setAttribute("aria-label", words.metric);
-    this.select.addEventListener("change", (e) => view.setOption("metric", this.select.value, e));
+    this.select.addEventListener("change", (e) => view.chosen.set("metric", this.select.value, e));
     this.sorter = Object.assign(add(bar, "button", "quiet"), {
       type: "button",
       textContent: words.sort,
       title: words.sort_help,
     });
-    this.sorter.addEventListener("click", (e) => view.setOption("sort", !view.options.sort, e));
+    this.sorter.addEventListener("click", (e) => view.chosen.set("sort", !view.options.sort, e));
     this.legend = add(bar, "span", "legend");
     this.row = add(parent, "div", "headrow");
-    this.whole = new WholeMap(view, this.row);
+    this.whole = new WholeMap(view, this.row, map);
     this.box = add(this.row, "div", "overview");
     this.box.tabIndex = 0;
     this.box.setAttribute("role", "application");
@@ -63,11 +67,11 @@ export class Overview {
     this.over = add(this.box, "canvas", "over");
     this.titles = add(this.box, "div", "groups");
     this.flight = new Flight();
-    this.list = new Ranked(view, parent);
+    this.list = new Ranked(view, parent, this.said);
     this.shared = add(parent, "p", "note");
     this.chosen = add(parent, "p", "note");
     this.more = add(this.row, "p", "note more");
-    this.alike = new Alike(view, parent, this.box);
+    this.alike = new Alike(view, parent, this);
     this.box.addEventListener("click", (e) => this.click(e));
     this.box.addEventListener("pointermove", (e) => this.peek(this.headAt(e), e));
     this.box.addEventListener("pointerleave", () => this.peek(null));
@@ -93,12 +97,12 @@ export class Overview {
 
   // Whether small maps are to stand in groups by what the heads do: chosen, or else by rule
   get wantsGroups() {
-    const { options, picture, site, map } = this.view;
+    const { options, picture, site, room } = this.view;
     if (options.kind === "rollout" || cover.hides("heads")) return false; // it is of layers, or a lesson asks
     if (options.metric !== "auto") return options.metric === "roles";
     return (
       Boolean(picture.roles) &&
-      opensInGroups({ isLong: map.isLong, heads: site.layers * site.heads, isShared: site.kv_heads < site.heads })
+      opensInGroups({ isLong: room.isLong, heads: site.layers * site.heads, isShared: site.kv_heads < site.heads })
     );
   }
 
@@ -167,7 +171,7 @@ export class Overview {
     const most = Math.min(height, 64 * em, this.space - above[0]);
     const tallest = Math.max(0.95 * em, (most - titles - 3) / layers);
     const fitting = clamp((headsWidth - left - (groups - 1) * between) / heads, 6, Math.min(4.8 * em, tallest));
-    const pitch = this.view.narrow ? Math.max(FINGER, fitting) : fitting; // on a phone, the grid scrolls
+    const pitch = this.view.room.narrow ? Math.max(FINGER, fitting) : fitting; // on a phone, the grid scrolls
     const gap = pitch > 18 ? 3 : pitch > 10 ? 2 : 1;
     let y = 0;
     const blocks = sites.map((site, i) => {
@@ -182,10 +186,7 @@ export class Overview {
   // The same in groups
   /** @param {string[]} names @param {number} width */
   grouped(names, width) {
-    const {
-      narrow,
-      room: { em },
-    } = this.view;
+    const { em, narrow } = this.view.room;
     const least = narrow ? FINGER : Math.max(SMALLEST, 1.5 * em);
     const left = GROUP * em;
     const room = {
@@ -280,9 +281,14 @@ export class Overview {
     if (metric === "maps") return this.fly();
     const context = fit(this.base, g.width, g.height);
     for (const block of g.blocks) this.drawBlock(context, block);
-    this.view.root.dataset.metrics = [...this.numbers.values()]
+    this.said.metrics = [...this.numbers.values()]
       .map(({ values }) => values.map((x) => x.toFixed(5)).join(" "))
       .join(" ");
+  }
+
+  // The whole of a folded map, of which other rows and columns are unfolded
+  drawWhole() {
+    this.whole.draw(this.space);
   }
 
   // The names of the groups, and how many heads each has
@@ -333,7 +339,7 @@ export class Overview {
     context.textBaseline = "middle";
     context.textAlign = "left";
     context.fillStyle = palette.mute;
-    context.font = `${0.82 * em}px ${this.view.font()}`;
+    context.font = `${0.82 * em}px ${this.view.room.family}`;
     if (!g.places) this.drawNumbers(context, site, top, numbered);
     const found = this.numbers.get(site);
     if (!found) {
@@ -485,7 +491,8 @@ export class Overview {
   }
 
   drawMembers() {
-    const { options, narrow } = this.view;
+    const { options } = this.view;
+    const { narrow } = this.view.room;
     const [chosen, all] = narrow
       ? [words.members_chosen_touch, words.members_all_touch]
       : [words.members_chosen, words.members_all];
@@ -527,11 +534,11 @@ export class Overview {
     const { options } = this.view;
     if (options.members.length && this.areSeveral && e.detail < 2) return this.toggle(at, e); // among several: one more, or one less
     if (options.members.length) {
-      this.view.setOption("members", [], e); // a double click shows one head alone
-      this.view.setOption("kind", "head", e);
+      this.view.chosen.set("members", [], e); // a double click shows one head alone
+      this.view.chosen.set("kind", "head", e);
     }
     if (cover.point(at.layer, at.head)) return; // an answer to what a lesson asks
-    this.view.choose({ site: at.site.id, layer: at.layer, head: at.head }, e);
+    this.view.chosen.go({ site: at.site.id, layer: at.layer, head: at.head }, e);
   }
 
   // Put a head among those that the mean or the maximum is of, or take it out.
@@ -548,19 +555,17 @@ export class Overview {
     const isIn = start.some(same);
     /** @type {import("./types.js").Member[]} */
     const next = isIn && several ? start.filter((pair) => !same(pair)) : isIn ? start : [...start, [layer, head]];
-    view.setOption(
+    view.chosen.set(
       "members",
       next.sort((a, b) => a[0] - b[0] || a[1] - b[1]),
       e,
     );
-    if (!several) view.setOption("kind", "mean", e);
-    else if (!next.length && kind !== "head") view.setOption("kind", "head", e);
+    if (!several) view.chosen.set("kind", "mean", e);
+    else if (!next.length && kind !== "head") view.chosen.set("kind", "head", e);
   }
 
-  // Whether the picture is of more heads than one: put together, or each with lines of its own colour
   get areSeveral() {
-    const { kind, members, show } = this.view.options;
-    return kind === "mean" || kind === "max" || ((kind === "head" || show === "lines") && members.length > 0);
+    return areSeveral(this.view.options);
   }
 
   // Name the small picture under the pointer.
@@ -568,9 +573,9 @@ export class Overview {
   peek(at, event) {
     const same = at?.site === this.peeked?.site && at?.layer === this.peeked?.layer && at?.head === this.peeked?.head;
     this.peeked = at;
-    if (!same) this.view.redraw("chosen");
+    if (!same) this.view.invalidate("chosen");
     if (!at || !event) {
-      this.view.tip.hidden = true;
+      this.view.tip.hide();
       return;
     }
     const { site } = at;
@@ -588,8 +593,7 @@ export class Overview {
     }
     if (site.kv_heads < site.heads)
       lines.push(el("div", "mute", fill(words.shared, { heads: ranges(site.group(at.head)) })));
-    this.view.tip.replaceChildren(...lines);
-    this.view.putTip(event.clientX, event.clientY);
+    this.view.tip.show(lines, event.clientX, event.clientY);
   }
 
   /** @param {number} value */
@@ -613,21 +617,21 @@ export class Overview {
     e.preventDefault();
     if (this.grid.places) {
       const to = beside(this.grid.places, place.layer * site.heads + place.head, [step[0], step[1]]);
-      return this.view.choose({ layer: Math.floor(to / site.heads), head: to % site.heads }, e);
+      return this.view.chosen.go({ layer: Math.floor(to / site.heads), head: to % site.heads }, e);
     }
     const rows = sites.flatMap((of) => Array.from({ length: of.layers }, (_, layer) => ({ site: of, layer })));
     const from = rows.findIndex((row) => row.site === site && row.layer === place.layer);
     const to = rows[clamp(from + step[0], 0, rows.length - 1)];
     const head = clamp(place.head + step[1], 0, to.site.heads - 1);
     if (to.site !== site || to.layer !== place.layer || head !== place.head)
-      this.view.choose({ site: to.site.id, layer: to.layer, head }, e);
+      this.view.chosen.go({ site: to.site.id, layer: to.layer, head }, e);
   }
 
   drawAlike() {
     const { em, headsHeight } = this.view.room;
     const { places, pitch } = this.grid;
     this.alike.stand(
-      places && !this.view.narrow
+      places && !this.view.room.narrow
         ? corner(places, pitch, { width: this.box.clientWidth, wide: 11 * em, tall: 3.5 * em })
         : null,
     );

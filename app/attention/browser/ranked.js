@@ -7,9 +7,10 @@ import { add, clamp, el, fill, number } from "../../kit/browser/dom.js";
 const MOST = 100; // heads in the list
 
 export class Ranked {
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
-  constructor(view, parent) {
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {Record<string, unknown>} said */
+  constructor(view, parent, said) {
     this.view = view;
+    this.said = said;
     this.box = add(parent, "div", "ranked");
     this.box.setAttribute("role", "group");
     this.box.addEventListener("keydown", (e) => this.step(e));
@@ -40,13 +41,13 @@ export class Ranked {
       );
       button.dataset.at = `${layer}.${head}`;
       button.setAttribute("aria-pressed", String(layer === place.layer && head === place.head));
-      button.addEventListener("click", (e) => this.view.choose({ layer, head }, e));
+      button.addEventListener("click", (e) => this.view.chosen.go({ layer, head }, e));
       return button;
     });
     this.box.replaceChildren(...lines);
     if (order.length > MOST)
       this.box.append(el("p", "note", fill(words.sorted_more, { shown: MOST, n: number(order.length) })));
-    this.view.root.dataset.sorted = order
+    this.said.sorted = order
       .slice(0, MOST)
       .map((i) => `${Math.floor(i / site.heads)}.${i % site.heads}`)
       .join(" ");

@@ -30,8 +30,8 @@ export function smallMaps(site, packed, levels, isBack, from = 0, to = site.laye
 export const atlasOf = (view, site, from = 0, to = site.layers) =>
   smallMaps(
     site,
-    view.colour.packed,
-    levelsOfRoots(view.map.wholeScale, view.map.smallEnds()),
+    view.palette.tones.packed,
+    levelsOfRoots(view.shading.whole, view.shading.smallEnds()),
     isMirrored(view.picture, site),
     from,
     to,

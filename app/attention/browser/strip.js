@@ -27,6 +27,8 @@ export class Strip {
   corner;
   /** @type {HTMLElement | null} The line whose words stand over the columns of the map */
   over = null;
+  /** @type {import("./types.js").Geometry | null} The map that they stand over */
+  below = null;
   /** @type {Axis[]} */
   axes = [];
   /** @type {{query: number | null, pin: number | null}} What was locked before a double click */
@@ -47,25 +49,25 @@ export class Strip {
     this.box.addEventListener("pointerenter", () => (this.isUnderPointer = true));
     this.box.addEventListener("pointerleave", () => {
       this.isUnderPointer = false;
-      view.point(null);
+      view.chosen.point(null);
     });
     this.box.addEventListener("click", (e) => this.click(e));
     this.box.addEventListener("dblclick", (e) => {
-      view.relock(this.before);
+      view.chosen.relock(this.before);
       this.hide(e);
     });
     this.box.addEventListener("keydown", (e) => this.key(e));
     this.box.addEventListener("focusin", (e) => this.point(e));
-    this.box.addEventListener("focusout", () => view.point(null));
+    this.box.addEventListener("focusout", () => view.chosen.point(null));
   }
 
   // Tokens that would be the same stay: nothing is made again under a finger that is on it, nor scrolled back.
   build() {
     const { site, place } = this.view;
-    const tree = /** @type {Document | ShadowRoot} */ (this.view.root.getRootNode());
+    const tree = /** @type {Document | ShadowRoot} */ (this.box.getRootNode());
     const { i: focused, axis } = /** @type {HTMLElement | null} */ (tree.activeElement)?.dataset ?? {};
     const lens = this.view.lens();
-    this.middles = { query: lens.queryOf(place.query ?? 0), key: lens.keyOf(this.view.pin ?? 0) };
+    this.middles = { query: lens.queryOf(place.query ?? 0), key: lens.keyOf(this.view.chosen.pin ?? 0) };
     this.axes = site.query === site.key ? ["query"] : ["query", "key"];
     const held = JSON.stringify(this.axes.map((axis) => this.holds(axis)));
     if (held === this.held) {
@@ -171,26 +173,29 @@ export class Strip {
   }
 
   shade() {
-    const { site, query, hover, place } = this.view;
+    const { site, place } = this.view;
+    const { query, hover } = this.view.chosen;
     const lens = this.view.lens();
     const self = site.query === site.key;
     // Over the map, what the row looks at most is outlined where nothing else is pointed at.
-    const key = hover?.key == null ? (this.over ? this.view.map.at().key : null) : lens.keyOf(hover.key);
-    const row = query === null ? null : this.view.row(query);
+    const key = hover?.key == null ? (this.over ? this.view.numbers.at().key : null) : lens.keyOf(hover.key);
+    const row = query === null ? null : this.view.numbers.row(query);
     const wait = query !== null && !row && !site.covered.includes(query); // what is there stays until the row is here, unless it is covered
     if (!wait && !this.isUnderPointer) for (const axis of this.axes) this.hold(axis);
-    const column = query === null && key !== null ? this.view.column(key) : null; // a key stands alone: who looks at it
+    const column = query === null && key !== null ? this.view.numbers.column(key) : null; // a key stands alone: who looks at it
     const looked = column?.weights ? column : null;
-    const mean = query === null && !looked ? this.view.averages() : null;
+    const mean = query === null && !looked ? this.view.numbers.averages() : null;
     const shaded = self || looked ? "query" : "key";
     const [row_, chosen] = [
       query === null ? null : lens.queryOf(query),
       place.query === null ? null : lens.queryOf(place.query),
     ];
-    const pinned = this.view.pin === null ? null : lens.keyOf(this.view.pin);
-    const ofRow = this.view.map.scaleShown === "row" ? row : null;
-    const scale = this.view.map.wholeScale;
-    const ends = ofRow ? endsOf(scale, ofRow.weights.reduce((a, b) => Math.max(a, b), 0) || 1) : this.view.map.ends();
+    const pinned = this.view.chosen.pin === null ? null : lens.keyOf(this.view.chosen.pin);
+    const ofRow = this.view.shading.scale === "row" ? row : null;
+    const scale = this.view.shading.whole;
+    const ends = ofRow
+      ? endsOf(scale, ofRow.weights.reduce((a, b) => Math.max(a, b), 0) || 1)
+      : this.view.shading.ends();
     const coming = this.coming(row_);
     for (const item of this.items) {
       const { node, axis, i } = item;
@@ -206,10 +211,10 @@ export class Strip {
       const isShaded = axis === shaded && !code && !lens.refused;
       const level = levelOf(scale, weight, ends);
       const shade = isShaded ? level : -1;
-      if (item.shade !== shade || item.colour !== this.view.colour) {
-        Object.assign(item, { shade, colour: this.view.colour });
-        node.style.backgroundColor = isShaded ? this.view.colour.css[level] : "";
-        node.style.color = isShaded ? this.view.colour.ink[level] : "";
+      if (item.shade !== shade || item.colour !== this.view.palette.tones) {
+        Object.assign(item, { shade, colour: this.view.palette.tones });
+        node.style.backgroundColor = isShaded ? this.view.palette.tones.css[level] : "";
+        node.style.color = isShaded ? this.view.palette.tones.ink[level] : "";
       }
       node.classList.toggle("masked", axis === shaded && Boolean(code) && code !== HIDDEN);
       node.classList.toggle("gone", axis === shaded && code === HIDDEN);
@@ -233,6 +238,7 @@ export class Strip {
     const axis = site.query === site.key ? "query" : "key";
     const strip = /** @type {HTMLElement} */ (this.box.querySelector(`.strip.${axis}`));
     this.over = g?.isHeader ? strip : null;
+    this.below = g;
     this.corner?.remove();
     this.box.classList.toggle("header", Boolean(this.over));
     if (!g || !this.over) {
@@ -293,12 +299,11 @@ export class Strip {
 
   // Arcs of the chosen row: measured last, when all else is in its place
   drawArcs() {
-    const { view, over } = this;
-    if (!over) return;
-    const g = view.map.geometry;
+    const { view, over, below: g } = this;
+    if (!over || !g) return;
     const lens = view.lens();
     const isAcross = view.site.query !== view.site.key;
-    const { query } = view;
+    const { query } = view.chosen;
     /** @param {number} k */
     const middle = (k) => (g.xs[k] + g.xs[k + 1]) / 2;
     let from = null;
@@ -315,15 +320,16 @@ export class Strip {
 
   // The token that the chosen one looks at most
   strongest() {
-    const { query } = this.view;
-    const key = query === null ? undefined : this.view.ranking(query)?.order[0];
+    const { query } = this.view.chosen;
+    const key = query === null ? undefined : this.view.numbers.ranking(query)?.order[0];
     return key === undefined ? null : (this.item("query", key)?.node ?? null);
   }
 
   // What matters now on one axis: the query, or the key
   /** @param {Axis} axis */
   at(axis) {
-    const { query, hover, site } = this.view;
+    const { query, hover } = this.view.chosen;
+    const { site } = this.view;
     const lens = this.view.lens();
     if (axis === "query" && query !== null) return lens.queryOf(query);
     return hover?.key != null && (axis === "key" || site.query === site.key) ? lens.keyOf(hover.key) : null;
@@ -366,8 +372,8 @@ export class Strip {
   /** @param {Event} e */
   point(e) {
     const { axis, i } = dataOf(e);
-    if (axis === "query") this.view.point({ query: Number(i), key: null }, e);
-    else if (axis === "key") this.view.point({ query: null, key: Number(i) }, e);
+    if (axis === "query") this.view.chosen.point({ query: Number(i), key: null }, e);
+    else if (axis === "key") this.view.chosen.point({ query: null, key: Number(i) }, e);
   }
 
   /** @param {MouseEvent | KeyboardEvent} e */
@@ -375,14 +381,14 @@ export class Strip {
     const { axis, i, of, at } = dataOf(e);
     if (of) {
       this.show(of, Number(at));
-      this.view.redraw("strip");
+      this.view.invalidate("strip");
     }
     const { site } = this.view;
     const pointed = cover.now?.values.query === "all" ? "query" : "key"; // whose row a class is asked about, or an answer to a lesson
     if (axis && site.covered.length && (axis === pointed || site.query === site.key) && cover.point(Number(i))) return;
-    if (e.detail === 1) this.before = this.view.locked;
-    if (axis === "query") this.view.lock(Number(i));
-    else if (axis === "key") this.view.pinKey(Number(i));
+    if (e.detail === 1) this.before = this.view.chosen.locked;
+    if (axis === "query") this.view.chosen.lock(Number(i));
+    else if (axis === "key") this.view.chosen.pinKey(Number(i));
   }
 
   // Take a token out of the keys; in a pair of texts, the keys are those of the second strip.
@@ -390,7 +396,7 @@ export class Strip {
   hide(e) {
     const { axis, i } = dataOf(e);
     if (axis === "key" || (axis === "query" && this.view.site.query === this.view.site.key))
-      this.view.map.hideAt({ query: null, key: Number(i) }, e);
+      this.view.chosen.hideAt({ query: null, key: Number(i) }, e);
   }
 
   /** @param {KeyboardEvent} e */
@@ -410,16 +416,16 @@ export class Strip {
       token.tabIndex = -1;
       next.tabIndex = 0;
       next.focus();
-      this.view.say();
+      this.view.chosen.say();
     } else if (e.key === "Enter" || e.key === " ") {
       e.preventDefault();
       this.click(e);
     } else if (isKey && e.key.toLowerCase() === "h") {
       this.hide(e);
     } else if (isKey && e.key.toLowerCase() === "k") {
-      this.view.pinKey(Number(i));
-    } else if (e.key === "Escape") {
-      this.view.release();
+      this.view.chosen.pinKey(Number(i));
+    } else if (e.key === "Escape" && this.view.chosen.release()) {
+      e.preventDefault();
     }
   }
 }

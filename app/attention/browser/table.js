@@ -17,7 +17,8 @@ export class Table {
 
   /** @param {import("./types.js").Summary} summary */
   draw({ order, weight, ranking }) {
-    const { place, query } = this.view;
+    const { place } = this.view;
+    const { query } = this.view.chosen;
     const lens = this.view.lens();
     const { keys } = lens;
     const caption = query === null ? words.table_caption_all : words.table_caption;
@@ -46,7 +47,8 @@ export class Table {
     if (ranking?.masked) {
       for (let k = 0; k < keys.length && body.rows.length < MOST; k++) {
         const code = ranking.masked[k];
-        const why = code === HIDDEN ? words.tip_hidden : fill(words.masked_word, { reason: this.view.reason(code) });
+        const why =
+          code === HIDDEN ? words.tip_hidden : fill(words.masked_word, { reason: this.view.numbers.reason(code) });
         if (code) line("", keys[k], lens.firstKey(k), why);
       }
     }

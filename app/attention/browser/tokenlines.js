@@ -6,6 +6,7 @@
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
 import { add, choice, clamp, el, fill, number, short } from "../../kit/browser/dom.js";
+import { isPerHead } from "./values.js";
 import { everyLine, linesOf } from "./edges.js";
 import { HIDDEN, keyOf, Lens } from "./lens.js";
 
@@ -81,7 +82,7 @@ export class TokenLines {
     this.slider = add(label, "input");
     Object.assign(this.slider, { type: "range", min: "50", max: "100", step: "1" });
     this.kept = add(label, "output");
-    this.slider.addEventListener("input", (e) => view.setOption("keep", Number(this.slider.value), e));
+    this.slider.addEventListener("input", (e) => view.chosen.set("keep", Number(this.slider.value), e));
     this.which = add(this.bar, "span", "which");
     this.legend = add(this.box, "div", "legendrow");
     this.legend.setAttribute("role", "group");
@@ -101,14 +102,14 @@ export class TokenLines {
     this.scroller.addEventListener("pointerenter", () => (this.isUnderPointer = true));
     this.scroller.addEventListener("pointerleave", () => {
       this.isUnderPointer = false;
-      view.point(null);
+      view.chosen.point(null);
     });
     this.scroller.addEventListener("click", (e) => this.click(e));
-    this.scroller.addEventListener("dblclick", () => view.release());
+    this.scroller.addEventListener("dblclick", () => view.chosen.release());
     this.scroller.addEventListener("keydown", (e) => this.key(e));
     this.scroller.addEventListener("blur", () => {
       this.cursor = null;
-      view.point(null);
+      view.chosen.point(null);
     });
   }
 
@@ -121,7 +122,7 @@ export class TokenLines {
   // ------------------------------------------------------------------ what is drawn
 
   get isPerHead() {
-    return ["head", "value"].includes(this.view.options.kind);
+    return isPerHead(this.view.options.kind);
   }
 
   // [layer, head] of each head with lines of its own; null where heads are put together
@@ -172,7 +173,7 @@ export class TokenLines {
   // The token that stands alone, by the rows and columns of the lens; null where all lines are shown
   /** @returns {Alone | null} */
   alone() {
-    const { hover, query } = this.view;
+    const { hover, query } = this.view.chosen;
     const lens = this.view.lens();
     if (query !== null) return { query: lens.queryOf(query), key: hover?.key == null ? null : lens.keyOf(hover.key) };
     return hover?.key == null ? null : { query: null, key: lens.keyOf(hover.key) };
@@ -182,25 +183,26 @@ export class TokenLines {
   /** @param {Alone | null} alone */
   isLockedKey(alone) {
     return (
-      alone?.query === null && !this.view.picture.whole && this.view.isWorthAColumn(/** @type {number} */ (alone.key))
+      alone?.query === null &&
+      !this.view.picture.whole &&
+      this.view.numbers.isWorthAColumn(/** @type {number} */ (alone.key))
     );
   }
 
-  /** @param {boolean} settled */
-  draw(settled) {
+  /** @param {boolean} settled @param {string} fact that the facts say of it */
+  draw(settled, fact) {
     this.box.hidden = this.view.options.show !== "lines";
     if (this.box.hidden) return;
     const lenses = this.lensesNow();
     const several = lenses.length > 1 || this.view.options.members.length > 0;
     this.now = { lenses, several: several && this.isPerHead, codes: several && this.isPerHead ? this.codes() : null };
     this.find();
-    if (this.now.several) this.drawTitle();
     this.drawBar();
     this.measure();
     this.reveal();
     this.drawBase(settled && !this.scrolling);
     this.drawOver();
-    this.tell();
+    this.tell(fact);
   }
 
   // ------------------------------------------------------------------ the bar above
@@ -222,7 +224,7 @@ export class TokenLines {
       place.head,
       this.isPerHead,
       options.members.join(";"),
-      view.themeName,
+      view.palette.scheme,
     ].join();
     if (id === this.built) return;
     this.built = id;
@@ -237,7 +239,7 @@ export class TokenLines {
       ],
       several ? "all" : "one",
       (chosen, e) => {
-        view.setOption("members", chosen === "one" ? [] : all, e);
+        view.chosen.set("members", chosen === "one" ? [] : all, e);
       },
     );
     this.which.replaceChildren(node);
@@ -249,19 +251,6 @@ export class TokenLines {
     const others = options.members.filter(([layer]) => layer !== place.layer);
     for (const pair of [...all, ...others])
       this.legend.append(this.chip(pair, chosen.has(String(pair)), codes.get(String(pair))));
-  }
-
-  // Above the picture, instead of the one head that the facts are of
-  drawTitle() {
-    const { view } = this;
-    const heads = this.heads ?? [];
-    const [layer] = heads[0];
-    const same = heads.every((pair) => pair[0] === layer);
-    const title =
-      heads.length === 1
-        ? fill(words.place, { layer, head: heads[0][1] })
-        : fill(same ? words.lines_title : words.lines_title_layers, { n: heads.length, layer });
-    view.map.title.replaceChildren(el("b", "", title));
   }
 
   // A head of the legend: its line and its name. A click adds it or takes it out, a double click leaves it alone.
@@ -288,13 +277,13 @@ export class TokenLines {
     const others = view.options.members.filter((other) => String(other) !== String(pair));
     button.addEventListener("click", (e) => {
       const members = pressed ? others : [...others, pair].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-      if (e.detail < 2 && members.length) view.setOption("members", members, e);
+      if (e.detail < 2 && members.length) view.chosen.set("members", members, e);
     });
-    button.addEventListener("dblclick", (e) => view.setOption("members", [pair], e));
+    button.addEventListener("dblclick", (e) => view.chosen.set("members", [pair], e));
     button.addEventListener("keydown", (e) => {
       if (e.key !== "Enter" || !e.shiftKey) return;
       e.preventDefault();
-      view.setOption("members", [pair], e);
+      view.chosen.set("members", [pair], e);
     });
     return button;
   }
@@ -334,7 +323,7 @@ export class TokenLines {
       n: [lens.n_query, lens.n_key],
       id: [...what, lenses.length, width, height, em, view.options.projector].join(),
     });
-    const family = view.font();
+    const family = view.room.family;
     const context = /** @type {CanvasRenderingContext2D} */ (this.over.getContext("2d"));
     /** @param {string[]} labels @param {number} size */
     const widest = (labels, size) => {
@@ -489,7 +478,7 @@ export class TokenLines {
     const g = this.geometry;
     const { lines: all } = /** @type {{lines: Line[]}} */ (this.found);
     const lines = settled ? all : all.slice(-QUICK);
-    const id = [this.geometry.id, this.scroller.scrollTop, view.themeName].join();
+    const id = [this.geometry.id, this.scroller.scrollTop, view.palette.scheme].join();
     if (this.drawn?.id === id && this.drawn.n >= lines.length) return;
     this.drawn = { id, n: lines.length };
     const context = fit(this.base, g.width, g.height);
@@ -510,9 +499,9 @@ export class TokenLines {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
       this.scrolling = false;
-      this.view.redraw("lines");
+      this.view.invalidate("lines");
     }, SETTLED);
-    this.view.redraw("lines");
+    this.view.invalidate("lines");
   }
 
   drawOver() {
@@ -535,7 +524,7 @@ export class TokenLines {
     const isMany = (this.isolated?.lines.length ?? 0) > DASHED;
     for (const line of this.isolated?.lines ?? []) {
       const p = this.level(line.w);
-      const pointed = alone?.query != null && alone.key === line.k && view.hover?.key != null;
+      const pointed = alone?.query != null && alone.key === line.k && view.chosen.hover?.key != null;
       context.globalAlpha = pointed ? 1 : 0.32 + 0.68 * p;
       context.lineWidth = (0.09 + 0.34 * p + (pointed ? 0.12 : 0)) * g.em;
       context.strokeStyle = codes ? codes[line.of].hue : alone?.query === null ? palette.key : palette.query;
@@ -559,7 +548,7 @@ export class TokenLines {
     context.fillRect(0, 0, g.width, g.head - 0.3 * g.em);
     /** @param {import("./types.js").Axis} axis */
     const side = (axis) => (picture.tokens.target ? ` · ${words[site[axis]]}` : "");
-    context.font = `650 ${0.82 * g.em}px ${this.view.font()}`;
+    context.font = `650 ${0.82 * g.em}px ${this.view.room.family}`;
     context.textBaseline = "middle";
     context.fillStyle = palette.query;
     context.textAlign = "right";
@@ -580,7 +569,7 @@ export class TokenLines {
     const lines = this.isolated?.lines ?? [];
     const { palette } = this.view;
     const lens = this.view.lens();
-    const family = this.view.font();
+    const family = this.view.room.family;
     const weights = new Map(); // of the other side's tokens, where one token stands alone with one head
     if (alone && !this.now.several) {
       for (const { q, k, w } of lines) weights.set(alone.query === null ? q : k, w);
@@ -671,7 +660,7 @@ export class TokenLines {
       if (last && last.text === value.text && value.text === words.lines_masked) last.x1 = value.x;
       else found.push({ ...value, x1: value.x });
     }
-    context.font = `${g.small}px ${this.view.font()}`;
+    context.font = `${g.small}px ${this.view.room.family}`;
     /** @type {[from: number, to: number][]} */
     const drawn = [];
     for (const { x, x1, text, ink } of found.filter(({ text }) => text).sort((a, b) => b.weight - a.weight)) {
@@ -690,7 +679,7 @@ export class TokenLines {
     const { palette, site, picture } = this.view;
     /** @param {import("./types.js").Axis} axis */
     const side = (axis) => (picture.tokens.target ? ` · ${words[site[axis]]}` : "");
-    context.font = `650 ${0.82 * g.em}px ${this.view.font()}`;
+    context.font = `650 ${0.82 * g.em}px ${this.view.room.family}`;
     context.textAlign = "left";
     context.fillStyle = palette.query;
     context.fillText(words.lines_query + side("query"), 0, 0.6 * g.em);
@@ -751,7 +740,7 @@ export class TokenLines {
         .filter(([i]) => (above ? this.y(i) < top : this.y(i) > bottom))
         .sort((a, b) => b[1] - a[1])
         .slice(0, NAMED);
-    context.font = `650 ${g.small}px ${this.view.font()}`;
+    context.font = `650 ${g.small}px ${this.view.room.family}`;
     context.textBaseline = "middle";
     context.textAlign = side ? "left" : "right";
     const x = g.x[side] + (side ? 0.5 : -0.5) * g.em;
@@ -799,11 +788,12 @@ export class TokenLines {
   }
 
   // For screen readers and tests: what is drawn, as text and as data
-  tell() {
+  /** @param {string} fact */
+  tell(fact) {
     const { view, isolated } = this;
     const found = /** @type {{lines: Line[], total: number}} */ (this.found);
     const lens = view.lens();
-    this.scroller.setAttribute("aria-label", `${lens.title}. ${words.lines_label} ${view.facts.big.textContent}`);
+    this.scroller.setAttribute("aria-label", `${lens.title}. ${words.lines_label} ${fact}`);
     const { dataset } = this.box;
     dataset.lines = String((isolated && !view.picture.whole ? isolated : found).lines.length);
     dataset.all = String(found.total);
@@ -877,7 +867,7 @@ export class TokenLines {
     const { place } = this.view;
     const lens = this.view.lens();
     const locked = place.query === null ? null : lens.queryOf(place.query);
-    const pinned = this.view.pin === null ? null : lens.keyOf(this.view.pin);
+    const pinned = this.view.chosen.pin === null ? null : lens.keyOf(this.view.chosen.pin);
     /** @param {Line} line */
     const mine = ({ q, k }) => (locked === null ? pinned === null || k === pinned : q === locked);
     const [start, stop] = [this.from(0, this.farSide), this.from(1, this.farSide)];
@@ -909,18 +899,18 @@ export class TokenLines {
     const at = this.at(e);
     this.cursor = null;
     this.scroller.style.cursor = at ? "pointer" : "";
-    this.view.point(at && { query: at.query, key: at.key }, e);
+    this.view.chosen.point(at && { query: at.query, key: at.key }, e);
     if (!at) return;
     if ("line" in at) this.showTip(at.line, e.clientX, e.clientY);
-    else this.view.tip.hidden = true;
+    else this.view.tip.hide();
   }
 
   /** @param {MouseEvent} e */
   click(e) {
     const at = this.at(e);
     if (!at) return;
-    if (at.query !== null) this.view.lock(at.query);
-    else this.view.pinKey(at.key);
+    if (at.query !== null) this.view.chosen.lock(at.query);
+    else this.view.chosen.pinKey(at.key);
   }
 
   // The exact numbers of one pair: one line a head where several are drawn
@@ -935,8 +925,8 @@ export class TokenLines {
     first.append(el("em", "k", lens.keys[k]), el("small", "", ` ${where(lens.keyTokens[k])}`));
     const lines = [first];
     if (!this.now.several) {
-      const ranking = view.ranking(lens.firstQuery(q));
-      lines.push(el("div", "", view.map.valueLine(ranking, k)));
+      const ranking = view.numbers.ranking(lens.firstQuery(q));
+      lines.push(el("div", "", view.numbers.valueLine(ranking, k)));
     } else {
       const found = this.now.lenses
         .map((of, i) => ({ name: this.now.codes?.[i].name, w: of.row(q)?.weights[k] ?? 0 }))
@@ -950,8 +940,7 @@ export class TokenLines {
           ),
         );
     }
-    view.tip.replaceChildren(...lines);
-    view.putTip(x, y);
+    view.tip.show(lines, x, y);
   }
 
   // ------------------------------------------------------------------ keyboard
@@ -974,7 +963,7 @@ export class TokenLines {
     const steps = { [back]: -1, [on]: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
     if (e.key in steps) {
       e.preventDefault();
-      const first = !this.cursor && !view.hover;
+      const first = !this.cursor && !view.chosen.hover;
       const i = clamp(from.i + (first && Math.abs(steps[e.key]) === 1 ? 0 : steps[e.key]), 0, g.n[from.side] - 1);
       this.go({ side: from.side, i }, e);
     } else if (e.key === left || e.key === right) {
@@ -987,11 +976,11 @@ export class TokenLines {
       this.go({ side, i: best ? (side ? best.k : best.q) : across }, e);
     } else if (e.key === "Enter" || e.key === " ") {
       e.preventDefault();
-      if (from.side) view.pinKey(lens.firstKey(from.i));
-      else view.lock(lens.firstQuery(from.i));
+      if (from.side) view.chosen.pinKey(lens.firstKey(from.i));
+      else view.chosen.lock(lens.firstQuery(from.i));
     } else if (e.key === "Escape") {
       this.cursor = null;
-      view.release();
+      if (view.chosen.release()) e.preventDefault();
     }
   }
 
@@ -1000,10 +989,10 @@ export class TokenLines {
     const { view } = this;
     const lens = view.lens();
     this.cursor = cursor;
-    view.point(
+    view.chosen.point(
       cursor.side ? { query: null, key: lens.firstKey(cursor.i) } : { query: lens.firstQuery(cursor.i), key: null },
       e,
     );
-    view.say();
+    view.chosen.say();
   }
 }

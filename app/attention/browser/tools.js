@@ -1,41 +1,43 @@
 // The row above the picture: which picture it is, and behind one button every option of it.
 //
 // Any part of the view may add to it: tools() gives nodes for the row itself, settings() gives {label, node, help} for the
-// options, and actions() gives buttons for the line below the picture. They are asked for again at every layout.
+// options. They are asked for again at every layout.
 
 import { WORDS as words } from "./constants.js";
 import { add, choice, el } from "../../kit/browser/dom.js";
-import { isFree } from "../../kit/browser/shortcuts.js";
 
 export class Tools {
   // The options open in `place`, in front of what is there: never over the map that they change
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {HTMLElement} place */
-  constructor(view, parent, place) {
+  /**
+   * @param {import("./types.js").View} view
+   * @param {HTMLElement} parent
+   * @param {HTMLElement} place
+   * @param {HTMLElement} page on which they are a sheet where it is narrow
+   * @param {import("./types.js").ViewPart[]} parts
+   */
+  constructor(view, parent, place, page, parts) {
     this.view = view;
     this.place = place;
+    this.page = page;
+    this.parts = parts;
     this.row = add(parent, "span", "row");
     this.shown = add(parent, "span", "row");
     this.open = add(parent, "button", "quiet");
     Object.assign(this.open, { type: "button", textContent: words.options });
     this.open.setAttribute("aria-haspopup", "dialog");
     this.open.setAttribute("aria-expanded", "false");
-    this.panel = add(place, "div", "options settings");
+    this.panel = add(place, "div", "settings");
     this.panel.setAttribute("role", "dialog");
     this.panel.setAttribute("aria-label", words.options_label);
     this.panel.hidden = true;
     this.open.addEventListener("click", () => this.toggle(this.panel.hidden === true));
     this.panel.addEventListener("keydown", (e) => this.key(e));
     this.open.addEventListener("keydown", (e) => this.key(e));
-    this.pressed = (/** @type {KeyboardEvent} */ e) => this.letter(e);
-    document.addEventListener("keydown", this.pressed);
-  }
-
-  destroy() {
-    document.removeEventListener("keydown", this.pressed);
   }
 
   build() {
-    const { parts, options } = this.view;
+    const { parts, view } = this;
+    const { options } = view;
     /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
     const tabs = [
       ["map", words.map],
@@ -44,16 +46,14 @@ export class Tools {
     ];
     this.row.replaceChildren(...parts.flatMap((part) => part.tools?.() ?? []));
     this.shown.replaceChildren(
-      choice(words.shown_as, tabs, options.show, (show, e) => this.view.setOption("show", show, e)),
+      choice(words.shown_as, tabs, options.show, (show, e) => view.chosen.set("show", show, e)),
     );
-    const lines = parts
-      .flatMap((part) => part.settings?.() ?? [])
-      .map(({ label, node, help }) => {
-        const line = el("div", "line");
-        line.append(el("span", "mute", label), node);
-        if (help) line.title = help;
-        return line;
-      });
+    const lines = [...parts.flatMap((part) => part.settings?.() ?? []), this.theme()].map(({ label, node, help }) => {
+      const line = el("div", "line");
+      line.append(el("span", "mute", label), node);
+      if (help) line.title = help;
+      return line;
+    });
     const title = el("div", "head");
     const close = Object.assign(el("button", "quiet", words.options_close), { type: "button" });
     close.addEventListener("click", () => {
@@ -66,9 +66,24 @@ export class Tools {
     this.mark();
   }
 
+  // Light or dark, which is of the whole page
+  theme() {
+    const { settings } = window.headlight;
+    /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
+    const themes = [
+      ["auto", words.theme_auto],
+      ["light", words.theme_light],
+      ["dark", words.theme_dark],
+    ];
+    const node = choice(words.theme, themes, settings.get("theme") ?? "auto", (theme) =>
+      settings.set("theme", theme === "auto" ? null : theme),
+    );
+    return { label: words.theme, node, help: words.theme_help };
+  }
+
   // Whether some option is not as it opens: one should see that without looking inside.
   mark() {
-    const changed = Object.keys(this.view.optionTexts()).filter((name) =>
+    const changed = Object.keys(this.view.chosen.texts).filter((name) =>
       ["scale", "bounds", "kind", "heads", "hide", "words", "keep"].includes(name),
     );
     this.open.textContent = changed.length ? `${words.options} · ${changed.length}` : words.options;
@@ -80,20 +95,18 @@ export class Tools {
     this.panel.hidden = !open;
     this.open.setAttribute("aria-expanded", String(open));
     this.place.classList.toggle("under-options", open);
-    if (this.view.narrow)
-      this.view.root.append(this.panel); // a sheet over the page
+    if (this.view.room.narrow)
+      this.page.append(this.panel); // a sheet over the page
     else this.place.append(this.panel);
     if (open)
       /** @type {HTMLElement | null} */ (this.panel.querySelector("[aria-pressed=true], button, input, select"))?.focus(
-        { preventScroll: !this.view.narrow },
+        { preventScroll: !this.view.room.narrow },
       );
   }
 
-  // O opens and closes the options, anywhere but where a visitor writes.
-  /** @param {KeyboardEvent} e */
-  letter(e) {
-    if (e.key.toLowerCase() !== "o" || !isFree(e) || !this.view.root.isConnected) return;
-    if (this.view.options.projector) return;
+  // What the letter O does
+  turn() {
+    if (this.view.options.projector) return false;
     const open = this.panel.hidden === true;
     this.toggle(open);
     if (!open) this.open.focus();

@@ -2,15 +2,18 @@
 
 import type { colours } from "../../kit/browser/colours.js";
 import type { Fetcher } from "../../kit/browser/fetcher.js";
-import type { Setting, Tell } from "../../kit/browser/types.js";
+import type { Setting } from "../../kit/browser/types.js";
+import type { Chosen } from "./chosen.js";
 import type { Facts } from "./facts.js";
 import type { Lens } from "./lens.js";
-import type { Lines } from "./lines.js";
 import type { HeadMap } from "./map.js";
 import type { Metric } from "./metrics.js";
 import type { Overview } from "./overview.js";
+import type { Readings } from "./readings.js";
+import type { Shading } from "./shading.js";
 import type { Site } from "./site.js";
-import type { Tools } from "./tools.js";
+import type { Tip } from "./tip.js";
+import type { TokenLines } from "./tokenlines.js";
 
 export type { Lens, Site, Metric };
 export type Colours = ReturnType<typeof colours>;
@@ -64,11 +67,10 @@ export interface Picture {
   size: number;
   link: Record<string, string>;
   chosen: import("../../kit/browser/selection.js").FromPython;
-  opened: Place; // of a run that goes on: the head whose map is to come first
   first?: [path: string, params: Record<string, string | number>, at: number, size: number][];
   going?: boolean;
   offline?: boolean;
-  receipts?: Record<string, unknown>;
+  cover?: import("../../kit/browser/types.js").Covered | null;
   axes?: Record<string, AxisOf>;
   metrics?: Record<string, import("./metrics.js").Answer>;
 }
@@ -76,7 +78,7 @@ export interface Picture {
 /** Which head is on the screen, and which query is locked. */
 export type Place = { site: string; layer: number; head: number; query: number | null };
 
-/** How a picture is shown (app/attention/params.py), and of the page: its theme and its projector. */
+/** How a picture is shown (app/attention/params.py), and whether the page is projected. */
 export interface Options {
   show: "map" | "lines" | "table";
   scale: "auto" | "linear" | "log" | "row";
@@ -94,7 +96,6 @@ export interface Options {
   sort: boolean;
   spotlight: boolean;
   frozen: boolean;
-  theme: string;
   projector: boolean;
 }
 
@@ -180,6 +181,9 @@ export interface Palette
   ramp: string[];
   ahead: string[];
   heads: string[];
+  /** The colours along the ramp, and whether the page is light or dark. */
+  tones: Colours;
+  scheme: "light" | "dark";
 }
 
 /**
@@ -210,14 +214,25 @@ export interface Room {
   mapWidth: number;
   mapHeight: number;
   height: number;
-  seen: string;
+  /** The page's typeface: asking the browser again would have it compute every style first. */
+  family: string;
+  narrow: boolean;
+  /** Whether the text is too long for all of its map to be read. */
+  isLong: boolean;
 }
 
 /** What a part of the view may add to the others. */
 export interface ViewPart {
   tools?(): Node[];
   settings?(): Setting[];
-  actions?(): HTMLElement[];
+}
+
+/** The parts that are drawn, for what is saved of them. */
+export interface Drawn {
+  map: HeadMap;
+  overview: Overview;
+  lines: TokenLines;
+  facts: Facts;
 }
 
 /** What numbers are computed from. */
@@ -229,52 +244,16 @@ export interface Shown {
   remote: Fetcher;
 }
 
-/** A view of a run, as its parts know it. */
+/** What the parts of a picture know of it, and how they change it. A part that needs more is given that when it is made. */
 export interface View extends Shown {
-  data: Uint8Array;
   sites: Site[];
-
-  root: HTMLElement;
-  tip: HTMLElement;
-  room: Room;
-  narrow: boolean;
-  themeName: "light" | "dark";
-  palette: Palette;
-  colour: Colours;
-  ahead: Colours;
-  pointed: At | null;
-  hover: At | null;
-  pin: number | null;
-  readonly query: number | null;
-  readonly locked: { query: number | null; pin: number | null };
-  parts: ViewPart[];
-  map: HeadMap;
-  overview: Overview;
-  facts: Facts;
-  lines: Lines;
-  tools: Tools;
-  trigger: Tell;
   lens(): Lens;
-  row(query: number): Row | null;
-  ranking(query: number): Ranking | null;
-  column(key: number): Column | null;
-  isWorthAColumn(key: number): boolean;
-  averages(): Float64Array | null;
-  summary(): Summary;
-  reason(code: number): string;
-  choose(at: Partial<Place>, event?: Event): void;
-  lock(query: number): void;
-  pinKey(key: number): void;
-  relock(locked: { query: number | null; pin: number | null }): void;
-  release(): void;
-  point(at: At | null, event?: Event): void;
-  keepArea(area: Area | null): void;
-  tell(): void;
-  setOption(name: string, value: unknown, event?: Event): void;
-  optionTexts(): Record<string, string>;
-  redraw(...what: string[]): void;
+  numbers: Readings;
+  chosen: Chosen;
+  shading: Shading;
+  palette: Palette;
+  room: Room;
+  tip: Tip;
+  invalidate(...what: string[]): void;
   announce(text: string): void;
-  say(): void;
-  font(): string;
-  putTip(x: number, y: number): void;
 }

@@ -5,13 +5,15 @@ import { Site } from "./site.js";
 import { messages, unpack } from "../../kit/browser/messages.js";
 
 export class Underway {
-  // header: of the picture, with what is opened of it. changed(run, site, layer): called at everything that comes
+  // header: of the picture. opened: the head whose map is to come first. changed(run, site, layer): called at everything that comes
   /**
    * @param {import("./types.js").Picture} header
+   * @param {import("./types.js").Place} opened
    * @param {(run: Underway, site: Site | undefined, layer: number) => void} changed
    */
-  constructor(header, changed) {
+  constructor(header, opened, changed) {
     this.header = header;
+    this.opened = opened;
     this.changed = changed;
     this.key = header.key;
     this.body = new ArrayBuffer(header.size);
@@ -28,7 +30,8 @@ export class Underway {
   }
 
   async listen() {
-    const { key, opened, sites } = this.header;
+    const { opened } = this;
+    const { key, sites } = this.header;
     const site = /** @type {import("./types.js").SiteHeader} */ (sites.find(({ id }) => id === opened.site));
     /** @type {Record<string, string | number>} */
     const params = { run: key, record: site.records[opened.layer], head: opened.head };
@@ -56,7 +59,7 @@ export class Underway {
 
   // Whether the head that is opened is here, and the row of its locked query
   get canBeShown() {
-    return this.answers.length === (this.header.opened.query === null ? 1 : 2);
+    return this.answers.length === (this.opened.query === null ? 1 : 2);
   }
 
   stop() {

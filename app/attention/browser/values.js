@@ -76,3 +76,10 @@ export const unlikeOpening = (values) =>
   Object.fromEntries(
     Object.entries(OPTIONS).flatMap(([name, opens]) => (values[name] === opens ? [] : [[name, values[name]]])),
   );
+
+/** Whether a picture of this kind has a map, or lines, for each head alone. @param {import("./types.js").Kind} kind */
+export const isPerHead = (kind) => kind === "head" || kind === "value";
+
+/** Whether it is of more heads than one: put together, or each with lines of its own colour. @param {Options} options */
+export const areSeveral = ({ kind, members, show }) =>
+  kind === "mean" || kind === "max" || ((kind === "head" || show === "lines") && members.length > 0);

@@ -8,9 +8,10 @@ import { dots } from "../../kit/browser/picture/canvas.js";
 export class WholeMap {
   side = 0; // px
 
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
-  constructor(view, parent) {
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {import("./map.js").HeadMap} map */
+  constructor(view, parent, map) {
     this.view = view;
+    this.map = map;
     this.canvas = add(parent, "canvas", "whole");
     this.canvas.setAttribute("role", "img");
     this.canvas.addEventListener("click", (e) => this.click(e));
@@ -19,7 +20,7 @@ export class WholeMap {
   /** @param {number} space px that it may take */
   draw(space) {
     const { view } = this;
-    this.side = view.map.geometry?.isFold ? Math.floor(Math.min(8.5 * view.room.em, space)) : 0;
+    this.side = this.map.geometry?.isFold ? Math.floor(Math.min(8.5 * view.room.em, space)) : 0;
     this.canvas.hidden = !this.side || !Number.isFinite(this.side);
     if (!this.canvas.hidden) this.paint();
   }
@@ -27,16 +28,16 @@ export class WholeMap {
   paint() {
     const { view, side } = this;
     const lens = view.lens();
-    const { rows: [q0, q1] = [0, 0], columns = [] } = view.map.geometry;
+    const { rows: [q0, q1] = [0, 0], columns = [] } = this.map.geometry;
     this.canvas.title = fill(words.whole_map, { n: number(lens.n_query), m: number(lens.n_key) });
     this.canvas.setAttribute("aria-label", this.canvas.title);
     const context = fit(this.canvas, side, side);
-    const tile = view.map.tile() ?? view.map.standIn();
-    const levels = view.map.levels(tile);
-    const canvas = dots(tile, levels, view.colour.packed);
+    const tile = this.map.tile() ?? this.map.standIn();
+    const levels = view.shading.levels(tile);
+    const canvas = dots(tile, levels, view.palette.tones.packed);
     const top = 5;
     const size = side - top;
-    if (view.map.geometry.isMirrored) context.transform(-1, 0, 0, 1, side, 0);
+    if (this.map.geometry.isMirrored) context.transform(-1, 0, 0, 1, side, 0);
     context.imageSmoothingEnabled = tile.columns > side;
     context.drawImage(canvas, 0, top, side, size);
     context.fillStyle = view.palette.key;
@@ -58,6 +59,6 @@ export class WholeMap {
     const box = this.canvas.getBoundingClientRect();
     const lens = this.view.lens();
     const row = clamp(Math.floor(((e.clientY - box.top - 5) / (box.height - 5)) * lens.n_query), 0, lens.n_query - 1);
-    this.view.choose({ query: lens.firstQuery(row) }, e);
+    this.view.chosen.go({ query: lens.firstQuery(row) }, e);
   }
 }

@@ -9,9 +9,8 @@ export class Fetcher {
   /** @type {Map<string, Uint8Array> | null} On a page that works offline: all the answers that there are, by path and parameters */
   static answers = null;
   static missing = ""; // what such a page says where it has none
-  // receipts {record: receipt}: those of a page that works offline, which asks for nothing else
-  /** @param {string} key @param {(path: string) => void} arrived @param {Record<string, unknown> | null} [receipts] */
-  constructor(key, arrived, receipts = null) {
+  /** @param {string} key @param {(path: string) => void} arrived */
+  constructor(key, arrived) {
     this.key = key;
     this.arrived = arrived;
     /** @type {Map<string, any>} */
@@ -20,9 +19,12 @@ export class Fetcher {
     this.underway = new Set(); // one request a path: a pointer that crosses a hundred rows asks for the last of them
     this.failed = false;
     this.again = 0; // no request before this, by performance.now()
-    this.offline = receipts !== null;
     this.held = false; // while the run goes on, whose end every answer would wait for
-    for (const [record, receipt] of Object.entries(receipts ?? {})) this.keep("proof", { record }, receipt);
+  }
+
+  // Whether the page works offline, with the answers that it has
+  get offline() {
+    return Fetcher.answers !== null;
   }
 
   /** @param {string} path @param {Params} params */
@@ -65,7 +67,7 @@ export class Fetcher {
       this.kept.set(id, bytes ? read(bytes) : { refused: Fetcher.missing });
       return this.kept.get(id);
     }
-    if (this.offline || this.held) return null;
+    if (this.held) return null;
     if (this.failed && performance.now() < this.again) return null; // no storm of requests at a server that is down
     if (this.underway.has(path)) return null; // arrived() makes the caller ask again, for what it wants by then
     this.underway.add(path);

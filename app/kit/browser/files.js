@@ -7,6 +7,8 @@ import { copy, save } from "./save.js";
 import { standalone } from "./standalone.js";
 import { WORDS as words } from "./words.js";
 
+/** @typedef {import("./types.js").AboutFiles} AboutFiles */
+
 export class Files {
   /** @type {HTMLElement} Made again whenever the menu opens */
   status;
@@ -14,7 +16,7 @@ export class Files {
   // drawn() -> {group, width, height} or null where there is no picture; about() -> {title, alt, caption, snippet, name, tables}
   /**
    * @param {() => import("./types.js").Drawing} drawn
-   * @param {() => import("./types.js").AboutFiles} about
+   * @param {() => AboutFiles | {kinds: import("./types.js").FileKind[]}} about which a room may say whole kind by kind
    * @param {() => Record<"background" | "ink" | "mute", string>} colours
    */
   constructor(drawn, about, colours) {
@@ -57,56 +59,61 @@ export class Files {
 
   build() {
     const about = this.about();
-    /** @param {string} label @param {string} help @param {() => string | Promise<string>} act */
-    const button = (label, help, act) => {
-      const made = el("button", "quiet", label);
-      Object.assign(made, { type: "button", title: help });
-      made.addEventListener("click", () => this.act(act));
-      return made;
-    };
-    /** @param {string} label @param {HTMLElement[]} nodes */
-    const kind = (label, ...nodes) => {
-      const line = el("div", "kind");
-      const box = el("span");
-      box.append(...nodes);
-      line.append(el("span", "", label), box);
-      return line;
-    };
     this.status = el("p", "", words.files_note);
     this.status.setAttribute("role", "status");
+    const lines = ("kinds" in about ? about.kinds : this.kinds(about)).map(([label, ...entries]) => {
+      const line = el("div", "kind");
+      const box = el("span");
+      for (const entry of entries) box.append(Array.isArray(entry) ? this.button(...entry) : entry);
+      line.append(el("span", "", label), box);
+      return line;
+    });
+    this.menu.replaceChildren(...lines, this.status);
+  }
+
+  /** @param {string} label @param {string} help @param {() => string | Promise<string>} act */
+  button(label, help, act) {
+    const made = el("button", "quiet", label);
+    Object.assign(made, { type: "button", title: help });
+    made.addEventListener("click", () => this.act(act));
+    return made;
+  }
+
+  // What a room can be saved as that says what it holds
+  /** @param {AboutFiles} about @returns {import("./types.js").FileKind[]} */
+  kinds(about) {
+    /** @type {import("./types.js").FileEntry[]} */
     const images = [
-      ...[1, 2].map((scale) => button(`PNG ${scale}×`, words.export_png_help, () => this.png(scale))),
-      button("SVG", words.export_svg_help, () => this.svg()),
+      ...[1, 2].map(
+        (scale) =>
+          /** @type {import("./types.js").FileEntry} */ ([
+            `PNG ${scale}×`,
+            words.export_png_help,
+            () => this.png(scale),
+          ]),
+      ),
+      ["SVG", words.export_svg_help, () => this.svg()],
     ];
-    const tables = about.tables.map(([label, name, text]) =>
-      button(`CSV: ${label}`, words.files_csv_help, () =>
-        save(`${name}.csv`, new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" })),
-      ),
-    );
+    /** @type {import("./types.js").FileEntry[]} */
+    const tables = about.tables.map(([label, name, text]) => [
+      `CSV: ${label}`,
+      words.files_csv_help,
+      () => save(`${name}.csv`, new Blob(["\ufeff", text], { type: "text/csv;charset=utf-8" })),
+    ]);
     if (about.arrays || about.tables.some(([, , , numbers]) => numbers))
-      tables.push(button("NPZ", words.export_npz_help, () => this.npz()));
-    const trees = (about.trees ?? []).map(([label, name, text]) =>
-      button(`JSON: ${label}`, words.files_json_help, () =>
-        save(`${name}.json`, new Blob([text], { type: "application/json" })),
-      ),
-    );
-    this.menu.replaceChildren(
-      ...(about.picture === false ? [] : [kind(words.export_image, ...images)]),
-      kind(words.export_numbers, ...tables, ...trees),
-      ...(about.page
-        ? [
-            kind(
-              words.export_page,
-              button("HTML", words.export_html_help, () => this.page()),
-            ),
-          ]
-        : []),
-      kind(
-        words.export_copy,
-        button(words.export_snippet, words.export_snippet_help, () => this.copy(about.snippet)),
-      ),
-      this.status,
-    );
+      tables.push(["NPZ", words.export_npz_help, () => this.npz()]);
+    for (const [label, name, text] of about.trees ?? [])
+      tables.push([
+        `JSON: ${label}`,
+        words.files_json_help,
+        () => save(`${name}.json`, new Blob([text], { type: "application/json" })),
+      ]);
+    /** @type {import("./types.js").FileKind[]} */
+    const kinds = about.picture === false ? [] : [[words.export_image, ...images]];
+    kinds.push([words.export_numbers, ...tables]);
+    if (about.page) kinds.push([words.export_page, ["HTML", words.export_html_help, () => this.page()]]);
+    kinds.push([words.export_copy, [words.export_snippet, words.export_snippet_help, () => this.copy(about.snippet)]]);
+    return kinds;
   }
 
   /** @param {() => string | Promise<string>} what */
@@ -114,13 +121,18 @@ export class Files {
     this.status.textContent = words.export_busy;
     try {
       this.status.textContent = await what();
-    } catch {
-      this.status.textContent = words.export_failed;
+    } catch (error) {
+      this.status.textContent = /** @type {{sentence?: string}} */ (error).sentence ?? words.export_failed;
     }
   }
 
+  // What the files of a room that says no kinds of its own say of themselves
+  get said() {
+    return /** @type {AboutFiles} */ (this.about());
+  }
+
   svg() {
-    const about = this.about();
+    const about = this.said;
     return save(
       `${about.name}.svg`,
       new Blob([svg(this.drawn(), about, this.colours()).text], { type: "image/svg+xml" }),
@@ -129,13 +141,13 @@ export class Files {
 
   /** @param {number} scale */
   async png(scale) {
-    const about = this.about();
+    const about = this.said;
     return save(`${about.name}.png`, await pixels(svg(this.drawn(), about, this.colours()), about, scale));
   }
 
   // The arrays that the room names, or its tables by their columns
   npz() {
-    const about = this.about();
+    const about = this.said;
     const several = about.tables.length > 1;
     const tables = about.tables.flatMap(([, , , numbers]) =>
       numbers ? [columnsOf(numbers.columns, numbers.rows, several ? `${numbers.of}.` : "")] : [],
@@ -147,7 +159,7 @@ export class Files {
   }
 
   async page() {
-    const about = this.about();
+    const about = this.said;
     if (!about.page) return words.export_failed;
     return save(`${about.name}.html`, await standalone(about, about.page));
   }

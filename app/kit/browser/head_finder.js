@@ -11,7 +11,7 @@ export function headOf(text) {
 }
 
 export class HeadFinder {
-  /** @param {import("./stage.js").Stage} room */
+  /** @param {import("./stage.js").Stage<any, any, any>} room */
   constructor(room) {
     this.room = room;
     this.box = add(room.root, "form", "finder");

@@ -6,7 +6,7 @@
 
 import { paletteOf, themeOf } from "./colours.js";
 import { cover, Guard } from "./cover.js";
-import { add, arrow, el, keepingFocus, setText } from "./dom.js";
+import { add, arrow, el, fill, keepingFocus, setText } from "./dom.js";
 import { Fetcher } from "./fetcher.js";
 import { Files } from "./files.js";
 import { HeadFinder } from "./head_finder.js";
@@ -16,26 +16,29 @@ import { Projector } from "./projector.js";
 import { RoomSelection } from "./selection.js";
 import { linkTo, Share, spoken } from "./share.js";
 import { isFree, isOwn } from "./shortcuts.js";
+import { WORDS as words } from "./words.js";
+import { mainBlock, scrolled } from "../../streamlit_edge/browser/page.js";
 
 const LONGEST_PRESS = 5000; // ms for which a button that is pressed keeps the room from being drawn again under it
 
 /** @typedef {import("./types.js").StageHeader} StageHeader */
-/** @typedef {"data" | "selection" | "answer" | "size" | "theme" | "projector" | "cover"} Stale what a room was not drawn of yet */
+/** @typedef {"data" | "selection" | "answer" | "size" | "type" | "theme" | "projector" | "cover"} Stale what a room was not drawn of yet */
 /** @typedef {(event: KeyboardEvent) => boolean | void} Act what a key does; false where it does nothing here, so that the browser may */
 
 /**
  * What a component's module exports: the room in its place on the page, made once and given every message.
- * @param {{new (root: HTMLElement): Stage, style: string}} Room
+ * @param {{new (root: HTMLElement): Stage<any, any, any>, style: string}} Room
  */
 export const stage =
   (Room) =>
-  (/** @type {import("./types.js").Given<Uint8Array>} */ { data, parentElement, setStateValue }) => {
+  (/** @type {import("./types.js").Given<Uint8Array>} */ { data, parentElement, setStateValue, setTriggerValue }) => {
     const [room, leave] = mounted(parentElement, Room.style, (root) => new Room(root).enter());
+    room.trigger = setTriggerValue;
     room.receive(data, setStateValue);
     return leave;
   };
 
-/** @template {StageHeader} [Header=any] @template {object} [Palette=any] */
+/** @template {StageHeader} [Header=any] @template {object} [Palette=any] @template {string} [Part=Stale] what a room of many parts draws one by one */
 export class Stage {
   // ------------------------------------------------------------------ what a room declares
 
@@ -45,11 +48,15 @@ export class Stage {
   /** @type {Record<string, string>} A selector for each part that a lesson may cover */
   static covers = {};
   static pressable = "button, a"; // not drawn again while it is held down
+  static fills = false; // whether it is as high as the window has room for below it: what moves it down is then another size
 
-  /** A message is there: of another run, or with what a link decided. @param {{isNew: boolean, byLink: boolean}} _ */
+  /**
+   * A message is there: of another run, of the same with another header, or with what a link decided. True draws the room whatever the
+   * message says; false says that it is on the screen already. @param {{isNew: boolean, isOther: boolean, byLink: boolean}} _ @returns {boolean | void}
+   */
   received(_) {}
 
-  /** Draw what is stale. What is measured is measured before anything is written. @param {Set<Stale>} _ */
+  /** Draw what is stale. What is measured is measured before anything is written. @param {Set<Stale | Part>} _ */
   draw(_) {}
 
   /**
@@ -75,7 +82,7 @@ export class Stage {
     throw new Error("a room with files says what its picture is");
   }
 
-  /** What its files say of themselves; null where it has none now. @returns {import("./types.js").AboutFiles} */
+  /** What its files say of themselves; or which there are, kind by kind. @returns {import("./types.js").AboutFiles | {kinds: import("./types.js").FileKind[]}} */
   about() {
     throw new Error("a room with files says what they hold");
   }
@@ -103,6 +110,16 @@ export class Stage {
     return null;
   }
 
+  /** The head that the room would open with here, which it offers where another one is chosen. @returns {{layer: number, head: number} | null} */
+  get clearest() {
+    return this.header.clearest ?? null;
+  }
+
+  /** The holder of what routes answer about the run of the header. */
+  fetcher() {
+    return new Fetcher(this.key, () => this.invalidate("answer"));
+  }
+
   /** Show another head, which the visitor asked for by its numbers. @param {number} layer @param {number} head */
   chooseHead(layer, head) {
     this.choose({ layer: String(layer), head: String(head) });
@@ -123,8 +140,14 @@ export class Stage {
   scheme = "light";
   frame = 0;
   pressed = -Infinity; // when a button was pressed that is still held
-  /** @type {Set<Stale>} */
+  /** @type {Set<Stale | Part>} */
   stale = new Set();
+  /** @type {import("./types.js").Tell} Asks the script for something once, such as a dialog */
+  trigger = () => {};
+  size = ""; // that it was drawn at
+  /** @type {Uint8Array | undefined} */
+  #data;
+  #told = ""; // the header, but for what is chosen
   #off = new AbortController();
 
   /** @param {HTMLElement} root */
@@ -135,6 +158,8 @@ export class Stage {
     this.proof = add(this.foot, "span", "ok");
     this.facts = add(this.foot, "span", "facts");
     this.acts = add(this.foot, "span", "acts");
+    this.offer = this.button(null, "", () => this.#takeOffer(), words.clearest_help);
+    this.offer.classList.add("offer");
     this.live = el("p", "unseen");
     this.live.setAttribute("role", "status");
     this.projector = new Projector(
@@ -163,20 +188,23 @@ export class Stage {
   enter() {
     const { root, leaving: signal } = this;
     if (!this.foot.parentNode) root.append(this.foot);
+    if (!this.offer.parentNode) this.acts.before(this.offer); // a room may have a better place for it
     this.acts.append(...this.share.actions(), this.files.box, this.projector.button);
     root.append(this.share.box, this.finder.box, this.live);
     const guard = new Guard(root, /** @type {typeof Stage} */ (this.constructor).covers, () =>
       this.invalidate("cover"),
     );
     const uncovers = cover.watch(() => this.invalidate("cover"));
-    // What the room is given is its width; its height follows from what it draws, and asks for no other drawing.
-    let width = NaN;
-    const sized = new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width !== width) this.invalidate("size");
-      width = contentRect.width;
+    // Its height follows from what it draws, and asks for no other drawing.
+    const sized = new ResizeObserver(() => {
+      const size = this.sizeNow();
+      if (size !== this.size) this.invalidate("size");
+      this.size = size;
     });
     sized.observe(root);
-    document.fonts.ready.then(() => this.invalidate("size"));
+    const page = mainBlock();
+    if (page && /** @type {typeof Stage} */ (this.constructor).fills) sized.observe(page); // which a sentence above makes longer
+    document.fonts.ready.then(() => this.invalidate("size", "type"));
     addEventListener("resize", () => this.invalidate("size"), { signal });
     // A focused part of the room comes before the page's own keys; where nothing is focused, those of the page come first.
     // Two keys within one frame: the second starts from what the first has chosen, which a part knows once it is drawn.
@@ -202,23 +230,29 @@ export class Stage {
 
   /** @param {Uint8Array} data @param {import("./types.js").Tell} tell */
   receive(data, tell) {
-    const [key, before] = [this.key, this.header && this.#state()];
-    this.message = unpack(data);
-    this.header = this.message[0];
+    const isOther = data !== this.#data; // the same again: the page may have other colours
+    this.#data = data;
+    this.selection.set = tell;
+    if (isOther) this.readMessage(unpack(data), tell);
+    else if (this.readTheme()) this.invalidate();
+  }
+
+  /** @param {[header: any, body: ArrayBuffer]} message @param {import("./types.js").Tell} tell */
+  readMessage(message, tell) {
+    const [key, before, told] = [this.key, this.#state(), this.#told];
+    const isFirst = !this.header;
+    this.message = message;
+    this.header = message[0];
+    this.#told = JSON.stringify({ ...this.header, chosen: null, cover: null });
     cover.take(this.header.cover);
     const byLink = this.selection.take(this.header.chosen, tell);
     this.share.isOffline = this.isOffline;
-    const isNew = !before || key !== this.key;
-    if (isNew) this.remote = new Fetcher(this.key, () => this.invalidate("answer"));
-    const { palettes } = /** @type {typeof Stage} */ (this.constructor);
-    const scheme = themeOf(this.root);
-    if (!this.palette || scheme !== this.scheme) {
-      this.scheme = scheme;
-      this.palette = paletteOf(this.root, palettes);
-      this.stale.add("theme");
-    }
-    this.received({ isNew, byLink });
-    if (this.root.dataset.painted && this.#state() === before) return; // Python's answer to what is drawn already
+    const isNew = isFirst || key !== this.key;
+    if (isNew) this.remote = this.fetcher();
+    this.readTheme();
+    const isDrawn = this.received({ isNew, isOther: isNew || told !== this.#told, byLink });
+    if (isDrawn === false) return;
+    if (isDrawn !== true && this.root.dataset.painted && this.#state() === before) return; // Python's answer to what is drawn already
     this.stale.add("data");
     if (this.isPressed) this.invalidate("data");
     else this.drawNow();
@@ -226,7 +260,17 @@ export class Stage {
 
   // All that Python and the page decide of what is drawn
   #state() {
-    return JSON.stringify([{ ...this.header, chosen: null, cover: null }, this.values, this.scheme]);
+    return `${this.#told} ${JSON.stringify(this.values)} ${this.scheme}`;
+  }
+
+  /** Light or dark, as the page is. Returns whether that is another than before. */
+  readTheme() {
+    const scheme = themeOf(this.root);
+    if (this.palette && scheme === this.scheme) return false;
+    this.scheme = scheme;
+    this.palette = paletteOf(this.root, /** @type {typeof Stage} */ (this.constructor).palettes);
+    this.stale.add("theme");
+    return true;
   }
 
   get values() {
@@ -253,7 +297,7 @@ export class Stage {
 
   // ------------------------------------------------------------------ drawing
 
-  /** The room is to be drawn again, in the next frame, however often it is asked for. @param {...Stale} what */
+  /** The room is to be drawn again, in the next frame, however often it is asked for. @param {...(Stale | Part)} what */
   invalidate(...what) {
     for (const one of what) this.stale.add(one);
     this.frame ||= requestAnimationFrame(() => {
@@ -273,12 +317,26 @@ export class Stage {
     this.stale.clear();
     this.root.classList.toggle("projector", this.isProjected);
     keepingFocus(this.root, () => this.draw(stale));
+    this.#offerHead();
     this.show({
       painted: "1",
       projector: this.isProjected,
-      ...this.status(),
       ms: (performance.now() - began).toFixed(1),
+      ...this.status(),
     });
+  }
+
+  // Another head than the room would show is never changed silently: it is offered.
+  #offerHead() {
+    const { layer, head } = this.values;
+    const found = this.isProjected || cover.now ? null : this.clearest; // a lesson may ask for it
+    this.offer.hidden = !found || (String(found.layer) === layer && String(found.head) === head);
+    if (found && !this.offer.hidden) setText(this.offer, fill(words.clearest, found));
+  }
+
+  #takeOffer() {
+    const { clearest } = this;
+    if (clearest) this.chooseHead(clearest.layer, clearest.head);
   }
 
   /** Say this in data attributes; null takes one away. @param {Record<string, unknown>} status */
@@ -288,6 +346,16 @@ export class Stage {
       if (value === null) delete dataset[name];
       else if (value !== undefined && dataset[name] !== String(value)) dataset[name] = String(value);
     }
+  }
+
+  /** What it is given: its width, and where it fills the window also how far down it begins, however far the page is scrolled. */
+  sizeNow() {
+    const { fills } = /** @type {typeof Stage} */ (this.constructor);
+    return `${this.root.clientWidth},${fills ? Math.round(this.beginsAt) : ""}`;
+  }
+
+  get beginsAt() {
+    return this.root.getBoundingClientRect().top + scrolled();
   }
 
   get isProjected() {
@@ -366,7 +434,7 @@ export class Stage {
     return { path: this.offlinePage, theme: this.scheme, message, remotes: this.remotes };
   }
 
-  /** The holders of the answers that such a page takes along. @returns {Fetcher[]} */
+  /** The holders of the answers that such a page takes along. @returns {{ids: string[]}[]} */
   get remotes() {
     return [this.remote];
   }

@@ -13,7 +13,7 @@ async function bytesOf(path) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-/** @param {import("./types.js").AboutFiles} about @param {import("./types.js").OfflinePage} room @returns {Promise<Blob>} */
+/** @param {Omit<import("./types.js").About, "name">} about @param {import("./types.js").OfflinePage} room @returns {Promise<Blob>} */
 export async function standalone(about, { path, theme, message, remotes }) {
   const data = pack(...message);
   const parts = [data, new Uint8Array(-data.length & 3)];

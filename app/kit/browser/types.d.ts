@@ -16,6 +16,7 @@ export interface StageHeader {
   cover?: Covered | null;
   link?: Record<string, string>;
   offline?: boolean;
+  clearest?: { layer: number; head: number } | null;
 }
 
 /** What a view does that mount.js keeps on its place in the page. */
@@ -76,6 +77,11 @@ export interface AboutFiles extends About {
   arrays?: Record<string, import("./npz.js").NumpyArray>;
   page?: OfflinePage;
 }
+
+/** A button of the menu of files: what it says when it has done its work is said in the menu. */
+export type FileEntry = [text: string, help: string, act: () => string | Promise<string>];
+/** A line of that menu. */
+export type FileKind = [label: string, ...(FileEntry | HTMLElement)[]];
 
 /** A piece of a line of text; a weight of 0 is the ordinary one. */
 export type TextPart = [text: string, fill: string, weight?: number];

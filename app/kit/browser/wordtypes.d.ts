@@ -32,6 +32,8 @@ export const WORDS: {
   "offline_page": string;
   "offline_code": string;
   "offline_missing": string;
+  "clearest": string;
+  "clearest_help": string;
   "find_head": string;
   "find_head_allowed": string;
   "find_head_unknown": string;

@@ -10,9 +10,9 @@ export default {
   style: STYLE,
   mount(root, { theme, isNarrow }) {
     root.style.cssText += "position: relative; padding-top: 14em";
-    const guide = new Guide(/** @type {any} */ ({ options: { show: "map" }, themeName: theme, narrow: isNarrow, root }), root);
+    const guide = new Guide(/** @type {any} */ ({ options: { show: "map" }, palette: { scheme: theme }, room: { narrow: isNarrow } }), root);
     guide.build();
-    add(root, "div").append(...guide.actions());
+    add(root, "div").append(guide.button);
     guide.keep(true);
   },
 };

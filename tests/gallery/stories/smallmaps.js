@@ -24,7 +24,7 @@ export default {
     };
     const site = { layers: 2, heads: 4, key: "source", thumbnail };
     const ends = endsOf("linear", 1);
-    const view = { colour, picture: { tokens: { source: ["it"], target: null } }, map: { wholeScale: "linear", smallEnds: () => ends } };
+    const view = { palette: { tones: colour }, picture: { tokens: { source: ["it"], target: null } }, shading: { whole: "linear", smallEnds: () => ends } };
     const atlas = atlasOf(/** @type {any} */ (view), /** @type {any} */ (site));
     const context = fit(add(root, "canvas"), 230, 112);
     for (let layer = 0; layer < 2; layer++) for (let head = 0; head < 4; head++) drawSmall(context, atlas, { layer, head }, 56 * head, 56 * layer, 52);

@@ -13,7 +13,7 @@ export default {
   width: "28rem",
   mount(root) {
     const lens = { keys, queries: keys, kind: "head", title: "", note: "", unit: "weight", queryOf: (/** @type {number} */ q) => q, firstKey: (/** @type {number} */ k) => k };
-    const view = { place: { layer: 3, head: 1 }, query: 3, lens: () => lens, reason: () => "" };
+    const view = { place: { layer: 3, head: 1 }, chosen: { query: 3 }, lens: () => lens };
     const order = [2, 4, 0, 3, 1];
     new Table(/** @type {any} */ (view), root).draw(/** @type {any} */ ({ order, weight: (/** @type {number} */ k) => weights[k], ranking: null }));
   },

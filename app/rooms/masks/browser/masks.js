@@ -299,6 +299,12 @@ export class Masks extends Stage {
     return this.lab.headGrid;
   }
 
+  // Whose strongest look at a word of the text is the strongest of all
+  get clearest() {
+    const opening = this.labName === "paint" && this.header.sites.find((site) => site.id === this.site.id)?.opening;
+    return opening ? { layer: opening[0], head: opening[1] } : null;
+  }
+
   /** @param {number} layer @param {number} head */
   chooseHead(layer, head) {
     this.choose(this.lab.head?.(layer, head) ?? { layer: String(layer), head: String(head) });

@@ -1,0 +1,77 @@
+// How weights become colours: the scale that is shown, what its two ends stand for, and the level of each value.
+
+import { fill, scientific } from "../../kit/browser/dom.js";
+import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
+import { WORDS as words } from "./constants.js";
+
+const LONG = 128; // keys; above, the map opens on a logarithmic scale
+
+export class Shading {
+  /** @param {import("./types.js").View} view */
+  constructor(view) {
+    this.view = view;
+  }
+
+  // The weights of a long row are all small: unless a visitor chose otherwise, it is drawn on the scale that shows them.
+  get scale() {
+    const { scale } = this.view.options;
+    return scale === "auto" ? (this.view.lens().n_key > LONG ? "log" : "linear") : scale;
+  }
+
+  // The same where there are no rows
+  get whole() {
+    return this.scale === "log" ? "log" : "linear";
+  }
+
+  // What the colours at both ends stand for, of the whole map or of a part of it whose largest value this is
+  ends(top = this.view.lens().top) {
+    return endsOf(this.whole, top, this.view.options.bounds);
+  }
+
+  // The same of the small maps, which are of weights whatever the large one is of
+  smallEnds() {
+    return endsOf(this.whole, 1, this.view.lens().unit === "weight" ? this.view.options.bounds : null);
+  }
+
+  // What is said of both ends and the middle of the scale of a map whose largest value this is
+  ticks(top = this.view.lens().top, digits = 2) {
+    const lens = this.view.lens();
+    /** @param {number} x */
+    const text = (x) => (x >= 1e-4 || !x ? String(Number(x.toPrecision(digits))) : scientific(x));
+    if (this.scale !== "row") {
+      const { low, high } = this.ends(top);
+      const middle = this.scale === "log" ? Math.sqrt(low * high) : (low + high) / 2;
+      if (!this.view.options.bounds) return { low: text(low), middle: text(middle), high: text(high) };
+      const [from, to] = [low, high].map((value) => (value >= 1e-4 || !value ? String(value) : scientific(value))); // as they were written
+      return {
+        low: low ? fill(words.bounds_below, { value: from }) : from,
+        middle: text(middle),
+        high: high < top ? fill(words.bounds_above, { value: to }) : to,
+      };
+    }
+    const { query } = this.view.numbers.at();
+    const row = query === null ? null : lens.row(query);
+    const most = row ? row.weights.reduce((a, b) => Math.max(a, b), 0) : 0;
+    return { low: "0", middle: "", high: row ? fill(words.per_row_most, { most: text(most) }) : words.per_row_top };
+  }
+
+  // values 0..top -> 0..255, by the scale
+  /** @param {import("./types.js").DrawnTile} tile */
+  levels(tile) {
+    const { rows, columns, values, top } = tile;
+    const out = new Uint8Array(rows * columns);
+    const scale = this.scale;
+    if (scale !== "row") {
+      const ends = this.ends(top);
+      for (let i = 0; i < out.length; i++) out[i] = levelOf(scale, values[i], ends);
+      return out;
+    }
+    for (let r = 0; r < rows; r++) {
+      let most = 0;
+      for (let c = 0; c < columns; c++) most = Math.max(most, values[r * columns + c]);
+      if (most)
+        for (let c = 0; c < columns; c++) out[r * columns + c] = Math.round((values[r * columns + c] * 255) / most);
+    }
+    return out;
+  }
+}
