@@ -4,61 +4,37 @@
 // what its keys do (keys, arrow, turn). It has nothing to tidy up but what it adds to `leaving`, and no listener of its own on the
 // window. docs/adding-a-room.md shows one from beginning to end.
 
-import { paletteOf, themeOf } from "./colours.js";
 import { cover, Guard } from "./cover.js";
-import { add, arrow, el, keepingFocus, setText } from "./dom.js";
+import { add, arrow, el, setText } from "./dom.js";
 import { Fetcher } from "./fetcher.js";
 import { Files } from "./files.js";
+import { Ground, ground, voices } from "./ground.js";
 import { HeadFinder } from "./head_finder.js";
 import { unpack } from "./messages.js";
-import { mounted } from "./mount.js";
 import { Projector } from "./projector.js";
 import { RoomSelection } from "./selection.js";
 import { linkTo, Share, spoken } from "./share.js";
 import { isFree, isOwn } from "./shortcuts.js";
 
-const LONGEST_PRESS = 5000; // ms for which a button that is pressed keeps the room from being drawn again under it
-
 /** @typedef {import("./types.js").StageHeader} StageHeader */
-/** @typedef {"data" | "selection" | "answer" | "size" | "theme" | "projector" | "cover"} Stale what a room was not drawn of yet */
+/** @typedef {import("./ground.js").Stale} Stale */
 /** @typedef {(event: KeyboardEvent) => boolean | void} Act what a key does; false where it does nothing here, so that the browser may */
 
 /**
  * What a component's module exports: the room in its place on the page, made once and given every message.
  * @param {{new (root: HTMLElement): Stage, style: string}} Room
  */
-export const stage =
-  (Room) =>
-  (/** @type {import("./types.js").Given<Uint8Array>} */ { data, parentElement, setStateValue }) => {
-    const [room, leave] = mounted(parentElement, Room.style, (root) => new Room(root).enter());
-    room.receive(data, setStateValue);
-    return leave;
-  };
+export const stage = (Room) => ground(Room);
 
-/** @template {StageHeader} [Header=any] @template {object} [Palette=any] */
-export class Stage {
+/** @template {StageHeader} [Header=any] @template {object} [Palette=any] @extends {Ground<Palette>} */
+export class Stage extends Ground {
   // ------------------------------------------------------------------ what a room declares
 
-  static style = "";
-  /** @type {Record<"light" | "dark", any>} */
-  static palettes;
   /** @type {Record<string, string>} A selector for each part that a lesson may cover */
   static covers = {};
-  static pressable = "button, a"; // not drawn again while it is held down
 
   /** A message is there: of another run, or with what a link decided. @param {{isNew: boolean, byLink: boolean}} _ */
   received(_) {}
-
-  /** Draw what is stale. What is measured is measured before anything is written. @param {Set<Stale>} _ */
-  draw(_) {}
-
-  /**
-   * The state of the screen, as data attributes of the room: for tests, and for readers of the page. Undefined says nothing, null takes
-   * an attribute away, as a room whose picture is not there yet does with `painted`. @returns {Record<string, unknown>}
-   */
-  status() {
-    return {};
-  }
 
   /** The run of the header: another key is another run. */
   get key() {
@@ -117,30 +93,17 @@ export class Stage {
   selection = new RoomSelection();
   /** @type {Fetcher} Answers about the run of the header */
   remote;
-  /** @type {Palette} */
-  palette;
-  /** @type {"light" | "dark"} */
-  scheme = "light";
-  frame = 0;
-  pressed = -Infinity; // when a button was pressed that is still held
-  /** @type {Set<Stale>} */
-  stale = new Set();
-  #off = new AbortController();
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    root.replaceChildren();
+    super(root);
     this.foot = el("footer", "foot");
     this.proof = add(this.foot, "span", "ok");
     this.facts = add(this.foot, "span", "facts");
     this.acts = add(this.foot, "span", "acts");
     this.live = el("p", "unseen");
     this.live.setAttribute("role", "status");
-    this.projector = new Projector(
-      () => this.invalidate("projector"),
-      (by) => void this.turn(by),
-    );
+    this.projector = new Projector((by) => void this.turn(by), this.leaving);
     this.files = new Files(
       () => this.picture(),
       () => this.about(),
@@ -154,48 +117,38 @@ export class Stage {
     );
   }
 
-  /** Aborted when the room leaves the page: for listeners, requests and whatever else ends with it. */
-  get leaving() {
-    return this.#off.signal;
+  get isGiven() {
+    return Boolean(this.header);
   }
 
   /** The parts are made: what stands below them, and what is listened to. @returns {this} */
   enter() {
+    super.enter();
     const { root, leaving: signal } = this;
     if (!this.foot.parentNode) root.append(this.foot);
-    this.acts.append(...this.share.actions(), this.files.box, this.projector.button);
+    this.acts.append(...this.buttons());
     root.append(this.share.box, this.finder.box, this.live);
     const guard = new Guard(root, /** @type {typeof Stage} */ (this.constructor).covers, () =>
       this.invalidate("cover"),
     );
     const uncovers = cover.watch(() => this.invalidate("cover"));
-    // What the room is given is its width; its height follows from what it draws, and asks for no other drawing.
-    let width = NaN;
-    const sized = new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width !== width) this.invalidate("size");
-      width = contentRect.width;
-    });
-    sized.observe(root);
-    document.fonts.ready.then(() => this.invalidate("size"));
-    addEventListener("resize", () => this.invalidate("size"), { signal });
     // A focused part of the room comes before the page's own keys; where nothing is focused, those of the page come first.
     // Two keys within one frame: the second starts from what the first has chosen, which a part knows once it is drawn.
     root.addEventListener("keydown", () => this.#catchUp(), { signal, capture: true });
     root.addEventListener("keydown", (e) => this.#key(e), { signal });
     document.addEventListener("keydown", (e) => e.composedPath()[0] === document.body && this.#key(e), { signal });
-    root.addEventListener("pointerdown", (e) => this.#press(e), { signal });
-    for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => this.#release(), { signal });
+    voices.add(this);
     signal.addEventListener("abort", () => {
+      voices.delete(this);
       uncovers();
-      sized.disconnect();
-      cancelAnimationFrame(this.frame);
-      for (const part of [guard, this.projector, this.files, this.selection]) part.destroy();
+      for (const part of [guard, this.files, this.selection]) part.destroy();
     });
     return this;
   }
 
-  destroy() {
-    this.#off.abort();
+  /** What every room can do, after what this one can. @returns {HTMLElement[]} */
+  buttons() {
+    return [...this.share.actions(), this.files.box, this.projector.button];
   }
 
   // ------------------------------------------------------------------ messages in, choices out
@@ -210,13 +163,7 @@ export class Stage {
     this.share.isOffline = this.isOffline;
     const isNew = !before || key !== this.key;
     if (isNew) this.remote = new Fetcher(this.key, () => this.invalidate("answer"));
-    const { palettes } = /** @type {typeof Stage} */ (this.constructor);
-    const scheme = themeOf(this.root);
-    if (!this.palette || scheme !== this.scheme) {
-      this.scheme = scheme;
-      this.palette = paletteOf(this.root, palettes);
-      this.stale.add("theme");
-    }
+    this.takeColours();
     this.received({ isNew, byLink });
     if (this.root.dataset.painted && this.#state() === before) return; // Python's answer to what is drawn already
     this.stale.add("data");
@@ -251,83 +198,9 @@ export class Stage {
     return this.remote.get(path, params, read);
   }
 
-  // ------------------------------------------------------------------ drawing
-
-  /** The room is to be drawn again, in the next frame, however often it is asked for. @param {...Stale} what */
-  invalidate(...what) {
-    for (const one of what) this.stale.add(one);
-    this.frame ||= requestAnimationFrame(() => {
-      this.frame = 0;
-      if (this.isPressed) this.invalidate();
-      else this.drawNow();
-    });
-  }
-
-  /** Before the next frame begins: what a key or a click asks for is seen one frame sooner. */
-  drawNow() {
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
-    if (!this.header || !this.root.isConnected) return;
-    const began = performance.now();
-    const stale = new Set(this.stale);
-    this.stale.clear();
-    this.root.classList.toggle("projector", this.isProjected);
-    keepingFocus(this.root, () => this.draw(stale));
-    this.show({
-      painted: "1",
-      projector: this.isProjected,
-      ...this.status(),
-      ms: (performance.now() - began).toFixed(1),
-    });
-  }
-
-  /** Say this in data attributes; null takes one away. @param {Record<string, unknown>} status */
-  show(status) {
-    const { dataset } = this.root;
-    for (const [name, value] of Object.entries(status)) {
-      if (value === null) delete dataset[name];
-      else if (value !== undefined && dataset[name] !== String(value)) dataset[name] = String(value);
-    }
-  }
-
-  get isProjected() {
-    return this.projector.on;
-  }
-
-  /** Pixels of the room's type, for 16: drawings grow with it. */
-  get typeUnit() {
-    return parseFloat(getComputedStyle(this.root).fontSize) / 16 || 1;
-  }
-
   /** For a screen reader. @param {string} text */
   announce(text) {
     setText(this.live, text);
-  }
-
-  /** A quiet button. @param {HTMLElement | null} parent @param {string} text @param {() => void} act @param {string} [help] */
-  button(parent, text, act, help) {
-    const made = el("button", "quiet", text);
-    made.type = "button";
-    if (help) made.title = help;
-    made.addEventListener("click", act);
-    parent?.append(made);
-    return made;
-  }
-
-  // While a button is held down nothing is drawn: one that is made again under a finger hears no click.
-  get isPressed() {
-    return performance.now() - this.pressed < LONGEST_PRESS;
-  }
-
-  /** @param {PointerEvent} event */
-  #press(event) {
-    if (event.button || event.ctrlKey) return; // a menu opens, and may keep the release for itself
-    const { pressable } = /** @type {typeof Stage} */ (this.constructor);
-    if (/** @type {Element} */ (event.composedPath()[0]).closest(pressable)) this.pressed = performance.now();
-  }
-
-  #release() {
-    if (this.pressed > 0) setTimeout(() => (this.pressed = -Infinity)); // after the click that follows
   }
 
   // ------------------------------------------------------------------ keys
