@@ -3,13 +3,14 @@
 import streamlit as st
 
 from app.kit import held, progress, stage
-from app.session import answer, chosen, models
+from app.session import answer, at_end, chosen, models
 from app.shell import bar, registry, style, words
 from app.streamlit_edge import collection, history
 
 collection.ran()
 history.repeat_address()
 chosen.note_arrival()
+at_end.begin()
 ROOMS = registry.rooms()
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
@@ -24,3 +25,4 @@ stage.entered(shown)
 with answer.room():
     next(room.show for room in ROOMS if room.id == shown)()
 chosen.write(registry.params_elsewhere(shown))
+at_end.reached()

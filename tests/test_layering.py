@@ -394,6 +394,30 @@ def test_what_the_page_as_a_whole_is_told_has_one_owner() -> None:
     assert owners and all(len(names) == 1 for names in owners.values()), owners
 
 
+OFF_STAGE = {  # rooms that stand on no stage, and why
+    "explore": "its own mount, frame and live region are older than the stage",
+    "lessons": "its rail stands beside the room of the step, whose keys, files and live region are the page's",
+}
+CHART = ROOT / "app" / "kit" / "browser" / "headline.js"  # of a room whose picture Streamlit draws
+
+
+@pytest.mark.parametrize("room", registry.ROOMS)
+def test_every_room_stands_on_the_stage(room: str) -> None:
+    own = ROOT / "app" / "rooms" / room / "browser" / f"{room}.js"
+    text = (own if own.exists() else CHART).read_text(encoding="utf-8")
+    is_on = (
+        re.search(r"^(?:export )?class \w+ extends Stage\b[\s\S]*^export default stage\(\w+\);", text, re.MULTILINE)
+        is not None
+    )
+    assert is_on == (room not in OFF_STAGE), f"{room}: {OFF_STAGE.get(room, 'not on the stage')}"
+
+
+@pytest.mark.parametrize("path", assets(".js"), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_only_the_ground_mounts_what_streamlit_shows(path: Path) -> None:
+    if path.name not in ("mount.js", "ground.js") and path.parents[1].name not in OFF_STAGE:
+        assert "/mount.js" not in path.read_text(encoding="utf-8"), "a part of the page stands on ground.js"
+
+
 @pytest.mark.parametrize("path", assets(".js"), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_browser_files_import_only_what_lies_below(path: Path) -> None:
     """By folder, as Python does; constants.js and words.js are written by Python."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit import scripts
-from app.transport import modules
+from app.kit import cover, scripts, stage
+from app.transport import messages, modules
 
 ENTRY = "kit/browser/headline.js"
 scripts.add()
@@ -34,15 +34,20 @@ def is_projected(view: str) -> bool:
     return st.session_state.get("type_projected", False)
 
 
-def headline(view: str, data: Mapping[str, Any]) -> None:
+def headline(view: str, data: Mapping[str, Any], seen: str = "") -> None:
     """Draw the sentence.
 
     `data` has it, where the sliders stand for it (at: slider -> value), what it would be elsewhere (ahead: slider -> value ->
-    sentence), chart and about (plan_export).
+    sentence), chart and about (plan_export). `seen` is what others see who follow a class (stage.Drawn.digest).
     """
+    # What is chosen in such a room, its sliders say to Streamlit.
+    nothing: dict[str, Any] = {"values": {}, "stamp": 0, "reported": 0}
+    if seen:
+        nothing["follow"] = {"room": view, "drawn": seen, "base": {}, "most": stage.MOST_BESIDE}
+    header = {**data, "view": view, "key": view, "chosen": nothing, "cover": cover.sent()}
     _component(
         key=f"planner_{view}",
-        data={**data, "view": view},
+        data=messages.pack(header, b""),
         default={"page": None},
         on_page_change=lambda: None,
     )

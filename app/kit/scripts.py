@@ -11,7 +11,7 @@ from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
 COLOURS = {
-    name: {tone: palette[tone] for tone in ("background", "panel", "ink", "mute", "line")}
+    name: {tone: palette[tone] for tone in ("background", "panel", "ink", "mute", "line", "query", "key", "proof")}
     for name, palette in theme.PALETTES.items()
 }
 MENU = BROWSER / "menu.css"  # of files
@@ -33,5 +33,5 @@ def add() -> None:
         "kit/browser/words.js",
         WORDS=lambda: words.COMPONENT,
         COLOURS=COLOURS,
-        STYLE=modules.style(BROWSER / "headline.css", MENU),
+        STYLE=style(BROWSER / "headline.css"),
     )

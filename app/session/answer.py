@@ -50,7 +50,7 @@ def answer(
     Whatever happens, the last good picture stays, also while a long one runs. Each of SIDES has a run and a last good picture
     of its own.
     """
-    sentence, unreadable = None, False
+    sentence, stopped, unreadable = None, False, False
     of = Side(side)
     ANSWERED.put((ANSWERED.get() or frozenset()) | {side})
     before = of.waiting.get()
@@ -65,22 +65,23 @@ def answer(
             waiting = _submitted(request, side)
         if not ended(waiting, patience):
             return _last_good(draw, None, side, waiting=waiting)
-        of.waiting.take()
         waiting.result()
         result = Answer(request, _facts(request), draw(request), None)
         last = of.last_good.get()
         of.last_good.put(request)
+        of.waiting.take()  # a script that is broken off before leaves it to the next
         if last is not None and last != request:
             service.calls().begin(service.service().let_go(last.key))
         return result
     except RunCancelled:
-        return _last_good(draw, words.STOPPED, side, stopped=True)
+        sentence, stopped = words.STOPPED, True
     except Refused as refusal:
         sentence, unreadable = str(refusal), isinstance(refusal, TextError)
     except Exception:
         log.exception("A request failed")
         sentence = words.BROKEN
-    return _last_good(draw, sentence, side, unreadable=unreadable)
+    of.waiting.take()
+    return _last_good(draw, sentence, side, stopped=stopped, unreadable=unreadable)
 
 
 def _submitted(request: Request, side: str) -> Waiting[None]:
@@ -137,10 +138,10 @@ def ended(waiting: Waiting[None], seconds: float, look: float = LOOK) -> bool:
 
 def stop(side: str = "") -> None:
     """The visitor waits no longer for the newest request of a side."""
-    waiting = Side(side).waiting.take()
+    waiting = Side(side).waiting.get()
     if waiting is not None:
-        waiting.cancel()
         Side(side).stopped.put(waiting.request)
+        leave(side)
 
 
 def start_again(side: str = "") -> None:

@@ -28,8 +28,8 @@ MOST_TRAINED = 4  # runs of Train among the models of a visitor
 FILLED_FROM = "request_links"  # in the session: chosen.Chosen.links when the boxes were filled
 
 
-def request() -> tuple[Request, list[str]]:
-    """The sentence, the model, and the target of an encoder–decoder; and a sentence for each thing that the link asks for and that does not exist."""
+def request() -> Request:
+    """The sentence, the model, and the target of an encoder–decoder. What a link asks for and does not exist gets a notice."""
     titles = _titles()
     notes: list[str] = []
     _fill_boxes(titles, notes)
@@ -88,8 +88,9 @@ def request() -> tuple[Request, list[str]]:
     model_id = _at_step(place, spec) if spec.points else model
     asked = Request(model_id, (text or "",), target or None, EDITS.get() or ())
     chosen.ask(screen.spelled_out(asked))
+    notices.add(*notes)
     _filled()
-    return _with_what_to_write(asked), notes
+    return _with_what_to_write(asked)
 
 
 def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
@@ -224,8 +225,8 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
 
 def was_written(asked: Request, run: Facts | None) -> None:
     """Put what the model wrote into its box and begin again with it. No run: it was refused, and will not be tried again."""
-    WRITING.take()
     if run is None:
+        WRITING.take()
         return
     if run.target is None:
         now, before, name = run.source.text, asked.texts[0], "text"
@@ -237,6 +238,7 @@ def was_written(asked: Request, run: Facts | None) -> None:
     if name == "text":
         WRITTEN.put(now)
     _put(screen.model_of(asked), {name: now})
+    WRITING.take()  # last: a script that is broken off before leaves it to the next
     st.rerun()
 
 

@@ -34,7 +34,7 @@ class OnScreen:
 
 def on_screen() -> OnScreen | None:
     """Draw the request box and what belongs to it, and wait for the run. None where there is nothing to show yet."""
-    request, notes = shell_request.request()
+    request = shell_request.request()
     model = screen.model_of(request)
     unknown = service.calls().result(service.service().model(model)) is None
     beneath, working, place = st.container(key="beneath", gap=None), st.empty(), st.empty()
@@ -44,14 +44,13 @@ def on_screen() -> OnScreen | None:
         answer = session_answer.answer(request, _no_picture)
         working.empty()
     if unknown and answer.request == request and answer.facts is not None and answer.facts.target is not None:
-        notices.add(*notes)
         st.rerun()  # it turns out to read a target as well: with a second box
     if request.write and answer.waiting is None and not answer.stopped:
         shell_request.was_written(request, answer.facts if answer.request == request else None)
     with beneath:
         shell_request.beneath(request, answer)
     sentences = place.container(key="sentences", gap=None)
-    for note in notices.take() + ([answer.sentence] if answer.sentence else []) + notes:
+    for note in notices.take() + ([answer.sentence] if answer.sentence else []):
         sentences.text(note)  # never markdown: it may quote what the visitor typed
     if answer.unreadable and answer.request is not None:
         offer_example(model, sentences)

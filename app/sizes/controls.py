@@ -233,9 +233,9 @@ def headline(look: Look, found: Setup, sentence_of: Callable[[Setup], str], char
     data["chart"] = f"{look.view}_{chart.name}"
     data["about"] = about.about(file, sentence, chart.note, caption, code, chart.tables)
     said = {**data["about"], "sentence": sentence, "note": chart.note}
-    data["follow"] = seen.keep(look.view, chart.name, said, _linked(), chart.figure)
+    kept = seen.keep(look.view, chart.name, said, _linked(), chart.figure)
     with look.place:
-        kit_headline.headline(look.view, data)
+        kit_headline.headline(look.view, data, kept)
     return sentence
 
 
@@ -298,7 +298,8 @@ def setup(said_in: DeltaGenerator, *, training: bool, is_run: bool = False) -> t
     Sentences go into `said_in`, among them what is wrong with the newest sizes.
     `training` offers the choice between running and training; `is_run` says that the run above is on the page. None where there has never been one that fits.
     """
-    sentences = _remember()
+    notices.add(*_remember())
+    sentences = notices.take()
     place = st.container(key="planning", gap="small")
     st.session_state.setdefault("plan_model", FIRST)
     _take_again()

@@ -132,7 +132,6 @@ def _take(view: str, notes: list[str]) -> None:
     arrivals = session.get(room.ARRIVALS, 0)
     if arrivals == session.get(f"{view}_arrivals"):
         return
-    session[f"{view}_arrivals"] = arrivals
     asked = {name: st.query_params[name]} if name in st.query_params else {}
     values, wrong = params.read((CONFIG,), None, asked)
     notes += wrong
@@ -140,3 +139,4 @@ def _take(view: str, notes: list[str]) -> None:
         session[f"{view}_paste"] = from_link(values[name])
     elif is_history_navigation():
         session[f"{view}_paste"] = ""
+    session[f"{view}_arrivals"] = arrivals  # last: a script that is broken off before leaves it to the next

@@ -25,7 +25,7 @@ PLOTLY = "headlight/plotly.js"
 
 scripts.add()
 modules.add("sizes/browser", BROWSER)
-modules.add_constants("sizes/browser/constants.js", PALETTES=PALETTES, STYLE=modules.style(BROWSER / "seen.css"))
+modules.add_constants("sizes/browser/constants.js", PALETTES=PALETTES, STYLE=scripts.style(BROWSER / "seen.css"))
 
 
 def keep(view: str, chart: str, said: Mapping[str, Any], link: Mapping[str, str], figure: Callable[..., Any]) -> str:
@@ -38,6 +38,7 @@ def keep(view: str, chart: str, said: Mapping[str, Any], link: Mapping[str, str]
     def message() -> bytes:
         return messages.pack(
             {
+                "key": view,
                 "sentence": said["sentence"],
                 "note": said["note"],
                 "chart": chart,

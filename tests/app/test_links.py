@@ -1,16 +1,75 @@
-"""What a link asks in vain is said each time that it is asked, and only then."""
+"""What a link asks in vain is said each time that it is asked, and only then; what a script that was broken off said is said again."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+import streamlit as st
+
+from app.session import at_end, notices
 from app.session.links import newly_asked
 
 
-def test_only_what_was_not_asked_before_is_new(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("app.session.links.st.session_state", {})
-    assert newly_asked("memory", {"a": "1", "b": "2"}) == {"a": "1", "b": "2"}
-    assert newly_asked("memory", {"a": "1", "b": "3"}) == {"b": "3"}
-    assert newly_asked("compute", {"a": "1"}) == {"a": "1"}  # of another part
-    assert newly_asked("memory", {"b": "3"}) == {}
-    assert newly_asked("memory", {"a": "1", "b": "3"}) == {"a": "1"}  # gone back to
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    session: dict[str, Any] = {}
+    monkeypatch.setattr(st, "session_state", session)
+    return session
+
+
+def script(does: Callable[[], Any], ends: bool = True) -> Any:
+    """One run of the script, to its end or broken off before."""
+    at_end.begin()
+    found = does()
+    if ends:
+        at_end.reached()
+    return found
+
+
+@pytest.mark.usefixtures("session")
+def test_only_what_was_not_asked_before_is_new():
+    def newly(of: str, **asked: str) -> dict[str, str]:
+        return script(lambda: newly_asked(of, asked))
+
+    assert newly("memory", a="1", b="2") == {"a": "1", "b": "2"}
+    assert newly("memory", a="1", b="3") == {"b": "3"}
+    assert newly("compute", a="1") == {"a": "1"}  # of another part
+    assert newly("memory", b="3") == {}
+    assert newly("memory", a="1", b="3") == {"a": "1"}  # gone back to
+
+
+@pytest.mark.usefixtures("session")
+def test_what_was_asked_is_new_until_a_script_came_to_its_end():
+    for _ in range(2):
+        assert script(lambda: newly_asked("memory", {"a": "1"}), ends=False) == {"a": "1"}
+    assert script(lambda: newly_asked("memory", {"a": "1"})) == {"a": "1"}
+    assert script(lambda: newly_asked("memory", {"a": "1"})) == {}
+
+
+@pytest.mark.usefixtures("session")
+def test_a_notice_is_said_until_a_script_that_said_it_came_to_its_end():
+    def says(*more: str) -> list[str]:
+        notices.add(*more)
+        return notices.take() + notices.take()
+
+    assert script(lambda: says("one"), ends=False) == ["one"], "once in a script"
+    assert script(lambda: says("two", "two"), ends=False) == ["one", "two"]
+    assert script(lambda: says("two")) == ["one", "two"]
+    assert script(says) == []
+
+
+@pytest.mark.usefixtures("session")
+def test_a_notice_of_a_later_part_of_the_script_waits_for_the_next_room():
+    def says() -> list[str]:
+        found = notices.take()
+        notices.add("one", "two")
+        return found
+
+    notices.add("one")
+    assert notices.waiting() == ["one"]
+    assert script(says) == ["one"]
+    assert notices.waiting() == ["one", "two"], "what was said and what comes after it are two"
+    assert script(notices.take, ends=False) == script(notices.take) == ["one", "two"]
+    assert script(notices.take) == []

@@ -23,6 +23,7 @@ from app.rooms.memory import words as memory_words
 from app.sizes import pasted, words
 from app.sizes.controls import IDS
 from app.sizes.setup import Setup, Sizes, shaped
+from app.transport import messages
 from core.errors import ConfigError, Refused, TooLarge
 from core.model.config import ModelConfig
 from core.plan import DEVICES, PRESETS, longest_fit, parameters, plan, trace_shapes
@@ -299,7 +300,7 @@ def opened(page: object, **params: str) -> AppTest:
 def headline(app: AppTest) -> dict[str, Any]:
     """What the planner component is told."""
     (found,) = [
-        json.loads(item.proto.json)  # type: ignore[attr-defined]
+        messages.unpack(item.proto.bytes)[0]  # type: ignore[attr-defined]
         for item in app.get("bidi_component")
         if item.proto.component_name.endswith("planner")  # type: ignore[attr-defined]
     ]

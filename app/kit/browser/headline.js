@@ -1,36 +1,24 @@
-// The sentence above a chart of Memory, Compute or Training. While a slider moves, it says what the server has computed for that
-// place, before the slider is let go; beside it are projector mode and the files of the chart.
+// A chart of Memory, Compute or Training, which Streamlit draws, as a room: the sentence above it. While a slider moves, it says what
+// the server has computed for that place, before the slider is let go; beside it are the files of the chart and projector mode.
 
-import { classroom } from "./classroom.js";
 import { chartOf, sliders, turn, watchSliders } from "../../streamlit_edge/browser/page.js";
-import { paletteOf } from "./colours.js";
-import { add } from "./dom.js";
+import { add, setText } from "./dom.js";
 import { chart } from "./drawing.js";
-import { Files } from "./files.js";
-import { mounted } from "./mount.js";
-import { Projector } from "./projector.js";
+import { Stage, stage } from "./stage.js";
 import { COLOURS, STYLE } from "./words.js";
 
 /** @typedef {import("./types.js").AboutFiles} AboutFiles */
-/** @typedef {{view: string, sentence: string, at: Record<string, string>, ahead?: Record<string, Record<string, string>>, chart?: string, about?: AboutFiles, scale: number, follow?: string}} Data */
+/** @typedef {{view: string, sentence: string, at: Record<string, string>, ahead?: Record<string, Record<string, string>>, chart?: string, about?: AboutFiles, scale: number}} Own */
+/** @typedef {import("./types.js").StageHeader & Own} Header `at` is where the sliders stood for the sentence, and `ahead` what it is at their other places */
 const SETTLED = 200; // ms without a change of the window's size
 const TELLS = 5;
 const ANSWERED = 1000; // ms in which Python answers, unless it never heard
 
-/** @param {import("./types.js").Given<Data>} given */
-export default function ({ data, parentElement, setStateValue }) {
-  const [view, leave] = mounted(parentElement, STYLE, (root) => new Headline(root));
-  view.update(data, setStateValue);
-  return leave;
-}
+/** @extends {Stage<Header, Record<string, string>>} */
+class Headline extends Stage {
+  static style = STYLE;
+  static palettes = COLOURS;
 
-class Headline {
-  /** @type {Data} */
-  data;
-  /** @type {import("./types.js").Tell} */
-  set;
-  /** @type {Record<string, string>} */
-  palette;
   /** @type {Element | null} What holds the sliders that are watched */
   sliders = null;
   /** @type {number | undefined} A timer, while the window changes its size */
@@ -43,100 +31,93 @@ class Headline {
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
+    super(root);
     const line = add(root, "div", "line");
     this.heading = add(line, "h2");
-    this.heading.setAttribute("aria-live", "polite");
-    const acts = add(line, "span", "acts");
-    this.projector = new Projector(
-      () => this.projected(),
-      (by) => turn(`${this.data.view}_part`, by),
-    );
-    this.files = new Files(
-      () => chart(this.host()),
-      () => /** @type {AboutFiles} */ (this.data.about),
-      () => this.palette,
-    );
-    acts.append(this.files.box, this.projector.button);
+    line.append(this.acts); // the chart is no part of this, and has no foot
+    this.foot.hidden = true;
     this.watch = new MutationObserver(() => this.say());
-    this.resized = () => {
+    this.leaving.addEventListener("abort", () => {
+      this.watch.disconnect();
       clearTimeout(this.waiting);
-      this.waiting = setTimeout(() => this.measure(), SETTLED);
-    };
-    window.addEventListener("resize", this.resized);
+      clearTimeout(this.asked);
+    });
   }
 
-  destroy() {
-    window.removeEventListener("resize", this.resized);
-    clearTimeout(this.waiting);
-    clearTimeout(this.asked);
-    classroom.leave(this);
-    this.watch.disconnect();
-    this.projector.destroy();
-    this.files.destroy();
+  // The line is the sentence's: what a class or a colleague is to see, the bar and the address say.
+  buttons() {
+    return [this.files.box, this.projector.button];
   }
 
-  /** @param {Data} data @param {import("./types.js").Tell} setStateValue */
-  update(data, setStateValue) {
-    this.data = data;
-    this.set = setStateValue;
-    this.palette = paletteOf(this.root, COLOURS);
-    this.say();
-    if (data.follow) classroom.show({ view: data.view, run: data.follow, text: "", with: {}, labels: () => [] }, this);
-    this.files.box.hidden = !data.about;
-    Object.assign(this.root.dataset, { painted: "1", view: data.view, chart: data.chart ?? "", scale: this.scale() });
-    this.projected();
+  received() {
+    this.files.box.hidden = !this.header.about;
     this.sliders = watchSliders(this.watch, this.sliders, "planning");
+    this.say(); // also where Python says the same again: a slider may have come back
   }
 
-  // The type of a projected page is larger, so that Python hears of it with its size.
-  projected() {
-    this.root.dataset.projector = String(this.projector.on);
-    this.root.dataset.scale = String(this.scale());
-    this.measure();
+  /** @param {Set<import("./stage.js").Stale>} stale */
+  draw(stale) {
+    this.say();
+    clearTimeout(this.waiting);
+    if (stale.has("size")) this.waiting = setTimeout(() => this.measure(), SETTLED);
+    else this.measure();
   }
 
-  host() {
-    return chartOf(String(this.data.chart));
+  status() {
+    const { view, chart } = this.header;
+    return { view, chart: chart ?? "", scale: this.scale };
+  }
+
+  picture() {
+    return chart(chartOf(String(this.header.chart)));
+  }
+
+  about() {
+    return /** @type {AboutFiles} */ (this.header.about);
+  }
+
+  // A page that is not projected is longer than the window, and the keys scroll it.
+  /** @param {number} by */
+  turn(by) {
+    return this.isProjected && turn(`${this.header.view}_part`, by);
   }
 
   // The sentence for where the sliders stand. One of them may be elsewhere than the script knows: it is still held, or was moved
   // on after the script began.
   say() {
-    const { ahead, at, sentence } = this.data;
+    const { ahead, at, sentence } = this.header;
     const elsewhere = [];
     for (const [name, value] of ahead ? sliders("planning", "plan_") : []) {
       if (at[name] !== undefined && at[name] !== value) elsewhere.push(ahead?.[name][value]);
     }
     const now = (elsewhere.length === 1 && elsewhere[0]) || sentence;
-    if (now !== this.heading.textContent) this.heading.textContent = now;
+    if (this.heading.textContent && this.heading.textContent !== now) this.announce(now);
+    setText(this.heading, now);
   }
 
   // The size of the page's type, which charts follow
-  scale() {
+  get scale() {
     return Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) / 16) * 10) / 10;
   }
 
   // What was told can be lost with a script that is broken off, so it is told again where no answer knows it; not for ever, since
   // Python takes no size that is out of the way. Data that comes meanwhile was on its way before, and is no answer.
   measure() {
-    const scale = this.scale();
+    const { scale } = this;
     if (scale !== this.said) {
       this.left = TELLS;
       clearTimeout(this.asked);
       this.asked = undefined;
     }
-    if (scale === this.data.scale || this.asked || !this.left) return;
+    if (scale === this.header.scale || this.asked || !this.left) return;
     this.left -= 1;
-    this.tell();
+    this.said = scale;
+    this.selection.set("page", { scale, projected: this.isProjected });
     this.asked = setTimeout(() => {
       this.asked = undefined;
       this.measure();
     }, ANSWERED);
   }
-
-  tell() {
-    this.said = this.scale();
-    this.set("page", { scale: this.said, projected: this.projector.on });
-  }
 }
+
+export default stage(Headline);

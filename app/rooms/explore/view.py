@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Any, NoReturn
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -27,7 +27,7 @@ from core.service import Facts, Waiting
 
 def show() -> None:
     """Draw the view."""
-    request, notes = shell_request.request()
+    request = shell_request.request()
     model = screen.model_of(request)
     unknown = service.calls().result(service.service().model(model)) is None
     # What comes below keeps its place among the elements of the page, whatever there is above it. All of it is sent while the
@@ -39,16 +39,16 @@ def show() -> None:
 
         def above() -> None:
             _above(beneath, request, answer)
-            _say(place, notices.waiting() + notes)
+            _say(place, notices.waiting())
 
         if _wait(under_way, working, so_far, above):
-            _again(notes)
+            st.rerun()
         answer = session_answer.answer(request, in_progress.picture_of)
     if unknown and answer.request == request and answer.facts is not None and answer.facts.target is not None:
-        _again(notes)  # it turns out to read a target as well: with a second box
+        st.rerun()  # it turns out to read a target as well: with a second box
     if request.write and answer.waiting is None and not answer.stopped:
         shell_request.was_written(request, answer.facts if answer.request == request else None)
-    notes = notices.take() + ([answer.sentence] if answer.sentence else []) + notes
+    notes = notices.take() + ([answer.sentence] if answer.sentence else [])
     if answer.request is not None and answer.picture is not None and answer.facts is not None:
         notes += tables.non_finite(answer.facts)
         notes += component.explore(EXPLORE, answer.facts, answer.picture, screen.link(answer.request))
@@ -64,12 +64,6 @@ def show() -> None:
         shell_run.offer_example(model, sentences)
     if answer.stopped:
         waiting.run_again(sentences)
-
-
-def _again(notes: list[str]) -> NoReturn:
-    """Rerun the script, and keep the notices for it: the second run no longer knows what the link asked."""
-    notices.add(*notes)
-    st.rerun()
 
 
 def _say(place: DeltaGenerator, notes: list[str]) -> DeltaGenerator:

@@ -39,7 +39,7 @@ modules.add_constants(
         }
         for name, step in opening.steps().items()
     },
-    STYLE=modules.style(BROWSER / "lessons.css", scripts.LINK),
+    STYLE=scripts.style(BROWSER / "lessons.css"),
     PAGE_STYLE=lambda: theme.variables() + (BROWSER / "page.css").read_text(encoding="utf-8"),
 )
 _rail = modules.component("lessons_rail", ENTRY, html=lambda: '<div class="hl lessons"></div>')

@@ -23,7 +23,7 @@ def show() -> None:
     """Draw the view."""
     asked = opening.read(st.query_params)
     titles = held.titles()
-    if asked.note and asked.note not in notices.waiting():
+    if asked.note:
         notices.add(asked.note)
     row = st.container(horizontal=True, gap=None, key="lessons")
     left, right = row.container(key="lessons_rail_box"), row.container(key="lessons_view", width="stretch")

@@ -53,7 +53,7 @@ TYPED_FIELDS = {  # URL name -> the field of ModelConfig, and what it is by defa
 def show() -> None:
     """Draw the view."""
     asked = st.query_params.to_dict()  # before a widget drops what it cannot be
-    notes = notices.take() + _of_the_link()
+    notes = _of_the_link()
     row = st.container(horizontal=True, gap="small", key="shapes_request")
     left, right = row.container(width="stretch"), row.container(width=210)
     of = right.selectbox(
@@ -72,8 +72,7 @@ def show() -> None:
     try:
         if of == RUN:
             with left:
-                request, more = shell_request.request()
-            notes += more
+                request = shell_request.request()
             answer = session_answer.answer(request, in_progress.picture_of, waiting.SOON)
             if answer.waiting is not None:
                 waiting.wait(answer.waiting, working)
@@ -100,7 +99,7 @@ def show() -> None:
     sentences = st.container(key="sentences", gap=None)
     if data is None and (data := st.session_state.get("shapes_last")) is not None:
         notes.append(words.LAST_DIAGRAM)
-    for note in notes:
+    for note in [*notices.take(), *notes]:
         sentences.text(note)  # never markdown: it may quote what the visitor typed
     if stopped:
         waiting.run_again(sentences)

@@ -2,11 +2,8 @@
 // the sliders. Plotly is fetched when the first chart is to be seen: Streamlit, which has it, is not on this page.
 
 import { PALETTES, STYLE } from "./constants.js";
-import { cover, Guard } from "../../kit/browser/cover.js";
-import { add } from "../../kit/browser/dom.js";
-import { paletteOf, themeOf } from "../../kit/browser/colours.js";
-import { unpack } from "../../kit/browser/messages.js";
-import { mounted } from "../../kit/browser/mount.js";
+import { add, setText } from "../../kit/browser/dom.js";
+import { Stage, stage } from "../../kit/browser/stage.js";
 
 const ALL = ".seen";
 
@@ -19,54 +16,52 @@ const plotly = (address) =>
     throw error;
   }));
 
-/** @param {import("../../kit/browser/types.js").Given<Uint8Array>} given */
-export default function ({ data, parentElement }) {
-  const [view, leave] = mounted(parentElement, STYLE, (root) => new Seen(root));
-  view.update(unpack(data)[0]);
-  return leave;
-}
+/** @extends {Stage<import("./types.js").Header, Record<string, string>>} */
+class Seen extends Stage {
+  static style = STYLE;
+  static palettes = PALETTES;
+  static covers = { bar: ALL, headline: ALL, number: ALL, curve: ALL };
 
-class Seen {
-  /** @type {import("./types.js").Header} */
-  header;
-  drawn = "";
+  figure = ""; // that is drawn
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
+    super(root);
     const seen = add(root, "div", "seen");
     this.heading = add(seen, "h2");
-    this.heading.setAttribute("aria-live", "polite");
     this.chart = add(seen, "div", "chart");
     this.chart.setAttribute("role", "img");
     this.note = add(seen, "p");
-    this.guard = new Guard(root, { bar: ALL, headline: ALL, number: ALL, curve: ALL }, () => this.draw());
+    this.leaving.addEventListener("abort", () => window.Plotly?.purge(this.chart));
   }
 
-  destroy() {
-    this.guard.destroy();
-    window.Plotly?.purge(this.chart);
+  // What a follower can do stands around the room.
+  /** @returns {HTMLElement[]} */
+  buttons() {
+    return [];
   }
 
-  /** @param {import("./types.js").Header} header */
-  update(header) {
-    cover.take(header.cover);
-    this.header = header;
-    paletteOf(this.root, PALETTES);
-    this.heading.textContent = header.sentence;
-    this.note.textContent = header.note;
-    this.note.hidden = !header.note;
-    this.chart.setAttribute("aria-label", header.sentence);
-    this.draw();
+  draw() {
+    const { sentence, note } = this.header;
+    if (this.heading.textContent && this.heading.textContent !== sentence) this.announce(sentence);
+    setText(this.heading, sentence);
+    setText(this.note, note);
+    this.note.hidden = !note;
+    this.chart.setAttribute("aria-label", sentence);
+    this.plot();
   }
 
-  async draw() {
-    const { header } = this;
-    const theme = themeOf(this.root);
+  status() {
+    const isDrawn = this.figure === this.header.figures[this.scheme];
+    return isDrawn ? { chart: this.header.chart, theme: this.scheme } : { painted: null };
+  }
+
+  async plot() {
+    const { header, scheme } = this;
     await plotly(header.plotly);
-    const figure = header.figures[theme];
-    if (header !== this.header || this.drawn === figure || !this.chart.isConnected) return;
-    this.drawn = figure;
+    const figure = header.figures[scheme];
+    if (header !== this.header || scheme !== this.scheme || this.figure === figure || !this.chart.isConnected) return;
+    this.figure = figure;
     const { data, layout } = JSON.parse(figure);
     await window.Plotly?.react(
       this.chart,
@@ -74,6 +69,8 @@ class Seen {
       { ...layout, autosize: true },
       { displayModeBar: false, responsive: true },
     );
-    Object.assign(this.root.dataset, { painted: "1", chart: header.chart, theme });
+    this.show({ painted: "1", ...this.status() });
   }
 }
+
+export default stage(Seen);

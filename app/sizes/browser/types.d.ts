@@ -1,7 +1,8 @@
 // Records of what is seen of Memory and Compute by those who follow a class.
 
-export interface Header {
-  cover?: import("../../kit/browser/types.js").Covered | null;
+import type { StageHeader } from "../../kit/browser/types.js";
+
+export interface Header extends StageHeader {
   sentence: string;
   note: string;
   chart: string;

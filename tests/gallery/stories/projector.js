@@ -9,6 +9,6 @@ export default {
   style: STYLE,
   width: "14rem",
   mount(root) {
-    root.append(new Projector(() => {}).button);
+    root.append(new Projector(() => {}, new AbortController().signal).button);
   },
 };

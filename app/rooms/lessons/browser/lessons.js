@@ -2,10 +2,9 @@
 // beside it follows by the step's address, as it follows any link.
 
 import { cover } from "../../../kit/browser/cover.js";
-import { fill, keepingFocus } from "../../../kit/browser/dom.js";
-import { isFree } from "../../../kit/browser/shortcuts.js";
-import { mounted } from "../../../kit/browser/mount.js";
-import { paletteOf } from "../../../kit/browser/colours.js";
+import { fill } from "../../../kit/browser/dom.js";
+import { Ground, ground } from "../../../kit/browser/ground.js";
+import { turnsPages } from "../../../kit/browser/page_keys.js";
 import { done, keep, read as readBits, watch, write } from "../../../kit/browser/progress.js";
 import { goTo, here, note } from "../../../streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
@@ -30,17 +29,6 @@ const PATIENCE = 5000; // ms that a picture is waited for
 /** @type {Told | null} */
 let latest = null; // what is true of the run on the screen, as long as the room is there
 
-/** @param {import("../../../kit/browser/types.js").Given<Data>} given */
-export default function ({ data, parentElement, setStateValue }) {
-  const [view, leave] = mounted(parentElement, STYLE, (root) => new Lessons(root));
-  const isNew = !SHOWN.has(view);
-  SHOWN.add(view);
-  view.set = setStateValue;
-  view.update(data);
-  if (isNew && latest) view.hears(latest);
-  return leave;
-}
-
 // A component of its own, with nothing on the screen: what is true of the run that the room shows. Streamlit starts the two in any
 // order, so it is kept for a rail that comes later.
 /** @param {{data: Told, parentElement: HTMLElement}} given */
@@ -54,7 +42,12 @@ export function truth({ data, parentElement }) {
 
 /** @typedef {Lessons} View */
 
-class Lessons {
+// No room of its own: it stands beside one, whose keys, live region and projector are the page's.
+/** @extends {Ground<Record<string, string>>} */
+class Lessons extends Ground {
+  static style = STYLE;
+  static palettes = PALETTES;
+
   step = "";
   /** @type {string | null} The step whose address the page is on the way to */
   going = null;
@@ -69,41 +62,55 @@ class Lessons {
   note = "";
   asked = 0; // how often the script was asked for what is true, without anything else being new to it
   /** @type {import("../../../kit/browser/types.js").Tell} */
-  set = () => {};
+  tell = () => {};
   /** @type {Data} */
   data;
 
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
+    super(root);
     this.rail = new Rail(this, root);
-    const off = new AbortController();
-    const { signal } = off;
-    addEventListener("keydown", (e) => this.key(e), { signal, capture: true });
+  }
+
+  /** @returns {this} */
+  enter() {
+    super.enter();
+    const { leaving: signal } = this;
+    turnsPages((by) => (this.root.isConnected ? this.turnsTo(by) : false), signal, true); // a room turns its own pages with these, where there is no lesson
     addEventListener("popstate", (e) => e.isTrusted && this.wentBack(), { signal });
-    watch(() => this.draw(), signal);
-    const unwatch = window.headlight.settings.watch(() => this.draw());
-    this.destroy = () => {
+    watch(() => this.invalidate("data"), signal);
+    SHOWN.add(this);
+    signal.addEventListener("abort", () => {
       SHOWN.delete(this);
-      unwatch();
-      off.abort();
       cover.leave();
-    };
+    });
+    return this;
+  }
+
+  get isGiven() {
+    return Boolean(this.step && this.data);
   }
 
   // ------------------------------------------------------------------ the script's side
 
+  /** @param {Data} data @param {import("../../../kit/browser/types.js").Tell} tell */
+  receive(data, tell) {
+    const isFirst = !this.data;
+    Object.assign(this, { data, tell });
+    this.readTheme();
+    this.follow(data);
+    if (isFirst && latest) this.hears(latest);
+  }
+
   /** @param {Data} data */
-  update(data) {
-    this.data = data;
-    paletteOf(this.root, PALETTES);
+  follow(data) {
     if (data.fresh && data.step === (this.going ?? data.step)) this.begin(data.step);
     else if (this.going !== null && data.step !== this.going)
-      this.draw(); // of a run that began before
+      this.drawNow(); // of a run that began before
     else if (data.step !== this.step) this.arrive(data.step);
     else {
       if (this.going === null && here().get("lesson") !== this.step) goTo(this.address(), true); // an older answer wrote its address over ours
-      this.draw();
+      this.drawNow();
     }
     if (data.step !== this.going || data.fresh) return;
     this.going = null;
@@ -128,7 +135,7 @@ class Lessons {
   arrive(step) {
     const asked = here();
     this.take(step, read(STEPS[step].kind, asked.get("said") ?? ""), asked.get("seen") === "1");
-    this.draw();
+    this.drawNow();
   }
 
   wentBack() {
@@ -146,7 +153,7 @@ class Lessons {
     this.told = told;
     if (before !== JSON.stringify(told.truth ?? told.cannot)) this.asking = null;
     const had = /** @type {ShadowRoot} */ (this.root.getRootNode()).activeElement === this.rail.look;
-    this.draw();
+    this.drawNow();
     if (had && told.cannot) this.rail.next.focus(); // there is nothing to look at
     if (this.seen) this.remember();
   }
@@ -165,7 +172,7 @@ class Lessons {
     cover.open(
       { step, part, asks: kind, values, seen },
       (place) => this.points(place),
-      () => this.set("again", ++this.asked),
+      () => this.tell("again", ++this.asked),
     );
   }
 
@@ -184,7 +191,7 @@ class Lessons {
   /** @param {boolean} replace @param {[string, string][]} [more] */
   go(replace, more = []) {
     this.going = this.step;
-    this.draw();
+    this.drawNow();
     goTo(this.opening(more), replace);
   }
 
@@ -233,7 +240,7 @@ class Lessons {
     if (this.seen) return;
     this.said = answer;
     this.publish();
-    this.draw();
+    this.drawNow();
     if (isAll) this.rail.look.focus();
   }
 
@@ -271,7 +278,7 @@ class Lessons {
     cover.look();
     this.pass();
     this.publish(true);
-    this.draw();
+    this.drawNow();
     this.remember();
     this.rail.next.focus();
   }
@@ -281,7 +288,7 @@ class Lessons {
     this.take(this.step, null, false);
     this.publish();
     this.asking = null;
-    this.draw();
+    this.drawNow();
     this.rail.focus();
   }
 
@@ -329,7 +336,7 @@ class Lessons {
   // Back to how the step opens; with `own` false also to its own sentence
   reset(own = true) {
     this.going = this.step;
-    this.draw();
+    this.drawNow();
     if (!own) delete this.data.own[STEPS[this.step].model];
     goTo(this.opening([], own), false);
   }
@@ -346,38 +353,32 @@ class Lessons {
     );
   }
 
-  /** @param {KeyboardEvent} e */
-  key(e) {
-    if (!isFree(e) || e.repeat || !this.root.isConnected) return;
-    if (!["PageDown", "PageUp"].includes(e.key) || document.documentElement.dataset.blank !== undefined) return;
-    e.preventDefault();
-    e.stopImmediatePropagation(); // a room turns its own pages with these, where there is no lesson
-    if (e.key === "PageUp") this.turn(-1);
-    else if (!this.seen && !this.told?.cannot) this.looks();
-    else this.turn(1);
+  /** By the Page keys: on, which is a look where there is something to look at, or back. @param {number} by */
+  turnsTo(by) {
+    if (by > 0 && !this.seen && !this.told?.cannot) this.looks();
+    else this.turn(by);
   }
 
   // ------------------------------------------------------------------ what is on the screen
 
   draw() {
-    if (!this.step || !this.data) return;
     cover.mark(
       STEPS[this.step].kind === "point" && !this.seen && Array.isArray(this.said)
         ? /** @type {number[][]} */ (this.said)
         : [],
     );
     this.asking ??= this.truth ? asking(this.truth, (answer, isAll) => this.says(answer, isAll)) : null;
-    keepingFocus(this.root, () => this.rail.draw());
-    const { dataset } = this.root;
-    Object.assign(dataset, {
-      painted: "1",
+    this.rail.draw();
+  }
+
+  status() {
+    return {
       step: this.step,
-      seen: String(this.seen),
+      seen: this.seen,
       said: written(this.said),
-      right: String(this.checked?.right ?? ""),
-    });
-    dataset.ready = String(this.going === null && this.told?.step === this.step); // its room and what is true are there
-    dataset.projector = String(window.headlight.settings.get("projector") !== null);
+      right: this.checked?.right ?? "",
+      ready: this.going === null && this.told?.step === this.step, // its room and what is true are there
+    };
   }
 
   // ------------------------------------------------------------------ links and files
@@ -407,3 +408,5 @@ class Lessons {
     savePage(fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] }), steps, this.data.rooms);
   }
 }
+
+export default ground(Lessons);

@@ -42,9 +42,10 @@ export class Rail {
     this.reset = row.appendChild(button("quiet", words.back_to_step, () => view.reset()));
     this.example = row.appendChild(button("go", words.take_example, () => view.reset(false)));
     this.answer = add(this.body, "div", "answer");
-    this.answer.setAttribute("aria-live", "polite");
+    this.answer.id = "answer";
     const on = add(this.body, "div", "acts");
     this.next = on.appendChild(button("go", "", () => (view.isLast ? this.toggle(true) : view.turn(1, true))));
+    this.next.setAttribute("aria-describedby", "answer"); // it has the focus after a look
     this.again = on.appendChild(button("quiet", words.again, () => view.again()));
 
     this.note = add(root, "p", "note");
@@ -60,19 +61,17 @@ export class Rail {
       button("quiet", words.present, () => window.headlight.settings.set("projector", "true")),
     );
     this.present.title = words.present_help;
-    this.live = add(root, "p", "unseen");
-    this.live.setAttribute("aria-live", "polite");
     this.share = new Share(
       root,
       () => view.link(),
-      (text) => (this.live.textContent = text),
+      (text) => view.announce(text),
     );
     foot.append(this.share.copying());
   }
 
   toggle(open = !this.view.lists) {
     this.view.lists = open;
-    this.view.draw();
+    this.view.drawNow();
     if (open) /** @type {HTMLElement | null} */ (this.lessons.querySelector("button"))?.focus();
   }
 
