@@ -18,7 +18,7 @@ from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
 from app.classroom import routes as classroom  # noqa: E402
-from app.shell import closing, errors, projector, routes, warm  # noqa: E402
+from app.shell import closing, errors, projector, refused, routes, warm  # noqa: E402
 from app.streamlit_edge import collection, connections, ending, greeting, history, page, rerunning, sockets  # noqa: E402
 from app.transport import (  # noqa: E402
     admission,
@@ -42,9 +42,10 @@ MIDDLEWARE = [
     Middleware(rate_limits.Named, base=BASE),
     Middleware(
         page.Scripted,
-        more=[projector.script],
+        more=[projector.script, refused.script],
         policy=partial(security_headers.policy, embedding=security_headers.ancestors()),
         is_edited=edited.ON,
+        base=BASE,
     ),
     Middleware(compress.Gzipped),
 ]
