@@ -99,9 +99,10 @@ def serving(script: str, log: Path, *options: str) -> Iterator[str]:
 
 
 @contextmanager
-def browsing(path: str) -> Iterator[Browser]:
+def browsing(path: str, *more: str) -> Iterator[Browser]:
+    """A browser, with more arguments than all have."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *more])
         yield browser
         browser.close()
 
