@@ -51,9 +51,9 @@ def link(request: Request, seen: str, base: str, listens_at: str | None, port: i
     if found is None or not _is_local(found[2]):
         return Link(page)
     scheme, name, path = found[1], found[2], found[5]
-    behind = re.search(r":(\d+)$", name)
-    if name != asked or path != f"{base}/" or behind is None or int(behind[1]) != port:
-        return Link(page, sentences.NO_OUTSIDE_ADDRESS)  # a proxy or a tunnel, of which nothing more is known here
+    its_port = re.search(r":(\d+)$", name)
+    if name != asked or path != f"{base}/" or its_port is None or int(its_port[1]) != port:
+        return Link(page, sentences.NO_OUTSIDE_ADDRESS)  # a proxy or a tunnel; nothing more is known of it here
     if listens_at is not None and _is_local(listens_at):
         return Link(page, sentences.NO_ADDRESS)
     address = _own_address()

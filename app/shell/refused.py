@@ -1,4 +1,4 @@
-"""The sentence on a page to which no websocket comes through, as a script that stands in the page with what it imports."""
+"""The sentence on a page to which no websocket comes through, as one script of the page with all that it imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLOURS = {
 }
 
 modules.add("shell/browser", BROWSER)
-modules.add_constants("shell/browser/refusedwords.js", WORDS=lambda: words.REFUSED, COLOURS=COLOURS)
+modules.add_constants("shell/browser/constants.js", WORDS=lambda: words.REFUSED, COLOURS=COLOURS)
 
 
 def script() -> str:

@@ -82,9 +82,9 @@ REFUSED = {
     "you see. Something between this browser and the server does not let it through.",
     "tries": [
         "Try another network, such as a phone’s hotspot. Or turn off a VPN, a web filter or an extension that blocks parts of pages.",
-        "Ask whoever looks after this network to allow websockets to {host}.",
+        "Ask the people who look after this network to allow websockets to {host}.",
         "If you run this server: its proxy must pass websockets, and the host that browsers ask for. docs/hosting.md has settings for "
         "nginx and HAProxy.",
-        "Leave this page open. It goes on by itself once a websocket comes through.",
+        "Leave this page open. It continues by itself once a websocket comes through.",
     ],
 }

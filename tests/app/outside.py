@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
-# What paths have in them: plain words, dots, dashes, names that the server has itself, and what is written with percent signs.
+# Parts of paths: plain words, dots, dashes, names that the server has itself, and text that needs percent signs.
 PARTS = ("lab", "headlight", "static", "r", "_stcore", "user", "alice@uni", "proxy", "8501", "v1.2", "a-b", "~kim", "X", "naïve", "two words", "学校", "50%")  # fmt: skip
 HOSTS = ("headlight.example", "a.b-c.example", "10.1.2.3", "xn--bcher-kva.example", "[2001:db8::1]", "HUB.example")
 TEXT = "The animal didn't cross the street because it was too tired."
@@ -46,7 +46,7 @@ def outsides(seed: int, n: int) -> Iterator[Outside]:
 
 @dataclass
 class Proxy:
-    """What a proxy was asked for, and answered."""
+    """Requests that a proxy got, and what became of them."""
 
     port: int
     beside: list[str] = field(

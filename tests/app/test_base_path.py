@@ -1,4 +1,4 @@
-"""Served below a path and behind a proxy: the page, its modules, its numbers, its files and its classes are where the browser sees it."""
+"""Served below a path and through a proxy: the page, its modules, its numbers, its files and its classes are where the browser sees it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def own(upstream: str, prefix: str, base: str) -> Iterator[int]:
 
 
 def example(kind: str) -> str:
-    """What docs/hosting.md says of a proxy."""
+    """The settings in docs/hosting.md for a proxy."""
     text = (ROOT / "docs" / "hosting.md").read_text(encoding="utf-8")
     (found,) = re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)
     return found

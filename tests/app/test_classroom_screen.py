@@ -358,7 +358,7 @@ def test_a_code_is_typed_and_a_wrong_one_is_answered_in_a_sentence(screen: Scree
     ],
 )
 def test_what_is_no_code_says_what_is_wrong_with_it(another: Another, typed: str, said: tuple[str, ...]):
-    """In the field, by the button and by Enter; and in the address, where somebody may have typed it as well."""
+    """In the field, by the button and by Enter; and in the address, where it may be typed as well."""
     follower = another(PHONE)
     follower.page.goto(f"{follower.address}/r")
     alert = follower.page.get_by_role("alert")
@@ -422,7 +422,7 @@ LEAVES = {
 
 @pytest.mark.parametrize("how", LEAVES)
 def test_however_the_answer_leaves_the_wall_the_phones_go_on(screen: Screen, another: Another, how: str):
-    """And whoever comes in while it is there waits for what comes next."""
+    """And those who come in while it is there wait for what comes next."""
     teacher = screen.open("?view=explore&layer=3&head=1")
     go_to(teacher.page, masks_words.TITLE)
     go_to(teacher.page, "Explore")

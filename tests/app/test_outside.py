@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
 from starlette.applications import Starlette
@@ -30,27 +30,23 @@ CODE = "KXRM7TQD"
 
 
 def is_capital(link: str, at: Outside) -> bool:
-    """A link in capitals is the same link only where no path of somebody else is in it."""
+    """A link in capitals is the same link only where no other path is in it."""
     return not at.prefix and link == f"{at.page}r/{CODE}".upper()
 
 
 def test_a_class_s_link_is_below_the_page_that_the_browser_sees() -> None:
     for at in outsides(SEED, 300):
-        link_is_below(at)
-
-
-def link_is_below(at: Outside) -> None:
-    base = f"/{at.base}" if at.base else ""
-    for host in (
-        urlsplit(at.page).netloc,
-        "127.0.0.1:9101",
-        "headlight-7f9c:8501",
-        "",
-    ):  # what a proxy says of it, or does not
-        found = square.link(asking(host), at.page, base, "127.0.0.1", 9101)
-        assert found.of(CODE) == f"{at.page}r/{CODE}" or is_capital(found.of(CODE), at)
-        assert found.shown == f"{at.page.partition('://')[2]}r"
-        assert found.unreachable == "", "it is an address that others know, wherever the process listens"
+        base = f"/{at.base}" if at.base else ""
+        for host in (
+            urlsplit(at.page).netloc,
+            "127.0.0.1:9101",
+            "headlight-7f9c:8501",
+            "",
+        ):  # as a proxy says it, or does not
+            found = square.link(asking(host), at.page, base, "127.0.0.1", 9101)
+            assert found.of(CODE) == f"{at.page}r/{CODE}" or is_capital(found.of(CODE), at)
+            assert found.shown == f"{at.page.partition('://')[2]}r"
+            assert found.unreachable == "", "it is an address that others know, wherever the process listens"
 
 
 @pytest.mark.parametrize(
@@ -138,14 +134,8 @@ def test_a_path_without_its_slash_leads_to_the_page_and_names_no_host(
         answer = inner.get(f"/{at.base}?text=a+b", follow_redirects=False)
     where = answer.headers["location"]
     assert answer.status_code == 307 and "inner" not in where
-    kept = f"{at.origin}/{'/'.join(map(quoted, at.base.split('/')))}"
+    kept = f"{at.origin}/{'/'.join(map(quote, at.base.split('/')))}"
     assert urljoin(f"{kept}?text=a+b", where) == f"{kept}/?text=a+b"
-
-
-def quoted(part: str) -> str:
-    from urllib.parse import quote
-
-    return quote(part)
 
 
 async def a_page(request) -> HTMLResponse:
@@ -169,7 +159,7 @@ def application(base: str) -> Starlette:
     )
 
 
-# What may look at the address of the page itself: parts of Headlight's own page, which is where the browser says it is.
+# These may look at the address of the page itself: they are parts of Headlight's own page, which is where the browser says it is.
 OWN_PAGE = {
     "streamlit_edge/scripts/history.js",
     "streamlit_edge/scripts/theme.js",

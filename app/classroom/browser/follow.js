@@ -19,7 +19,7 @@ const SAY = 5000; // ms between two sentences for a screen reader
 const STRANGE = 3; // signs that are named as impossible
 const PICTURES = 2; // that are kept: the screen's and the question's
 
-// What stands after r/ in the address: the code of a link, or what somebody has typed there
+// The part of the address after r/: the code of a link, or a text that was typed there
 function ofAddress() {
   const [, said = ""] = location.pathname.slice(new URL(document.baseURI).pathname.length).split("/");
   try {
@@ -47,7 +47,7 @@ class Follower {
   /** @type {{code: string, key: string} | null} */
   joined = null;
   typed = ""; // the code
-  entered = ""; // as it was typed, or stood in the address
+  entered = ""; // as it was typed, or was in the address
   wrong = "";
   /** @type {import("./types.js").ScreenNow | null} */
   screen = null;
@@ -136,7 +136,7 @@ class Follower {
 
   // ------------------------------------------------------------------ in and out
 
-  // What was entered, as a code, or what is wrong with it
+  // The code that was entered, or the sentence about what is wrong with it
   read() {
     const { entered } = this;
     this.typed = codeOf(entered, ALPHABET);
@@ -149,7 +149,7 @@ class Follower {
     return `headlight-classroom-${this.typed}`;
   }
 
-  // The last question that this browser was asked, also by the page before it was loaded anew
+  // The last question that this browser was asked, also before a reload
   get lastAsked() {
     try {
       return Number(localStorage.getItem(`${this.kept}-asked`));
@@ -163,7 +163,7 @@ class Follower {
     try {
       localStorage.setItem(`${this.kept}-asked`, String(q));
     } catch {
-      // a private window does not know it after it was loaded anew
+      // a private window does not know it after a reload
     }
   }
 

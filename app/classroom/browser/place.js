@@ -3,7 +3,7 @@
 export const SIGNS = 8;
 const BETWEEN = /[\s\p{Pd}.,·_]/u; // what people put between the signs
 
-// What a person typed or pasted, as single signs in capitals: of a link, its code.
+// The single signs, in capitals, of a text that was typed or pasted: of a link, those of its code.
 /** @param {string} text */
 const signsOf = (text) =>
   [...text.normalize("NFKC").trim().replace(/^.*\/r\//i, "").replace(/[/?#].*$/, "").toUpperCase()].filter(

@@ -1,6 +1,6 @@
 // Says why a page stays empty where no websocket comes through, and what to try.
 
-import { COLOURS, WORDS as words } from "./refusedwords.js";
+import { COLOURS, WORDS as words } from "./constants.js";
 
 const MOST = 3; // websockets in a row that came to nothing
 const WIDE = "min(38rem, calc(100vw - 2rem))";

@@ -1,6 +1,6 @@
 // How many websockets in a row came to nothing: "headlight-handshakes" says it each time, and 0 once one is open.
 //
-// Where no websocket comes through, Streamlit tries again for ever and says nothing. Without this script a visitor behind such a network
+// Where no websocket comes through, Streamlit keeps trying and says nothing. Without this script a visitor of such a network
 // sees grey bars, and never why.
 (() => {
   const STREAM = /\/_stcore\/stream$/;

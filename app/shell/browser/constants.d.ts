@@ -1,3 +1,3 @@
-// What Python writes into refusedwords.js (app/shell/refused.py).
+// Written by Python into constants.js (app/shell/refused.py).
 export { WORDS } from "./wordtypes.js";
 export const COLOURS: Record<"light" | "dark", { background: string; ink: string; line: string }>;
