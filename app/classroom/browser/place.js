@@ -3,12 +3,14 @@
 export const SIGNS = 8;
 const BETWEEN = /[\s\p{Pd}.,·_]/u; // what people put between the signs
 
-// The single signs, in capitals, of a text that was typed or pasted: of a link, those of its code.
+const LINK = /\/r\/([^/?#]*)/i; // of a class, and in it the code
+
+// The single signs, in capitals, of a text that was typed or pasted: of a link, those of its code
 /** @param {string} text */
-const signsOf = (text) =>
-  [...text.normalize("NFKC").trim().replace(/^.*\/r\//i, "").replace(/[/?#].*$/, "").toUpperCase()].filter(
-    (sign) => !BETWEEN.test(sign),
-  );
+function signsOf(text) {
+  const code = LINK.exec(text)?.[1] ?? text;
+  return [...code.normalize("NFKC").toUpperCase()].filter((sign) => !BETWEEN.test(sign));
+}
 
 /** The signs of a code: without case, spaces and dashes, and without any sign that no code has. @param {string} text @param {string} alphabet */
 export const codeOf = (text, alphabet) =>
