@@ -128,7 +128,10 @@ def placed(routes: Iterable[Route], base: str = BASE) -> list[Route]:
     return [Route(base + route.path, route.endpoint, methods=route.methods) for route in routes]
 
 
+SAFE = "!$&'()*+,;=:@~"  # what browsers leave as it is in a path
+
+
 async def to_page(request: Request) -> Response:
     """From the page's path without a slash at its end to the page. Starlette would name the host and the scheme that it sees itself."""
     query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(f"./{quote(BASE.rpartition('/')[2])}/{query}", 307)
+    return RedirectResponse(f"./{quote(BASE.rpartition('/')[2], safe=SAFE)}/{query}", 307)
