@@ -95,8 +95,11 @@ def proxying(upstream: str, prefix: str = "", base: str = "", websockets: bool =
             [] if is_socket else ["Connection: close"]
         )  # a connection for each request, or the next would not be read here
         server, there = await asyncio.open_connection(to.hostname, to.port)
-        there.write("\r\n".join([*head, "", ""]).encode("latin-1"))
-        await asyncio.gather(pour(reader, there), pour(server, writer, then=there))
+        try:
+            there.write("\r\n".join([*head, "", ""]).encode("latin-1"))
+            await asyncio.gather(pour(reader, there), pour(server, writer, then=there))
+        finally:
+            there.close()
 
     async def pour(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter, then: asyncio.StreamWriter | None = None
@@ -119,6 +122,8 @@ def proxying(upstream: str, prefix: str = "", base: str = "", websockets: bool =
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
+        for _ in range(3):  # what was closed goes
+            await asyncio.sleep(0)
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()), daemon=True)
     thread.start()
