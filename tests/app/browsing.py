@@ -99,10 +99,9 @@ def serving(script: str, log: Path, *options: str) -> Iterator[str]:
 
 
 @contextmanager
-def browsing(path: str, *more: str) -> Iterator[Browser]:
-    """A browser, with more arguments than all have."""
+def browsing(path: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *more])
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
         browser.close()
 

@@ -446,7 +446,8 @@ def test_however_the_answer_leaves_the_wall_the_phones_go_on(screen: Screen, ano
         expect(follower.page.locator(".follow .place .hl.masks .fact")).to_contain_text("may not look at")
         expect(main(follower)).to_have_attribute("data-state", "follow")
     go_to(teacher.page, "Explore")
-    teacher.painted()
+    teacher.page.locator(".hl.explore[data-painted]").wait_for()
+    teacher.idle()
     ask(teacher)
     for follower in (phone, late):
         tap(follower, "street")

@@ -193,6 +193,7 @@ class Follower {
       });
     } catch (error) {
       this.wrong = error instanceof Refused ? error.message : words.no_connection_now;
+      this.drawing = ""; // the same sentence as before is said again
     }
     this.draw();
   }
