@@ -18,8 +18,8 @@ from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
 from app.classroom import routes as classroom  # noqa: E402
-from app.shell import closing, errors, projector, routes, warm  # noqa: E402
-from app.streamlit_edge import collection, connections, ending, greeting, history, page, rerunning, sockets  # noqa: E402
+from app.shell import closing, errors, projector, refused, routes, warm  # noqa: E402
+from app.streamlit_edge import collection, connections, ending, greeting, history, page, rerunning, reserved, sockets  # noqa: E402
 from app.transport import (  # noqa: E402
     admission,
     background,
@@ -42,9 +42,10 @@ MIDDLEWARE = [
     Middleware(rate_limits.Named, base=BASE),
     Middleware(
         page.Scripted,
-        more=[projector.script],
+        more=[projector.script, refused.script],
         policy=partial(security_headers.policy, embedding=security_headers.ancestors()),
         is_edited=edited.ON,
+        base=BASE,
     ),
     Middleware(compress.Gzipped),
 ]
@@ -84,7 +85,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
 app = st.App(
     Path(__file__).with_name("ui.py"),
     lifespan=lifespan,
-    routes=routes.ROUTES,
+    routes=reserved.beyond(routes.ROUTES),
     middleware=MIDDLEWARE,
     on_script_error=errors.on_script_error,
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from app.classroom import component
-from app.shell import registry
+from app.shell import refused, registry
 from app.transport import modules
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +44,8 @@ def table(name: str, words: dict[str, Any]) -> str:
 def files(root: Path = ROOT) -> dict[Path, str]:
     """The text of every file of types, by its path."""
     registry.rooms()  # each puts its files into the registry
-    assert component.FOLLOW in modules.names()  # and so does the classroom
+    # and so do the classroom and the page around them
+    assert component.FOLLOW in modules.names() and refused.SCRIPT in modules.names()
     found: dict[Path, str] = {}
     for name in modules.names():
         for export, text in re.findall(r"^export const (\w+) = (.*);$", modules.source(name), re.MULTILINE):

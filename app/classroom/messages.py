@@ -16,7 +16,7 @@ MOST_BYTES = 2048
 MOST_SCREEN = 900  # bytes of a screen as JSON: with its number it still travels in less than a kilobyte
 VIEW = re.compile(r"[a-z]{1,20}")
 COVERS = re.compile(
-    r"|head|row|lesson:[a-z]{1,20}:\d{0,4}"
+    r"|head|row|code|lesson:[a-z]{1,20}:\d{0,4}"
 )  # of the last: the part of the room, and the row if it is of one
 LARGEST = 1 << 31
 
@@ -87,7 +87,7 @@ def shown(said: object) -> Shown:
     if not VIEW.fullmatch(view):
         raise BadMessage(sentences.NOT_KNOWN.format(what="its view must be the id of one"))
     if not COVERS.fullmatch(cover):
-        raise BadMessage(sentences.NOT_KNOWN.format(what="its cover must be head, row, of a lesson or empty"))
+        raise BadMessage(sentences.NOT_KNOWN.format(what="its cover must be head, row, code, of a lesson or empty"))
     if not all(isinstance(part, str) for pair in chosen.items() for part in pair):
         raise BadMessage(sentences.NOT_KNOWN.format(what="what is chosen must be text"))
     if why and run:

@@ -17,32 +17,36 @@ from app.streamlit_edge.page import PLAIN
 from app.transport import edited, modules, routes, security_headers
 
 PAGE = Path(__file__).with_name("page.html")
+ABOVE = "{{ABOVE}}"
 
 
-async def follow(_: Request) -> Response:
-    """The page; the browser reads the code from its address."""
+async def follow(request: Request) -> Response:
+    """The page; the browser reads the code from its address. Headlight's own page is so many steps above it, whatever path a proxy has
+    put before both."""
     headers = {
         "Cache-Control": "no-cache",
         "Content-Security-Policy": security_headers.policy((), ()),
         "Content-Encoding": PLAIN,
     }
-    return HTMLResponse(text(), headers=headers)
+    asked: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    steps = asked.count(b"/") - routes.BASE.count("/") - 1
+    return HTMLResponse(text().replace(ABOVE, "../" * steps or "./"), headers=headers)
 
 
 @edited.cached
 def text() -> str:
-    """Its HTML. The addresses in it are ours: hashes and names of files."""
+    """Its HTML, with ABOVE where the way to Headlight's own page stands. The addresses in it are ours: hashes and names of files."""
     views = {view: f"headlight/m/{modules.address(entry)}" for view, entry in stage.ENTRIES.items()}
-    return filled(PAGE.read_text(encoding="utf-8"), routes.BASE, f"headlight/m/{modules.address(FOLLOW)}", views)
+    return filled(PAGE.read_text(encoding="utf-8"), f"headlight/m/{modules.address(FOLLOW)}", views)
 
 
-def filled(page: str, base: str, script: str, views: Mapping[str, str]) -> str:
-    """The page with where it stands, its script, and where each view's module is."""
-    given = {"BASE": f"{base}/", "SCRIPT": script, "VIEWS": json.dumps(dict(views), sort_keys=True)}
+def filled(page: str, script: str, views: Mapping[str, str]) -> str:
+    """The page with its script, and where each view's module is."""
+    given = {"SCRIPT": script, "VIEWS": json.dumps(dict(views), sort_keys=True)}
     for name, value in given.items():
         page = page.replace("{{" + name + "}}", escape(value))
     return page
 
 
 # In capitals as well: a square of capitals alone has 25 modules along a side, and else 29.
-ROUTES = [Route(f"/{letter}{rest}", follow) for letter in "rR" for rest in ("", "/", "/{code}")]
+ROUTES = [Route(f"/{letter}{rest}", follow) for letter in "rR" for rest in ("", "/", "/{code}", "/{code}/")]

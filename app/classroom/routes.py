@@ -104,22 +104,25 @@ def _address(request: Request) -> str:
 
 @guarded
 async def open_class(request: Request) -> Response:
-    """A class of the screen that is sent: its code, its teacher's key and its link."""
-    (screen,) = messages.fields(await messages.body(request), screen=dict)
-    told = await _screen(screen)
-    found = school.open(told)
+    """A class of the screen that is sent: its code, its teacher's key, its link below the page that the teacher's browser sees, and
+    the square of the link, which no other route gives: one that draws any link would be anybody's."""
+    said = {"page": "", **await messages.body(request)}
+    screen, at = messages.fields(said, screen=dict, page=str)
+    found = school.open(await _screen(screen))
     if found is None:
         raise Denied("full", 503, sentences.FULL_SERVER.format(n=MOST_CLASSES))
     _channels[found.code] = Channel(found, school.clock, lambda: _channels.pop(found.code, None))
-    link = _link(request)
-    said = {
+    get = streamlit_config.get_option
+    link = square.link(request, at, routes.BASE, get("server.address"), get("server.port"))
+    told = {
         "code": found.code,
         "key": found.teacher_key,
         "link": link.of(found.code),
         "address": link.shown,
-        "only_here": sentences.NO_ADDRESS if link.is_only_here else "",
+        "only_here": link.unreachable,
+        "square": square.svg(link.of(found.code)).decode(),
     }
-    return JSONResponse(said, 201, headers={"Cache-Control": "no-store"})
+    return JSONResponse(told, 201, headers={"Cache-Control": "no-store"})
 
 
 @guarded
@@ -252,18 +255,6 @@ async def table(request: Request) -> Response:
     return Response(body, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-async def picture_of_link(request: Request) -> Response:
-    """The square of a link. Nothing is looked up: it is of any code."""
-    code = codes.read(request.path_params["code"])
-    if not code:
-        return _refused("code", 404, sentences.NO_CLASS)
-    return Response(square.svg(_link(request).of(code)), media_type="image/svg+xml", headers=routes.KEPT)
-
-
-def _link(request: Request) -> square.Link:
-    return square.link(request, routes.BASE, streamlit_config.get_option("server.address"))
-
-
 # teaching
 
 
@@ -357,5 +348,4 @@ ROUTES = [
     Route(f"{ROOT}/{{code}}/likeness", likeness),
     Route(f"{ROOT}/{{code}}/votes", votes),
     Route(f"{ROOT}/{{code}}/votes.csv", table),
-    Route(f"{ROOT}/{{code}}/square.svg", picture_of_link),
 ]

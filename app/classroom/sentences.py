@@ -17,6 +17,11 @@ NO_RUN = "This run is no longer held. Show the sentence again, and the class see
 NO_PICTURE = "This picture is no longer on the teacher's screen."
 NO_SIGNS = "{name} is the first characters of the codes of this process’s classes: some of {signs}, each once. “{value}” is not."
 NO_ADDRESS = "Only this computer can open this page. Start it with ADDRESS=0.0.0.0."
+NO_NETWORK = "Only this computer can open this page: it is in no network. Connect it, and share again."
+NO_OUTSIDE_ADDRESS = (
+    "“localhost” is what every computer calls itself, so no other one can follow this link. Open Headlight by the address that others use, "
+    "and share again."
+)
 
 # the table of votes
 CAPTION = "Where will “{query}” look? {votes} of a class, and the weights of layer {layer}, head {head} of {model}."

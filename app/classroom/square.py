@@ -11,39 +11,53 @@ from ipaddress import ip_address
 import segno
 from starlette.requests import Request
 
+from app.classroom import sentences
+
 MARGIN = 4  # modules of white around it, which readers need
 HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:\d{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:\d{1,5})?")
+# Where a browser finds the page, as far as links need it: no name or password, query or fragment; and it ends with a slash.
+PAGE = re.compile(rf"(https?)://({HOST.pattern})((?:/[A-Za-z0-9._~!$&'()*+,;=:@%-]*)*/)")
+LONGEST = 600  # signs of such an address: what a square still holds
 
 
 @dataclass(frozen=True)
 class Link:
-    """Where followers find the server: the link of a code, what a board shows of it, and whether other computers reach it."""
+    """Where followers find the page: the link of a code, what a board shows of it, and why other computers do not reach it."""
 
-    origin: str  # "https://headlight.example"
-    base: str
-    is_only_here: bool = False
+    page: str  # "https://headlight.example/lab/"
+    unreachable: str = ""  # a sentence; "" where they do
 
     def of(self, code: str) -> str:
         """The link, in capitals where the path is ours alone: the square is then smaller. Hosts know no case, paths do."""
-        whole = f"{self.origin}{self.base}/r/{code}"
-        return whole.upper() if not self.base else whole
+        whole = f"{self.page}r/{code}"
+        return whole.upper() if self.page.count("/") == 3 else whole
 
     @property
     def shown(self) -> str:
-        return f"{self.origin.partition('://')[2]}{self.base}/r"
+        return f"{self.page.partition('://')[2]}r"
 
 
-def link(request: Request, base: str, listens_at: str | None) -> Link:
-    """Where a request came to; for a server that its own computer calls localhost but all may ask, its address in the network."""
-    host = request.headers.get("host", "")
-    name = host if HOST.fullmatch(host) else "localhost"
-    if not _is_local(name):
-        return Link(f"{request.url.scheme}://{name}", base)
+def link(request: Request, seen: str, base: str, listens_at: str | None, port: int) -> Link:
+    """The link of a class whose teacher's browser finds the page at `seen`.
+
+    What the browser says is the truth: a proxy may stand before this process, with another host and another path. Where it says
+    nothing that can be followed, it is what the request came to: its host, and `base`, the path of the page here. For a page
+    that its own computer calls localhost it is this computer's address in its network, if this process listens there.
+    """
+    asked = request.headers.get("host", "")
+    here = f"{request.url.scheme}://{asked if HOST.fullmatch(asked) else 'localhost'}{base}/"
+    page = seen if len(seen) <= LONGEST and PAGE.fullmatch(seen) else here
+    found = PAGE.fullmatch(page)
+    if found is None or not _is_local(found[2]):
+        return Link(page)
+    scheme, name, path = found[1], found[2], found[5]
+    its_port = re.search(r":(\d+)$", name)
+    if name != asked or path != f"{base}/" or its_port is None or int(its_port[1]) != port:
+        return Link(page, sentences.NO_OUTSIDE_ADDRESS)  # a proxy or a tunnel; nothing more is known of it here
     if listens_at is not None and _is_local(listens_at):
-        return Link(f"{request.url.scheme}://{name}", base, is_only_here=True)
+        return Link(page, sentences.NO_ADDRESS)
     address = _own_address()
-    port = re.search(r":\d+$", name)
-    return Link(f"{request.url.scheme}://{address or name}{port[0] if port and address else ''}", base, not address)
+    return Link(f"{scheme}://{address}:{port}{path}") if address else Link(page, sentences.NO_NETWORK)
 
 
 def svg(text: str) -> bytes:

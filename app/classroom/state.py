@@ -28,7 +28,7 @@ class Screen:
     view: str
     picture: str = ""
     chosen: Mapping[str, Any] = field(default_factory=dict)
-    cover: str = ""  # what of it no one sees yet: "", "head", "row" or "lesson:part:row"
+    cover: str = ""  # what of it no one sees yet: "", "head", "row" or "lesson:part:row"; "code": who comes in now sees nothing of it
     packed: bytes | None = field(default=None, repr=False)  # what it is drawn from, where that is no run's picture
 
 

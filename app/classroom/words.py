@@ -1,5 +1,20 @@
 """Sentences of the classroom: what teacher and followers read."""
 
+# Signs that no code has, and what was probably meant by each: those of codes.ALPHABET that look or sound like it.
+CODE_LIKELY = {
+    "0": "D or Q",
+    "1": "L, J or 7",
+    "2": "Z or 7",
+    "5": "S",
+    "6": "G",
+    "8": "B",
+    "A": "4 or R",
+    "E": "F or 3",
+    "I": "L or J",
+    "O": "Q or D",
+    "U": "V",
+}
+
 # what the browser writes; it fills in the braces itself, each part in its own colour
 COMPONENT = {
     # numbers in words (votes.js)
@@ -134,7 +149,15 @@ COMPONENT = {
         "You send the place of a word, nothing else",
         "All is forgotten when the room closes",
     ],
+    "code_never": "A code never has {signs}.",
+    "code_or": " or ",
+    "code_try": "For “{sign}” try {others}.",
+    "code_likely": CODE_LIKELY,
+    "code_signs": "These are the characters of codes: {signs}.",
+    "code_length": "A code has {of} characters, and this has {n}. Look at the teacher’s screen again.",
     "waiting": "Waiting for the teacher's screen …",
+    "in_now": "You are in. What the teacher shows next comes to this phone.",
+    "on_wall": "The answer is on the wall just now. The next question comes to this phone.",
     "choosing": "The teacher is choosing a word to ask about.",
     "no_picture": "This view has no picture for phones. Look at the teacher's screen.",
     "open_tab": "Open this view in a tab",
@@ -150,7 +173,6 @@ COMPONENT = {
     "only_place": "Only the word's place is sent. No one sees who chose what.",
     "uncovers_all": "The teacher uncovers the row for everybody at once.",
     "gives": "{q} gives {p} to {w}.",
-    "late_result": "You came after the vote. These are the answers.",
     "said_nothing": "You did not answer this time.",
     "you": "you",
     "look": "Look",

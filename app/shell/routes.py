@@ -37,6 +37,7 @@ PAGE_ROUTES = [
 ]
 ROUTES = [
     *transport_routes.placed(PAGE_ROUTES),
+    *([Route(transport_routes.BASE, transport_routes.to_page)] if transport_routes.BASE else []),
     Route("/healthz", transport_routes.healthz),
     Route("/readyz", readyz),
     Route("/metrics", metrics),

@@ -74,3 +74,17 @@ TRY_EXAMPLE = "Try: {example}"
 TAKE_FITTING = "Use this example"
 NOTHING_YET = "Type a sentence above, or take the example, to see what the model does with it."
 TAKE_EXAMPLE = "Take the example"
+
+# a page to which no websocket comes through
+REFUSED = {
+    "title": "This page cannot reach its server.",
+    "why": "The server answers, but each websocket to it was refused, three times in a row. A websocket carries what you type and what "
+    "you see. Something between this browser and the server does not let it through.",
+    "tries": [
+        "Try another network, such as a phone’s hotspot. Or turn off a VPN, a web filter or an extension that blocks parts of pages.",
+        "Ask the people who look after this network to allow websockets to {host}.",
+        "If you run this server: its proxy must pass websockets, and the host that browsers ask for. docs/hosting.md has settings for "
+        "nginx and HAProxy.",
+        "Leave this page open. It continues by itself once a websocket comes through.",
+    ],
+}

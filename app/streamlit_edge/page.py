@@ -1,4 +1,5 @@
-"""Puts scripts of ours into Streamlit's page, before any other: steps for Back, light or dark by the address, Enter in a box.
+"""Puts scripts of ours into Streamlit's page, before any other: steps for Back, light or dark by the address, Enter in a box,
+and whether its websocket comes through.
 
 Streamlit has no setting for a script in its page. Without this none of scripts/ reaches a visitor.
 """
@@ -16,7 +17,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HERE = Path(__file__).with_name("scripts")
-IN_ORDER = ("history.js", "theme.js", "enter.js", "menus.js", "landmark.js")
+IN_ORDER = ("handshakes.js", "history.js", "theme.js", "enter.js", "menus.js", "landmark.js")
 SCRIPTS = tuple(HERE / name for name in IN_ORDER)
 PLAIN = "identity"  # the encoding that a page says which Streamlit shall not compress on its way to here
 BEFORE = b"<title>"  # in Streamlit's page, before any script of its own
@@ -26,7 +27,7 @@ INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)  # ours and Streamlit
 class Scripted:
     """ASGI middleware: SCRIPTS, and the text that `more` gives, at the top of the page, and of nothing else.
 
-    `policy` gets the hashes of all scripts that stand in the page and gives its Content-Security-Policy. Where they are edited
+    `base` is the path at which the page is served ("" or "/lab"), and what is no page is below it. `policy` gets the hashes of all scripts that stand in the page and gives its Content-Security-Policy. Where they are edited
     (`is_edited`), they are read for every page, and else once.
     """
 
@@ -36,8 +37,10 @@ class Scripted:
         more: Sequence[Callable[[], str]] = (),
         policy: Callable[[Iterable[str]], str] | None = None,
         is_edited: bool = False,
+        base: str = "",
     ) -> None:
         self.app = app
+        self.no_pages = (f"{base}/static/", f"{base}/headlight/")
         self.policy = policy
         self.more = more
         self.read_once = None if is_edited else self.read()
@@ -48,7 +51,7 @@ class Scripted:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        if not asked or scope["path"].startswith(("/static/", "/headlight/")):
+        if not asked or scope["path"].startswith(self.no_pages):
             await self.app(scope, receive, send)
             return
         # The headers of HEAD are those of the page, which the server does not send then.

@@ -176,7 +176,8 @@ class Named:
                     secure = "; Secure" if scope.get("scheme") == "https" else ""
                     headers.append(
                         "Set-Cookie",
-                        f"{COOKIE}={secrets.token_urlsafe(16)}; Path={self.base or '/'}; HttpOnly; SameSite=Lax{secure}",
+                        # Of the whole host: the path that the browser sees is not known here, and it would not send back a cookie of another.
+                        f"{COOKIE}={secrets.token_urlsafe(16)}; Path=/; HttpOnly; SameSite=Lax{secure}",
                     )
             sent += len(message.get("body", b""))
             await send(message)

@@ -7,11 +7,13 @@ import gzip
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from datetime import date
 from functools import wraps
+from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from streamlit import config as streamlit_config
+from streamlit.url_util import make_url_path
 
 from app.transport import limits, words
 from core.errors import Busy, Refused, Unknown
@@ -116,10 +118,20 @@ async def healthz(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-# Where the page is: the browser asks for everything relative to it (server.baseUrlPath).
-BASE = "".join(f"/{part}" for part in streamlit_config.get_option("server.baseUrlPath").split("/") if part)
+# Where the page is in this process (server.baseUrlPath), as Streamlit reads it. A browser may see another path, and another host: a proxy
+# can put a path before it or take one away. So nothing that a browser gets begins with this: all of it is relative to the page.
+BASE = make_url_path(streamlit_config.get_option("server.baseUrlPath"), "").rstrip("/")
 
 
 def placed(routes: Iterable[Route], base: str = BASE) -> list[Route]:
     """The same routes below the path that the page is served at."""
     return [Route(base + route.path, route.endpoint, methods=route.methods) for route in routes]
+
+
+SAFE = "!$&'()*+,;=:@~"  # what browsers leave as it is in a path
+
+
+async def to_page(request: Request) -> Response:
+    """From the page's path without a slash at its end to the page. Starlette would name the host and the scheme that it sees itself."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"./{quote(BASE.rpartition('/')[2], safe=SAFE)}/{query}", 307)

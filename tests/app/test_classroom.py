@@ -520,7 +520,10 @@ def test_the_page_is_the_same_for_every_code() -> None:
         async with teaching() as teacher:
             before = counted("code")
             pages = [await call(path) for path in (f"/r/{teacher.code}", f"/R/{teacher.code}", "/r/BBBBBBBB", "/r", "/r/%3Cscript%3E")]  # fmt: skip
-            assert {(answer.status, answer.text) for answer in pages} == {(200, page.text())}
+            assert {answer.status for answer in pages} == {200}
+            below = page.text().replace(page.ABOVE, "../")
+            assert {answer.text for answer in pages} == {below, page.text().replace(page.ABOVE, "./")}
+            assert {answer.text for answer in pages[:3]} == {below}
             assert counted("code") == before and teacher.code not in pages[0].text
             assert pages[0].headers["content-security-policy"] == security_headers.policy((), ())
             assert pages[0].text.count("<script") == 1, "a script that stands in the page would not run"
@@ -532,9 +535,9 @@ def test_the_page_is_the_same_for_every_code() -> None:
     ask(lesson())
 
 
-def test_the_page_below_a_path() -> None:
-    found = page.filled('<base href="{{BASE}}">{{SCRIPT}} {{VIEWS}}', "/a<b", "x.js", {"explore": 'y"'})
-    assert found == '<base href="/a&lt;b/">x.js {&quot;explore&quot;: &quot;y\\&quot;&quot;}'
+def test_what_a_page_is_filled_with_is_text() -> None:
+    found = page.filled("{{SCRIPT}} {{VIEWS}}", "x<b.js", {"explore": 'y"'})
+    assert found == "x&lt;b.js {&quot;explore&quot;: &quot;y\\&quot;&quot;}"
 
 
 def test_who_follows_takes_no_place_of_a_visitor() -> None:
@@ -547,35 +550,54 @@ def test_who_follows_takes_no_place_of_a_visitor() -> None:
 
 def test_the_square_of_a_link() -> None:
     async def lesson() -> None:
-        answer = await call("KXRM7TQD/square.svg")
-        assert answer.headers["content-type"] == "image/svg+xml"
-        root = ElementTree.fromstring(answer.body)
-        assert root.get("viewBox") == "0 0 33 33", "25 modules and four of margin on either side"
-        ground = root.find("{*}path")
-        assert ground is not None and ground.get("fill") == "#fff" and ground.get("d") == "M0 0h33v33h-33z"
-        assert (await call("KXRM7TQA/square.svg")).status == 404
-        assert answer.body == square.svg("HTTP://HEADLIGHT.EXAMPLE/R/KXRM7TQD")
+        run = await service.service().submit(TIRED)
+        answer = await call("open", {"screen": screen(run)})
+        told = answer.json()
+        try:
+            root = ElementTree.fromstring(told["square"])
+            assert root.get("viewBox") == "0 0 33 33", "25 modules and four of margin on either side"
+            ground = root.find("{*}path")
+            assert ground is not None and ground.get("fill") == "#fff" and ground.get("d") == "M0 0h33v33h-33z"
+            assert told["square"] == square.svg(f"HTTP://HEADLIGHT.EXAMPLE/R/{told['code']}").decode()
+        finally:
+            await Teacher(told["code"], told["key"], run).do("end")
 
     ask(lesson())
 
 
+NO_ADDRESS, NO_OUTSIDE = sentences.NO_ADDRESS, sentences.NO_OUTSIDE_ADDRESS
+
+
 @pytest.mark.parametrize(
-    ("host", "listens_at", "base", "link", "shown", "only_here"),
+    ("host", "listens_at", "base", "link", "shown", "unreachable"),
     [
-        ("headlight.example", None, "", "HTTP://HEADLIGHT.EXAMPLE/R/KXRM7TQD", "headlight.example/r", False),
-        ("10.1.2.3:8501", "0.0.0.0", "", "HTTP://10.1.2.3:8501/R/KXRM7TQD", "10.1.2.3:8501/r", False),
-        ("uni.example", None, "/lab", "http://uni.example/lab/r/KXRM7TQD", "uni.example/lab/r", False),
-        ("localhost:8501", "localhost", "", "HTTP://LOCALHOST:8501/R/KXRM7TQD", "localhost:8501/r", True),
-        ("[::1]:8501", "127.0.0.1", "", "HTTP://[::1]:8501/R/KXRM7TQD", "[::1]:8501/r", True),
-        ("localhost:8501", "0.0.0.0", "", "HTTP://192.168.1.9:8501/R/KXRM7TQD", "192.168.1.9:8501/r", False),
-        ('a"><script>', "localhost", "", "HTTP://LOCALHOST/R/KXRM7TQD", "localhost/r", True),
+        ("headlight.example", None, "", "HTTP://HEADLIGHT.EXAMPLE/R/KXRM7TQD", "headlight.example/r", ""),
+        ("10.1.2.3:8501", "0.0.0.0", "", "HTTP://10.1.2.3:8501/R/KXRM7TQD", "10.1.2.3:8501/r", ""),
+        ("uni.example", None, "/lab", "http://uni.example/lab/r/KXRM7TQD", "uni.example/lab/r", ""),
+        ("localhost:8501", "localhost", "", "HTTP://LOCALHOST:8501/R/KXRM7TQD", "localhost:8501/r", NO_ADDRESS),
+        ("[::1]:8501", "127.0.0.1", "", "HTTP://[::1]:8501/R/KXRM7TQD", "[::1]:8501/r", NO_ADDRESS),
+        ("localhost:8501", "0.0.0.0", "", "HTTP://192.168.1.9:8501/R/KXRM7TQD", "192.168.1.9:8501/r", ""),
+        ("localhost:8501", None, "/lab", "http://192.168.1.9:8501/lab/r/KXRM7TQD", "192.168.1.9:8501/lab/r", ""),
+        ("localhost:9000", "0.0.0.0", "", "HTTP://LOCALHOST:9000/R/KXRM7TQD", "localhost:9000/r", NO_OUTSIDE),
+        ('a"><script>', "localhost", "", "HTTP://LOCALHOST/R/KXRM7TQD", "localhost/r", NO_OUTSIDE),
     ],
 )
-def test_the_link_that_others_can_open(host, listens_at, base, link, shown, only_here, monkeypatch) -> None:
+def test_the_link_that_others_can_open(host, listens_at, base, link, shown, unreachable, monkeypatch) -> None:
     monkeypatch.setattr(square, "_own_address", lambda: "192.168.1.9")
-    request = requests.Request({"type": "http", "method": "GET", "scheme": "http", "path": "/", "query_string": b"", "server": ("localhost", 80), "headers": [(b"host", host.encode())]})  # fmt: skip
-    found = square.link(request, base, listens_at)
-    assert (found.of("KXRM7TQD"), found.shown, found.is_only_here) == (link, shown, only_here)
+    request = asking(host)
+    for seen in ("", f"http://{host}{base}/"):  # a browser that says nothing, and one that came straight here
+        found = square.link(request, seen, base, listens_at, 8501)
+        assert (found.of("KXRM7TQD"), found.shown, found.unreachable) == (link, shown, unreachable)
+
+
+def test_a_computer_without_a_network_says_so(monkeypatch) -> None:
+    monkeypatch.setattr(square, "_own_address", lambda: "")
+    assert square.link(asking("localhost:8501"), "", "", None, 8501).unreachable == sentences.NO_NETWORK
+
+
+def asking(host: str) -> requests.Request:
+    """A request that came to this host."""
+    return requests.Request({"type": "http", "method": "GET", "scheme": "http", "path": "/", "query_string": b"", "server": ("localhost", 80), "headers": [(b"host", host.encode())]})  # fmt: skip
 
 
 def test_the_server_ends_its_streams() -> None:

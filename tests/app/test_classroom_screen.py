@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Locator, expect
 
-from app.classroom import words
+from app.classroom import codes, words
 from app.kit import words as kit_words
 from app.rooms.compute import words as compute_words
 from app.rooms.generate import words as generate_words
@@ -18,7 +19,7 @@ from app.rooms.memory import words as memory_words
 from app.rooms.shapes import words as shapes_words
 from app.rooms.train import words as train_words
 from app.rooms.whatif import words as whatif_words
-from tests.app.browsing import PATIENCE, Another, Screen, eventually, go_to
+from tests.app.browsing import PATIENCE, Another, Screen, digit, eventually, go_to
 from tests.app.test_accessibility import findings
 
 APP = "app/main.py"
@@ -100,14 +101,18 @@ def test_a_class_follows_says_sees_and_is_asked_again(screen: Screen, another: A
     phone, loser, late = (another(PHONE, scheme) for scheme in ("light", "dark", "light"))
     follow(phone, code)
     follow(loser, code)
+    expect(over(teacher).locator(".share .followers b")).to_have_text("2")
+    for follower in (phone, loser):  # while the code is on the wall, no phone shows what the class is about to be asked
+        expect(follower.page.locator(".follow .panel")).to_have_text(text("in_now"))
+        expect(follower.root).to_have_count(0)
+        assert "%" not in follower.page.locator("body").inner_text()
+    over(teacher).get_by_role("button", name=text("show_sentence")).click()
+    expect(over(teacher)).to_be_hidden()
     phone.painted()
     loser.painted()
-    expect(over(teacher).locator(".share .followers b")).to_have_text("2")
     assert phone.data()["head"] == teacher.data()["head"] and phone.data()["query"] == teacher.data()["query"]
     assert (phone.data()["theme"], loser.data()["theme"]) == ("light", "dark")
 
-    over(teacher).get_by_role("button", name=text("show_sentence")).click()
-    expect(over(teacher)).to_be_hidden()
     ask(teacher)
     assert "%" not in (
         teacher.root.locator(".facts").text_content() or ""
@@ -174,10 +179,10 @@ def test_a_class_follows_says_sees_and_is_asked_again(screen: Screen, another: A
 def test_a_follower_looks_around_and_comes_back(screen: Screen, another: Another):
     teacher = screen.open("?layer=3&head=1&query=10")
     phone = follow(another(PHONE), share(teacher))
+    over(teacher).get_by_role("button", name=text("show_sentence")).click()
     phone.painted()
     phone.page.get_by_role("button", name=text("look_around")).click()
     expect(main(phone)).to_have_attribute("data-state", "own")
-    over(teacher).get_by_role("button", name=text("show_sentence")).click()
     teacher.root.locator(".strip [data-i='13']").click()
     teacher.wait(locked="13")
     phone.root.locator(".strip [data-i='8']").click()
@@ -329,13 +334,141 @@ def test_a_code_is_typed_and_a_wrong_one_is_answered_in_a_sentence(screen: Scree
     expect(follower.page.get_by_role("alert")).to_have_text(re.compile(r"\w+.*\."))
     field.fill(code.lower().replace(" ", "-"))
     field.press("Enter")
-    follower.painted()
+    expect(main(follower)).to_have_attribute("data-state", "wait")
     assert follower.page.url.endswith(f"/r/{code.replace(' ', '')}")
     over(screen).get_by_role("button", name=text("close_door")).click()
     expect(over(screen).locator(".share .code")).to_have_text(text("door_closed"))
     stranger = another(PHONE, "dark")
     stranger.page.goto(f"{stranger.address}/r/{code.replace(' ', '')}")
     expect(stranger.page.get_by_role("alert")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("ABCD EFGH", ("never has “A” or “E”", "For “A” try", "For “E” try")),
+        ("0O1I-BCDF", ("never has “0” or “O” or “1”", "For “0” try D or Q")),
+        ("BCD2", ("never has “2”", "For “2” try Z or 7")),
+        ("éБ#BCDFG", ("never has “É” or “Б” or “#”",)),
+        ("BCDF", ("has 8 characters, and this has 4",)),
+        ("BCDFGHJKL", ("has 8 characters, and this has 9",)),
+        ("", ("has 8 characters, and this has 0",)),
+        ("ｂｃｄｆ ｇｈｊｋ", ("No class has this code",)),
+        ("https://headlight.example/lab/r/BCDFGHJK?theme=dark", ("No class has this code",)),
+    ],
+)
+def test_what_is_no_code_says_what_is_wrong_with_it(another: Another, typed: str, said: tuple[str, ...]):
+    """In the field, by the button and by Enter; and in the address, where it may be typed as well."""
+    follower = another(PHONE)
+    follower.page.goto(f"{follower.address}/r")
+    alert = follower.page.get_by_role("alert")
+    field = follower.page.get_by_label(text("join_label"))
+    button = follower.page.get_by_role("button", name=text("join"), exact=True)
+    field.fill(typed)
+    is_strange = "never" in said[0]
+    if is_strange:
+        expect(alert).to_contain_text("B C D F G H J K L M N P Q R S T V W X Y Z 3 4 7 9")  # at once
+    else:
+        expect(alert).to_be_hidden()  # a code that is not all there yet is no mistake
+    for sends in (button.click, lambda: field.press("Enter")):
+        field.fill(typed)
+        sends()
+        for part in said:
+            expect(alert).to_contain_text(part)
+        expect(field).to_have_value(typed)
+    assert follower.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    if typed and "/" not in typed:
+        follower.page.goto(f"{follower.address}/r/{quote(typed)}")
+        for part in said:
+            expect(alert).to_contain_text(part)
+        expect(field).to_have_value(typed)
+    field.fill("BCDFGHJK")
+    expect(alert).to_be_hidden()
+
+
+def test_an_address_that_is_no_text_is_no_code(another: Another):
+    follower = another(PHONE)
+    follower.page.goto(f"{follower.address}/r/%E0%A4%A")
+    expect(follower.page.get_by_role("alert")).to_contain_text("A code never has “%”")
+
+
+def test_every_sign_that_no_code_has_and_looks_like_one_has_a_hint():
+    likely = words.CODE_LIKELY
+    assert not {*likely} & {*codes.ALPHABET}
+    assert {*likely} == {*"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"} - {*codes.ALPHABET}
+    for others in likely.values():
+        assert {*re.sub(r", | or ", "", others)} <= {*codes.ALPHABET}, others
+
+
+LEAVES = {
+    "the bar": lambda teacher: go_to(teacher.page, masks_words.TITLE),
+    "a key": lambda teacher: teacher.page.keyboard.press(digit("masks")),
+    "the code, and the sentence": lambda teacher: (
+        teacher.page.locator(".badge").click(),
+        over(teacher).get_by_role("button", name=text("show_sentence")).click(),
+        go_to(teacher.page, masks_words.TITLE),
+    ),
+    "the code, and a key": lambda teacher: (
+        teacher.page.keyboard.press("j"),
+        teacher.page.keyboard.press(digit("masks")),
+    ),
+    "the browser's Back": lambda teacher: (teacher.page.go_back(), go_to(teacher.page, masks_words.TITLE)),
+    "back to the sentence": lambda teacher: (
+        over(teacher).get_by_role("button", name=text("back_to_sentence")).click(),
+        go_to(teacher.page, masks_words.TITLE),
+    ),
+}
+
+
+@pytest.mark.parametrize("how", LEAVES)
+def test_however_the_answer_leaves_the_wall_the_phones_go_on(screen: Screen, another: Another, how: str):
+    """And those who come in while it is there wait for what comes next."""
+    teacher = screen.open("?view=explore&layer=3&head=1")
+    go_to(teacher.page, masks_words.TITLE)
+    go_to(teacher.page, "Explore")
+    teacher.painted()
+    teacher.idle()
+    code = share(teacher)
+    phone = follow(another(PHONE), code)
+    over(teacher).get_by_role("button", name=text("show_sentence")).click()
+    ask(teacher)
+    tap(phone, "animal")
+    counted(teacher, 1)
+    teacher.page.keyboard.press("r")
+    expect(phone.page.locator(".follow .result")).to_contain_text("You chose animal")
+    late = follow(another(PHONE, "dark"), code)
+    expect(late.page.locator(".follow .panel")).to_have_text(text("on_wall"))
+    assert "%" not in late.page.locator("body").inner_text()
+    phone.page.reload()  # a phone that slept: it was asked, and sees what came of it
+    expect(phone.page.locator(".follow .result")).to_contain_text("gives")
+    LEAVES[how](teacher)
+    for follower in (phone, late):
+        expect(follower.page.locator(".follow .place .hl.masks .fact")).to_contain_text("may not look at")
+        expect(main(follower)).to_have_attribute("data-state", "follow")
+    go_to(teacher.page, "Explore")
+    teacher.page.locator(".hl.explore[data-painted]").wait_for()
+    teacher.idle()
+    ask(teacher)
+    for follower in (phone, late):
+        tap(follower, "street")
+    counted(teacher, 2)
+
+
+def test_a_class_that_was_cut_off_hears_that_the_answer_has_left_the_wall(screen: Screen, another: Another):
+    teacher = screen.open()
+    phone = follow(another(PHONE), share(teacher))
+    over(teacher).get_by_role("button", name=text("begin")).click()
+    teacher.root.locator(".strip [data-axis=query]").get_by_text("it", exact=True).first.click()
+    tap(phone, "animal")
+    counted(teacher, 1)
+    teacher.page.keyboard.press("r")
+    expect(phone.page.locator(".follow .result")).to_contain_text("You chose animal")
+    with without_connection(teacher):
+        expect(teacher.page.locator(".badge")).to_have_text(text("no_connection"))
+        over(teacher).get_by_role("button", name=text("back_to_sentence")).click()
+        expect(over(teacher)).to_be_hidden()
+    expect(main(phone)).to_have_attribute("data-state", "follow")
+    expect(over(teacher)).to_be_hidden()
 
 
 def test_the_projector_has_the_code_in_a_corner_and_a_reload_keeps_the_class(screen: Screen):
@@ -412,11 +545,10 @@ def test_who_chooses_a_room_sees_it_and_the_bar_leads_back_to_the_question(scree
     counted(teacher, 1)
     teacher.page.keyboard.press("r")
     expect(phone.page.locator(".follow .result")).to_contain_text("You chose street")
-    look = phone.page.get_by_role("button", name=text("look"), exact=True)
-    expect(look).to_be_visible()
+    expect(phone.page.get_by_role("button", name=text("look"), exact=True)).to_be_visible()
     go_to(teacher.page, masks_words.TITLE)
-    expect(look).to_be_hidden()  # where no head can be looked at
-    expect(phone.page.locator(".follow .result")).to_contain_text("You chose street")
+    expect(phone.page.locator(".follow .place .hl.masks .fact")).to_contain_text("may not look at")
+    expect(main(phone)).to_have_attribute("data-state", "follow")
 
 
 def test_a_question_says_its_kind_of_attention_and_its_word_in_full(screen: Screen, another: Another):
@@ -512,10 +644,15 @@ def test_axe_finds_nothing_on_any_page_of_the_class(another: Another, scheme: st
     teacher = another((1280, 720), scheme, reduced_motion="reduce").open()
     code = share(teacher)
     phone = follow(another(PHONE, scheme, reduced_motion="reduce"), code)
+    expect(main(phone)).to_have_attribute("data-state", "wait")
+    waiting = findings(phone)
+    teacher.page.keyboard.press("j")
     phone.painted()
+    teacher.page.keyboard.press("j")
+    expect(over(teacher)).to_be_visible()
     # a phone that follows shows the room alone; a heading comes with a question
     followed = [line for line in findings(phone) if not line.startswith("page-has-heading-one ")]
-    found = {"share": findings(teacher), "follow": followed}
+    found = {"share": findings(teacher), "follow": followed, "wait": waiting}
     over(teacher).get_by_role("button", name=text("begin")).click()
     expect(teacher.page.locator(".classroom .card")).to_be_visible()
     found["choose"] = findings(teacher)
@@ -533,7 +670,6 @@ def test_axe_finds_nothing_on_any_page_of_the_class(another: Another, scheme: st
 def test_what_a_finger_hits_is_large_enough(screen: Screen, another: Another):
     teacher = screen.open()
     phone = follow(another(PHONE), share(teacher))
-    phone.painted()
     over(teacher).get_by_role("button", name=text("begin")).click()
     teacher.root.locator(".strip [data-axis=query]").get_by_text("it", exact=True).first.click()
     expect(word(phone, "it")).to_be_visible()

@@ -273,7 +273,6 @@ def test_two_browsers_meet_in_a_class_through_the_proxy(behind: Behind, chromium
         code = over.locator(".share .code").inner_text().replace(" ", "")
         assert code[0] in SIGNS["two"]
         phone.page.goto(f"{behind.address}/R/{code}")
-        phone.painted()
         over.get_by_role("button", name=str(said["begin"])).click()
         teacher.root.locator(".strip [data-axis=query]").get_by_text("it", exact=True).click()
         phone.page.locator(".follow .words").get_by_role("button", name="class", exact=True).click()

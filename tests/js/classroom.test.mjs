@@ -7,7 +7,7 @@ import { near, served } from "./golden.mjs";
 
 const votes = await served("classroom/browser/votes.js");
 const { differing, nearest, swapped } = await served("classroom/browser/again.js");
-const { codeOf } = await served("classroom/browser/place.js");
+const { codeOf, impossible, lengthOf } = await served("classroom/browser/place.js");
 const { widest } = await served("classroom/browser/parts.js");
 const { events } = await served("classroom/browser/wire.js");
 const { Question } = await served("classroom/browser/question.js");
@@ -280,6 +280,14 @@ test("no code is wider than the room that is kept for it", () => {
 test("a code is read as people type it", () => {
   assert.equal(codeOf(" kxrm-7tqd ", "BCDFGHJKLMNPQRSTVWXYZ3479"), "KXRM7TQD");
   assert.equal(codeOf("<script>0156AEIOU", "BCDFGHJKLMNPQRSTVWXYZ3479"), "SCRPT");
+  assert.equal(codeOf("https://a.test/lab/r/kxrm%37?x=1", "BCDFGHJKLMNPQRSTVWXYZ3479"), "KXRM37");
+  assert.equal(codeOf("ｋｘｒｍ\u2009７ｔｑｄ", "BCDFGHJKLMNPQRSTVWXYZ3479"), "KXRM7TQD");
+});
+
+test("signs that no code has are named once each, and nothing that stands between signs is one", () => {
+  assert.deepEqual(impossible("o0 O-kx — é.", "BCDFGHJKLMNPQRSTVWXYZ3479"), ["O", "0", "É"]);
+  assert.deepEqual(impossible("kxrm - 7tqd", "BCDFGHJKLMNPQRSTVWXYZ3479"), []);
+  assert.deepEqual([lengthOf(""), lengthOf("kx rm"), lengthOf("KXRM-7TQD-3")], [0, 4, 9]);
 });
 
 test("a stream is read event by event, however its bytes come", async () => {

@@ -57,7 +57,7 @@ const { linkTo, spoken } = await served("kit/browser/share.js");
 test("a link says what it is told to, the page's light or dark and its projector, and nothing of the address before", () => {
   const page = { theme: "dark", projector: null };
   globalThis.window = { headlight: { settings: { get: (name) => page[name] } } };
-  globalThis.location = { href: "https://school.test/base/?view=memory&batch=8#below" };
+  globalThis.document = { baseURI: "https://school.test/base/?view=memory&batch=8#below" };
   assert.equal(
     linkTo({ view: "masks", text: "Ä & b", forbid: "" }),
     "https://school.test/base/?view=masks&text=%C3%84+%26+b&forbid=&theme=dark",

@@ -5,7 +5,7 @@ import { add, el, fill, keepingFocus } from "../../kit/browser/dom.js";
 import { ALPHABET, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { ask, Refused, Stream } from "./wire.js";
 import { classroom } from "../../kit/browser/classroom.js";
-import { codeOf } from "./place.js";
+import { codeOf, impossible, lengthOf, SIGNS } from "./place.js";
 import { cover } from "../../kit/browser/cover.js";
 import { button, paint, spaced } from "./parts.js";
 import { pack, unpack } from "../../kit/browser/messages.js";
@@ -16,12 +16,38 @@ const FONT = '"Source Sans", "Source Sans 3", system-ui, "Segoe UI", Roboto, "He
 const NOTE = 4000; // ms that the page says that it is back
 const AGAIN = 1500; // ms before a word that did not go out is sent again
 const SAY = 5000; // ms between two sentences for a screen reader
+const STRANGE = 3; // signs that are named as impossible
 const PICTURES = 2; // that are kept: the screen's and the question's
+
+// The part of the address after r/: the code of a link, or a text that was typed there
+function ofAddress() {
+  const [, said = ""] = location.pathname.slice(new URL(document.baseURI).pathname.length).split("/");
+  try {
+    return decodeURIComponent(said);
+  } catch {
+    return said; // no text, and so no code
+  }
+}
+
+/** Which signs of what was typed no code has, and what may be meant by them; "" where all may be. @param {string} text */
+function strange(text) {
+  const signs = impossible(text, ALPHABET);
+  if (!signs.length) return "";
+  /** @type {Record<string, string>} */
+  const likely = words.code_likely;
+  const shown = signs.slice(0, STRANGE);
+  return [
+    fill(words.code_never, { signs: shown.map((sign) => `“${sign}”`).join(words.code_or) }),
+    ...shown.filter((sign) => sign in likely).map((sign) => fill(words.code_try, { sign, others: likely[sign] })),
+    fill(words.code_signs, { signs: [...ALPHABET].join(" ") }),
+  ].join(" ");
+}
 
 class Follower {
   /** @type {{code: string, key: string} | null} */
   joined = null;
-  typed = "";
+  typed = ""; // the code
+  entered = ""; // as it was typed, or was in the address
   wrong = "";
   /** @type {import("./types.js").ScreenNow | null} */
   screen = null;
@@ -40,7 +66,8 @@ class Follower {
   isSending = false;
   isOwn = false; // looks around alone
   isLost = false;
-  isLate = false;
+  isLate = false; // came while the class was voting
+  isWaiting = false; // came while the answer was on the wall, and is told the next question
   isClosed = false;
   isFirst = true; // nothing has come yet
   note = "";
@@ -79,10 +106,10 @@ class Follower {
     window.headlight.settings.watch(() => this.theme());
     setInterval(() => this.say(), SAY);
     this.theme();
-    const code = codeOf(decodeURIComponent(location.pathname.replace(/\/+$/, "").split("/").pop() ?? ""), ALPHABET);
-    this.typed = code.length === 8 ? code : "";
+    this.entered = ofAddress();
+    if (this.entered) this.read();
     this.draw();
-    if (this.typed) this.join();
+    if (this.typed && !this.wrong) this.join();
   }
 
   theme() {
@@ -109,8 +136,35 @@ class Follower {
 
   // ------------------------------------------------------------------ in and out
 
+  // The code that was entered, or the sentence about what is wrong with it
+  read() {
+    const { entered } = this;
+    this.typed = codeOf(entered, ALPHABET);
+    this.wrong =
+      strange(entered) ||
+      (lengthOf(entered) === SIGNS ? "" : fill(words.code_length, { of: SIGNS, n: lengthOf(entered) }));
+  }
+
   get kept() {
     return `headlight-classroom-${this.typed}`;
+  }
+
+  // The last question that this browser was asked, also before a reload
+  get lastAsked() {
+    try {
+      return Number(localStorage.getItem(`${this.kept}-asked`));
+    } catch {
+      return 0;
+    }
+  }
+
+  /** @param {number} q */
+  set lastAsked(q) {
+    try {
+      localStorage.setItem(`${this.kept}-asked`, String(q));
+    } catch {
+      // a private window does not know it after a reload
+    }
   }
 
   async join() {
@@ -139,6 +193,7 @@ class Follower {
       });
     } catch (error) {
       this.wrong = error instanceof Refused ? error.message : words.no_connection_now;
+      this.drawing = ""; // the same sentence as before is said again
     }
     this.draw();
   }
@@ -165,6 +220,7 @@ class Follower {
     cover.free();
     try {
       localStorage.removeItem(this.kept);
+      localStorage.removeItem(`${this.kept}-asked`);
     } catch {
       // as above
     }
@@ -195,17 +251,20 @@ class Follower {
     const isNew = asked?.q !== this.asked?.q;
     const wasOpen = this.asked?.open;
     if (isNew) {
-      this.isLate = Boolean(asked) && this.isFirst;
+      const isFirst = Boolean(asked) && this.isFirst;
+      this.isLate = isFirst && Boolean(asked?.open);
+      this.isWaiting = isFirst && !asked?.open && this.lastAsked !== asked?.q;
       this.question = null;
       this.votes = null;
       if (this.queued?.q !== asked?.q) this.queued = null;
     }
     this.isFirst = false;
     this.asked = asked;
+    if (asked?.open) this.lastAsked = asked.q;
     if (asked && typeof asked.mine === "number" && this.queued?.q !== asked.q) this.said.set(asked.q, asked.mine);
     if (asked && !asked.open) this.queued = null;
     this.covers();
-    if (asked && isNew) this.fetchQuestion(asked);
+    if (asked && isNew && !this.isWaiting) this.fetchQuestion(asked);
     if (asked && wasOpen && !asked.open && !this.isOwn) scrollTo(0, 0);
   }
 
@@ -261,9 +320,15 @@ class Follower {
     return Boolean(screen.picture && this.views[screen.view]);
   }
 
+  // While the code is on the wall the room is not, and who comes in now sees no more of it than those who are there. Who had it keeps it.
+  get isHeld() {
+    return this.screen?.cover === "code" && !this.view;
+  }
+
   async follow() {
     const { screen } = this;
     if (!screen) return;
+    if (this.isHeld) return;
     if (!this.isDrawn(screen)) return this.unmount();
     try {
       const bytes = await this.picture(screen.picture);
@@ -412,8 +477,12 @@ class Follower {
               : asks
                 ? isOpen
                   ? "vote"
-                  : "result"
-                : "follow";
+                  : this.isWaiting
+                    ? "wait"
+                    : "result"
+                : this.isHeld
+                  ? "wait"
+                  : "follow";
     const [text, look] = this.isClosed
       ? [words.state_closed, "off"]
       : !joined
@@ -444,7 +513,7 @@ class Follower {
     const said = asks
       ? [asked, this.mine, this.isLate, question?.asked.q, !isOpen && this.votes, !isOpen && this.view?.view]
       : [this.isOwn, isOpen, screen?.view, screen?.cover, screen?.said, this.view?.view];
-    const drawing = JSON.stringify([this.isClosed, joined?.code, this.wrong, asks, said]);
+    const drawing = JSON.stringify([this.isClosed, joined?.code, this.wrong, asks, this.isWaiting, said]);
     if (drawing === this.drawing) return;
     this.drawing = drawing;
     keepingFocus(this.main, () => this.drawPanel(asks));
@@ -484,15 +553,17 @@ class Follower {
         votes: this.votes,
         of: this.now.of,
       };
-      if (!question) panel.replaceChildren(el("p", "note", words.weights_coming));
+      if (this.isWaiting) panel.replaceChildren(el("p", "big", words.on_wall));
+      else if (!question) panel.replaceChildren(el("p", "note", words.weights_coming));
       else if (asked.open) vote(panel, now, (token) => this.tap(token));
       else revealed(panel, now, this.view?.view === "explore" ? (layer, head) => this.look(layer, head) : null);
-      low.append(button(words.look_around, "quiet", () => this.lookAround()));
+      if (!this.isWaiting) low.append(button(words.look_around, "quiet", () => this.lookAround()));
     } else {
       const isVeiled = screen?.cover === "head";
       const parts = [];
       if (isVeiled) parts.push(el("p", "big", words.choosing));
-      if (!screen || (!this.view && this.isDrawn(screen))) parts.push(el("p", "note", words.waiting));
+      if (this.isHeld) parts.push(el("p", "big", words.in_now));
+      else if (!screen || (!this.view && this.isDrawn(screen))) parts.push(el("p", "note", words.waiting));
       else if (!this.view)
         parts.push(
           ...(screen.said
@@ -502,7 +573,7 @@ class Follower {
       panel.replaceChildren(...parts);
       if (this.isOwn)
         low.append(button(asked?.open ? words.teacher_asks : words.to_teacher, "primary", () => this.comeBack()));
-      else low.append(button(words.look_around, "quiet", () => this.lookAround()));
+      else if (!this.isHeld) low.append(button(words.look_around, "quiet", () => this.lookAround()));
     }
     panel.hidden = !panel.childElementCount;
   }
@@ -528,26 +599,31 @@ class Follower {
       type: "text",
       autocomplete: "off",
       spellcheck: false,
-      maxLength: 12,
-      value: spaced(this.typed).trim(),
+      value: this.entered,
     });
     field.autocapitalize = "characters";
     const go = button(words.join, "primary", () => {});
     go.type = "submit";
-    const check = () => {
-      this.typed = codeOf(field.value, ALPHABET);
-      go.disabled = this.typed.length < 8;
+    const wrong = el("p", "wrong");
+    wrong.setAttribute("role", "alert");
+    /** @param {string} sentence */
+    const say = (sentence) => {
+      if (wrong.textContent !== sentence) wrong.textContent = sentence;
+      wrong.hidden = !sentence;
     };
-    field.addEventListener("input", check);
+    // At once that a sign is none; how many there are only once the code is said to be all of it.
+    field.addEventListener("input", () => {
+      this.entered = field.value;
+      say(strange(field.value));
+    });
     form.addEventListener("submit", (e) => {
       e.preventDefault();
-      check();
-      if (!go.disabled) this.join();
+      this.entered = field.value;
+      this.read();
+      say(this.wrong);
+      if (!this.wrong) this.join();
     });
-    check();
-    const wrong = el("p", "wrong", this.wrong);
-    wrong.setAttribute("role", "alert");
-    wrong.hidden = !this.wrong;
+    say(this.wrong);
     const ticks = el("ul", "ticks");
     for (const text of words.ticks) add(ticks, "li").textContent = text;
     form.append(title, label, wrong, go, ticks);

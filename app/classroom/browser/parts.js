@@ -1,7 +1,6 @@
 // What the teacher's page and the follower's have in common: a button, a code, the square, and the colours of a page.
 
 import { el, fill } from "../../kit/browser/dom.js";
-import { addressOf } from "./wire.js";
 import { PALETTES, WORDS as words } from "./constants.js";
 
 /** A code in two groups of four. @param {string} code */
@@ -17,7 +16,7 @@ export const widest = (text) =>
 /** @param {import("./types.js").Taught} taught */
 export function square(taught) {
   const image = el("img", "square");
-  image.src = addressOf(`${taught.code}/square.svg`);
+  image.src = `data:image/svg+xml,${encodeURIComponent(taught.square)}`;
   image.alt = fill(words.square_alt, { link: taught.link });
   return image;
 }

@@ -60,7 +60,7 @@ export function vote(box, { question, mine, late, votes, of }, tap) {
 }
 
 /** What came of it. @param {HTMLElement} box @param {Voting} now @param {((layer: number, head: number) => void) | null} look null where this page does not show the heads */
-export function revealed(box, { question, mine, late, votes }, look) {
+export function revealed(box, { question, mine, votes }, look) {
   const { asked, labels } = question;
   const found = question.row(asked.layer, asked.head);
   if (!found) return box.replaceChildren(el("p", "note", words.weights_coming));
@@ -82,7 +82,7 @@ export function revealed(box, { question, mine, late, votes }, look) {
         w: [labels[order[0]], "k"],
       }),
     );
-    note.textContent = late ? words.late_result : words.said_nothing;
+    note.textContent = words.said_nothing;
   }
   const kept = [...new Set([mine ?? -1, largest(room)[0] ?? -1, ...order].filter((i) => i >= 0 && !masked?.[i]))]
     .slice(0, SHOWN)

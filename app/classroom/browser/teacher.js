@@ -2,9 +2,9 @@
 
 import { add, el, fill } from "../../kit/browser/dom.js";
 import { agreements, shares } from "./votes.js";
-import { ask, Refused, Stream } from "./wire.js";
+import { ask, pageAddress, Refused, Stream } from "./wire.js";
 import { AskPage } from "./askpage.js";
-import { classroom, KEPT } from "../../kit/browser/classroom.js";
+import { classroom, kept } from "../../kit/browser/classroom.js";
 import { colours, themeOf } from "../../kit/browser/colours.js";
 import { cover } from "../../kit/browser/cover.js";
 import { differing, nearest } from "./again.js";
@@ -79,6 +79,7 @@ export class Teacher {
   pending = null;
   text = ""; // of the question
   page = ""; // what lies over the room: "share", "ask", or nothing; "pick" is the room itself, covered
+  cleared = 0; // the last question that this page has taken back
   isLost = false;
   isAsking = false;
   isEnding = false;
@@ -205,8 +206,8 @@ export class Teacher {
 
   resume() {
     try {
-      const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
-      if (kept?.code && kept.key) this.begin(kept);
+      const taught = JSON.parse(sessionStorage.getItem(kept()) ?? "null");
+      if (taught?.code && taught.key) this.begin(taught);
     } catch {
       // no storage: a class ends with its page
     }
@@ -215,7 +216,7 @@ export class Teacher {
   async share() {
     if (this.taught) return this.show("share");
     try {
-      const response = await ask("open", { body: { screen: this.screen() } });
+      const response = await ask("open", { body: { screen: this.screen(), page: pageAddress() } });
       this.begin(await response.json());
       this.show("share");
     } catch (error) {
@@ -227,7 +228,7 @@ export class Teacher {
   begin(taught) {
     this.taught = taught;
     try {
-      sessionStorage.setItem(KEPT, JSON.stringify(taught));
+      sessionStorage.setItem(kept(), JSON.stringify(taught));
     } catch {
       // as above
     }
@@ -274,6 +275,7 @@ export class Teacher {
       votes: null,
       question: null,
       rounds: [],
+      cleared: 0,
       pending: null,
       sent: "",
       isLost: false,
@@ -281,7 +283,7 @@ export class Teacher {
     });
     this.now = { of: 0, door: true, away: false, left: 0 };
     try {
-      sessionStorage.removeItem(KEPT);
+      sessionStorage.removeItem(kept());
     } catch {
       // as above
     }
@@ -323,7 +325,13 @@ export class Teacher {
   screen() {
     const { shown } = classroom;
     const covers =
-      this.page === "pick" || this.pending || this.isAsking ? "head" : this.asked?.open ? "row" : ofLesson();
+      this.page === "pick" || this.pending || this.isAsking
+        ? "head"
+        : this.asked?.open
+          ? "row"
+          : this.page === "share"
+            ? "code"
+            : ofLesson();
     if (shown && this.isShown) return { view: shown.view, run: shown.run, with: shown.with, cover: covers };
     const said = this.followed.includes(this.room) ? cut(texts(REFUSED) ?? []) : "";
     return { view: this.room, run: "", with: said ? {} : linked([...here()]), cover: covers, said };
@@ -369,8 +377,7 @@ export class Teacher {
   // The head is covered on every screen until the teacher has clicked a word.
   pick() {
     if (!this.canAsk || this.asked?.open || this.page === "pick") return;
-    if (this.asked) this.teach({ do: "back" });
-    Object.assign(this, { asked: null, question: null });
+    if (this.asked) this.clear();
     this.show("pick");
     cover.hold({ step: "classroom", part: "row", asks: "point", values: { query: "all" }, seen: false }, ([query]) =>
       this.choose(query),
@@ -415,10 +422,16 @@ export class Teacher {
   // Back to the sentence
   leave() {
     this.pending = null;
-    this.teach({ do: "back" });
-    Object.assign(this, { asked: null, question: null });
+    this.clear();
     cover.free();
     this.show("");
+  }
+
+  // No question any more
+  clear() {
+    this.cleared = this.asked?.q ?? this.cleared;
+    Object.assign(this, { asked: null, question: null });
+    this.teach({ do: "back" });
   }
 
   // The same word of the same head, in another sentence
@@ -461,6 +474,7 @@ export class Teacher {
 
   /** @param {Asked | null} asked */
   hearQuestion(asked) {
+    if (asked && asked.q === this.cleared) return void this.teach({ do: "back" }); // the class has not heard that it is over
     const before = this.asked;
     this.asked = asked;
     this.isAsking = false;
@@ -597,6 +611,8 @@ export class Teacher {
   /** @param {string} page */
   show(page) {
     if (page === "ask" && !this.asked && !this.pending) page = "";
+    // However the answer leaves the wall, it leaves the phones too: else they would stay with it whatever is shown from now on.
+    if (page === "" && this.asked && !this.asked.open && !this.pending) this.clear();
     const isOther = page !== this.page;
     if (this.page === "pick" && page !== "pick" && page !== "ask") cover.free();
     this.page = page;

@@ -6,7 +6,7 @@ export interface ScreenNow {
   view: string;
   picture: string;
   with: Record<string, string>;
-  cover: "" | "head" | "row";
+  cover: string; // "", "head", "row", "code", or what a lesson covers
   said: string; // why there is no picture, as the teacher reads it; "" where there is one
 }
 
@@ -45,7 +45,8 @@ export interface Taught {
   key: string;
   link: string;
   address: string;
-  only_here: string;
+  only_here: string; // why other computers cannot open it, or ""
+  square: string; // of the link, as SVG
 }
 
 /** The room as a head, computed by the server where the browser has not all weights. */

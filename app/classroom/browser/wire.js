@@ -16,8 +16,8 @@ export class Refused extends Error {
   }
 }
 
-/** The address of something that needs no key. @param {string} path */
-export const addressOf = (path) => at(path).href;
+// Where this browser finds Headlight's own page, whatever stands between here and the server
+export const pageAddress = () => new URL(".", document.baseURI).href;
 
 /** @param {string} path @param {{key?: string, body?: object, signal?: AbortSignal}} [more] @returns {Promise<Response>} */
 export async function ask(path, { key, body, signal } = {}) {

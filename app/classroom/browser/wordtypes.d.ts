@@ -120,7 +120,15 @@ export const WORDS: {
   "join_label": string;
   "join": string;
   "ticks": [string, string, string];
+  "code_never": string;
+  "code_or": string;
+  "code_try": string;
+  "code_likely": { "0": string; "1": string; "2": string; "5": string; "6": string; "8": string; "A": string; "E": string; "I": string; "O": string; "U": string; };
+  "code_signs": string;
+  "code_length": string;
   "waiting": string;
+  "in_now": string;
+  "on_wall": string;
   "choosing": string;
   "no_picture": string;
   "open_tab": string;
@@ -136,7 +144,6 @@ export const WORDS: {
   "only_place": string;
   "uncovers_all": string;
   "gives": string;
-  "late_result": string;
   "said_nothing": string;
   "you": string;
   "look": string;

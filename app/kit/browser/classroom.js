@@ -4,7 +4,8 @@
 
 /** @typedef {import("./types.js").ShownToClass} Shown */
 
-export const KEPT = "headlight-classroom"; // in the session's storage: the class that this tab teaches
+// In the session's storage: the class that this tab teaches. Below one host there may be several Headlights, each with its own classes.
+export const kept = () => `headlight-classroom ${new URL(".", document.baseURI).pathname}`;
 
 class Classroom {
   /** @type {Shown | null} The run or the room on the screen, and what is chosen in it */

@@ -13,7 +13,7 @@ export function linkTo(said) {
   const page = Object.fromEntries(
     ["theme", "projector"].map((name) => [name, window.headlight.settings.get(name)]).filter(([, value]) => value),
   );
-  const url = new URL(location.href);
+  const url = new URL(document.baseURI); // of the page that shows rooms, also where this one only follows it
   url.search = String(new URLSearchParams(/** @type {Record<string, string>} */ ({ ...said, ...page })));
   url.hash = "";
   return url.href;

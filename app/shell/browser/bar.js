@@ -3,7 +3,7 @@
 // The links stand in the component's own markup (app/shell/bar.py), so that they are there without this script. It follows them
 // without loading the page: what was chosen is told as a number and a room, and stays told, so that no message can overtake it.
 
-import { classroom, KEPT } from "../../kit/browser/classroom.js";
+import { classroom, kept } from "../../kit/browser/classroom.js";
 import { isFree } from "../../kit/browser/shortcuts.js";
 import { done, watch } from "../../kit/browser/progress.js";
 
@@ -252,7 +252,7 @@ class Bar {
 // Whether this tab teaches a class, also after it was loaded again
 function hasClass() {
   try {
-    return sessionStorage.getItem(KEPT) !== null;
+    return sessionStorage.getItem(kept()) !== null;
   } catch {
     return false;
   }

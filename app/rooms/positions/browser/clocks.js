@@ -106,7 +106,7 @@ export class Clocks {
     const home = view.header.homes.rotary;
     if (!home) return;
     const link = el("a", "", fill(words.go_home, { model: home[0] }));
-    const url = new URL(location.href);
+    const url = new URL(document.baseURI);
     url.search = String(new URLSearchParams({ view: "positions", lab: "clock", model: home[0], text: home[1] }));
     link.href = url.href;
     add(box, "p").append(link);

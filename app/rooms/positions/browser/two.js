@@ -150,7 +150,7 @@ export class Two {
     });
     if (!home) return;
     const link = el("a", "", fill(words.go_home, { model: home[0] }));
-    const url = new URL(location.href);
+    const url = new URL(document.baseURI);
     url.search = String(
       new URLSearchParams({
         view: "positions",
