@@ -34,7 +34,7 @@ test("a change is whole points with its sign, and nothing is no sign", () => {
 test("a probability is never rounded to nothing", () => {
   assert.deepEqual(
     [0.899, 0.0289, 0.0534, 0.0003, 0, null].map((p) => percent(p).replace("\u00a0", " ")),
-    ["90 %", "2.9 %", "5.3 %", "under 0.1 %", "0.0 %", "·"],
+    ["90 %", "2.9 %", "5.3 %", "<0.1 %", "0 %", "·"],
   );
 });
 

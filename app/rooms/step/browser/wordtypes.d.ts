@@ -110,8 +110,10 @@ export const WORDS: {
   "embed_after": string;
   "x_from": string;
   "x_says": string;
-  "leaves": string;
-  "leaves_number": string;
+  "ends": string;
+  "ends_number": string;
+  "ends_mean": string;
+  "ends_mean_number": string;
   "queries": string;
   "keys": string;
   "keys_shared": string;
