@@ -96,6 +96,14 @@ def test_the_result_is_what_leaves_the_last_layer_whichever_is_looked_at(model: 
         assert np.linalg.norm(array(header, body, "end")) == pytest.approx(7.252, abs=6e-4)
 
 
+def test_rows_of_slips_are_rows_of_a_softmax() -> None:
+    for printed, true in words.COMPONENT["small_slips_rows"]:
+        for row in (printed, true):
+            shares = [float(part) for part in row.split() if part != "…"]
+            assert sum(shares) == pytest.approx(1, abs=2e-4) or "…" in row
+        assert printed != true
+
+
 def test_a_stack_that_ends_in_a_next_word_sends_no_vector() -> None:
     header, _ = message_of("storyteller", WOLF, "decoder", 1, 3)
     assert "end" not in header["arrays"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import aclosing
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import replace
 from functools import cache
 from typing import Any, cast
@@ -225,7 +225,9 @@ def test_tokens_come_one_by_one_with_labels_told_once(service: LocalService) -> 
     assert [first.labels[KING], *(answer.taken.id for answer in rest)][0] == "king"
 
 
-@pytest.mark.parametrize("text", ["Once upon a time there landed a tired xylophone.", "Zebra quantum eleven, the !! cat sat"])
+@pytest.mark.parametrize(
+    "text", ["Once upon a time there landed a tired xylophone.", "Zebra quantum eleven, the !! cat sat"]
+)
 def test_every_token_that_a_column_names_has_its_label(service: LocalService, text: str) -> None:
     """Also a word of the text that ranks beyond those which are listed."""
 
