@@ -285,7 +285,10 @@ test("words come as they are written, and a refusal in between keeps what is the
 });
 
 test("numbers in words", () => {
-  assert.deepEqual([0.549, 0.0995, 0.05, 0.0001, 0].map((p) => percent(p)), ["55 %", "10 %", "5.0 %", "<0.1 %", "0 %"]);
+  assert.deepEqual(
+    [0.549, 0.0995, 0.05, 0.0001, 0].map((p) => percent(p)),
+    ["55 %", "10 %", "5.0 %", "<0.1 %", "0 %"],
+  );
   assert.deepEqual([12_288, 98_304, 1_536, 512, 3 << 20].map(size), [
     "12 KiB",
     "96 KiB",

@@ -170,7 +170,7 @@ test("nothing allowed, after the softmax, windows and no mask have sentences of 
   const none = paintedMask(CAUSAL, new Set([12, 13, 14, 15]), new Set());
   assert.equal(
     said(factOf(shown({ mask: none, painted: 4 }), WORDS)),
-    "king may look at nothing: its row is all zeros.",
+    "king may look at nothing. A plain softmax of −∞ alone is NaN, 0 ÷ 0; here the row is all zeros.",
   );
   assert.match(said(factOf(shown({ mask: none, painted: 4, finite: true }), WORDS)), /gives 25.0 % to every key alike/);
   const sums = Float64Array.from([1, 1, 1, 0.198]);

@@ -23,7 +23,8 @@ test("no room says nothing of a little, nor all of nearly all", () => {
   const small = Array.from({ length: 60 }, (_, i) => 10 ** (-1 - i / 8));
   for (const [name, way] of Object.entries(ways))
     for (const p of small.flatMap((p) => [p, 1 - p]))
-      if (p > 0 && 1 - p > 1e-8) assert.doesNotMatch(way(p), /^(0|0\.0|100|100\.0)[ \u00a0]?%?$/, `${name} says ${way(p)} of ${p}`);
+      if (p > 0 && 1 - p > 1e-8)
+        assert.doesNotMatch(way(p), /^(0|0\.0|100|100\.0)[ \u00a0]?%?$/, `${name} says ${way(p)} of ${p}`);
 });
 
 test("Hebrew and Arabic are read from right to left, whatever stands around them", () => {

@@ -76,6 +76,8 @@ def packed(
         "vocab": config.vocab_size,
         "n_ctx": config.n_ctx,
         "position": config.position,
+        "embed_scale": config.embed_scale,
+        "tied": config.tied,
         "rotary_base": config.rotary_base,
         "activation": config.activation,
         "gated": config.gated,

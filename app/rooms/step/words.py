@@ -75,6 +75,7 @@ EQUATIONS = {
     "token": "*e* = E[{id}]",
     "embed": "*x*_0_ = *e*",
     "embed_position": "*x*_0_ = *e* + *p*",
+    "embed_scaled": "*x*_0_ = *e* + *p*,  *e* = {s} · E[{id}]",
     "embed_normed": "*x*_0_ = LayerNorm(*e* + *t* + *p*)",
     "x": "*x* ∈ ℝ^{d}^",
     "norm_layer": "(*x* − μ_row_) / σ_row_ · γ + β",
@@ -104,11 +105,13 @@ EQUATIONS = {
     "product": "{act}(*g*) · *h*",
     "down": "*m* = *h* W_2_ + *b*_2_",
     "next": "*p* = softmax(norm(*x*) W_U_)",
+    "next_tied": "*p* = softmax(norm(*x*) E^T^),  E: the table of words",
     "result": "*s* = mean over tokens",
 }
 SAYS = {
     "token": "{q} is row {id} of a table of {vocab} words: {d} numbers, the same in every sentence.",
     "embed_position": "To what the word is, the model adds its position: row {p} of {n} {kind} positions.",
+    "embed_scaled": "The table’s numbers are small, as it scores words too: times {s} = √{d}, and row {p} of {n} {kind} positions.",
     "embed": "Nothing is added for the position: {how}.",
     "embed_rotary": "this model turns its queries and keys later instead",
     "embed_bias": "this model adds to its scores by distance instead",

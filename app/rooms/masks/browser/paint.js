@@ -239,7 +239,19 @@ export class Paint {
     const ownWeighed = weigh(own, ownMask, n_key);
     // Until the run is there, the weights are those of the model's own scores: right only where no mask came before them
     const early = changed && !found?.header && !found?.refused && values.scope !== "one" && place.layer > 0;
-    this.now = { scores, mask, weighed, own, ownMask, before: ownWeighed.weights, changed, after, found, fillWith, early };
+    this.now = {
+      scores,
+      mask,
+      weighed,
+      own,
+      ownMask,
+      before: ownWeighed.weights,
+      changed,
+      after,
+      found,
+      fillWith,
+      early,
+    };
     this.drawMaps();
     this.follow();
     drawPresets(this, this.choose);

@@ -41,6 +41,13 @@ export const upTo = (p, least) =>
     ? `≤ ${(Math.ceil(least * 1000) / 10).toFixed(1)}`
     : tenth(p);
 
+// A token of several that read alike with its place: "daughter 3"
+/** @param {string[]} labels @param {number} at @param {(label: string) => string} [short] */
+export function placed(labels, at, short = (label) => label) {
+  const label = labels[at] ?? String(at);
+  return labels.indexOf(label) === labels.lastIndexOf(label) ? short(label) : `${short(label)} ${at}`;
+}
+
 // Row numbers, the largest change first; rows that are not here yet are left out
 /** @param {(number | undefined)[]} values */
 export function ranked(values) {
