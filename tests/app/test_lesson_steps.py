@@ -83,7 +83,7 @@ def sentence(name: str, text: str = "", model: str = "", **values: str) -> str:
 
 
 def test_the_lessons_have_52_steps_in_seven() -> None:
-    """What somebody has looked at is kept by a step's place in the table: new lessons and steps come at its end."""
+    """Steps that were looked at are kept by their place in the table: new lessons and steps come at its end."""
     assert [len(lesson.steps) for lesson in LESSONS] == [8, 7, 8, 7, 9, 7, 6]
     assert len({step.title for step in STEPS.values()}) == 52
 
@@ -369,7 +369,7 @@ def test_no_answer_is_in_the_middle_of_its_slider() -> None:
     for _ in range(2000):
         high = 10 ** chance.uniform(-1, 4)
         number = chance.uniform(0.02, 0.99) * high
-        is_so = truths.dragging("", "", "", number, high=high, tolerance=chance.uniform(0.001, 0.08) * number)
+        is_so = truths.dragging("", "", "", number, (0, high), tolerance=chance.uniform(0.001, 0.08) * number)
         assert not check(is_so, (is_so.low + is_so.high) / 2).right, is_so
         assert number + is_so.tolerance <= is_so.high * 1.001
 

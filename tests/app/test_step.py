@@ -97,11 +97,11 @@ def test_the_result_is_what_leaves_the_last_layer_whichever_is_looked_at(model: 
 
 
 def test_rows_of_slips_are_rows_of_a_softmax() -> None:
-    for printed, true in words.COMPONENT["small_slips_rows"]:
-        for row in (printed, true):
+    for said, true in words.COMPONENT["small_slips_rows"]:
+        for row in (said, true):
             shares = [float(part) for part in row.split() if part != "…"]
             assert sum(shares) == pytest.approx(1, abs=2e-4) or "…" in row
-        assert printed != true
+        assert said != true
 
 
 def test_a_stack_that_ends_in_a_next_word_sends_no_vector() -> None:

@@ -1,4 +1,4 @@
-"""Questions that the planner answers, and two that a batch does: what widths, lengths and neighbours cost, and what they change."""
+"""Questions that the planner answers, and two of vectors: the price of widths and lengths, neighbours in a batch, words times √d."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZES = ("Mini", "Base")
 
 
 async def neighbours(shown: Shown) -> Truth:
-    """What becomes of a sentence's numbers when another sentence of its batch changes."""
+    """Whether a sentence's numbers change when another sentence of its batch does."""
     facts = truths.run(shown)
     texts = [*shown.text.splitlines(), *shown.values.get("partner", "").splitlines()]
     texts = [text.strip() for text in texts if text.strip()][:2]
@@ -42,7 +42,7 @@ async def neighbours(shown: Shown) -> Truth:
     moved = float(np.abs(first[:real] - second[:real]).max())
     single = float(np.abs(first[:real] - alone).max())
     return truths.choosing(
-        f"Two sentences share a batch, and the words of the other one are turned round. What happens to the vectors of “{own}”?",
+        f"Two sentences share a batch, and the words of the other one are reversed. What happens to the vectors of “{own}”?",
         f"The largest difference is {scientific(moved)}; against the sentence alone it is {scientific(single)}, which is rounding. Every product "
         "goes over the features or the tokens of one sentence: sentences of a batch never meet.",
         words.FOOTER_RUN.format(what="the last stream of one sentence, beside two others and alone"),
@@ -113,21 +113,21 @@ def _layer(config: ModelConfig) -> int:
 
 
 async def concatenated(shown: Shown) -> Truth:
-    """How many parameters a model has whose positions stand beside its words and are not added to them."""
+    """How many parameters a model has whose positions come beside its words and are not added to them."""
     of = truths.setup(shown)
     own, beside = parameters(of.config), parameters(wide(of.config))
     table = own.source.token + own.target.token
     added, joined = (table + one.encoder.total + one.decoder.total for one in (own, beside))
     return truths.dragging(
-        f"Its table and layers have {added / 1e6:.1f} million parameters. How many if positions stood beside words instead of being added?",
+        f"Its table and layers have {added / 1e6:.1f} million parameters. How many if positions came beside words instead of being added?",
         f"{joined / 1e6:.1f} million: each word brings {of.config.d_model} numbers and its position as many, so that every layer is "
         f"{2 * of.config.d_model:,} wide. Added, they share the same {of.config.d_model:,}, and the layers learn to tell them apart.",
         words.FOOTER_COUNTED.format(
             what=f"{of.title}, layers of {of.config.d_model:,} and of {2 * of.config.d_model:,}"
         ),
         joined / 1e6,
+        (0, float(f"{10 * added / 1e6:.1g}")),
         unit="million",
-        high=float(f"{10 * added / 1e6:.1g}"),
         step=float(f"{added / 2e7:.1g}"),
         tolerance=0.08 * joined / 1e6,
         digits=1,
@@ -288,8 +288,8 @@ WIDTHS = (
         source=PAIR,
         room="compute",
         state=PARAMETERS,
-        text="A position is added to its word, number by number. It could stand beside it as well, so that the two never mix. That has a price.",
-        question="How many parameters would it have if positions stood beside words instead of being added?",
+        text="A position is added to its word, number by number. It could come beside it as well, so that the two never mix. That has a price.",
+        question="How many parameters would it have if positions came beside words instead of being added?",
         kind="drag",
         cover="",
         rows=("F21",),
@@ -335,7 +335,7 @@ COSTS = (
         truth=bottleneck,
     ),
     Step(
-        title="What must be read",
+        title="Bytes to be read",
         source=COURSE,
         room="compute",
         state=OPERATIONS,

@@ -1,4 +1,4 @@
-"""What becomes of a text from layer to layer: how peaked attention is, and whether a gradient finds its way back."""
+"""A text from layer to layer: how peaked attention is, and whether a gradient finds its way back."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ STEPS = (
         source=PAIR,
         room="step",
         state={"at": "add1", "layer": "3", "head": "1", "query": "10"},
-        text="At this plus sign the stream goes on beside the sublayer. On the way back the gradient comes through unchanged: its factor is 1 + ∂f/∂x, layer by layer.",
+        text="At this plus sign the stream passes the sublayer by. On the way back the gradient comes through unchanged: its factor is 1 + ∂f/∂x, layer by layer.",
         question="In which stack of fresh layers does next to nothing of the gradient reach the first one? Choose all that apply.",
         kind="choose",
         cover="",

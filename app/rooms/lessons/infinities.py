@@ -1,4 +1,4 @@
-"""What −∞ does where a mask is not as it should be: a row with no key, a mask that multiplies, a mask that was left out."""
+"""Masks that are not as they should be, and −∞ in them: a row with no key, a mask that multiplies, a mask that was left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGER = "Ein brauner Hund rennt am Morgen durch den tiefen Schnee."
 
 
 async def no_key(shown: Shown) -> Truth:
-    """What is left of a row that may look at nothing: by a plain softmax, here, and with a finite number for −∞."""
+    """A row that may look at nothing: by a plain softmax, here, and with a finite number for −∞."""
     facts = truths.run(shown)
     of = truths.site(shown, facts)
     record, layer, head, query = truths.record_of(shown, of)
@@ -47,7 +47,7 @@ async def no_key(shown: Shown) -> Truth:
 
 
 async def multiplied(shown: Shown) -> Truth:
-    """What becomes of the rows of a causal mask of 1 and −∞ that multiplies the scores."""
+    """How many rows come out right under a causal mask of 1 and −∞ that multiplies the scores."""
     facts = truths.run(shown)
     of = truths.site(shown, facts)
     _, layer, head, _ = truths.record_of(shown, of)
@@ -76,7 +76,7 @@ async def multiplied(shown: Shown) -> Truth:
 
 
 async def forgotten(shown: Shown) -> Truth:
-    """How much of its attention a decoder gives to the padding of the source where nobody hides it."""
+    """How much of its attention a decoder gives to the padding of the source where it is not hidden."""
     facts = truths.run(shown)
     truths.site(shown, facts, "cross")
     texts = [*shown.text.splitlines(), *shown.values.get("partner", "").splitlines()]
@@ -106,8 +106,8 @@ async def forgotten(shown: Shown) -> Truth:
         "rest of each row has that much less. The encoder’s own mask does not help: it is another attention.",
         words.FOOTER_RUN.format(what=f"{len(texts)} sentences in one batch, {len(padding)} keys of padding"),
         shares[1],
+        (0, 100),
         unit="%",
-        high=100,
         step=1,
         tolerance=5,
         digits=1,

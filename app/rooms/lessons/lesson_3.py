@@ -156,8 +156,8 @@ def _mib(question: str, reason: str, what: str, mib: float, high: float) -> Trut
         reason,
         words.FOOTER_COUNTED.format(what=what),
         mib,
+        (0, float(f"{high:.2g}")),
         unit="MiB",
-        high=float(f"{high:.2g}"),
         step=float(f"{high / 200:.1g}"),
         tolerance=0.05 * mib,
         digits=3,
@@ -189,9 +189,8 @@ async def longest(shown: Shown) -> Truth:
             what=f"{of.title}, batch {of.batch}, {table}{of.dtype}, {of.optimizer}, {of.attention} attention"
         ),
         fit.n,
+        (1, 2000),
         unit="tokens",
-        low=1,
-        high=2000,
         step=1,
         tolerance=round(0.05 * fit.n),
     )

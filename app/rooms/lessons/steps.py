@@ -1,4 +1,4 @@
-"""The table of the steps: five lessons in the order of what a step needs, and two of what is often said and can be tried."""
+"""The table of the steps: five lessons in the order of what a step needs, and two of claims that can be tried."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LESSONS = (
     Lesson("Shapes and memory", lesson_3.STEPS),
     Lesson("Two stacks", lesson_4.STEPS),
     Lesson("Writing, training, cost", lesson_5.STEPS),
-    # What somebody has looked at is kept by the place of a step in this table: new ones come at its end.
+    # The steps that a visitor has looked at are kept by their place in this table: new ones come at its end.
     Lesson("Claims, checked", (*infinities.STEPS, *depth.STEPS, *counting.BATCH)),
     Lesson("Costs, counted", (*counting.WIDTHS, *counting.COSTS)),
 )

@@ -137,24 +137,16 @@ def pointing(
 
 
 def dragging(
-    question: str,
-    reason: str,
-    footer: str,
-    number: float,
-    *,
-    high: float,
-    tolerance: float,
-    low: float = 0.0,
-    **more: Any,
+    question: str, reason: str, footer: str, number: float, between: tuple[float, float], **more: Any
 ) -> Truth:
-    """A question for a number on a slider that ends at `high`, or a little elsewhere: it rests in its middle, which must not be right."""
+    """A question for a number on a slider from one end to the other, or a little farther: it rests in its middle, which must not be right."""
+    low, high = between
+    tolerance = float(more["tolerance"])
     for share in (1.0, 0.8, 0.65, 0.5, 1.3, 1.6):
         end = low + share * (high - low)
         if abs((low + end) / 2 - number) > 1.2 * tolerance and end >= number + tolerance:
             break
-    return Truth(
-        "drag", question, reason, footer, number=number, low=low, high=float(f"{end:.6g}"), tolerance=tolerance, **more
-    )
+    return Truth("drag", question, reason, footer, number=number, low=low, high=float(f"{end:.6g}"), **more)
 
 
 def marking(

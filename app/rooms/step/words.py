@@ -111,7 +111,7 @@ EQUATIONS = {
 SAYS = {
     "token": "{q} is row {id} of a table of {vocab} words: {d} numbers, the same in every sentence.",
     "embed_position": "To what the word is, the model adds its position: row {p} of {n} {kind} positions.",
-    "embed_scaled": "The table’s numbers are small, as it scores words too: times {s} = √{d}, and row {p} of {n} {kind} positions.",
+    "embed_scaled": "The table’s small numbers are taken {s} = √{d} times; then row {p} of {n} is added.",
     "embed": "Nothing is added for the position: {how}.",
     "embed_rotary": "this model turns its queries and keys later instead",
     "embed_bias": "this model adds to its scores by distance instead",
