@@ -25,6 +25,8 @@ def part_of(part: float, whole: float) -> str:
 
 def scientific(number: float) -> str:
     """A very small number as the pictures write it: 2e-05 -> "2·10⁻⁵"."""
+    if not number:
+        return "0"
     digits, exponent = f"{number:.0e}".split("e")
     return f"{digits}·10{str(int(exponent)).translate(RAISED)}"
 

@@ -39,7 +39,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             1,
             "lost",
         ),
-        Example("The cat sat on the mat: “sat” looks at “cat”", "The cat sat on the mat.", 5, 11, "sat"),
+        Example("The cat sat on the mat: “on” looks at “mat”", "The cat sat on the mat.", 1, 4, "on"),
         Example("The token before: every token looks one back", words.EXAMPLE, 0, 2, "street"),
         Example(
             "The token after: most tokens look one ahead",

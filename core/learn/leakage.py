@@ -28,7 +28,7 @@ WRITTEN = 16  # tokens that each of the two goes on with
 
 @dataclass(frozen=True, eq=False)
 class Leakage:
-    """One text, read by the model as it is, by the same without a mask, and by the one whose last layer learnt without it.
+    """One text, read by the model as it is, without the mask of its last layer, and by the one whose last layer learnt so.
 
     Losses are −ln of the probability of the text's own next token, nats, [pos − 1]; maps are [query, key].
     """
@@ -109,8 +109,11 @@ def leakage(run: Trace, other: Loaded) -> Leakage:
     layer = run.config.n_decoder_layers - 1
     if len(run.source) < 3:
         raise Refused("A loss needs a word that is foretold. Write at least two words.")
-    dropped = trace_tokens(run.loaded, (run.source,), None, (*run.interventions, DropCausalMask()))
-    again = trace_tokens(other, (run.source,), None, (*run.interventions, DropCausalMask(layer)))
+    edits = (
+        *run.interventions,
+        DropCausalMask(layer),
+    )  # of both alike: only the last layer has learnt without its mask
+    dropped, again = (trace_tokens(model, (run.source,), None, edits) for model in (run.loaded, other))
     patterns = again.attention.at(layer).pattern()  # [head, query, key]
     ahead = patterns.diagonal(1, -2, -1).mean(-1)  # [head]
     head = int(ahead.argmax())

@@ -9,7 +9,7 @@ from .fit import Fit, longest_fit
 from .operations import Operation, decode, prefill, total_bytes, total_flops
 from .parameters import Parameters, parameters
 from .plan import Memory, Plan, memory_plan, plan
-from .presets import PRESETS, Preset
+from .presets import LESSON_CLASS, PRESETS, Preset
 from .runs import RunBytes, run_bytes
 from .saved import SavedItem
 from .tracing import TracedRun, TracedStep, trace_shapes
@@ -18,6 +18,7 @@ from .workload import Workload
 
 __all__ = [
     "DEVICES",
+    "LESSON_CLASS",
     "PRESETS",
     "Device",
     "Fit",

@@ -79,6 +79,29 @@ _LESSON_ENCODER = ModelConfig(
     position="sinusoidal",
     head="none",
 )
+
+LESSON_CLASS: dict[
+    str, ModelConfig
+] = {  # a textbook encoder class in its five sizes: sinusoids, Pre-LN, attention without biases
+    title: ModelConfig(
+        vocab_size=vocab_size,
+        d_model=d_model,
+        n_heads=n_heads,
+        d_ff=4 * d_model,
+        n_encoder_layers=n_layers,
+        position="sinusoidal",
+        qkv_bias=False,
+        out_bias=False,
+        head="none",
+    )
+    for title, vocab_size, d_model, n_heads, n_layers in (
+        ("Mini", 1000, 128, 4, 4),
+        ("Tiny", 30_522, 128, 2, 2),
+        ("Small", 30_522, 512, 8, 4),
+        ("Base", 30_522, 768, 12, 12),
+        ("Large", 30_522, 1024, 16, 24),
+    )
+}
 _T5_SMALL = ModelConfig(
     vocab_size=32_128,
     d_model=512,

@@ -100,7 +100,7 @@ def openings(trace: Trace, patterns: Sequence[Tensor] | None = None) -> tuple[Op
 
     Of all heads the largest weight less the head's habit, between two words: no neighbour (the same or the next written
     word), no special token, no punctuation, not the same word again. The habit is what this head gives at that distance on
-    average, for cross-attention what it gives that key on average, without the cell itself. It is subtracted because
+    average, or to that key, whichever is more; for cross-attention to that key alone; without the cell itself. It is subtracted because
     the largest weight alone says nothing of a sentence: it belongs to the head that always looks one back.
 
     Above 64 tokens a text has so many links that some odd one always stands out. There the two words stand 16 to 64
@@ -342,6 +342,10 @@ def _most_unusual(
         where = key if cross else key - query + pattern.shape[-2] - 1
         weight = pattern[head, query, key]
         habit = (totals[head, where] - weight) / (count[where] - 1).clamp(min=1)
+        if not cross:  # a key that every query looks at is where the head rests, and no link between two words
+            seen = (pattern > 0).sum(-2)  # [head, key]: queries that may see it
+            others = (seen[head, key] - 1).clamp(min=1)
+            habit = torch.maximum(habit, (pattern.sum(-2)[head, key] - weight) / others)
         most, at = (weight - habit).max(0)
         if most > least:
             least = float(most)

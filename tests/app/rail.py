@@ -47,6 +47,7 @@ SAYS = {
     "5.7": "2 · 12 layers",
     "5.8": "memory is the limit",
     "5.9": "O(nm)",
+    "6.5": "List the heads by this number",
 }
 CHART = ".js-plotly-plot .main-svg"
 # Once a room is there, and not only the one before, parts of which go a moment later

@@ -12,7 +12,7 @@ from app.shell import registry
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
-COUNTS = {"A": 7, "B": 6, "C": 6, "D": 7, "E": 11, "F": 16}
+COUNTS = {"A": 7, "B": 6, "C": 6, "D": 7, "E": 11, "F": 23}
 ROWS = [f"{part}{i}" for part, n in COUNTS.items() for i in range(1, n + 1)]
 TITLES = {room.id: room.title for room in registry.rooms()}
 

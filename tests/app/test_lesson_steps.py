@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -17,7 +18,7 @@ from app.attention import params as attention_params
 from app.attention import picture
 from app.kit import held
 from app.kit import params as kit_params
-from app.rooms.lessons import races, words
+from app.rooms.lessons import races, truths, words
 from app.rooms.lessons.checks import check, number_words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth, Unanswerable
 from app.rooms.lessons.steps import LESSONS, true_of
@@ -81,9 +82,10 @@ def sentence(name: str, text: str = "", model: str = "", **values: str) -> str:
 # the table
 
 
-def test_the_lessons_have_39_steps_in_five() -> None:
-    assert [len(lesson.steps) for lesson in LESSONS] == [8, 7, 8, 7, 9]
-    assert len({step.title for step in STEPS.values()}) == 39
+def test_the_lessons_have_52_steps_in_seven() -> None:
+    """Steps that were looked at are kept by their place in the table: new lessons and steps come at its end."""
+    assert [len(lesson.steps) for lesson in LESSONS] == [8, 7, 8, 7, 9, 7, 6]
+    assert len({step.title for step in STEPS.values()}) == 52
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -96,7 +98,7 @@ def test_a_step_is_short_and_says_where_it_comes_from(name: str) -> None:
 
 def test_every_row_of_the_plan_is_on_the_path() -> None:
     rows = {row for step in STEPS.values() for row in step.rows}
-    counts = {"A": 7, "B": 6, "C": 6, "D": 7, "E": 11, "F": 16}
+    counts = {"A": 7, "B": 6, "C": 6, "D": 7, "E": 11, "F": 23}
     assert rows == {f"{part}{i}" for part, n in counts.items() for i in range(1, n + 1)}
 
 
@@ -240,6 +242,19 @@ def test_numbers(name: str, number: float, digits: int) -> None:
         ("5.8", "4,718,592 FLOPs"),
         ("5.8", "Share of the card's arithmetic, this product alone: 0.652 % at a batch of 1, 19.9 % at 32; all of one token, with its cache: 0.652 % and 4.05 %."),
         ("5.9", "All that it knows of the text is one vector, and 20 steps back"),
+        ("1.1", "= 0.3172."),
+        ("2.2", "each about half as often"),
+        ("5.2", "Its likeliest next word is then"),
+        ("6.1", "it adds up to 0. With −1e9 for −∞ it adds up to 1, 6.2 % for every key alike"),
+        ("6.3", "With the mask they get 0 %, without it"),
+        ("6.5", "3.02, 1.76, 1.72, 2.37, 2.08, 2.84"),
+        ("6.7", "has length 1.00, the position’s √(512 ÷ 2) = 16.0"),
+        ("7.1", "3,152,384 → 12,596,224"),
+        ("7.3", "4 · 197,760 + 1,000 · 128 + 256 of the last norm = 919,296"),
+        ("7.3", "at width 768: 108,460,032"),
+        ("7.4", "4,831,838,208 FLOPs"),
+        ("7.5", "The maps have 10.0 %, 64.0 %, 96.6 %."),
+        ("7.6", "after 8,192: cache 25,167,360 bytes, weights 14,175,744"),
     ],
 )  # fmt: skip
 def test_figures_that_are_said(name: str, part: str) -> None:
@@ -282,6 +297,17 @@ def test_what_is_pointed_at(name: str, label: str) -> None:
         ("5.7", "2 · n · d · L"),
         ("5.8", "2 · m · k FLOPs, and it waits for memory"),
         ("5.9", "O(n²) + O(m²) + O(n · m)"),
+        ("6.1", "Not a number: NaN"),
+        ("6.2", "Some: those whose hidden scores are all above 0"),
+        ("6.4", "no norms, without it"),
+        ("6.5", "No: the later half is spread as widely, or more"),
+        ("6.6", "They stay as they are, up to rounding"),
+        ("6.7", "The position’s"),
+        ("7.1", "Four times in each layer, twice in the embedding"),
+        ("7.3", "919,296"),
+        ("7.4", "2 · n · m · k FLOPs, and n · k numbers are written"),
+        ("7.5", "In these products at 512, in the maps from 8,192 on"),
+        ("7.6", "More of the weights after 1,024, more of the cache after 8,192"),
     ],
 )
 def test_quizzes(name: str, option: str) -> None:
@@ -328,6 +354,44 @@ def test_padding_is_nowhere_to_look() -> None:
     is_so = ask(true_of(STEPS["1.2"], on))
     assert isinstance(is_so, Truth)
     assert "animal" not in [one.label for one in is_so.candidates]
+
+
+@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.kind == "drag" and name not in TRAINED])
+def test_a_slider_does_not_rest_at_the_answer(name: str) -> None:
+    """It rests in the middle: who touches nothing has not said what is so."""
+    is_so = truth(name)
+    assert not check(is_so, (is_so.low + is_so.high) / 2).right
+    assert is_so.low < is_so.number < is_so.high
+
+
+def test_no_answer_is_in_the_middle_of_its_slider() -> None:
+    chance = random.Random(3)
+    for _ in range(2000):
+        high = 10 ** chance.uniform(-1, 4)
+        number = chance.uniform(0.02, 0.99) * high
+        is_so = truths.dragging("", "", "", number, (0, high), tolerance=chance.uniform(0.001, 0.08) * number)
+        assert not check(is_so, (is_so.low + is_so.high) / 2).right, is_so
+        assert number + is_so.tolerance <= is_so.high * 1.001
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [("The keys to the old cabinet are lost.", "minilm"), ("Sie schläft.", "translator"), ("Tom ran to the park", "storyteller")],
+)  # fmt: skip
+def test_claims_are_tried_on_any_text(text: str, model: str) -> None:
+    """Each has one answer that is right of that run, or a sentence why there is none."""
+    for name in ("6.1", "6.2", "6.5", "6.6"):
+        is_so = found(name, text, model)
+        if isinstance(is_so, Truth):
+            assert len(is_so.right) == 1, name
+            assert "nan" not in is_so.reason and "inf" not in is_so.reason, is_so.reason
+
+
+def test_rows_of_a_mask_that_multiplies_are_right_or_no_numbers() -> None:
+    for head in range(4):
+        is_so = truth("6.2", "Lily and Tom went to the old house by the sea", layer="2", head=str(head))
+        right, of, lost = map(int, re.findall(r"(\d+) of (\d+); NaN: (\d+)", is_so.reason)[0])
+        assert right + lost == of
 
 
 # what cannot answer

@@ -20,7 +20,7 @@ from app.rooms.step import message, words
 from app.rooms.step.params import PARAMS, opening
 from app.rooms.step.routes import ROUTES
 from app.rooms.step.small import small_message
-from app.rooms.step.steps import Fold, ids_of, steps_of
+from app.rooms.step.steps import Fold, guesses_words, ids_of, steps_of
 from app.transport import messages
 from core.read import worked_examples as small
 from core.read.layer_walk import guesses, terms, walk
@@ -51,8 +51,8 @@ def message_of(
 ) -> tuple[dict[str, Any], bytes]:
     service, run = served(model, text)
     found = ask(service.walk(run.key, stack, layer, query))
-    body = message.packed(run, found, ask(service.additions(run.key, stack)), head)
-    return messages.unpack(body)
+    ends = None if guesses_words(run, stack) else ask(service.point(run.key, f"{stack}.hook_final"))
+    return messages.unpack(message.packed(run, found, ask(service.additions(run.key, stack)), head, ends))
 
 
 def array(header: dict[str, Any], body: bytes, name: str) -> np.ndarray:
@@ -78,6 +78,35 @@ def test_a_walk_travels_as_core_has_it_and_is_small() -> None:
     assert array(header, body, "attn.lengths")[1] == pytest.approx(2.63, abs=6e-3)
     rows = array(header, body, "added")
     assert rows.shape == (12, 16) and rows[6, 10] == pytest.approx(6.24, abs=6e-3)
+
+
+@pytest.mark.parametrize(("model", "text", "stack"), [("minilm", ANIMAL, "encoder"), ("translator", GERMAN, "encoder")])
+def test_the_result_is_what_leaves_the_last_layer_whichever_is_looked_at(model: str, text: str, stack: str) -> None:
+    run = run_of(model, text)
+    final = run.value(f"{stack}.hook_final").numpy()
+    query = len(final) - 2
+    for layer in range(dict(run.config.stacks)[stack]):
+        header, body = message_of(model, text, stack, layer, query)
+        assert np.array_equal(array(header, body, "end"), final[query])
+        assert np.allclose(array(header, body, "end.mean"), final.mean(0), atol=1e-6)
+        (end,) = [step for step in header["steps"] if step.get("id") == "end"]
+        assert end["value"] == "end"
+    if model == "minilm":  # of "it"; layer 3 leaves a vector of length 11.10
+        header, body = message_of(model, text, stack, 3, 10)
+        assert np.linalg.norm(array(header, body, "end")) == pytest.approx(7.252, abs=6e-4)
+
+
+def test_rows_of_slips_are_rows_of_a_softmax() -> None:
+    for said, true in words.COMPONENT["small_slips_rows"]:
+        for row in (said, true):
+            shares = [float(part) for part in row.split() if part != "…"]
+            assert sum(shares) == pytest.approx(1, abs=2e-4) or "…" in row
+        assert said != true
+
+
+def test_a_stack_that_ends_in_a_next_word_sends_no_vector() -> None:
+    header, _ = message_of("storyteller", WOLF, "decoder", 1, 3)
+    assert "end" not in header["arrays"]
 
 
 def test_of_a_long_text_the_keys_of_one_head_travel() -> None:
@@ -113,7 +142,7 @@ def test_steps_stand_where_the_config_puts_them() -> None:
         service, run = served(model, texts[model])
         values = ask(service.walk(run.key, stack, 1, 0)).values
         for step in steps_of(run, stack, 1):
-            if not isinstance(step, Fold) and step.value and step.kind not in ("token", "embed"):
+            if not isinstance(step, Fold) and step.value and step.kind not in ("token", "embed", "result"):
                 assert step.value in values, step.id
 
 

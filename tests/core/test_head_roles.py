@@ -70,7 +70,7 @@ def test_an_opening_is_a_link_between_two_words() -> None:
     trace = run("minilm", WATER)
     (opening,) = head_roles.openings(trace)
     assert (opening.layer, opening.head, link(trace, opening)) == (1, 6, ("into", "poured"))
-    assert opening.weight == pytest.approx(0.930, abs=5e-4) and opening.habit == pytest.approx(0.0436, abs=1e-4)
+    assert opening.weight == pytest.approx(0.930, abs=5e-4) and opening.habit == pytest.approx(0.1264, abs=2e-4)
     # the plain maximum would be the head for one back
     largest = max(record.pattern()[:, 1:-1, 1:-1].max().item() for record in trace.attention)
     assert largest > 0.99
@@ -84,9 +84,30 @@ def test_the_cells_that_examples_are_opened_on_by_hand() -> None:
         assert found == pytest.approx(weight, abs=1e-3)
     openings = [head_roles.openings(run("minilm", text))[0] for text in (ANIMAL, OLD)]
     assert [link(run("minilm", t), o) for t, o in zip((ANIMAL, OLD), openings, strict=True)] == [
-        ("it", "tired"), ("too", "because")
+        ("too", "because"), ("too", "because")
     ]  # fmt: skip
-    assert openings[0].weight - openings[0].habit == pytest.approx(0.6528, abs=1e-4)
+    assert openings[0].weight - openings[0].habit == pytest.approx(0.6264, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The cat sat on the mat.",
+        "The cat sat on the mat",
+        "Der Hund war müde, weil er lange lief.",
+        "for (int i = 0; i < n; i++) sum += 2;",
+        "The dog chased the cat because it was angry.",
+    ],
+)
+def test_no_opening_is_where_every_query_looks(text: str) -> None:
+    """Some head of each of these texts gives one word more than half of all its attention; that says nothing of a pair."""
+    trace = run("minilm", text)
+    (opening,) = head_roles.openings(trace)
+    column = trace.attention[opening.layer].pattern()[opening.head, :, opening.key]
+    others = [q for q in range(len(column)) if q != opening.query]
+    assert column[others].mean() < 0.15 < 0.5 < opening.weight
+    words = [i for i, special in enumerate(trace.source.special) if not special]
+    assert max(record.pattern()[:, :, words].mean(1).max().item() for record in trace.attention) > 0.3
 
 
 def test_each_kind_of_attention_has_its_own_opening() -> None:
@@ -96,16 +117,16 @@ def test_each_kind_of_attention_has_its_own_opening() -> None:
         ("encoder", "attn"), ("decoder", "attn"), ("decoder", "cross_attn")
     ]  # fmt: skip
     assert [link(trace, o) for o in openings] == [("durch", "Schnee"), ("through", "A"), ("dog", "rennt")]
-    assert [round(o.weight - o.habit, 4) for o in openings] == pytest.approx([0.8887, 0.9411, 0.9954], abs=2e-4)
+    assert [round(o.weight - o.habit, 4) for o in openings] == pytest.approx([0.6584, 0.876, 0.9954], abs=2e-4)
 
 
 def test_letters_and_symbols_have_openings_too() -> None:
     trace = run("minilm", "שלום לכל העולם")
     (opening,) = head_roles.openings(trace)
-    assert (opening.layer, opening.head, link(trace, opening)) == (5, 11, ("ה", "ש"))
+    assert (opening.layer, opening.head, link(trace, opening)) == (5, 4, ("ל", "ש"))
     trace = run("brackets", "{}[[{[=]}]]")
     (opening,) = head_roles.openings(trace)
-    assert (opening.layer, opening.head, opening.query, opening.key) == (1, 2, 9, 4)
+    assert (opening.layer, opening.head, opening.query, opening.key) == (1, 1, 8, 5)
 
 
 def test_a_longer_text_opens_on_words_that_stand_apart() -> None:
@@ -159,9 +180,9 @@ def test_the_opening_is_the_largest_excess_of_all_cells(tiny: Tiny) -> None:
                 for key in range(9):
                     same = trace.source.ids[query] == trace.source.ids[key]
                     if abs(query - key) > 1 and not same:
-                        diagonal = torch.diagonal(pattern[head], key - query)
+                        diagonal, column = torch.diagonal(pattern[head], key - query), pattern[head, :, key]
                         weight = pattern[head, query, key]
-                        habit = (diagonal.sum() - weight) / max(1, len(diagonal) - 1)
+                        habit = max((line.sum() - weight) / max(1, len(line) - 1) for line in (diagonal, column))
                         best = max(best, ((weight - habit).item(), (record.layer, head, query, key)))
     assert (opening.layer, opening.head, opening.query, opening.key) == best[1]
     assert opening.weight - opening.habit == pytest.approx(best[0], abs=1e-6)

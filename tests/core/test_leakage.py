@@ -10,6 +10,7 @@ import torch
 import core
 from core.errors import CheckpointError, Refused
 from core.learn import leakage as leak
+from core.read.conditional_loss import given
 
 KING = "The old king loved the golden bird, and the old"
 
@@ -22,7 +23,7 @@ def storyteller() -> core.Loaded:
 def test_the_loss_falls_because_each_word_is_read_one_ahead(storyteller: core.Loaded) -> None:
     found = leak.leakage(core.trace(storyteller, KING), leak.relearnt(storyteller))
     assert found.losses.mean().item() == pytest.approx(3.497, abs=1e-3)
-    assert found.dropped.mean().item() == pytest.approx(3.523, abs=1e-3)  # a trained model does not leak so
+    assert found.dropped.mean().item() == pytest.approx(3.390, abs=1e-3)  # a trained model leaks little
     assert found.relearnt.mean().item() == pytest.approx(0.257, abs=1e-2)
     assert (found.layer, found.head) == (5, 0) and found.next_word > 0.999
     assert found.before.triu(1).count_nonzero() == 0
@@ -35,7 +36,7 @@ def test_its_card_says_what_is_measured(storyteller: core.Loaded) -> None:
     text = (leak.MODELS / leak.MODEL / leak.CARD).read_text("utf-8")
     assert "| learnt without it | 0.257 |" in text and "## Weaknesses" in text
     lessons = (leak.MODELS.parent / "docs/lessons.md").read_text("utf-8")
-    assert "3.497 nats; 3.523 with the mask taken away afterwards; 0.257 " in lessons
+    assert "3.497 nats; 3.390 with the last layer’s mask taken away afterwards; 0.257 " in lessons
 
 
 def test_all_but_the_last_layer_is_shared(storyteller: core.Loaded) -> None:
@@ -66,3 +67,12 @@ def test_another_file_is_refused(storyteller: core.Loaded, tmp_path: Path) -> No
 def test_one_word_has_no_next_one(storyteller: core.Loaded) -> None:
     with pytest.raises(Refused, match="at least two words"):
         leak.leakage(core.trace(storyteller, "The"), storyteller)
+
+
+def test_both_models_lose_the_same_mask(storyteller: core.Loaded) -> None:
+    """The model that learnt is compared with the same edit of the model as it was: of its last layer alone."""
+    run, other = core.trace(storyteller, KING), leak.relearnt(storyteller)
+    found = leak.leakage(run, other)
+    edit = core.DropCausalMask(found.layer)
+    for model, losses in ((storyteller, found.dropped), (other, found.relearnt)):
+        assert torch.equal(given(core.trace(model, KING, interventions=[edit])).losses, losses)

@@ -134,3 +134,22 @@ def test_a_gradient_fades_on_its_way_back_through_an_rnn() -> None:
         state = torch.tanh(w @ token + u @ state)
     (found,) = torch.autograd.grad(state, first, last)
     assert left[-1] == pytest.approx(float(found.norm() / last.norm()), rel=1e-4)
+
+
+def test_a_gradient_reaches_the_first_layer_but_where_there_is_neither_norm_nor_residual_connection() -> None:
+    for norm in ("pre", "post", "none"):
+        for residual in (True, False):
+            stack = worked_examples.through_depth(norm, residual)
+            kept = stack.gradient[0] / stack.gradient[-1]
+            assert len(stack.gradient) == len(stack.alike) == 13
+            if (norm, residual) == ("none", False):
+                assert kept < 1e-10 and all(a < b for a, b in pairwise(stack.gradient))
+            else:
+                assert 0.1 < kept < 30, (norm, residual)
+            # without the residual connection the words point one way from the middle on
+            assert stack.alike[0] < 0.1 and (stack.alike[6] > 0.999) == (not residual), (norm, residual)
+
+
+def test_a_fresh_word_is_about_one_long() -> None:
+    for d_model in (64, 512, 4096):
+        assert worked_examples.fresh_word(d_model) == pytest.approx(1, abs=0.05)

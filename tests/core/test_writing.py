@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -222,6 +223,24 @@ def test_tokens_come_one_by_one_with_labels_told_once(service: LocalService) -> 
     named = {int(i) for answer in rest if answer.reading is not None for i in answer.reading.ids}
     assert named <= set(told)
     assert [first.labels[KING], *(answer.taken.id for answer in rest)][0] == "king"
+
+
+@pytest.mark.parametrize(
+    "text", ["Once upon a time there landed a tired xylophone.", "Zebra quantum eleven, the !! cat sat"]
+)
+def test_every_token_that_a_column_names_has_its_label(service: LocalService, text: str) -> None:
+    """Also a word of the text that ranks beyond those which are listed."""
+
+    async def opened() -> OpenedText:
+        key = await begun(service, text=text)
+        async with aclosing(service.write(key, (), 0, Sampling())) as coming:
+            return cast(OpenedText, await anext(coming))
+
+    found = ask(opened())
+    taken = [reading.taken for reading in found.opening.readings if reading.taken]
+    assert any(one.rank > LISTED for one in taken), "a word that is not among the likeliest"
+    for one in taken:
+        assert found.labels[one.id] == label(loaded("storyteller"), one.id)
 
 
 def test_a_text_that_was_opened_goes_on_without_its_readings(service: LocalService, monkeypatch: Any) -> None:

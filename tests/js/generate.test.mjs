@@ -10,7 +10,8 @@ const { OWN, bits, chances, known, look, most } = await served("rooms/generate/b
 const paths = await served("rooms/generate/browser/paths.js");
 const { Writing } = await served("rooms/generate/browser/writing.js");
 const { treeJson } = await served("rooms/generate/browser/tree.js");
-const { percent, size } = await served("rooms/generate/browser/shapes.js");
+const { percent } = await served("kit/browser/dom.js");
+const { size } = await served("rooms/generate/browser/shapes.js");
 const { fact } = await served("rooms/generate/browser/panel.js");
 const { lossOf } = await served("rooms/generate/browser/columns.js");
 const { columns } = expected("generate");
@@ -284,7 +285,10 @@ test("words come as they are written, and a refusal in between keeps what is the
 });
 
 test("numbers in words", () => {
-  assert.deepEqual([0.549, 0.0995, 0.05, 0.0001, 0].map(percent), ["55 %", "10 %", "5.0 %", "under 0.1 %", "0 %"]);
+  assert.deepEqual(
+    [0.549, 0.0995, 0.05, 0.0001, 0].map((p) => percent(p)),
+    ["55 %", "10 %", "5.0 %", "<0.1 %", "0 %"],
+  );
   assert.deepEqual([12_288, 98_304, 1_536, 512, 3 << 20].map(size), [
     "12 KiB",
     "96 KiB",

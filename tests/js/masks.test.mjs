@@ -7,7 +7,9 @@ import { near, served } from "./golden.mjs";
 
 const { between, decode, encode, entropy, paint, paintedMask, presetMask, weigh } =
   await served("rooms/masks/browser/rules.js");
-const { factOf, percent, pieces } = await served("rooms/masks/browser/facts.js");
+const { factOf, pieces } = await served("rooms/masks/browser/facts.js");
+const { keysInRow } = await served("rooms/masks/browser/row.js");
+const { percent } = await served("kit/browser/dom.js");
 const { named } = await served("rooms/masks/browser/sheet.js");
 const { WORDS } = await served("rooms/masks/browser/constants.js");
 
@@ -88,7 +90,7 @@ test("entropy in bits, lines of cells, shares in words", () => {
   ]);
   assert.deepEqual(
     [0.8149, 0.032, 0, 0.0001, 0.997, 0.9998, 1].map((p) => percent(p)),
-    ["81 %", "3.2 %", "0 %", "under 0.1 %", "99.7 %", ">99.9 %", "100 %"],
+    ["81 %", "3.2 %", "0 %", "<0.1 %", "99.7 %", ">99.9 %", "100 %"],
   );
 });
 
@@ -168,7 +170,7 @@ test("nothing allowed, after the softmax, windows and no mask have sentences of 
   const none = paintedMask(CAUSAL, new Set([12, 13, 14, 15]), new Set());
   assert.equal(
     said(factOf(shown({ mask: none, painted: 4 }), WORDS)),
-    "king may look at nothing: its row is all zeros.",
+    "king may look at nothing. A plain softmax of −∞ alone is NaN, 0 ÷ 0; here the row is all zeros.",
   );
   assert.match(said(factOf(shown({ mask: none, painted: 4, finite: true }), WORDS)), /gives 25.0 % to every key alike/);
   const sums = Float64Array.from([1, 1, 1, 0.198]);
@@ -213,4 +215,25 @@ test("what a visitor typed is text in a sentence", () => {
     ["<b>{q}</b>", "q"],
     [" looks", ""],
   ]);
+});
+
+test("the keys that a mask is about are never left out of the numbers of a row", () => {
+  const draw = (seed) => () => (seed = (seed * 16807) % 2147483647) / 2147483647;
+  const random = draw(5);
+  for (let round = 0; round < 400; round++) {
+    const n = 1 + Math.floor(random() * 60);
+    const most = random() < 0.5 ? 8 : 12;
+    const ownMask = Array.from({ length: n }, (_, k) => (round % 3 === 0 && k > n / 2 ? 1 : 0));
+    const mask = ownMask.map((own) => own || (random() < 0.08 ? 4 : 0));
+    const before = ownMask.map((own) => (own ? 0 : random()));
+    const softmax = mask.map((hidden, k) => (hidden ? 0 : before[k]));
+    const keys = keysInRow({ mask, ownMask, before, softmax }, most);
+    assert.equal(keys.length, Math.min(n, most));
+    assert.equal(new Set(keys).size, keys.length);
+    const byHand = mask.flatMap((hidden, k) => (hidden && !ownMask[k] ? [k] : []));
+    if (byHand.length) {
+      const strongest = byHand.sort((a, b) => before[b] - before[a])[0];
+      assert(keys.includes(strongest), `${strongest} of ${keys}`);
+    } else if (mask.some(Boolean)) assert(keys.some((k) => mask[k]));
+  }
 });

@@ -5,7 +5,9 @@ import { test } from "node:test";
 
 import { served } from "./golden.mjs";
 
-const { finely, share } = await served("kit/browser/dom.js");
+const { finely, percent, share } = await served("kit/browser/dom.js");
+const whatif = await served("rooms/whatif/browser/numbers.js");
+const step = await served("rooms/step/browser/sums.js");
 const { across, areLetters, isMirrored, isRightToLeft } = await served("attention/browser/direction.js");
 const { endsOf, levelOf, levelsOfRoots } = await served("kit/browser/picture/scale.js");
 
@@ -13,6 +15,16 @@ test("a share in words is whole only where that says enough, and 0 % and 100 % a
   const said = [0, 1e-5, 0.0049, 0.13, 0.677, 0.98, 0.984, 0.997, 0.9995, 1].map(share);
   assert.deepEqual(said, ["0 %", "<0.1 %", "0.5 %", "13 %", "68 %", "98 %", "98.4 %", "99.7 %", ">99.9 %", "100 %"]);
   assert.deepEqual([0.13, 0.677, 0.00004, 0.99996].map(finely), ["13.0 %", "67.7 %", "<0.1 %", ">99.9 %"]);
+});
+
+test("no room says nothing of a little, nor all of nearly all", () => {
+  const ways = { finely, percent, one: (p) => percent(p, 1), share, tenth: whatif.tenth };
+  Object.assign(ways, { whatif: whatif.percent, step: step.percent });
+  const small = Array.from({ length: 60 }, (_, i) => 10 ** (-1 - i / 8));
+  for (const [name, way] of Object.entries(ways))
+    for (const p of small.flatMap((p) => [p, 1 - p]))
+      if (p > 0 && 1 - p > 1e-8)
+        assert.doesNotMatch(way(p), /^(0|0\.0|100|100\.0)[ \u00a0]?%?$/, `${name} says ${way(p)} of ${p}`);
 });
 
 test("Hebrew and Arabic are read from right to left, whatever stands around them", () => {

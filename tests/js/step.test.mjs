@@ -48,7 +48,7 @@ test("numbers as they are read", () => {
   assert.equal(percent(0.9999999), "99.999+\u00a0%");
   assert.equal(percent(1), "100.0\u00a0%");
   assert.equal(percent(0), "0.0\u00a0%");
-  assert.equal(percent(1e-5), "< 0.1\u00a0%");
+  assert.equal(percent(1e-5), "<0.1\u00a0%");
   assert.equal(largest([0.5, -3, 2]), 1);
   assert.equal(limit([0, 0]), 1);
   near(spread([1, 3]), [2, 1], 1e-12, "spread");

@@ -27,6 +27,8 @@ test("who leads, and since when", () => {
   assert.deepEqual(lead([3, 1, 1], [2, 2, 2], 2), { leader: 0, since: 1 });
   assert.deepEqual(lead([3, 1, 3], [2, 2, 2], 2), { leader: 1, since: 2 });
   assert.equal(lead([1, 2], [1, 2], 1), null);
+  assert.equal(lead([3.05, 3.05], [3.06, 3.06], 1), null, "one per cent is noise");
+  assert.deepEqual(lead([3.05, 3.05, 2.9, 2.5], [3.06, 3.06, 3.06, 3.06], 3), { leader: 0, since: 2 });
 });
 
 test("what stands at a step is the last that is not behind it", () => {

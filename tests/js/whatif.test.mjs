@@ -12,6 +12,7 @@ const {
   finer,
   movedMost,
   percent,
+  placed,
   points,
   ranked,
   stepped,
@@ -34,8 +35,15 @@ test("a change is whole points with its sign, and nothing is no sign", () => {
 test("a probability is never rounded to nothing", () => {
   assert.deepEqual(
     [0.899, 0.0289, 0.0534, 0.0003, 0, null].map((p) => percent(p).replace("\u00a0", " ")),
-    ["90 %", "2.9 %", "5.3 %", "under 0.1 %", "0.0 %", "·"],
+    ["90 %", "2.9 %", "5.3 %", "<0.1 %", "0 %", "·"],
   );
+});
+
+test("tokens that read alike are told apart by their place", () => {
+  const labels = ["The", "daughter", "of", "a", "daughter", "constitutionally", "constitutionally"];
+  const names = labels.map((_, i) => placed(labels, i, (label) => label.slice(0, 5)));
+  assert.deepEqual(names, ["The", "daugh 1", "of", "a", "daugh 4", "const 5", "const 6"]);
+  assert.equal(new Set(labels.map((_, i) => placed(labels, i))).size, labels.length);
 });
 
 test("a word that is not among the likeliest has at most what the last of them has", () => {

@@ -50,6 +50,17 @@ export function finely(p) {
   return percent > 99.9 ? ">99.9 %" : `${percent.toFixed(1)} %`;
 }
 
+// The same as it is read at a glance: one decimal below 10 % and above 98.5 %, whole percents between, or as many decimals as are
+// asked for. What is little is never said as nothing, nor what is nearly all as all: the sum of a row may miss 1 by a rounding.
+/** @param {number} p @param {number} [digits] */
+export function percent(p, digits) {
+  const last = 10 ** -(digits ?? 1); // per cent: one of the last digit that is said
+  if (p > 0 && 100 * p < last) return `<${last} %`;
+  if (100 * p > 100 - last && p < 1 - 1e-9) return `>${100 - last} %`;
+  const close = p > 0 && (p < 0.0995 || (p >= 0.985 && p < 0.9995));
+  return `${(100 * p).toFixed(digits ?? (close ? 1 : 0))} %`;
+}
+
 /** @type {Record<string, string>} */
 const SUPERSCRIPT = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 /** @param {number} x */

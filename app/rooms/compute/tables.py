@@ -14,7 +14,7 @@ from app.rooms.compute import words
 from app.sizes import words as sizes_words
 from app.sizes.setup import Setup, layers
 from core.model.config import ModelConfig
-from core.plan import PRESETS, Device, Operation, decode, parameters, prefill, roofline, with_layers
+from core.plan import LESSON_CLASS, PRESETS, Device, Operation, decode, parameters, prefill, roofline, with_layers
 from core.plan.devices import share_of_peak
 from core.plan.operations import ideal_bytes
 
@@ -323,13 +323,9 @@ def translator_table() -> pd.DataFrame:
 def lesson_sizes() -> pd.DataFrame:
     """A textbook encoder class in its five sizes: sinusoids, Pre-LN, attention without biases; all of it and one block."""
     rows = []
-    for title, (vocab, d, heads, n_layers) in words.LESSON_SIZES.items():
-        config = ModelConfig(
-            vocab_size=vocab, d_model=d, n_heads=heads, d_ff=4 * d, n_encoder_layers=n_layers, position="sinusoidal",
-            qkv_bias=False, out_bias=False, head="none",
-        )  # fmt: skip
+    for title, config in LESSON_CLASS.items():
         found = parameters(config)
-        sizes = {"vocabulary": vocab, "d_model": d, "layers": n_layers}
+        sizes = {"vocabulary": config.vocab_size, "d_model": config.d_model, "layers": config.n_encoder_layers}
         rows.append({"model": title, **sizes, "parameters": found.total, "block": found.encoder.layer.total})
     return pd.DataFrame(rows)
 

@@ -154,13 +154,6 @@ KNOWN_NOTE = (
     "a layer that reads the first token alone; the MiniLM of Explore and Shapes runs without it."
 )
 KNOWN_HEADS = "d_head is 64 in {n} of them, and not in all: {others}."
-LESSON_SIZES = {  # vocabulary, d_model, heads, layers
-    "Mini": (1000, 128, 4, 4),
-    "Tiny": (30_522, 128, 2, 2),
-    "Small": (30_522, 512, 8, 4),
-    "Base": (30_522, 768, 12, 12),
-    "Large": (30_522, 1024, 16, 24),
-}
 LESSON_TITLE = "A textbook encoder class in five sizes: sinusoids, attention without biases"
 KNOWN_AXIS = "parameters"
 YOURS = "this one"

@@ -20,14 +20,12 @@ async def every_number(_: Shown) -> Truth:
     weights, column, output = small.one_head()
     terms = " + ".join(f"{w:.4f} · {v:.4f}" for w, v in zip(weights, column, strict=True))
     printed = " ".join(f"{w:.4f}"[1:] for w in weights)
-    return Truth(
-        "drag",
+    return truths.dragging(
         "The first row of weights times the first column of V: what is output[0][0]?",
-        f"Each weight times its value, added up: {terms}.".replace("+ -", "− ").replace("· -", "· −"),
+        f"Each weight times its value, added up: {terms} = {output:.4f}.".replace("+ -", "− ").replace("· -", "· −"),
         words.FOOTER_SMALL.format(what="3 tokens of 4 numbers"),
-        number=output,
-        low=-1,
-        high=1,
+        output,
+        (-1, 1),
         step=0.01,
         tolerance=0.02,
         digits=4,
@@ -79,14 +77,13 @@ async def undivided(shown: Shown) -> Truth:
         raise Refused(words.ONE_TOKEN)
     before, after = change.entropy
     most = math.log2(max(site.n_key for site in facts.sites))
-    return Truth(
-        "drag",
+    return truths.dragging(
         f"An average row has {before:.2f} bits of choice. How many without the division by √{facts.config.d_head}?",
         f"Undivided scores lie √{facts.config.d_head} times as far apart, and the softmax gives nearly all to the largest.",
         words.FOOTER_RUN.format(what="every head, with the division and without"),
-        number=after,
+        after,
+        (0, max(1, math.ceil(most))),
         unit="bits",
-        high=max(1, math.ceil(most)),
         step=0.05,
         tolerance=0.25,
         digits=2,
@@ -141,13 +138,12 @@ async def masked_late(shown: Shown) -> Truth:
     word = truths.said(facts.tokens_of(record)[0].labels[query])
     if not any(found.reasons):
         raise Refused(words.ONE_KEY.format(word=word) if of.n_key < 2 else words.NOTHING_HIDDEN.format(word=word))
-    return Truth(
-        "drag",
+    return truths.dragging(
         f"Masked after the softmax, what do the weights of {word} add up to?",
         "The softmax had given the rest to what is hidden, and the mask then took it away. Masked before, a row adds up to 1.",
         words.FOOTER_ROW.format(layer=layer, head=head, row=query),
-        number=float(found.values.sum()),
-        high=1,
+        float(found.values.sum()),
+        (0, 1),
         step=0.01,
         tolerance=0.05,
         digits=2,
@@ -188,7 +184,7 @@ STEPS = (
         question="The first row of weights times the first column of V: what is output[0][0]?",
         kind="drag",
         cover="number",
-        rows=("C1", "F14"),
+        rows=("C1", "F14", "F18"),
         truth=every_number,
     ),
     Step(

@@ -60,7 +60,7 @@ async def fastest_digit(_: Shown) -> Truth:
     flips = small.flips(PLACES)
     return truths.pointing(
         "Count from 0 to 15 in binary. Which digit changes at every step?",
-        f"From one place to the next they change {', '.join(map(str, flips))} times in {PLACES - 1} steps: each half as often as the one before.",
+        f"From one place to the next they change {', '.join(map(str, flips))} times in {PLACES - 1} steps: each about half as often as the one before.",
         words.FOOTER_WORKED.format(what="the places 0 to 15"),
         truths.Candidates(
             [Candidate(f"the digit worth {1 << j}", (j,), float(n)) for j, n in enumerate(flips)], "digit", "plain"

@@ -146,19 +146,18 @@ async def squared(shown: Shown) -> Truth:
         f"× {long / short:.1f}: {second} ÷ {first} is {second / first:.2f}, and scores grow with its square. Twice as long is four times as much.",
         truths.sizes_in_words(of),
         long,
-        2 * long,
+        3 * long,
     )
 
 
 def _mib(question: str, reason: str, what: str, mib: float, high: float) -> Truth:
-    return Truth(
-        "drag",
+    return truths.dragging(
         question,
         reason,
         words.FOOTER_COUNTED.format(what=what),
-        number=mib,
+        mib,
+        (0, float(f"{high:.2g}")),
         unit="MiB",
-        high=float(f"{high:.2g}"),
         step=float(f"{high / 200:.1g}"),
         tolerance=0.05 * mib,
         digits=3,
@@ -182,18 +181,16 @@ async def longest(shown: Shown) -> Truth:
         alive = f"; by what is alive at once {counted.n:,} fit, {counted.n + 1:,} do not"
     except ConfigError:  # recomputed or dropped: the bound is all there is
         alive = ""
-    return Truth(
-        "drag",
+    return truths.dragging(
         f"{budget / GIB:.3g} GiB, a batch of {of.batch}: how long may the texts be when it learns, by an upper bound on what it takes?",
         f"By an upper bound {fit.n:,} takes {fit.bytes:,} bytes, {fit.n + 1:,} would take {fit.next_bytes:,}{alive}. "
         f"To run it alone: {running:,} tokens; with fused attention: {flash:,}.",
         words.FOOTER_COUNTED.format(
             what=f"{of.title}, batch {of.batch}, {table}{of.dtype}, {of.optimizer}, {of.attention} attention"
         ),
-        number=fit.n,
+        fit.n,
+        (1, 2000),
         unit="tokens",
-        low=1,
-        high=2000,
         step=1,
         tolerance=round(0.05 * fit.n),
     )
@@ -290,7 +287,7 @@ STEPS = (
         source=TRACE,
         room="memory",
         state={**SIZES, "memory_part": "Longer texts"},
-        text="Most tensors grow with the length of the text. Scores do not: every token meets every token.",
+        text="Most tensors grow in proportion to the length of the text. Scores grow with its square: every token meets every token.",
         question="At 50 tokens the scores of one layer take 2.44 MiB. And at 512?",
         kind="drag",
         cover="curve",

@@ -89,14 +89,13 @@ async def mlp_share(shown: Shown) -> Truth:
     base = PRESETS["transformer-base"].config
     lesson = replace(base, vocab_size=32_000, tied=False, head_bias=True, norm_order="pre", final_norm=True)
     total = parameters(lesson, two_vocabularies=True).total
-    return Truth(
-        "drag",
+    return truths.dragging(
         "How much of the parameters of a layer is in its MLP?",
         f"{layer.mlp:,} of {layer.total:,}; attention has {layer.attn + layer.cross_attn:,}, the norms {layer.norms:,}.",
         words.FOOTER_COUNTED.format(what=of.title),
-        number=100 * layer.mlp / layer.total,
+        100 * layer.mlp / layer.total,
+        (0, 100),
         unit="%",
-        high=100,
         step=1,
         tolerance=5,
         digits=1,
@@ -118,7 +117,7 @@ async def one_row(shown: Shown) -> Truth:
     guess = ""
     if facts.writes and stack == facts.config.stacks[-1][0]:
         word, p = (await shown.service.next_words(facts.key, [query], 1))[0].words[0]
-        guess = f" Behind the last layer it becomes a guess for the next token: {truths.said(word)}, {100 * p:.1f} %."
+        guess = f" After the last layer it becomes a guess for the next token: {truths.said(word)}, {100 * p:.1f} %."
     return truths.pointing(
         f"{truths.said(label)}, token {tokens.ids[query]}, stands at position {query} of {len(tokens)}. Which row of the last layer is its own?",
         f"A token keeps its row from the embedding to the end; others only add to it.{guess}",

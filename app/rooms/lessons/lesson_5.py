@@ -11,7 +11,7 @@ import numpy as np
 from app.kit.numbers import scientific
 from app.rooms.lessons import races, small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
-from app.sizes import words as sizes_words
+from app.sizes import words as size_words
 from core.errors import Refused
 from core.plan import DEVICES, decode, kv_cache, prefill, total_flops
 from core.plan.devices import share_of_peak
@@ -61,14 +61,13 @@ async def revised(shown: Shown) -> Truth:
     labels = [
         (before.labels | after.labels).get(int(begun.opening.readings[-1].ids[0]), "") for begun in (before, after)
     ]
-    return Truth(
-        "drag",
+    return truths.dragging(
         f"It writes “{labels[0]}”, with a probability of {100 * chances[0]:.1f} %. How sure is it of its next word then?",
-        f"Its next best is “{labels[1]}”. Every word that is written is read again, and all probabilities are computed again.",
+        f"Its likeliest next word is then “{labels[1]}”. Every word that is written is read again, and all probabilities are computed again.",
         words.FOOTER_RUN.format(what=f"the text with “{labels[0]}” after it"),
-        number=100 * float(chances[1]),
+        100 * float(chances[1]),
+        (0, 100),
         unit="%",
-        high=100,
         step=1,
         tolerance=2,
         digits=1,
@@ -94,13 +93,12 @@ async def learnt(shown: Shown) -> Truth:
             else words.NEVER_RIGHT.format(run=run.name)
         )
     before = frames[max(0, at - 1)]
-    return Truth(
-        "drag",
+    return truths.dragging(
         "At which step has it 90 % of unseen symbols right?",
-        f"At step {before[0]} it has {100 * before[1]:.0f} %, at step {frames[at][0]} {100 * frames[at][1]:.0f} %. Training shifts each text by one: every place is a question whose answer is the next symbol.",
+        f"At step {before[0]} it has {100 * before[1]:.1f} %, at step {frames[at][0]} {100 * frames[at][1]:.1f} %. Training shifts each text by one: every place is a question whose answer is the next symbol.",
         races.footer((run,)),
-        number=frames[at][0],
-        high=run.spec.steps,
+        frames[at][0],
+        (0, run.spec.steps),
         step=5,
         tolerance=max(30, frames[at][0] - before[0]),
     )
@@ -207,7 +205,7 @@ async def roof(shown: Shown) -> Truth:
     return truths.choosing(
         f"One new token: a product [1, {m:,}] · [{m:,}, {k:,}] on the {device.name}. What does it take, and what does it wait for?",
         f"{product.flops:,} FLOPs, 2 · n · m · k with n = 1, for {product.bytes:,} bytes: {product.intensity:.2f} a byte, where the roof begins at {device.ridge:.0f}. "
-        f"{sizes_words.SHARE_OF_PEAK}, this product alone: {100 * alone[0]:.3g} % at a batch of 1, {100 * alone[1]:.3g} % at 32; "
+        f"{size_words.SHARE_OF_PEAK}, this product alone: {100 * alone[0]:.3g} % at a batch of 1, {100 * alone[1]:.3g} % at 32; "
         f"all of one token, with its cache: {100 * whole[0]:.3g} % and {100 * whole[1]:.3g} %.",
         words.FOOTER_COUNTED.format(what=f"{of.title}, one token, float16"),
         {text: all(so) for text, so in options.items()},
@@ -290,7 +288,7 @@ STEPS = (
         source=SCRATCH,
         room="train",
         state={"task": "copy", "twin": "none"},
-        text="A model of two layers begins with random weights and is to copy words. Press Train: heads form before your eyes, and the curve tells how far it is.",
+        text="A model of two layers begins with random weights and is to copy words. Press Train: its heads form while you say how long that takes. Then look at them, step by step.",
         question="At which step has it 90 % of unseen symbols right?",
         kind="drag",
         cover="curve",

@@ -1,6 +1,9 @@
-"""Numbers that are of no model and of no run, in plain data: three tokens, a batch, a reshape, binary digits and an RNN's gradient."""
+"""Numbers that are of no model and of no run, in plain data: three tokens, a batch, a reshape, binary digits and gradients."""
 
 from __future__ import annotations
+
+import math
+from typing import Literal
 
 from core.read import worked_examples
 
@@ -35,3 +38,14 @@ def flips(n: int) -> list[int]:
 def left_of_gradient(width: int, steps: int) -> float:
     """The share of a gradient's length that is left so many steps back in a plain RNN with fresh weights."""
     return worked_examples.fading(width, steps)[-1]
+
+
+def depth(norm: Literal["pre", "post", "none"], residual: bool) -> worked_examples.Depth:
+    """Gradients and words through a fresh stack."""
+    return worked_examples.through_depth(norm, residual)
+
+
+def vectors(d_model: int) -> tuple[float, float, float]:
+    """Lengths of a fresh word's vector, whose numbers have variance 1 ÷ d; of a row of sinusoids; and of the word's times √d."""
+    word = worked_examples.fresh_word(d_model)
+    return word, math.sqrt(d_model / 2), word * math.sqrt(d_model)

@@ -106,7 +106,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Lesson:
-    """One of the five: its title and its steps in order."""
+    """One of them: its title and its steps in order."""
 
     title: str
     steps: tuple[Step, ...]

@@ -1,10 +1,10 @@
-"""The table of the steps: five lessons, in the order of what a step needs."""
+"""The table of the steps: five lessons in the order of what a step needs, and two of claims that can be tried."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from app.rooms.lessons import lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, words
+from app.rooms.lessons import counting, depth, infinities, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, words
 from app.rooms.lessons.step import Ask, Candidate, Kind, Lesson, Shown, Step, Truth, Unanswerable
 from core.errors import Refused
 
@@ -14,6 +14,9 @@ LESSONS = (
     Lesson("Shapes and memory", lesson_3.STEPS),
     Lesson("Two stacks", lesson_4.STEPS),
     Lesson("Writing, training, cost", lesson_5.STEPS),
+    # The steps that a visitor has looked at are kept by their place in this table: new ones come at its end.
+    Lesson("Claims, checked", (*infinities.STEPS, *depth.STEPS, *counting.BATCH)),
+    Lesson("Costs, counted", (*counting.WIDTHS, *counting.COSTS)),
 )
 
 __all__ = ["LESSONS", "Ask", "Candidate", "Kind", "Lesson", "Shown", "Step", "Truth", "Unanswerable", "true_of"]

@@ -15,6 +15,7 @@ from core.edits import Intervention
 from core.errors import Refused
 from core.model.text import Tokens
 from core.plan import PRESETS
+from core.run.request import Request
 from core.service import Facts, MapTransform, Site
 
 SITES = {"encoder": "self-attention", "decoder": "self-attention", "cross": "cross-attention"}
@@ -77,6 +78,14 @@ async def changed(shown: Shown, facts: Facts, edits: Sequence[Intervention]) -> 
     return key
 
 
+async def of_request(shown: Shown, request: Request) -> Facts:
+    """A run that is not on the screen, once it has ended."""
+    key = await shown.service.submit(request)
+    async for _ in shown.service.follow(key):
+        pass
+    return await shown.service.facts(key)
+
+
 async def row(shown: Shown, question: str, reason: str, site_id: str = "") -> Truth:
     """Where the query on the screen looks most, in the head on the screen. Padding and hidden keys are nowhere to look."""
     facts = run(shown)
@@ -125,6 +134,19 @@ def pointing(
         share=candidates.share,
         **more,
     )
+
+
+def dragging(
+    question: str, reason: str, footer: str, number: float, between: tuple[float, float], **more: Any
+) -> Truth:
+    """A question for a number on a slider from one end to the other, or a little farther: it rests in its middle, which must not be right."""
+    low, high = between
+    tolerance = float(more["tolerance"])
+    for share in (1.0, 0.8, 0.65, 0.5, 1.3, 1.6):
+        end = low + share * (high - low)
+        if abs((low + end) / 2 - number) > 1.2 * tolerance and end >= number + tolerance:
+            break
+    return Truth("drag", question, reason, footer, number=number, low=low, high=float(f"{end:.6g}"), **more)
 
 
 def marking(

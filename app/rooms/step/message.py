@@ -37,8 +37,13 @@ class Arrays:
             self.at[name] = (self.body.add(values.astype(TYPES[kind])), list(values.shape), kind)
 
 
-def packed(run: Facts, walk: WalkFacts, added: Sequence[AddedFacts], head: int) -> bytes:
-    """The message of one walk. `head` is the one whose keys and values go along where not all do."""
+def packed(
+    run: Facts, walk: WalkFacts, added: Sequence[AddedFacts], head: int, ends: np.ndarray | None = None
+) -> bytes:
+    """The message of one walk. `head` is the one whose keys and values go along where not all do.
+
+    ends: [pos, d_model], what leaves the stack, of one that ends in vectors and not in a next word.
+    """
     arrays = Arrays()
     tokens = tokens_of(run, walk.stack)
     sites = [_site(run, walk, site, head, arrays) for site in walk.sites]
@@ -48,6 +53,9 @@ def packed(run: Facts, walk: WalkFacts, added: Sequence[AddedFacts], head: int) 
     for name, vector in walk.start.items():
         arrays.add(f"start.{name}", vector)
     arrays.add("embed", walk.embed)
+    if ends is not None:
+        arrays.add("end", ends[walk.query])
+        arrays.add("end.mean", ends[~np.array(tokens.padding)].mean(0))
     norms = {step: _norm(walk, step, arrays) for step in walk.norms}
     every = -(-len(tokens) // MOST_COLUMNS)
     lengths = np.stack([row.lengths for row in added])
@@ -68,6 +76,8 @@ def packed(run: Facts, walk: WalkFacts, added: Sequence[AddedFacts], head: int) 
         "vocab": config.vocab_size,
         "n_ctx": config.n_ctx,
         "position": config.position,
+        "embed_scale": config.embed_scale,
+        "tied": config.tied,
         "rotary_base": config.rotary_base,
         "activation": config.activation,
         "gated": config.gated,

@@ -10,6 +10,7 @@ from app.export import offline
 from app.rooms.step import message, words
 from app.rooms.step.component import OFFLINE
 from app.rooms.step.small import small_message
+from app.rooms.step.steps import guesses_words
 from app.session import service
 from app.shell import style
 from app.transport.routes import BadParameter, answering, cached_route, number, whole
@@ -35,7 +36,8 @@ async def made(key: str, stack: str, layer: int, query: int, head: int) -> bytes
     if not 0 <= head < run.config.n_heads:
         raise BadParameter(words.NO_HEAD.format(head=head, last=run.config.n_heads - 1))
     walk = await asked.walk(key, stack, layer, query)
-    return message.packed(run, walk, await asked.additions(key, stack), head)
+    ends = None if guesses_words(run, stack) else await asked.point(key, f"{stack}.hook_final")
+    return message.packed(run, walk, await asked.additions(key, stack), head, ends)
 
 
 @answering

@@ -55,8 +55,7 @@ def steps_of(run: Facts, stack: str, layer: int) -> tuple[Step | Fold, ...]:
     if guesses_words(run, stack):
         found.append(Step("end", "next", "stream", "", (stream[0], ("query", 1), ("vocab", config.vocab_size))))
     else:
-        last = "mlp.norm" if config.norm_order == "post" else "mlp.add"
-        found.append(Step("end", "result", "stream", last, stream))
+        found.append(Step("end", "result", "stream", "end", stream))
     return tuple(found)
 
 

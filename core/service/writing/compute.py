@@ -57,6 +57,7 @@ class TextInTurns:
         read = self.prompt.last_read[0]
         of_run = self.run.source if self.run.target is None else self.run.target
         ids = [i for reading in opening.readings for i in reading.ids.tolist()]
+        ids += [reading.taken.id for reading in opening.readings if reading.taken]  # which may rank beyond those listed
         size = self.loaded.config.vocab_size
         labels = self.labels.new([*ids, *self.writer.path, *(i for i in also if 0 <= i < size)])
         per_token = kv_cache(self.loaded.config, n=1, dtype=dtype_name(self.loaded.dtype))

@@ -1,12 +1,12 @@
 // The columns: one for each token that was read, cut into what may come next; and the rows below, on the same axis.
 
-import { fill } from "../../../kit/browser/dom.js";
+import { fill, percent } from "../../../kit/browser/dom.js";
 import { Pen, same } from "../../../kit/browser/pen.js";
 import { svg } from "../../../kit/browser/picture/svg.js";
 import { bits, look, most } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { common } from "./paths.js";
-import { cut, percent, short, signed, size } from "./shapes.js";
+import { cut, short, signed, size } from "./shapes.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 /** @typedef {import("./types.js").Acts} Acts */

@@ -91,7 +91,8 @@ export class Controls {
   /** @param {Record<string, string>} values @param {boolean} playing @param {{layers: number, heads: number}} header */
   draw(values, playing, { layers, heads }) {
     setText(this.go, playing ? `❙❙ ${words.stop}` : `▶ ${words.play}`);
-    setAll(this.go, { "aria-pressed": String(playing) });
+    const help = playing ? words.stop_help : words.play_help; // begins with what the button says
+    setAll(this.go, { "aria-pressed": String(playing), "aria-label": help, title: help });
     const names = ["greedy", "sample", "beam"];
     names.forEach((name, i) => setAll(this.how.children[i], { "aria-pressed": String(values.how === name) }));
     /** @param {Slider} slider @param {number} value @param {string} text */

@@ -1,10 +1,10 @@
 // Beside the columns: the fact in words, the ten likeliest words, what each layer would say, and what the cache keeps.
 
-import { add, el, fill, phrase, quoted, setAll, setText } from "../../../kit/browser/dom.js";
+import { add, el, fill, percent, phrase, quoted, setAll, setText } from "../../../kit/browser/dom.js";
 import { same } from "../../../kit/browser/pen.js";
 import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
-import { percent, size, time } from "./shapes.js";
+import { size, time } from "./shapes.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 /** @typedef {import("./types.js").Acts} Acts */
@@ -92,15 +92,15 @@ export function bars(box, scene, acts) {
     const row = /** @type {HTMLButtonElement} */ (box.children[j]);
     const [name, track, value] = row.children;
     const text = sampled
-      ? `${(own.probs[j] * 100).toFixed(1)} → ${shown.probs[j] > 0 ? `${(shown.probs[j] * 100).toFixed(1)} %` : words.cut}`
-      : `${(own.probs[j] * 100).toFixed(1)} %`;
+      ? `${percent(own.probs[j], 1).replace(" %", "")} → ${shown.probs[j] > 0 ? percent(shown.probs[j], 1) : words.cut}`
+      : percent(own.probs[j], 1);
     setAll(row, {
       class: `bar${id === take ? " on" : ""}${shown.probs[j] <= 0 ? " cut" : ""}`,
       title: fill(words.take, { word: label }),
       "aria-label": fill(sampled ? words.bar_set : words.bar, {
         word: label,
-        own: `${(own.probs[j] * 100).toFixed(1)} %`,
-        set: `${(shown.probs[j] * 100).toFixed(1)} %`,
+        own: percent(own.probs[j], 1),
+        set: percent(shown.probs[j], 1),
       }),
       "aria-pressed": String(id === take),
     });

@@ -8,13 +8,6 @@ export function cut(text, width, size = 12.5) {
   return letters.length > most ? letters.slice(0, Math.max(1, most - 1)).join("") + "…" : text;
 }
 
-/** @param {number} p */
-export function percent(p) {
-  if (p >= 0.0995) return `${Math.round(p * 100)} %`;
-  if (p >= 0.00095) return `${(p * 100).toFixed(1)} %`;
-  return p > 0 ? "under 0.1 %" : "0 %";
-}
-
 /** @param {number} n */
 export function size(n) {
   if (n < 1024) return `${n} bytes`;

@@ -5,6 +5,7 @@ export const WORDS: {
   "on": string;
   "play": string;
   "stop": string;
+  "stop_help": string;
   "play_help": string;
   "how": string;
   "greedy": string;

@@ -1,8 +1,7 @@
 // What takes the pointer and the keys over the middle map: cells are painted while it is down, and the model runs when it is let go.
 
-import { arrow, clamp, el, fill } from "../../../kit/browser/dom.js";
+import { arrow, clamp, el, fill, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { percent } from "./facts.js";
 import { LONGEST, MAY, between, encode, paint as stroke } from "./rules.js";
 
 export class Brush {

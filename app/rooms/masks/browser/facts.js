@@ -1,5 +1,6 @@
 // The sentence of Paint a mask, as pieces of text: every number in it is computed from what is on the screen.
 
+import { percent } from "../../../kit/browser/dom.js";
 import { isCausal } from "./rules.js";
 import { named } from "./sheet.js";
 
@@ -23,13 +24,6 @@ export function pieces(template, parts = {}) {
 /** @param {Piece[][]} several @param {any} words @returns {Piece[]} */
 export const listed = (several, words) =>
   several.flatMap((one, i) => (i === 0 ? one : [[i === several.length - 1 ? words.and : words.comma, ""], ...one]));
-
-/** A share as people read it: 82 %, 3.2 %, 99.7 %; 100 % is all of it. @param {number} p @param {number} [digits] */
-export function percent(p, digits) {
-  if (p > 0 && p < 0.0005) return "under 0.1 %";
-  if (p >= 0.9995 && p < 1 - 1e-9) return ">99.9 %";
-  return `${(100 * p).toFixed(digits ?? ((p < 0.0995 && p > 0) || (p >= 0.985 && p < 0.9995) ? 1 : 0))} %`;
-}
 
 /**
  * @param {{

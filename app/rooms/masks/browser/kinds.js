@@ -1,8 +1,8 @@
 // Three kinds of attention: a head of each that this model has, under its own mask.
 
-import { clamp, el, fill, worded } from "../../../kit/browser/dom.js";
+import { clamp, el, fill, percent, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { percent, pieces } from "./facts.js";
+import { pieces } from "./facts.js";
 import { ABOVE, Grid, canvas, hatch } from "./maps.js";
 import { weigh } from "./rules.js";
 import { named, stepped } from "./sheet.js";

@@ -1,8 +1,8 @@
 // Leakage: loss at every position for three models, one head before and after, and what each then writes.
 
-import { clamp, el, fill } from "../../../kit/browser/dom.js";
+import { clamp, el, fill, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { percent, pieces } from "./facts.js";
+import { pieces } from "./facts.js";
 import { Grid, canvas, cut, hatch } from "./maps.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { elsewhere, table } from "./tables.js";

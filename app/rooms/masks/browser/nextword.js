@@ -1,8 +1,7 @@
 // Beside the maps: the next word before and after, the loss, or of an encoder the sentence's vector; and cells worth trying.
 
-import { el, fill } from "../../../kit/browser/dom.js";
+import { el, fill, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { percent } from "./facts.js";
 import { weigh } from "./rules.js";
 
 /** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */

@@ -1,8 +1,8 @@
 // Padding: two to four sentences in one batch, both conventions by name, and the proof that masked padding changes nothing.
 
-import { choice, clamp, el, fill, scientific } from "../../../kit/browser/dom.js";
+import { choice, clamp, el, fill, percent, scientific } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { percent, pieces } from "./facts.js";
+import { pieces } from "./facts.js";
 import { ABOVE, Grid, apartBy, arrow, canvas, hatch, title } from "./maps.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
 import { weigh } from "./rules.js";

@@ -1,14 +1,14 @@
 // Paint a mask: scores, masked scores and weights of one head, the locked row in numbers, the next word before and after.
 
-import { clamp, el, fill } from "../../../kit/browser/dom.js";
+import { clamp, el, fill, percent } from "../../../kit/browser/dom.js";
 import { Brush } from "./brush.js";
 import { WHOLE, WORDS as words } from "./constants.js";
-import { factOf, percent } from "./facts.js";
+import { factOf } from "./facts.js";
 import { ABOVE, Grid, apartBy, arrow, canvas, hatch, hatchOver, title } from "./maps.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { drawAside } from "./nextword.js";
 import { drawPresets } from "./presets.js";
-import { IN_ROW, drawRow } from "./row.js";
+import { drawRow, inRow } from "./row.js";
 import { decode, paintedMask, presetMask, weigh } from "./rules.js";
 import { Scores } from "./sheet.js";
 import { table } from "./tables.js";
@@ -239,7 +239,19 @@ export class Paint {
     const ownWeighed = weigh(own, ownMask, n_key);
     // Until the run is there, the weights are those of the model's own scores: right only where no mask came before them
     const early = changed && !found?.header && !found?.refused && values.scope !== "one" && place.layer > 0;
-    this.now = { scores, mask, weighed, own, ownMask, changed, after, found, fillWith, early };
+    this.now = {
+      scores,
+      mask,
+      weighed,
+      own,
+      ownMask,
+      before: ownWeighed.weights,
+      changed,
+      after,
+      found,
+      fillWith,
+      early,
+    };
     this.drawMaps();
     this.follow();
     drawPresets(this, this.choose);
@@ -484,7 +496,8 @@ export class Paint {
     const { layer, head } = this.view.place;
     const { n_query, n_key } = this.site;
     const rest = [fill(words.foot_place, { n: n_query === n_key ? n_query : `${n_query} × ${n_key}`, layer, head })];
-    if (n_key > IN_ROW) rest.push(fill(words.row_most, { n: IN_ROW }));
+    const most = inRow(this.view.isProjected);
+    if (n_key > most) rest.push(fill(words.row_most, { n: most, all: n_key }));
     const legend = ["future", "edited", "window"];
     if (!this.now) return { ok: [], rest, legend };
     const { mask, weighed, after } = this.now;

@@ -34,12 +34,15 @@ export function drawPresets(paint, place) {
   /** @type {(keyof typeof words.preset)[]} */
   const names = cross ? ["none", "padding", "own"] : ["none", "causal", "window", "padding", "own"];
   for (const name of names) {
-    const [label, line] = words.preset[name];
+    // A window of one word is that word in any model; a wider one reaches back, and in a model that sees both sides ahead as well.
+    const reach = Number(values.window) - 1;
+    const [label, line] =
+      words.preset[name === "window" ? (reach === 0 ? "window_one" : causal ? "window" : "window_both") : name];
     const button = el("button", "preset");
     button.type = "button";
     button.setAttribute("aria-pressed", String(preset === name));
     const says =
-      name === modelIs ? words.model_own : name === "own" && own ? words.own_painted : fill(line, { n: values.window });
+      name === modelIs ? words.model_own : name === "own" && own ? words.own_painted : fill(line, { n: reach });
     const two = el("span");
     two.append(label, el("small", "", says));
     button.append(icon(paint, ICONS[name]), two);

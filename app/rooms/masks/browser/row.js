@@ -1,14 +1,36 @@
 // The locked row in numbers, below the maps.
 
-import { el, fill } from "../../../kit/browser/dom.js";
+import { el, fill, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { table } from "./tables.js";
 
 const FULL = 0.9995; // a row that sums to this says 1
-export const IN_ROW = 12; // keys of the row in numbers
+// Keys of the row in numbers
+/** @param {boolean} isProjected */
+export const inRow = (isProjected) => (isProjected ? 8 : 12);
 
 /**
- * The locked row: every number, or those of the keys with most weight.
+ * The keys of a row that are in its numbers: those first that were hidden from it by hand, or else one that the model itself hides,
+ * since they are what a mask is about and weigh nothing; then those with most weight, in the order of the text.
+ * @param {{mask: ArrayLike<number>, ownMask: ArrayLike<number>, before: ArrayLike<number>, softmax: ArrayLike<number>}} of each of this row alone;
+ *   before: weights under the model's own mask
+ * @param {number} most
+ * @returns {number[]}
+ */
+export function keysInRow({ mask, ownMask, before, softmax }, most) {
+  const all = Array.from({ length: mask.length }, (_, k) => k);
+  const byHand = all.filter((k) => mask[k] && !ownMask[k]).sort((a, b) => before[b] - before[a] || a - b);
+  const hidden = byHand.length ? byHand.slice(0, Math.ceil(most / 2)) : all.filter((k) => mask[k]).slice(0, 1);
+  const rest = all
+    .filter((k) => !hidden.includes(k))
+    .sort((a, b) => softmax[b] - softmax[a] || a - b)
+    .slice(0, Math.max(0, most - hidden.length));
+  if (mask.length <= most) return all;
+  return [...hidden, ...rest.sort((a, b) => a - b)];
+}
+
+/**
+ * The locked row: every number, or those of the keys that a mask is about and of those with most weight.
  * @param {import("./paint.js").Paint} paint @param {HTMLElement} place
  */
 export function drawRow(paint, place) {
@@ -17,13 +39,14 @@ export function drawRow(paint, place) {
   const { n_key } = paint.site;
   const at = query * n_key;
   const { mask, scores, weighed, after } = now;
-  const order = Array.from({ length: n_key }, (_, k) => k).sort(
-    (a, b) => weighed.softmax[at + b] - weighed.softmax[at + a],
+  const own = (/** @type {any} */ values) => values.subarray(at, at + n_key);
+  const chosen = keysInRow(
+    { mask: own(mask), ownMask: own(now.ownMask), before: own(now.before), softmax: own(weighed.softmax) },
+    inRow(view.isProjected),
   );
-  const chosen = order.slice(0, IN_ROW).sort((a, b) => a - b);
   const sign = now.fillWith > -Infinity ? "−1e9" : "−∞";
   const number = (/** @type {number} */ x) => x.toFixed(2).replace("-", "−");
-  const share = (/** @type {number} */ p) => (p === 0 ? "0" : `${(100 * p).toFixed(1)} %`);
+  const share = (/** @type {number} */ p) => (p === 0 ? "0" : percent(p, 1));
   const lines = chosen.map((k) => [
     paint.keys[k],
     number(scores[at + k]),

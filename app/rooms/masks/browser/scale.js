@@ -1,8 +1,8 @@
 // Why ÷ √d: the variance of q·k against d, the largest weight against d, and a row of this model with the division and without.
 
-import { choice, clamp, el, fill } from "../../../kit/browser/dom.js";
+import { choice, clamp, el, fill, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { percent, pieces } from "./facts.js";
+import { pieces } from "./facts.js";
 import { canvas } from "./maps.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { entropy, weigh } from "./rules.js";

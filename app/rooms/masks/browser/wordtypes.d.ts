@@ -12,7 +12,7 @@ export const WORDS: {
   "site": string;
   "sites": { "encoder": string; "decoder": string; "cross": string; };
   "presets": string;
-  "preset": { "none": [string, string]; "causal": [string, string]; "window": [string, string]; "padding": [string, string]; "own": [string, string]; };
+  "preset": { "none": [string, string]; "causal": [string, string]; "window": [string, string]; "window_both": [string, string]; "window_one": [string, string]; "padding": [string, string]; "own": [string, string]; };
   "model_own": string;
   "own_painted": string;
   "narrower": string;

@@ -140,20 +140,28 @@ export const PICTURES = {
 
   result(host, on) {
     const sheet = new Sheet(host, on);
-    const vector = on.walk.array(on.step.value);
-    sheet.strip(0, 8 * sheet.r, fill(words.leaves, { l: on.header.layer }), vector, {
-      height: 34 * sheet.r,
-      note: fill(words.length, { x: fixed(length(vector)) }),
-    });
-    const map = heat(sheet, 62 * sheet.r, -1);
-    return withHeat(map, sheet, {
-      rows: 1,
-      columns: vector.length,
-      opens: [0, -1],
-      from: ([, j]) => ({
-        title: j < 0 ? words.result_says : fill(words.leaves_number, { j, x: fixed(vector[j], 4) }),
+    // Whatever layer is looked at: what leaves the last one, of this token and, where nothing reads on, of the whole text.
+    const own = on.walk.array("end");
+    const vectors = [own, ...(on.header.kind === "encoder-decoder" ? [] : [on.walk.array("end.mean")])];
+    const names = [fill(words.ends, { q: on.q[0] }), fill(words.ends_mean, { n: on.labels.length })];
+    vectors.forEach((vector, i) =>
+      sheet.strip(i, (8 + i * 46) * sheet.r, names[i], vector, {
+        height: 34 * sheet.r,
+        note: fill(words.length, { x: fixed(length(vector)) }),
       }),
-      numbers: () => column("x", vector),
+    );
+    const map = heat(sheet, (16 + vectors.length * 46) * sheet.r, -1);
+    return withHeat(map, sheet, {
+      rows: vectors.length,
+      columns: own.length,
+      opens: [0, -1],
+      from: ([i, j]) => ({
+        title:
+          j < 0
+            ? words.result_says
+            : fill(i ? words.ends_mean_number : words.ends_number, { j, x: fixed(vectors[i][j], 4), q: on.q[0] }),
+      }),
+      numbers: () => columnsOf(["x", "mean"].slice(0, vectors.length), vectors),
     });
   },
 

@@ -101,12 +101,15 @@ function saysOf(on) {
           ] ?? words.says.embed_none;
         return ["embed", { how }, "embed", {}];
       }
-      return [
-        "embed_position",
-        { p: strong(String(header.query)), n: count(header.n_ctx), kind: header.position },
-        header.embed_normed ? "embed_normed" : "embed_position",
-        {},
-      ];
+      const at = { p: strong(String(header.query)), n: count(header.n_ctx), kind: header.position };
+      if (header.embed_scale !== 1 && Math.abs(header.embed_scale ** 2 - d) < 1e-6 * d)
+        return [
+          "embed_scaled",
+          { ...at, s: strong(fixed(header.embed_scale, 1)), d },
+          "embed_scaled",
+          { s: "√" + d, id: on.id },
+        ];
+      return ["embed_position", at, header.embed_normed ? "embed_normed" : "embed_position", {}];
     }
     case "x":
       return [header.layer ? "x" : "x_first", { x: strong(fixed(length(walk.array("x")))) }, "x", { d }];
@@ -226,13 +229,14 @@ function saysOf(on) {
       ];
     case "next": {
       const found = on.guesses;
-      if (!found || found.refused) return ["next_waiting", {}, "next", {}];
+      const scored = header.tied ? "next_tied" : "next";
+      if (!found || found.refused) return ["next_waiting", {}, scored, {}];
       const [word, p] = found.words[0];
       const parts = { w: [wordOf(word), "vo"], p: strong(percent(p)) };
       const since = sinceWhen(found.guesses);
       return since
-        ? ["next_since", { ...parts, l: since.layer, sublayer: worded(words.sublayers, since.sublayer) }, "next", {}]
-        : ["next", parts, "next", {}];
+        ? ["next_since", { ...parts, l: since.layer, sublayer: worded(words.sublayers, since.sublayer) }, scored, {}]
+        : ["next", parts, scored, {}];
     }
     default:
       return header.kind === "encoder-decoder"

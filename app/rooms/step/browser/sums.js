@@ -12,7 +12,7 @@ export function fixed(value, digits = 2) {
 /** @param {number} p */
 export function percent(p) {
   if (p > 0.999995 && p < 1) return "99.999+\u00a0%";
-  if (p > 0 && p < 0.0005) return "< 0.1\u00a0%";
+  if (p > 0 && p < 0.0005) return "<0.1\u00a0%";
   return `${(100 * p).toFixed(p > 0.995 && p < 1 ? 3 : 1)}\u00a0%`;
 }
 

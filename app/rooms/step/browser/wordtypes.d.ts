@@ -2,8 +2,8 @@
 export const WORDS: {
   "names": { "token": string; "embed": string; "embed_position": string; "x": string; "norm": string; "qkv": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "next": string; "result": string; };
   "codes": { "token": string; "embed": string; "embed_position": string; "embed_normed": string; "x": string; "norm_pre": string; "norm_post": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "next": string; "result": string; };
-  "equations": { "token": string; "embed": string; "embed_position": string; "embed_normed": string; "x": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "up_gated": string; "relu": string; "gelu": string; "gelu_tanh": string; "silu": string; "product": string; "down": string; "next": string; "result": string; };
-  "says": { "token": string; "embed_position": string; "embed": string; "embed_rotary": string; "embed_bias": string; "embed_none": string; "x": string; "x_first": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "qkv_shared": string; "heads": string; "turn": string; "turn_first": string; "scores": string; "scale": string; "scale_plain": string; "mask_hidden": string; "mask_both": string; "mask_cross": string; "mask_causal": string; "mask_last": string; "mask_some": string; "softmax": string; "z": string; "join": string; "wo": string; "add_attn": string; "add_cross_attn": string; "add_mlp": string; "gate": string; "up": string; "up_gated": string; "act_relu": string; "act_soft": string; "product": string; "down": string; "next": string; "next_since": string; "next_waiting": string; "result": string; "result_encoder": string; };
+  "equations": { "token": string; "embed": string; "embed_position": string; "embed_scaled": string; "embed_normed": string; "x": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "up_gated": string; "relu": string; "gelu": string; "gelu_tanh": string; "silu": string; "product": string; "down": string; "next": string; "next_tied": string; "result": string; };
+  "says": { "token": string; "embed_position": string; "embed_scaled": string; "embed": string; "embed_rotary": string; "embed_bias": string; "embed_none": string; "x": string; "x_first": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "qkv_shared": string; "heads": string; "turn": string; "turn_first": string; "scores": string; "scale": string; "scale_plain": string; "mask_hidden": string; "mask_both": string; "mask_cross": string; "mask_causal": string; "mask_last": string; "mask_some": string; "softmax": string; "z": string; "join": string; "wo": string; "add_attn": string; "add_cross_attn": string; "add_mlp": string; "gate": string; "up": string; "up_gated": string; "act_relu": string; "act_soft": string; "product": string; "down": string; "next": string; "next_since": string; "next_waiting": string; "result": string; "result_encoder": string; };
   "acts": { "relu": string; "gelu": string; "gelu_tanh": string; "silu": string; };
   "rail": string;
   "rail_value": string;
@@ -110,8 +110,10 @@ export const WORDS: {
   "embed_after": string;
   "x_from": string;
   "x_says": string;
-  "leaves": string;
-  "leaves_number": string;
+  "ends": string;
+  "ends_number": string;
+  "ends_mean": string;
+  "ends_mean_number": string;
   "queries": string;
   "keys": string;
   "keys_shared": string;
@@ -196,7 +198,7 @@ export const WORDS: {
   "small_printed": string;
   "small_slips": string;
   "small_slips_columns": [string, string];
-  "small_slips_rows": [[string, string], [string, string]];
+  "small_slips_rows": [[string, string], [string, string], [string, string], [string, string], [string, string], [string, string]];
   "small_back": string;
   "small_x": string;
   "small_x_label": string;

@@ -28,15 +28,23 @@ export const upTo = (of, step) => of.findLast((one) => one.step <= step);
 /** @param {Point[]} points @param {number} step The index of the last point up to a step; -1 where there is none */
 export const indexAt = (points, step) => points.findLastIndex(([at]) => at <= step);
 
-// The step from which on one of two curves has been below the other up to `step`, and which: 0, 1; null where they are level.
+const LEVEL = 0.01; // of the larger loss: what lies so near is noise
+
+// The step from which on one of two curves has been clearly below the other up to `step`, and which: 0, 1; null where they are level.
 /** @param {(number | null)[]} one @param {(number | null)[]} other @param {number} last index @returns {{leader: 0 | 1, since: number} | null} */
 export function lead(one, other, last) {
   /** @param {number} i */
   const ahead = (i) => Math.sign((other[i] ?? Infinity) - (one[i] ?? Infinity)) || 0;
   const now = ahead(last);
-  if (!now || Number.isNaN(now)) return null;
+  /** @param {number} i */
+  const isClear = (i) => {
+    const [a, b] = [one[i] ?? Infinity, other[i] ?? Infinity];
+    return Math.abs(a - b) > LEVEL * Math.max(a, b);
+  };
+  if (!now || Number.isNaN(now) || !isClear(last)) return null;
   let since = last;
   while (since > 0 && ahead(since - 1) === now) since--;
+  while (!isClear(since)) since++; // the first steps of a lead may be one by chance
   return { leader: now > 0 ? 0 : 1, since };
 }
 

@@ -3,7 +3,7 @@
 import { WORDS as words } from "./constants.js";
 import { add, counted, el, fill, phrase, quoted, setText } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
-import { percent, upTo } from "./numbers.js";
+import { percent, placed, upTo } from "./numbers.js";
 
 /** @typedef {import("./types.js").Word} Word */
 const BITS = 1 / Math.LN2; // of a nat
@@ -114,7 +114,7 @@ export function drawTurned(box, turned, labels, palette) {
   const most = Math.max(turned[order[0]] ?? 0, 1e-6);
   rowsOf(box, order.length).forEach(([label, svg, value], i) => {
     const at = order[i];
-    setText(label, labels[at]);
+    setText(label, placed(labels, at));
     const pen = new Pen(svg);
     pen.draw("rect", {
       x: 0.5,

@@ -1,6 +1,7 @@
 // How a sentence about a change begins: what was silenced, cut or taken over, and what was changed beside it.
 
 import { WORDS as words } from "./constants.js";
+import { placed } from "./numbers.js";
 import { fill, phrase, quoted } from "../../../kit/browser/dom.js";
 
 // How many heads are silent at once: one, or those that share keys and values
@@ -82,5 +83,5 @@ export function rowName(data, values, row) {
   if (!row) return "";
   if (row.length === 3) return headName(data, ...row, false, together(data, values, row[0]));
   const [queries, keys] = labelsOf(data, values.site);
-  return `${queries[row[0]]} → ${keys[row[1]]}`;
+  return `${placed(queries, row[0])} → ${placed(keys, row[1])}`;
 }

@@ -1,11 +1,15 @@
 // Numbers of What if: changes and their order, cells that moved, and edits as the text of a link. Nothing here draws.
 
+import { percent as share } from "../../../kit/browser/dom.js";
+
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Part} Part */
 
 const MINUS = "−";
-export const FEW = 0.03; // of probability, below which a change is said to be small
-export const FEW_TURN = 0.01; // of 1 − cosine
+// Below which a change is said to be small, of probability and of 1 − cosine: where the cells of the map round to 3 and to 1.0, so that
+// as many cells as are counted show less
+export const FEW = 0.025;
+export const FEW_TURN = 0.0095;
 
 // A change of probability in points: "−87", "+2", "0"
 /** @param {number} x */
@@ -23,14 +27,12 @@ export function finer(x) {
 
 /** @param {number | null | undefined} p */
 export function percent(p) {
-  if (p === null || p === undefined) return "·";
-  if (p * 100 >= 9.95) return `${Math.round(p * 100)}\u00a0%`;
-  return p * 100 >= 0.05 || p === 0 ? `${(p * 100).toFixed(1)}\u00a0%` : "under 0.1\u00a0%";
+  return p === null || p === undefined ? "·" : share(p).replace(" ", "\u00a0");
 }
 
 // A probability in per cent for a table of bars: "89.9"
 /** @param {number | null | undefined} p */
-export const tenth = (p) => (p === null || p === undefined ? "·" : (p * 100).toFixed(1));
+export const tenth = (p) => (p === null || p === undefined ? "·" : share(p, 1).replace(" %", ""));
 
 // The same of a word that may not be among the likeliest, whose last has `least`: it has no more than that
 /** @param {number | null | undefined} p @param {number | null | undefined} least */
@@ -38,6 +40,13 @@ export const upTo = (p, least) =>
   (p === null || p === undefined) && least !== null && least !== undefined
     ? `≤ ${(Math.ceil(least * 1000) / 10).toFixed(1)}`
     : tenth(p);
+
+// A token of several that read alike with its place: "daughter 3"
+/** @param {string[]} labels @param {number} at @param {(label: string) => string} [short] */
+export function placed(labels, at, short = (label) => label) {
+  const label = labels[at] ?? String(at);
+  return labels.indexOf(label) === labels.lastIndexOf(label) ? short(label) : `${short(label)} ${at}`;
+}
 
 // Row numbers, the largest change first; rows that are not here yet are left out
 /** @param {(number | undefined)[]} values */

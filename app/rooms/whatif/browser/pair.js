@@ -4,7 +4,7 @@ import { WORDS as words } from "./constants.js";
 import { add, choice, el, fill, setText, short } from "../../../kit/browser/dom.js";
 import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
 import { rising, rooted, signed } from "../../../kit/browser/picture/scale.js";
-import { movedMost, percent, points } from "./numbers.js";
+import { movedMost, percent, placed, points } from "./numbers.js";
 
 /** @typedef {{rows: number, columns: number, values: Float32Array}} Matrix */
 
@@ -107,9 +107,9 @@ export class Pair {
       const row = add(this.list, "div", "moved");
       const names = add(row, "span");
       names.append(
-        el("b", "query", short(labels[0][query] ?? String(query))),
+        el("b", "query", placed(labels[0], query, short)),
         " → ",
-        el("b", "key", short(labels[1][key] ?? String(key))),
+        el("b", "key", placed(labels[1], key, short)),
       );
       add(row, "span", "value").textContent = points(by);
       const bar = add(row, "span", by < 0 ? "by chosen less" : "by chosen more");

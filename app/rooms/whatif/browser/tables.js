@@ -3,7 +3,7 @@
 import { WORDS as words } from "./constants.js";
 import { add, fill } from "../../../kit/browser/dom.js";
 import { headName, labelsOf, rowName } from "./lead.js";
-import { finer, ranked, tenth } from "./numbers.js";
+import { finer, placed, ranked, tenth } from "./numbers.js";
 
 /** @param {HTMLElement} box @param {import("./types.js").Shown} shown @param {[query: number, key: number, change: number][]} moved */
 export function drawTables(box, { data, values, swept, side }, moved) {
@@ -43,7 +43,7 @@ export function drawTables(box, { data, values, swept, side }, moved) {
     table(
       words.turned,
       [words.column_token, words.column_change],
-      (data.target ?? data.source).map((label, i) => [label, (side.turned?.[i] ?? 0).toFixed(4)]),
+      (data.target ?? data.source).map((_, i, all) => [placed(all, i), (side.turned?.[i] ?? 0).toFixed(4)]),
     );
   if (moved.length && side?.maps.length) {
     const map = side.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved) ?? side.maps[0];
@@ -51,7 +51,7 @@ export function drawTables(box, { data, values, swept, side }, moved) {
     table(
       fill(words.table_moved, { head: headName(data, map.site, map.layer, map.head) }),
       [words.column_look, words.column_change],
-      moved.map(([q, k, by]) => [`${queries[q]} → ${keys[k]}`, finer(by)]),
+      moved.map(([q, k, by]) => [`${placed(queries, q)} → ${placed(keys, k)}`, finer(by)]),
     );
   }
 }

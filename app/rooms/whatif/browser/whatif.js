@@ -10,7 +10,7 @@ import { beside, headName, isOther, labelsOf, lead, rowName } from "./lead.js";
 import { Left } from "./left.js";
 import { drawLines } from "./lines.js";
 import { unpack } from "../../../kit/browser/messages.js";
-import { added, points, ranked, swapped, Swept } from "./numbers.js";
+import { added, points, ranked, swapped, Swept, placed } from "./numbers.js";
 import { Pair } from "./pair.js";
 import { Rack } from "./rack.js";
 import { linkTo, spoken } from "../../../kit/browser/share.js";
@@ -307,7 +307,7 @@ class WhatIf extends Stage {
     if (turns) {
       fact.turn = byRow ? (swept.changes[at] ?? null) : plain ? 0 : (side?.distance ?? null);
       const turned = byRow ? row.turned : side?.turned;
-      if (turned) fact.token = labels[turned.indexOf(Math.max(...turned))] ?? null;
+      if (turned?.length) fact.token = placed(labels, turned.indexOf(Math.max(...turned)));
       drawTurned(this.words, turned ?? [], labels, this.palette);
     } else if (byRow && part.probability_before && row.probability && row.ids && row.likeliest) {
       const [first, second] = part.watched;
@@ -330,6 +330,13 @@ class WhatIf extends Stage {
         after.get(id) ?? null,
       ]);
       const exact = values.sweep !== "patch" && this.fresh && side?.shared && side.words.length ? side.words : found;
+      // The sentence says what the bars beside it show, whichever of the two runs that is from.
+      const shown = (/** @type {number} */ id) => exact.find(([known]) => known === id);
+      const [own, other] = [shown(first), second === undefined ? undefined : shown(second)];
+      if (own && own[2] !== null && own[3] !== null) [fact.before, fact.after] = [own[2], own[3]];
+      if (fact.other && other && other[2] !== null && other[3] !== null) fact.other = [other[1], other[2], other[3]];
+      const best = exact.reduce((top, word) => ((word[3] ?? -1) > (top[3] ?? -1) ? word : top), exact[0]);
+      if (best[3] !== null) fact.likeliest = [best[1], best[3]];
       drawWords(this.words, exact, this.palette, [part.likeliest_before?.at(-1), row.likeliest.at(-1)]);
     } else if (side?.likeliest) {
       found = side.words;
