@@ -12,7 +12,7 @@ from app.session.words import EXAMPLE
 from core.errors import Refused
 
 COURSE, PAIR = "The course", "Encoder and decoder"
-NAMES = {
+NAMES: dict[tuple[small.NormPlace, bool], str] = {
     ("pre", True): "Pre-LN, with the residual connection",
     ("pre", False): "Pre-LN, without it",
     ("post", False): "Post-LN, without it",
