@@ -187,7 +187,7 @@ def test_arrow_keys_walk_tokens_and_sides(screen: Screen):
     alone(screen, f"{IT},")
     screen.page.keyboard.press("Enter")
     screen.wait(locked=str(IT), pin="")
-    screen.until("root.querySelector('[aria-live]').textContent.includes('it gives')")
+    screen.until("root.querySelector('.unseen[role=status]').textContent.includes('it gives')")
     screen.page.keyboard.press("Escape")
     screen.wait(locked="", query="")
     screen.page.keyboard.press("End")

@@ -276,11 +276,11 @@ def test_what_the_keyboard_did_is_said(screen: Screen, keyboard: Keyboard):
     screen.open("?metric=maps")
     keyboard.go(WORDS["heads_label"])
     keyboard.press("ArrowDown")
-    screen.until("root.querySelector('[aria-live]').textContent.startsWith('Layer 4 · Head 1')")
+    screen.until("root.querySelector('.unseen[role=status]').textContent.startsWith('Layer 4 · Head 1')")
     keyboard.go(WORDS["map_label"])
     keyboard.press("ArrowRight", "ArrowDown")
-    screen.until("root.querySelector('[aria-live]').textContent.includes('was gives')")
-    assert screen.facts() in (screen.root.locator("[aria-live]").text_content() or "")
+    screen.until("root.querySelector('.unseen[role=status]').textContent.includes('was gives')")
+    assert screen.facts() in (screen.root.locator(".unseen[role=status]").text_content() or "")
 
 
 def test_markup_is_text_on_the_page_and_through_the_url(screen: Screen, browser: Browser):

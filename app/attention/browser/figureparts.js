@@ -11,7 +11,7 @@ import { text, widthOf, wrapped } from "../../kit/browser/scene.js";
 /** @typedef {import("../../kit/browser/types.js").Scene} Scene */
 /** @typedef {[text: string, name: string][]} Fact */
 /**
- * What is on the screen, kept as it was when a file of it was asked for: also its parts, and of which picture on which ground.
+ * What is on the screen, kept as it was when a file of it was asked for: also its parts, and what to draw on what ground.
  * @typedef {View & {
  *   map: import("./map.js").HeadMap, overview: import("./overview.js").Overview, lines: import("./tokenlines.js").TokenLines,
  *   fact: Fact, of: string, paper: boolean, link: string, message: [header: any, body: ArrayBuffer],

@@ -286,7 +286,7 @@ export class Overview {
       .join(" ");
   }
 
-  // The whole of a folded map, of which other rows and columns are unfolded
+  // The whole of a folded map, once other rows and columns are unfolded
   drawWhole() {
     this.whole.draw(this.space);
   }

@@ -147,7 +147,6 @@ export const WORDS: {
   "guide_more": { "light": string; "dark": string; };
   "guide_heads_touch": string;
   "guide_heads": string;
-  "project_help": string;
   "projector_keys": string;
   "projector_keys_led": string;
   "projector_off": string;
@@ -300,8 +299,6 @@ export const WORDS: {
   "export_plotly_help": string;
   "export_alt": string;
   "export_alt_help": string;
-  "export_note": string;
-  "export_by_hand": string;
   "export_wait": string;
   "export_opening": string;
   "export_whole_only": string;

@@ -48,7 +48,7 @@ const CHANGES = {
   next: ["over", "facts", "strip"],
 };
 
-// A component of its own, which has nothing on the screen: it tells the room above of a run that still goes on.
+// A component of its own, which has nothing on the screen: it tells the room above of a run that is not done.
 /** @param {{data: Uint8Array, parentElement: HTMLElement}} given */
 export function underway({ data, parentElement }) {
   const [header] = unpack(data);
@@ -65,7 +65,7 @@ export class Explore extends Stage {
   static covers = { row: ".main > .facts, .main > .big, .tablebox", heads: ".heads .alike" };
   static fills = true;
 
-  /** @type {Underway | null} A run that still goes on */
+  /** @type {Underway | null} A run that is not done */
   underway = null;
   /** @type {{header: Picture, picture: Picture, sites: Site[], remote: Fetcher, values: Record<string, string>} | null} What was on the screen before it */
   before = null;
@@ -131,7 +131,7 @@ export class Explore extends Stage {
 
   // ------------------------------------------------------------------ messages in
 
-  // Of a run that goes on there is only its header: it is shown as soon as the head that is opened is there.
+  // Of a run that is not done there is only its header: it is shown as soon as the head that is opened is there.
   /** @param {[header: Picture, body: ArrayBuffer]} message @param {import("../../../kit/browser/types.js").Tell} tell */
   readMessage(message, tell) {
     const [header] = message;
