@@ -20,7 +20,7 @@ from app.rooms.whatif import words as whatif_words
 from app.session.examples import EXAMPLES, Example
 from app.session.models import TITLES
 from app.shell import words
-from tests.app.browsing import PATIENCE, Screen, go_to, idle, once
+from tests.app.browsing import PATIENCE, Screen, bar_hears, idle, once
 
 APP = "app/main.py"
 MOVES = int(os.environ.get("WALK", "24"))
@@ -31,8 +31,7 @@ TEXTS = (
     "Mary gave the book to John.",
 )
 MODELS = {"minilm": (6, 12), "storyteller": (6, 8)}  # that read all of TEXTS, with their layers and heads
-ROOMS = {"explore": "Explore", "step": "Step through", "masks": "Masks", "positions": "Positions", "whatif": "What if"}
-LESSONS = "Lessons"
+ROOMS = ("explore", "step", "masks", "positions", "whatif")
 IN_LESSON = ("step", "seen", "said", "right")  # what the rail says
 # Of what a room says of itself: what is chosen in it, and not how large it is or how long it took
 SAYS = (
@@ -189,7 +188,8 @@ class Walk:
             self.random.choice(answers).click()
 
     def enter(self, room: str) -> None:
-        go_to(self.page, ROOMS.get(room, LESSONS))
+        bar_hears(self.page)
+        self.page.locator(f"nav a[data-room={room}]:visible").first.click()
         self.page.locator(f".hl.{room}[data-painted], .hl[data-painted]").first.wait_for()
         once(self.page, f"new URLSearchParams(location.search).get('view') === '{room}'")
 
