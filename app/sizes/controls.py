@@ -74,6 +74,8 @@ MOST_PROJECTED = (
 )
 NOTE_HEIGHT = 24  # of it that a line under the chart takes, which the sliders would cut in two
 
+SHOWN = "plan_shown"  # in the session: what every control said in the script before
+
 Said = Mapping[str, Any]  # what the controls say, by the names of LABELS
 
 
@@ -336,6 +338,7 @@ def setup(said_in: DeltaGenerator, *, training: bool, is_run: bool = False) -> t
     said: dict[str, Any] = {"model": st.session_state["plan_model"]}
     for i, name in enumerate(fields):
         said[name] = _slider(columns[i % 2], name) if name in SIZES else _choice(columns[i % 2], name)
+    st.session_state[SHOWN] = {f"plan_{name}": value for name, value in (said | {"phase": phase}).items()}
     try:
         found = _read(given, said, phase == "training")
         planned(found)
@@ -389,21 +392,23 @@ def _chosen() -> None:
 
 
 def _take_again() -> None:
-    """What a visitor does right after a preset leaves the browser before it knows the sizes: it brings the ones before.
+    """What a visitor does right after a preset or a link leaves the browser before it knows the sizes: it brings the ones before.
 
     A visitor moves one slider at a time, so two that are back where they were are no visitor's doing.
     """
+    session = st.session_state
     if is_history_navigation():
-        st.session_state.pop("plan_taken", None)  # the sizes are the address's
-    if (taken := st.session_state.get("plan_taken")) is None:
+        linked = {f"plan_{name}": session[f"plan_{name}"] for name in (*SIZES, *CHOICES) if f"plan_{name}" in session}
+        session["plan_taken"] = (session["plan_model"], session.get(SHOWN, {}), linked)
+    if (taken := session.get("plan_taken")) is None:
         return
     title, before, sizes = taken
-    moved = [key for key, size in sizes.items() if st.session_state.get(key) != size]
-    is_back = sum(st.session_state.get(key) == before[key] for key in moved) > 1
-    if is_back and st.session_state["plan_model"] == title:
-        st.session_state.update(sizes)
+    moved = [key for key, size in sizes.items() if session.get(key) != size]
+    is_back = sum(session.get(key) == before.get(key) for key in moved) > 1
+    if is_back and session["plan_model"] == title:
+        session.update(sizes)
     elif moved:
-        del st.session_state["plan_taken"]
+        del session["plan_taken"]
 
 
 def _known_choices(view: str, titles: Mapping[str, str]) -> charts.Choices:

@@ -20,7 +20,7 @@ from app.rooms.compute import tables as compute_tables
 from app.rooms.compute import words as compute_words
 from app.rooms.memory import tables
 from app.rooms.memory import words as memory_words
-from app.sizes import pasted, words
+from app.sizes import controls, pasted, words
 from app.sizes.controls import IDS
 from app.sizes.setup import Setup, Sizes, shaped
 from app.transport import messages
@@ -348,6 +348,27 @@ def test_what_does_not_fit_together_gets_its_sentence_and_the_picture_stays() ->
     assert words.LAST_PICTURE in said(app)
     assert heading(app) == before
     assert len(app.get("plotly_chart")) == 1
+
+
+def test_what_left_before_it_knew_of_a_link_takes_no_slider_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened(memory_page)
+    names = ("plan_layers", "plan_batch")
+    before = {name: app.session_state[name] for name in names}
+    app.query_params["plan_layers"], app.query_params["plan_batch"] = "12", "8"
+    with monkeypatch.context() as going:
+        going.setattr(controls, "is_history_navigation", lambda: True)
+        app.run()
+    linked = heading(app)
+    for name in names:
+        app.session_state[name] = before[name]  # as a message that was on its way says
+    app.run()
+    assert heading(app) == linked
+    app.session_state["plan_batch"] = 16
+    app.run()
+    assert heading(app) != linked and app.session_state["plan_layers"] == 12, "one is moved by a hand"
+    app.session_state["plan_batch"] = before["plan_batch"]
+    app.run()
+    assert app.session_state["plan_batch"] == before["plan_batch"], "also back"
 
 
 def test_a_link_says_sizes_that_no_slider_has_and_what_it_cannot_say() -> None:

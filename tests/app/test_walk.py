@@ -1,6 +1,8 @@
 """A visitor walks through the real app: after each move screen, address and a fresh browser at that address say the same.
 
-WALK=300 walks further, and WALK_SEED=7 the same way again; tests/app/test_chosen.py does it twenty thousand times without a browser.
+They type, choose models and examples, go from room to room, choose in them, change the run in What if, take a lesson, go back and
+forward, and reload. WALK=300 walks further, and WALK_SEED=7 the same way again; tests/app/test_chosen.py does it twenty thousand times
+without a browser.
 """
 
 from __future__ import annotations
@@ -12,9 +14,13 @@ from collections.abc import Callable
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
-from tests.app.browsing import PATIENCE, Screen, go_to, idle, once
+from app.rooms.whatif import words as whatif_words
+from app.session.examples import EXAMPLES, Example
+from app.session.models import TITLES
+from app.shell import words
+from tests.app.browsing import PATIENCE, Screen, bar_hears, idle, once
 
 APP = "app/main.py"
 MOVES = int(os.environ.get("WALK", "24"))
@@ -24,7 +30,9 @@ TEXTS = (
     "The dog chased the cat because it was angry.",
     "Mary gave the book to John.",
 )
-ROOMS = {"explore": "Explore", "step": "Step through", "masks": "Masks", "positions": "Positions", "whatif": "What if"}
+MODELS = {"minilm": (6, 12), "storyteller": (6, 8)}  # that read all of TEXTS, with their layers and heads
+ROOMS = ("explore", "step", "masks", "positions", "whatif")
+IN_LESSON = ("step", "seen", "said", "right")  # what the rail says
 # Of what a room says of itself: what is chosen in it, and not how large it is or how long it took
 SAYS = (
     "run",
@@ -44,7 +52,17 @@ SAYS = (
     "stack",
 )
 SAYS += ("sweep", "pick", "moved", "page", "members", "cell", "show")
+KEEPS = (whatif_words.COMPONENT["keep"], whatif_words.COMPONENT["undo"])
 QUIET = 450  # ms: what is chosen is told after 200 of them
+
+
+READY = """({ dataset }) => !dataset.underway && (dataset.pending ?? 'false') === 'false' && (dataset.settled ?? 'true') === 'true'
+    && (dataset.ready ?? 'true') === 'true'"""
+
+
+def parts(page: Page) -> list[Locator]:
+    """What is drawn on the page: a room, and in a lesson the rail before it."""
+    return page.locator(".hl[data-painted]").all()
 
 
 def settled(page: Page) -> None:
@@ -52,33 +70,46 @@ def settled(page: Page) -> None:
     idle(page)
     page.wait_for_timeout(QUIET)
     idle(page)
-    room = page.locator(".hl[data-painted]").first
     for _ in range(PATIENCE // 100):
-        if room.evaluate(
-            "({ dataset }) => !dataset.underway && (dataset.pending ?? 'false') === 'false' && (dataset.settled ?? 'true') === 'true'"
-        ):
+        if (found := parts(page)) and all(part.evaluate(READY) for part in found):
             break
         page.wait_for_timeout(100)
     idle(page)
 
 
 def screen_of(page: Page) -> dict[str, str]:
-    """The screen: its room, text and model, and the choices in it."""
-    said = json.loads(page.locator(".hl[data-painted]").first.evaluate("root => JSON.stringify(root.dataset)"))
-    found = {name: said[name] for name in SAYS if name in said}
-    found["text"] = page.get_by_role("textbox", name="Sentence", exact=True).input_value()
-    found["model"] = page.locator("[class*=st-key-box_model_] input").first.input_value()
+    """The screen: its room, text and model where it asks for them, and the choices in it."""
+    found = {}
+    for part in parts(page):
+        said = json.loads(part.evaluate("root => JSON.stringify(root.dataset)"))
+        is_rail = "lessons" in (part.get_attribute("class") or "").split()
+        found |= {f"lesson {name}": said[name] for name in IN_LESSON} if is_rail else pick(said, SAYS)
+    for name, box in {"text": sentence(page), "model": page.locator("[class*=st-key-box_model_] input").first}.items():
+        if box.count():
+            found[name] = box.input_value()
     found["room"] = page.locator("nav a[aria-current]").first.get_attribute("data-room") or ""
     return found
+
+
+def pick(said: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """What is said of it; nothing is the same as silence."""
+    return {name: said[name] for name in names if said.get(name)}
+
+
+def sentence(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Sentence", exact=True)
 
 
 def address_of(page: Page) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(page.evaluate("location.href")).query, keep_blank_values=True))
 
 
+Move = Callable[[], None]
+
+
 class Walk:
-    def __init__(self, screen: Screen, browser: Browser) -> None:
-        self.page, self.browser, self.base = screen.page, browser, screen.address
+    def __init__(self, screen: Screen, fresh: Page) -> None:
+        self.page, self.fresh = screen.page, fresh
         self.random = random.Random(SEED)
         self.moves: list[str] = []
         settled(self.page)
@@ -89,13 +120,7 @@ class Walk:
         return address_of(self.page)["view"]
 
     def step(self) -> None:
-        moves: list[tuple[str, Callable[[], None]]] = [
-            (f"type {text[:12]}", lambda text=text: self.type(text)) for text in TEXTS
-        ]
-        moves += [(f"enter {room}", lambda room=room: self.enter(room)) for room in ROOMS if room != self.room]
-        moves += [("choose", self.choose)] * 6 + [("back", self.back)] * 3 + [("forward", self.forward)]
-        moves += [("reload", self.reload)]
-        name, move = self.random.choice(moves)
+        name, move = self.random.choice(self.lesson_moves() if self.room == "lessons" else self.moves_here())
         self.moves.append(f"{self.room}: {name}")
         move()
         settled(self.page)
@@ -103,15 +128,68 @@ class Walk:
             self.moved()
         self.check()
 
+    def moves_here(self) -> list[tuple[str, Move]]:
+        moves: list[tuple[str, Move]] = [(f"type {text[:12]}", lambda text=text: self.type(text)) for text in TEXTS]
+        moves += [(f"enter {room}", lambda room=room: self.enter(room)) for room in ROOMS if room != self.room]
+        moves += [("choose", self.choose)] * 6 + [("back", self.back)] * 3 + [("forward", self.forward)]
+        moves += [("reload", self.reload), ("lessons", lambda: self.enter("lessons"))]
+        moves += [
+            (f"model {title}", lambda title=title: self.model(title)) for title in map(TITLES.__getitem__, MODELS)
+        ]
+        moves += [(f"example {one.title[:16]}", lambda one=one: self.example(one)) for one in self.examples()[:2]]
+        if self.room == "whatif":
+            moves += [("edit", self.edit)] * 6
+        return moves
+
+    def lesson_moves(self) -> list[tuple[str, Move]]:
+        """A visitor looks, goes on, and leaves again."""
+        moves: list[tuple[str, Move]] = [("on", lambda: self.turn("PageDown"))] * 4
+        moves += [("step back", lambda: self.turn("PageUp")), ("say", self.say), ("say", self.say)]
+        moves += [("back", self.back)] * 2 + [("forward", self.forward), ("reload", self.reload)]
+        return moves + [(f"enter {room}", lambda room=room: self.enter(room)) for room in ROOMS]
+
+    def examples(self) -> list[Example]:
+        """Of the model on the screen, in an order of chance."""
+        title = address_of(self.page).get("model", "")
+        of = next((name for name, known in TITLES.items() if known == title), "minilm")
+        return self.random.sample(EXAMPLES[of], len(EXAMPLES[of]))
+
     def type(self, text: str) -> None:
-        box = self.page.get_by_role("textbox", name="Sentence", exact=True)
+        box = sentence(self.page)
         box.fill(text)
         box.press("Enter")
         run = self.page.locator(".hl[data-painted]").first
         run.wait_for()
 
+    def model(self, title: str) -> None:
+        self.page.locator("[class*=st-key-box_model_] input").first.click()
+        self.page.get_by_role("option", name=title, exact=True).click()
+
+    def example(self, one: Example) -> None:
+        self.page.get_by_role("button", name=words.EXAMPLES).click()
+        self.page.get_by_role("menuitem", name=one.title).click()
+
+    def edit(self) -> None:
+        """Something is changed in the run, kept, or taken back."""
+        root = self.page.locator(".hl.whatif")
+        names = (*(said for said, _ in whatif_words.COMPONENT["toggles"].values()), *KEEPS)
+        there = [one for name in names if (one := root.get_by_role("button", name=name, exact=True)).count()]
+        there = [one for one in there if one.is_visible() and one.is_enabled()]
+        self.random.choice(there).click()
+
+    def turn(self, key: str) -> None:
+        self.page.locator("h1").first.evaluate("() => document.activeElement?.blur()")
+        self.page.keyboard.press(key)
+
+    def say(self) -> None:
+        """An answer, where the step is open and has buttons for it."""
+        answers = self.page.locator(".hl.lessons .place button:visible").all()
+        if answers:
+            self.random.choice(answers).click()
+
     def enter(self, room: str) -> None:
-        go_to(self.page, ROOMS[room])
+        bar_hears(self.page)
+        self.page.locator(f"nav a[data-room={room}]:visible").first.click()
         self.page.locator(f".hl.{room}[data-painted], .hl[data-painted]").first.wait_for()
         once(self.page, f"new URLSearchParams(location.search).get('view') === '{room}'")
 
@@ -122,7 +200,9 @@ class Walk:
             screen = Screen.__new__(Screen)
             screen.page = page
             if self.random.random() < 0.5:
-                page.mouse.click(*screen.head(self.random.randrange(6), self.random.randrange(12)))
+                of = next(name for name, title in TITLES.items() if title == address_of(page)["model"])
+                layers, heads = MODELS[of]
+                page.mouse.click(*screen.head(self.random.randrange(layers), self.random.randrange(heads)))
             else:
                 n = int(screen.data()["tokens"])
                 page.mouse.click(*screen.cell(self.random.randrange(n), self.random.randrange(n)))
@@ -168,20 +248,15 @@ class Walk:
 
     def check(self) -> None:
         screen, address = screen_of(self.page), address_of(self.page)
-        for name in ("text", "model"):
+        for name in {"text", "model"} & screen.keys():
             assert address[name] == screen[name], (
                 f"{self.said()}: {name} {address[name]!r}, on the screen {screen[name]!r}"
             )
         assert address["view"] == screen["room"], self.said()
-        fresh = self.browser.new_page(viewport=self.page.viewport_size)
-        fresh.set_default_timeout(PATIENCE)
-        try:
-            fresh.goto(self.page.evaluate("location.href"))
-            fresh.locator(".hl[data-painted]").first.wait_for()
-            settled(fresh)
-            there, said = screen_of(fresh), address_of(fresh)
-        finally:
-            fresh.context.close()
+        self.fresh.goto(self.page.evaluate("location.href"))
+        self.fresh.locator(".hl[data-painted]").first.wait_for()
+        settled(self.fresh)
+        there, said = screen_of(self.fresh), address_of(self.fresh)
         assert there == screen, f"{self.said()}: a fresh browser shows {unlike(there, screen)}"
         assert said == address, f"{self.said()}: its address says {unlike(said, address)}"
 
@@ -200,7 +275,12 @@ def unlike(now: dict[str, str], wanted: dict[str, str]) -> str:
 @pytest.mark.timeout(120 + 12 * MOVES)
 def test_screen_address_and_a_fresh_browser_say_the_same_after_every_move(screen: Screen, browser: Browser):
     screen.open()
-    walk = Walk(screen, browser)
-    for _ in range(MOVES):
-        walk.step()
-    assert len(walk.moves) == MOVES
+    fresh = browser.new_context(viewport=screen.page.viewport_size).new_page()
+    fresh.set_default_timeout(PATIENCE)
+    walk = Walk(screen, fresh)
+    try:
+        for _ in range(MOVES):
+            walk.step()
+    finally:
+        print(f"WALK_SEED={SEED}: {len(walk.moves)} moves")
+        fresh.context.close()
