@@ -193,7 +193,7 @@ def test_rooms_files_and_a_class_are_where_the_browser_sees_the_page(
         for room in registry.rooms():
             go_to(visit.page, room.title)
             expect(visit.page.locator(f".st-key-bar a[data-room={room.id}][aria-current=page]").first).to_be_attached()
-            visit.page.locator(".hl").first.wait_for()
+            visit.page.locator(".hl:visible").first.wait_for()
             visit.idle()
             assert visit.page.get_by_text("BidiComponent Error").count() == 0, room.id
         visit.leave()
@@ -304,7 +304,7 @@ def test_a_full_house_is_no_network_that_refuses_websockets(served: Serve, brows
         full = {"status": 503, "content_type": "text/html", "body": "<title>All places are taken</title>"}
         page.goto(f"http://127.0.0.1:{proxy.port}/")
         page.route(f"http://127.0.0.1:{proxy.port}/", lambda route: route.fulfill(**full))
-        page.wait_for_function("document.title === 'All places are taken'")
+        expect(page).to_have_title("All places are taken", timeout=60_000)
         assert page.locator("#headlight-refused").count() == 0
     context.close()
 
