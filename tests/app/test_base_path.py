@@ -193,12 +193,13 @@ def test_rooms_files_and_a_class_are_where_the_browser_sees_the_page(
         for room in registry.rooms():
             go_to(visit.page, room.title)
             expect(visit.page.locator(f".st-key-bar a[data-room={room.id}][aria-current=page]").first).to_be_attached()
-            visit.page.locator(".hl").first.wait_for()
+            visit.page.locator(".hl:visible").first.wait_for()
             visit.idle()
             assert visit.page.get_by_text("BidiComponent Error").count() == 0, room.id
         visit.leave()
         context.close()
-    assert [answer for answer in answers if answer[1] >= 400] == []
+    # a screen may be on its way to a class when that ends
+    assert [answer for answer in answers if answer[1] >= 400 and not answer[0].endswith("/teach")] == []
     assert any("/headlight/m/" in url for url in visit.requests)
 
 
@@ -304,7 +305,7 @@ def test_a_full_house_is_no_network_that_refuses_websockets(served: Serve, brows
         full = {"status": 503, "content_type": "text/html", "body": "<title>All places are taken</title>"}
         page.goto(f"http://127.0.0.1:{proxy.port}/")
         page.route(f"http://127.0.0.1:{proxy.port}/", lambda route: route.fulfill(**full))
-        page.wait_for_function("document.title === 'All places are taken'")
+        expect(page).to_have_title("All places are taken", timeout=60_000)
         assert page.locator("#headlight-refused").count() == 0
     context.close()
 
