@@ -47,6 +47,8 @@ SAYS = {
     "5.7": "2 · 12 layers",
     "5.8": "memory is the limit",
     "5.9": "O(nm)",
+    "6.1": "is NaN, 0 ÷ 0",
+    "6.6": "Weights: 16 queries by 16 keys",
     "6.5": "List the heads by this number",
 }
 CHART = ".js-plotly-plot .main-svg"

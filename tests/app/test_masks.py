@@ -571,7 +571,7 @@ def test_the_row_of_a_long_text_is_its_heaviest_keys(room: Room):
     bars = room.root.locator(".words.tall > div")
     expect(bars).to_have_count(13)
     expect(bars.last).to_contain_text("others")
-    shares = [float(text.rstrip(" %").lstrip(">").replace("under", "")) for text in bars.locator("s").all_inner_texts()]
+    shares = [float(text.rstrip(" %").lstrip("<>")) for text in bars.locator("s").all_inner_texts()]
     assert sum(shares) == pytest.approx(100, abs=1)
 
 

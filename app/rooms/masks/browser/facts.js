@@ -133,7 +133,7 @@ function lossFact({ outcome, ownOutcome }, words) {
 function nextWord({ outcome, ownOutcome, cosine }, words) {
   if (!outcome) return [];
   const [own] = ownOutcome.words;
-  if (!own) return cosine === null ? [] : pieces(words.fact_vector, { cosine: [cosine.toFixed(3), "b"] });
+  if (!own) return cosine === null ? [] : pieces(words.fact_vector, { cosine: [cosine.toFixed(4), "b"] });
   const [a, b] = [own[2], outcome.asked[0]];
   const template = percent(a) === percent(b) ? words.fact_stays : b < a ? words.fact_falls : words.fact_rises;
   const said = pieces(template, { w: [own[1].trim(), "b"], a: [percent(a), "b"], b: [percent(b), "b"] });

@@ -101,7 +101,7 @@ export class Masks extends Stage {
 
   // What stands beside three maps takes of their width; none where it stands below them
   get beside() {
-    return this.width < STACKED ? 0 : 330;
+    return this.width < STACKED ? 0 : this.isProjected ? 240 : 330;
   }
 
   // What holds both; it says itself how they stand, since a lesson may cover it before the room is drawn

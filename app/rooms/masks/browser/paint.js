@@ -13,6 +13,7 @@ import { decode, paintedMask, presetMask, weigh } from "./rules.js";
 import { Scores } from "./sheet.js";
 import { table } from "./tables.js";
 
+const SIGNED = 9; // units of a cell that has room for −∞
 const SCROLLED = 15; // units of a cell of a map that scrolls
 const TITLE = 236; // units of the longest heading above a map, in the wider type of a saved page
 const ASIDE = 290; // and of what stands beside the maps
@@ -371,19 +372,20 @@ export class Paint {
     const marks = /** @type {SVGElement} */ (this.marks);
     marks.replaceChildren();
     const { x, y, cell } = grids[1];
-    if (!after && cell >= 13) {
+    if (!after && cell >= SIGNED) {
       const sign = now.fillWith > -Infinity ? "−1e9" : "−∞";
       for (let k = 0; k < n_key; k++) {
-        if (mask[place.query * n_key + k])
-          write(marks, x + (k + 0.5) * cell - 0.5, y + (place.query + 0.5) * cell + 4, sign, {
+        if (mask[place.query * n_key + k]) {
+          // on a ground of its own: over a hatch a small sign cannot be read
+          const [left, top] = [x + k * cell, y + place.query * cell];
+          draw(marks, "rect", { x: left, y: top, width: cell - 1, height: cell - 1, fill: palette.background });
+          write(marks, left + cell / 2 - 0.5, top + cell / 2 + 4, sign, {
             anchor: "middle",
-            size: sign.length > 2 ? cell * 0.4 : 11,
+            size: sign.length > 2 ? cell * 0.4 : Math.min(13, cell * 0.85),
             "font-weight": 650,
             fill: palette.ink,
-            stroke: palette.background,
-            "stroke-width": 4,
-            "paint-order": "stroke",
           });
+        }
       }
     }
     this.drawSums(grids[2]);

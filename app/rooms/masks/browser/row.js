@@ -26,7 +26,8 @@ export function keysInRow({ mask, ownMask, before, softmax }, most) {
     .sort((a, b) => softmax[b] - softmax[a] || a - b)
     .slice(0, Math.max(0, most - hidden.length));
   if (mask.length <= most) return all;
-  return [...hidden, ...rest.sort((a, b) => a - b)];
+  const inText = (/** @type {number} */ a, /** @type {number} */ b) => a - b;
+  return [...hidden.sort(inText), ...rest.sort(inText)];
 }
 
 /**
