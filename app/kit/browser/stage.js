@@ -48,6 +48,7 @@ export class Stage {
   /** @type {Record<string, string>} A selector for each part that a lesson may cover */
   static covers = {};
   static pressable = "button, a"; // not drawn again while it is held down
+  static offers = words.clearest; // in these words the head that it would rather show
   static fills = false; // whether it is as high as the window has room for below it: what moves it down is then another size
 
   /**
@@ -331,7 +332,8 @@ export class Stage {
     const { layer, head } = this.values;
     const found = this.isProjected || cover.now ? null : this.clearest; // a lesson may ask for it
     this.offer.hidden = !found || (String(found.layer) === layer && String(found.head) === head);
-    if (found && !this.offer.hidden) setText(this.offer, fill(words.clearest, found));
+    if (found && !this.offer.hidden)
+      setText(this.offer, fill(/** @type {typeof Stage} */ (this.constructor).offers, found));
   }
 
   #takeOffer() {

@@ -63,6 +63,7 @@ export class Explore extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
   static covers = { row: ".main > .facts, .main > .big, .tablebox", heads: ".heads .alike" };
+  static offers = words.clearest_short;
   static fills = true;
 
   /** @type {Underway | null} A run that is not done */
