@@ -20,7 +20,6 @@ const REDRAWS = {
   frozen: ["over"],
 };
 const NUMBERS = ["kind", "members", "hide", "words"]; // the options that change what the numbers are
-const isProjected = () => window.headlight.settings.get("projector") !== null;
 
 export class Chosen {
   /** @type {At | null} {query, key}: what the pointer or the keyboard is on; one of them may be null */
@@ -29,6 +28,7 @@ export class Chosen {
   since;
   /** @type {number | undefined} A timer, until the head has settled */
   settling;
+  projector = false; // whether the page is projected
   declined = ""; // the lens whose last key was not hidden
   /** @type {{values: object, number: number, projector: boolean, place: Place, options: Options} | undefined} As last read */
   read;
@@ -48,8 +48,7 @@ export class Chosen {
   // button that undoes them. Of a query and a key that are both locked, the key counts.
   get now() {
     const { values, number } = this.selection;
-    const projector = isProjected();
-    const { read } = this;
+    const { read, projector } = this;
     if (read && read.values === values && read.number === number && read.projector === projector) return read;
     const options = optionsOf(values);
     const place = placeOf(values);

@@ -36,6 +36,7 @@ export class Stage extends Ground {
 
   /** @type {Record<string, string>} A selector for each part that a lesson may cover */
   static covers = {};
+  static offers = words.clearest; // in these words the head that it would rather show
 
   /**
    * A message is there: of another run, of the same with another header, or with what a link decided. True draws the room whatever the
@@ -243,7 +244,8 @@ export class Stage extends Ground {
     const { layer, head } = this.values;
     const found = this.isProjected || cover.now ? null : this.clearest; // a lesson may ask for it
     this.offer.hidden = !found || (String(found.layer) === layer && String(found.head) === head);
-    if (found && !this.offer.hidden) setText(this.offer, fill(words.clearest, found));
+    if (found && !this.offer.hidden)
+      setText(this.offer, fill(/** @type {typeof Stage} */ (this.constructor).offers, found));
   }
 
   #takeOffer() {

@@ -63,6 +63,7 @@ export class Explore extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
   static covers = { row: ".main > .facts, .main > .big, .tablebox", heads: ".heads .alike" };
+  static offers = words.clearest_short;
   static fills = true;
 
   /** @type {Underway | null} A run that is not done */
@@ -458,6 +459,7 @@ export class Explore extends Stage {
   // The projector comes or goes: its button stands where the others are, and what it alone has goes with it.
   project() {
     const { button } = this.projector;
+    this.view.chosen.projector = this.isProjected;
     const isFocused = button.matches(":focus");
     (this.isProjected ? this.clicker : this.acts).append(button);
     if (isFocused) requestAnimationFrame(() => button.focus({ preventScroll: true }));
