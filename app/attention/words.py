@@ -180,6 +180,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "atlas_columns": ["attention", "on average", "in 90 % of texts", "texts"],
     "atlas_examples": "Strongest examples",
     "atlas_source": "Paragraphs of storybooks, the first {tokens} tokens of each.",
+    "clearest_short": "clearest: L{layer} H{head}",
     "opened": "· picked for you",
     "opened_help": "Picked: the link between two words that stands out most from what its head usually does.",
     "axes": "query ↓  key →",

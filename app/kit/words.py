@@ -80,7 +80,6 @@ COMPONENT = {
     "offline_code": "The code that reproduces these numbers",
     "offline_missing": "This page asks no server: it holds what had been looked at when it was saved.",
     "clearest": "This room’s clearest head here: L{layer} H{head}",
-    "clearest_short": "clearest: L{layer} H{head}",
     "clearest_help": "This room’s clearest head for this text. It is shown when you ask.",
     "find_head": "Layer.head",
     "find_head_allowed": "0.0 to {layers}.{heads}, then Enter",

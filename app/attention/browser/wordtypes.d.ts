@@ -33,7 +33,6 @@ export const WORDS: {
   "offline_code": string;
   "offline_missing": string;
   "clearest": string;
-  "clearest_short": string;
   "clearest_help": string;
   "find_head": string;
   "find_head_allowed": string;
@@ -129,6 +128,7 @@ export const WORDS: {
   "atlas_columns": [string, string, string, string];
   "atlas_examples": string;
   "atlas_source": string;
+  "clearest_short": string;
   "opened": string;
   "opened_help": string;
   "axes": string;

@@ -33,7 +33,6 @@ export const WORDS: {
   "offline_code": string;
   "offline_missing": string;
   "clearest": string;
-  "clearest_short": string;
   "clearest_help": string;
   "find_head": string;
   "find_head_allowed": string;
