@@ -274,7 +274,9 @@ def write(names: Collection[str] = (), settled: bool = True) -> None:
         ruled = ",".join(sorted(record.by_rule & said.keys()))
         wanted |= {**record.run, **said, **({RULE: ruled} if ruled else {})}
         owned |= {*OF_THE_RUN, RULE, *shown}
-    changed: dict[str, str | list[str]] = {n: [] for n in owned if n in address and n not in wanted}
-    changed |= {n: t for n, t in wanted.items() if address.get(n) != t}
+    # A name that was taken out stays as one without a text, which Streamlit says as "".
+    there = {n: address.get_all(n) for n in owned | wanted.keys()}
+    changed: dict[str, str | list[str]] = {n: [] for n in owned if there[n] and n not in wanted}
+    changed |= {n: t for n, t in wanted.items() if there[n] != [t]}
     if changed:
         address.update(changed)

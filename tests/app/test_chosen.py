@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import streamlit as st
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as draw
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from streamlit.runtime.state.query_params import QueryParams
 
 from app.session import chosen
 from tests.app.visits import BORROWS, HEADS, LAYERS, ROOMS, TEXTS, Address, Visit
@@ -39,6 +41,19 @@ def test_nothing_is_left_out_because_it_is_as_a_room_opens(visit: Visit):
     assert visit.address["layer"] == visit.shown.values["layer"] and visit.address["show"] == "map"
     assert set(visit.address[chosen.RULE].split(",")) == {"layer", "head", "query"}
     same(visit)
+
+
+def test_what_was_taken_out_of_the_address_can_be_said_to_be_nothing(visit: Visit, monkeypatch: pytest.MonkeyPatch):
+    """Streamlit keeps a name that was taken out, and says "" of it."""
+    address, sent = QueryParams(), []
+    monkeypatch.setattr(QueryParams, "_send_query_param_msg", lambda self: sent.append(dict(self._query_params)))
+    monkeypatch.setattr(st, "query_params", address)
+    for shown in ({"forbid": "1-0"}, {}, {"forbid": ""}, {"forbid": ""}, {}, {}):
+        chosen.note_arrival()
+        chosen.drawn("one", shown, frozenset(), {}, (), ())
+        chosen.write(names=("forbid",))
+        assert address.get_all("forbid") == list(shown.values())
+    assert [said["forbid"] for said in sent] == ["1-0", [], "", []], "nothing is said twice"
 
 
 def test_a_head_goes_along_into_every_room_and_back(visit: Visit):

@@ -33,6 +33,9 @@ class Address(dict[str, str]):
             else:
                 self[name] = text
 
+    def get_all(self, name: str) -> list[str]:
+        return [self[name]] if name in self else []
+
     def to_dict(self) -> dict[str, str]:
         return dict(self)
 
