@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from itertools import pairwise
+from typing import Literal
 
 from app.kit.numbers import scientific
 from app.rooms.lessons import small, truths, words
@@ -12,7 +13,7 @@ from app.session.words import EXAMPLE
 from core.errors import Refused
 
 COURSE, PAIR = "The course", "Encoder and decoder"
-NAMES = {
+NAMES: dict[tuple[Literal["pre", "post", "none"], bool], str] = {
     ("pre", True): "Pre-LN, with the residual connection",
     ("pre", False): "Pre-LN, without it",
     ("post", False): "Post-LN, without it",
