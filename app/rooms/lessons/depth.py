@@ -27,9 +27,7 @@ async def way_back(_: Shown) -> Truth:
     """In which fresh stacks next to nothing of the gradient comes to the first layer."""
     found = {which: await to_thread(small.depth, *which) for which in NAMES}
     kept = {which: stack.gradient[0] / stack.gradient[-1] for which, stack in found.items()}
-    alike = ", ".join(
-        f"{found[which].alike[-1]:.2f} ({NAMES[which]})" for which in (("pre", True), ("pre", False), ("post", False))
-    )
+    alike = ", ".join(f"{stack.alike[-1]:.2f} ({NAMES[which]})" for which, stack in found.items() if which[0] != "none")
     layers = len(found["pre", True].gradient) - 1
     lowest = min(share for which, share in kept.items() if which[0] != "none")
     return truths.choosing(
