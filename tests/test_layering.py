@@ -395,7 +395,6 @@ def test_what_the_page_as_a_whole_is_told_has_one_owner() -> None:
 
 
 OFF_STAGE = {  # rooms that stand on no stage, and why
-    "explore": "its own mount, frame and live region are older than the stage",
     "lessons": "its rail stands beside the room of the step, whose keys, files and live region are the page's",
 }
 CHART = ROOT / "app" / "kit" / "browser" / "headline.js"  # of a room whose picture Streamlit draws

@@ -221,8 +221,8 @@ def through_depth(norm: Literal["pre", "post", "none"], residual: bool, layers: 
 
     def attention(h: Tensor) -> Tensor:
         q, k, v = (h @ linear(width, width, generator).T for _ in range(3))
-        split = (a.unflatten(1, (heads, -1)).transpose(0, 1) for a in (q, k, v))  # [head, pos, d_head]
-        mixed = F.scaled_dot_product_attention(*split).transpose(0, 1).flatten(1)
+        q, k, v = (a.unflatten(1, (heads, -1)).transpose(0, 1) for a in (q, k, v))  # [head, pos, d_head]
+        mixed = F.scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1)
         return mixed @ linear(width, width, generator).T
 
     def mlp(h: Tensor) -> Tensor:

@@ -222,7 +222,7 @@ def test_progress_is_kept_by_the_browser_and_goes_along_in_a_copied_link(visit: 
 
 
 def test_a_link_to_no_step_says_so(visit: Screen):
-    visit.page.goto(f"{visit.address}/?view=Lessons&lesson=7&at=1")
+    visit.page.goto(f"{visit.address}/?view=Lessons&lesson=9&at=1")
     ready(visit.page, FIRST)
     expect(visit.page.get_by_text("does not exist: 1.1 is shown")).to_be_visible()
 

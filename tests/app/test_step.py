@@ -85,7 +85,7 @@ def test_the_result_is_what_leaves_the_last_layer_whichever_is_looked_at(model: 
     run = run_of(model, text)
     final = run.value(f"{stack}.hook_final").numpy()
     query = len(final) - 2
-    for layer in range(next(n for name, n in run.config.stacks if name == stack)):
+    for layer in range({str(name): n for name, n in run.config.stacks}[stack]):
         header, body = message_of(model, text, stack, layer, query)
         assert np.array_equal(array(header, body, "end"), final[query])
         assert np.allclose(array(header, body, "end.mean"), final.mean(0), atol=1e-6)

@@ -7,7 +7,7 @@ import { ask, Refused, Stream } from "./wire.js";
 import { classroom } from "../../kit/browser/classroom.js";
 import { codeOf, impossible, lengthOf, SIGNS } from "./place.js";
 import { cover } from "../../kit/browser/cover.js";
-import { button, spaced } from "./parts.js";
+import { button, paint } from "./parts.js";
 import { pack, unpack } from "../../kit/browser/messages.js";
 import { Question } from "./question.js";
 import { revealed, vote } from "./phone.js";

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from itertools import pairwise
+from typing import Literal
 
 from app.kit.numbers import scientific
 from app.rooms.lessons import small, truths, words
@@ -12,7 +13,7 @@ from app.session.words import EXAMPLE
 from core.errors import Refused
 
 COURSE, PAIR = "The course", "Encoder and decoder"
-NAMES: dict[tuple[small.NormPlace, bool], str] = {
+NAMES: dict[tuple[Literal["pre", "post", "none"], bool], str] = {
     ("pre", True): "Pre-LN, with the residual connection",
     ("pre", False): "Pre-LN, without it",
     ("post", False): "Post-LN, without it",
@@ -26,9 +27,7 @@ async def way_back(_: Shown) -> Truth:
     """In which fresh stacks next to nothing of the gradient comes to the first layer."""
     found = {which: await to_thread(small.depth, *which) for which in NAMES}
     kept = {which: stack.gradient[0] / stack.gradient[-1] for which, stack in found.items()}
-    alike = ", ".join(
-        f"{found[which].alike[-1]:.2f} ({NAMES[which]})" for which in (("pre", True), ("pre", False), ("post", False))
-    )
+    alike = ", ".join(f"{stack.alike[-1]:.2f} ({NAMES[which]})" for which, stack in found.items() if which[0] != "none")
     layers = len(found["pre", True].gradient) - 1
     lowest = min(share for which, share in kept.items() if which[0] != "none")
     return truths.choosing(

@@ -8,7 +8,6 @@ from typing import Literal
 from core.read import worked_examples
 
 WIDTH, HEADS = worked_examples.WIDTH, worked_examples.HEADS
-NormPlace = Literal["pre", "post", "none"]
 
 
 def one_head() -> tuple[list[float], list[float], float]:
@@ -41,7 +40,7 @@ def left_of_gradient(width: int, steps: int) -> float:
     return worked_examples.fading(width, steps)[-1]
 
 
-def depth(norm: NormPlace, residual: bool) -> worked_examples.Depth:
+def depth(norm: Literal["pre", "post", "none"], residual: bool) -> worked_examples.Depth:
     """Gradients and words through a fresh stack."""
     return worked_examples.through_depth(norm, residual)
 
