@@ -553,7 +553,7 @@ class Follower {
         votes: this.votes,
         of: this.now.of,
       };
-      if (this.isWaiting) panel.replaceChildren(el("p", "big", words.on_wall));
+      if (this.isWaiting) panel.replaceChildren(el("h1", "", words.on_wall));
       else if (!question) panel.replaceChildren(el("p", "note", words.weights_coming));
       else if (asked.open) vote(panel, now, (token) => this.tap(token));
       else revealed(panel, now, this.view?.view === "explore" ? (layer, head) => this.look(layer, head) : null);
@@ -562,7 +562,7 @@ class Follower {
       const isVeiled = screen?.cover === "head";
       const parts = [];
       if (isVeiled) parts.push(el("p", "big", words.choosing));
-      if (this.isHeld) parts.push(el("p", "big", words.in_now));
+      if (this.isHeld) parts.push(el("h1", "", words.in_now));
       else if (!screen || (!this.view && this.isDrawn(screen))) parts.push(el("p", "note", words.waiting));
       else if (!this.view)
         parts.push(
