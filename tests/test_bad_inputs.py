@@ -59,7 +59,7 @@ READ_TEXTS = {
     "right to left": ("مرحبا بالعالم", "م"),
     "a family of one emoji": ("look 👨‍👩‍👧‍👦 there", "👨"),
     "a flag": ("🇩🇪 flag", "🇩"),
-    "accents apart from their letters": ("cafe\u0301", "cafe"),
+    "accents apart from their letters": ("cafe\u0301", "caf\u00e9"),  # a letter with its accent, as it is read
     "ligatures and full width": ("ﬁne Ｗｉｄｅ", "Ｗｉｄｅ"),
     "Chinese": ("注意力", "注"),
     "a very long word": ("a" * 300, "[UNK]"),

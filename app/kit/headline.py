@@ -40,7 +40,7 @@ def headline(view: str, data: Mapping[str, Any], seen: str = "") -> None:
     `data` has it, where the sliders stand for it (at: slider -> value), what it would be elsewhere (ahead: slider -> value ->
     sentence), chart and about (plan_export). `seen` is what others see who follow a class (stage.Drawn.digest).
     """
-    # What is chosen in such a room, its sliders say to Streamlit.
+    # The sliders of such a room tell Streamlit the choice.
     nothing: dict[str, Any] = {"values": {}, "stamp": 0, "reported": 0}
     if seen:
         nothing["follow"] = {"room": view, "drawn": seen, "base": {}, "most": stage.MOST_BESIDE}

@@ -50,7 +50,7 @@ class Place:
     twins: tuple[Stored, ...] = ()  # the same tensor again, under its other names
 
 
-class Missing(CheckpointError):
+class _Missing(CheckpointError):
     """A tensor of ours that is under none of the names that a family gives it."""
 
     def __init__(self, ours: str, names: list[str]):
@@ -124,7 +124,7 @@ def assemble(
     model = empty(config)
     try:
         places = find_all(model, config, family, available, place)
-    except Missing as error:
+    except _Missing as error:
         raise CheckpointError(why_not_there(error, theirs, family, tensors, place)) from error
     sizes = [math.prod(shape_of(model, name)) * dtype.itemsize for name in places]
     # The largest of them once more, while it is cast or laid out again.
@@ -252,7 +252,7 @@ def names_of(name: str, family: Family) -> tuple[list[str], Source]:
 def find_all(
     model: Transformer, config: ModelConfig, family: Family, available: Mapping[str, Stored], place: str
 ) -> dict[str, Place]:
-    """Where each of our tensors lies. What is shared is asked for once. Raises Missing for the first that is not there."""
+    """Where each of our tensors lies. What is shared is asked for once. Raises _Missing for the first that is not there."""
     first = f"{config.stacks[0][0]}.embed.token.weight"
     shared = {f"{stack}.embed.token.weight" for stack, _ in config.stacks[1:]}
     if config.tied:
@@ -282,7 +282,7 @@ def find(
     if not found and source.zeros_if_absent:
         return Place(None, source)
     if not found:
-        raise Missing(ours, names)
+        raise _Missing(ours, names)
     stored, twins = found[0], tuple(found[1:])
     if stored.dtype not in FLOATS:  # before the shape, because several packed numbers lie in one
         raise unread_kind(stored, available, place)
@@ -298,7 +298,7 @@ def find(
     return Place(stored, source, twins)
 
 
-def why_not_there(error: Missing, theirs: Theirs, family: Family, tensors: Mapping[str, Stored], place: str) -> str:
+def why_not_there(error: _Missing, theirs: Theirs, family: Family, tensors: Mapping[str, Stored], place: str) -> str:
     """Why a tensor that the family needs is not there, as well as the files tell."""
     if (why := why_missing(error.names, family.prefix, tensors, place)) is not None:
         return why

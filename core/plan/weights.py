@@ -135,7 +135,7 @@ def matrices(config: ModelConfig) -> Iterator[Matrix]:
 
 def _alike(n_layers: int) -> Iterator[tuple[int, int]]:
     """(the first, how many) of the layers that every rule of a mix treats alike: few, however many layers there are."""
-    begins, ends = n_layers // 8, 7 * n_layers // 8  # of the middle, of which every third is another matter
+    begins, ends = n_layers // 8, 7 * n_layers // 8  # the middle, where every third layer is another matter
     cuts = sorted({0, n_layers, begins, ends, *(min(cut, n_layers) for cut in (2, 4, n_layers // 16))})
     for low, high in pairwise(cuts):
         step = 3 if begins <= low < ends else 1

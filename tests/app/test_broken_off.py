@@ -20,7 +20,7 @@ LONGEST = 200  # looks into the session that a part of a script takes at most
 
 
 class BrokenOff(BaseException):
-    """What Streamlit raises when a script looks into its session and another message has come."""
+    """Streamlit raises this when a script looks into its session and another message has come."""
 
 
 class Fragile(dict[str, Any]):

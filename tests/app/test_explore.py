@@ -439,7 +439,7 @@ def test_what_is_beside_the_proofs_keeps_its_place_when_they_come(screen: Screen
         screen.until("root.dataset.tokens === '6' && !root.querySelector('.proofs .holds')")
         assert abs(box_of(ran)["x"] - left) <= 1
     finally:
-        screen.page.unroute("**/headlight/proof*")  # which lets those go on that were held
+        screen.page.unroute("**/headlight/proof*")  # which lets those continue that were held
     screen.until("root.querySelectorAll('.proofs .holds').length === 2")
     assert abs(box_of(ran)["x"] - left) <= 1
 

@@ -61,7 +61,7 @@ READY = """({ dataset }) => !dataset.underway && (dataset.pending ?? 'false') ==
 
 
 def parts(page: Page) -> list[Locator]:
-    """What is drawn on the page: a room, and in a lesson the rail before it."""
+    """The parts of the page: a room, and in a lesson the rail before it."""
     return page.locator(".hl[data-painted]").all()
 
 
@@ -92,7 +92,7 @@ def screen_of(page: Page) -> dict[str, str]:
 
 
 def pick(said: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """What is said of it; nothing is the same as silence."""
+    """Its facts; an empty text is the same as none."""
     return {name: said[name] for name in names if said.get(name)}
 
 
@@ -281,6 +281,7 @@ def test_screen_address_and_a_fresh_browser_say_the_same_after_every_move(screen
     try:
         for _ in range(MOVES):
             walk.step()
+        assert walk.moves
     finally:
         print(f"WALK_SEED={SEED}: {len(walk.moves)} moves")
         fresh.context.close()

@@ -1,4 +1,4 @@
-// What is chosen in a picture and what is pointed at, and the one way to change both: the screen at once, Python and the address soon after.
+// The choices in a picture, the cell pointed at, and the one way to change both: the screen at once, Python and the address soon after.
 
 import { WORDS as words } from "./constants.js";
 import { isPerHead, optionsOf, placeOf, placeTexts, textsOf, unlikeOpening } from "./values.js";

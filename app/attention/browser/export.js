@@ -1,4 +1,4 @@
-// What can be saved of a picture of attention: PNG, SVG, CSV, NPZ, or a page that works offline, each saying what it shows.
+// The files of a picture of attention: PNG, SVG, CSV, NPZ, or a page that works offline, each saying what it shows.
 //
 // Pictures and pages are made here; caption, code and exact numbers come from the server (app/export/), which knows the
 // model's revision and has every digit.

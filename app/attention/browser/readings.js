@@ -123,7 +123,7 @@ export class Readings {
     return worded(words.reasons, this.view.picture.reasons[code]);
   }
 
-  // What a cell holds, in words
+  // A cell's contents in words
   /** @param {Ranking | null} ranking @param {number} column */
   valueLine(ranking, column) {
     const lens = this.lens();

@@ -1,4 +1,4 @@
-// What is said beside the pointer, or beside the cell that the keyboard is on.
+// The words beside the pointer, or beside the cell that the keyboard is on.
 
 import { add } from "../../kit/browser/dom.js";
 

@@ -104,7 +104,7 @@ export class Tools {
       );
   }
 
-  // What the letter O does
+  // The letter O
   turn() {
     if (this.view.options.projector) return false;
     const open = this.panel.hidden === true;

@@ -170,7 +170,7 @@ export class Stage extends Ground {
     return this;
   }
 
-  /** What every room can do, after what this one can. @returns {HTMLElement[]} */
+  /** The buttons of every room, after this one's own. @returns {HTMLElement[]} */
   buttons() {
     return [...this.share.actions(), this.files.box, this.projector.button];
   }

@@ -451,7 +451,7 @@ export class Explore extends Stage {
     this.follow();
   }
 
-  // What the facts say first
+  // The first line of the facts
   get fact() {
     return this.looks.big.textContent ?? "";
   }

@@ -16,7 +16,7 @@ import { table } from "./tables.js";
 const SIGNED = 9; // units of a cell that has room for −∞
 const SCROLLED = 15; // units of a cell of a map that scrolls
 const TITLE = 236; // units of the longest heading above a map, in the wider type of a saved page
-const ASIDE = 290; // and of what stands beside the maps
+const ASIDE = 290; // and of the column beside the maps
 const FULL = 0.9995; // a row that sums to this says 1
 const LATER = 1_500_000; // bytes of scores: a larger run is asked for one layer at a time
 
