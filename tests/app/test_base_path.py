@@ -238,7 +238,7 @@ def its_files(visit: Screen, folder: Path) -> None:
     visit.until("root.dataset.link")
     assert visit.data()["link"].startswith(f"{visit.address}/?")
     for button in ("CSV", "HTML"):
-        menu = visit.root.locator(".export")
+        menu = visit.files()
         if not menu.is_visible():
             visit.root.get_by_role("button", name=words.COMPONENT["export"], exact=True).click()
         with visit.page.expect_download() as download:

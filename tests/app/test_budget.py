@@ -16,15 +16,15 @@ APP = "app/main.py"
 # 25 kB in 12 requests, which Explore brings for all.
 BUDGET = {
     "explore": ((214, 78), (0, 0)),
-    "step": ((315, 56), (295, 44)),
+    "step": ((315, 62), (295, 44)),
     "masks": ((130, 50), (105, 36)),
     "positions": ((210, 53), (185, 40)),
     "generate": ((120, 50), (100, 38)),
     "whatif": ((110, 46), (56, 16)),
     "train": ((145, 39), (115, 20)),  # 52 kB of it the finished run that it opens on
     "shapes": ((90, 40), (65, 28)),
-    "memory": ((45, 23), (25, 14)),
-    "compute": ((45, 23), (30, 16)),
+    "memory": ((64, 32), (25, 14)),
+    "compute": ((64, 32), (30, 16)),
     "lessons": ((175, 68), (145, 54)),
 }
 TITLES = {room.id: room.title for room in registry.rooms()}

@@ -219,7 +219,7 @@ def test_rooms_and_lessons_are_followed_and_what_is_not_gets_a_link(screen: Scre
     assert (panel.locator(".big").text_content() or "") in teacher.page.locator(".st-key-sentences").inner_text()
     expect(place).to_be_hidden()
     teacher.type("The animal was tired.")
-    expect(place.locator(".hl.masks .fact")).to_contain_text("animal may not look at")
+    expect(place.locator(".hl.masks .fact")).to_contain_text(" may not look at ")
     expect(place.get_by_text("Layer 3 · Head 2", exact=True)).to_be_visible()
 
     # Rooms of charts: the sentence and the chart of the part that the teacher has chosen.

@@ -265,6 +265,7 @@ export class Stage extends Ground {
     const way = event.composedPath();
     if (!this.root.isConnected || !this.header || !isFree(event) || isOwn(event)) return;
     if (way.includes(this.files.menu) || way.includes(this.finder.box)) return;
+    if (event.key === "Escape" && this.root.querySelector(":popover-open")) return; // which it closes
     const step = arrow(event);
     const page = { PageDown: 1, PageUp: -1 }[event.key];
     const act = step
