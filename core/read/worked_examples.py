@@ -240,7 +240,7 @@ def through_depth(norm: Literal["pre", "post", "none"], residual: bool, layers: 
         gradients = torch.autograd.grad(F.cross_entropy(scores, target), stream)
     pairs = torch.ones(tokens, tokens).triu(1).bool()
     wide = [
-        vectors.detach().double() for vectors in stream
+        vectors.detach().cpu().double() for vectors in stream
     ]  # some are too short for the smallest that normalize() takes
     units = [vectors / vectors.norm(dim=-1, keepdim=True) for vectors in wide]
     alike = [(unit @ unit.T)[pairs].mean().item() for unit in units]

@@ -41,9 +41,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 UNDRAWN = {
     "classroom": "tells a class what is shown",
     "fetcher": "fetches",
+    "ground": "keeps what stands on it in its place (the stories of the stage stand on it)",
     "mount": "keeps a view on its place",
     "npz": "writes a file",
     "offline": "begins a page of its own (tests/app/test_export.py opens it)",
+    "page_keys": "asks who turns a page",
     "progress": "keeps which steps were looked at",
     "save": "saves and copies",
     "selection": "keeps what is chosen",
