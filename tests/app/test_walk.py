@@ -24,7 +24,7 @@ from tests.app.browsing import PATIENCE, Screen, bar_hears, idle, once
 
 APP = "app/main.py"
 MOVES = int(os.environ.get("WALK", "24"))
-SEED = int(os.environ.get("WALK_SEED", str(random.SystemRandom().randrange(10**6))))
+SEED = int(os.environ.get("WALK_SEED", "7"))  # the same way each time; WALK_SEED=$RANDOM looks for new ones
 TEXTS = (
     "Birds sing at dawn because they are happy.",
     "The dog chased the cat because it was angry.",
