@@ -16,7 +16,7 @@ PREFIX: Final = "box_"
 
 @dataclass(frozen=True)
 class _Box:
-    """The box of one name that is on the screen: the how-manieth, and what it opened with."""
+    """The box of one name that is on the screen: its number, and what it opened with."""
 
     number: int
     opened: Any

@@ -7,9 +7,8 @@ from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-_untold: WeakValueDictionary[str, AppSession] = (
-    WeakValueDictionary()
-)  # by id, of visitors who went back, which no script has noted
+# By id, the sessions of visitors who went back or forward, which no script has noted yet
+_untold: WeakValueDictionary[str, AppSession] = WeakValueDictionary()
 
 
 def keep_navigations() -> None:

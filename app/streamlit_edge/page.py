@@ -27,8 +27,9 @@ INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)  # ours and Streamlit
 class Scripted:
     """ASGI middleware: SCRIPTS, and the text that `more` gives, at the top of the page, and of nothing else.
 
-    `base` is the path at which the page is served ("" or "/lab"), and what is no page is below it. `policy` gets the hashes of all scripts that stand in the page and gives its Content-Security-Policy. Where they are edited
-    (`is_edited`), they are read for every page, and else once.
+    `base` is the path at which the page is served ("" or "/lab"), and what is no page is below it. `policy` gets the hashes of all
+    scripts that stand in the page and gives its Content-Security-Policy. Where they are edited (`is_edited`), they are read for
+    every page, and else once.
     """
 
     def __init__(

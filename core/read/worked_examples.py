@@ -239,9 +239,8 @@ def through_depth(norm: Literal["pre", "post", "none"], residual: bool, layers: 
         scores = (normed(x) if norm == "pre" else x) @ linear(symbols, width, generator).T
         gradients = torch.autograd.grad(F.cross_entropy(scores, target), stream)
     pairs = torch.ones(tokens, tokens).triu(1).bool()
-    wide = [
-        vectors.detach().cpu().double() for vectors in stream
-    ]  # some are too short for the smallest that normalize() takes
+    # In double precision: some are too short for the smallest that normalize() takes.
+    wide = [vectors.detach().cpu().double() for vectors in stream]
     units = [vectors / vectors.norm(dim=-1, keepdim=True) for vectors in wide]
     alike = [(unit @ unit.T)[pairs].mean().item() for unit in units]
     return Depth(tuple(gradient.norm().item() for gradient in gradients), tuple(alike))

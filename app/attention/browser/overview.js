@@ -19,7 +19,7 @@ import { WholeMap } from "./whole.js";
 /** @typedef {import("./types.js").Site} Site */
 /** @typedef {{site: Site, layer: number, head: number}} Head */
 /** @typedef {import("./smallmaps.js").Atlas} Atlas */
-/** @typedef {{site: Site, title: number, top: number, numbered: boolean}} Block */
+/** @typedef {{site: Site, top: number, numbered: boolean}} Block */
 /** @typedef {import("./ranked.js").Measured} Measured */
 const FINGER = 44; // px that a finger hits
 const SMALLEST = 24; // px from one small map to the next in groups
@@ -158,7 +158,6 @@ export class Overview {
     const { names } = this;
     if (names) return this.grouped(names, headsWidth);
     const left = 1.5 * em;
-    const title = 0;
     const heads = Math.max(...sites.map((site) => site.heads));
     const layers = sites.reduce((sum, site) => sum + site.layers, 0);
     const groups = Math.max(...sites.map((site) => (site.kv_heads < site.heads ? site.kv_heads : 1)));
@@ -166,7 +165,7 @@ export class Overview {
     const bracket = sites.some((site) => site.kv_heads < site.heads) ? 0.35 * em : 0;
     const top = 1.15 * em + bracket;
     const numbered = sites.map((site, i) => i === 0 || site.heads !== sites[i - 1].heads); // the same numbers are there once
-    const above = sites.map((_, i) => title + (numbered[i] ? top : bracket + 0.1 * em));
+    const above = sites.map((_, i) => (numbered[i] ? top : bracket + 0.1 * em));
     const titles = sites.length > 1 ? above.reduce((sum, x) => sum + x + 0.3 * em, 0) : 0;
     const most = Math.min(height, 64 * em, this.space - above[0]);
     const tallest = Math.max(0.95 * em, (most - titles - 3) / layers);
@@ -175,11 +174,11 @@ export class Overview {
     const gap = pitch > 18 ? 3 : pitch > 10 ? 2 : 1;
     let y = 0;
     const blocks = sites.map((site, i) => {
-      const block = { site, title: y, top: y + above[i], numbered: numbered[i] };
-      y = block.top + pitch * site.layers + (title ? 0.3 * em : 0);
+      const block = { site, top: y + above[i], numbered: numbered[i] };
+      y = block.top + pitch * site.layers;
       return block;
     });
-    const width = Math.max(left + pitch * heads + (groups - 1) * between + 2, title && headsWidth); // room for titles
+    const width = left + pitch * heads + (groups - 1) * between + 2;
     return { left, bracket, pitch, gap, size: pitch - gap, between, blocks, width, height: y + 2, ...UNGROUPED };
   }
 
