@@ -48,6 +48,8 @@ ARGUMENTS = [
     # All pages in one process, which has read Streamlit's scripts already: a link opens in half the time.
     "--renderer-process-limit=1",
     "--disable-site-isolation-trials",
+    # Nothing but this machine is there: what a page asks of another host fails, and Screen.leave() names it.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
     f"--disable-features={','.join(TURNED_OFF)}",
 ]
 PATIENCE = 20_000  # ms for anything to appear; nothing waits this long unless it fails
@@ -185,8 +187,8 @@ class Screen:
         self.requests: list[str] = []
         page.set_default_timeout(PATIENCE)
         self._listeners: dict[str, Callable[[Any], None]] = {
-            "request": self._watch,
-            "websocket": lambda socket: self._watch_url(socket.url.replace("ws", "http", 1)),
+            "requestfailed": self._has_failed,
+            "websocket": lambda socket: self._watch_socket(socket.url.replace("ws", "http", 1)),
             "pageerror": lambda error: self.errors.append(str(error.stack or error)),
             "dialog": self._dismiss,
         }
@@ -200,15 +202,28 @@ class Screen:
         for event, hear in self._listeners.items():
             self.page.remove_listener(event, hear)
 
+    def record(self) -> Screen:
+        """Keep in `requests` whatever the page asks for from now on. Not of every page: to tell of 170 requests takes a third
+        of a second of this process and the driver's, each time that a page opens."""
+        self._listeners["request"] = self._asked
+        self.page.on("request", self._asked)
+        return self
+
     def _dismiss(self, dialog: Dialog) -> None:
         self.dialogs.append(dialog.message)
         dialog.dismiss()
 
-    def _watch(self, request: Request) -> None:
+    def _asked(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+    def _has_failed(self, request: Request) -> None:
         self._watch_url(request.url)
 
-    def _watch_url(self, url: str) -> None:
+    def _watch_socket(self, url: str) -> None:
         self.requests.append(url)
+        self._watch_url(url)
+
+    def _watch_url(self, url: str) -> None:
         if not url.startswith((self.address, "data:", "blob:")):
             self.foreign.append(url)
 

@@ -182,7 +182,7 @@ def test_rooms_files_and_a_class_are_where_the_browser_sees_the_page(
 ) -> None:
     with way(name, served, tmp_path) as address:
         context = anywhere.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-        visit = Screen(context.new_page(), address)
+        visit = Screen(context.new_page(), address).record()
         answers = []
         visit.page.on("response", lambda answer: answers.append((answer.url, answer.status)))
         visit.open(TEXT)

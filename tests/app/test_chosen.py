@@ -14,6 +14,7 @@ from streamlit.runtime.state.query_params import QueryParams
 
 from app.session import chosen
 from tests.app.visits import BORROWS, HEADS, LAYERS, ROOMS, TEXTS, Address, Visit
+from tests.thorough import how_many
 
 
 @pytest.fixture
@@ -310,9 +311,9 @@ class Walk(RuleBasedStateMachine):
 
 
 def test_whoever_walks_anywhere_sees_what_the_address_says():
-    """Some twenty thousand moves; a failure prints the shortest walk that leads to it."""
+    """Some four thousand moves, with THOROUGH=1 twenty thousand; a failure prints the shortest walk that leads to it."""
     quiet = settings(
-        max_examples=400,
+        max_examples=how_many(400, share=5),
         stateful_step_count=50,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

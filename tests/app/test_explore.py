@@ -40,7 +40,7 @@ def test_it_opens_on_a_result_that_is_core_s(screen: Screen, model: core.Loaded)
 
 
 def test_the_first_view_needs_no_scrolling_and_no_plotly(screen: Screen):
-    screen.open()
+    screen.record().open()
     height, window = screen.page.evaluate("[document.querySelector('[data-testid=stMain]').scrollHeight, innerHeight]")
     assert height <= window == 720
     width = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
@@ -100,7 +100,7 @@ def test_the_keyboard_moves_between_heads_and_the_link_reproduces_the_screen(scr
 
 
 def test_switching_heads_does_not_fetch_anything(screen: Screen):
-    screen.open()
+    screen.record().open()
     screen.page.wait_for_load_state("networkidle")
     asked = len(screen.requests)
     screen.root.locator(".overview").focus()

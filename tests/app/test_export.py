@@ -571,7 +571,7 @@ def test_modules_are_bundled_in_the_order_of_their_imports(tmp_path: Path):
 
 
 def test_plotly_opens_on_demand(screen: Screen):
-    screen.open("?scale=log")
+    screen.record().open("?scale=log")
     saved(screen, "CSV")
     assert not [url for url in screen.requests if "plotly" in url.lower()]
     screen.files().get_by_role("button", name="Plotly", exact=True).click()

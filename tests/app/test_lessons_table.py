@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from app.shell import registry
+from tests import thorough
 from tests.app.browsing import PATIENCE
 from tests.app.pages import lend
 
@@ -147,7 +148,7 @@ def test_every_room_is_one_click_from_the_first_screen(page: Page, address: str)
         expect(link).to_have_attribute("href", re.compile(rf"\\?view={room.id}(&|$)"))
 
 
-@pytest.mark.parametrize("rows", PATHS)
+@pytest.mark.parametrize("rows", thorough.part(list(PATHS), share=3))
 def test_three_clicks_from_the_first_screen(page: Page, address: str, rows: str) -> None:
     """The first of them is the room, where its link leads."""
     room, clicks, says = PATHS[rows]

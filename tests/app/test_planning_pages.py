@@ -30,6 +30,7 @@ from tests.app.browsing import box_of, digit, go_to, once
 from tests.app.planning_screen import PATIENCE, Planner, visiting
 from tests.app.test_accessibility import findings
 from tests.app.test_theme import contrast
+from tests.thorough import part
 
 APP = "app/main.py"
 ROOT = Path(__file__).parents[2]
@@ -81,7 +82,7 @@ def test_on_a_phone_the_sentence_and_its_chart_stand_above_the_sliders(
 
 @pytest.mark.parametrize("state", STATES)
 def test_axe_finds_nothing(browser: Browser, address: str, state: str) -> None:
-    """Light and dark; every chart has a name, a sentence above and a table below."""
+    """Light or dark by turns, with THOROUGH=1 both; every chart has a name, a sentence above and a table below."""
     view, params = STATES[state]
     with visiting(browser, address) as screen:
         if state == "sizes that do not fit together":  # a sentence, and no picture yet
@@ -90,7 +91,7 @@ def test_axe_finds_nothing(browser: Browser, address: str, state: str) -> None:
         else:
             screen.see(view, **params)
         found = {}
-        for scheme in ("light", "dark"):
+        for scheme in part(("light", "dark"), first=list(STATES).index(state)):
             screen.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             background = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
             wanted = {"light": "rgb(252, 252, 250)", "dark": "rgb(15, 18, 22)"}[scheme]
@@ -111,11 +112,12 @@ def test_axe_finds_nothing(browser: Browser, address: str, state: str) -> None:
     "query", ["", "&as=table", "&of=transformer-base&tensor=decoder.cross.weights", "&projector=true"]
 )
 def test_axe_finds_nothing_on_shapes(browser: Browser, address: str, query: str) -> None:
+    """Light or dark, with THOROUGH=1 both."""
     with visiting(browser, address) as screen:
         screen.page.goto(f"{address}/?view={shapes_words.TITLE}{query}")
         shapes = screen.page.locator(".hl.shapes[data-painted]")
         shapes.wait_for()
-        for scheme in ("light", "dark"):
+        for scheme in part(("light", "dark"), first=len(query)):
             screen.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             screen.page.locator(f".hl.shapes[data-theme={scheme}]").wait_for()
             assert findings(screen) == []

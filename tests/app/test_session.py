@@ -284,7 +284,7 @@ def test_what_the_keyboard_did_is_said(screen: Screen, keyboard: Keyboard):
 
 
 def test_markup_is_text_on_the_page_and_through_the_url(screen: Screen, browser: Browser):
-    screen.open()
+    screen.record().open()
     screen.run_text(f"{MARKUP} it")
     tokens = list(core.trace(models.load("minilm"), f"{MARKUP} it").source.labels)
     assert screen.tokens() == tokens
@@ -292,7 +292,7 @@ def test_markup_is_text_on_the_page_and_through_the_url(screen: Screen, browser:
     assert parse_qs(urlsplit(screen.page.url).query)["text"] == [f"{MARKUP} it"]
 
     context = browser.new_context(viewport={"width": 1280, "height": 720})
-    other = Screen(context.new_page(), screen.address)
+    other = Screen(context.new_page(), screen.address).record()
     other.open(screen.page.url.removeprefix(f"{screen.address}/"))
     assert other.page.get_by_role("textbox", name=shell_words.TEXT, exact=True).input_value() == f"{MARKUP} it"
     assert other.tokens() == tokens
@@ -310,7 +310,7 @@ def test_markup_is_text_on_the_page_and_through_the_url(screen: Screen, browser:
 
 @pytest.mark.parametrize("names", [["text"], ["model", "layer", "head", "query", "site", "target", "view"]])
 def test_markup_in_any_part_of_a_link_is_text(screen: Screen, names: list[str]):
-    screen.open("?" + "&".join(f"{name}={MARKUP.replace(' ', '%20')}" for name in names))
+    screen.record().open("?" + "&".join(f"{name}={MARKUP.replace(' ', '%20')}" for name in names))
     screen.root.locator(".strip [data-i]").first.wait_for()
     assert screen.page.locator("img[src='x']").count() == 0
     assert not [url for url in screen.requests if urlsplit(url).path.endswith("/x")]
@@ -319,7 +319,7 @@ def test_markup_in_any_part_of_a_link_is_text(screen: Screen, names: list[str]):
 
 def test_a_visit_asks_nothing_of_another_host(screen: Screen):
     """Everything there is to open is opened; whatever the page asks for, sockets too, it asks of the server it came from."""
-    screen.open("?metric=maps")
+    screen.record().open("?metric=maps")
     screen.page.mouse.move(*screen.cell(3, 4))
     screen.run_text("See https://example.org/logo.png and //example.org too.")
     screen.root.get_by_role("button", name=WORDS["options"]).click()
@@ -351,6 +351,8 @@ def test_a_visit_asks_nothing_of_another_host(screen: Screen):
         urlsplit(screen.address).netloc
     }
     assert screen.foreign == []
+    screen.page.evaluate("fetch('https://example.org/logo.png').catch(() => 0)")
+    assert screen.foreign.pop() == "https://example.org/logo.png"  # and what does ask is found
 
 
 LONG = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i in range(30))

@@ -1,8 +1,8 @@
 """A visitor walks through the real app: after each move screen, address and a fresh browser at that address say the same.
 
 They type, choose models and examples, go from room to room, choose in them, change the run in What if, take a lesson, go back and
-forward, and reload. WALK=300 walks further, and WALK_SEED=7 the same way again; tests/app/test_chosen.py does it twenty thousand times
-without a browser.
+forward, and reload. WALK=300 walks further, and WALK_SEED=7 the same way again; tests/app/test_chosen.py does it some thousand times without a
+browser.
 """
 
 from __future__ import annotations

@@ -52,9 +52,11 @@ def test_every_table_of_words_has_its_type_from_python() -> None:
 
 
 def test_a_misspelt_key_fails_wherever_it_stands(copy: Path) -> None:
-    """The last word of every file that asks for one; each is found, and nothing else."""
-    assert faults(copy) == set()
-    misspelt = set()
+    """The last word of every file that asks for one, and one of every table inside the words; each is found, and nothing else.
+
+    That nothing is found where nothing is misspelt, tsc says of the application itself in `make check`.
+    """
+    misspelt = of_a_table(copy)
     for path in ROOT.glob("app/**/browser/*.js"):
         text = path.read_text(encoding="utf-8")
         asked = [found for found in re.finditer(r"(?<![\w.`])words\.\w+", text) if "//" not in line_before(text, found)]
@@ -71,8 +73,8 @@ def line_before(text: str, found: re.Match[str]) -> str:
     return text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
 
 
-def test_a_misspelt_key_of_a_table_fails(copy: Path) -> None:
-    """Of every table inside the words, in every room."""
+def of_a_table(copy: Path) -> set[str]:
+    """Files, put there, that each ask a table inside the words for what it has not."""
     wrong = set()
     for path, declared in word_types.files(copy).items():
         for i, table in enumerate(re.findall(r'^  "(\w+)": \{ ', declared, re.MULTILINE)):
@@ -82,4 +84,4 @@ def test_a_misspelt_key_of_a_table_fails(copy: Path) -> None:
             )
             wrong.add(asks.relative_to(copy / "app").as_posix())
     assert len(wrong) > 20
-    assert wrong <= faults(copy)
+    return wrong

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.model.config import ModelConfig
+from tests.thorough import how_many
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,9 @@ class Case:
 
 
 def cases(seed: int, n: int, **lengths: Any) -> list[Case]:
+    """n configurations where all are tried; the first quarter of them, at least four, in a usual run."""
     pick = random.Random(seed)
-    return [case(pick, **lengths) for _ in range(n)]
+    return [case(pick, **lengths) for _ in range(how_many(n))]
 
 
 def case(

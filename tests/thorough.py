@@ -1,0 +1,25 @@
+"""How much of a large family of cases a run tries: a fixed part of it, or with THOROUGH=1, as `make thorough` sets it, all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+THOROUGH = os.environ.get("THOROUGH") == "1"
+LEAST = 4  # cases of a family that are always tried
+
+only_thorough = pytest.mark.skipif(not THOROUGH, reason="one of a large family: `make thorough` tries it")
+
+
+def how_many(whole: int, share: int = 4) -> int:
+    """Of `whole` cases drawn in a fixed order, the number that is tried: one in `share`."""
+    return whole if THOROUGH else min(whole, max(LEAST, whole // share))
+
+
+def part(family: Sequence[T], share: int = 2, first: int = 0) -> list[T]:
+    """Every `share`-th member of a family, from the one at `first` on."""
+    return list(family) if THOROUGH else list(family[first % share :: share])
