@@ -104,12 +104,12 @@ def named(page: Page, what: str) -> list[str]:
     return re.findall(rf"{what}: ([^,]*),", page.locator("body").inner_text())[0].split()
 
 
-def again(page: Page) -> None:
-    """One run of the script, to its end."""
+def press(page: Page, button: str) -> None:
+    """One run of the script, to its end. What is pressed while a script runs breaks it off, with what was pressed before."""
     ended = page.locator('[data-test-script-state="notRunning"]')
     ended.wait_for()
     runs = counted(page, "runs")
-    page.get_by_role("button", name="Next").click()
+    page.get_by_role("button", name=button, exact=True).click()
     page.get_by_text(re.compile(f"^runs: {runs + 1},")).wait_for()
     ended.wait_for()
 
@@ -117,7 +117,7 @@ def again(page: Page) -> None:
 def becomes(page: Page, what: str, who: str) -> bool:
     """Whether this visitor is named there at last; the page shows what was so when its script began."""
     for _ in range(100):
-        again(page)
+        press(page, "Next")
         if who in named(page, what):
             return True
         page.wait_for_timeout(100)
@@ -167,7 +167,7 @@ def test_what_was_to_be_done_when_a_visitor_goes_is_done_when_the_tab_is_closed(
 def test_clearing_caches_is_not_to_go(visitor: Page) -> None:
     """Streamlit releases every visitor's own resources then, and anybody's browser can ask for it."""
     who = name_of(visitor)
-    visitor.get_by_role("button", name="Clear", exact=True).click()
+    press(visitor, "Clear")
     assert becomes(visitor, "cleared", who)
     assert who not in named(visitor, "gone")
 
@@ -288,7 +288,7 @@ def test_garbage_is_not_collected_after_every_run(visitor: Page) -> None:
     """If it is, .streamlit/config.toml no longer says otherwise, and every run of a script holds everybody up."""
     before = counted(visitor, "collected")
     for _ in range(3):
-        again(visitor)
+        press(visitor, "Next")
     assert counted(visitor, "collected") < before + 3
 
 
