@@ -75,6 +75,7 @@ COMPONENT = {
     "pick": "Click the word whose attention the class will guess.",
     "pick_help": "This head is covered on every screen. The row of the word that you click stays covered until you reveal it.",
     "no_question": "No question",
+    "nothing_to_ask": "A question is about a picture of attention, and Explore shows none just now.",
     "asking": "A question",
     "will_look": "Where will {q} look?",
     "looks": "Where {q} looks",

@@ -55,6 +55,7 @@ export const WORDS: {
   "pick": string;
   "pick_help": string;
   "no_question": string;
+  "nothing_to_ask": string;
   "asking": string;
   "will_look": string;
   "looks": string;
