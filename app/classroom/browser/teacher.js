@@ -360,7 +360,8 @@ export class Teacher {
   // A room that says nothing of itself is looked at; of those that do, one that was refused.
   seek() {
     this.silent = this.isShown || texts(REFUSED) === null ? 0 : this.silent + 1;
-    if (!this.isBound) this.wantsAsk = false; // its teacher has gone elsewhere
+    if (!this.isBound)
+      this.wantsAsk = false; // its teacher has gone elsewhere
     else if (this.wantsAsk && this.silent >= LONG) {
       this.wantsAsk = false;
       this.tell(words.nothing_to_ask);
@@ -737,15 +738,13 @@ export class Teacher {
     else if (e.key === "Escape" && this.wantsAsk) {
       this.wantsAsk = false;
       this.send();
-    }
-    else if (e.key === "Escape" && page === "share" && !this.isProjected) this.show(asked ? "ask" : "");
+    } else if (e.key === "Escape" && page === "share" && !this.isProjected) this.show(asked ? "ask" : "");
     else if (letter === "a" && asked?.open && page !== "ask") this.show("ask");
     else if (letter === "a" && this.canAsk && page !== "ask") this.pick();
     else if (letter === "a" && this.isBound && page === "") {
       this.wantsAsk = true; // its picture is on its way
       this.send();
-    }
-    else if (isAsking && asked.open && (letter === "r" || e.key === "PageDown")) this.reveal();
+    } else if (isAsking && asked.open && (letter === "r" || e.key === "PageDown")) this.reveal();
     else if (isAsking && asked.open && letter === "h") this.hide();
     else if (isAsking && !asked.open && !this.pending && this.step(e.key)) {
       // the head is another one

@@ -129,7 +129,9 @@ export const WORDS: {
   "code_length": string;
   "waiting": string;
   "in_now": string;
+  "in_now_next": string;
   "on_wall": string;
+  "on_wall_next": string;
   "choosing": string;
   "no_picture": string;
   "open_tab": string;
