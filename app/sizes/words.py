@@ -3,7 +3,7 @@
 from typing import Literal
 
 # controls
-PRESET = "Model"
+PRESET = "Sizes of"
 PRESET_HELP = "The model and the sentence above, the config.json of any model, or a known model. It sets the sliders below, and every one of them can be moved from there."
 OF_RUN = "The run above"
 PASTED = "A config.json"
