@@ -20,16 +20,18 @@ from streamlit import runtime
 from streamlit.components.lib.local_component_registry import LocalComponentRegistry
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime import Runtime, RuntimeConfig, app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.session_manager import SessionInfo
+from streamlit.runtime.state import SafeSessionState, SessionState
 from streamlit.testing.v1 import AppTest
 
 from app import streamlit_edge
-from app.streamlit_edge import collection, components, departures, greeting, history, page, rerunning
+from app.streamlit_edge import collection, components, departures, greeting, history, page, rerunning, yielding
 from app.transport import compress
 from tests.app.browsing import PATIENCE, eventually, once
 from tests.app.pages import lend
@@ -393,6 +395,36 @@ def test_who_went_back_is_followed_though_a_component_speaks_in_the_same_moment(
     history.noted()
     assert not ask(here), "that is another matter"
     AppSession.request_rerun(cast(AppSession, here), None)
+
+
+class BrokenOff(BaseException):
+    """Another message of the visitor has come."""
+
+
+def test_a_callback_comes_to_its_end_and_the_script_after_it_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = count()
+
+    def breaks_off() -> None:
+        if next(looks) == 2:
+            raise BrokenOff
+
+    def runs_callbacks(_state: SessionState, *_: object, **__: object) -> None:
+        for name in ("edits", "text"):  # by way of the session that a callback sees
+            session[name] = name
+
+    monkeypatch.setattr(SessionState, "on_script_will_rerun", runs_callbacks)
+    monkeypatch.setattr(SafeSessionState, "on_script_will_rerun", SafeSessionState.on_script_will_rerun)
+    session = SafeSessionState(SessionState(), breaks_off)
+    with pytest.raises(BrokenOff):  # if no longer, callbacks_are_whole() is not needed
+        session.on_script_will_rerun(WidgetStates())
+    assert {*session.filtered_state} == {"edits"}
+    yielding.callbacks_are_whole()
+    looks = count(2)
+    session = SafeSessionState(SessionState(), breaks_off)
+    session.on_script_will_rerun(WidgetStates())
+    assert {*session.filtered_state} == {"edits", "text"}
+    with pytest.raises(BrokenOff):
+        session["more"] = "of the script"
 
 
 def test_who_stays_away_is_forgotten_without_another_who_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
