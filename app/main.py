@@ -19,7 +19,18 @@ from starlette.middleware import Middleware  # noqa: E402
 
 from app.classroom import routes as classroom  # noqa: E402
 from app.shell import closing, errors, projector, refused, routes, warm  # noqa: E402
-from app.streamlit_edge import collection, connections, ending, greeting, history, page, rerunning, reserved, sockets  # noqa: E402
+from app.streamlit_edge import (  # noqa: E402
+    collection,
+    connections,
+    ending,
+    greeting,
+    history,
+    page,
+    rerunning,
+    reserved,
+    sockets,
+    yielding,
+)
 from app.transport import (  # noqa: E402
     admission,
     background,
@@ -62,6 +73,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     tracebacks.keep_texts_out()
     greeting.put_together_once()
     history.keep_navigations()
+    yielding.callbacks_are_whole()
     if edited.ON:
         rerunning.after_what_runs()
     sockets.send_at_once(asyncio.get_running_loop())

@@ -191,7 +191,8 @@ def _learnt(spec: ModelSpec, step: int, last: int) -> str:
 
 
 def beneath(asked: Request, answer: session_answer.Answer) -> None:
-    """One line about the model, what the visitor can have it write, and what of its files takes no part in the numbers."""
+    """One line about the model, what the visitor can have it write, what of its files takes no part in the numbers, and what of the
+    text was read that is none."""
     spec = session_models.spec_of(screen.model_of(asked))
     run = answer.facts if answer.request is not None and answer.request.model_id == asked.model_id else None
     own = run is not None and run.target is not None and asked.target_text is None  # the target is the model's own
@@ -217,10 +218,10 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
         more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE, k=CONTINUATION["top_k"], t=CONTINUATION["temperature"])
         more += f" {words.WRITE_ON_EDITED}" if asked.interventions else ""
         row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))
-    if run is not None and run.spec.notices:
+    if run is not None and (run.spec.notices or run.notices):
         said = st.container(key="model_notices", gap="small")
-        for notice in run.spec.notices:
-            said.text(notice)  # never markdown: it names files and tensors
+        for notice in (*run.spec.notices, *run.notices):
+            said.text(notice)  # never markdown: it names files, tensors and tokens
 
 
 def was_written(asked: Request, run: Facts | None) -> None:

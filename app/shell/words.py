@@ -37,10 +37,10 @@ WRITE_ON_EDITED = "The edits of this run hold for what is written too."
 WRITE_ON_HELP = "The model adds up to {n} tokens, each drawn from the {k} likeliest at temperature {t}. The same text gets the same words."
 NOTHING_WRITTEN = "{title} ends its text here: the end is the next token that it draws."
 NO_ROOM = "{title} has no position left for another token. Shorten the text so that it can continue."
-TARGET_WRITTEN = "The model wrote this target itself."
-TARGET_UNCHANGED = "The unchanged model wrote this target."
+TARGET_WRITTEN = "No target was given: the model writes it."
+TARGET_UNCHANGED = "No target was given: the unchanged model writes it."
 TARGET_WRITTEN_HELP = "The likeliest token each time, up to its own end. Type a target to see that one instead."
-TARGET_EDIT = "Edit this target"
+TARGET_EDIT = "Edit its target"
 
 # edits of the run, from a link or from another room
 EDITED = "This run is changed: {edits}."

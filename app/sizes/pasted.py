@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -80,17 +81,53 @@ def _read(text: str) -> tuple[ModelConfig, dict[str, Any]]:
     """The config, and the part of its text that was read. Raises Refused."""
     if len(text) > MOST_TEXT:
         raise Refused(words.PASTE_TOO_LONG.format(n=len(text)))
+    text = text.removeprefix("\ufeff")  # which some editors put before a text
     try:
-        values = json.loads(text)
+        values = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        raise Refused(words.PASTE_NO_JSON.format(line=error.lineno, column=error.colno, message=error.msg)) from error
+        raise Refused(_damage(text, error)) from error
+    except Refused:  # which is a ValueError
+        raise
     except (RecursionError, ValueError) as error:  # a number of thousands of digits
-        raise Refused(words.PASTE_NO_OBJECT) from error
+        raise Refused(words.PASTE_STRANGE) from error
     if not isinstance(values, dict):
         raise Refused(words.PASTE_NO_OBJECT)
     watched = _Watched(values)
     config = described(watched).config
     return config, {key: value for key, value in values.items() if key in watched.asked and key not in NO_SHAPE}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a config.json. Raises Refused for a key with two values, of which JSON takes the last, and for NaN and Infinity."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            first, second = (_short(json.dumps(some)) for some in (found[key], value))
+            raise Refused(words.PASTE_TWICE.format(key=_short(key), first=first, second=second))
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Refused(words.PASTE_NO_NUMBER.format(key=_short(key), value=json.dumps(value)))
+        found[key] = value
+    return found
+
+
+def _damage(text: str, error: json.JSONDecodeError) -> str:
+    """Why a text is no JSON, and what to paste in its place: said by what it looks like."""
+    if text.lstrip().startswith("<"):
+        return words.PASTE_PAGE
+    before, rest = text[: error.pos], text[error.pos :].strip()
+    if error.msg == "Extra data":
+        return words.PASTE_MORE.format(line=before.rstrip().count("\n") + 1, rest=_short(rest))
+    plain = re.sub(r'"(?:[^"\\]|\\.)*"?', "", text)
+    open_ = sum(map(plain.count, "{[")) - sum(map(plain.count, "}]"))
+    if open_ > 0 and (not rest or error.msg.startswith("Unterminated string")):
+        return words.PASTE_CUT_OFF.format(open=open_, brackets=words.BRACKETS[open_ > 1])
+    if re.match(r"'|(?:True|False|None)\b", rest):
+        return words.PASTE_PYTHON.format(line=error.lineno, column=error.colno)
+    return words.PASTE_NO_JSON.format(line=error.lineno, column=error.colno, message=error.msg)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _read_link(said: str, _: Any) -> str:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 # controls
-PRESET = "Model"
+PRESET = "Sizes of"
 PRESET_HELP = "The model and the sentence above, the config.json of any model, or a known model. It sets the sliders below, and every one of them can be moved from there."
 OF_RUN = "The run above"
 PASTED = "A config.json"
@@ -15,6 +15,20 @@ PASTE_HELP = (
 )
 PASTE_FIRST = "Paste the text of a model's config.json into “Sizes” to see it here."
 PASTE_NO_JSON = "This is not JSON: line {line}, column {column}: {message}. Paste the whole file, from {{ to }}."
+PASTE_CUT_OFF = (
+    "The text ends before the file does: {open} {brackets} still open at its end. Paste the whole file, from {{ to }}."
+)
+BRACKETS = ("bracket is", "brackets are")
+PASTE_MORE = (
+    "The config ends in line {line}, and more text follows: “{rest}”. Paste one config.json and nothing after it."
+)
+PASTE_PAGE = (
+    "This is a web page, and not the file. On the Hub, open config.json, choose “raw”, and copy the text from there."
+)
+PASTE_PYTHON = "This is a Python dict (line {line}, column {column}): JSON has double quotes, true, false and null. Print it with json.dumps(…) and paste that."
+PASTE_TWICE = "“{key}” is there twice, with {first} and with {second}. Leave the one that holds."
+PASTE_NO_NUMBER = "“{key}” is {value}, which is no number of JSON. Write the number that the model has."
+PASTE_STRANGE = "This is JSON, but nested too deep or with a number too long for the config of a model. Paste the file as it is on the Hub."
 PASTE_NO_OBJECT = 'This is JSON, but not the config of a model, which is an object: {"model_type": …}.'
 PASTE_TOO_LONG = "This text has {n:,} characters; the config.json of a model has a few thousand. Paste that file alone."
 PASTE_NO_LINK = "This config is too long for a link ({n:,} characters; a link has room for {most:,}). Anyone who opens the link has to paste it again."

@@ -151,8 +151,12 @@ def without_ends(tokens: Tokens) -> Tokens:
     return Tokens(tokens.text, **{name: getattr(tokens, name)[real[0] : real[-1] + 1] for name in names})
 
 
-def notices(loaded: Loaded, prompt: Prompt) -> tuple[str, ...]:
-    """Sentences that a reader of this run should know: padding at an end that came without a mask."""
+HIDE_IDS = "Give {argument}=[...] to hide them."  # for a caller
+HIDE_TYPED = "Take them out of the {what} to read it without them."  # for who has typed them, on a screen
+
+
+def notices(loaded: Loaded, prompt: Prompt, cure: str = HIDE_IDS) -> tuple[str, ...]:
+    """Sentences that a reader of this run should know: padding at an end that came without a mask, and the cure."""
     found = []
     for what, argument, batch in (("source", "keep", prompt.sources), ("target", "target_keep", prompt.targets or ())):
         for tokens in batch:
@@ -161,7 +165,8 @@ def notices(loaded: Loaded, prompt: Prompt) -> tuple[str, ...]:
                 whose = f"the {what}'s" if prompt.targets is not None else "the text's"
                 found.append(
                     f"{n} of {whose} {len(tokens)} tokens {'are' if n > 1 else 'is'} {name}, this model's padding, at an end: "
-                    f"they were attended to like words, since no mask came with them. Give {argument}=[...] to hide them."
+                    f"they were attended to like words, since no mask came with them. "
+                    + cure.format(argument=argument, what="text" if prompt.targets is None else what)
                 )
     return tuple(dict.fromkeys(found))
 

@@ -72,6 +72,7 @@ class Facts:
     interventions: tuple[str, ...]  # as Python writes them
     steps: tuple[Step, ...] = ()
     residual_norms: dict[str, np.ndarray] | None = None  # hook point -> ‖x‖ float32 [pos]
+    notices: tuple[str, ...] = ()  # what a reader of these numbers should know: padding that was read like words
     non_finite: NonFinite | None = None  # where the first number came up that is none; None where all are finite
     seconds: float = 0.0
     held_bytes: int = 0

@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 
 from ..model.config import ModelConfig
+from ..run.prompt import HIDE_TYPED, Prompt, notices
 from ..run.trace import Trace
 from .answers import Facts, RecordFacts, Side, Site, SiteId
 from .maps.compute import array
@@ -28,6 +29,7 @@ def facts_of(run: Trace, key: str) -> Facts:
         dtype=run.dtype,
         torch_version=str(torch.__version__),
         interventions=tuple(map(repr, run.interventions)),
+        notices=notices(run.loaded, Prompt(run.sources, run.targets), HIDE_TYPED),
     )
     if not run.steps:
         return found

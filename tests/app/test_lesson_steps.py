@@ -617,3 +617,9 @@ def test_an_answer_is_a_sentence_whatever_is_sent() -> None:
 def test_numbers_in_words() -> None:
     assert number_words(30.56640625, "MiB", 3) == "30.566 MiB"
     assert number_words(-0.25, "", 1) == "−0.2" and number_words(8573400064, "bytes", 0) == "8,573,400,064 bytes"
+
+
+def test_shares_lie_percentage_points_apart() -> None:
+    share = Truth("drag", "", "", "", number=10, unit="%", high=100, tolerance=0.5)
+    assert check(share, 12).words[0] == "You chose 12 %: 2 percentage points too high."
+    assert check(share, 9).words[0] == "You chose 9 %: 1 percentage point too low."

@@ -61,6 +61,53 @@ def test_a_config_too_long_for_a_link_is_said_to_be():
         pasted.to_link(text)
 
 
+# damaged texts
+
+WHOLE = json.dumps(SMALL, indent=2)
+DAMAGED = {
+    "cut off in a value": (WHOLE[: WHOLE.index("256")], "1 bracket is still open"),
+    "cut off in a word": (WHOLE[: WHOLE.index("gpt2") + 2], "1 bracket is still open"),
+    "cut off in a list": ('{"model_type": "gpt2", "architectures": ["GPT2"', "2 brackets are still open"),
+    "its beginning is missing": (WHOLE[WHOLE.index("96") :], "more text follows: “,"),
+    "two files": (WHOLE + WHOLE, "more text follows: “{"),
+    "the page of the Hub": ("<!doctype html>\n<html><body>" + WHOLE, "web page"),
+    "a Python dict": (str(SMALL), "Python dict (line 1, column 2)"),
+    "Python's words": (WHOLE.replace("96", "None"), "Python dict (line 3, column 13)"),
+    "a comma too many": (WHOLE.replace("\n}", ",\n}"), "not JSON: line"),
+    "a comma too few": (WHOLE.replace("96,", "96"), "not JSON: line 4"),
+    "a remark": (WHOLE.replace("96,", "96, // as in the paper"), "not JSON: line 3"),
+    "a key twice": (WHOLE.replace("\n}", ',\n  "n_head": 8\n}'), "“n_head” is there twice, with 6 and with 8"),
+    "no number": (WHOLE.replace("96", "NaN"), "“n_embd” is NaN"),
+    "an endless number": (WHOLE.replace("96", "-Infinity"), "“n_embd” is -Infinity"),
+    "a number too large": (WHOLE.replace("96", "1e999"), "“n_embd” is Infinity"),
+    "thousands of digits": (WHOLE.replace("96", "9" * 5000), "too long"),
+    "nested": ('{"a": ' + "[" * 40_000 + "]" * 40_000 + "}", "nested too deep"),
+    "a list of configs": (f"[{WHOLE}]", "which is an object"),
+    "a word": ("gpt2", "not JSON: line 1"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_text_says_how_it_is_damaged(name: str):
+    text, said = DAMAGED[name]
+    with pytest.raises(Refused) as refusal:
+        pasted.config_of(text)
+    assert said in str(refusal.value) and len(str(refusal.value)) < 300
+
+
+def test_what_only_looks_damaged_is_read():
+    whole = pasted.config_of(WHOLE)
+    for text in (f"\ufeff{WHOLE}", f"\n\n {WHOLE}\n", WHOLE.replace("\n}", ',\n  "n_head": 6\n}')):
+        assert pasted.config_of(text) == whole
+    assert pasted.config_of(json.dumps(SMALL | {"_name": 'a "{[{" of "x'})) == whole
+
+
+def test_every_text_that_is_cut_off_says_so():
+    for end in range(1, len(WHOLE)):
+        with pytest.raises(Refused, match=r"1 bracket is still open|not JSON"):
+            pasted.config_of(WHOLE[:end])
+
+
 # bad values
 
 BAD = {

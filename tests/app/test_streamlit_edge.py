@@ -20,16 +20,18 @@ from streamlit import runtime
 from streamlit.components.lib.local_component_registry import LocalComponentRegistry
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime import Runtime, RuntimeConfig, app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.session_manager import SessionInfo
+from streamlit.runtime.state import SafeSessionState, SessionState
 from streamlit.testing.v1 import AppTest
 
 from app import streamlit_edge
-from app.streamlit_edge import collection, components, departures, greeting, history, page, rerunning
+from app.streamlit_edge import collection, components, departures, greeting, history, page, rerunning, yielding
 from app.transport import compress
 from tests.app.browsing import PATIENCE, eventually, once
 from tests.app.pages import lend
@@ -104,12 +106,12 @@ def named(page: Page, what: str) -> list[str]:
     return re.findall(rf"{what}: ([^,]*),", page.locator("body").inner_text())[0].split()
 
 
-def again(page: Page) -> None:
-    """One run of the script, to its end."""
+def press(page: Page, button: str) -> None:
+    """One run of the script, to its end. What is pressed while a script runs breaks it off, with what was pressed before."""
     ended = page.locator('[data-test-script-state="notRunning"]')
     ended.wait_for()
     runs = counted(page, "runs")
-    page.get_by_role("button", name="Next").click()
+    page.get_by_role("button", name=button, exact=True).click()
     page.get_by_text(re.compile(f"^runs: {runs + 1},")).wait_for()
     ended.wait_for()
 
@@ -117,7 +119,7 @@ def again(page: Page) -> None:
 def becomes(page: Page, what: str, who: str) -> bool:
     """Whether this visitor is named there at last; the page shows what was so when its script began."""
     for _ in range(100):
-        again(page)
+        press(page, "Next")
         if who in named(page, what):
             return True
         page.wait_for_timeout(100)
@@ -167,7 +169,7 @@ def test_what_was_to_be_done_when_a_visitor_goes_is_done_when_the_tab_is_closed(
 def test_clearing_caches_is_not_to_go(visitor: Page) -> None:
     """Streamlit releases every visitor's own resources then, and anybody's browser can ask for it."""
     who = name_of(visitor)
-    visitor.get_by_role("button", name="Clear", exact=True).click()
+    press(visitor, "Clear")
     assert becomes(visitor, "cleared", who)
     assert who not in named(visitor, "gone")
 
@@ -288,7 +290,7 @@ def test_garbage_is_not_collected_after_every_run(visitor: Page) -> None:
     """If it is, .streamlit/config.toml no longer says otherwise, and every run of a script holds everybody up."""
     before = counted(visitor, "collected")
     for _ in range(3):
-        again(visitor)
+        press(visitor, "Next")
     assert counted(visitor, "collected") < before + 3
 
 
@@ -393,6 +395,36 @@ def test_who_went_back_is_followed_though_a_component_speaks_in_the_same_moment(
     history.noted()
     assert not ask(here), "that is another matter"
     AppSession.request_rerun(cast(AppSession, here), None)
+
+
+class BrokenOff(BaseException):
+    """Another message of the visitor has come."""
+
+
+def test_a_callback_comes_to_its_end_and_the_script_after_it_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = count()
+
+    def breaks_off() -> None:
+        if next(looks) == 2:
+            raise BrokenOff
+
+    def runs_callbacks(_state: SessionState, *_: object, **__: object) -> None:
+        for name in ("edits", "text"):  # by way of the session that a callback sees
+            session[name] = name
+
+    monkeypatch.setattr(SessionState, "on_script_will_rerun", runs_callbacks)
+    monkeypatch.setattr(SafeSessionState, "on_script_will_rerun", SafeSessionState.on_script_will_rerun)
+    session = SafeSessionState(SessionState(), breaks_off)
+    with pytest.raises(BrokenOff):  # if no longer, callbacks_are_whole() is not needed
+        session.on_script_will_rerun(WidgetStates())
+    assert {*session.filtered_state} == {"edits"}
+    yielding.callbacks_are_whole()
+    looks = count(2)
+    session = SafeSessionState(SessionState(), breaks_off)
+    session.on_script_will_rerun(WidgetStates())
+    assert {*session.filtered_state} == {"edits", "text"}
+    with pytest.raises(BrokenOff):
+        session["more"] = "of the script"
 
 
 def test_who_stays_away_is_forgotten_without_another_who_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from core import AsPadding, GenerationError, Loaded, ModelConfig, SetPositions, 
 from core.errors import ConfigError
 from core.run.batched_trace import trace_together
 from core.run.prompt import padded
+from core.service.facts import facts_of
 from core.write.beams import beam_search
 from core.write.generate import generate, stream
 from tests.core.conftest import make_loaded
@@ -188,6 +189,8 @@ def test_without_a_mask_it_is_said() -> None:
     (notice,) = run.notices
     assert "3 of the text's 8 tokens" in notice and "keep=[...]" in notice
     assert notice in repr(run)
+    (said,) = facts_of(run, "key").notices  # on a screen there is no argument to give
+    assert said.startswith(notice.partition(" Give ")[0]) and "keep" not in said and said.endswith("without them.")
     assert core.trace(bert, ids=[9, 5, 6, 7, 2, 0, 0, 0], keep=[1] * 5 + [0] * 3).notices == ()
     assert core.trace(bert, ids=[9, 5, 0, 7, 2]).notices == ()
     # A target begins with the padding's number, which is no padding there.

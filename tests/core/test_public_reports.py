@@ -60,3 +60,51 @@ def test_is_causal_counts_from_the_top_left(n_query: int, n_key: int) -> None:
     allowed = torch.ones(n_query, n_key).tril().bool()
     scores = (q @ k.transpose(-2, -1) / 8**0.5).masked_fill(~allowed, -torch.inf)
     assert (records[0].of(0).pattern() - scores.softmax(-1)[0]).abs().max() <= 1e-6
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_compiled_module_is_seen_as_one_that_is_not(backend: str) -> None:
+    """pytorch#96722: torch.compile, before capture began and within it. (Its own backend needs a C++ compiler.)"""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+    module, x = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), random(2, 5, 16)
+    torch.compiler.reset()
+    with torch.no_grad():
+        with core.capture(module) as plain:
+            expected = module(x)
+        compiled = torch.compile(module, backend=backend)
+        before = compiled(x)
+        with core.capture(compiled) as records:
+            seen = compiled(x)
+        after = compiled(x)
+    for out in (before, seen, after):
+        assert (out - expected).abs().max() <= 1e-6
+    assert [record.name for record in records] == ["_orig_mod." + record.name for record in plain]
+    assert len(records) == 2 and [(r.site, r.layer) for r in records] == [(r.site, r.layer) for r in plain]
+    for record, other in zip(records, plain, strict=True):
+        for text in range(2):
+            assert (record.of(text).pattern() - other.of(text).pattern()).abs().max() <= 1e-6
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_padding_on_the_left_of_a_decoder_makes_no_numbers_that_are_none(norm_first: bool) -> None:
+    """pytorch#119371: the first rows of a text may look at its padding alone, which is hidden as well."""
+    torch.manual_seed(0)
+    layer = nn.TransformerDecoderLayer(16, 2, 32, dropout=0.0, batch_first=True, norm_first=norm_first)
+    module = nn.TransformerDecoder(layer, 2)
+    padding = torch.tensor([[False] * 5, [True] * 2 + [False] * 3])
+    causal = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    x, memory = random(2, 5, 16), random(2, 4, 16)
+    with torch.no_grad(), core.capture(module) as records:
+        module(x, memory, tgt_mask=causal, tgt_key_padding_mask=padding)
+    own = [record for record in records if record.site == "attn"]
+    assert [record.name for record in own] == ["layers.0.self_attn", "layers.1.self_attn"]
+    for record in own:
+        full, padded = record.of(0), record.of(1)
+        assert not full.blocked_rows().any()
+        assert padded.blocked_rows().nonzero()[:, -1].unique().tolist() == [0, 1]
+        assert torch.isfinite(padded.pattern()).all() and not padded.pattern()[:, :2].any()
+        assert (padded.pattern()[:, 2:].sum(-1) - 1).abs().max() <= 1e-6
+        assert not padded.pattern()[..., :2].any()
+        assert padded.why_masked(0, 0) == "masked by the caller"

@@ -14,6 +14,7 @@ const { percent } = await served("kit/browser/dom.js");
 const { size } = await served("rooms/generate/browser/shapes.js");
 const { fact } = await served("rooms/generate/browser/panel.js");
 const { lossOf } = await served("rooms/generate/browser/columns.js");
+const { WORDS } = await served("rooms/generate/browser/constants.js");
 const { columns } = expected("generate");
 
 const node = ({ ids, logits, rest }) => ({
@@ -331,4 +332,18 @@ test("the tree of all that was written has each word once, with its chance, and 
     Math.abs(next[1].probability - known(node(first), first.ids[0], first.vocab).prob) < 1e-6 && next[1].rank === 1,
   );
   assert.deepEqual([next[1].beam, next[1].log_probability, next[2].beam], ["kept", -2.2, "dropped"]);
+});
+
+test("the name of a button begins with what the button says", () => {
+  for (const [name, help] of [
+    [WORDS.play, WORDS.play_help],
+    [WORDS.stop, WORDS.stop_help],
+  ])
+    assert.ok(help.startsWith(name), help);
+});
+
+test("what a beam search keeps are likely texts and not the likeliest; log-probabilities have a unit; tokens are no words", () => {
+  assert.match(WORDS.beam_title, /^\{n\} likely texts, kept by beam search/);
+  assert.match(WORDS.beam_note, /log-probability.*nats/);
+  for (const line of [WORDS.stopped, WORDS.stopped_one, WORDS.wrote]) assert.match(line, /\btokens?\b/);
 });

@@ -29,6 +29,7 @@ TRUTHS = (
     replace(ROW, form="plain", all_of=True, best=9, candidates=tuple(Candidate("[PAD]", (i,), float(i > 2)) for i in range(11, -1, -1))),
     Truth("drag", "", "Why.", "Checked.", number=30.56640625, unit="MiB", high=120, tolerance=1.5, digits=3),
     Truth("drag", "", "Why.", "Checked.", number=623, unit="tokens", high=2000, tolerance=31),
+    Truth("drag", "", "Why.", "Checked.", number=10, unit="%", high=100, tolerance=0.5),
     Truth("drag", "", "Why.", "Checked.", number=-0.25, low=-1, high=1, digits=1),
     Truth("shape", "", "Why.", "Checked.", axes=("1", "12", "100", "100"), options=("1", "12", "64", "100")),
     Truth("choose", "", "Why.", "Checked.", options=("no", "yes", "never"), right=(1,)),
@@ -37,7 +38,7 @@ TRUTHS = (
     Truth("do", "", "Why.", "Checked.", values={"mask": "causal"}),
 )  # fmt: skip
 ANSWERS: tuple[Any, ...] = (
-    0, 1, 2, 3, 2.0, 2.5, -1, 623, 654, 655, 30.5, 32.07, -0.25, -0.35, 0.05, 1e12, 1e13, 1234567.5,
+    0, 1, 2, 3, 9, 11, 12.4, 2.0, 2.5, -1, 623, 654, 655, 30.5, 32.07, -0.25, -0.35, 0.05, 1e12, 1e13, 1234567.5,
     None, True, "", "2", [], {}, [[]], [2], [0], [3], [10], [2, 0], [[2], [0]], [[2], [2]], [[0], [2], [99]], [[0, 2]], [0, 2], [1, 9], [[1, 9]], [2, 0, 0],
     [1], [0, 1], ["1", "12", "100", "100"], [1, 12, 100, 100], ["100", "x"], ["1"] * 9, ["x" * 41], [[1], "2"], [None], [True], [1e30],
     {"mask": "causal"}, {"mask": "none"}, {"mask": "causal", "more": 1},

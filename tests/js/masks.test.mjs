@@ -3,11 +3,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { readFileSync } from "node:fs";
+
 import { near, served } from "./golden.mjs";
+
+globalThis.document = /** @type {any} */ ({ createTextNode: (/** @type {string} */ text) => ({ textContent: text }) });
 
 const { between, decode, encode, entropy, paint, paintedMask, presetMask, weigh } =
   await served("rooms/masks/browser/rules.js");
-const { factOf, pieces } = await served("rooms/masks/browser/facts.js");
+const { cosineText, factOf, pieces } = await served("rooms/masks/browser/facts.js");
+const { windowSays } = await served("rooms/masks/browser/presets.js");
 const { keysInRow } = await served("rooms/masks/browser/row.js");
 const { percent } = await served("kit/browser/dom.js");
 const { named } = await served("rooms/masks/browser/sheet.js");
@@ -42,6 +47,21 @@ test("presets hide the future, what is far, or nothing; a window keeps to the pa
     [...presetMask(null, { mask: "window", window: 2 }, N, N)],
     [0, 0, 3, 3, 0, 0, 0, 3, 3, 0, 0, 0, 3, 3, 0, 0],
   );
+});
+
+test("a window says how far it reaches, and where it reaches so far", () => {
+  const n = 11;
+  for (const causal of [true, false])
+    for (const size of [1, 2, 3, 5]) {
+      const own = causal ? Uint8Array.from({ length: n * n }, (_, at) => (at % n > Math.floor(at / n) ? 1 : 0)) : null;
+      const mask = presetMask(own, { mask: "window", window: size }, n, n);
+      const open = [...mask.slice(5 * n, 6 * n).keys()].filter((k) => !mask[5 * n + k]);
+      const [, line] = windowSays(size, causal);
+      const number = Number(/\d+/.exec(line)?.[0] ?? 0);
+      assert.equal(5 - open[0], number, `${size}: before`);
+      assert.equal(open.at(-1) - 5, causal ? 0 : number, `${size}: after`);
+      assert.equal(/side/.test(line), !causal && size > 1, line);
+    }
 });
 
 test("a cell that is painted back to what the preset says is in neither set", () => {
@@ -156,6 +176,19 @@ test("a forbidden cell: what went there is shared out, and the next word falls o
       "falls from 48 % to 39 %, and woman leads with 50 %.",
     ),
   );
+});
+
+test("a sentence's vector has one cosine on one screen: the margin writes it as the sentence does", () => {
+  const changes = { outcome: { ...OUTCOME, words: [] }, ownOutcome: { ...OUTCOME, words: [] } };
+  for (const cosine of [0.99849, 0.998, 0.99996, -0.25])
+    assert.ok(
+      said(factOf(shown({ ...changes, mask: paintedMask(CAUSAL, new Set([15]), new Set()), cosine }), WORDS)).includes(
+        `cosine ${cosineText(cosine)} to`,
+      ),
+    );
+  const margin = readFileSync(new URL("../../app/rooms/masks/browser/nextword.js", import.meta.url), "utf-8");
+  assert.match(margin, /cosineText\(cosine\)/);
+  assert.doesNotMatch(margin, /cosine\.toFixed/);
 });
 
 test("a key that this head never looked at names the head that did", () => {

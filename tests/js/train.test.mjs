@@ -8,6 +8,7 @@ import { served } from "./golden.mjs";
 const { smooth, lead, upTo, indexAt, lossText, largest } = await served("rooms/train/browser/numbers.js");
 const { Fetcher } = await served("kit/browser/fetcher.js");
 const { Finished } = await served("rooms/train/browser/finished.js");
+const { EXAMPLES } = await served("rooms/train/browser/constants.js");
 const { Following, linesOf } = await served("rooms/train/browser/following.js");
 
 test("a loss is the mean of the last five, and none where one of them is no number", () => {
@@ -83,6 +84,15 @@ function following(example) {
   one.take({ state: "ended", place: 0, seconds: 0, why: "", points: [[1, 2, 0]], frames: [{ step: 0 }] });
   return { one, asked };
 }
+// A message as the server packs it
+const packed = (header, body) => {
+  const head = new TextEncoder().encode(JSON.stringify(header));
+  const bytes = new Uint8Array(4 + Math.ceil(head.length / 4) * 4 + body.length).fill(32);
+  new DataView(bytes.buffer).setUint32(0, Math.ceil(head.length / 4) * 4, true);
+  bytes.set(head, 4);
+  bytes.set(body, bytes.length - body.length);
+  return bytes;
+};
 const turn = () => new Promise((done) => setImmediate(done));
 
 test("what is said of an example that was left behind is not said of the next one", async () => {
@@ -101,7 +111,44 @@ test("what is said of an example that was left behind is not said of the next on
   asked[1].answer({ ok: false, status: 400, text: async () => "Copy knows no 'z'." });
   await turn();
   assert.equal(one.refused, "Copy knows no 'z'.");
-  assert.equal(asked.length, 2, "what is refused is not asked again");
+  assert.equal(asked.length, 3, "what is refused is not asked again");
+  assert.equal(asked[2].example, EXAMPLES.copy, "nothing was drawn yet: the task's own is");
+});
+
+test("what cannot be looked at leaves what is drawn, and new frames of that", async () => {
+  const { one, asked } = following("bead");
+  const seen = { tokens: ["<s>"], answer: "", first: 1, unseen: true, model: "", edits: "" };
+  const says = (step) => ({
+    ok: true,
+    status: 200,
+    arrayBuffer: async () =>
+      packed(
+        { ...seen, looks: [{ step, p: [1], best: ["a"], own: "a", finds: [[1]], ahead: [[0]], shape: [1, 1, 1, 1] }] },
+        [255],
+      ).buffer,
+  });
+  asked[0].answer(says(0));
+  await turn();
+  one.watch("zebra");
+  await turn();
+  assert.deepEqual([...one.looks.keys()], [0], "while the server is asked");
+  asked[1].answer({ ok: false, status: 400, text: async () => "Copy knows no 'z'." });
+  await turn();
+  assert.deepEqual([one.refused, one.shown, [...one.looks.keys()]], ["Copy knows no 'z'.", "bead", [0]]);
+  one.take({ state: "ended", place: 0, seconds: 0, why: "", points: [[2, 1, 0]], frames: [{ step: 2 }] });
+  await turn();
+  assert.equal(asked[2].example, "bead");
+  asked[2].answer(says(2));
+  await turn();
+  assert.deepEqual([...one.looks.keys()], [0, 2]);
+  assert.equal(one.refused, "Copy knows no 'z'.", "it is still in its field");
+  one.watch("bead");
+  assert.deepEqual([one.refused, one.looks.size], ["", 2]);
+  one.watch("cafe");
+  await turn();
+  asked[3].answer(says(0));
+  await turn();
+  assert.deepEqual([one.shown, [...one.looks.keys()]], ["cafe", [0]]);
 });
 
 test("a server that is busy is asked again for looks of a run that has ended", async (t) => {
@@ -116,17 +163,9 @@ test("a server that is busy is asked again for looks of a run that has ended", a
 });
 
 test("a run and its twin that are kept are asked for once each, and those that are not are not", async () => {
-  const pack = (header, body) => {
-    const head = new TextEncoder().encode(JSON.stringify(header));
-    const bytes = new Uint8Array(4 + Math.ceil(head.length / 4) * 4 + body.length).fill(32);
-    new DataView(bytes.buffer).setUint32(0, Math.ceil(head.length / 4) * 4, true);
-    bytes.set(head, 4);
-    bytes.set(body, bytes.length - body.length);
-    return bytes;
-  };
   globalThis.document = { baseURI: "http://here/" };
   const look = { step: 600, p: [1], best: ["a"], own: "a", finds: [[1]], ahead: [[0]], shape: [1, 1, 2, 2] };
-  const message = pack(
+  const message = packed(
     {
       points: [[1, 2, 0]],
       frames: [{ step: 600 }],
@@ -165,12 +204,13 @@ test("a run and its twin that are kept are asked for once each, and those that a
   assert.deepEqual(asked, ["copy none", "copy nomask", "sort none"]);
   for (const [example, looks, refused] of [
     ["bead", 1, ""],
-    ["12", 0, "It knows no '1'."],
+    ["12", 1, "It knows no '1'."],
   ]) {
     finished.pair(there, "copy", "none", example);
     for (let i = 0; i < 5; i++) await turn();
     const [other] = finished.pair(there, "copy", "none", example);
     assert.deepEqual([other.looks.size, other.refused, other.points.length], [looks, refused, 1]);
+    assert.equal(other.shown, "bead", "the last that could be looked at");
   }
   assert.deepEqual(asked.slice(3), ["copy none bead", "copy none 12"]);
 });

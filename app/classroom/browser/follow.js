@@ -43,6 +43,10 @@ function strange(text) {
   ].join(" ");
 }
 
+// A page that waits: what it waits for
+/** @param {string} title @param {string} next */
+const quiet = (title, next) => [el("h1", "waits", title), el("p", "big mute", next)];
+
 class Follower {
   /** @type {{code: string, key: string} | null} */
   joined = null;
@@ -553,7 +557,7 @@ class Follower {
         votes: this.votes,
         of: this.now.of,
       };
-      if (this.isWaiting) panel.replaceChildren(el("h1", "", words.on_wall));
+      if (this.isWaiting) panel.replaceChildren(...quiet(words.on_wall, words.on_wall_next));
       else if (!question) panel.replaceChildren(el("p", "note", words.weights_coming));
       else if (asked.open) vote(panel, now, (token) => this.tap(token));
       else revealed(panel, now, this.view?.view === "explore" ? (layer, head) => this.look(layer, head) : null);
@@ -562,7 +566,7 @@ class Follower {
       const isVeiled = screen?.cover === "head";
       const parts = [];
       if (isVeiled) parts.push(el("p", "big", words.choosing));
-      if (this.isHeld) parts.push(el("h1", "", words.in_now));
+      if (this.isHeld) parts.push(...quiet(words.in_now, words.in_now_next));
       else if (!screen || (!this.view && this.isDrawn(screen))) parts.push(el("p", "note", words.waiting));
       else if (!this.view)
         parts.push(
@@ -576,6 +580,7 @@ class Follower {
       else if (!this.isHeld) low.append(button(words.look_around, "quiet", () => this.lookAround()));
     }
     panel.hidden = !panel.childElementCount;
+    panel.classList.toggle("quiet", panel.querySelector("h1.waits") !== null);
   }
 
   // The same in the whole of Headlight, in a tab of its own

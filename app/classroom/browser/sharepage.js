@@ -5,6 +5,15 @@ import { button, projecting, spaced, square, widest } from "./parts.js";
 import { copy } from "../../kit/browser/save.js";
 import { WORDS as words } from "./constants.js";
 
+const LONG = 40; // signs of an address that takes several lines
+
+// An address in several lines ends each after a part of it, and not within a word
+/** @param {Element} node */
+function breakable(node) {
+  const parts = (node.textContent ?? "").split(/(?<=[/.@_-])/);
+  node.replaceChildren(...parts.flatMap((part) => [part, el("wbr")]));
+}
+
 export class SharePage {
   /** @param {import("./teacher.js").Teacher} teacher @param {HTMLElement} root */
   constructor(teacher, root) {
@@ -18,6 +27,8 @@ export class SharePage {
     this.title.tabIndex = -1;
     this.how = add(side, "p", "how");
     this.how.append(...phrase(words.share_how, { address: [taught.address, "address"] }));
+    this.how.classList.toggle("long", taught.address.length > LONG);
+    for (const address of this.how.querySelectorAll(".address")) breakable(address);
     this.code = add(side, "p", "code");
     this.follow = add(side, "p", "followers");
     this.acts = add(side, "p", "acts");

@@ -77,6 +77,7 @@ export class Teacher {
   head = [0, 0];
   /** @type {{text: string, site: string, layer: number, head: number, word: string, at: number} | null} To be asked once its sentence has run */
   pending = null;
+  wantsAsk = false; // a question was wanted before the room of questions had its picture
   text = ""; // of the question
   page = ""; // what lies over the room: "share", "ask", or nothing; "pick" is the room itself, covered
   cleared = 0; // the last question that this page has taken back
@@ -155,12 +156,17 @@ export class Teacher {
   /** @param {string} room @param {string[]} followed */
   update(room, followed) {
     this.followed = followed;
-    if (room !== this.room) this.silent = 0;
-    if (room !== this.room && this.page === "pick") this.unpick();
+    const isOther = room !== this.room;
+    if (isOther) this.silent = 0;
+    if (isOther && this.page === "pick") {
+      this.unpick();
+      this.wantsAsk = room === ASKS; // asked for when the address had gone there, and the bar had not
+    }
     // Who chooses a room wants to see it. A question that is open stays open, and the bar leads back to it.
     if (this.room && room !== this.room && this.page && !this.pending) this.show("");
     this.room = room;
     this.theme();
+    this.askNow();
     this.send();
     this.draw();
   }
@@ -277,6 +283,7 @@ export class Teacher {
       rounds: [],
       cleared: 0,
       pending: null,
+      wantsAsk: false,
       sent: "",
       isLost: false,
       isAsking: false,
@@ -309,9 +316,22 @@ export class Teacher {
     return this.taught !== null && this.isShown && classroom.shown?.view === ASKS;
   }
 
+  // Whether the room of questions is on the screen, or on its way there
+  get isBound() {
+    return [this.room, here().get("view") ?? ASKS].includes(ASKS);
+  }
+
+  // A question that was wanted before there was a picture
+  askNow() {
+    if (!this.wantsAsk || !this.canAsk) return;
+    this.wantsAsk = false;
+    this.pick();
+  }
+
   // Another sentence, head or word is on the screen.
   moved() {
     const { shown } = classroom;
+    this.askNow();
     if (this.pending && shown && shown.text === this.pending.text && shown.view === ASKS && this.room === ASKS) {
       const { pending } = this;
       const { site, layer, head, word, at } = pending;
@@ -325,7 +345,7 @@ export class Teacher {
   screen() {
     const { shown } = classroom;
     const covers =
-      this.page === "pick" || this.pending || this.isAsking
+      this.page === "pick" || this.wantsAsk || this.pending || this.isAsking
         ? "head"
         : this.asked?.open
           ? "row"
@@ -340,6 +360,12 @@ export class Teacher {
   // A room that says nothing of itself is looked at; of those that do, one that was refused.
   seek() {
     this.silent = this.isShown || texts(REFUSED) === null ? 0 : this.silent + 1;
+    if (!this.isBound)
+      this.wantsAsk = false; // its teacher has gone elsewhere
+    else if (this.wantsAsk && this.silent >= LONG) {
+      this.wantsAsk = false;
+      this.tell(words.nothing_to_ask);
+    }
     if (!this.isShown) this.send();
   }
 
@@ -709,10 +735,16 @@ export class Teacher {
     if (letter === "j") this.taught && page === "share" ? this.show(asked ? "ask" : "") : this.share();
     else if (!this.taught) return;
     else if (e.key === "Escape" && page === "pick") this.unpick();
-    else if (e.key === "Escape" && page === "share" && !this.isProjected) this.show(asked ? "ask" : "");
+    else if (e.key === "Escape" && this.wantsAsk) {
+      this.wantsAsk = false;
+      this.send();
+    } else if (e.key === "Escape" && page === "share" && !this.isProjected) this.show(asked ? "ask" : "");
     else if (letter === "a" && asked?.open && page !== "ask") this.show("ask");
     else if (letter === "a" && this.canAsk && page !== "ask") this.pick();
-    else if (isAsking && asked.open && (letter === "r" || e.key === "PageDown")) this.reveal();
+    else if (letter === "a" && this.isBound && page === "") {
+      this.wantsAsk = true; // its picture is on its way
+      this.send();
+    } else if (isAsking && asked.open && (letter === "r" || e.key === "PageDown")) this.reveal();
     else if (isAsking && asked.open && letter === "h") this.hide();
     else if (isAsking && !asked.open && !this.pending && this.step(e.key)) {
       // the head is another one

@@ -55,6 +55,7 @@ export const WORDS: {
   "pick": string;
   "pick_help": string;
   "no_question": string;
+  "nothing_to_ask": string;
   "asking": string;
   "will_look": string;
   "looks": string;
@@ -128,7 +129,9 @@ export const WORDS: {
   "code_length": string;
   "waiting": string;
   "in_now": string;
+  "in_now_next": string;
   "on_wall": string;
+  "on_wall_next": string;
   "choosing": string;
   "no_picture": string;
   "open_tab": string;

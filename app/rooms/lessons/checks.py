@@ -110,9 +110,17 @@ def _drag(truth: Truth, answer: object) -> Checked | None:
     second = words.ANSWER["is"].format(true=true)
     if is_right:
         return Checked(given, true, None, True, (words.ANSWER["plain_said"].format(word=given), second))
-    far = number_words(abs(off), truth.unit, truth.digits)
+    far = _between(abs(off), truth)
     first = words.ANSWER["too_much" if off > 0 else "too_little"].format(word=given, far=far)
     return Checked(given, true, None, False, (first, second))
+
+
+def _between(off: float, truth: Truth) -> str:
+    """How far apart two numbers are. Shares differ by percentage points: 12 % is 2 of them, and 20 %, above 10 %."""
+    if truth.unit != "%":
+        return number_words(off, truth.unit, truth.digits)
+    said = number_words(off, "", truth.digits)
+    return f"{said} {words.ANSWER['point' if said == '1' else 'points']}"
 
 
 def _shape(truth: Truth, answer: object) -> Checked | None:

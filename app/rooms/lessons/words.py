@@ -26,6 +26,8 @@ ANSWER = {
     "is": "It is {true}.",
     "too_much": "You chose {word}: {far} too high.",
     "too_little": "You chose {word}: {far} too low.",
+    "points": "percentage points",  # between two shares
+    "point": "percentage point",
     "all_said": "You found {hit} of {of}, and pointed at {extra} that do not belong there.",
     "all_right": "You found all {of}, and nothing else.",
     "all_are": "They are: {true}.",

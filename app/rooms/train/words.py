@@ -69,6 +69,7 @@ COMPONENT = {
     "more_help": "Task, example and twins.",
     "finished": "A finished run, made with this code and kept. Press Train to see one learn.",
     "finished_race": "Finished runs, made with this code and kept. Press Train to see them learn.",
+    "refused_drawn": "What is drawn is still of {example}.",
     "finished_other": "It looks at your example at its last step alone; Train shows every step.",
     "finished_alone": "A finished run, made with this code and kept. Its twin ({twin}) has not run yet: press Train to race them.",
     "before": "Nothing is learnt yet. Press Train: a model of 2 layers learns from its first random weights.",

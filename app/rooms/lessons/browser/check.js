@@ -97,7 +97,7 @@ function drag(truth, answer) {
   const off = answer - truth.number;
   const right = Math.abs(off) <= truth.tolerance + 1e-9 * Math.max(1, Math.abs(truth.number));
   const [said, is] = [answer, truth.number].map((value) => numberWords(value, truth.unit, truth.digits));
-  const far = numberWords(Math.abs(off), truth.unit, truth.digits);
+  const far = between(Math.abs(off), truth);
   const first = right ? "plain_said" : off > 0 ? "too_much" : "too_little";
   return {
     said,
@@ -106,6 +106,14 @@ function drag(truth, answer) {
     right,
     words: [fill(ANSWER[first], { word: said, far }), fill(ANSWER.is, { true: is })],
   };
+}
+
+// How far apart two numbers are. Shares differ by percentage points: 12 % is 2 of them, and 20 %, above 10 %.
+/** @param {number} off @param {Truth} truth */
+function between(off, { unit, digits }) {
+  if (unit !== "%") return numberWords(off, unit, digits);
+  const said = numberWords(off, "", digits);
+  return `${said} ${said === "1" ? ANSWER.point : ANSWER.points}`;
 }
 
 /** @type {Check} */

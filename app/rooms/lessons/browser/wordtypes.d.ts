@@ -59,6 +59,8 @@ export const ANSWER: {
   "is": string;
   "too_much": string;
   "too_little": string;
+  "points": string;
+  "point": string;
   "all_said": string;
   "all_right": string;
   "all_are": string;

@@ -129,11 +129,14 @@ function lossFact({ outcome, ownOutcome }, words) {
   return pieces(words.fact_loss, { loss: [outcome.loss.toFixed(2), "b"], own: ownOutcome.loss.toFixed(2) });
 }
 
+/** How far a sentence's vector has turned, with the same digits wherever it is said. @param {number} cosine */
+export const cosineText = (cosine) => cosine.toFixed(4);
+
 /** What becomes of the next word, once the run has said it. @param {any} shown @param {any} words @returns {Piece[]} */
 function nextWord({ outcome, ownOutcome, cosine }, words) {
   if (!outcome) return [];
   const [own] = ownOutcome.words;
-  if (!own) return cosine === null ? [] : pieces(words.fact_vector, { cosine: [cosine.toFixed(4), "b"] });
+  if (!own) return cosine === null ? [] : pieces(words.fact_vector, { cosine: [cosineText(cosine), "b"] });
   const [a, b] = [own[2], outcome.asked[0]];
   const template = percent(a) === percent(b) ? words.fact_stays : b < a ? words.fact_falls : words.fact_rises;
   const said = pieces(template, { w: [own[1].trim(), "b"], a: [percent(a), "b"], b: [percent(b), "b"] });

@@ -2,6 +2,7 @@
 
 import { el, fill, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
+import { cosineText } from "./facts.js";
 import { weigh } from "./rules.js";
 
 /** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */
@@ -41,7 +42,7 @@ export function drawAside(paint, place) {
   } else {
     parts.push(el("h3", "", words.vector));
     const cosine = !changed ? 1 : (found?.header?.cosine ?? null);
-    parts.push(el("p", "cosine", fill(words.vector_says, { cosine: cosine === null ? "…" : cosine.toFixed(4) })));
+    parts.push(el("p", "cosine", fill(words.vector_says, { cosine: cosine === null ? "…" : cosineText(cosine) })));
     if (!writes) parts.push(el("p", "mute", fill(words.no_words, { title: model })));
   }
   if (changed && !found)

@@ -14,6 +14,16 @@ const ICONS = {
 };
 
 /**
+ * The name and the line of the preset of a window. One of one word is that word in any model; a wider one reaches back, and in a
+ * model that sees both sides ahead as well.
+ * @param {number} size @param {boolean} causal @returns {string[]}
+ */
+export function windowSays(size, causal) {
+  const [label, line] = words.preset[size === 1 ? "window_one" : causal ? "window" : "window_both"];
+  return [label, fill(line, { n: size - 1 })];
+}
+
+/**
  * The row of presets and options, made again when one of them changes.
  * @param {import("./paint.js").Paint} paint @param {HTMLElement} place
  */
@@ -34,15 +44,11 @@ export function drawPresets(paint, place) {
   /** @type {(keyof typeof words.preset)[]} */
   const names = cross ? ["none", "padding", "own"] : ["none", "causal", "window", "padding", "own"];
   for (const name of names) {
-    // A window of one word is that word in any model; a wider one reaches back, and in a model that sees both sides ahead as well.
-    const reach = Number(values.window) - 1;
-    const [label, line] =
-      words.preset[name === "window" ? (reach === 0 ? "window_one" : causal ? "window" : "window_both") : name];
+    const [label, line] = name === "window" ? windowSays(Number(values.window), causal) : words.preset[name];
     const button = el("button", "preset");
     button.type = "button";
     button.setAttribute("aria-pressed", String(preset === name));
-    const says =
-      name === modelIs ? words.model_own : name === "own" && own ? words.own_painted : fill(line, { n: reach });
+    const says = name === modelIs ? words.model_own : name === "own" && own ? words.own_painted : line;
     const two = el("span");
     two.append(label, el("small", "", says));
     button.append(icon(paint, ICONS[name]), two);

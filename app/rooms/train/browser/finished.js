@@ -7,6 +7,9 @@ import { looksOf } from "./following.js";
 /** @typedef {import("./types.js").Run} Run */
 
 export class Finished {
+  /** @type {Map<string, string>} The last example of each task that could be looked at */
+  good = new Map();
+
   /** @param {import("../../../kit/browser/fetcher.js").Fetcher} remote */
   constructor(remote) {
     this.remote = remote;
@@ -33,11 +36,16 @@ export class Finished {
     if (!found || found.refused) return null;
     if (example === EXAMPLES[task]) return found;
     const other = this.remote.get("train/looks", { ...spec, example, after: String(endOf(found)) }, looksOf);
+    if (other?.refused) {
+      const kept = this.get(task, twin, this.good.get(task) ?? EXAMPLES[task]);
+      return kept && { ...kept, refused: other.refused };
+    }
+    if (other) this.good.set(task, example);
     return {
       ...found,
+      shown: example,
       seen: other?.seen ?? null,
       looks: new Map(other?.looks?.map((one) => [one.step, one])),
-      refused: other?.refused ?? "",
     };
   }
 }
@@ -61,5 +69,6 @@ export function runOf(bytes, spec) {
     seconds: 0,
     why: "",
     refused: "",
+    shown: EXAMPLES[spec.task],
   };
 }

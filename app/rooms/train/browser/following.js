@@ -1,5 +1,6 @@
 // Following a training: its news as they come, and an example as each of its frames sees it.
 
+import { EXAMPLES } from "./constants.js";
 import { unpack } from "../../../kit/browser/messages.js";
 
 /** @typedef {import("./types.js").News} News */
@@ -24,6 +25,7 @@ export class Following {
   seconds = 0;
   why = "";
   refused = ""; // why the example cannot be looked at
+  isNew = false; // whether another example than the one shown was typed, of which nothing has come yet
   looking = false;
   closed = false;
   heard = false; // whether the server has said anything
@@ -32,7 +34,8 @@ export class Following {
   /** @param {Record<string, string>} spec task, twin, seed, from @param {string} example @param {() => void} changed */
   constructor(spec, example, changed) {
     this.spec = spec;
-    this.example = example;
+    this.example = example; // what is to be looked at
+    this.shown = example; // what the looks are of
     this.changed = changed;
     this.cancel = new AbortController();
   }
@@ -120,7 +123,7 @@ export class Following {
   again() {
     this.close();
     const one = new Following(this.spec, this.example, this.changed);
-    Object.assign(one, { looks: this.looks, seen: this.seen });
+    Object.assign(one, { looks: this.looks, seen: this.seen, shown: this.shown, refused: this.refused });
     one.begin();
     return one;
   }
@@ -129,27 +132,35 @@ export class Following {
   watch(example) {
     if (example === this.example) return;
     this.example = example;
-    this.looks = new Map();
-    this.seen = null;
+    this.isNew = example !== this.shown;
     this.refused = "";
     this.look();
   }
 
-  // The example at every frame that there is, a few frames at a time
+  // The example at every frame that there is, a few frames at a time. One that is refused leaves what is drawn of the last one.
   async look() {
     if (this.looking) return;
     this.looking = true;
     try {
-      while (this.frames.length && this.looks.size < this.frames.length) {
-        const example = this.example;
-        const last = Math.max(-1, ...this.looks.keys());
+      while (this.frames.length && (this.isNew || this.looks.size < this.frames.length)) {
+        const { isNew } = this;
+        const example = isNew ? this.example : this.shown;
+        const last = isNew ? -1 : Math.max(-1, ...this.looks.keys());
         const response = await fetch(this.address("looks", { example, after: String(last + 1) }));
         const [why, bytes] = response.ok ? ["", await response.arrayBuffer()] : [await response.text(), null];
-        if (example !== this.example) continue; // another was typed meanwhile: this says nothing of it
+        if (isNew !== this.isNew || example !== (isNew ? this.example : this.shown)) continue; // another was typed meanwhile: this says nothing of it
         if (BUSY.includes(response.status)) throw new Error(why);
-        if (response.status === 400) this.refused = why;
+        if (response.status === 400) {
+          this.refused = why;
+          const own = EXAMPLES[this.spec.task]; // where none was drawn before it, as in a link
+          if (!isNew && (this.seen || this.shown === own)) break;
+          if (!this.seen) this.shown = own;
+          this.isNew = false;
+          continue;
+        }
         if (!bytes) break; // refused, or a run that was dropped meanwhile: what there is stays
         const found = looksOf(new Uint8Array(bytes));
+        if (isNew) Object.assign(this, { looks: new Map(), shown: example, isNew: false });
         this.seen = found.seen;
         for (const one of found.looks) this.looks.set(one.step, one);
         this.changed();

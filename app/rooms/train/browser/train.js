@@ -424,7 +424,8 @@ class Train extends Stage {
     this.replay.textContent = this.playing ? words.hold : words.start_again;
     const refused = this.pair[0]?.refused || this.pair[1]?.refused || "";
     this.refused.hidden = !refused;
-    setText(this.refused, refused);
+    const drawn = this.pair.find((one) => one?.refused && one.looks.size)?.shown;
+    setText(this.refused, drawn ? `${refused} ${fill(words.refused_drawn, { example: drawn })}` : refused);
   }
 
   // The two runs at the slider: loss, frame, look

@@ -69,4 +69,5 @@ export interface Run {
   seconds: number;
   why: string;
   refused: string; // why the example cannot be looked at
+  shown: string; // the example that the looks are of: the last one that could be looked at
 }

@@ -23,6 +23,7 @@ export const WORDS: {
   "more_help": string;
   "finished": string;
   "finished_race": string;
+  "refused_drawn": string;
   "finished_other": string;
   "finished_alone": string;
   "before": string;
