@@ -116,10 +116,11 @@ class Panel:
         elif before != {**said, **(beside or {})}:
             shown = []
         session[key] = (shown, {**said, **(beside or {})})
+        # Before the record: a script that is broken off between the two would find in it nothing that was asked in vain.
+        session[f"{self.id}_links"] = chosen.now().links
         silent = [one.name for one in self.controls if one.param.default == ""]
         chosen.drawn(self.id, said, (), said, (), silent)
         self.leave(said)
-        session[f"{self.id}_links"] = chosen.now().links
         return shown
 
     def leave(self, said: Collection[str] = ()) -> None:

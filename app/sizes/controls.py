@@ -374,7 +374,7 @@ def setup(*, training: bool, is_run: bool = False) -> tuple[Setup | None, Said, 
     kind = given_by(model).config.kind
     phase = "inference"
     if training:
-        phase = widgets.row(place, PHASE, words.PHASE, list(words.PHASES), words.PHASES.__getitem__)
+        phase = widgets.row(place, PHASE, words.PHASE, ("training", "inference"), words.PHASES.__getitem__)
     lengths = ("batch", "source", "target") if kind == "encoder-decoder" else ("batch", "source")
     formats = ("optimizer", "recompute", "dropout") if phase == "training" else ("weights", "kv")
     if training and phase == "inference" and kind != "encoder":  # how a prompt is read is a question of memory

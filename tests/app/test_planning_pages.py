@@ -542,7 +542,7 @@ def headline_of(batch: int) -> str:
     """What Memory says of the encoder that it opens with."""
     from app.rooms.memory.view import _total
 
-    return _total(replace(LESSON, title=sizes_controls.FIRST, batch=batch))
+    return _total(replace(LESSON, title=PRESETS[sizes_controls.FIRST].title, batch=batch))
 
 
 def test_every_place_that_a_diagram_does_not_have_is_said(browser: Browser, address: str) -> None:
