@@ -134,7 +134,7 @@ def show() -> None:
         return
     st.session_state["shapes_last"] = data
     with cover.over("shape"):
-        stage.draw(STAGE, followed, data)
+        stage.draw(STAGE, followed, data | {"link": {"view": "shapes", **data.get("link", {}), **_said(of)}})
 
 
 def _fill() -> list[str]:
