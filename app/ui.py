@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app.kit import held, progress, stage
-from app.session import answer, at_end, chosen, models
+from app.session import answer, at_end, chosen
 from app.shell import bar, registry, style, words
 from app.streamlit_edge import collection, history
 
@@ -15,7 +15,7 @@ ROOMS = registry.rooms()
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
 st.html(style.page_style())
-bar.spell_out({"model": models.TITLES, **held.titles()}, registry.old_states())
+bar.spell_out(registry.old_states())
 shown = bar.bar(
     [bar.Entry(room.id, room.title, room.group, room.line, progress.steps(room.id)) for room in ROOMS],
     registry.redirects(),

@@ -32,11 +32,6 @@ def names() -> dict[str, str]:
     return {room.id: room.title for room in _rooms.values()}
 
 
-def titles() -> dict[str, Mapping[str, str]]:
-    """What a link may name by an id, in any room: parameter -> {id: title}."""
-    return {name: known for room in _rooms.values() for name, known in room.titles.items()}
-
-
 def show(room: str) -> None:
     """Draw a room inside of the one on the screen. Raises KeyError for one that does not exist."""
     session_room.hold(room)

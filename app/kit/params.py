@@ -28,6 +28,7 @@ class Param:
     default: str | Callable[[Any], str]
     read: Callable[[str, Any], str]
     allowed: str | Callable[[Any], str]
+    title: str = ""  # by which a sentence names it, where that is not its name in the link
 
     def __post_init__(self) -> None:
         if self.name in RESERVED:
@@ -92,5 +93,7 @@ def read(params: Sequence[Param], shown: Any, said: Mapping[str, str]) -> tuple[
         except (ValueError, KeyError, IndexError):
             allowed = param.allowed if isinstance(param.allowed, str) else param.allowed(shown)
             asked, instead = numbers.quoted(text), values[param.name] or words.NOTHING
-            notes.append(words.UNKNOWN_PARAM.format(name=param.name, asked=asked, allowed=allowed, shown=instead))
+            notes.append(
+                words.UNKNOWN_PARAM.format(name=param.title or param.name, asked=asked, allowed=allowed, shown=instead)
+            )
     return values, notes

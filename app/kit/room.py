@@ -22,7 +22,6 @@ class Room:
     show: Callable[[], None]  # draws it, in the script of a visitor
     # What links said for it before it had an id, and what each of them means of its parameters beside how it opens.
     old: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    titles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # parameter of a link -> {id: title}
     params: Sequence[Param] = ()  # what can be chosen in it, as links say it
     run: RunOf | None = None  # the run that a link to it shows, where what is chosen there changes it
     routes: Sequence[Route] = ()  # below the path that the page is served at

@@ -6,6 +6,7 @@ UNREADABLE_CHOICE = "This link asks for {name} “{asked}”, which does not exi
 UNKNOWN_PARAM = "This link asks for {name} “{asked}”. Possible here: {allowed}. Shown instead: {shown}."
 NOTHING = "nothing"
 WHOLE = "a whole number from 0 to {most}"
+BETWEEN = "a whole number from {low} to {high}"
 NUMBER = "a number from {low} to {high}"
 
 # what a lesson asks about

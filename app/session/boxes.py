@@ -27,6 +27,11 @@ def held(name: str) -> Any:
     return st.session_state.get(key(name), st.session_state.get(name))
 
 
+def is_filled(name: str) -> bool:
+    """Whether a box was ever filled."""
+    return name in st.session_state
+
+
 def opened(name: str) -> Any:
     """What the box on the screen opened with: the same as long as it is the same box."""
     return _box(name).opened

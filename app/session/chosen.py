@@ -26,6 +26,7 @@ HEAD = frozenset(("site", "layer", "head"))  # are one choice
 Values = Mapping[str, str]
 
 _of_text: dict[str, frozenset[str]] = {}  # {room: names of its options that mean nothing on another text}
+_many: set[str] = set()  # names that older links say once for each of their values
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Chosen:
     by_rule: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()  # names that are left out while they are empty, as they open everywhere
     links: int = 0
-    address: Values | None = None  # as the visitor arrived, until a room has read its part
+    address: Values | None = None  # as the visitor arrived, in the room that they arrived in
+    read: frozenset[str] = frozenset()  # the rooms, and parts of one, that have read theirs of it
     facts: Facts | None = field(default=None, repr=False, compare=False)
     going: bool = False  # the run still goes on, and may be given up
     before: Chosen | None = field(default=None, repr=False, compare=False)
@@ -67,7 +69,8 @@ class Chosen:
 RECORD: Key[Chosen] = Key("chosen")
 ARRIVED: Key[bool] = Key("arrived")  # an address is still to be read
 USED: Key[bool] = Key("chosen_used")  # something of the run was drawn in this run of the script
-DRAWN: Key[dict[str, str]] = Key("chosen_drawn")  # the values that were drawn in this run of the script
+# The values that were drawn in this run of the script; None for a name that the room has and does not show
+DRAWN: Key[dict[str, str | None]] = Key("chosen_drawn")
 
 
 def now() -> Chosen:
@@ -92,6 +95,7 @@ def enter(room: str, borrows: Callable[[str], bool]) -> bool:
     record, arrived = now(), bool(ARRIVED.get())
     if arrived:
         said = st.query_params.to_dict()
+        said |= {name: ",".join(st.query_params.get_all(name)) for name in _many & said.keys()}
         lent = record.lent or (record if record.run else None)
         record = replace(
             record,
@@ -101,6 +105,7 @@ def enter(room: str, borrows: Callable[[str], bool]) -> bool:
             by_rule=frozenset(said.get(RULE, "").split(",")) - {""},
             links=record.links + 1,
             address=said,
+            read=frozenset(),
             facts=None,
             before=None,
             lent=lent if borrows(room) else None,
@@ -118,11 +123,11 @@ def enter(room: str, borrows: Callable[[str], bool]) -> bool:
 
 
 def read_address(room: str, own: Collection[str]) -> Chosen:
-    """The record, with what the address says of a room: of the first that is drawn after the visitor arrived."""
+    """The record, with what the address says of a room, or of a part of one, in which the visitor arrived."""
     record = now()
-    if record.address is not None:
+    if record.address is not None and room not in record.read:
         said = {n: t for n, t in record.address.items() if n in own}
-        record = replace(record, options={**record.options, room: said}, address=None)
+        record = replace(record, options={**record.options, room: said}, read=record.read | {room})
         RECORD.put(record)
     return record
 
@@ -140,9 +145,10 @@ def ask(run: Values) -> None:
         write(settled=False)  # a long run is not waited for: nothing that was typed may be lost
 
 
-def know(room: str, of_text: Collection[str]) -> None:
-    """Told by a room at the start: which of its options mean nothing on another text."""
+def know(room: str, of_text: Collection[str] = (), many: Collection[str] = ()) -> None:
+    """Told by a room at the start: which of its options mean nothing on another text, and which older links say once for each value."""
     _of_text[room] = frozenset(of_text)
+    _many.update(many)
 
 
 def on_run(facts: Facts, going: bool = False) -> Chosen:
@@ -247,10 +253,16 @@ def drawn(
     """A room shows these values: they are what is chosen now. `asked` were chosen, and of the others a rule chose those in `ruled`."""
     record = now()
     by_rule = {n for n in ruled if n in values and (n not in asked or n in record.by_rule)}
+    still = record.silent - values.keys()
     record = record.with_values(room, values, shared)
-    RECORD.put(replace(record, by_rule=(record.by_rule - values.keys()) | by_rule, silent=frozenset(silent), at=room))
+    RECORD.put(replace(record, by_rule=(record.by_rule - values.keys()) | by_rule, silent=still | set(silent), at=room))
     DRAWN.put({**(DRAWN.get() or {}), **values})
     USED.put(True)
+
+
+def hidden(names: Collection[str]) -> None:
+    """A room does not show these now: the address does not say them."""
+    DRAWN.put({**(DRAWN.get() or {}), **dict.fromkeys(names)})
 
 
 def choose(room: str, name: str, text: str) -> None:
@@ -269,7 +281,7 @@ def write(names: Collection[str] = (), settled: bool = True) -> None:
     wanted, owned = {PARAM: record.room}, {PARAM, *names}
     if USED.get():
         shown = (DRAWN.get() or {}) if settled else record.values(record.at, SHARED)
-        spoken = {n: t for n, t in shown.items() if t != "" or n not in record.silent}
+        spoken = {n: t for n, t in shown.items() if t is not None and (t != "" or n not in record.silent)}
         said = {n: t for n, t in spoken.items() if settled or n not in record.by_rule}
         ruled = ",".join(sorted(record.by_rule & said.keys()))
         wanted |= {**record.run, **said, **({RULE: ruled} if ruled else {})}

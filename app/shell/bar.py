@@ -127,18 +127,15 @@ def keys(entries: Sequence[Entry]) -> dict[str, str]:
     return dict(zip(numbered, KEYS, strict=False)) | lettered
 
 
-def spell_out(titles: Mapping[str, Mapping[str, str]], old_states: Mapping[str, Mapping[str, str]]) -> None:
-    """On the first run of a visit, before any widget: let the link say the title of whatever it names by its id, and what an old one means.
+def spell_out(old_states: Mapping[str, Mapping[str, str]]) -> None:
+    """On the first run of a visit, before any room: let the address say what an old link means.
 
-    `titles` are {parameter: {id: title}}. A bound widget knows titles alone, and would drop an id from the link. `old_states` are
-    {what an old link says of a room: {parameter: text}}.
+    `old_states` are {what an old link says of a room: {parameter: text}}.
     """
     if room.STATE in st.session_state:
         return
-    asked = {name: known[st.query_params[name]] for name, known in titles.items() if st.query_params.get(name) in known}
-    changed = {name: title for name, title in asked.items() if st.query_params[name] != title}
     meant = old_states.get(st.query_params.get(room.PARAM, ""), {})
-    changed |= {name: text for name, text in meant.items() if name not in st.query_params}
+    changed = {name: text for name, text in meant.items() if name not in st.query_params}
     if changed:
         st.query_params.update(changed)
         st.rerun()

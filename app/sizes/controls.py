@@ -1,10 +1,9 @@
-"""What the rooms about sizes share: sliders bound to the URL, which answer with a Setup that fits together; the page around a chart."""
+"""The controls that the rooms about sizes share: sliders, which answer with a Setup that fits together; the page around a chart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -13,15 +12,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.export import about
-from app.kit import charts, cover
+from app.kit import cover, widgets
 from app.kit import headline as kit_headline
 from app.kit import words as kit_words
-from app.kit.numbers import quoted
-from app.session import notices, room
+from app.kit.widgets import Control, Panel
+from app.session import boxes, chosen, notices, room
 from app.sizes import export, pasted, seen, words
 from app.sizes.setup import Setup, Sizes, layers, planned, shaped
-from app.streamlit_edge.history import is_history_navigation
-from app.transport.limits import bounded
+from app.transport.limits import BOUNDS
 from core.errors import ConfigError, Refused
 from core.model.config import ModelConfig
 from core.plan import PRESETS
@@ -30,11 +28,9 @@ from core.plan.plan import check_positions
 from core.plan.weights import WEIGHT_FORMATS
 from core.service import Facts
 
-RUN, PASTED = words.OF_RUN, words.PASTED
-TITLES = {preset.title: preset for preset in PRESETS.values()}
-IDS = {"run": RUN, "pasted": PASTED} | {name: preset.title for name, preset in PRESETS.items()}  # links may say either
-FIRST = PRESETS["lesson-encoder"].title  # of a link that names sizes and no model
-MODELS = (RUN, PASTED, *TITLES)
+RUN, PASTED = "run", "pasted"
+TITLES = {RUN: words.OF_RUN, PASTED: words.PASTED} | {name: preset.title for name, preset in PRESETS.items()}
+FIRST = "lesson-encoder"  # of a link that names sizes and no model
 FORMATS = ("float32", "bfloat16", "float16")
 CHOICES: dict[str, tuple[str, ...]] = {
     "dtype": FORMATS,
@@ -45,7 +41,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "kv": (words.SAME, *FORMATS, *(name for name in CACHE if name not in BYTES)),
     "piece": tuple(words.PIECES),
     "logits": tuple(words.LOGITS),
-    "phase": ("training", "inference"),
     "dropout": ("off", "on"),
 }
 _LENGTHS = (1, 2, 4, 8, 16, 32, 50, 64, 100, 128, 200, 256, 384, 512, 768, *(2**i for i in range(10, 18)))
@@ -67,14 +62,11 @@ TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
 
-OF_THE_PAGE = ("view", "theme", "projector")  # what an address says of the page and not of what is in it
 COVERS = ("bar", "headline", "number", "curve")  # what a lesson may cover here: the chart with all that is said of it
 MOST_PROJECTED = (
     265  # pixels of a projected chart's height, at a type of 16: such a page is 490 high, whatever its screen
 )
 NOTE_HEIGHT = 24  # of it that a line under the chart takes, which the sliders would cut in two
-
-SHOWN = "plan_shown"  # in the session: what every control said in the script before
 
 Said = Mapping[str, Any]  # what the controls say, by the names of LABELS
 
@@ -83,7 +75,7 @@ Said = Mapping[str, Any]  # what the controls say, by the names of LABELS
 class Look:
     """How a part of a view is shown, and what its controls say."""
 
-    view: str
+    own: Panel  # the controls that are the view's alone
     part: str
     place: DeltaGenerator  # of the sentence above its chart
     theme: str
@@ -91,6 +83,10 @@ class Look:
     said: Said
     training: bool
     projected: bool = False
+
+    @property
+    def view(self) -> str:
+        return self.own.id
 
 
 Parts = Mapping[str, Callable[[Setup, Look], None]]
@@ -123,62 +119,115 @@ class Given:
         }
 
 
+@dataclass(frozen=True)
+class Opening:
+    """What the controls open with where a link says nothing of them."""
+
+    given: Given
+    is_run: bool  # a visit begins with the run on the screen, and not with sizes that a link names
+
+
+def _size(name: str) -> Control:
+    return widgets.whole(
+        f"plan_{name}", BOUNDS[f"plan_{name}"], lambda opening: str(opening.given.sizes[name]), words.LABELS[name][0]
+    )
+
+
+def _of(name: str, title: str, options: Sequence[str]) -> Control:
+    return widgets.choice(f"plan_{name}", {one: one for one in options}, title)
+
+
+MODEL = Control(
+    replace(
+        widgets.choice(
+            "plan_model",
+            {name: name for name in TITLES},
+            words.PRESET,
+            also={title: name for name, title in TITLES.items()},
+        ).param,
+        default=lambda begins: RUN if begins else FIRST,
+        allowed=", ".join(TITLES.values()),
+    ),
+    str,
+)
+PHASE = widgets.choice(
+    "plan_phase", words.PHASES, words.PHASE, lambda opening: words.PHASES["inference" if opening.is_run else "training"]
+)
+CONTROLS = {name: _size(name) for name in SIZES} | {
+    name: _of(name, words.LABELS[name][0], options) for name, options in CHOICES.items()
+}
+SHARED = Panel("sizes", (MODEL, pasted.CONTROL, PHASE, *CONTROLS.values()))
+LATER = [PHASE.name, *(control.name for control in CONTROLS.values())]  # open by what the model is
+
+
+def part_of(view: str, titles: Mapping[str, str]) -> Control:
+    """The choice of a part of a view; a link says its title."""
+    return widgets.choice(f"{view}_part", titles, kit_words.PART)
+
+
 def show(
-    view: str,
+    own: Panel,
     titles: dict[str, str],
     parts: Parts,
-    choices: charts.Choices,
     *,
     training: bool,
     above: Callable[[bool], Facts | None],
 ) -> None:
     """Draw a view: its controls, and the part of it that was chosen. `training` offers the choice to train.
 
-    `choices` are what a link may choose for the controls that are the view's own. `above(True)` draws the request box and says what
-    runs there; it is asked so where the visitor's own model and sentence are chosen, which a visit begins with.
+    `own` are the controls that are the view's alone, whose name is its own; the first chooses a part. `above(True)` draws the request
+    box and says what runs there; it is asked so where the visitor's own model and sentence are chosen, which a visit begins with.
     """
-    if "plan_extra" not in st.session_state and not any(
-        name.startswith("plan_") and name not in OLD for name in st.query_params
-    ):
-        # Said in the address before any widget owns it: a link with sizes and no model is of the textbook encoder.
-        st.query_params.update({"plan_model": RUN} | ({"plan_phase": words.PHASES["inference"]} if training else {}))
-        st.session_state["plan_model"] = RUN
-        st.session_state["plan_phase"] = "inference"
-    asked = IDS.get(st.query_params.get("plan_model", ""), st.query_params.get("plan_model", FIRST))
-    # Where the visitor goes back, or on to a step of a lesson, the address wins over what the session says.
-    is_run = (asked if is_history_navigation() else st.session_state.get("plan_model", asked)) == RUN
+    asked = SHARED.asked()
+    begins = not any(name.startswith("plan_") and name not in OLD for name in asked)
+    notes = SHARED.fill(begins, [MODEL.name])
+    is_run = boxes.held(MODEL.name) == RUN
     facts = above(is_run)
     if is_run:
         if facts is None:
             return
         _take_run(facts)
-    _show(view, titles, parts, choices, training, is_run)
+    model = boxes.held(MODEL.name)
+    notes += pasted.fill(SHARED, model == PASTED)
+    if SHARED.is_link and model == PASTED:
+        st.session_state["plan_config"] = pasted.held()
+    opening = Opening(given_by(model), begins and is_run)
+    notes += SHARED.fill(opening, LATER)
+    _show(own, titles, parts, training, is_run, (notes, own.fill(None)))
 
 
 @st.fragment
 def _show(
-    view: str, titles: dict[str, str], parts: Parts, choices: charts.Choices, training: bool, is_run: bool
+    own: Panel, titles: dict[str, str], parts: Parts, training: bool, is_run: bool, notes: tuple[list[str], list[str]]
 ) -> None:
+    view = own.id
     if room.is_left(view):
         st.rerun()  # another view was chosen in the same moment as something here, and this came instead of it
-    wrong = charts.unknown_choices(view, {**_known_choices(view, titles), **choices})
     left, right = st.columns([1, 2.05], gap="large")
     with right:
         scale = kit_headline.scale(view)
-        chosen = charts.part(titles, f"{view}_part")
+        chosen_part = widgets.row(st, own.controls[0], kit_words.PART, list(titles), titles.__getitem__)
         sentences = st.container(key="plan_sentences", gap=None)
         body = st.container(key=f"{view}_body", gap="small")
-    for note in [*notices.take(), *wrong]:
-        sentences.text(note)  # never markdown: it quotes what a link says
     with left:
-        found, said = setup(sentences, training=training, is_run=is_run)
+        found, said, wrong = setup(training=training, is_run=is_run)
     if found is not None:
         with body, cover.over(*COVERS):
             # One place for the sentence of every part: it stays in the page from one part to the next, and so do its keys.
             place = st.container(key=f"{view}_headline", gap=None)
             theme, projected = st.context.theme.type or "light", kit_headline.is_projected(view)
-            look = Look(view, titles[chosen], place, theme, scale, said, found.training, projected)
-            parts[chosen](found, look)
+            look = Look(own, titles[chosen_part], place, theme, scale, said, found.training, projected)
+            parts[chosen_part](found, look)
+    unread = SHARED.keep(_said(), notes[0]) + own.keep(own.said(), notes[1])
+    for note in [*notices.take(), *unread, *wrong]:
+        sentences.text(note)  # never markdown: it quotes what a link says
+    chosen.write()
+
+
+def _said() -> dict[str, str]:
+    """The shared controls as a link says them."""
+    is_pasted = boxes.held(MODEL.name) == PASTED
+    return SHARED.said(None if is_pasted else [MODEL.name, *LATER])
 
 
 def _take_run(facts: Facts) -> None:
@@ -187,21 +236,22 @@ def _take_run(facts: Facts) -> None:
     given = Given(facts.spec.title, facts.config, facts.texts, len(facts.source), target)
     before: Given | None = st.session_state.get("plan_run")
     st.session_state["plan_run"] = given
-    if "plan_extra" not in st.session_state:
-        return  # a visit begins, and the link may say more
+    if SHARED.is_link:
+        return  # which may say more
     if before is None or before.config != given.config:
         take(RUN)
     elif before != given:
-        st.session_state.update({"plan_source": given.source, "plan_target": given.target})
+        for name, length in (("plan_source", given.source), ("plan_target", given.target)):
+            boxes.fill(name, length)
 
 
-def given_by(title: str) -> Given:
-    """What is offered under this title: the run above as it was last seen, the pasted config.json, or a known model."""
-    if title == RUN and (run := st.session_state.get("plan_run")) is not None:
+def given_by(model: str) -> Given:
+    """What is offered by this id: the run above as it was last seen, the pasted config.json, or a known model."""
+    if model == RUN and (run := st.session_state.get("plan_run")) is not None:
         return run
-    preset = TITLES.get(title, TITLES[FIRST])
+    preset = PRESETS.get(model, PRESETS[FIRST])
     config, name = preset.config, preset.title
-    if title == PASTED and (pasted_one := st.session_state.get("plan_config")) is not None:
+    if model == PASTED and (pasted_one := st.session_state.get("plan_config")) is not None:
         config, name = pasted_one, words.PASTED_TITLE
     batch, source, target = ENDS[config.kind]
     if config.has_position_table and config.position == "learned":
@@ -235,15 +285,16 @@ def headline(look: Look, found: Setup, sentence_of: Callable[[Setup], str], char
     data["chart"] = f"{look.view}_{chart.name}"
     data["about"] = about.about(file, sentence, chart.note, caption, code, chart.tables)
     said = {**data["about"], "sentence": sentence, "note": chart.note}
-    kept = seen.keep(look.view, chart.name, said, _linked(), chart.figure)
+    kept = seen.keep(look.view, chart.name, said, _linked(look), chart.figure)
     with look.place:
         kit_headline.headline(look.view, data, kept)
     return sentence
 
 
-def _linked() -> dict[str, str]:
-    """What the address says of the room."""
-    return {name: text for name, text in st.query_params.to_dict().items() if name not in OF_THE_PAGE}
+def _linked(look: Look) -> dict[str, str]:
+    """What a link says of the room."""
+    run = chosen.now().run if boxes.held(MODEL.name) == RUN else {}
+    return {**run, **_said(), **look.own.said()}
 
 
 def draw(look: Look, name: str, figure: Callable[..., Any], alt: str, *, note: str = "", above: int | None = 0) -> None:
@@ -294,136 +345,95 @@ def _ahead(
     return found
 
 
-def setup(said_in: DeltaGenerator, *, training: bool, is_run: bool = False) -> tuple[Setup | None, Said]:
-    """Draw the controls; the setup they say, or the last one that fits together, and what they say.
+def setup(*, training: bool, is_run: bool = False) -> tuple[Setup | None, Said, list[str]]:
+    """Draw the controls; the setup they say, or the last one that fits together, what they say, and sentences on what is wrong.
 
-    Sentences go into `said_in`, among them what is wrong with the newest sizes.
-    `training` offers the choice between running and training; `is_run` says that the run above is on the page. None where there has never been one that fits.
+    `training` offers the choice between running and training; `is_run` says that the run above is on the page. None where there has
+    never been one that fits.
     """
-    notices.add(*_remember())
-    sentences = notices.take()
     place = st.container(key="planning", gap="small")
-    st.session_state.setdefault("plan_model", FIRST)
-    _take_again()
-    place.selectbox(
+    model = widgets.select(
+        place,
+        MODEL,
         words.PRESET,
-        MODELS,
-        index=MODELS.index(FIRST),
-        key="plan_model",
-        bind="query-params",
-        persist_state="session",
+        list(TITLES),
+        TITLES.__getitem__,
         help=words.PRESET_HELP,
         on_change=_chosen,
         label_visibility="collapsed",
     )
-    if (st.session_state["plan_model"] == RUN) != is_run:
+    if (model == RUN) != is_run:
         st.rerun()  # the whole page: the request box comes or goes
+    wrong: list[str] = []
+    last: Setup | None = st.session_state.get("plan_last")
     try:
-        _pasted(place, sentences)
+        if model == PASTED:
+            _pasted(place, wrong)
     except Refused as refusal:
-        found = st.session_state.get("plan_last")
-        sentences.append(f"{refusal} {words.LAST_PICTURE}" if found is not None else str(refusal))
-        for sentence in sentences:
-            said_in.text(sentence)
-        return found, st.session_state.get("plan_said", {})
-    given = given_by(st.session_state["plan_model"])
-    kind = given.config.kind
-    phase = _segmented(place, "phase") if training else "inference"
+        return last, st.session_state.get("plan_said", {}), [*wrong, _instead(str(refusal), last)]
+    kind = given_by(model).config.kind
+    phase = "inference"
+    if training:
+        phase = widgets.row(place, PHASE, words.PHASE, ("training", "inference"), words.PHASES.__getitem__)
     lengths = ("batch", "source", "target") if kind == "encoder-decoder" else ("batch", "source")
     formats = ("optimizer", "recompute", "dropout") if phase == "training" else ("weights", "kv")
     if training and phase == "inference" and kind != "encoder":  # how a prompt is read is a question of memory
         formats += ("logits",) if kind == "encoder-decoder" else ("piece", "logits")
     fields = [*lengths, "attention", "dtype", *formats, "d_model", "heads", "kv_heads", "layers", "d_ff", "vocab"]
     columns = place.columns(2, gap="medium")
-    said: dict[str, Any] = {"model": st.session_state["plan_model"]}
+    said: dict[str, Any] = {"model": model}
     for i, name in enumerate(fields):
         said[name] = _slider(columns[i % 2], name) if name in SIZES else _choice(columns[i % 2], name)
-    st.session_state[SHOWN] = {f"plan_{name}": value for name, value in (said | {"phase": phase}).items()}
     try:
-        found = _read(given, said, phase == "training")
+        found = _read(given_by(model), said, phase == "training")
         planned(found)
         st.session_state["plan_last"], st.session_state["plan_said"] = found, said
     except ConfigError as error:
-        found = st.session_state.get("plan_last")
-        wrong = _ended(error)
-        sentences.append(f"{wrong} {words.LAST_PICTURE}" if found is not None else wrong)
-    for sentence in sentences:
-        said_in.text(sentence)  # never markdown: it may quote what a link says
-    return found, said
+        found = last
+        wrong.append(_instead(_ended(error), last))
+    return found, said, wrong
 
 
-def _pasted(place: DeltaGenerator, sentences: list[str]) -> None:
+def _instead(wrong: str, last: Setup | None) -> str:
+    return f"{wrong} {words.LAST_PICTURE}" if last is not None else wrong
+
+
+def _pasted(place: DeltaGenerator, wrong: list[str]) -> None:
     """The box of a config.json, where that is what is counted; the sliders then begin where it says. Raises Refused."""
-    if st.session_state["plan_model"] != PASTED:
-        pasted.leave()
-        return
     with place.popover(words.PASTE_BOX):
-        config = pasted.box("plan", sentences)
+        config = pasted.box(wrong)
     before: ModelConfig | None = st.session_state.get("plan_config")
     st.session_state["plan_config"] = config
     if config != before:
         take()
-        given = given_by(PASTED)
-        st.session_state.update({"plan_batch": given.batch, "plan_source": given.source, "plan_target": given.target})
 
 
 def _ended(error: ConfigError) -> str:
     return str(error) if str(error).endswith(".") else f"{error}."
 
 
-def take(title: str | None = None) -> None:
-    """Set the sliders to a preset; for a callback, before any widget is drawn."""
-    if title is not None:
-        st.session_state["plan_model"] = title
-    if st.session_state["plan_model"] == RUN and "plan_run" not in st.session_state:
+def take(model: str | None = None) -> None:
+    """Set the sliders to a model; for a callback, or before they are drawn."""
+    if model is not None:
+        boxes.fill(MODEL.name, model)
+    now: str = boxes.held(MODEL.name)
+    if now == RUN and "plan_run" not in st.session_state:
         return  # its sizes come with it
-    sizes = {f"plan_{name}": value for name, value in given_by(st.session_state["plan_model"]).sizes.items()}
-    before = {key: st.session_state.get(key) for key in sizes}
-    st.session_state["plan_taken"] = (st.session_state["plan_model"], before, sizes)
-    st.session_state.update(sizes)
+    for name, value in given_by(now).sizes.items():
+        boxes.fill(f"plan_{name}", value)
 
 
 def _chosen() -> None:
     """Another model was chosen; what runs above is run, not trained."""
-    chosen = st.session_state["plan_model"]
-    if chosen == RUN:
-        st.session_state["plan_phase"] = "inference"
-    take(chosen)  # set here too: else the address that comes with the request box says the model before
+    if boxes.held(MODEL.name) == RUN:
+        boxes.fill(PHASE.name, "inference")
+    take()
 
 
-def _take_again() -> None:
-    """What a visitor does right after a preset or a link leaves the browser before it knows the sizes: it brings the ones before.
-
-    A visitor moves one slider at a time, so two that are back where they were are no visitor's doing.
-    """
-    session = st.session_state
-    if is_history_navigation():
-        linked = {f"plan_{name}": session[f"plan_{name}"] for name in (*SIZES, *CHOICES) if f"plan_{name}" in session}
-        session["plan_taken"] = (session["plan_model"], session.get(SHOWN, {}), linked)
-    if (taken := session.get("plan_taken")) is None:
-        return
-    title, before, sizes = taken
-    moved = [key for key, size in sizes.items() if session.get(key) != size]
-    is_back = sum(session.get(key) == before.get(key) for key in moved) > 1
-    if is_back and session["plan_model"] == title:
-        session.update(sizes)
-    elif moved:
-        del session["plan_taken"]
-
-
-def _known_choices(view: str, titles: Mapping[str, str]) -> charts.Choices:
-    """What a link may choose for the controls that these rooms share."""
-    named = {f"plan_{name}": (words.LABELS[name][0], CHOICES[name]) for name in CHOICES if name != "phase"}
-    named["plan_phase"] = (words.PHASE, tuple(words.PHASES.values()))
-    named[f"{view}_part"] = (kit_words.PART, tuple(titles.values()))
-    return named
-
-
-def one_of(name: str, options: Sequence[str], key: str, first: str = "") -> str:
-    """A select box of a view's own, bound to the URL; `first` is what it says by default."""
+def one_of(name: str, control: Control, options: Sequence[str]) -> str:
+    """A select box of a view's own, by the name of its label."""
     label, more = words.LABELS[name]
-    at = options.index(first) if first else 0
-    return st.selectbox(label, options, index=at, key=key, bind="query-params", persist_state="session", help=more)
+    return widgets.select(st, control, label, options, help=more)
 
 
 def show_table(table: Any, name: str, title: str = words.TABLE) -> None:
@@ -444,38 +454,6 @@ def columns(table: Any) -> dict[str, Any]:
         else:
             found[name] = label
     return found
-
-
-def _remember() -> list[str]:
-    """Where a link is followed, read what it says: any whole number within reason is a value of a slider."""
-    notes: list[str] = []
-    arrives = is_history_navigation()
-    if "plan_extra" in st.session_state and not arrives:
-        return notes
-    asked = st.query_params
-    title = asked.get("plan_model", FIRST if arrives else st.session_state.get("plan_model", FIRST))
-    if title not in MODELS:
-        notes.append(kit_words.UNREADABLE.format(name=words.PRESET, asked=quoted(title), shown=FIRST))
-        title = FIRST
-    if title == PASTED and (said := asked.get(pasted.CONFIG.name)) is not None:
-        with suppress(ValueError, Refused):  # the box says what is wrong with it
-            st.session_state["plan_config"] = pasted.config_of(pasted.from_link(said))
-    values = given_by(title).sizes
-    extra: dict[str, int] = {}
-    for name in SIZES:
-        text = asked.get(f"plan_{name}")
-        if text is None:
-            continue
-        try:
-            extra[name] = values[name] = bounded(f"plan_{name}", text)
-        except ValueError:
-            notes.append(
-                kit_words.UNREADABLE.format(name=words.LABELS[name][0], asked=quoted(text), shown=f"{values[name]:,}")
-            )
-    st.session_state["plan_extra"] = extra
-    for name, value in values.items():
-        st.session_state[f"plan_{name}"] = value
-    return notes
 
 
 def _read(given: Given, said: dict[str, Any], training: bool) -> Setup:
@@ -516,20 +494,16 @@ def _read(given: Given, said: dict[str, Any], training: bool) -> Setup:
 
 
 def _slider(place: Any, name: str) -> int:
-    """A link leaves out what is as the model has it, so that is where the slider begins."""
-    key, (label, more) = f"plan_{name}", words.LABELS[name]
-    own = given_by(st.session_state["plan_model"]).sizes[name]
-    return place.select_slider(
-        label, _places(name), own, key=key, bind="query-params", persist_state="session", help=more
-    )
+    control, (label, more) = CONTROLS[name], words.LABELS[name]
+    opened, key = widgets.opens(control), boxes.key(control.name)
+    return widgets.holds(control, place.select_slider(label, _places(name), opened, key=key, help=more))
 
 
 def _places(name: str) -> list[int]:
-    """Where a slider can stand: round sizes, those of the known models, and what the link asked for."""
-    sizes = {getattr(preset.config, _FIELD[name]) for preset in TITLES.values()} if name in _FIELD else set()
-    own = given_by(st.session_state["plan_model"]).sizes[name]
-    sizes |= {*SIZES[name], own, st.session_state["plan_extra"].get(name, own)}
-    return sorted(sizes | {st.session_state.get(f"plan_{name}", own)})
+    """Where a slider can stand: round sizes, those of the known models, and what a link asked for."""
+    sizes = {getattr(preset.config, _FIELD[name]) for preset in PRESETS.values()} if name in _FIELD else set()
+    own, key = given_by(boxes.held(MODEL.name)).sizes[name], f"plan_{name}"
+    return sorted(sizes | {*SIZES[name], own, boxes.opened(key), boxes.held(key)})
 
 
 _FIELD = {"d_model": "d_model", "heads": "n_heads", "kv_heads": "n_kv_heads", "d_ff": "d_ff", "vocab": "vocab_size"}
@@ -537,20 +511,4 @@ _FIELD = {"d_model": "d_model", "heads": "n_heads", "kv_heads": "n_kv_heads", "d
 
 def _choice(place: Any, name: str) -> str:
     label, more = words.LABELS[name]
-    return place.selectbox(
-        label, CHOICES[name], key=f"plan_{name}", bind="query-params", persist_state="session", help=more
-    )
-
-
-def _segmented(place: Any, name: str) -> str:
-    return place.segmented_control(
-        words.PHASE,
-        CHOICES[name],
-        format_func=words.PHASES.__getitem__,
-        default=CHOICES[name][0],
-        required=True,
-        key=f"plan_{name}",
-        bind="query-params",
-        persist_state="session",
-        label_visibility="collapsed",
-    )
+    return widgets.select(place, CONTROLS[name], label, CHOICES[name], help=more)

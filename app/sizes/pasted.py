@@ -12,10 +12,10 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit import params
-from app.session import room
+from app.kit import params, widgets
+from app.kit.widgets import Control, Panel
+from app.session import boxes
 from app.sizes import words
-from app.streamlit_edge.history import is_history_navigation
 from core.checkpoints.described import described
 from core.errors import Refused
 from core.model.config import ModelConfig
@@ -131,49 +131,50 @@ def _short(text: str) -> str:
 
 
 def _read_link(said: str, _: Any) -> str:
-    from_link(said)
+    if said:
+        from_link(said)
     return said
 
 
-CONFIG = params.Param("config", "", _read_link, words.CONFIG_IN_LINK)
+def _to_link(text: str) -> str:
+    """What a link says of the box; "" of what it cannot say."""
+    try:
+        return to_link(text) if text.strip() else ""
+    except Refused:
+        return ""
 
 
-def box(view: str, notes: list[str]) -> ModelConfig:
-    """What stands in a room's box, which a link fills and which the address follows. Raises Refused; sentences go to `notes`."""
-    _take(view, notes)
-    text = st.text_area(words.PASTE, key=f"{view}_paste", help=words.PASTE_HELP, height=220) or ""
-    st.session_state[f"{view}_pasted"] = text  # Streamlit forgets a box that is not drawn
+CONTROL = Control(
+    params.Param("config", "", _read_link, words.CONFIG_IN_LINK), lambda said: from_link(said) if said else "", _to_link
+)
+CONFIG = CONTROL.param
+
+
+def fill(panel: Panel, is_shown: bool) -> list[str]:
+    """Have the box hold the config that a link brings; a link that has none leaves it, where it is not on the screen, as it is."""
+    if is_shown or CONFIG.name in panel.asked() or not boxes.is_filled(CONFIG.name):
+        return panel.fill(None, [CONFIG.name])
+    return []
+
+
+def held() -> ModelConfig | None:
+    """The config in the box; None where there is none."""
+    try:
+        return config_of(boxes.held(CONFIG.name) or "")
+    except Refused:
+        return None
+
+
+def box(wrong: list[str]) -> ModelConfig:
+    """What stands in the box of a config.json. Raises Refused; a sentence on a link that has no room for it goes to `wrong`."""
+    opened, key = widgets.opens(CONTROL), boxes.key(CONFIG.name)
+    text = st.text_area(words.PASTE, opened, key=key, help=words.PASTE_HELP, height=220) or ""
+    widgets.holds(CONTROL, text)
     if not text.strip():
-        leave()
         raise Refused(words.PASTE_FIRST)
     config = config_of(text)
     try:
-        said = to_link(text)
-        if st.query_params.get(CONFIG.name) != said:
-            st.query_params[CONFIG.name] = said
+        to_link(text)
     except Refused as refusal:
-        leave()
-        notes.append(str(refusal))
+        wrong.append(str(refusal))
     return config
-
-
-def leave() -> None:
-    """Take the config out of the address: another model is on the page."""
-    st.query_params.pop(CONFIG.name, None)
-
-
-def _take(view: str, notes: list[str]) -> None:
-    """Fill the box before it is drawn: a link counts when the room is entered and when the visitor goes back, and no late message does."""
-    session, name = st.session_state, CONFIG.name
-    session.setdefault(f"{view}_paste", session.get(f"{view}_pasted", ""))
-    arrivals = session.get(room.ARRIVALS, 0)
-    if arrivals == session.get(f"{view}_arrivals"):
-        return
-    asked = {name: st.query_params[name]} if name in st.query_params else {}
-    values, wrong = params.read((CONFIG,), None, asked)
-    notes += wrong
-    if values[name]:
-        session[f"{view}_paste"] = from_link(values[name])
-    elif is_history_navigation():
-        session[f"{view}_paste"] = ""
-    session[f"{view}_arrivals"] = arrivals  # last: a script that is broken off before leaves it to the next

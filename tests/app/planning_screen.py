@@ -56,7 +56,7 @@ class Planner(Screen):
         return found
 
     def slider(self, name: str) -> Locator:
-        return self.page.locator(f".st-key-plan_{name} input[type=range]")
+        return self.page.locator(f"[class*=st-key-box_plan_{name}_] input[type=range]")
 
     def move(self, name: str, by: int) -> None:
         """Move a slider by so many places, with the keyboard, which lets go at every one."""
@@ -65,7 +65,7 @@ class Planner(Screen):
 
     def choose(self, key: str, option: str) -> None:
         """Choose from a select box."""
-        self.page.locator(f".st-key-{key}").get_by_role("combobox").click()
+        self.page.locator(f"[class*=st-key-box_{key}_]").get_by_role("combobox").click()
         wanted = self.page.get_by_role("option", name=option, exact=True)
         wanted.click()
         wanted.wait_for(state="hidden")  # a list that closes takes the focus back to its box

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from app.session import answer, at_end, notices
-from app.session.links import newly_asked
+from app.kit import widgets
+from app.session import answer, at_end, chosen, notices
 from app.session.session_state import FILLED, WRITING, Side
 from app.shell import request
 from core.run.request import Request
@@ -87,12 +87,20 @@ def test_a_sentence_that_waits_is_said(sessions: Any):
 
 
 def test_what_a_link_asks_in_vain_is_said(sessions: Any):
-    def says() -> dict[str, str]:
-        at_end.begin()
-        return newly_asked("part", {"layer": "99"})
+    panel = widgets.Panel("part", (widgets.whole("layer", (0, 5), "0"), widgets.whole("head", (0, 3), "0")))
 
-    for n in sessions(lambda: None, says):
-        assert says() == {"layer": "99"}, n
+    def says() -> list[str]:
+        at_end.begin()
+        notes = panel.fill(None)
+        return panel.keep(panel.said(), notes)
+
+    def link() -> None:
+        chosen.RECORD.put(chosen.Chosen(room="part", address={"layer": "99", "head": "2"}, links=1))
+
+    for n in sessions(link, says):
+        (said,) = says()
+        assert "“99”" in said and panel.said() == {"layer": "0", "head": "2"}, n
+        assert says() == [said] and panel.keep({"layer": "1"}, []) == [], "until a person chooses"
 
 
 def test_a_run_that_was_cancelled_is_cancelled_or_still_waited_for(sessions: Any):

@@ -167,7 +167,7 @@ def test_the_terms_of_an_encoder_decoder(browser: Browser, address: str) -> None
         once(screen.page, f"wanted => {sum_of} === wanted", arg=wanted)  # before, the encoder's own sizes are drawn
         at_once, by_word = screen.traces()
         assert sum(by_word["x"]) < sum(at_once["x"]) == wanted
-        screen.page.wait_for_url(lambda url: "Transformer+base" in url)
+        screen.page.wait_for_url(lambda url: "plan_model=transformer-base" in url)
 
 
 def test_parameters_by_depth_and_beside_known_models(browser: Browser, address: str) -> None:

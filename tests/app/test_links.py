@@ -1,4 +1,4 @@
-"""What a link asks in vain is said each time that it is asked, and only then; what a script that was broken off said is said again."""
+"""A notice is said once; one that a script said which was broken off is said again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 import streamlit as st
 
 from app.session import at_end, notices
-from app.session.links import newly_asked
 
 
 @pytest.fixture
@@ -26,26 +25,6 @@ def script(does: Callable[[], Any], ends: bool = True) -> Any:
     if ends:
         at_end.reached()
     return found
-
-
-@pytest.mark.usefixtures("session")
-def test_only_what_was_not_asked_before_is_new():
-    def newly(of: str, **asked: str) -> dict[str, str]:
-        return script(lambda: newly_asked(of, asked))
-
-    assert newly("memory", a="1", b="2") == {"a": "1", "b": "2"}
-    assert newly("memory", a="1", b="3") == {"b": "3"}
-    assert newly("compute", a="1") == {"a": "1"}  # of another part
-    assert newly("memory", b="3") == {}
-    assert newly("memory", a="1", b="3") == {"a": "1"}  # gone back to
-
-
-@pytest.mark.usefixtures("session")
-def test_what_was_asked_is_new_until_a_script_came_to_its_end():
-    for _ in range(2):
-        assert script(lambda: newly_asked("memory", {"a": "1"}), ends=False) == {"a": "1"}
-    assert script(lambda: newly_asked("memory", {"a": "1"})) == {"a": "1"}
-    assert script(lambda: newly_asked("memory", {"a": "1"})) == {}
 
 
 @pytest.mark.usefixtures("session")

@@ -309,3 +309,24 @@ def test_a_phone_projects_without_a_sideways_scroll(another: Another, scheme: st
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     picture, strip, heads = (box_of(screen.root.locator(part)) for part in (".matrix", ".strip", ".fold"))
     assert picture["y"] < strip["y"] < heads["y"]
+
+
+@pytest.mark.parametrize("asked", ["view=masks&text=The+cat+sat.", "view=shapes&of=gpt2"])
+def test_a_link_of_a_campaign_opens_and_what_it_adds_is_no_part_of_the_link_that_is_copied(
+    own_screen: Screen, asked: str
+):
+    """A name that is not ours is neither refused nor taken out of the visitor's address, and no room reads it."""
+    screen, view = own_screen, asked.partition("&")[0]
+    screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    strange = {"utm_source": "newsletter", "utm_campaign": "a&b", "gclid": "1"}
+    screen.page.goto(f"{screen.address}/?{asked}&{urlencode(strange)}")
+    screen.page.locator(".hl[data-painted]").wait_for()
+    screen.idle()
+    screen.page.wait_for_url(lambda url: "query=" in url or "batch=" in url)
+    said = {name: values[0] for name, values in parse_qs(urlsplit(screen.page.url).query).items()}
+    assert {name: said.get(name) for name in strange} == strange
+    assert screen.page.locator(".st-key-sentences [data-testid=stText]").count() == 0, "nothing is said against it"
+    screen.root.get_by_role("button", name=WORDS["copy_link"]).click()
+    copied = screen.page.evaluate("navigator.clipboard.readText()")
+    assert view in copied and asked.partition("&")[2] in copied
+    assert "utm_" not in copied and "gclid" not in copied

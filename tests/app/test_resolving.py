@@ -119,6 +119,5 @@ def test_a_lesson_keeps_the_choices_of_every_room_in_the_address() -> None:
     names = registry.params()
     own = {name for room, those in names.items() if room != "lessons" for name in those}
     assert own < set(names["lessons"]) and set(names["masks"]) < own
-    assert held.titles()["plan_model"] and held.names()["masks"] == next(
-        room.title for room in registry.rooms() if room.id == "masks"
-    )
+    assert {"plan_model", "plan_batch", "of", "typed_heads", "training_part"} < set(names["lessons"])
+    assert held.names()["masks"] == next(room.title for room in registry.rooms() if room.id == "masks")

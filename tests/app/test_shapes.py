@@ -404,7 +404,7 @@ def test_encoder_and_decoder_stand_side_by_side_with_the_cross_arrow(screen: Sha
         and row.locator(".flops").get_attribute("title") == f"{2 * 2 * 9 * 12 * 512:,} FLOP"
     )
     screen.row("decoder.cross.kv").click()
-    screen.page.wait_for_url(re.compile(r"of=Transformer\+base"))
+    screen.page.wait_for_url(re.compile(r"of=transformer-base"))
     screen.root.locator(".detail").get_by_role("button", name="result of the stack").click()
     screen.wait(tensor="encoder.final")
 

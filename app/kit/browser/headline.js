@@ -79,7 +79,7 @@ class Headline extends Stage {
   // A page that is not projected is longer than the window, and the keys scroll it.
   /** @param {number} by */
   turn(by) {
-    return this.isProjected && turn(`${this.header.view}_part`, by);
+    return this.isProjected && turn(`box_${this.header.view}_part_`, by);
   }
 
   // The sentence for where the sliders stand. One of them may be elsewhere than the script knows: it is still held, or was moved
@@ -87,7 +87,7 @@ class Headline extends Stage {
   say() {
     const { ahead, at, sentence } = this.header;
     const elsewhere = [];
-    for (const [name, value] of ahead ? sliders("planning", "plan_") : []) {
+    for (const [name, value] of ahead ? sliders("planning", "box_plan_") : []) {
       if (at[name] !== undefined && at[name] !== value) elsewhere.push(ahead?.[name][value]);
     }
     const now = (elsewhere.length === 1 && elsewhere[0]) || sentence;

@@ -37,6 +37,8 @@ export class Stage extends Ground {
   /** @type {Record<string, string>} A selector for each part that a lesson may cover */
   static covers = {};
   static offers = words.clearest; // in these words the head that it would rather show
+  /** @type {readonly string[]} Pieces that a choice makes stale: they are drawn before the next key is heard */
+  static choices = ["selection"];
 
   /**
    * A message is there: of another run, of the same with another header, or with what a link decided. True draws the room whatever the
@@ -158,7 +160,10 @@ export class Stage extends Ground {
     const uncovers = cover.watch(() => this.invalidate("cover"));
     // A focused part of the room comes before the page's own keys; where nothing is focused, those of the page come first.
     // Two keys within one frame: the second starts from what the first has chosen, which a part knows once it is drawn.
-    root.addEventListener("keydown", () => this.#catchUp(), { signal, capture: true });
+    // What an answer made stale waits for its frame.
+    const { choices } = /** @type {typeof Stage} */ (this.constructor);
+    const catchUp = () => choices.some((piece) => this.stale.has(/** @type {any} */ (piece))) && this.#catchUp();
+    root.addEventListener("keydown", catchUp, { signal, capture: true });
     root.addEventListener("keydown", (e) => this.#key(e), { signal });
     document.addEventListener("keydown", (e) => e.composedPath()[0] === document.body && this.#key(e), { signal });
     voices.add(this);

@@ -2,7 +2,7 @@
 
 from app.kit.room import Room
 from app.rooms.compute import view, words
-from app.sizes import controls, pasted
+from app.sizes import controls
 
 ROOM = Room(
     id="compute",
@@ -11,6 +11,5 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     old={"Compute": controls.OLD},
-    titles={"plan_model": controls.IDS},
-    params=(pasted.CONFIG,),
+    params=(*controls.SHARED.params, *view.PANEL.params),
 )

@@ -7,9 +7,12 @@ from functools import partial
 
 import streamlit as st
 
-from app.kit import charts, numbers, stage
+from app.kit import charts, numbers, stage, widgets
 from app.kit.numbers import both, count
+from app.kit.params import Param
+from app.kit.widgets import Control, Panel
 from app.rooms.compute import devices, tables, words
+from app.session import boxes
 from app.shell import run
 from app.sizes import controls, seen
 from app.sizes import words as sizes_words
@@ -22,15 +25,17 @@ CARD_HEIGHT = 55  # pixels that the choice of a card takes of a projected chart,
 VIEW = "compute"
 stage.ENTRIES[VIEW] = seen.ENTRY
 FIGURES = "app.rooms.compute.figures"
-CHOICES: charts.Choices = {
-    "compute_card": (sizes_words.LABELS["device"][0], tuple(device.name for device in DEVICES)),
-    "compute_step": (sizes_words.STEP, tuple(sizes_words.STEPS.values())),
-}
+PART = controls.part_of(VIEW, words.COMPUTE_PARTS)
+NAMES = {device.name: device.name for device in DEVICES}
+SHOWN_CARD = widgets.choice("compute_card", NAMES, sizes_words.LABELS["device"][0], CARD)
+STEP = widgets.choice("compute_step", sizes_words.STEPS, sizes_words.STEP)
+CARDS = Control(Param("cards", "", lambda text, _: text, ""), str)
+PANEL = Panel(VIEW, (PART, SHOWN_CARD, STEP, CARDS))
 
 
 def show() -> None:
     """Draw the view."""
-    controls.show(VIEW, words.COMPUTE_PARTS, PARTS, CHOICES, training=False, above=run.if_wanted)
+    controls.show(PANEL, words.COMPUTE_PARTS, PARTS, training=False, above=run.if_wanted)
 
 
 def _work(setup: Setup, step: str) -> str:
@@ -111,7 +116,7 @@ def _roofline(setup: Setup, look: Look) -> None:
     found = _cards()
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with row.container(width=260):
-        name = controls.one_of("device", [card.name for card in found], "compute_card", CARD)
+        name = controls.one_of("device", SHOWN_CARD, list(NAMES))
     device = next(card for card in found if card.name == name)
     steps = {step: tables.operations_of(setup, step) for step in sizes_words.STEPS}
     whole = {step: tables.ideal(setup, step) for step in sizes_words.STEPS if steps[step]}
@@ -159,32 +164,35 @@ def _roofline(setup: Setup, look: Look) -> None:
 
 def _cards() -> list[Device]:
     """The cards with the figures that this visitor, or a link, has typed over them; the link follows."""
-    if "compute_cards" not in st.session_state:  # the table has not been on the screen since the link was read
-        st.session_state["compute_cards_from"], wrong = devices.read(st.query_params.get("cards", ""))
-        for sentence in wrong:
-            st.text(sentence)
-    found = list(st.session_state["compute_cards_from"])
-    for i, figures in (st.session_state.get("compute_cards") or {}).get("edited_rows", {}).items():
+    if _editor() not in st.session_state:
+        widgets.opens(CARDS)  # a table that comes back has the figures that it had
+    found, wrong = devices.read(boxes.opened(CARDS.name))
+    edited = (st.session_state.get(_editor()) or {}).get("edited_rows", {})
+    for i, figures in edited.items():
         try:
             found[i] = devices.changed(found[i], figures)
-        except ValueError as wrong:
-            st.text(str(wrong))
-    if said := devices.written(found):
-        st.query_params["cards"] = said
-    else:
-        st.query_params.pop("cards", None)
+        except ValueError as error:
+            st.text(str(error))
+    for sentence in [] if edited else wrong:
+        st.text(sentence)
+    widgets.holds(CARDS, devices.written(found))
     return found
+
+
+def _editor() -> str:
+    """The table of cards: another one where a link says other figures."""
+    return f"compute_{boxes.key(CARDS.name)}"
 
 
 def _edit_cards() -> None:
     with st.expander(words.CARDS, key="compute_cards_box"):
         columns = dict(words.CARDS_COLUMNS)
         st.data_editor(
-            tables.devices_table(st.session_state["compute_cards_from"]),
+            tables.devices_table(devices.read(boxes.opened(CARDS.name))[0]),
             hide_index=True,
             column_config=columns,
             disabled=["name", "gibibytes", "ridge", "offered", "source", "memory_source"],
-            key="compute_cards",
+            key=_editor(),
         )
         st.caption(words.CARDS_NOTE)
 
@@ -242,8 +250,7 @@ def _cross(given: Setup, look: Look) -> None:
     controls.draw(look, "cross", figure, sentence, note=more)
     st.caption(words.CROSS_NOTE)
     if setup is not given:
-        title = PRESETS["transformer-base"].title
-        st.button(words.TAKE_TRANSFORMER, on_click=controls.take, args=(title,), key="compute_take")
+        st.button(words.TAKE_TRANSFORMER, on_click=controls.take, args=("transformer-base",), key="compute_take")
     controls.show_table(table, "encoder-decoder")
 
 
@@ -319,15 +326,5 @@ def _step(setup: Setup) -> str:
     if not setup.config.n_decoder_layers:
         st.caption(words.NO_DECODE)
         return "prefill"
-    return st.segmented_control(
-        sizes_words.STEP,
-        list(sizes_words.STEPS),
-        format_func=sizes_words.STEPS.__getitem__,
-        default="prefill",
-        required=True,
-        key="compute_step",
-        bind="query-params",
-        persist_state="session",
-        help=words.STEP_HELP,
-        label_visibility="collapsed",
-    )
+    titles = sizes_words.STEPS
+    return widgets.row(st, STEP, sizes_words.STEP, list(titles), titles.__getitem__, help=words.STEP_HELP)

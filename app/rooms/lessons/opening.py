@@ -48,16 +48,9 @@ def read(address: Mapping[str, str]) -> Asked:
     return Asked(first, fresh=True, note=words.UNKNOWN_STEP.format(asked=numbers.quoted(asked), shown=first, last=last))
 
 
-def state(step: Step, titles: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """The room's part of a step's address; what a widget of Streamlit knows by a title alone is that title."""
-    return {name: titles.get(name, {}).get(text, text) for name, text in step.state.items()}
-
-
-def shown(step: Step, address: Mapping[str, str], titles: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """What a room without a stage shows: the step's state, with what the address says by now, ids for titles."""
-    ids = {name: {title: id for id, title in known.items()} for name, known in titles.items()}
-    said = {name: ids.get(name, {}).get(text, text) for name, text in address.items() if name not in OWN}
-    return dict(step.state) | said
+def shown(step: Step, address: Mapping[str, str]) -> dict[str, str]:
+    """What a room without a stage shows: the step's state, with what the address says by now."""
+    return dict(step.state) | {name: text for name, text in address.items() if name not in OWN}
 
 
 def own_texts(before: Mapping[str, str], model: str, text: str, ours: Sequence[str]) -> dict[str, str]:

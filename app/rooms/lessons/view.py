@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
@@ -11,7 +10,7 @@ import streamlit as st
 from app.kit import cover, held, stage
 from app.rooms.lessons import component, opening, words
 from app.rooms.lessons.step import Shown, Step, Truth, Unanswerable
-from app.session import answer, boxes, examples, notices, service
+from app.session import answer, boxes, chosen, examples, notices, service
 from app.session.models import MODELS, TITLES
 from core.errors import Refused
 
@@ -22,7 +21,6 @@ OWN = "lessons_own"  # in the session: the visitor's own sentence, by model
 def show() -> None:
     """Draw the view."""
     asked = opening.read(st.query_params)
-    titles = held.titles()
     if asked.note:
         notices.add(asked.note)
     row = st.container(horizontal=True, gap=None, key="lessons")
@@ -34,7 +32,7 @@ def show() -> None:
                 "fresh": asked.fresh,
                 "rooms": held.names(),
                 "models": TITLES,
-                "states": {name: opening.state(step, titles) for name, step in opening.steps().items()},
+                "states": {name: dict(step.state) for name, step in opening.steps().items()},
                 "own": own_sentences(),
             }
         )
@@ -44,7 +42,7 @@ def show() -> None:
     cover.put(cover.Cover(asked.step, step.cover, step.kind, dict(step.state), asked.seen))
     with right:
         held.show(step.room)
-        component.truth({"step": asked.step, **truth(step, shown(step, titles))})
+        component.truth({"step": asked.step, **truth(step, shown(step))})
 
 
 def own_sentences() -> dict[str, str]:
@@ -58,9 +56,10 @@ def own_sentences() -> dict[str, str]:
     return session.get(OWN, {})
 
 
-def shown(step: Step, titles: Mapping[str, Mapping[str, str]]) -> Shown:
+def shown(step: Step) -> Shown:
     """What is on the screen for a step to ask about."""
-    values = opening.shown(step, st.query_params.to_dict(), titles) | stage.values(step.room)
+    drawn = {name: text for name, text in (chosen.DRAWN.get() or {}).items() if text is not None}
+    values = opening.shown(step, st.query_params.to_dict()) | drawn | stage.values(step.room)
     facts = answer.last_facts() if step.model else None
     return Shown(service.service(), values, facts, boxes.held("text") or "")
 

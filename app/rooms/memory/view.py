@@ -10,10 +10,12 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit import charts, stage
-from app.kit.numbers import apart, both, part_of, quoted, size
+from app.kit import charts, stage, widgets
+from app.kit.numbers import apart, both, part_of, size
+from app.kit.params import Param
+from app.kit.widgets import Control, Panel
 from app.rooms.memory import tables, words
-from app.session.links import newly_asked
+from app.session import boxes, chosen
 from app.shell import run
 from app.sizes import controls, seen
 from app.sizes import setup as sizes_setup
@@ -34,15 +36,48 @@ BUDGETS = (0.001, 1e6)  # GB that a visitor may type
 SCORES_AT = (50, 100, 512, 1024)  # tokens, as lectures ask
 FIGURES = "app.rooms.memory.figures"
 CARDS = tuple(device.name for device in DEVICES)
-CHOICES: charts.Choices = {
-    "memory_vary": (sizes_words.LABELS["vary"][0], tuple(sizes_words.VARY.values())),
-    "memory_devices": (sizes_words.LABELS["devices"][0], CARDS),
-}
+MOST_CARDS = 4
+
+
+def _cards_of(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def _read_cards(text: str, _: Any) -> str:
+    names = _cards_of(text)
+    if len(names) > MOST_CARDS or not set(names) <= set(CARDS):
+        raise ValueError
+    return ",".join(names)
+
+
+def _read_budget(text: str, _: Any) -> str:
+    if text and not BUDGETS[0] <= float(text) <= BUDGETS[1]:
+        raise ValueError
+    return _budget_said(float(text)) if text else ""
+
+
+def _budget_said(own: float | None) -> str:
+    return "" if own is None else f"{own:.12g}"
+
+
+LABELS = sizes_words.LABELS
+PART = controls.part_of(VIEW, words.MEMORY_PARTS)
+VARY = widgets.choice("memory_vary", sizes_words.VARY, LABELS["vary"][0])
+DEVICES_SHOWN = Control(
+    Param("memory_devices", ",".join(LINES), _read_cards, ", ".join(CARDS), LABELS["devices"][0]), _cards_of, ",".join
+)
+BUDGET = Control(
+    Param("memory_budget", "", _read_budget, words.BUDGET_ALLOWED, words.BUDGET),
+    lambda text: float(text) if text else None,
+    _budget_said,
+)
+PANEL = Panel(VIEW, (PART, VARY, DEVICES_SHOWN, BUDGET))
+chosen.know(VIEW, many=(DEVICES_SHOWN.name,))
 
 
 def show() -> None:
     """Draw the view."""
-    controls.show(VIEW, words.MEMORY_PARTS, PARTS, CHOICES, training=True, above=run.if_wanted)
+    controls.show(PANEL, words.MEMORY_PARTS, PARTS, training=True, above=run.if_wanted)
 
 
 def _total(setup: Setup) -> str:
@@ -102,58 +137,18 @@ def _cards(setup: Setup, total: int) -> str:
     return words.CARD_FITS.format(n=len(fitting), all=len(DEVICES), device=first.name, left=left, offered=offered)
 
 
-def _budget_in_vain() -> str:
-    """A sentence where a link newly asks for a memory that is none; "" otherwise."""
-    asked = st.query_params.get("memory_budget", "")
-    if not asked or not newly_asked("memory_budget", {"memory_budget": asked}):
-        return ""
-    try:
-        wrong = not BUDGETS[0] <= float(asked) <= BUDGETS[1]
-    except ValueError:
-        wrong = True
-    low, high = BUDGETS
-    return words.BUDGET_WRONG.format(asked=quoted(asked), low=low, high=int(high)) if wrong else ""
-
-
 def _length(setup: Setup, look: Look) -> None:
-    if said := _budget_in_vain():
-        st.text(said)
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="memory_controls")
-    label, more = sizes_words.LABELS["devices"]
-    names = row.multiselect(
-        label,
-        CARDS,
-        default=list(LINES),
-        key="memory_devices",
-        bind="query-params",
-        persist_state="session",
-        help=more,
-        max_selections=4,
-    )
-    label, more = sizes_words.LABELS["vary"]
+    label, more = LABELS["devices"]
+    default, key = widgets.opens(DEVICES_SHOWN), boxes.key(DEVICES_SHOWN.name)
+    names = row.multiselect(label, CARDS, default=default, key=key, help=more, max_selections=MOST_CARDS)
+    widgets.holds(DEVICES_SHOWN, names)
+    label, more = LABELS["vary"]
     options = [name for name in sizes_words.VARY if name != "target_len" or setup.config.kind == "encoder-decoder"]
-    vary = row.selectbox(
-        label,
-        options,
-        format_func=sizes_words.VARY.__getitem__,
-        key="memory_vary",
-        bind="query-params",
-        persist_state="session",
-        help=more,
-        width=190,
-    )
-    own = row.number_input(
-        words.BUDGET,
-        *BUDGETS,
-        value=None,
-        step=None,
-        key="memory_budget",
-        bind="query-params",
-        persist_state="session",
-        help=words.BUDGET_HELP,
-        format="%g",
-        width=130,
-    )
+    vary = widgets.select(row, VARY, label, options, sizes_words.VARY.__getitem__, help=more, width=190)
+    opened, key = widgets.opens(BUDGET), boxes.key(BUDGET.name)
+    more = {"step": None, "help": words.BUDGET_HELP, "format": "%g", "width": 130}
+    own = widgets.holds(BUDGET, row.number_input(words.BUDGET, *BUDGETS, opened, key=key, **more))
     pressed = row.button(words.MEASURE, key="memory_measure", help=words.MEASURE_HELP)
     counting = row.button(words.ALIVE, key="memory_alive", help=words.ALIVE_HELP)
     budgets = [(words.THIS_MACHINE, free())]
@@ -369,7 +364,7 @@ def _cache(given: Setup, look: Look) -> None:
     controls.draw(look, "cache", figure, sentence)
     st.text(more.strip())
     if setup is not given:
-        st.button(words.TAKE_DECODER, on_click=controls.take, args=("GPT-2 small",), key="memory_take")
+        st.button(words.TAKE_DECODER, on_click=controls.take, args=("gpt2",), key="memory_take")
     controls.show_table(table, "kv-cache")
 
 

@@ -61,9 +61,7 @@ THIS_MACHINE = "This machine"
 BUDGET = "Your memory, GB"
 BUDGET_HELP = "A memory of this many GB (10⁹ bytes) beside the others: a card that is not on the list, or an exercise."
 BUDGET_NAME = "{n:g} GB"
-BUDGET_WRONG = (
-    "This link asks for a memory of “{asked}” GB. A number from {low:g} to {high:,} is possible, for example 8."
-)
+BUDGET_ALLOWED = "a number of GB from 0.001 to 1,000,000, for example 8"
 SCORES_LINE = "scores, one layer"
 SCORES_AT = "Scores of one layer grow with n²: {rows}."
 MEASURED_LINE = "predicted, batch {batch}"

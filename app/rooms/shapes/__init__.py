@@ -2,7 +2,6 @@
 
 from app.kit.room import Room
 from app.rooms.shapes import component, values, view, words
-from app.sizes import pasted
 
 ROOM = Room(
     id="shapes",
@@ -11,7 +10,6 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     old={"Shapes": {}},
-    titles={"of": view.CHOICES},
-    params=(pasted.CONFIG, *component.PARAMS),
+    params=(*view.PANEL.params, *component.PARAMS),
     routes=values.ROUTES,
 )

@@ -12,15 +12,15 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.attention import in_progress
-from app.kit import cover, stage
+from app.kit import cover, stage, widgets
 from app.kit.numbers import quoted
+from app.kit.widgets import Panel
 from app.rooms.shapes import debugger, words
 from app.rooms.shapes import export as shapes_export
 from app.rooms.shapes.component import STAGE
 from app.rooms.shapes.diagram import Diagram, Part, diagram
 from app.session import answer as session_answer
-from app.session import notices, screen
-from app.session.links import newly_asked
+from app.session import boxes, notices, screen
 from app.shell import request as shell_request
 from app.shell import waiting
 from app.sizes import export, pasted
@@ -50,23 +50,47 @@ TYPED_FIELDS = {  # URL name -> the field of ModelConfig, and what it is by defa
 }
 
 
+TYPED_CHOICES = {  # the same for what is one of some: its caption, {id: title}, the first
+    "norm": (words.NORM_ORDER, {name: words.NORM_ORDERS[name] for name in ("pre", "post")}, "pre"),
+    "positions": (words.POSITIONS, words.POSITION_NAMES, list(words.POSITION_NAMES)[2]),
+    "norms": (words.NORM, words.NORM_NAMES, next(iter(words.NORM_NAMES))),
+    "activation": (words.ACTIVATION, words.ACT_NAMES, next(iter(words.ACT_NAMES))),
+}
+OF = widgets.choice(
+    "of", {name: name for name in CHOICES}, words.OF, also={title: name for name, title in CHOICES.items()}
+)
+BATCH = widgets.whole("batch", BOUNDS["batch"], lambda of: str(_start(of)[0]))
+LENGTH = widgets.whole("length", BOUNDS["length"], lambda of: str(_start(of)[1]))
+TARGET = widgets.whole("target_length", BOUNDS["target_length"], "128")
+DROPPED = widgets.switch("dropped", lambda of: "true" if of in LECTURES else "false")
+FIELDS = {
+    name: widgets.whole(f"typed_{name}", BOUNDS[f"typed_{name}"], str(start))
+    for name, (_, start) in TYPED_FIELDS.items()
+}
+WAYS = {
+    name: widgets.choice(f"typed_{name}", titles, label, titles[first])
+    for name, (label, titles, first) in TYPED_CHOICES.items()
+}
+WINDOW = widgets.whole("typed_window", BOUNDS["typed_window"], "0")
+GATED = widgets.switch("typed_gated")
+TYPED_ONES = (*FIELDS.values(), *WAYS.values(), WINDOW, GATED)
+SIZES = (BATCH, LENGTH, TARGET, DROPPED)
+PANEL = Panel("shapes_of", (OF, pasted.CONTROL, *SIZES, *TYPED_ONES))
+
+
+def _start(of: str) -> tuple[int, int]:
+    return STARTS.get(of, STARTS[""])
+
+
 def show() -> None:
     """Draw the view."""
-    asked = st.query_params.to_dict()  # before a widget drops what it cannot be
-    notes = _of_the_link()
+    notes: list[str] = []
+    of_link = _fill()
     row = st.container(horizontal=True, gap="small", key="shapes_request")
     left, right = row.container(width="stretch"), row.container(width=210)
-    of = right.selectbox(
-        words.OF,
-        list(CHOICES),
-        format_func=CHOICES.__getitem__,
-        key="of",
-        bind="query-params",
-        label_visibility="collapsed",
-        on_change=_chosen,
+    of = widgets.select(
+        right, OF, words.OF, list(CHOICES), CHOICES.__getitem__, label_visibility="collapsed", on_change=_chosen
     )
-    if of != PASTED:
-        pasted.leave()
     working = st.empty()  # has its place whether something is waited for or not, so that nothing below changes its own
     data, stopped = None, False
     try:
@@ -86,39 +110,59 @@ def show() -> None:
             batch, source_len, target_len = _lengths(of, config, line)
             if config.position == "sinusoidal":  # such a table is computed, as long as it is wanted
                 config = replace(config, n_ctx=max(config.n_ctx, source_len, target_len))
-            drops = line.toggle(
-                words.DROPOUT, of in LECTURES, key="dropped", bind="query-params", help=words.DROPOUT_HELP
-            )
+            opened, key = widgets.opens(DROPPED), boxes.key(DROPPED.name)
+            drops = widgets.holds(DROPPED, line.toggle(words.DROPOUT, opened, key=key, help=words.DROPOUT_HELP))
             data = _packed(
                 config,
                 title,
-                Workload(batch=batch, source_len=source_len, target_len=target_len, dropout=bool(drops)),
+                Workload(batch=batch, source_len=source_len, target_len=target_len, dropout=drops),
             )
     except Refused as refusal:
         notes.append(str(refusal))
     sentences = st.container(key="sentences", gap=None)
     if data is None and (data := st.session_state.get("shapes_last")) is not None:
         notes.append(words.LAST_DIAGRAM)
-    for note in [*notices.take(), *notes]:
+    followed = None if data is None else stage.follow(STAGE, None)
+    of_link = [*of_link, *(_unknown(data, followed.values) if data is not None and followed is not None else [])]
+    for note in [*notices.take(), *PANEL.keep(_said(of), of_link, followed.values if followed else {}), *notes]:
         sentences.text(note)  # never markdown: it may quote what the visitor typed
     if stopped:
         waiting.run_again(sentences)
-    if data is None:
+    if data is None or followed is None:
         if of == RUN:
             sentences.text(words.NOTHING_YET)
         return
-    for note in _unknown_choices(data, asked):
-        sentences.text(note)
     st.session_state["shapes_last"] = data
     with cover.over("shape"):
-        stage.draw(STAGE, stage.follow(STAGE, None), data)
+        stage.draw(STAGE, followed, data | {"link": {"view": "shapes", **data.get("link", {}), **_said(of)}})
+
+
+def _fill() -> list[str]:
+    """Where a link decides, fill the boxes; what is typed or pasted is kept where it is not on the screen and the link says nothing of it."""
+    notes = PANEL.fill(None, [OF.name])
+    of, asked = boxes.held(OF.name), PANEL.asked()
+    notes += PANEL.fill(of, [control.name for control in SIZES]) + pasted.fill(PANEL, of == PASTED)
+    return notes + PANEL.fill(
+        None,
+        [c.name for c in TYPED_ONES if of == TYPED or c.name in asked or not boxes.is_filled(c.name)],
+    )
+
+
+def _said(of: str) -> dict[str, str]:
+    """What a link says of the boxes: of those that are typed or pasted, where they are what is shown."""
+    names = [OF.name]
+    if of != RUN:
+        names += [control.name for control in SIZES]
+    if of == TYPED:
+        names += [control.name for control in TYPED_ONES]
+    return PANEL.said([*names, pasted.CONFIG.name] if of == PASTED else names)
 
 
 def _chosen() -> None:
     """Another model was chosen: its diagram opens as large as its lecture has it."""
-    of = st.session_state["of"]
-    st.session_state["batch"], st.session_state["length"] = STARTS.get(of, STARTS[""])
-    st.session_state["dropped"] = of in LECTURES
+    of = boxes.held(OF.name)
+    for control, value in zip((BATCH, LENGTH, DROPPED), (*_start(of), of in LECTURES), strict=True):
+        boxes.fill(control.name, value)
 
 
 def _run(answer: session_answer.Answer, notes: list[str]) -> dict[str, Any] | None:
@@ -214,24 +258,20 @@ def _table(found: Diagram) -> list[list[Any]]:
 def _lengths(of: str, config: ModelConfig, place: DeltaGenerator) -> tuple[int, int, int]:
     """Batch, source and target length, from boxes with names of their own in the URL."""
     pair = config.kind == "encoder-decoder"
-    batch, length = STARTS.get(of, STARTS[""])
-    names = [
-        ("batch", words.BATCH, batch),
-        ("length", words.SOURCE if pair else words.LENGTH, length),
+    batch, length = _start(of)
+    asked = [
+        (BATCH, words.BATCH, batch),
+        (LENGTH, words.SOURCE if pair else words.LENGTH, length),
     ]
     if pair:
-        names.append(("target_length", words.TARGET, 128))
-    found = {}
-    for name, label, start in names:
+        asked.append((TARGET, words.TARGET, 128))
+    found = []
+    for control, label, start in asked:
         box = place.container(horizontal=True, gap="xsmall", width="content", vertical_alignment="center")
         box.caption(label, width="content")
-        found[name] = int(
-            box.number_input(
-                label, *BOUNDS[name], start, key=name, bind="query-params", label_visibility="collapsed", width=125
-            )
-            or start
-        )
-    return found["batch"], found["length"], found.get("target_length", 0)
+        more = {"label_visibility": "collapsed", "width": 125}
+        found.append(widgets.number(box, control, label, BOUNDS[control.name], start, **more))
+    return found[0], found[1], found[2] if pair else 0
 
 
 def _config(of: str, place: DeltaGenerator, notes: list[str]) -> tuple[ModelConfig, str]:
@@ -239,48 +279,30 @@ def _config(of: str, place: DeltaGenerator, notes: list[str]) -> tuple[ModelConf
     if of in PRESETS:
         return PRESETS[of].config, PRESETS[of].title
     with place.popover(words.FIELDS):
-        return (_typed(), words.OF_TYPED) if of == TYPED else (pasted.box("shapes", notes), words.OF_PASTED)
+        return (_typed(), words.OF_TYPED) if of == TYPED else (pasted.box(notes), words.OF_PASTED)
 
 
 def _typed() -> ModelConfig:
     found: dict[str, Any] = {}
     columns = st.columns(2)
     for i, (name, (field, start)) in enumerate(TYPED_FIELDS.items()):
-        box = columns[i % 2].number_input(
-            words.FIELD_NAMES[name], *BOUNDS[f"typed_{name}"], start, key=f"typed_{name}", bind="query-params"
-        )
-        found[field] = int(start if box is None else box)
-    orders = {name: words.NORM_ORDERS[name] for name in ("pre", "post")}
-    order = _one_of(columns[0], "norm", words.NORM_ORDER, orders, more=words.NORM_ORDER_HELP)
-    where = _one_of(columns[1], "positions", words.POSITIONS, words.POSITION_NAMES, start=2)
-    norm = _one_of(columns[0], "norms", words.NORM, words.NORM_NAMES)
-    activation = _one_of(columns[1], "activation", words.ACTIVATION, words.ACT_NAMES)
-    window = columns[0].number_input(
-        words.WINDOW, *BOUNDS["typed_window"], 0, key="typed_window", bind="query-params", help=words.WINDOW_HELP
-    )
-    gated = columns[1].checkbox(words.GATED, key="typed_gated", bind="query-params")
-    found |= {"norm_order": order, "final_norm": order == "pre", "position": where, "gated": gated}
-    found |= {"norm": norm, "activation": activation, "window": int(window or 0) or None}
+        bounds = BOUNDS[f"typed_{name}"]
+        found[field] = widgets.number(columns[i % 2], FIELDS[name], words.FIELD_NAMES[name], bounds, start)
+    said = {}
+    for i, (name, (label, titles, _)) in enumerate(TYPED_CHOICES.items()):
+        more = words.NORM_ORDER_HELP if name == "norm" else None
+        said[name] = widgets.select(columns[i % 2], WAYS[name], label, list(titles), titles.__getitem__, help=more)
+    bounds, more = BOUNDS[WINDOW.name], {"help": words.WINDOW_HELP}
+    window = widgets.number(columns[0], WINDOW, words.WINDOW, bounds, 0, **more)
+    opened, key = widgets.opens(GATED), boxes.key(GATED.name)
+    gated = widgets.holds(GATED, columns[1].checkbox(words.GATED, opened, key=key))
+    found |= {"norm_order": said["norm"], "final_norm": said["norm"] == "pre", "position": said["positions"]}
+    found |= {"norm": said["norms"], "activation": said["activation"], "gated": gated, "window": window or None}
     return ModelConfig(**found)
 
 
-def _one_of(
-    place: DeltaGenerator, name: str, label: str, titles: Mapping[str, str], start: int = 0, more: str | None = None
-) -> str:
-    """A select box of the typed sizes; the link says the title."""
-    return place.selectbox(
-        label,
-        list(titles),
-        index=start,
-        format_func=titles.__getitem__,
-        key=f"typed_{name}",
-        bind="query-params",
-        help=more,
-    )
-
-
-def _unknown_choices(data: Mapping[str, Any], asked: Mapping[str, str]) -> list[str]:
-    """A sentence for each place that a link newly asks for and this diagram does not have."""
+def _unknown(data: Mapping[str, Any], asked: Mapping[str, str]) -> list[str]:
+    """A sentence for each place that is asked for and that this diagram does not have."""
 
     def within(low: int, high: int) -> Callable[[str], bool]:
         return lambda text: is_whole(text, low, high)
@@ -293,20 +315,10 @@ def _unknown_choices(data: Mapping[str, Any], asked: Mapping[str, str]) -> list[
         "with_head": within(0, data["heads"] - 1),
         "as": ("diagram", "table").__contains__,
         "unfold": lambda text: set(text.split(",")) <= folds,
+        "break": within(*BOUNDS["break"]),
     }
-    sizes = ("break", "batch", "length", "target_length", *(f"typed_{name}" for name in (*TYPED_FIELDS, "window")))
-    known |= {name: within(*BOUNDS[name]) for name in sizes}
-    newly = newly_asked("shapes", {name: asked[name] for name in known if asked.get(name)})
     return [
-        words.UNKNOWN_PLACE.format(name=name, asked=quoted(text))
-        for name, text in newly.items()
-        if not known[name](text)
+        words.UNKNOWN_PLACE.format(name=name, asked=quoted(asked[name]))
+        for name, is_there in known.items()
+        if asked.get(name) and not is_there(asked[name])
     ]
-
-
-def _of_the_link() -> list[str]:
-    """A sentence when the URL asks for something that is not on the list."""
-    asked = st.query_params.get("of")
-    if asked is None or asked in CHOICES.values() or not newly_asked("of", {"of": asked}):
-        return []
-    return [words.UNKNOWN_OF.format(asked=quoted(asked), known=", ".join(CHOICES.values()))]

@@ -41,7 +41,6 @@ WINDOW = "window"
 WINDOW_HELP = "How many tokens back a query may look, itself included. 0: all of them."
 GATED = "gated FFN"
 UNKNOWN_PLACE = "This link asks for {name} “{asked}”, which this diagram does not have: it opens where it usually does."
-UNKNOWN_OF = "This link asks to trace “{asked}”, which is not on the list: the run is shown. The list has {known}."
 LAST_DIAGRAM = "The diagram still shows what was traced before."
 NOTHING_YET = "Type a sentence above to trace it, or choose a model on the right."
 

@@ -2,6 +2,7 @@
 
 from app.kit.room import Room
 from app.rooms.train import component, records, routes, view, words
+from app.rooms.train.recorded import view as recorded
 from app.session import past_trainings
 
 past_trainings.register("train", records.news)
@@ -12,7 +13,7 @@ ROOM = Room(
     group="try",
     line=words.LINE,
     show=view.show,
-    params=component.PARAMS,
+    params=(*component.PARAMS, *recorded.PANEL.params),
     old={said: {"recorded": "on"} for said in ("Training", "training")},
     routes=routes.ROUTES,
 )

@@ -24,6 +24,7 @@ def show() -> None:
     if followed.values["recorded"] == "on":
         recorded.show()
         return
+    recorded.PANEL.leave()
     run = Spec(followed.values["task"], seed=int(followed.values["seed"]))
     service.calls().begin(service.service().expect_training(run))
     stage.draw(STAGE, followed, header())

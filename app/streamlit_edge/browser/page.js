@@ -11,12 +11,12 @@ export const mainBlock = () => document.querySelector(BLOCK);
 export const scrolled = () => document.querySelector(MAIN)?.scrollTop ?? 0;
 
 /**
- * The sliders below an element of this key whose own keys begin so: [the rest of its key, what it says]. Streamlit tells the server
+ * The sliders below an element of this key whose own keys begin so: [the rest of its key but for the number, what it says]. Streamlit tells the server
  * when a slider is let go; this is where it stands while it is held. Without it the sentence above a chart follows late.
  * @param {string} key @param {string} prefix @returns {[string, string][]}
  */
 export function sliders(key, prefix) {
-  const name = new RegExp(`(?:^|\\s)st-key-${prefix}(\\w+)`);
+  const name = new RegExp(`(?:^|\\s)st-key-${prefix}(\\w+)_\\d+`);
   return [...document.querySelectorAll(`.st-key-${key} [${VALUE}]`)].map((slider) => {
     const found = name.exec(slider.closest(`[class*=st-key-${prefix}]`)?.className ?? "");
     return [found?.[1] ?? "", slider.getAttribute(VALUE) ?? ""];
@@ -38,10 +38,10 @@ export function watchSliders(observer, before, key) {
 
 /**
  * To another of the choices that stand in a row. Without it a clicker does not turn the parts of a room.
- * @param {string} key @param {number} by
+ * @param {string} key how their key begins @param {number} by
  */
 export function turn(key, by) {
-  const choices = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(`.st-key-${key} button`)]);
+  const choices = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(`[class*="st-key-${key}"] button`)]);
   const at = choices.findIndex((choice) => choice.getAttribute("aria-checked") === "true");
   choices[Math.max(0, Math.min(choices.length - 1, at + by))]?.click();
 }

@@ -65,6 +65,7 @@ export class Explore extends Stage {
   static covers = { row: ".main > .facts, .main > .big, .tablebox", heads: ".heads .alike" };
   static offers = words.clearest_short;
   static fills = true;
+  static choices = ["chosen", "over", "layout"];
 
   /** @type {Underway | null} A run that is not done */
   underway = null;

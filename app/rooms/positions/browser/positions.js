@@ -91,7 +91,7 @@ class Positions extends Stage {
   leaveLab() {
     this.labLeaves.abort();
     this.labLeaves = new AbortController();
-    this.show(Object.fromEntries(Object.keys(this.said).map((name) => [name, ""])));
+    this.show(Object.fromEntries(Object.keys(this.said).map((name) => [name, null])));
     this.said = {};
     this.lab = null;
     this.labName = "";

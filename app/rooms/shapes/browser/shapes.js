@@ -175,14 +175,6 @@ class Shapes extends Stage {
     };
   }
 
-  // What Streamlit's own boxes ask for stands in the address alone
-  link() {
-    const said = [...new URLSearchParams(location.search)].filter(
-      ([name]) => !(name in this.values || name === "theme" || name === "projector"),
-    );
-    return { ...Object.fromEntries(said), ...super.link(), view: "shapes" };
-  }
-
   drawTop() {
     const { header: data } = this;
     this.top.replaceChildren();

@@ -7,8 +7,9 @@ from datetime import date
 import streamlit as st
 
 from app.export import about as export_about
-from app.kit import charts, headline, numbers
+from app.kit import charts, headline, numbers, widgets
 from app.kit import words as kit_words
+from app.kit.widgets import Panel
 from app.rooms.train.recorded import export, words
 from app.session import chosen, room
 from app.session.models import MODELS
@@ -27,24 +28,23 @@ PLAIN = {
 }
 VIEW = "training"
 PARAM = "recorded"  # of Train, in the address
-CHOICES: charts.Choices = {
-    "training_part": (kit_words.PART, tuple(words.PARTS.values())),
-    "training_measure": (words.MEASURE, tuple(words.MEASURES.values())),
-}
+PART = widgets.choice("training_part", words.PARTS, kit_words.PART)
+MEASURE = widgets.choice("training_measure", words.MEASURES, words.MEASURE)
+PANEL = Panel("recorded", (PART, MEASURE))
 SHARE, OVER = 0.99, 20  # when a task counts as learnt: this share of tokens right, on average over so many steps
 
 
 def show() -> None:
     """Draw the view."""
     figures = charts.figures("app.rooms.train.recorded.figures")
-    wrong = charts.unknown_choices(VIEW, CHOICES)
+    notes = PANEL.fill(None)
     scale = headline.scale(VIEW)
     row = st.container(horizontal=True, gap="medium", key="training_controls")
     with row:
-        part = charts.part(words.PARTS, "training_part", words.PART)
-        measure = charts.part(words.MEASURES, "training_measure", words.MEASURE)
+        part = widgets.row(st, PART, words.PART, list(words.PARTS), words.PARTS.__getitem__)
+        measure = widgets.row(st, MEASURE, words.MEASURE, list(words.MEASURES), words.MEASURES.__getitem__)
         st.button(words.LIVE, key="training_live", type="tertiary", help=words.LIVE_HELP, on_click=_live)
-    for note in wrong:
+    for note in PANEL.keep(PANEL.said(), notes):
         st.text(note)  # never markdown: it quotes what a link says
     names = {PLAIN.get(part, {}).get(name, MODELS[name].title): name for name in COMPARED[part] if name in MODELS}
     curves = {title: found for title, name in names.items() if (found := curve(name))}
