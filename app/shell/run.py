@@ -43,8 +43,10 @@ def on_screen() -> OnScreen | None:
         waiting.wait(answer.waiting, working)
         answer = session_answer.answer(request, _no_picture)
         working.empty()
-    if unknown and answer.request == request and answer.facts is not None and answer.facts.target is not None:
-        st.rerun()  # it turns out to read a target as well: with a second box
+    if unknown and answer.waiting is None and service.calls().result(service.service().model(model)) is not None:
+        two = answer.request == request and answer.facts is not None and answer.facts.target is not None
+        if two or request.chat or service.calls().result(service.service().chats(model)):
+            st.rerun()  # it turns out to read a target as well, with a second box, or a conversation
     if request.write and answer.waiting is None and not answer.stopped:
         shell_request.was_written(request, answer.facts if answer.request == request else None)
     with beneath:

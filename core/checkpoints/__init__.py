@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from ..device import dtype_name
 from ..errors import CheckpointError, TextError
-from ..model.chat import ChatTemplate, ChatText, Message, chat_text, with_roles
+from ..model.chat import ChatTemplate, ChatText, Message, chat_text, with_answer, with_roles
 from ..model.config import ModelConfig
 from ..model.next_tokens import ANYTHING, NextTokenRule
 from ..model.text import Tokens, tokenize
@@ -81,12 +81,14 @@ class Loaded:
             )
         return chat_text(self.chat_template, messages, add_generation_prompt=add_generation_prompt)
 
-    def chat_tokens(self, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> Tokens:
-        """The same as tokens, each with the role whose turn it is in. Raises TextError.
+    def chat_tokens(
+        self, messages: Sequence[Message], *, add_generation_prompt: bool = True, answer: str = ""
+    ) -> Tokens:
+        """The same as tokens, each with the role whose turn it is in. `answer` is the beginning of one. Raises TextError.
 
         The template writes the special tokens, so the tokenizer adds none: a text that begins with one has no second.
         """
-        chat = self.chat(messages, add_generation_prompt=add_generation_prompt)
+        chat = with_answer(self.chat(messages, add_generation_prompt=add_generation_prompt), answer)
         if self.no_tokenizer:
             raise TextError(f"{self.spec.title} cannot read a text. {self.no_tokenizer}")
         return with_roles(tokenize(self.tokenizer, chat.text, add_special_tokens=False), chat)

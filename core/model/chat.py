@@ -113,6 +113,14 @@ def _plain(value: Any, depth: int) -> Any:
     )
 
 
+def with_answer(chat: ChatText, answer: str) -> ChatText:
+    """The conversation with the beginning of an answer after it."""
+    if not answer:
+        return chat
+    text = chat.text + answer
+    return ChatText(text, (*chat.spans, Span(len(chat.text), len(text), ANSWERS, False)))
+
+
 def with_roles(tokens: Tokens, chat: ChatText) -> Tokens:
     """The tokens of a rendered conversation, each with the role whose turn it is in and whether the template wrote it.
 

@@ -83,14 +83,19 @@ def source_tokens(
 
 
 def chat_sources(
-    loaded: Loaded, chats: Sequence[Sequence[Message]], side: Side = "right", add_generation_prompt: bool = True
+    loaded: Loaded,
+    chats: Sequence[Sequence[Message]],
+    side: Side = "right",
+    add_generation_prompt: bool = True,
+    answer: str = "",
 ) -> tuple[Tokens, ...]:
-    """Conversations as a batch of equal length. Raises TextError."""
+    """Conversations as a batch of equal length, each with the beginning of an answer. Raises TextError."""
     if loaded.config.kind == "encoder-decoder":
         raise TextError(
             f"{loaded.spec.title} reads two texts, and a conversation is one. Give it the texts as they are."
         )
-    return padded(loaded, [loaded.chat_tokens(c, add_generation_prompt=add_generation_prompt) for c in chats], side)
+    batch = [loaded.chat_tokens(c, add_generation_prompt=add_generation_prompt, answer=answer) for c in chats]
+    return padded(loaded, batch, side)
 
 
 def said_by_user(text: str) -> tuple[Message, ...]:

@@ -323,19 +323,20 @@ def trace_chat(
     messages: Sequence[Message],
     *,
     add_generation_prompt: bool = True,
+    answer: str = "",
     interventions: Iterable[Intervention] = (),
     watch: Callable[[Trace], object] = lambda _: None,
 ) -> Trace:
     """trace() on a conversation, [{"role": "user", "content": "Hello"}], as a chat model reads it: written out by its template.
 
-    With `add_generation_prompt` the text ends where the model's answer begins. run.source.roles says whose turn each token is in,
+    With `add_generation_prompt` the text ends where the model's answer begins, and `answer` is what it has answered so far. run.source.roles says whose turn each token is in,
     run.source.from_template which ones no message wrote, and run.source.text is the whole text. The ids are those of
     apply_chat_template in transformers. Raises TextError for a model without a template, messages that it does not take, and a
     template that cannot be rendered; else as trace().
     """
     if not isinstance(loaded, Loaded):
         raise TypeError(f"the first argument is a loaded model, as core.load(name) gives it, and not {loaded!r}")
-    sources = chat_sources(loaded, [messages], add_generation_prompt=add_generation_prompt)
+    sources = chat_sources(loaded, [messages], add_generation_prompt=add_generation_prompt, answer=answer)
     return trace_tokens(loaded, sources, None, tuple(interventions), watch)
 
 

@@ -603,12 +603,14 @@ def run_request(loaded: Loaded, job: Job, watch: Watch) -> Trace:
 
 
 def chat_of(loaded: Loaded, request: Request) -> tuple[Tokens, ...]:
-    """The texts of a request as conversations, each what a user says. Raises TextError, and GenerationError for a text to be continued."""
-    if request.write or request.target_text is not None:
-        raise GenerationError(
-            "A conversation is neither continued nor given a target. Ask for the run of its text alone."
-        )
-    return chat_sources(loaded, [said_by_user(text) for text in request.texts], request.padding_side)
+    """The texts of a request as conversations, each what a user says, with what was answered so far.
+
+    Raises TextError, and GenerationError for a conversation to be continued before its run.
+    """
+    if request.write:
+        raise GenerationError("A conversation is not continued before its run. Give the answer so far as its target.")
+    chats = [said_by_user(text) for text in request.texts]
+    return chat_sources(loaded, chats, request.padding_side, answer=request.target_text or "")
 
 
 def run_together(loaded: Loaded, jobs: Sequence[Job]) -> list[Trace | RunCancelled]:
