@@ -39,6 +39,7 @@ from .errors import (
     Unknown,
 )
 from .learn.training import Batch, Recipe, TrainStep, train
+from .model.chat import ChatText
 from .model.config import ModelConfig, RotaryScaling
 from .model.hooks import hook_points, hooked
 from .model.text import Tokens
@@ -50,7 +51,7 @@ from .run.capture import capture
 from .run.predictions import Predictions
 from .run.recorder import PositionRecord, Step
 from .run.request import Progress, Request
-from .run.trace import Trace, trace, trace_tokens
+from .run.trace import Trace, trace, trace_chat, trace_tokens
 from .service.engine import Engine
 from .sweep.ablations import HeadEffect, HeadEffects
 from .sweep.sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
@@ -66,6 +67,7 @@ __all__ = [
     "Batch",
     "Beam",
     "Busy",
+    "ChatText",
     "CheckpointError",
     "Comparison",
     "ConfigError",
@@ -140,6 +142,7 @@ __all__ = [
     "sweep_edges",
     "sweep_heads",
     "trace",
+    "trace_chat",
     "trace_tokens",
     "train",
 ]

@@ -22,7 +22,8 @@ from .plan.devices import device_named
 from .plan.dtypes import CACHE
 from .plan.weights import WEIGHT_FORMATS
 from .read import report
-from .run.trace import trace
+from .run.prompt import said_by_user
+from .run.trace import trace, trace_chat
 from .sweep import atlas
 
 BAR = 30  # characters of the line that says how far an atlas is
@@ -54,6 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--target", help="what an encoder-decoder's decoder has written so far")
     one.add_argument("--model", default="minilm", help="catalogue id, Hub repository or folder (default: minilm)")
     one.add_argument("--revision", help="branch, tag or commit on the Hub")
+    one.add_argument(
+        "--chat", action="store_true", help="the text is what a user says: the model's chat template writes the rest"
+    )
     one.add_argument(
         "--json",
         type=Path,
@@ -136,7 +140,11 @@ def _trace(options: argparse.Namespace) -> None:
     loaded = _said(
         load(options.model, device=device, dtype=pick_dtype(device), revision=options.revision, progress=_progress)
     )
-    run = trace(loaded, options.text, options.target)
+    if options.chat and options.target is not None:
+        raise Refused("A conversation has no target. Leave out --chat or --target.")
+    run = (
+        trace_chat(loaded, said_by_user(options.text)) if options.chat else trace(loaded, options.text, options.target)
+    )
     if options.npz:
         report.write_npz(run, options.npz)
     if options.html:

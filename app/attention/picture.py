@@ -123,6 +123,7 @@ def _about(run: Facts) -> dict[str, Any]:
             "target": None if run.target is None else list(run.target.labels),
         },
         "words": {"source": _words(run.source), "target": [] if run.target is None else _words(run.target)},
+        "turns": {"source": turns(run.source), "target": []},
         "joins": {"source": joins(run.source), "target": [] if run.target is None else joins(run.target)},
         "reasons": REASONS,
         # of a model that takes longer texts too; one with a table of positions refuses them
@@ -164,6 +165,15 @@ def joins(tokens: Tokens) -> list[int]:
         if not tokens.text[start : start + 1].isspace() and not tokens.text[before - 1 : before].isspace():
             found.append(i)
     return found
+
+
+def turns(tokens: Tokens) -> list[tuple[int, str]]:
+    """Where each turn of a conversation begins, and whose it is; none of a text as it is."""
+    if not tokens.is_chat:
+        return []
+    roles = (None, *tokens.roles)
+    begins = [i for i, role in enumerate(tokens.roles) if role != roles[i]]
+    return [(i, tokens.roles[i] or "") for i in begins]
 
 
 def _words(tokens: Tokens) -> list[tuple[int, int, str]]:

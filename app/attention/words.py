@@ -211,6 +211,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "freeze": "Freeze",
     "spotlight": "Spotlight",
     "map_label": "Attention weights, query down and key across. Arrow keys move the cell, Enter locks the query, K the key, Escape releases them. H hides the key.",
+    "turn_begins": "The turn of {role} begins",
     "strip_more": "The text continues. Click to see more of it.",
     "strip_label": "Tokens. Arrow keys move, Enter locks a token as the query, K as the key, Escape releases it. H hides it as a key.",
     "strip_keys_label": "Tokens of the sentence, shaded by how much the query looks at them. Arrow keys move, Enter locks a token as the key, H hides it.",

@@ -13,6 +13,7 @@ from app.classroom.state import Asked, Screen
 from app.kit import params as kit_params
 from app.kit import stage
 from app.session import service
+from app.session.screen import texts_said
 from app.transport import messages
 from core.errors import Refused, Unknown
 from core.service import Facts, MapTransform
@@ -55,8 +56,7 @@ def _link(facts: Facts) -> Mapping[str, str]:
     """What opens the same picture elsewhere. Edits are in no link of a follower's: such a run has none."""
     if facts.interventions:
         return {}
-    target = {"target": facts.target.text} if facts.target is not None and facts.target.text else {}
-    return {"model": facts.spec.title, "text": facts.source.text, **target}
+    return {"model": facts.spec.title, **texts_said(facts)}
 
 
 async def asked_of(question: Question) -> Asked:

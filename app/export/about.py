@@ -52,12 +52,23 @@ def _is_hub_name(name: str) -> bool:
 
 
 def trace_line(run: Facts) -> str:
+    if run.conversation is not None:
+        return f"run = core.trace_chat({', '.join(['loaded', messages(run.conversation), *_edits(run)])})"
     arguments = ["loaded", literal(run.source.text)]
     if run.target is not None and run.target.text:
         arguments.append(f"target={literal(run.target.text)}")
-    if run.interventions:
-        arguments.append(f"interventions=[{', '.join(f'core.{edit}' for edit in run.interventions)}]")
-    return f"run = core.trace({', '.join(arguments)})"
+    return f"run = core.trace({', '.join([*arguments, *_edits(run)])})"
+
+
+def messages(conversation: tuple[str, str]) -> str:
+    """A conversation as core.trace_chat and Loaded.chat_tokens take it."""
+    text, answer = conversation
+    begun = f", answer={literal(answer)}" if answer else ""
+    return f'[{{"role": "user", "content": {literal(text)}}}]{begun}'
+
+
+def _edits(run: Facts) -> list[str]:
+    return [f"interventions=[{', '.join(f'core.{edit}' for edit in run.interventions)}]"] if run.interventions else []
 
 
 def literal(text: str) -> str:

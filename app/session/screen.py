@@ -11,9 +11,11 @@ from app.session import service
 from app.session.models import MODELS, TITLES, spec_of, trained
 from core.edits import InterventionError, from_text, to_text
 from core.run.request import Request
+from core.service import Facts
 
 EDITS = "with"  # in the address: the edits of the run, as core.edits writes them
-OF_THE_RUN = ("model", "text", "target", "step", EDITS)
+AS, CHAT = "as", "chat"  # in the address: as=chat is a text that a chat model reads as a conversation
+OF_THE_RUN = ("model", "text", AS, "target", "step", EDITS)
 OF_THE_PAGE = ("theme", "projector")
 
 
@@ -41,6 +43,7 @@ def link(request: Request) -> dict[str, str]:
     model = model_of(request)
     point = request.model_id[len(model) + 1 :]
     said = {"model": spec_of(model).title, "text": request.texts[0]}
+    said |= {AS: CHAT} if request.chat else {}
     said |= {"target": request.target_text} if request.target_text else {}
     said |= {EDITS: to_text(request.interventions)} if request.interventions else {}
     return said | ({"step": str(int(point))} if point else {})
@@ -51,6 +54,15 @@ def spelled_out(request: Request) -> dict[str, str]:
     spec = spec_of(model_of(request))
     last = {"step": str(max(int(point) for point, _ in spec.points))} if spec.points else {}
     return last | link(request)
+
+
+def texts_said(facts: Facts) -> dict[str, str]:
+    """What a link says of the texts of a run."""
+    if facts.conversation is not None:
+        text, answer = facts.conversation
+        return {"text": text, AS: CHAT} | ({"target": answer} if answer else {})
+    target = {"target": facts.target.text} if facts.target is not None and facts.target.text else {}
+    return {"text": facts.source.text} | target
 
 
 def is_link(text: str) -> bool:
@@ -79,7 +91,7 @@ def from_link(address: str) -> Screen:
         edits = from_text(said.get(EDITS, ""))
     except InterventionError as error:
         raise ValueError(str(error)) from error
-    request = Request(model, (text,), said.get("target") or None, edits)
+    request = Request(model, (text,), said.get("target") or None, edits, chat=said.get(AS) == CHAT)
     own = {n: t for n, t in said.items() if n not in (*OF_THE_RUN, *OF_THE_PAGE, session_room.PARAM)}
     return Screen(said.get(session_room.PARAM, ""), request, own)
 

@@ -56,7 +56,8 @@ def request() -> Request:
     )
     _fill(model)
     config = service.calls().result(service.service().model(model))
-    two = config is not None and config.kind == "encoder-decoder"
+    is_chat = _as_chat(place, model, config is not None, notes)
+    two = is_chat or (config is not None and config.kind == "encoder-decoder")
     columns = texts.columns(2 if two else 1, gap="small")
     text = columns[0].text_area(
         words.TEXT,
@@ -73,10 +74,10 @@ def request() -> Request:
         target = boxes.held("target") or chosen.now().run.get("target")
     elif two:
         target = columns[1].text_area(
-            words.TARGET,
+            words.ANSWER if is_chat else words.TARGET,
             boxes.opened("target"),
             key=boxes.key("target"),
-            placeholder=words.TARGET_PLACEHOLDER,
+            placeholder=words.ANSWER_PLACEHOLDER if is_chat else words.TARGET_PLACEHOLDER,
             label_visibility="collapsed",
             height="content",
         )
@@ -86,7 +87,7 @@ def request() -> Request:
     if not spec.points:
         boxes.fill("step", None)
     model_id = _at_step(place, spec) if spec.points else model
-    asked = Request(model_id, (text or "",), target or None, EDITS.get() or ())
+    asked = Request(model_id, (text or "",), target or None, EDITS.get() or (), chat=is_chat)
     chosen.ask(screen.spelled_out(asked))
     notices.add(*notes)
     _filled()
@@ -107,6 +108,7 @@ def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
     spec = session_models.spec_of(boxes.held("model"))
     fill("text", lambda: said.get("text", examples.first_text(spec)))  # which a link may leave out
     fill("target", lambda: said.get("target", ""))
+    fill(screen.AS, lambda: said.get(screen.AS, ""))
     if spec.points:
         fill("step", lambda: _step_of(said.get("step"), spec, notes if is_link else []))
     if is_link or EDITS.get() is None:
@@ -153,6 +155,34 @@ def _model_changed() -> None:
     if not typed and not examples.fits(text, spec):
         boxes.fill("text", examples.first_text(spec))
         boxes.fill("target", "")
+
+
+def _as_chat(place: DeltaGenerator, model: str, is_known: bool, notes: list[str]) -> bool:
+    """Whether the model is to read the text as a conversation: a choice where it has a template, and else never.
+
+    Of a model that is not loaded yet no one knows: a link that asks for a conversation is taken at its word.
+    """
+    asked = boxes.held(screen.AS) == screen.CHAT
+    if not is_known:
+        return asked
+    if not service.calls().result(service.service().chats(model)):
+        if asked:
+            notes.append(words.NO_CHAT.format(title=session_models.spec_of(model).title))
+            boxes.fill(screen.AS, "")
+        return False
+    row = place.container(horizontal=True, gap="medium", key="as_row", vertical_alignment="center")
+    row.text(words.AS, help=words.AS_HELP, width="content")
+    said = row.segmented_control(
+        words.AS,
+        list(words.AS_OPTIONS),
+        default=screen.CHAT if boxes.opened(screen.AS) == screen.CHAT else "",
+        format_func=words.AS_OPTIONS.__getitem__,
+        key=boxes.key(screen.AS),
+        label_visibility="collapsed",
+        required=True,
+    )
+    boxes.keep(screen.AS, said or "")
+    return said == screen.CHAT
 
 
 def _at_step(place: DeltaGenerator, spec: ModelSpec) -> str:
@@ -214,7 +244,7 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
         )
         filled = (screen.model_of(asked), {"target": run.target.text})
         row.button(words.TARGET_EDIT, key="edit_target", type="tertiary", on_click=_put, args=filled)
-    elif run is not None and run.writes and not (own or asked.write):
+    elif run is not None and run.writes and not (own or asked.write or asked.chat):
         more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE, k=CONTINUATION["top_k"], t=CONTINUATION["temperature"])
         more += f" {words.WRITE_ON_EDITED}" if asked.interventions else ""
         row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))
@@ -269,6 +299,7 @@ def take(example: examples.Example) -> None:
     take_edits(())
     boxes.fill("text", example.text)
     boxes.fill("target", example.target or "")
+    boxes.fill(screen.AS, "")
     if MODELS[model].points:
         boxes.fill("step", max(int(point) for point, _ in MODELS[model].points))
     st.session_state["explore_wish"] = example

@@ -43,8 +43,8 @@ def on_screen() -> OnScreen | None:
         waiting.wait(answer.waiting, working)
         answer = session_answer.answer(request, _no_picture)
         working.empty()
-    if unknown and answer.request == request and answer.facts is not None and answer.facts.target is not None:
-        st.rerun()  # it turns out to read a target as well: with a second box
+    if unknown and has_other_boxes(request, answer):
+        st.rerun()
     if request.write and answer.waiting is None and not answer.stopped:
         shell_request.was_written(request, answer.facts if answer.request == request else None)
     with beneath:
@@ -60,6 +60,15 @@ def on_screen() -> OnScreen | None:
         nothing_yet(model)
         return None
     return OnScreen(answer.request, answer.facts, answer.request == request, sentences)
+
+
+def has_other_boxes(request: Request, answer: session_answer.Answer) -> bool:
+    """Whether a model that no one knew when the boxes were drawn turns out to have others: it reads a target, or conversations."""
+    model = screen.model_of(request)
+    if answer.waiting is not None or service.calls().result(service.service().model(model)) is None:
+        return False
+    two = answer.request == request and answer.facts is not None and answer.facts.target is not None
+    return two or request.chat or service.calls().result(service.service().chats(model))
 
 
 def if_wanted(wanted: bool) -> Facts | None:

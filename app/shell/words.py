@@ -17,6 +17,15 @@ TEXT_PLACEHOLDER = "Type a sentence and press Enter"
 TEXT_KEYS = "Enter shows it, Shift+Enter begins a line"
 TARGET = "Target"
 TARGET_PLACEHOLDER = "Target; empty: the model writes it"
+ANSWER = "Answer"
+ANSWER_PLACEHOLDER = "The model’s answer so far; empty: it is about to begin"
+AS = "The model reads it"
+AS_HELP = (
+    "As a chat, the model’s own template writes your sentence into the conversation that the model was trained on: whose turn it is, "
+    "where it ends, and often a first turn of instructions. The marks above the tokens name the turns."
+)
+AS_OPTIONS = {"": "as it is", "chat": "as a chat"}
+NO_CHAT = "{title} has no chat template, so it reads the text as it is."
 MODEL = "Model"
 EXAMPLES = "Examples"
 EXAMPLES_HELP = "Sentences that show something, each with the head that shows it."

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from tokenizers import Tokenizer
 
 from ..device import dtype_name
 from ..errors import CheckpointError, TextError
+from ..model.chat import ChatTemplate, ChatText, Message, chat_text, with_answer, with_roles
 from ..model.config import ModelConfig
 from ..model.next_tokens import ANYTHING, NextTokenRule
 from ..model.text import Tokens, tokenize
 from ..model.transformer import Transformer
 from .added_tokens import renumbered
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
+from .chat_template import read_chat_template
 from .family import Family, Theirs, shown
 from .fetching import Progress, fetch
 from .files import INDEX, SINGLE, absent, pointers, read_json, shard_names, stored_tensors
@@ -51,6 +54,9 @@ class Loaded:
     has_pad: bool = False  # whether the files say which token is padding; if not, pad_id is any that a mask can hide
     next_tokens: NextTokenRule = ANYTHING  # the tokens that its author lets it write
     no_tokenizer: str = ""  # why it reads no text, in sentences, where its files have no tokenizer that is read
+    chat_template: ChatTemplate | None = (
+        None  # writes a conversation as the text that it was trained on; None: it has none
+    )
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -62,6 +68,30 @@ class Loaded:
         if self.no_tokenizer:
             raise TextError(f"{self.spec.title} cannot read a text. {self.no_tokenizer}")
         return tokenize(self.tokenizer, text)
+
+    def chat(self, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> ChatText:
+        """A conversation as the text that the model reads: [{"role": "user", "content": "Hello"}]. Raises TextError.
+
+        With `add_generation_prompt` it ends where the model's answer begins.
+        """
+        if self.chat_template is None:
+            raise TextError(
+                f"{self.spec.title} has no chat template, so it reads no messages. Give a text, or the folder of a chat model: "
+                "its template is in tokenizer_config.json or chat_template.jinja."
+            )
+        return chat_text(self.chat_template, messages, add_generation_prompt=add_generation_prompt)
+
+    def chat_tokens(
+        self, messages: Sequence[Message], *, add_generation_prompt: bool = True, answer: str = ""
+    ) -> Tokens:
+        """The same as tokens, each with the role whose turn it is in. `answer` is the beginning of one. Raises TextError.
+
+        The template writes the special tokens, so the tokenizer adds none: a text that begins with one has no second.
+        """
+        chat = with_answer(self.chat(messages, add_generation_prompt=add_generation_prompt), answer)
+        if self.no_tokenizer:
+            raise TextError(f"{self.spec.title} cannot read a text. {self.no_tokenizer}")
+        return with_roles(tokenize(self.tokenizer, chat.text, add_special_tokens=False), chat)
 
     def __repr__(self) -> str:
         layers = " and ".join(f"{n} {stack} layers" for stack, n in self.config.stacks)
@@ -147,7 +177,8 @@ def load(
 
 
 def save(loaded: Loaded, folder: str | os.PathLike[str], *, dtype: torch.dtype | None = None) -> None:
-    """Write config.json, model.safetensors, tokenizer.json and generation_config.json, which load(folder) reads as the same model.
+    """Write config.json, model.safetensors, tokenizer.json, generation_config.json and, of a chat model, tokenizer_config.json, which
+    load(folder) reads as the same model.
 
     The folder is made where there is none. Numbers are stored as they are, or as `dtype`: float16 and bfloat16 halve the file
     and round them. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
@@ -160,6 +191,7 @@ def save(loaded: Loaded, folder: str | os.PathLike[str], *, dtype: torch.dtype |
         start_id=loaded.start_id,
         end_ids=loaded.end_ids,
         next_tokens=loaded.next_tokens,
+        chat_template=loaded.chat_template,
         dtype=loaded.dtype if dtype is None else dtype,
     )
 
@@ -212,7 +244,8 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
     # Without a file of its own, what may be written is where it was before there was one.
     rule, told = next_token_rule(generation or theirs, model.config, special["end_ids"])
     unused_parts = notices_of(found, unused, tensors, model.config, renumbered(folder, tokenizer))
-    notices = (*own_code(theirs, family), *told, *unused_parts)
+    chat_template, unread = read_chat_template(folder)
+    notices = (*own_code(theirs, family), *told, *unused_parts, *unread)
     n_params = sum(parameter.numel() for parameter in model.parameters())
     return Loaded(
         spec=replace(spec, family=family.model_type, n_params=n_params, notices=notices),
@@ -225,6 +258,7 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
         **special,
         next_tokens=rule,
         no_tokenizer="" if tokenizer is not None else without_tokenizer(found),
+        chat_template=chat_template,
     )
 
 

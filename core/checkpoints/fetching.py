@@ -33,6 +33,7 @@ SMALL = (
     "config.json",
     "generation_config.json",
     "tokenizer_config.json",
+    "chat_template.jinja",
     "special_tokens_map.json",
     "added_tokens.json",
     "adapter_config.json",

@@ -20,9 +20,12 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from ..errors import CheckpointError
+from ..model.chat import ChatTemplate
 from ..model.config import ModelConfig, RotaryScaling
 from ..model.next_tokens import ANYTHING, NextTokenRule
 from ..model.transformer import Transformer
+from .added_tokens import CONFIG
+from .chat_template import settings_of
 from .family import Family, Reader, Theirs, shown
 from .generation import generation_values
 
@@ -104,10 +107,11 @@ def save_model(
     start_id: int | None = None,
     end_ids: tuple[int, ...] = (),
     next_tokens: NextTokenRule = ANYTHING,
+    chat_template: ChatTemplate | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> None:
     """Write config.json, model.safetensors and tokenizer.json, which load(folder) then reads, and generation_config.json where
-    not everything may be written. pad_id is None for a model that has no token for padding.
+    not everything may be written, and tokenizer_config.json where there is a chat template. pad_id is None for a model that has no token for padding.
 
     `dtype` is how the numbers are stored; float16 and bfloat16 halve the file and round them. Each file is put in place
     when it is whole. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
@@ -125,6 +129,8 @@ def save_model(
     if not next_tokens.is_free:
         text = json.dumps(generation_values(next_tokens), indent=2) + "\n"
         write_whole(folder / "generation_config.json", text.encode())
+    if chat_template is not None:
+        write_whole(folder / CONFIG, (json.dumps(settings_of(chat_template), indent=2) + "\n").encode())
     write_whole(folder / "config.json", (json.dumps(values, indent=2) + "\n").encode())
 
 

@@ -40,13 +40,22 @@ class Tokens:
     # A token's label where its characters of `text` do not give it: the composed form of this text is read the same, and is
     # divided where this one cannot be. None nearly everywhere.
     own_labels: tuple[str | None, ...] = ()
+    # Of a conversation that a chat template wrote out (core.model.chat):
+    roles: tuple[str | None, ...] = ()  # whose turn each token is in: "user"; None where it is in none
+    from_template: tuple[bool, ...] = ()  # whether the template wrote it, and no message
 
     def __post_init__(self) -> None:
-        if not self.own_labels:
-            object.__setattr__(self, "own_labels", (None,) * len(self.ids))
+        for name, none in (("own_labels", None), ("roles", None), ("from_template", False)):
+            if not getattr(self, name):
+                object.__setattr__(self, name, (none,) * len(self.ids))
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether a chat template wrote the text out."""
+        return any(self.from_template)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -121,10 +130,11 @@ def _mark(piece: str, i: int) -> str:
     return f"U+{ord(char):04X}" if kind[0] in "CZ" or char in BLANKS else char
 
 
-def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
+def tokenize(tokenizer: Tokenizer | None, text: str, *, add_special_tokens: bool = True) -> Tokens:
     """Raises TextError for what holds no token: no tokenizer, an empty text, half a character, nothing but spaces.
 
-    Any number of threads may share one tokenizer: it is read, never set.
+    Without `add_special_tokens` a text is read as it is, which names those tokens itself where it has them, as one that a chat
+    template wrote does. Any number of threads may share one tokenizer: it is read, never set.
     """
     if tokenizer is None:
         raise TextError("This model has no tokenizer, so it cannot read a text. Give token numbers instead: ids=[...].")
@@ -137,7 +147,7 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
             f"Character {at + 1} of the text is half of a character (U+{ord(text[at]):04X}) and cannot be read. Delete it or type it again."
         )
     try:
-        encoding = tokenizer.encode(text)
+        encoding = tokenizer.encode(text, add_special_tokens=add_special_tokens)
     except BaseException as error:  # e.g. a letter that a vocabulary without <unk> lacks
         if not is_tokenizer_fault(error):
             raise
@@ -152,7 +162,7 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
         ids=tuple(encoding.ids),
         # Not encoding.tokens, which has the text itself where a piece is unknown.
         strings=tuple(_string(tokenizer, i) for i in encoding.ids),
-        offsets=spans(tokenizer, text, encoding),
+        offsets=spans(tokenizer, text, encoding, add_special_tokens),
         word_ids=tuple(encoding.word_ids),
         sequence_ids=tuple(encoding.sequence_ids),
         special=tuple(
@@ -165,7 +175,7 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
         raise TextError(
             "This model finds nothing to read in the text: it holds only spaces or characters that the model ignores. Type a word."
         )
-    found = _composed(tokenizer, text, encoding)
+    found = _composed(tokenizer, text, encoding, add_special_tokens)
     if found is not None:
         twin = replace(tokens, text=found[0], offsets=found[1])
         own = [label if label != ours else None for label, ours in zip(twin.labels, tokens.labels, strict=True)]
@@ -173,24 +183,28 @@ def tokenize(tokenizer: Tokenizer | None, text: str) -> Tokens:
     return tokens
 
 
-def spans(tokenizer: Tokenizer, text: str, encoding: Encoding) -> tuple[tuple[int, int], ...]:
+def spans(
+    tokenizer: Tokenizer, text: str, encoding: Encoding, add_special_tokens: bool = True
+) -> tuple[tuple[int, int], ...]:
     """The characters of the text that each token of its encoding stands for, from the first to the one after the last.
 
     A tokenizer's own offsets leave out characters that it drops (BERT: vowel signs and accents) and differ between texts that look the
     same, é as one character and as e with a mark. Here a mark goes with its letter, and a text that reads the same
     once it is composed (NFC) is divided as its composed form is.
     """
-    found = _composed(tokenizer, text, encoding)
+    found = _composed(tokenizer, text, encoding, add_special_tokens)
     return with_marks(text, encoding.offsets if found is None else _moved(found[1], found[0], text))
 
 
-def _composed(tokenizer: Tokenizer, text: str, encoding: Encoding) -> tuple[str, tuple[tuple[int, int], ...]] | None:
+def _composed(
+    tokenizer: Tokenizer, text: str, encoding: Encoding, add_special_tokens: bool
+) -> tuple[str, tuple[tuple[int, int], ...]] | None:
     """The composed form of the text and the spans of its tokens, where it is another text that gives the same tokens."""
     composed = unicodedata.normalize("NFC", text)
     if composed == text:
         return None
     try:
-        other = tokenizer.encode(composed)
+        other = tokenizer.encode(composed, add_special_tokens=add_special_tokens)
     except BaseException as error:
         if not is_tokenizer_fault(error):
             raise

@@ -204,12 +204,15 @@ def _attention(run: Trace, record: AttentionRecord) -> dict[str, Any]:
 
 
 def _tokens(tokens: Tokens) -> dict[str, Any]:
-    return {
+    found = {
         "text": tokens.text,
         "labels": list(tokens.labels),
         "ids": list(tokens.ids),
         "strings": list(tokens.strings),
     }
+    if tokens.is_chat:
+        found |= {"roles": list(tokens.roles), "from_template": list(tokens.from_template)}
+    return found
 
 
 def _mean(x: Tensor) -> float | None:

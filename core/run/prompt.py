@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..checkpoints import Loaded
 from ..errors import TextError
+from ..model.chat import Message
 from ..model.text import Tokens, from_ids, pad
 
 Side = Literal["left", "right"]
@@ -79,6 +80,27 @@ def source_tokens(
             raise TextError(f"The list of {what} texts is empty. Give at least one.")
         batch = [loaded.tokens(t) for t in texts]
     return padded(loaded, batch, side)
+
+
+def chat_sources(
+    loaded: Loaded,
+    chats: Sequence[Sequence[Message]],
+    side: Side = "right",
+    add_generation_prompt: bool = True,
+    answer: str = "",
+) -> tuple[Tokens, ...]:
+    """Conversations as a batch of equal length, each with the beginning of an answer. Raises TextError."""
+    if loaded.config.kind == "encoder-decoder":
+        raise TextError(
+            f"{loaded.spec.title} reads two texts, and a conversation is one. Give it the texts as they are."
+        )
+    batch = [loaded.chat_tokens(c, add_generation_prompt=add_generation_prompt, answer=answer) for c in chats]
+    return padded(loaded, batch, side)
+
+
+def said_by_user(text: str) -> tuple[Message, ...]:
+    """The conversation of a text that was typed for a chat model."""
+    return ({"role": "user", "content": text},)
 
 
 def target_tokens(

@@ -28,6 +28,9 @@ class Request:
     interventions: tuple[Intervention, ...] = ()
     padding_side: Literal["left", "right"] = "right"
     write: int = 0
+    chat: bool = (
+        False  # each text is what a user says to a chat model: its template writes the rest of the conversation
+    )
 
     @cached_property
     def key(self) -> str:
@@ -42,7 +45,8 @@ class Request:
     @property
     def _spelled(self) -> str:
         edits = [edit_text(edit) for edit in self.interventions]
-        return json.dumps((self.model_id, self.texts, self.target_text, edits, self.padding_side, self.write))
+        chat = ("chat",) if self.chat else ()  # a key of a text as it is stays what it was
+        return json.dumps((self.model_id, self.texts, self.target_text, edits, self.padding_side, self.write, *chat))
 
 
 @dataclass(frozen=True)

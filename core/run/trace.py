@@ -18,6 +18,7 @@ from ..checkpoints import Loaded, ModelSpec
 from ..device import dtype_name
 from ..edits import Intervention
 from ..errors import InterventionError, TextError
+from ..model.chat import Message
 from ..model.config import ModelConfig
 from ..model.hooks import hook_points
 from ..model.text import Tokens
@@ -28,7 +29,7 @@ from .forward_pass import Pass, prepare
 from .moments import value
 from .notebook_picture import one_line, still
 from .predictions import Predictions, check_token, checked_positions, head_of, likeliest
-from .prompt import Keep, Prompt, Side, notices, source_tokens, target_tokens
+from .prompt import Keep, Prompt, Side, chat_sources, notices, source_tokens, target_tokens
 from .recorder import (
     HELD_BYTES,
     Attentions,
@@ -315,6 +316,28 @@ def trace(
     elif target is not None or target_ids is not None or target_keep is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     return trace_tokens(loaded, sources, targets, tuple(interventions), watch)
+
+
+def trace_chat(
+    loaded: Loaded,
+    messages: Sequence[Message],
+    *,
+    add_generation_prompt: bool = True,
+    answer: str = "",
+    interventions: Iterable[Intervention] = (),
+    watch: Callable[[Trace], object] = lambda _: None,
+) -> Trace:
+    """trace() on a conversation, [{"role": "user", "content": "Hello"}], as a chat model reads it: written out by its template.
+
+    With `add_generation_prompt` the text ends where the model's answer begins, and `answer` is what it has answered so far. run.source.roles says whose turn each token is in,
+    run.source.from_template which ones no message wrote, and run.source.text is the whole text. The ids are those of
+    apply_chat_template in transformers. Raises TextError for a model without a template, messages that it does not take, and a
+    template that cannot be rendered; else as trace().
+    """
+    if not isinstance(loaded, Loaded):
+        raise TypeError(f"the first argument is a loaded model, as core.load(name) gives it, and not {loaded!r}")
+    sources = chat_sources(loaded, [messages], add_generation_prompt=add_generation_prompt, answer=answer)
+    return trace_tokens(loaded, sources, None, tuple(interventions), watch)
 
 
 def trace_tokens(

@@ -77,6 +77,8 @@ class Facts:
     seconds: float = 0.0
     held_bytes: int = 0
     predicted_bytes: int = 0
+    # Of a finished run of a text as a chat: the user's words, and the answer so far. The source is the whole conversation.
+    conversation: tuple[str, str] | None = None
 
     @property
     def writes(self) -> bool:

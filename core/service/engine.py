@@ -20,11 +20,13 @@ import torch
 from .. import memory
 from ..checkpoints import Loaded, load
 from ..device import default_budget, dtype_name, pick_device, pick_dtype
-from ..errors import Busy, Refused, RunCancelled, TooLarge, Unknown
+from ..errors import Busy, GenerationError, Refused, RunCancelled, TooLarge, Unknown
 from ..model.hooks import Look, hook_points, hooked
+from ..model.text import Tokens
 from ..run.batched_trace import trace_together
+from ..run.prompt import chat_sources, said_by_user
 from ..run.request import Progress, Request, RunEnded, Stage
-from ..run.trace import Trace, trace
+from ..run.trace import Trace, trace, trace_tokens
 from ..write.continuation import with_continuation
 from .waiting import CANCELLED, Waiting
 
@@ -577,7 +579,8 @@ def run_request(loaded: Loaded, job: Job, watch: Watch) -> Trace:
             job.passed_layer()
 
     request = job.request
-    texts, target = with_continuation(loaded, request, check_cancelled)
+    chat = chat_of(loaded, request) if request.chat else None
+    texts, target = with_continuation(loaded, request, check_cancelled) if chat is None else ([], None)
     ends = _ends_of_layers(loaded)
     job.layers_done, job.layers_total = 0, len(ends)
     show = watch(request, job.future, job.changed)
@@ -587,6 +590,8 @@ def run_request(loaded: Loaded, job: Job, watch: Watch) -> Trace:
         show(so_far)
 
     with hooked(loaded.model, dict.fromkeys(ends, Look(count_layer))):
+        if chat is not None:
+            return trace_tokens(loaded, chat, None, request.interventions, tell)
         return trace(
             loaded,
             texts,
@@ -595,6 +600,17 @@ def run_request(loaded: Loaded, job: Job, watch: Watch) -> Trace:
             padding_side=request.padding_side,
             watch=tell,
         )
+
+
+def chat_of(loaded: Loaded, request: Request) -> tuple[Tokens, ...]:
+    """The texts of a request as conversations, each what a user says, with what was answered so far.
+
+    Raises TextError, and GenerationError for a conversation to be continued before its run.
+    """
+    if request.write:
+        raise GenerationError("A conversation is not continued before its run. Give the answer so far as its target.")
+    chats = [said_by_user(text) for text in request.texts]
+    return chat_sources(loaded, chats, request.padding_side, answer=request.target_text or "")
 
 
 def run_together(loaded: Loaded, jobs: Sequence[Job]) -> list[Trace | RunCancelled]:
@@ -610,7 +626,9 @@ def run_together(loaded: Loaded, jobs: Sequence[Job]) -> list[Trace | RunCancell
     ends = _ends_of_layers(loaded)
     for job in jobs:
         job.layers_done, job.layers_total = 0, len(ends)
-    texts = [loaded.tokens(job.request.texts[0]) for job in jobs]
+    texts = [
+        chat_of(loaded, job.request)[0] if job.request.chat else loaded.tokens(job.request.texts[0]) for job in jobs
+    ]
     try:
         with hooked(loaded.model, dict.fromkeys(ends, Look(count_layer))):
             found = trace_together(loaded, texts)

@@ -84,8 +84,14 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
         loaded = self.engine.ready(model_id)
         return None if loaded is None else loaded.config
 
+    async def chats(self, model_id: str) -> bool:
+        loaded = self.engine.ready(model_id)
+        return loaded is not None and loaded.chat_template is not None
+
     async def facts(self, key: str) -> Facts:
-        return facts_of(await self._run(key), key)
+        run, request = await self._run(key), self.engine.request_of(key)
+        conversation = (request.texts[0], request.target_text or "") if request.chat else None
+        return replace(facts_of(run, key), conversation=conversation)
 
     async def facts_so_far(self, key: str) -> Facts | None:
         run = self._in_progress.run(key)

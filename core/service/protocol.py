@@ -79,6 +79,10 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
         """The config of a model that is in memory now."""
         ...
 
+    async def chats(self, model_id: str) -> bool:
+        """Whether a model that is in memory now has a chat template, so that it reads a text as a conversation."""
+        ...
+
     async def status(self) -> dict[str, Any]:
         """What is held now, for the operator: counts, bytes and the device. Nothing about anybody's text."""
         ...

@@ -41,6 +41,8 @@ export class Strip {
     this.items = []; // {node, axis, i}: the token or word that each node shows, by the lens
     /** @type {Record<Axis, number>} */
     this.middles = { query: 0, key: 0 }; // by axis: what the window of a long text is around
+    /** @type {{node: HTMLElement, axis: Axis, i: number}[]} Names of the turns of a conversation, each above the first token of its turn */
+    this.turns = [];
     this.held = ""; // what the tokens that are there were made of
     this.box = add(parent, "div", "strips");
     this.arcs = new Arcs(view);
@@ -76,6 +78,7 @@ export class Strip {
     }
     this.held = held;
     this.items = [];
+    this.turns = [];
     this.box.replaceChildren(...this.axes.map((axis) => this.strip(axis)));
     const again = focused === undefined ? null : this.box.querySelector(`[data-axis="${axis}"][data-i="${focused}"]`);
     /** @type {HTMLElement | null} */ (again)?.focus();
@@ -139,6 +142,8 @@ export class Strip {
     strip.setAttribute("aria-label", isQuery ? words.strip_label : words.strip_keys_label);
     if (picture.tokens.target) strip.append(el("small", "", words[site[axis]]));
     if (from) strip.append(more(from - 1));
+    const begins = new Map(picture.turns?.[site[axis]] ?? []);
+    strip.classList.toggle("chat", begins.size > 0);
     for (let i = from; i < to; i++) {
       const first = isQuery ? lens.firstQuery(i) : lens.firstKey(i);
       const node = el("span", "", labels[i]);
@@ -151,11 +156,27 @@ export class Strip {
         node.classList.add("joined");
         this.items.at(-1)?.node.classList.add("continued");
       } else if (i > from) strip.append(" ");
+      const upTo = i + 1 < labels.length ? (isQuery ? lens.firstQuery(i + 1) : lens.firstKey(i + 1)) : Infinity;
+      for (const [token, role] of begins) {
+        if (token < first || token >= upTo) continue;
+        strip.append(this.turn(axis, i, role));
+        node.title = role ? words.turn_begins.replace("{role}", role) : "";
+      }
       strip.append(node);
       this.items.push({ node, axis, i });
     }
     if (to < labels.length) strip.append(more(to));
     return strip;
+  }
+
+  // The name of a turn, above its first token
+  /** @param {Axis} axis @param {number} i @param {string} role */
+  turn(axis, i, role) {
+    const node = el("small", "turn");
+    node.setAttribute("aria-hidden", "true"); // the token says it
+    node.append(el("b", "", role));
+    this.turns.push({ node, axis, i });
+    return node;
   }
 
   /** @param {Axis} axis @param {number} i */
@@ -169,6 +190,7 @@ export class Strip {
     this.middles[axis] = i;
     this.held = "";
     this.items = this.items.filter((item) => item.axis !== axis);
+    this.turns = this.turns.filter((turn) => turn.axis !== axis);
     this.box.querySelector(`.strip.${axis}`)?.replaceWith(this.strip(axis));
   }
 
@@ -255,6 +277,13 @@ export class Strip {
       node.style.left = `${x}px`;
       node.style.width = `${w - 2}px`;
     }
+    const turns = this.turns.filter((turn) => turn.axis === axis);
+    for (const [n, { node, i }] of turns.entries()) {
+      const last = (turns[n + 1]?.i ?? this.labels(axis).length) - 1;
+      const ends = [g.xs[i], g.xs[i + 1], g.xs[last], g.xs[last + 1]];
+      node.style.left = `${Math.min(...ends)}px`;
+      node.style.width = `${Math.max(...ends) - Math.min(...ends) - 2}px`;
+    }
     this.slideIn(axis, g);
     const corner = el("small", "corner");
     const across = g.isMirrored ? words.axis_key_back : words.axis_key;
@@ -288,7 +317,8 @@ export class Strip {
     strip.classList.remove("over");
     strip.dir = isRightToLeft(this.labels(axis)) ? "rtl" : "";
     strip.style.fontSize = "";
-    for (const { node, axis: of } of this.items) if (of === axis) node.style.left = node.style.width = "";
+    for (const { node, axis: of } of [...this.items, ...this.turns])
+      if (of === axis) node.style.left = node.style.width = "";
   }
 
   // Between two lines of words arcs need less room than above one.

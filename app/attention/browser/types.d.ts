@@ -52,6 +52,7 @@ export interface Picture {
   tokens: { source: string[]; target: string[] | null };
   words: Record<Side, [start: number, stop: number, label: string][]>;
   joins: Record<Side, number[]>;
+  turns?: Record<Side, [number, string][]>; // of a conversation: where each turn begins, and whose it is
   ids: Record<string, number[]>;
   reasons: string[];
   learnt?: number | null;

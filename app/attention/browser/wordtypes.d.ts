@@ -155,6 +155,7 @@ export const WORDS: {
   "freeze": string;
   "spotlight": string;
   "map_label": string;
+  "turn_begins": string;
   "strip_more": string;
   "strip_label": string;
   "strip_keys_label": string;

@@ -44,8 +44,8 @@ def show() -> None:
         if _wait(under_way, working, so_far, above):
             st.rerun()
         answer = session_answer.answer(request, in_progress.picture_of)
-    if unknown and answer.request == request and answer.facts is not None and answer.facts.target is not None:
-        st.rerun()  # it turns out to read a target as well: with a second box
+    if unknown and shell_run.has_other_boxes(request, answer):
+        st.rerun()
     if request.write and answer.waiting is None and not answer.stopped:
         shell_request.was_written(request, answer.facts if answer.request == request else None)
     notes = notices.take() + ([answer.sentence] if answer.sentence else [])

@@ -30,12 +30,20 @@ def snippet(facts: Facts, request: Request) -> str:
     arguments = ["loaded", about.literal(facts.source.text)]
     if facts.target is not None and (request.target_text or request.write):
         arguments.append(f"target={about.literal(facts.target.text)}")
+    opens, begins = [f"opening = core.opening({', '.join(arguments)}, path=path)"], []
+    if facts.conversation is not None:
+        begins = ["from core.run.prompt import Prompt"]
+        opens = [
+            f"prompt = Prompt((loaded.chat_tokens({about.messages(facts.conversation)}),))",
+            "opening = core.Writer(loaded, prompt, path).open()",
+        ]
     lines = [
         "import core",
+        *begins,
         "",
         about.load_line(facts),
         f"path = [{PATH}]  # the tokens that were taken after the text",
-        f"opening = core.opening({', '.join(arguments)}, path=path)",
+        *opens,
         "for column in opening.readings:  # after each token: what may come next, and how likely it is",
         "    print(column.position, column.ids[:10], column.probs()[:10])",
     ]

@@ -87,6 +87,9 @@ async def wrote(facts: Facts, said: Mapping[str, str]) -> dict[str, str]:
     path = _path(facts, said.get("path", ""))
     if not path:
         return {}
+    if facts.conversation is not None:
+        before = facts.source.text.removesuffix(facts.conversation[1])
+        return {"target": (await service.service().written_text(facts.key, path)).removeprefix(before)}
     return {"text" if facts.target is None else "target": await service.service().written_text(facts.key, path)}
 
 
@@ -95,7 +98,8 @@ async def run_of(linked: RunRequest, there: Screen) -> RunRequest:
 
     Whose tokens they are is the link's own model, also where another one reads the words.
     """
-    taken = await wrote(await resolving.facts_of(there.request), there.params)
+    facts = await resolving.facts_of(there.request)
+    taken = await wrote(facts, there.params)
     texts = (taken.get("text", linked.texts[0]),)
     return replace(linked, texts=texts, target_text=taken.get("target", linked.target_text))
 

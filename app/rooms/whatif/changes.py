@@ -95,8 +95,12 @@ def beside(said: Mapping[str, str], shown: Facts, own: tuple[Edit, ...] = ()) ->
     It is before what is changed in it, with the edits of the one on the screen, its `own`.
     """
     against, other = said["against"], said["other"]
-    target = None if shown.target is None else shown.target.text
-    return Request(other or shown.spec.id, (against or shown.source.text,), target, own)
+    model = other or shown.spec.id
+    if shown.conversation is None:
+        target = None if shown.target is None else shown.target.text
+        return Request(model, (against or shown.source.text,), target, own)
+    text, answer = shown.conversation
+    return Request(model, (against or text,), answer or None, own, chat=True)
 
 
 def model_ids() -> dict[str, str]:

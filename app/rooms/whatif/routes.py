@@ -46,8 +46,7 @@ class Both:
     @property
     def same_run(self) -> bool:
         """Whether b is the run on the screen, and differs from it by what is changed alone."""
-        target = None if self.a.target is None else self.a.target.text
-        return self.b == RunRequest(self.a.spec.id, (self.a.source.text,), target, self.own)
+        return self.b == changes.beside({"against": "", "other": ""}, self.a, self.own)
 
 
 async def read(request: Request) -> Both:

@@ -1,0 +1,78 @@
+"""The chat template beside a checkpoint: chat_template.jinja, or `chat_template` of tokenizer_config.json, and the tokens it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import CheckpointError
+from ..model.chat import ChatTemplate
+from ..model.templates import LONGEST_TEMPLATE
+from .added_tokens import CONFIG, ROLES_FILE
+from .family import shown
+from .files import read_json
+
+TEMPLATE = "chat_template.jinja"
+DEFAULT = "default"  # of several templates: the one for a conversation without tools
+
+
+def read_chat_template(folder: Path) -> tuple[ChatTemplate | None, tuple[str, ...]]:
+    """The template, None where there is none, and a sentence for one that is there and cannot be used.
+
+    As in transformers a file of its own counts before the settings. A model opens without its template, so nothing is raised.
+    """
+    try:
+        said = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+        text = _own_file(folder / TEMPLATE) if (folder / TEMPLATE).is_file() else _stated(said.get("chat_template"))
+        if text is None:
+            return None, ()
+        tokens = _tokens(said) or _tokens(read_json(folder / ROLES_FILE) if (folder / ROLES_FILE).is_file() else {})
+    except CheckpointError as error:
+        return None, (f"The chat template of this model is not used. {error}",)
+    return ChatTemplate(text, tokens), ()
+
+
+def settings_of(template: ChatTemplate) -> dict[str, Any]:
+    """The content of a tokenizer_config.json from which read_chat_template() reads the same template."""
+    return {**dict(template.tokens), "chat_template": template.text}
+
+
+def _own_file(path: Path) -> str:
+    try:
+        if path.stat().st_size > 4 * LONGEST_TEMPLATE:
+            raise CheckpointError(f"{path.name} is larger than any published file of that name.")
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path.name} cannot be read as text. Download it again.") from error
+
+
+def _stated(value: Any) -> str | None:
+    """The template of the settings: a text, or of several with names the one called default, or the only one."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        named = {
+            one["name"]: one["template"]
+            for one in value
+            if isinstance(one, dict) and isinstance(one.get("name"), str) and isinstance(one.get("template"), str)
+        }
+        value = next(iter(named.values())) if len(named) == 1 else named.get(DEFAULT)
+        if value is None:
+            names = f"It has {shown(', '.join(named))}" if named else "It has none with a name"
+            raise CheckpointError(f"{CONFIG}: chat_template is a list without a template called {DEFAULT}. {names}.")
+    if not isinstance(value, str):
+        raise CheckpointError(
+            f"{CONFIG}: chat_template is {shown(value)}, but it must be a text, or a list of named ones."
+        )
+    return value or None
+
+
+def _tokens(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The special tokens with a role: bos_token and the like, each a text or an object with its text."""
+    found = {}
+    for key, value in said.items():
+        text = value.get("content") if isinstance(value, dict) else value
+        if key.endswith("_token") and isinstance(text, str):
+            found[key] = text
+    return tuple(sorted(found.items()))

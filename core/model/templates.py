@@ -1,0 +1,474 @@
+"""A stranger's Jinja template as text: in jinja2's sandbox, in the dialect of chat templates, and within bounds of work and size.
+
+The sandbox keeps a template from files, from the network and from Python's own attributes. It does not keep it from a loop
+without end or from a string of gigabytes. So the template is rewritten before it is compiled: each turn of a loop, each call, each
+filter and each value that is made is counted, and no value may grow beyond a bound. The dialect is that of transformers
+(`utils/chat_template_utils.py`), so that the same template gives the same text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from functools import lru_cache
+from types import BuiltinMethodType, FunctionType, MethodType
+from typing import Any, ClassVar
+
+from jinja2 import Template, TemplateError, TemplateSyntaxError, Undefined, nodes, pass_context
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension, LoopControlExtension
+from jinja2.runtime import BlockReference, Context, LoopContext, Macro
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace, _PassArg
+from jinja2.visitor import NodeTransformer
+
+from ..errors import TextError
+
+LONGEST_TEMPLATE = 1 << 17  # characters; the longest published ones have 20,000
+LARGEST = 1 << 20  # characters of one value, with all that is in it,
+ITEM = 16  # where an item of a list counts as so many
+DEEPEST = 64  # values inside of values
+MOST_BITS = 4096  # of a whole number
+WORK = 1 << 22  # steps of a rendering; a chat of ten turns takes some thousands
+STEP = 16  # of them for a turn of a loop, a call or a filter, which run in Python;
+CHARS = 16  # so many characters are copied in one
+WIDEST = 10_000  # characters to which a text may be filled up
+SAID = 300  # characters of what a template says of itself in a refusal
+WORK_OF = "\0work"  # in a context: names in templates have no such character
+TEXT_METHODS = (
+    "capitalize casefold center count endswith find format format_map index isalnum isalpha isascii isdecimal isdigit "
+    "isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower lstrip partition removeprefix "
+    "removesuffix replace rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strip swapcase title "
+    "upper zfill"
+)
+METHODS: Mapping[type, frozenset[str]] = {
+    str: frozenset(TEXT_METHODS.split()),
+    dict: frozenset(("copy", "get", "items", "keys", "values")),
+    list: frozenset(("copy", "count", "index")),
+    tuple: frozenset(("count", "index")),
+    LoopContext: frozenset(("changed", "cycle")),
+}
+FILTERS = (
+    "abs capitalize count d default dictsort e escape first float format groupby indent int items join last length list lower "
+    "map max min reject rejectattr replace reverse round safe select selectattr sort string sum title trim truncate unique "
+    "upper wordcount"
+)
+
+
+class _TooMuch(Exception):
+    """A template that does more than it may."""
+
+
+class _Refused(Exception):
+    """The template says by raise_exception() that it does not take these values."""
+
+
+class Work:
+    """The steps that a rendering has left, and the size that a value may have."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.largest = self.left = LARGEST  # for the values that are given
+        given, _ = self.weigh(values)
+        self.largest = LARGEST + 8 * given
+        self.left = WORK + 16 * given
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise _TooMuch("It has run for too long: it may hold a loop without end.")
+
+    def admit(self, size: int) -> None:
+        """Raises for a value of this size, before it is made."""
+        if size > self.largest:
+            raise _TooMuch(f"It asks for a value as large as {size:,} characters, and {self.largest:,} are allowed.")
+
+    def weigh(self, value: Any) -> tuple[int, int]:
+        """Size of a value with all that is in it, however often, in characters, and how deep it is."""
+        size, level, depth = 0, [value], 0
+        while level:
+            inner: list[Any] = []
+            for part in level:
+                size += ITEM
+                if isinstance(part, str):
+                    size += len(part)
+                    self.spend(len(part) // CHARS)
+                elif isinstance(part, int):
+                    if part.bit_length() > MOST_BITS:
+                        raise _TooMuch("It asks for a whole number of more than a thousand digits.")
+                elif isinstance(part, Mapping):
+                    self.admit(size + 2 * ITEM * len(part))
+                    inner += [*part.keys(), *part.values()]
+                elif isinstance(part, list | tuple | set | frozenset) or type(part).__name__.startswith("dict_"):
+                    self.admit(size + ITEM * len(part))
+                    inner += part
+                elif isinstance(part, Namespace):
+                    inner.append(part._Namespace__attrs)  # pyright: ignore[reportAttributeAccessIssue]
+                self.admit(size + ITEM * len(inner))
+            self.spend(2 * len(level))
+            level, depth = inner, depth + 1
+            if depth > DEEPEST:
+                raise _TooMuch(f"It puts lists into lists more than {DEEPEST} deep.")
+        return size, depth
+
+    def made(self, value: Any) -> Any:
+        """The value, if it may be there. What gives items one by one becomes the list of them."""
+        if isinstance(value, Iterator) and not isinstance(value, LoopContext):
+            value = list(value)
+        self.weigh(value)
+        return value
+
+    def admit_format(self, text: str, given: object) -> None:
+        """Raises for a format with more than can be written out: a wide field, or a long value in many of them."""
+        if re.search(r"\d{4}", text) or "*" in text or re.search(r"\{[^{}]*:[^{}]*\{", text):
+            raise _TooMuch("It formats a value with a width of its own, or of thousands of characters.")
+        size, _ = self.weigh(given)
+        self.admit(len(text) + (text.count("%") + text.count("{")) * size)
+
+    def admit_call(self, name: str, text: str, given: list[Any]) -> None:
+        """Raises for a call of a text's method whose result would be too large."""
+        if name in ("format", "format_map"):
+            self.admit_format(text, given)
+        elif name in ("center", "ljust", "rjust", "zfill"):
+            self.admit_width(given)
+        elif name == "join" and given:
+            self.admit_join(text, given[0])
+        elif name == "replace":
+            self.admit_replace(text, given)
+
+    def admit_width(self, given: list[Any]) -> None:
+        if any(isinstance(each, int) and each > WIDEST for each in given):
+            raise _TooMuch(f"It fills a text up to more than {WIDEST:,} characters.")
+
+    def admit_join(self, between: str, items: Any) -> None:
+        if not isinstance(items, str | list | tuple | dict | range) and not type(items).__name__.startswith("dict_"):
+            return
+        size, _ = self.weigh(items)
+        self.admit(size + len(between) * len(items))
+
+    def admit_replace(self, text: str, given: list[Any]) -> None:
+        texts = [each for each in given if isinstance(each, str)]
+        if len(texts) > 1:
+            self.admit(len(text) + text.count(texts[0]) * len(texts[1]))
+
+
+def _work(context: Context) -> Work:
+    return context.parent[WORK_OF]
+
+
+@pass_context
+def _made(context: Context, value: Any) -> Any:
+    """Filter that every list, dictionary and slice of a template passes."""
+    return _work(context).made(value)
+
+
+@pass_context
+def _each(context: Context, items: Any, literal: int) -> Iterator[Any]:
+    """Filter that what a loop goes over passes: each turn is counted, with the characters of its body."""
+    work = _work(context)
+    for item in items:
+        work.spend(STEP + literal // CHARS)
+        yield item
+
+
+@pass_context
+def _joined(context: Context, parts: list[Any]) -> str:
+    """Filter in place of the operator ~."""
+    work = _work(context)
+    work.weigh(parts)
+    return work.made("".join(map(str, parts)))
+
+
+@pass_context
+def _written(context: Context, value: Any) -> Any:
+    """Every value that is put into the text passes here."""
+    work = _work(context)
+    work.spend(STEP)
+    return work.made(value)
+
+
+class _Counted(NodeTransformer):
+    """Has a template count what it does: see the module."""
+
+    def visit_For(self, node: nodes.For) -> nodes.For:
+        if node.recursive:
+            raise TemplateSyntaxError("a loop that calls itself (recursive) is not supported", node.lineno)
+        literal = sum(len(data.data) for data in node.find_all(nodes.TemplateData))
+        self.generic_visit(node)
+        node.iter = _filtered(node.iter, "\0each", nodes.Const(literal))
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:
+        self.generic_visit(node)
+        return _filtered(nodes.List(node.nodes, lineno=node.lineno), "\0joined")
+
+    def visit_List(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
+        self.generic_visit(node)
+        return _filtered(node, "\0made")
+
+    visit_Dict = visit_List
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Expr:
+        self.generic_visit(node)
+        return _filtered(node, "\0made") if node.ctx == "load" else node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:
+        self.generic_visit(node)
+        return _filtered(node, "\0made") if isinstance(node.arg, nodes.Slice) else node
+
+    def visit_Operand(self, node: nodes.Operand) -> nodes.Operand:
+        self.generic_visit(node)
+        if not isinstance(node.expr, nodes.Const):
+            node.expr = _filtered(node.expr, "\0made")  # comparing takes time by its size
+        return node
+
+    def visit_EvalContextModifier(self, node: nodes.Node) -> nodes.Node:
+        raise TemplateSyntaxError("changing how text is escaped is not supported", node.lineno)
+
+    def visit_Include(self, node: nodes.Node) -> nodes.Node:
+        raise TemplateSyntaxError("it asks for another file, and a chat template has none", node.lineno)
+
+    visit_ScopedEvalContextModifier = visit_EvalContextModifier
+    visit_Import = visit_FromImport = visit_Extends = visit_Include
+
+
+def _filtered(node: nodes.Node, name: str, *args: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, [*args], [], None, None, lineno=node.lineno)  # pyright: ignore[reportArgumentType]
+
+
+class _Generation(Extension):
+    """{% generation %}…{% endgeneration %}, around what a model is trained to write. It is rendered as it is."""
+
+    tags: ClassVar[set[str]] = {"generation"}  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def parse(self, parser: Any) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        made = nodes.Filter(None, "\0made", [], [], None, None)  # pyright: ignore[reportArgumentType]
+        return nodes.FilterBlock(body, made, lineno=line)
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """jinja2's own, that counts (see the module) and refuses what it would leave out in silence."""
+
+    intercepted_binops = frozenset(("+", "*", "%", "**"))
+
+    def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
+        raise SecurityError(f"the attribute {attribute} of a {type(obj).__name__}")
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        work = _work(context)
+        work.spend(STEP)
+        if operator == "*":
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, str | list | tuple) and isinstance(other, int):
+                    work.admit((len(one) if isinstance(one, str) else work.weigh(one)[0]) * max(0, other))
+        elif operator == "**" and isinstance(left, int) and isinstance(right, int):
+            if left.bit_length() * max(0, right) > MOST_BITS:
+                raise _TooMuch("It asks for a whole number of more than a thousand digits.")
+        elif operator == "%" and isinstance(left, str):
+            work.admit_format(left, right)
+        return work.made(super().call_binop(context, operator, left, right))
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        work = _work(__context)
+        work.spend(STEP)
+        owner, name = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
+        if isinstance(__obj, Macro | BlockReference):
+            work.spend(__context.parent[f"{WORK_OF}_literal"] // CHARS)
+        elif isinstance(__obj, FunctionType) and isinstance(
+            wrapped := getattr(__obj, "__wrapped__", None), BuiltinMethodType
+        ):
+            work.admit_call(name, str(wrapped.__self__), [*args, kwargs])  # the sandbox's own format()
+        elif isinstance(__obj, BuiltinMethodType | MethodType):
+            known = any(isinstance(owner, kind) and name in names for kind, names in METHODS.items())
+            if not (known or isinstance(owner, _Dict)):
+                raise SecurityError(f"the method {name}() of a {type(owner).__name__}")
+            if isinstance(owner, str):
+                work.admit_call(name, owner, [*args, *kwargs.values()])
+        return work.made(super().call(__context, __obj, *args, **kwargs))
+
+
+def _counting(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter or a test of jinja2 that counts."""
+    passed = _PassArg.from_obj(own)
+
+    @pass_context
+    def counted(context: Context, value: Any = None, *args: Any, **kwargs: Any) -> Any:
+        work = _work(context)
+        work.spend(STEP)
+        _admit_filter(work, name, value, [*args, *kwargs.values()])
+        first = {
+            _PassArg.context: (context,),
+            _PassArg.eval_context: (context.eval_ctx,),
+            _PassArg.environment: (context.environment,),
+        }.get(passed, ())  # pyright: ignore[reportCallIssue, reportArgumentType]
+        return work.made(own(*first, value, *args, **kwargs))
+
+    return counted
+
+
+def _admit_filter(work: Work, name: str, value: Any, given: list[Any]) -> None:
+    """Raises for a filter whose result would be too large, or would take long."""
+    if name == "format":
+        work.admit_format(str(value), given)
+    elif name == "join":
+        work.admit_join(next((each for each in given if isinstance(each, str)), ""), value)
+    elif name == "replace":
+        work.admit_replace(str(value), given)
+    elif name == "round" and any(isinstance(each, int) and abs(each) > MOST_BITS // 8 for each in given):
+        raise _TooMuch("It rounds to hundreds of digits.")
+    elif name == "sum" and any(not isinstance(each, str | int | float) for each in given):
+        raise _TooMuch("It adds up values that are no numbers.")
+    elif name == "indent":
+        work.admit_width(given)
+        widest = max(
+            (each if isinstance(each, int) else len(each) for each in given if isinstance(each, str | int)), default=4
+        )
+        work.admit(len(str(value)) + (str(value).count("\n") + 1) * widest)
+    elif name == "tojson":
+        size, depth = work.weigh(value)
+        wide = [each if isinstance(each, int) else len(str(each)) for each in given if each is not None]
+        work.admit(size * (1 + depth * max(wide, default=0)))
+    elif name in ("in", "eq", "==", "ne", "!=", "sort", "unique", "groupby", "dictsort", "max", "min"):
+        work.weigh([value, *given])
+
+
+def _tojson(
+    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+) -> str:
+    """As in transformers: jinja2's own filter writes what HTML needs."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _raise(message: object = "") -> None:
+    raise _Refused(str(message))
+
+
+def _strftime_now(spelled: str) -> str:
+    """Today and now, as strftime() spells it: some templates tell the model its date."""
+    if len(spelled) > SAID or re.search(r"%[^a-zA-Z%-]|%-?\d", spelled):
+        raise _TooMuch("It asks for the date in a way that is not known.")
+    return datetime.now().strftime(spelled)
+
+
+class _Names(Namespace):
+    """namespace() of a template, without names that begin with an underscore."""
+
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        self, args = args[0], args[1:]
+        attributes = dict(*args, **kwargs)
+        for name in attributes:
+            _check_name(name)
+        Namespace.__init__(self, attributes)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _check_name(name)
+        super().__setitem__(name, value)
+
+
+def _check_name(name: object) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise SecurityError(f"the attribute {name} of a namespace")
+
+
+class _Dict:
+    """dict() and dict.fromkeys() of a template."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, *args: Any) -> dict[Any, Any]:
+        return dict.fromkeys(*args)
+
+
+def _environment() -> _Sandbox:
+    made = _Sandbox(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        optimized=False,  # it would compute constants before there is anything to count with
+        extensions=[_Generation, LoopControlExtension],
+        finalize=_written,
+    )
+    own = {name: made.filters[name] for name in FILTERS.split()} | {"tojson": _tojson}
+    marks = {"\0made": _made, "\0each": _each, "\0joined": _joined}
+    made.filters = {name: _counting(name, its) for name, its in own.items()} | marks
+    made.tests = {name: _counting(name, its) for name, its in made.tests.items()}
+    made.globals = {
+        "range": made.globals["range"],
+        "dict": _Dict(),
+        "namespace": _Names,
+        "raise_exception": _raise,
+        "strftime_now": _strftime_now,
+    }
+    return made
+
+
+_SANDBOX = _environment()
+
+
+@lru_cache(maxsize=64)
+def compiled(source: str) -> Template:
+    """Raises TextError for what is no template, with the line."""
+    if len(source) > LONGEST_TEMPLATE:
+        raise TextError(
+            f"The chat template has {len(source):,} characters, and at most {LONGEST_TEMPLATE:,} are read. {INSTEAD}"
+        )
+    try:
+        code = _SANDBOX.compile(_Counted().visit(_SANDBOX.parse(source)))
+        return Template.from_code(_SANDBOX, code, _SANDBOX.make_globals(None))
+    except TemplateSyntaxError as error:
+        why = f"line {error.lineno}: {error.message or 'not a template'}"
+    except (RecursionError, MemoryError):
+        why = "its parts are nested too deeply"
+    except (SyntaxError, ValueError, TypeError, OverflowError) as error:
+        why = str(error)
+    raise TextError(f"The chat template of this model cannot be read: {_ended(why)} {INSTEAD}")
+
+
+INSTEAD = "Read the text as it is."
+
+
+def render(source: str, values: Mapping[str, Any]) -> str:
+    """The text that a template makes of these values, which hold numbers, strings, lists and dictionaries alone.
+
+    Raises TextError in one sentence for a template that cannot be read, refuses these values, asks for what the sandbox does not
+    give, or does more than it may.
+    """
+    template = compiled(source)
+    try:
+        work = Work(values)
+        known = {**values, WORK_OF: work, f"{WORK_OF}_literal": len(source)}
+        parts: list[str] = []
+        size = 0
+        for part in template.root_render_func(template.new_context(known)):
+            size += len(part)
+            work.admit(size)
+            work.spend(1)
+            parts.append(part)
+        return "".join(parts)
+    except _Refused as error:
+        raise TextError(f"The chat template does not take these messages: {_ended(str(error))} {INSTEAD}") from None
+    except SecurityError as error:
+        why = f"It asks for {shortened(str(error))}, which no template may have."
+    except RecursionError:
+        why = "It calls itself without end."
+    except (_TooMuch, OverflowError) as error:
+        why = str(error)
+    except MemoryError:
+        why = "It asks for more memory than there is."
+    except (TemplateError, Exception) as error:  # whatever Python says of values that a template did not expect
+        why = f"{type(error).__name__}: {error}"
+    raise TextError(f"The chat template of this model was stopped. {_ended(why)} {INSTEAD}") from None
+
+
+def _ended(said: str) -> str:
+    line = shortened(said)
+    return line if line.endswith((".", "…", "!", "?")) else f"{line}."
+
+
+def shortened(said: str) -> str:
+    """One line of what a template or jinja2 says, which may be long and may hold anything."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in said[: 2 * SAID]).split())
+    return line if len(line) <= SAID else f"{line[: SAID - 1]}…"
