@@ -22,6 +22,7 @@ from huggingface_hub.errors import (
 
 from ..errors import CheckpointError
 from .catalog import ModelSpec
+from .chat_template import FILE as CHAT_TEMPLATE
 from .family import Theirs
 from .files import INDEX, SINGLE, read_json, shard_names
 from .loading import family_of
@@ -36,6 +37,7 @@ SMALL = (
     "special_tokens_map.json",
     "added_tokens.json",
     "adapter_config.json",
+    CHAT_TEMPLATE,
 )
 VOCABULARIES = (  # the first that is there is enough; the last are not read, but then it can be said what is there
     ("tokenizer.json",),

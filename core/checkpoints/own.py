@@ -23,6 +23,7 @@ from ..errors import CheckpointError
 from ..model.config import ModelConfig, RotaryScaling
 from ..model.next_tokens import ANYTHING, NextTokenRule
 from ..model.transformer import Transformer
+from .chat_template import FILE as TEMPLATE
 from .family import Family, Reader, Theirs, shown
 from .generation import generation_values
 
@@ -104,10 +105,11 @@ def save_model(
     start_id: int | None = None,
     end_ids: tuple[int, ...] = (),
     next_tokens: NextTokenRule = ANYTHING,
+    chat_template: str = "",
     dtype: torch.dtype = torch.float32,
 ) -> None:
     """Write config.json, model.safetensors and tokenizer.json, which load(folder) then reads, and generation_config.json where
-    not everything may be written. pad_id is None for a model that has no token for padding.
+    not everything may be written, and the chat template where there is one. pad_id is None for a model that has no token for padding.
 
     `dtype` is how the numbers are stored; float16 and bfloat16 halve the file and round them. Each file is put in place
     when it is whole. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
@@ -125,6 +127,8 @@ def save_model(
     if not next_tokens.is_free:
         text = json.dumps(generation_values(next_tokens), indent=2) + "\n"
         write_whole(folder / "generation_config.json", text.encode())
+    if chat_template:
+        write_whole(folder / TEMPLATE, chat_template.encode())
     write_whole(folder / "config.json", (json.dumps(values, indent=2) + "\n").encode())
 
 
