@@ -125,7 +125,7 @@ def fitted(theirs: Theirs, tensors: Mapping[str, Stored], place: str = PLACE) ->
         config = really_tied(with_head(config, family, theirs, available), family, available)
     model = empty(config, theirs.where)
     try:
-        places = find_all(model, config, family, available, place, theirs.where)
+        places = find_all(model, config, family, Held(available, place, theirs.where))
     except _Missing as error:
         raise CheckpointError(why_not_there(error, theirs, family, tensors, place)) from error
     return Fitted(model, config, family, places)
@@ -268,9 +268,16 @@ def names_of(name: str, family: Family) -> tuple[list[str], Source]:
     raise KeyError(f"{family.model_type} has no row for {template}.{leaf}")
 
 
-def find_all(
-    model: Transformer, config: ModelConfig, family: Family, available: Mapping[str, Stored], place: str, where: str
-) -> dict[str, Place]:
+@dataclass(frozen=True)
+class Held:
+    """The tensors that there are, and the names of their folder and of their config.json for sentences."""
+
+    tensors: Mapping[str, Stored]
+    place: str
+    where: str
+
+
+def find_all(model: Transformer, config: ModelConfig, family: Family, held: Held) -> dict[str, Place]:
     """Where each of our tensors lies. What is shared is asked for once. Raises _Missing for the first that is not there."""
     first = f"{config.stacks[0][0]}.embed.token.weight"
     shared = {f"{stack}.embed.token.weight" for stack, _ in config.stacks[1:]}
@@ -284,31 +291,23 @@ def find_all(
         if name == first and config.tied and config.head != "none":
             names = names + names_of("head.unembed.weight", family)[0]
         shape = their_shape(shape_of(model, name), source, config)
-        places[name] = find(name, names, source, shape, available, place, where)
+        places[name] = find(name, names, source, shape, held)
     return places
 
 
-def find(
-    ours: str,
-    names: list[str],
-    source: Source,
-    shape: tuple[int, ...],
-    available: Mapping[str, Stored],
-    place: str,
-    where: str,
-) -> Place:
+def find(ours: str, names: list[str], source: Source, shape: tuple[int, ...], held: Held) -> Place:
     """Where one of our tensors lies, which their files have under one of `names` or under several, in this shape."""
-    found = [available[name] for name in names if name in available]
+    found = [held.tensors[name] for name in names if name in held.tensors]
     if not found and source.zeros_if_absent:
         return Place(None, source)
     if not found:
         raise _Missing(ours, names)
     stored, twins = found[0], tuple(found[1:])
     if stored.dtype not in FLOATS:  # before the shape, because several packed numbers lie in one
-        raise unread_kind(stored, available, place)
+        raise unread_kind(stored, held.tensors, held.place)
     if stored.shape != shape and stored.shape != (1, *shape):  # final_logits_bias is kept as one row
         raise CheckpointError(
-            f"{stored.file}: the tensor {stored.name} is {list(stored.shape)}, but {where} makes it {list(shape)}."
+            f"{stored.file}: the tensor {stored.name} is {list(stored.shape)}, but {held.where} makes it {list(shape)}."
         )
     for twin in twins:
         if not same(stored, twin):

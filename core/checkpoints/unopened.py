@@ -255,7 +255,7 @@ def _adapter(found: Contents) -> str:
 
 
 def _packed(found: Contents, before: str = "") -> str:
-    """GGUF on the Hub, of which a file is chosen; and the files that llama.cpp wrote before it."""
+    """GGUF on the Hub, where a file is chosen first; and the files that llama.cpp wrote before it."""
     files = [n for n in found.here if n.endswith(".gguf")]
     if files and found.on_hub:
         local = found.title.rpartition("/")[2]

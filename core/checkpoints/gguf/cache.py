@@ -160,7 +160,7 @@ def _write_tensors(path: Path, model: GgufModel) -> None:
         for stored in model.tensors.values():
             tensor = stored.read()
             check_numbers(stored, tensor, torch.float32)
-            file.write(memoryview(tensor.numpy()).cast("B"))
+            file.write(tensor.numpy().data)
         file.flush()
         os.fsync(file.fileno())
 
