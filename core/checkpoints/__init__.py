@@ -1,4 +1,4 @@
-"""load(): a name from the catalog, a Hub repository or a folder becomes a model ready to run."""
+"""load(): a name from the catalog, a Hub repository, a folder or a GGUF file becomes a model ready to run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import hashlib
 import importlib.util
 import os
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,29 @@ from ..model.config import ModelConfig
 from ..model.next_tokens import ANYTHING, NextTokenRule
 from ..model.text import Tokens, tokenize
 from ..model.transformer import Transformer
+from . import gguf
 from .added_tokens import renumbered
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .chat_template import read_chat_template
 from .family import Family, Theirs, shown
 from .fetching import Progress, fetch
-from .files import INDEX, SINGLE, absent, pointers, read_json, shard_names, stored_tensors
+from .files import INDEX, SINGLE, Stored, absent, is_pointer, pointers, read_json, shard_names, stored_tensors
 from .generation import next_token_rule
-from .loading import assemble, family_of
+from .gguf import cache
+from .loading import assemble, family_of, fitted
 from .notices import notices_of, without_tokenizer
 from .own import save_model
-from .unopened import HUB_NAME, a_file, listed, missing_shards, of_folder, without_config, without_weights
+from .unopened import (
+    HUB_NAME,
+    Contents,
+    a_file,
+    listed,
+    missing_shards,
+    of_folder,
+    several,
+    without_config,
+    without_weights,
+)
 from .vocabulary import read_tokenizer
 
 __all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "at_point", "curve", "find", "load", "save", "save_model"]
@@ -103,7 +115,7 @@ class Loaded:
 
 
 def find(name: str | os.PathLike[str]) -> ModelSpec:
-    """The spec behind a name: a catalog id, a folder that exists, or owner/name on the Hub. Nothing is read or downloaded.
+    """The spec behind a name: a catalog id, a folder or a GGUF file that exists, or owner/name on the Hub. Nothing is read or downloaded.
 
     "copy@00122" is a point along the training of a catalog id: the model after 122 steps.
     """
@@ -121,6 +133,8 @@ def find(name: str | os.PathLike[str]) -> ModelSpec:
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name and "--" not in name:
         return ModelSpec(id=name, title=name.split("/")[1], source="hub", location=name)
     if "\0" not in text and os.path.isfile(text):
+        if text.endswith(gguf.SUFFIX):
+            return ModelSpec(id=text, title=gguf.title_of(text), source="folder", location=text)
         raise CheckpointError(a_file(Path(text)))
     offered = ", ".join(spec.id for spec in CATALOG)
     if text in HUB_NAMES:
@@ -129,7 +143,7 @@ def find(name: str | os.PathLike[str]) -> ModelSpec:
         )
     raise CheckpointError(
         f"There is no model {shown(text)}. Give one of {offered}, a Hub repository such as openai-community/gpt2, "
-        "or a folder that holds config.json and model.safetensors."
+        "a GGUF file, or a folder that holds config.json and model.safetensors."
     )
 
 
@@ -157,7 +171,7 @@ def load(
     revision: str | None = None,
     progress: Progress | None = None,
 ) -> Loaded:
-    """A catalog id, "owner/name" on the Hub, or a folder with config.json and model.safetensors.
+    """A catalog id, "owner/name" on the Hub, a folder with config.json and model.safetensors, or a GGUF file or a folder with one.
 
     Raises CheckpointError with a sentence that names the file and the tensor if it cannot be loaded.
     """
@@ -167,13 +181,21 @@ def load(
             raise CheckpointError(f"{spec.id} has no revisions; only Hub repositories have. Leave the revision out.")
         spec = replace(spec, revision=revision)
     spec, folder = locate(spec, progress)
-    if spec.sha256 and (digest := sha256(folder / "model.safetensors")) != spec.sha256:
+    if files := gguf_files(folder, spec.title):
+        return load_gguf(files, spec, torch.device(device), dtype)
+    if spec.sha256:
+        check_published(spec, folder / SINGLE, sha256(folder / SINGLE))
+    return load_folder(folder, spec, torch.device(device), dtype)
+
+
+def check_published(spec: ModelSpec, path: Path, digest: str) -> None:
+    """Raises CheckpointError for weights that are not those that the catalog knows."""
+    if digest != spec.sha256:
         again = "Get it from the repository again" if spec.source == "shipped" else "Install or download it again"
         raise CheckpointError(
-            f"model.safetensors of {spec.id} is not the published file: its SHA-256 is {digest[:12]}…, not {spec.sha256[:12]}…. "
+            f"{path.name} of {spec.id} is not the published file: its SHA-256 is {digest[:12]}…, not {spec.sha256[:12]}…. "
             f"{again}."
         )
-    return load_folder(folder, spec, torch.device(device), dtype)
 
 
 def save(loaded: Loaded, folder: str | os.PathLike[str], *, dtype: torch.dtype | None = None) -> None:
@@ -213,7 +235,9 @@ def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]
         if not spec.hub:
             raise CheckpointError(f"{spec.title} is not installed. `make run` installs it.")
         try:
-            return downloaded(replace(spec, source="hub", location=spec.hub), progress)
+            # The Hub has the files of the family; the digest of a GGUF file says nothing about them.
+            digest = "" if inside.endswith(gguf.SUFFIX) else spec.sha256
+            return downloaded(replace(spec, source="hub", location=spec.hub, sha256=digest), progress)
         except CheckpointError as error:
             raise CheckpointError(
                 f"{spec.title} is not installed; `make run` installs it. Nor could it be downloaded: {error}"
@@ -227,25 +251,75 @@ def downloaded(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, P
     return replace(spec, revision=folder.name), folder
 
 
-def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
+@dataclass(frozen=True)
+class Parts:
+    """The content of a model's files, wherever they are."""
+
+    theirs: Theirs
+    generation: Theirs | None
+    tensors: Mapping[str, Stored]
+    tokenizer: Tokenizer | None
+    found: Contents
+    renumbered: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    no_tokenizer: str = ""
+    chat_template: ChatTemplate | None = None
+    unread_template: tuple[str, ...] = ()  # a sentence where there is one that cannot be used
+
+
+def load_folder(
+    folder: Path, spec: ModelSpec, device: torch.device, dtype: torch.dtype, *, finite: bool = False
+) -> Loaded:
+    """`finite`: the numbers of its files were looked through when they were written."""
     place = spec.location if spec.source == "hub" else spec.title
     check_there(folder, place)
-    values = read_json(folder / "config.json")
-    theirs = Theirs(values)
+    theirs = Theirs(read_json(folder / "config.json"))
     stated = folder / "generation_config.json"
     generation = Theirs(read_json(stated), "generation_config.json") if stated.is_file() else None
-    family_of(theirs, place)  # an unknown model is refused before its weights are looked at
+    family = family_of(theirs, place)  # an unknown model is refused before its weights are looked at
     check_weights(folder, place)
-    tensors = stored_tensors(folder)
-    model, family, unused = assemble(values, tensors, device, dtype, place)
+    tensors = stored_tensors(folder, finite=finite)
     tokenizer = read_tokenizer(folder, family.model_type)
     found = of_folder(folder, place)
-    special = special_ids(theirs, generation, family, model.config, tokenizer)
+    no_tokenizer = cache.notes(folder).get("no_tokenizer") or without_tokenizer(found)
+    gaps, template = renumbered(folder, tokenizer), read_chat_template(folder)
+    parts = Parts(theirs, generation, tensors, tokenizer, found, gaps, no_tokenizer, *template)
+    return assembled(parts, spec, device, dtype)
+
+
+def load_gguf(files: Sequence[Path], spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
+    """From the cache, where it lies unpacked; the first time it is unpacked into it. Without a cache it is unpacked into memory."""
+    digest = cache.digest_of(files)
+    if spec.sha256:
+        check_published(spec, files[0], digest)
+    if (folder := cache.find(digest)) is not None:
+        return load_folder(folder, spec, device, dtype, finite=True)
+    from .gguf.model import read_model
+
+    read = read_model(files)
+    theirs = Theirs(read.config, read.name)
+    fitted(theirs, read.tensors, spec.title)  # what does not fit is refused before anything is written
+    if (folder := cache.keep(digest, read)) is not None:
+        return load_folder(folder, spec, device, dtype, finite=True)
+    parts = Parts(
+        theirs,
+        Theirs(read.generation, read.name),
+        read.tensors,
+        read.tokenizer,
+        Contents(spec.title, (), lambda _: {}),
+        no_tokenizer=read.no_tokenizer,
+        chat_template=read.chat_template,
+    )
+    return assembled(parts, spec, device, dtype)
+
+
+def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
+    theirs, tokenizer = parts.theirs, parts.tokenizer
+    model, family, unused = assemble(theirs, parts.tensors, device, dtype, parts.found.title)
+    special = special_ids(theirs, parts.generation, family, model.config, tokenizer)
     # Without a file of its own, what may be written is where it was before there was one.
-    rule, told = next_token_rule(generation or theirs, model.config, special["end_ids"])
-    unused_parts = notices_of(found, unused, tensors, model.config, renumbered(folder, tokenizer))
-    chat_template, unread = read_chat_template(folder)
-    notices = (*own_code(theirs, family), *told, *unused_parts, *unread)
+    rule, told = next_token_rule(parts.generation or theirs, model.config, special["end_ids"])
+    unused_parts = notices_of(parts.found, unused, parts.tensors, model.config, parts.renumbered)
+    notices = (*own_code(theirs, family), *told, *unused_parts, *parts.unread_template)
     n_params = sum(parameter.numel() for parameter in model.parameters())
     return Loaded(
         spec=replace(spec, family=family.model_type, n_params=n_params, notices=notices),
@@ -257,8 +331,8 @@ def load_folder(folder: Path, spec: ModelSpec, device: torch.device, dtype: torc
         unused=unused,
         **special,
         next_tokens=rule,
-        no_tokenizer="" if tokenizer is not None else without_tokenizer(found),
-        chat_template=chat_template,
+        no_tokenizer="" if tokenizer is not None else parts.no_tokenizer,
+        chat_template=parts.chat_template,
     )
 
 
@@ -276,15 +350,39 @@ def own_code(theirs: Theirs, family: Family) -> tuple[str, ...]:
     )
 
 
+def gguf_files(place: Path, title: str) -> list[Path]:
+    """The files of a GGUF model: of a file itself, or of a folder with one and no weights of another form; none for other folders.
+
+    Raises CheckpointError for a folder with several, naming them, and where parts of a split one are missing.
+    """
+    if place.is_file():
+        files = gguf.parts_of(place)
+    elif (place / SINGLE).is_file() or (place / INDEX).is_file():
+        return []
+    else:
+        names = gguf.models_in([path.name for path in place.iterdir() if path.is_file()])
+        if len(names) > 1:
+            raise CheckpointError(several(title, place, names))
+        files = gguf.parts_of(place / names[0]) if names else []
+    if empty := [file.name for file in files if is_pointer(file)]:
+        raise CheckpointError(addresses(empty, title, files[0].parent))
+    return files
+
+
 def check_there(folder: Path, place: str) -> None:
     """Raises CheckpointError for a folder that has no config.json, or files that are not the ones that they are called."""
     if empty := pointers(folder):
-        raise CheckpointError(
-            f"{listed(empty)} in {place} hold{'s' * (len(empty) == 1)} only the address of the file that belongs there: the repository was cloned "
-            f"without its large files. Get them: `git lfs install; git -C {shlex.quote(place)} lfs pull`."
-        )
+        raise CheckpointError(addresses(empty, place, Path(place)))
     if not (folder / "config.json").is_file():
         raise CheckpointError(without_config(of_folder(folder, place)))
+
+
+def addresses(empty: list[str], place: str, folder: Path) -> str:
+    """The sentence about files that Git LFS has not filled."""
+    return (
+        f"{listed(empty)} in {place} hold{'s' * (len(empty) == 1)} only the address of the file that belongs there: the repository was cloned "
+        f"without its large files. Get them: `git lfs install; git -C {shlex.quote(str(folder))} lfs pull`."
+    )
 
 
 def check_weights(folder: Path, place: str) -> None:

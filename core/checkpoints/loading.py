@@ -102,8 +102,37 @@ def config_from(family: Family, theirs: Theirs) -> ModelConfig:
         raise CheckpointError(f"{theirs.where} holds numbers that do not make a model ({error}).") from error
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """A model without its numbers, and where each of them lies."""
+
+    model: Transformer  # on the meta device
+    config: ModelConfig
+    family: Family
+    places: Mapping[str, Place]
+
+
+def fitted(theirs: Theirs, tensors: Mapping[str, Stored], place: str = PLACE) -> Fitted:
+    """Their config.json and the shapes of their tensors held together. Nothing is allocated.
+
+    Raises CheckpointError naming the key, or the tensor that is missing or of another shape.
+    """
+    family = family_of(theirs, place)
+    available = without_prefix(family, tensors)
+    config = config_from(family, theirs)
+    check_sizes(config, available, theirs.where)
+    if family.head is not None:
+        config = really_tied(with_head(config, family, theirs, available), family, available)
+    model = empty(config, theirs.where)
+    try:
+        places = find_all(model, config, family, Held(available, place, theirs.where))
+    except _Missing as error:
+        raise CheckpointError(why_not_there(error, theirs, family, tensors, place)) from error
+    return Fitted(model, config, family, places)
+
+
 def assemble(
-    values: Mapping[str, Any],
+    theirs: Theirs,
     tensors: Mapping[str, Stored],
     device: torch.device,
     dtype: torch.dtype,
@@ -114,18 +143,8 @@ def assemble(
     Shapes are compared before anything is allocated, and each weight is held once. Raises CheckpointError naming the
     tensor that is missing, of another shape, or not finite, and TooLarge where the weights would not fit.
     """
-    theirs = Theirs(values)
-    family = family_of(theirs, place)
-    available = without_prefix(family, tensors)
-    config = config_from(family, theirs)
-    check_sizes(config, available)
-    if family.head is not None:
-        config = really_tied(with_head(config, family, theirs, available), family, available)
-    model = empty(config)
-    try:
-        places = find_all(model, config, family, available, place)
-    except _Missing as error:
-        raise CheckpointError(why_not_there(error, theirs, family, tensors, place)) from error
+    fit = fitted(theirs, tensors, place)
+    model, config, family, places = fit.model, fit.config, fit.family, fit.places
     sizes = [math.prod(shape_of(model, name)) * dtype.itemsize for name in places]
     # The largest of them once more, while it is cast or laid out again.
     memory.admit_large(sum(sizes) + max(sizes), device, f"The weights of this {family.title} model", SMALLER)
@@ -166,28 +185,28 @@ def without_prefix(family: Family, tensors: Mapping[str, Stored]) -> dict[str, S
     return available
 
 
-def check_sizes(config: ModelConfig, available: Mapping[str, Stored]) -> None:
+def check_sizes(config: ModelConfig, available: Mapping[str, Stored], where: str) -> None:
     """Bound the sizes that config.json claims, before anything is allocated: layers and computed tables."""
     n_layers = config.n_encoder_layers + config.n_decoder_layers
     if n_layers > min(MOST_LAYERS, len(available)):
         raise CheckpointError(
-            f"config.json speaks of {n_layers} layers, but the weight files hold only {len(available)} tensors "
+            f"{where} speaks of {n_layers} layers, but the weight files hold only {len(available)} tensors "
             f"(and at most {MOST_LAYERS} layers are supported)."
         )
     if config.position == "sinusoidal" and config.n_ctx > LONGEST_TABLE:
         raise CheckpointError(
-            f"config.json asks for {config.n_ctx} sinusoidal positions; at most {LONGEST_TABLE} are supported."
+            f"{where} asks for {config.n_ctx} sinusoidal positions; at most {LONGEST_TABLE} are supported."
         )
 
 
-def empty(config: ModelConfig) -> Transformer:
+def empty(config: ModelConfig, where: str = "config.json") -> Transformer:
     """The modules without memory for their parameters."""
     try:
         with torch.device("meta"), Unfilled():
             return Transformer(config).eval()
     except (RuntimeError, OverflowError) as error:  # sizes whose product no address can hold
         raise CheckpointError(
-            f"config.json describes a model too large to exist ({str(error).splitlines()[0]})."
+            f"{where} describes a model too large to exist ({str(error).splitlines()[0]})."
         ) from error
 
 
@@ -249,9 +268,16 @@ def names_of(name: str, family: Family) -> tuple[list[str], Source]:
     raise KeyError(f"{family.model_type} has no row for {template}.{leaf}")
 
 
-def find_all(
-    model: Transformer, config: ModelConfig, family: Family, available: Mapping[str, Stored], place: str
-) -> dict[str, Place]:
+@dataclass(frozen=True)
+class Held:
+    """The tensors that there are, and the names of their folder and of their config.json for sentences."""
+
+    tensors: Mapping[str, Stored]
+    place: str
+    where: str
+
+
+def find_all(model: Transformer, config: ModelConfig, family: Family, held: Held) -> dict[str, Place]:
     """Where each of our tensors lies. What is shared is asked for once. Raises _Missing for the first that is not there."""
     first = f"{config.stacks[0][0]}.embed.token.weight"
     shared = {f"{stack}.embed.token.weight" for stack, _ in config.stacks[1:]}
@@ -265,30 +291,23 @@ def find_all(
         if name == first and config.tied and config.head != "none":
             names = names + names_of("head.unembed.weight", family)[0]
         shape = their_shape(shape_of(model, name), source, config)
-        places[name] = find(name, names, source, shape, available, place)
+        places[name] = find(name, names, source, shape, held)
     return places
 
 
-def find(
-    ours: str,
-    names: list[str],
-    source: Source,
-    shape: tuple[int, ...],
-    available: Mapping[str, Stored],
-    place: str,
-) -> Place:
+def find(ours: str, names: list[str], source: Source, shape: tuple[int, ...], held: Held) -> Place:
     """Where one of our tensors lies, which their files have under one of `names` or under several, in this shape."""
-    found = [available[name] for name in names if name in available]
+    found = [held.tensors[name] for name in names if name in held.tensors]
     if not found and source.zeros_if_absent:
         return Place(None, source)
     if not found:
         raise _Missing(ours, names)
     stored, twins = found[0], tuple(found[1:])
     if stored.dtype not in FLOATS:  # before the shape, because several packed numbers lie in one
-        raise unread_kind(stored, available, place)
+        raise unread_kind(stored, held.tensors, held.place)
     if stored.shape != shape and stored.shape != (1, *shape):  # final_logits_bias is kept as one row
         raise CheckpointError(
-            f"{stored.file}: the tensor {stored.name} is {list(stored.shape)}, but config.json makes it {list(shape)}."
+            f"{stored.file}: the tensor {stored.name} is {list(stored.shape)}, but {held.where} makes it {list(shape)}."
         )
     for twin in twins:
         if not same(stored, twin):
@@ -339,16 +358,22 @@ def value_of(
     if place.stored is None:
         return torch.zeros(shape, device=device, dtype=dtype)
     tensor = cut(place.stored.read(), place.source, config).reshape(shape)
-    low, high = torch.aminmax(tensor)
-    if not (torch.isfinite(low) and torch.isfinite(high)):
-        raise CheckpointError(f"{place.stored.file}: the tensor {place.stored.name} holds numbers that are not finite.")
+    if not place.stored.finite or dtype == torch.float16:  # which reads all of a mapped file
+        check_numbers(place.stored, tensor, dtype)
     if place.source.plus_one:
         tensor = tensor.float() + 1
+    return tensor.to(device=device, dtype=dtype).contiguous()
+
+
+def check_numbers(stored: Stored, tensor: Tensor, dtype: torch.dtype) -> None:
+    """Raises CheckpointError naming a tensor that is not finite, or too large for float16 where that is asked for."""
+    low, high = torch.aminmax(tensor)
+    if not (torch.isfinite(low) and torch.isfinite(high)):
+        raise CheckpointError(f"{stored.file}: the tensor {stored.name} holds numbers that are not finite.")
     if dtype == torch.float16 and max(-low.item(), high.item()) > torch.finfo(dtype).max:
         raise CheckpointError(
-            f"{place.stored.file}: {place.stored.name} holds numbers too large for float16. Load it as bfloat16 or float32."
+            f"{stored.file}: {stored.name} holds numbers too large for float16. Load it as bfloat16 or float32."
         )
-    return tensor.to(device=device, dtype=dtype).contiguous()
 
 
 def cut(tensor: Tensor, source: Source, config: ModelConfig) -> Tensor:

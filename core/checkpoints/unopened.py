@@ -255,22 +255,27 @@ def _adapter(found: Contents) -> str:
 
 
 def _packed(found: Contents, before: str = "") -> str:
-    """GGUF, and the files that llama.cpp wrote before it."""
-    files = [
-        n for n in found.here if n.endswith(".gguf") or re.fullmatch(r"ggml.*\.bin|.*\.ggml(v\d)?\..*bin|.*\.ggml", n)
-    ]
-    if not files:
+    """GGUF on the Hub, where a file is chosen first; and the files that llama.cpp wrote before it."""
+    files = [n for n in found.here if n.endswith(".gguf")]
+    if files and found.on_hub:
+        local = found.title.rpartition("/")[2]
+        command = f"hf download {found.title} {shlex.quote(files[0])} --local-dir {shlex.quote(local)}"
+        return (
+            f"{found.name} holds GGUF files, {listed(files)}. {before} Choose one, download it, and open it: `{command}`, and then "
+            f"`core.load({quoted(f'{local}/{files[0]}')})`."
+        ).replace("  ", " ")
+    old = [n for n in found.here if re.fullmatch(r"ggml.*\.bin|.*\.ggml(v\d)?\..*bin|.*\.ggml", n)]
+    if not old:
         return ""
-    files.sort(key=lambda name: not name.endswith(".gguf"))
-    text = f"{found.name} holds {listed(files)}, the form of llama.cpp, which is not read here: most of its numbers are rounded. {before}"
-    text = f"{text.strip()} Open the model that it was made from"
-    if not files[0].endswith(".gguf"):
-        return f"{text}."
-    place, file, out = quoted(found.title), quoted(files[0]), quoted(f"{PurePosixPath(found.title).name}-full")
+    text = f"{found.name} holds {listed(old)}, a form that llama.cpp wrote before GGUF and no longer reads. {before}".strip()
+    return f"{text} Open the model that it was made from, or the same one as a GGUF file."
+
+
+def several(title: str, folder: Path, names: list[str]) -> str:
+    """Why a folder with several GGUF models is not one of them."""
     return (
-        f"{text}, or have transformers write it in full, where the gguf package is installed: `import transformers; "
-        f"transformers.AutoModelForCausalLM.from_pretrained({place}, gguf_file={file}).save_pretrained({out}); "
-        f"transformers.AutoTokenizer.from_pretrained({place}, gguf_file={file}).save_pretrained({out})`."
+        f"{title} holds {len(names)} models as GGUF files: {listed(names)}. Open one of them: "
+        f"`core.load({quoted(str(folder / names[0]))})`."
     )
 
 

@@ -298,6 +298,6 @@ def test_pickles_are_not_opened(folder: Callable[[str], Path]) -> None:
 
 def test_other_formats_are_named(folder: Callable[[str], Path]) -> None:
     place = folder("gpt2")
-    (place / SINGLE).rename(place / "model.gguf")
-    with pytest.raises(CheckpointError, match=r"no model\.safetensors.*model\.gguf"):
+    (place / SINGLE).rename(place / "model.onnx")
+    with pytest.raises(CheckpointError, match=r"no model\.safetensors.*model\.onnx"):
         load(place)

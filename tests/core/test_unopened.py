@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from core.checkpoints import load
 from core.checkpoints.files import INDEX, SINGLE
 from core.checkpoints.tensor_names import HARMLESS
+from core.checkpoints.unopened import of_hub, without_config
 from core.errors import CheckpointError, TextError
 from core.run.trace import trace
 from tests.core.folders import Tensors, change_config, change_tensors, plus, renamed
@@ -113,16 +114,26 @@ def test_a_damaged_adapter_config_is_still_an_adapter(tmp_path: Path) -> None:
 # other forms
 
 
-@pytest.mark.parametrize("with_config", [False, True])
-@pytest.mark.parametrize("file", ["tiny-Q4_K_M.gguf", "model.gguf", "ggml-model-q4_0.bin", "llama.ggmlv3.q4_0.bin"])
-def test_llama_cpp(file: str, with_config: bool, tmp_path: Path) -> None:
-    place = files(tmp_path / "packed", **{file: 0, "README.md": 0})
-    if with_config and file.endswith(".gguf"):
-        shutil.copy(reference("llama gqa").folder / "config.json", place)
-    sentence = refusal(place)
+@pytest.mark.parametrize("file", ["ggml-model-q4_0.bin", "llama.ggmlv3.q4_0.bin"])
+def test_llama_cpp_before_gguf(file: str, tmp_path: Path) -> None:
+    sentence = refusal(files(tmp_path / "packed", **{file: 0, "README.md": 0}))
     assert file in sentence and "llama.cpp" in sentence and "model that it was made from" in sentence
-    if file.endswith(".gguf"):
-        assert f'AutoModelForCausalLM.from_pretrained("packed", gguf_file="{file}")' in sentence
+
+
+@pytest.mark.parametrize("with_config", [False, True])
+def test_a_gguf_file_that_is_none(with_config: bool, tmp_path: Path) -> None:
+    place = files(tmp_path / "packed", **{"tiny-Q4_K_M.gguf": 0, "README.md": 0})
+    if with_config:
+        shutil.copy(reference("llama gqa").folder / "config.json", place)
+    assert refusal(place).startswith("tiny-Q4_K_M.gguf is no GGUF file: it begins with b'xxxx'")
+
+
+def test_gguf_files_on_the_hub() -> None:
+    found = of_hub("lab/tiny-GGUF", ["tiny-Q8_0.gguf", "tiny-Q4_0.gguf", "README.md"], lambda name: Path(name))
+    assert without_config(found) == (
+        "lab/tiny-GGUF on the Hub holds GGUF files, tiny-Q4_0.gguf, tiny-Q8_0.gguf. Choose one, download it, and open it: "
+        '`hf download lab/tiny-GGUF tiny-Q4_0.gguf --local-dir tiny-GGUF`, and then `core.load("tiny-GGUF/tiny-Q4_0.gguf")`.'
+    )
 
 
 @pytest.mark.parametrize(
@@ -309,7 +320,7 @@ def test_an_index_that_names_files_of_another_name(folder: Callable[[str], Path]
     assert agrees(load(place), "gpt2")
 
 
-@pytest.mark.parametrize("file", [SINGLE, "config.json", "x.gguf", "x.bin", "x.zip", "x.h5", "x.txt"])
+@pytest.mark.parametrize("file", [SINGLE, "config.json", "x.bin", "x.zip", "x.h5", "x.txt"])
 def test_a_file_instead_of_a_folder(file: str, folder: Callable[[str], Path]) -> None:
     place = folder("gpt2")
     if not (place / file).exists():

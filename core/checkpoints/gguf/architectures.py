@@ -1,0 +1,222 @@
+"""The metadata and tensors that llama.cpp writes of each architecture, as the config.json and the tensor layout of the published family.
+
+Sources: convert_hf_to_gguf.py and the hparams of llama.cpp (MIT), whose changes are undone here, and the metadata of the format
+(https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...errors import CheckpointError
+from ..family import Theirs, shown
+from .header import Header
+from .weights import Change
+
+ROPE_FREQS = "rope_freqs.weight"
+
+
+class Metadata:
+    """The metadata of one model and the shapes of its tensors. Getters as Theirs has them, with the architecture before the key."""
+
+    def __init__(self, header: Header, shapes: Mapping[str, tuple[int, ...]], factors: Tensor | None = None):
+        self.all = Theirs(header.values, header.name)
+        self.where = header.name
+        self.arch: str = self.all.str("general.architecture")
+        self.shapes = shapes
+        self.factors = factors  # by which each rotary frequency is divided, where the file has them
+
+    def __contains__(self, key: str) -> bool:
+        return f"{self.arch}.{key}" in self.all
+
+    def int(self, key: str, *default: Any) -> Any:
+        return self.all.int(f"{self.arch}.{key}", *default)
+
+    def float(self, key: str, *default: Any) -> Any:
+        return self.all.float(f"{self.arch}.{key}", *default)
+
+    def bool(self, key: str, *default: Any) -> Any:
+        return self.all.bool(f"{self.arch}.{key}", *default)
+
+    def str(self, key: str, *default: Any) -> Any:
+        return self.all.str(f"{self.arch}.{key}", *default)
+
+    def has(self, tensor: str) -> bool:
+        return tensor in self.shapes
+
+    def refused(self, key: str, value: Any, why: str) -> CheckpointError:
+        return CheckpointError(f"{self.where}: {self.arch}.{key} is {shown(value)}, but {why}.")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One architecture of llama.cpp: the family that it is, and how to undo what the conversion did."""
+
+    name: str  # general.architecture
+    model_type: str
+    config: Callable[[Metadata], dict[str, Any]]
+    # Of a tensor's name without the layer ("blk.attn_q.weight") -> the change of its layout, made from the metadata.
+    changes: Mapping[str, Callable[[Metadata], Change]] = field(default_factory=dict)
+    every_norm: Change | None = None  # of each tensor whose name ends in norm.weight
+
+
+def _shared(m: Metadata) -> dict[str, Any]:
+    """The numbers that every architecture states, under the names of the Llama line."""
+    if experts := m.int("expert_count", 0):
+        raise m.refused("expert_count", experts, "a mixture of experts has no single MLP to show and is not supported")
+    return {
+        "hidden_size": m.int("embedding_length"),
+        "num_hidden_layers": m.int("block_count"),
+        "num_attention_heads": _heads(m),
+        "intermediate_size": m.int("feed_forward_length"),
+        "max_position_embeddings": m.int("context_length"),
+        "vocab_size": m.shapes.get("token_embd.weight", (0,))[0],
+    }
+
+
+def _heads(m: Metadata) -> int:
+    if not (heads := m.int("attention.head_count")):
+        raise m.refused("attention.head_count", 0, "it must be at least 1")
+    return heads
+
+
+def _llama_line(m: Metadata) -> dict[str, Any]:
+    values = _shared(m)
+    heads = values["num_attention_heads"]
+    width = m.int("attention.key_length", values["hidden_size"] // heads)
+    if (of_values := m.int("attention.value_length", width)) != width:
+        raise m.refused(
+            "attention.value_length",
+            of_values,
+            f"queries and keys are {width} wide, and one width for all three is supported",
+        )
+    values |= {
+        "num_key_value_heads": m.int("attention.head_count_kv", heads),
+        "head_dim": width,
+        "rms_norm_eps": m.float("attention.layer_norm_rms_epsilon"),
+        "rope_theta": m.float("rope.freq_base", 10_000.0),
+        "tie_word_embeddings": not m.has("output.weight"),
+    }
+    if (turned := m.int("rope.dimension_count", width)) != width:
+        values["partial_rotary_factor"] = turned / width
+    if (scaling := _rope_scaling(m, values)) is not None:
+        values["rope_scaling"] = scaling
+    return values
+
+
+def _rope_scaling(m: Metadata, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """rope_scaling of config.json; None where positions are turned as they are."""
+    kind = m.str("rope.scaling.type", "none")
+    old = m.float("rope.scale_linear", 1.0)  # before there were kinds
+    if m.factors is not None:
+        if kind not in ("none", "linear", "llama3") or (kind == "linear" and m.float("rope.scaling.factor", 1.0) != 1):
+            raise m.refused("rope.scaling.type", kind, f"{ROPE_FREQS} is there as well, and only one can be meant")
+        return _llama3(m, m.factors.double(), values)
+    if kind == "none":
+        return {"rope_type": "linear", "factor": old} if old not in (0.0, 1.0) else None
+    factor = m.float("rope.scaling.factor", old)
+    if kind == "linear":
+        return {"rope_type": "linear", "factor": factor} if factor not in (0.0, 1.0) else None
+    if kind != "yarn":
+        raise m.refused("rope.scaling.type", kind, "supported are none, linear and yarn")
+    scaling = {
+        "rope_type": "yarn",
+        "factor": factor,
+        "original_max_position_embeddings": m.int("rope.scaling.original_context_length", 0)
+        or values["max_position_embeddings"],
+    }
+    for ours, theirs in {
+        "beta_fast": "rope.scaling.yarn_beta_fast",
+        "beta_slow": "rope.scaling.yarn_beta_slow",
+    }.items():
+        if theirs in m:
+            scaling[ours] = m.float(theirs)
+    if (more := m.float("rope.scaling.attn_factor", 1.0)) != 1:
+        scaling["attention_factor"] = more * (0.1 * math.log(max(factor, 1.0)) + 1)
+    return scaling
+
+
+def _llama3(m: Metadata, factors: Tensor, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Llama 3's scaling from what it divides each frequency by, which is all that the file keeps of its four numbers.
+
+    Between the two bounds 1/factor_i is a straight line over 1/wavelength_i; its slope and where it begins are the numbers.
+    """
+    width = values["head_dim"]
+    if tuple(factors.shape) != (width // 2,) or not bool(((factors >= 1) & torch.isfinite(factors)).all()):
+        raise CheckpointError(
+            f"{m.where}: {ROPE_FREQS} holds {list(factors.shape)} numbers that are no factors of the {width // 2} rotary frequencies."
+        )
+    factor = factors.max().item()
+    if factor == 1:
+        return None
+    turns = values["rope_theta"] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width) / (2 * math.pi)  # a token
+    smooth = (1 / factors - 1 / factor) / (1 - 1 / factor)  # 0 where all is scaled, 1 where nothing is
+    between = (smooth > 1e-3) & (smooth < 1 - 1e-3)
+    candidates = [(8192, 1.0, 4.0)]  # as published
+    if int(between.sum()) >= 2:
+        x, y = turns[between], smooth[between]
+        slope = (((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()).item()
+        low = (slope * x.mean() - y.mean()).item()  # y = (x · length - low) / (high - low), with high - low = 1
+        candidates += (
+            [(round(slope * 3), 3 * low, 3 * low + 3), (round(slope / low), 1.0, 1 + 1 / low)] if low > 0 else []
+        )
+    for length, low, high in candidates:
+        again = ((turns * length - low) / (high - low)).clamp(0, 1)
+        if length >= 1 and torch.allclose(1 / ((1 - again) / factor + again), factors, rtol=1e-4):
+            return {
+                "rope_type": "llama3",
+                "factor": factor,
+                "low_freq_factor": low,
+                "high_freq_factor": high,
+                "original_max_position_embeddings": length,
+            }
+    raise CheckpointError(
+        f"{m.where}: {ROPE_FREQS} scales rotary frequencies otherwise than Llama 3 does, which is not supported."
+    )
+
+
+def _llama(m: Metadata) -> dict[str, Any]:
+    return _llama_line(m) | {
+        "architectures": ["LlamaForCausalLM"],
+        "attention_bias": m.has("blk.0.attn_q.bias"),
+        "mlp_bias": m.has("blk.0.ffn_up.bias"),
+    }
+
+
+def _halves(heads: int) -> Change:
+    """llama.cpp turns neighbours of a head together, published code its two halves: rows [head, pair, two] -> [head, two, pair]."""
+
+    def change(rows: Tensor) -> Tensor:
+        return rows.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+
+    return change
+
+
+def _of_queries(m: Metadata) -> Change:
+    return _halves(_heads(m))
+
+
+def _of_keys(m: Metadata) -> Change:
+    return _halves(m.int("attention.head_count_kv", 0) or _heads(m))
+
+
+LLAMA = Architecture(
+    "llama",
+    "llama",
+    _llama,
+    # Of all that is converted, the Llama line alone has its rows laid out again for llama.cpp's rotary positions.
+    changes={
+        "blk.attn_q.weight": _of_queries,
+        "blk.attn_q.bias": _of_queries,
+        "blk.attn_k.weight": _of_keys,
+        "blk.attn_k.bias": _of_keys,
+    },
+)
+
+ARCHITECTURES: dict[str, Architecture] = {each.name: each for each in (LLAMA,)}

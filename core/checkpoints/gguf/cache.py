@@ -1,0 +1,248 @@
+"""Models out of GGUF files as folders with plain numbers, which every process of this machine maps: unpacked once, kept while there is room.
+
+A folder is named by the digest of its file. It is written beside its place and renamed when it is whole, so that none is ever half
+there. Those used longest ago go first. Where nothing can be written, models work from memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import struct
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from ...errors import CheckpointError
+from ..added_tokens import CONFIG
+from ..chat_template import settings_of
+from ..files import SINGLE, Stored
+from ..loading import check_numbers
+
+if TYPE_CHECKING:  # which imports the gguf package
+    from .model import GgufModel
+
+PLACE = "HEADLIGHT_CACHE"  # names another folder; "off": none
+MOST_BYTES = 20 << 30  # of all models together
+SPARE = 1 << 30  # bytes of the disk that are left to others
+FORM = 2  # counts up when the same file would be unpacked otherwise
+PART = "part-"  # what is being written
+DIGESTS = "digests"  # files whose names are those of files that did not change, with their digest
+MOST_DIGESTS = 1000
+ABANDONED = 24 * 3600.0  # seconds after which what is being written was left by a process that ended
+SETTLED = 2.0  # seconds after which a file that changes has another time of its last change, on any file system
+NOTES = "gguf.json"
+
+log = logging.getLogger("headlight")
+
+
+def place() -> Path | None:
+    """The folder of the cache; None where the operator wants none."""
+    named = os.environ.get(PLACE, "")
+    if named == "off":
+        return None
+    if named:
+        return Path(named)
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "headlight" / "gguf"
+
+
+def digest_of(paths: Sequence[Path]) -> str:
+    """SHA-256 of a file, or of the digests of all parts of a split one. A file that did not change is read once."""
+    digests = [_digest(path) for path in paths]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def find(digest: str) -> Path | None:
+    """The folder of an unpacked file, which counts as used now; None where there is none that is whole."""
+    base = place()
+    if base is None:
+        return None
+    folder = base / f"{digest}-{FORM}"
+    try:
+        with safe_open(folder / SINGLE, framework="pt"):  # whole, as its header says
+            pass
+        os.utime(folder)
+    except (OSError, SafetensorError):
+        return None
+    return folder
+
+
+def keep(digest: str, model: GgufModel) -> Path | None:
+    """The folder of a model, unpacked into the cache; None where there is no room or nothing can be written.
+
+    Raises CheckpointError for a tensor with numbers that are not finite.
+    """
+    base = place()
+    if base is None:
+        return None
+    needed = sum(stored_bytes(stored) for stored in model.tensors.values())
+    part: Path | None = None
+    try:
+        base.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not _room(base, needed):
+            log.warning(
+                "%s is not kept unpacked: it takes %.1f GB, and the disk has too few.", model.name, needed / 1e9
+            )
+            return None
+        part = Path(tempfile.mkdtemp(prefix=PART, dir=base))
+        _write(part, model)
+        folder = base / f"{digest}-{FORM}"
+        try:
+            os.rename(part, folder)
+        except OSError:
+            if find(digest) is None:  # what lies there is not whole
+                shutil.rmtree(folder, ignore_errors=True)
+                os.rename(part, folder)
+        return find(digest)
+    except OSError as error:
+        log.warning("%s is not kept unpacked: %s.", model.name, error.strerror or error)
+        return None
+    finally:
+        if part is not None:
+            shutil.rmtree(part, ignore_errors=True)
+
+
+def stored_bytes(stored: Stored) -> int:
+    n = 4
+    for d in stored.shape:
+        n *= d
+    return n
+
+
+def notes(folder: Path) -> dict[str, str]:
+    """The sentence about a vocabulary that is not read, which no file of a published model has a place for."""
+    try:
+        said = json.loads((folder / NOTES).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {k: v for k, v in said.items() if isinstance(v, str)} if isinstance(said, dict) else {}
+
+
+def _write(folder: Path, model: GgufModel) -> None:
+    """The files of a model: those of its published family, and notes."""
+    texts = {
+        "config.json": json.dumps(model.config, indent=1),
+        "generation_config.json": json.dumps(model.generation, indent=1),
+        NOTES: json.dumps({"no_tokenizer": model.no_tokenizer}, ensure_ascii=False),
+    }
+    if model.tokenizer is not None:
+        texts["tokenizer.json"] = model.tokenizer.to_str()
+    if model.chat_template is not None:
+        texts[CONFIG] = json.dumps(settings_of(model.chat_template), ensure_ascii=False)
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8", newline="")
+    _write_tensors(folder / SINGLE, model)
+
+
+def _write_tensors(path: Path, model: GgufModel) -> None:
+    """A safetensors file with one tensor in memory at a time, which the package's own writer cannot do.
+
+    The form: https://github.com/huggingface/safetensors#format.
+    """
+    entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    at = 0
+    for name, stored in model.tensors.items():
+        n_bytes = stored_bytes(stored)
+        entries[name] = {"dtype": "F32", "shape": list(stored.shape), "data_offsets": [at, at + n_bytes]}
+        at += n_bytes
+    header = json.dumps(entries).encode()
+    header += b" " * (-len(header) % 8)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        for stored in model.tensors.values():
+            tensor = stored.read()
+            check_numbers(stored, tensor, torch.float32)
+            file.write(tensor.numpy().data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _room(base: Path, needed: int) -> bool:
+    """Whether a model of so many bytes can be kept, after the oldest ones went where it takes their room."""
+    now = time.time()
+    kept: list[tuple[float, int, Path]] = []
+    for folder in base.iterdir():
+        try:
+            used = folder.stat().st_mtime
+            size = sum(path.stat().st_size for path in folder.iterdir())
+        except OSError:  # another process took it away, or it is none of ours
+            continue
+        if folder.name.startswith(PART):
+            if now - used > ABANDONED:
+                shutil.rmtree(folder, ignore_errors=True)
+        elif folder.name != DIGESTS:
+            kept.append((used, size, folder))
+    kept.sort(reverse=True)
+    total = sum(size for _, size, _ in kept)
+    while needed <= MOST_BYTES:
+        if total + needed <= MOST_BYTES and shutil.disk_usage(base).free >= needed + SPARE:
+            return True
+        if not kept:
+            return False
+        _, size, oldest = kept.pop()
+        total -= size
+        _remove(oldest)
+    return False
+
+
+def _remove(folder: Path) -> None:
+    """Out of the way at once, so that no process finds half of it. Those that have it mapped keep what they have."""
+    gone = folder.with_name(f"{PART}{os.getpid()}-{folder.name}")
+    try:
+        os.rename(folder, gone)
+    except OSError:
+        return
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, remembered under all that changes with it: its place on the disk, size and times."""
+    try:
+        stat = path.stat()
+        known = _remembered(path, stat)
+        if known is not None:
+            try:
+                text = known.read_text("ascii")
+                if len(text) == 64 and set(text) <= set("0123456789abcdef"):
+                    return text
+            except (OSError, ValueError):
+                pass
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error
+    settled = time.time() - max(stat.st_mtime, stat.st_ctime) > SETTLED
+    if known is not None and settled:
+        _remember(known, digest)
+    return digest
+
+
+def _remembered(path: Path, stat: os.stat_result) -> Path | None:
+    base = place()
+    if base is None:
+        return None
+    facts = (str(path.resolve()), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    return base / DIGESTS / hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _remember(known: Path, digest: str) -> None:
+    """Where nothing can be written, the file is read again next time."""
+    try:
+        known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        others = sorted(known.parent.iterdir(), key=lambda path: path.stat().st_mtime)
+        for old in others[: max(0, len(others) + 1 - MOST_DIGESTS)]:
+            old.unlink(missing_ok=True)
+        part = known.with_name(f"{known.name}.{os.getpid()}")
+        part.write_text(digest, "ascii")
+        os.replace(part, known)
+    except OSError:
+        return

@@ -1,0 +1,101 @@
+"""Published models as GGUF files against transformers: patterns, logits and what the metadata say of rotary positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.checkpoints import Loaded, load
+from core.errors import CheckpointError
+from tests.core.gguf.written import arrays_of, config_of, llama, llama_values, write
+from tests.core.published import Run, reference
+from tests.core.test_parity import distance, watched
+
+LOGITS, PATTERNS = 1e-4, 1e-5
+
+WRITTEN: dict[str, Callable[[Path, Path], Path]] = dict.fromkeys(
+    ("llama mha", "llama gqa", "llama mqa, tied", "llama biased", "llama linear", "llama yarn", "llama llama3"), llama
+)
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADLIGHT_CACHE", "off")
+
+
+def assert_agrees(loaded: Loaded, theirs: Run) -> None:
+    logits, patterns = watched(loaded, ids=theirs.source, target_ids=theirs.target)
+    assert patterns.keys() == theirs.patterns.keys()
+    assert distance(logits[0], theirs.out) <= LOGITS
+    for key, pattern in patterns.items():
+        assert distance(pattern[0], theirs.patterns[key]) <= PATTERNS, key
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_file_is_the_model_that_it_was_made_from(name: str, tmp_path: Path) -> None:
+    file = WRITTEN[name](reference(name).folder, tmp_path / "model.gguf")
+    loaded = load(file)
+    assert not loaded.unused and not loaded.notices
+    for theirs in reference(name).runs:
+        assert_agrees(loaded, theirs)
+
+
+def test_a_folder_with_one_file_is_that_model(tmp_path: Path) -> None:
+    file = llama(reference("llama gqa").folder, tmp_path / "tiny-Q8_0.gguf")
+    (tmp_path / "mmproj-tiny.gguf").write_bytes(b"GGUF")  # what reads pictures for a model is none itself
+    assert load(str(file)).spec.title == "tiny-Q8_0"
+    assert load(tmp_path).config == load(file).config
+    llama(reference("llama gqa").folder, tmp_path / "tiny-F32.gguf")
+    with pytest.raises(
+        CheckpointError, match=r"holds 2 models as GGUF files: tiny-F32\.gguf, tiny-Q8_0\.gguf\. Open one"
+    ):
+        load(tmp_path)
+
+
+def test_rotary_factors_that_are_not_llama_3s_are_refused(tmp_path: Path) -> None:
+    folder = reference("llama gqa").folder
+    values, arrays = llama_values(config_of(folder)), arrays_of(folder, "llama", config_of(folder))
+    arrays["rope_freqs.weight"] = arrays["output_norm.weight"][:5].abs() + 1
+    with pytest.raises(CheckpointError, match="scales rotary frequencies otherwise than Llama 3"):
+        load(write(tmp_path / "a.gguf", "llama", values, arrays))
+    arrays["rope_freqs.weight"] = arrays["output_norm.weight"][:4]
+    with pytest.raises(CheckpointError, match=r"\[4\] numbers that are no factors of the 5 rotary"):
+        load(write(tmp_path / "b.gguf", "llama", values, arrays))
+
+
+@pytest.mark.parametrize(
+    ("arch", "values", "sentence"),
+    [
+        ("mamba", {}, "architecture 'mamba' is not supported.* Supported in GGUF files are .*llama"),
+        ("qwen3moe", {}, "'qwen3moe' is not supported. A mixture of experts has no single MLP"),
+        ("clip", {}, "It reads pictures or sound for another model"),
+        ("llama", {".expert_count": 8}, "llama.expert_count is 8, but a mixture of experts"),
+        ("llama", {".block_count": 4}, r"hold no tensor layers.3"),
+        ("llama", {".block_count": 5000}, "speaks of 5,000 layers, but holds only 30 tensors"),
+        ("llama", {".attention.head_count": 4}, "'blk.0.attn_q.weight' of 60 × 42 numbers does not divide"),
+        ("llama", {".embedding_length": 43}, r"embed_tokens.weight is \[53, 42\], but model.gguf makes it \[53, 43"),
+        ("llama", {".attention.head_count": 0}, "head_count is 0, but it must be at least 1"),
+        (
+            "llama",
+            {".attention.head_count": "six"},
+            "llama.attention.head_count is 'six', but it must be a whole number",
+        ),
+        ("llama", {".rope.freq_base": 0.5}, "model.gguf: rope_theta is 0.5"),
+        ("llama", {".rope.dimension_count": 6}, "partial_rotary_factor is 0.6"),
+        ("llama", {".rope.scaling.type": "longrope"}, "'longrope', but supported are none, linear and yarn"),
+        ("llama", {".attention.value_length": 4}, "value_length is 4, but queries and keys are 10 wide"),
+        (
+            "llama",
+            {".attention.head_count_kv": [3, 3, 3]},
+            r"head_count_kv is \[3, 3, 3\], but it must be a whole number",
+        ),
+    ],
+)
+def test_metadata_that_make_no_model_are_refused(arch: str, values: dict, sentence: str, tmp_path: Path) -> None:
+    folder = reference("llama gqa").folder
+    config = config_of(folder)
+    said = {key.replace("llama.", f"{arch}."): value for key, value in llama_values(config).items()} | values
+    with pytest.raises(CheckpointError, match=sentence):
+        load(write(tmp_path / "model.gguf", arch, said, arrays_of(folder, "llama", config)))
