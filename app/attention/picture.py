@@ -226,6 +226,11 @@ def column_message(column: Column) -> bytes:
     return messages.pack(header, messages.joined(messages.float32(column.values), column.reasons))
 
 
+def looks_message(found: np.ndarray) -> bytes:
+    """The weight of one cell by every head, float32 [layer, head]."""
+    return messages.pack({"layers": found.shape[0], "heads": found.shape[1]}, messages.joined(messages.float32(found)))
+
+
 def next_message(found: Sequence[NextWord], labels: Sequence[str]) -> dict[str, Any]:
     """What the model is about to write: by position its likeliest words and the text's own next one, [label, probability, rank]."""
     rows = {

@@ -77,6 +77,10 @@ class Maps(Protocol):
         """The row of a query by every head of a site, beside weights [key] of somebody else's: of a class that votes, say."""
         ...
 
+    async def looks_at(self, key: str, site: SiteId, query: int, at: int) -> np.ndarray:
+        """The weight that each head of a site gives from one query to one key, `at`; float32 [layer, head]."""
+        ...
+
     async def proof(self, key: str, record: int) -> Receipt:
         """One record worked out again and compared."""
         ...
