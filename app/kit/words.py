@@ -87,7 +87,7 @@ COMPONENT = {
     "head_place": "Layer {layer} · Head {head}",
     "head_button_help": "Choose one of the {n} heads. H does it too.",
     "heads_choose": "Choose a head",
-    "heads_all": "all heads",
+    "heads_one": "one head",
     "heads_grid": "All {n} heads. Left and right change the layer, up and down the head; Enter shows it.",
     "heads_strongest": "The heads with the most of it",
     "heads_measure": "Coloured by",

@@ -40,7 +40,7 @@ export const WORDS: {
   "head_place": string;
   "head_button_help": string;
   "heads_choose": string;
-  "heads_all": string;
+  "heads_one": string;
   "heads_grid": string;
   "heads_strongest": string;
   "heads_measure": string;

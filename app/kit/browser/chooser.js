@@ -182,7 +182,7 @@ export class HeadChooser {
       return;
     }
     const { layer, head } = heads;
-    setText(this.button, layer === null || head === null ? words.heads_all : fill(words.head_place, { layer, head }));
+    setText(this.button, layer === null || head === null ? words.heads_one : fill(words.head_place, { layer, head }));
     setAll(this.button, {
       title: fill(words.head_button_help, { n: (heads.layers * heads.heads).toLocaleString("en") }),
     });
@@ -444,15 +444,19 @@ export class HeadChooser {
   }
 }
 
-// Which heads have the same keys and values, in words
+// The first and the last of the heads that have the same keys and values, group by group; none where each has its own
+/** @param {Pick<Heads, "heads" | "kv_heads">} heads @returns {[first: number, last: number][]} */
+export function groupsOf({ heads, kv_heads = heads }) {
+  const size = heads / kv_heads;
+  return size === 1 ? [] : Array.from({ length: kv_heads }, (_, i) => [i * size, (i + 1) * size - 1]);
+}
+
 /** @param {Heads} heads */
-export function sharing({ heads, kv_heads = heads }) {
-  if (kv_heads >= heads) return "";
-  const group = heads / kv_heads;
-  if (kv_heads > GROUPS_NAMED) return fill(words.heads_shared_each, { n: group });
-  const names = Array.from({ length: kv_heads }, (_, i) => `${i * group}–${(i + 1) * group - 1}`);
+function sharing(heads) {
+  const groups = groupsOf(heads);
+  if (!groups.length) return "";
+  if (groups.length > GROUPS_NAMED) return fill(words.heads_shared_each, { n: groups[0][1] + 1 });
+  const names = groups.map(([first, last]) => `${first}–${last}`);
   const last = names.pop();
-  return fill(words.heads_shared, {
-    groups: names.length ? `${names.join(", ")} ${words.heads_and} ${last}` : `${last}`,
-  });
+  return fill(words.heads_shared, { groups: names.length ? `${names.join(", ")} ${words.heads_and} ${last}` : last });
 }

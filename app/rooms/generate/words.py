@@ -40,7 +40,6 @@ COMPONENT = {
     "beams": "beams",
     "looking": "looking with",
     "mean": "mean of all heads",
-    "head": "layer {layer} · head {head}",
     "source": "source",
     "target": "target",
     # columns

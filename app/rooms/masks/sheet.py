@@ -157,6 +157,7 @@ def described(site: Site) -> dict[str, Any]:
         "id": site.id,
         "layers": len(site.records),
         "heads": site.n_heads,
+        "kv_heads": site.n_kv_heads,
         "query": site.query,
         "key": site.key,
         "n_query": site.n_query,

@@ -157,6 +157,15 @@ export class Paint {
     return row.indexOf(Math.max(...row));
   }
 
+  // The same but for the first key, on which most heads rest whatever the words are
+  /** @param {number} query */
+  looked(query) {
+    if (!this.now) return undefined;
+    const { n_key } = this.site;
+    const row = this.now.weighed.weights.subarray(query * n_key, (query + 1) * n_key);
+    return n_key > 1 ? 1 + row.subarray(1).indexOf(Math.max(...row.subarray(1))) : 0;
+  }
+
   static opens() {
     return {};
   }

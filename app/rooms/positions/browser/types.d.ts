@@ -112,6 +112,15 @@ export type Said = Node[];
 export interface Lab {
   /** Whether what it shows is of a head, which can be found by its numbers. */
   readonly hasHeads: boolean;
+  /** The head that is shown, and by which numbers of this lab all heads are told apart. */
+  readonly shownHead?: {
+    site: Site;
+    layer: number;
+    head: number;
+    query?: number;
+    key?: number;
+    measures?: import("../../../kit/browser/chooser.js").Measure[];
+  };
   draw(): void;
   fact(): Said;
   foot(): { proof: string; facts: string };
@@ -137,6 +146,7 @@ export interface Shown {
   palette: Record<string, any> & { ramp: string[]; ahead: string[] };
   ramp: Ramp;
   ahead: Ramp;
+  chooser: import("../../../kit/browser/chooser.js").HeadChooser | null;
   value(name: string): string;
   number(name: string, otherwise?: number): number;
   choose(changes: Record<string, string>): void;
