@@ -124,6 +124,14 @@ async def measures(request: Request) -> Response:
 
 
 @answering
+async def sink(request: Request) -> Response:
+    """The token that most heads of a site rest on: run, site. `is` says whether they do, `between` what the middle half of them give."""
+    run = await _run(request)
+    found = await service.service().sink(run.key, _site(request, run))
+    return JSONResponse(picture.sink_message(found), headers=routes.KEPT)
+
+
+@answering
 async def looks(request: Request) -> Response:
     """What every head of a site gives from one query to one key: run, site, query, key. Float32 [layer, head]."""
     run = await _run(request)
@@ -219,6 +227,7 @@ ROUTES = [
     Route("/headlight/roles", roles),
     Route("/headlight/atlas", atlas),
     Route("/headlight/scores", scores),
+    Route("/headlight/sink", sink),
     Route("/headlight/looks", looks),
     Route("/headlight/metrics", measures),
     Route("/headlight/proof", proof),

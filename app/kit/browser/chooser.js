@@ -229,7 +229,7 @@ export class HeadChooser {
     const focused = [...this.kinds.querySelectorAll("button")].findIndex((node) => node.matches(":focus"));
     this.kinds.replaceChildren(...seg);
     if (focused >= 0) this.kinds.querySelectorAll("button")[focused]?.focus();
-    const wide = turned ? innerWidth - 2 * EDGE - 66 * unit : Math.min(WIDE * unit, innerWidth - 330 * unit);
+    const wide = turned ? innerWidth - 2 * EDGE - 94 * unit : Math.min(WIDE * unit, innerWidth - 330 * unit);
     const tall = Math.min(TALL * unit, innerHeight - 190 * unit);
     this.cells = cellsOf(heads, wide, tall, turned, unit);
     this.paint(heads, turned, unit);

@@ -118,6 +118,8 @@ export const WORDS: {
   "where_last": string;
   "site": string;
   "map_label": string;
+  "map_head": string;
+  "map_layer": string;
   "map_label_looks": string;
   "legend": string;
   "legend_turn": string;
