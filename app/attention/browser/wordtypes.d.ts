@@ -60,6 +60,13 @@ export const WORDS: {
   "heads_first_title": string;
   "heads_back": string;
   "heads_back_title": string;
+  "sink_said": string;
+  "sink_first": string;
+  "sink_last": string;
+  "sink_at": string;
+  "sink_help": string;
+  "sink_out": string;
+  "sink_out_help": string;
   "project": string;
   "leave": string;
   "theme": string;

@@ -2,6 +2,7 @@
 
 import { share } from "./dom.js";
 import { unpack } from "./messages.js";
+import { sinkOf } from "./sink.js";
 import { WORDS as words } from "./words.js";
 
 /** @typedef {import("./chooser.js").Measure} Measure */
@@ -11,14 +12,22 @@ const numbers = (bytes) => ({ values: new Float32Array(unpack(bytes)[1]) });
 
 /** @param {Uint8Array} bytes */
 const metrics = (bytes) => {
-  /** @type {Record<"sink" | "previous", (number | null)[][]>} */
+  /** @type {{previous: (number | null)[][]}} */
   const read = JSON.parse(new TextDecoder().decode(bytes));
-  const flat = (/** @type {(number | null)[][]} */ rows) => Float32Array.from(rows.flat(), (x) => x ?? NaN);
-  return { sink: flat(read.sink), previous: flat(read.previous) };
+  return { previous: Float32Array.from(read.previous.flat(), (x) => x ?? NaN) };
 };
 
+/** @type {WeakMap<import("./sink.js").Sink, Float32Array>} */
+const shares = new WeakMap();
+/** @param {import("./sink.js").Sink} sink */
+function sharesOf(sink) {
+  const found = shares.get(sink) ?? Float32Array.from(sink.shares.flat());
+  shares.set(sink, found);
+  return found;
+}
+
 /**
- * What each head gives from one token to another, what it rests on the first token, and what it gives to the token just before.
+ * What each head gives from one token to another, what it gives to the token that most rest on, and what it gives to the token just before.
  * @param {import("./stage.js").Stage<any, any, any>} room
  * @param {{site: string, query?: number, key?: number, labels: [query: string[], key: string[]], isCross?: boolean}} of
  * @returns {Measure[]}
@@ -36,21 +45,22 @@ export function headMeasures(room, { site, query, key, labels, isCross = false }
       values: () => room.ask("looks", { site, query, key }, numbers)?.values ?? null,
       say: share,
     });
-  const all = () => room.ask("metrics", { site }, metrics);
-  found.push({
-    id: "first",
-    name: words.heads_first,
-    title: words.heads_first_title,
-    parts: { key: [keys[0] ?? "", "k"] },
-    values: () => all()?.sink ?? null,
-    say: share,
-  });
+  const sink = sinkOf(room, site);
+  if (sink?.key !== null && sink?.key !== undefined)
+    found.push({
+      id: "first",
+      name: words.heads_first,
+      title: words.heads_first_title,
+      parts: { key: [keys[sink.key] ?? "", "k"] },
+      values: () => sharesOf(sink),
+      say: share,
+    });
   if (!isCross)
     found.push({
       id: "back",
       name: words.heads_back,
       title: words.heads_back_title,
-      values: () => all()?.previous ?? null,
+      values: () => room.ask("metrics", { site }, metrics)?.previous ?? null,
       say: share,
     });
   return found;

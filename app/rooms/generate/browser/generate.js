@@ -7,6 +7,7 @@ import { rows } from "../../../kit/browser/drawing.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { linkTo } from "../../../kit/browser/share.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
+import { SinkLine, toneWithout, topWithout } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { Asks } from "./asks.js";
 import { OWN, chances, known } from "./chances.js";
@@ -49,6 +50,8 @@ class Generate extends Stage {
     super(root);
     this.leaving.addEventListener("abort", () => this.asks.destroy());
     this.strips = add(root, "div", "strips");
+    this.sink = new SinkLine(this);
+    root.append(this.sink.line);
     this.chooser = new HeadChooser(this, () => this.heads);
     this.controls = new Controls(
       root,
@@ -335,11 +338,12 @@ class Generate extends Stage {
     const complete = writing.knows(this.path, this.by);
     const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete].join(" ");
     // A slice that was made again while it is pressed would lose the click: what stays the same is not drawn again.
-    this.part("strips", text, () =>
+    if (!header.source) this.sink.draw("decoder", writing.names);
+    this.part("strips", `${text} ${this.sink.key}`, () =>
       strips(
         this.strips,
         scene,
-        (v) => this.shade(v),
+        (v, at, row) => this.shadeOf(v, at, row),
         (at) => this.focusOn(at),
       ),
     );
@@ -403,6 +407,15 @@ class Generate extends Stage {
     if (this.drawn[name] === of) return;
     this.drawn[name] = of;
     work();
+  }
+
+  // The same of one weight of a row, where the token that heads rest on may be left out of the colours
+  /** @param {number} v @param {number} at @param {ArrayLike<number>} row @returns {[background: string, ink: string]} */
+  shadeOf(v, at, row) {
+    const { key } = this.sink;
+    if (key === null) return this.shade(v);
+    const { fill: colour, ink } = toneWithout(this.palette, key, topWithout(row, row.length, key))(v, at);
+    return [colour, ink];
   }
 
   /** @param {number} v @returns {[background: string, ink: string]} */

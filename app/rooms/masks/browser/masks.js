@@ -7,6 +7,7 @@ import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { whole } from "../../../kit/browser/selection.js";
+import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Kinds } from "./kinds.js";
@@ -51,6 +52,8 @@ export class Masks extends Stage {
     this.tabs = add(root, "div", "tabs");
     this.fact = add(root, "h2", "fact");
     this.fact.setAttribute("aria-live", "polite");
+    this.sink = new SinkLine(this);
+    root.append(this.sink.line);
     this.host = add(root, "div", "stage");
     this.tableBox = add(root, "div", "table");
     this.tableBox.tabIndex = 0;
@@ -173,6 +176,9 @@ export class Masks extends Stage {
       this.lab = new LABS[name](this, this.host);
       this.bar = "";
     }
+    const { site } = this;
+    if (name === "paint") this.sink.draw(site.id, this.labels(site.key));
+    else this.sink.line.hidden = true;
     this.lab.draw();
     this.drawBar(name);
     this.chooser?.draw();

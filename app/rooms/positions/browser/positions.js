@@ -8,6 +8,7 @@ import { rows } from "../../../kit/browser/drawing.js";
 import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
+import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Clocks } from "./clocks.js";
@@ -65,6 +66,8 @@ class Positions extends Stage {
     this.toolbox = add(this.line, "span", "labtools");
     this.sentence = add(root, "p", "fact");
     this.sentence.setAttribute("aria-live", "polite");
+    this.sink = new SinkLine(this);
+    root.append(this.sink.line);
     this.host = add(root, "div", "lab");
     root.append(this.foot);
     this.fold = add(root, "details", "tables");
@@ -158,6 +161,9 @@ class Positions extends Stage {
       this.tip(null);
     }
     const lab = /** @type {Lab} */ (this.lab);
+    const site = this.site();
+    if (name === "order" && !this.isProjected) this.sink.draw(site.id, this.side(site.key).labels);
+    else this.sink.line.hidden = true;
     lab.draw();
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
     const tabs = Object.keys(LABS).map((lab) => [lab, worded(words.labs, lab)]);

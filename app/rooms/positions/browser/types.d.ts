@@ -143,10 +143,11 @@ export interface Shown {
   below(node: Element): number; // of that, what is left under a part that is drawn already
   narrow: boolean;
   isProjected: boolean;
-  palette: Record<string, any> & { ramp: string[]; ahead: string[] };
+  palette: Record<string, any> & { ramp: string[]; ahead: string[]; mute: string };
   ramp: Ramp;
   ahead: Ramp;
   chooser: import("../../../kit/browser/chooser.js").HeadChooser | null;
+  sink: import("../../../kit/browser/sink.js").SinkLine;
   value(name: string): string;
   number(name: string, otherwise?: number): number;
   choose(changes: Record<string, string>): void;

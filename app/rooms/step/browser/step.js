@@ -10,6 +10,7 @@ import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { takesArrows } from "../../../kit/browser/shortcuts.js";
 import { unpack } from "../../../kit/browser/messages.js";
+import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { smallSnippet, snippet } from "./export.js";
@@ -91,6 +92,7 @@ export class StepThrough extends Stage {
     this.rail = new Rail(this.railBox, (at) => this.go(at));
     this.slider = slider(this.phone, (at) => this.go(at));
     this.small = new Small(this);
+    this.sink = new SinkLine(this, false);
     this.chooser = new HeadChooser(this, () => this.heads);
     const [back, next] = [
       this.button(null, words.back, () => this.turn(-1)),

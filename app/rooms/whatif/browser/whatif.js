@@ -14,6 +14,7 @@ import { added, points, ranked, swapped, Swept, placed } from "./numbers.js";
 import { Pair } from "./pair.js";
 import { Rack } from "./rack.js";
 import { linkTo, spoken } from "../../../kit/browser/share.js";
+import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { Full, sweep } from "./stream.js";
 import { drawTables } from "./tables.js";
@@ -65,6 +66,8 @@ class WhatIf extends Stage {
       (changes) => this.choose(changes),
       (row) => this.take(row),
     );
+    this.sink = new SinkLine(this, false);
+    this.left.append(this.sink.line);
     this.pair = new Pair(this.middle, {
       name: (...head) => headName(this.header, ...head),
       choose: (moved) => this.choose({ moved }),
@@ -252,6 +255,7 @@ class WhatIf extends Stage {
     this.part("lines", [...seen, values.at, values.sweep], () =>
       drawLines(this.lines, shown, (changes) => this.choose(changes)),
     );
+    this.sink.draw(this.place.id, labelsOf(data, this.place.id)[1]);
     this.sweepPart.draw(shown, width, this.isProjected ? 0.56 * innerHeight : Math.min(320, 0.27 * innerHeight));
     this.drawAnswer(pick, at);
     const site =
