@@ -16,6 +16,7 @@ from app.transport import messages
 from core.model.rules import REASONS
 from core.model.text import Tokens, shared_characters, visible
 from core.read.head_roles import OpeningLink, Role
+from core.read.sinks import Sink
 from core.service import (
     AT_ONCE,
     THUMBNAIL,
@@ -234,6 +235,19 @@ def column_message(column: Column) -> bytes:
     """Who looks at one column of a map: float32 values, then reasons, both [row]."""
     header = {"rows": len(column.values), "columns": 1, "numbers": "float32"}
     return messages.pack(header, messages.joined(messages.float32(column.values), column.reasons))
+
+
+def looks_message(found: np.ndarray) -> bytes:
+    """The weight of one cell by every head, float32 [layer, head]."""
+    return messages.pack({"layers": found.shape[0], "heads": found.shape[1]}, messages.joined(messages.float32(found)))
+
+
+def sink_message(found: Sink | None) -> dict[str, Any]:
+    """The token that heads rest on, and the share of each; without a key where no row may see two tokens."""
+    if found is None:
+        return {"key": None, "is": False, "between": [0, 0], "shares": []}
+    shares = found.shares.astype(float).round(4).tolist()
+    return {"key": found.key, "is": found.is_sink, "between": found.between, "shares": shares}
 
 
 def next_message(found: Sequence[NextWord], labels: Sequence[str]) -> dict[str, Any]:

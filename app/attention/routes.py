@@ -123,6 +123,23 @@ async def measures(request: Request) -> Response:
     return JSONResponse({"rows": found.rows, "of": found.of, **found.values}, headers=routes.KEPT)
 
 
+@answering
+async def sink(request: Request) -> Response:
+    """The token that most heads of a site rest on: run, site. `is` says whether they do, `between` what the middle half of them give."""
+    run = await _run(request)
+    found = await service.service().sink(run.key, _site(request, run))
+    return JSONResponse(picture.sink_message(found), headers=routes.KEPT)
+
+
+@answering
+async def looks(request: Request) -> Response:
+    """What every head of a site gives from one query to one key: run, site, query, key. Float32 [layer, head]."""
+    run = await _run(request)
+    site = next(one for one in run.sites if one.id == _site(request, run))
+    query, key = number(request, "query", 0, site.n_query - 1), number(request, "key", 0, site.n_key - 1)
+    return routes.message(picture.looks_message(await service.service().looks_at(run.key, site.id, query, key)))
+
+
 @routes.cached_route
 async def proof(request: Request) -> bytes:
     """The receipt of one record: run, record."""
@@ -210,6 +227,8 @@ ROUTES = [
     Route("/headlight/roles", roles),
     Route("/headlight/atlas", atlas),
     Route("/headlight/scores", scores),
+    Route("/headlight/sink", sink),
+    Route("/headlight/looks", looks),
     Route("/headlight/metrics", measures),
     Route("/headlight/proof", proof),
 ]

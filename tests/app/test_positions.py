@@ -292,7 +292,7 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
     assert room.number("moved") == pytest.approx(0.901, abs=1e-3)
     assert room.number("without") < 1e-5 and room.number("with") > 0.99
     assert room.axe() == []
-    room.root.locator(".grid svg rect").nth(3 * 12 + 1).click()
+    room.root.locator(".grid svg rect").nth(1 * 6 + 3).click()  # heads downward, layers to the right
     room.has("head", "3.1")
     trained = local().engine.run(core.Request("minilm", (ANIMAL,)))
     assert room.map(0) == pytest.approx(trained.attention[3].row(1, 10).max().item(), abs=1e-4)
@@ -316,13 +316,13 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
     assert room.map(1) == pytest.approx(0.52, abs=5e-3)
     expect(room.root.locator(".slot.moved")).to_have_count(2)
     link = room.link("swap=2-8", "order=words", "layer=3", "head=1")
-    # by keys: the word at place 3 goes on by one, and the head to the right is shown
+    # by keys: the word at place 3 goes on by one, and the head below is shown
     room.root.locator("[data-slot='3']").focus()
     room.page.keyboard.press("Alt+ArrowRight")
     room.says("The words are in another order")
     expect(room.root.locator("[data-slot='4']")).to_have_attribute("data-word", "3")
     room.root.locator(".grid").focus()
-    room.page.keyboard.press("ArrowRight")
+    room.page.keyboard.press("ArrowDown")
     room.has("head", "3.2")
     room.press(WORDS["shuffle"])
     room.link("seed=1")

@@ -342,7 +342,9 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     expect(root.locator(".big")).to_contain_text("it adds 6.24 to")
     # another token, another layer: another walk
     root.locator(".tok[data-i='2']").click()
-    root.get_by_label("layer", exact=True).select_option("0")
+    root.get_by_role("button", name="Layer 3 · Head 1").click()
+    root.get_by_label("Go to").fill("0.1")
+    page.keyboard.press("Enter")
     screen.wait(query="2", layer="0")
     other = walk(run_of("minilm", ANIMAL), "encoder", 0, 2).values
     assert f"it adds {other['attn.out'].norm().item():.2f} to" in big(screen)

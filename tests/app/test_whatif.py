@@ -484,14 +484,14 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
     how.click()
     # keys where nothing has the focus
     page.evaluate("document.activeElement?.blur()")
-    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
     settled(page, pick="decoder.1.5")
-    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowLeft")
     settled(page, pick="decoder.0.5")
     # keys: the strongest head, its neighbour, undo
     grid = root.locator(".grid")
     grid.focus()
-    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
     settled(page, pick="decoder.0.6")
     expect(fact).to_have_text("Silence layer 0 head 6 and Em falls from 90 % to 67 %.")
     page.wait_for_url(lambda url: "layer=0" in url and "head=6" in url)

@@ -29,6 +29,9 @@ MODULES_OF_WORDS = {
         (
             (
                 "kit/browser/stage.js",
+                "kit/browser/chooser.js",
+                "kit/browser/head_measures.js",
+                "kit/browser/sink.js",
                 "kit/browser/headline.js",
                 "kit/browser/share.js",
                 "kit/browser/cover.js",

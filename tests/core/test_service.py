@@ -44,6 +44,8 @@ async def everything(shared: Service, request: core.Request, site: str) -> dict[
         "scores": await shared.scores(key, 0, 1, 2),
         "measures": await shared.measures(key, site),  # type: ignore[arg-type]
         "norms": await shared.norms(key, site),  # type: ignore[arg-type]
+        "looks_at": await shared.looks_at(key, site, 2, 1),  # type: ignore[arg-type]
+        "sink": await shared.sink(key, site),  # type: ignore[arg-type]
         "proof": await shared.proof(key, 0),
         "status": {name: part for name, part in (await shared.status()).items() if name != "models"},
         "config": await shared.model(request.model_id),

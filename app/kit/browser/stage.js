@@ -113,6 +113,8 @@ export class Stage extends Ground {
   selection = new RoomSelection();
   /** @type {Fetcher} Answers about the run of the header */
   remote;
+  /** @type {import("./chooser.js").HeadChooser | null} Where the room shows one head: "h" opens it */
+  chooser = null;
   /** @type {Uint8Array | undefined} */
   #data;
   #told = ""; // the header, but for what is chosen
@@ -269,7 +271,7 @@ export class Stage extends Ground {
   #key(event) {
     const way = event.composedPath();
     if (!this.root.isConnected || !this.header || !isFree(event) || isOwn(event)) return;
-    if (way.includes(this.files.menu) || way.includes(this.finder.box)) return;
+    if ([this.files.menu, this.finder.box, this.chooser?.box].some((box) => box && way.includes(box))) return;
     if (event.key === "Escape" && this.root.querySelector(":popover-open")) return; // which it closes
     const step = arrow(event);
     const page = { PageDown: 1, PageUp: -1 }[event.key];
@@ -279,11 +281,13 @@ export class Stage extends Ground {
         ? () => this.turn(page)
         : event.key === "/"
           ? () => this.finder.open()
-          : this.keys[event.key.toLowerCase()];
+          : (this.keys[event.key.toLowerCase()] ?? (event.key.toLowerCase() === "h" && this.#heads));
     if (!act || act(event) === false) return;
     event.preventDefault();
     this.#catchUp();
   }
+
+  #heads = () => this.chooser?.toggle() ?? false;
 
   #catchUp() {
     if (this.stale.size && !this.isPressed) this.drawNow();

@@ -68,4 +68,5 @@ PARAMS = (
     whole("layer", "", _layers, empty=True),
     whole("head", "", lambda facts: facts.config.n_heads, empty=True),
     one_of("cache", "with", "without"),
+    one_of("sink", "in", "out"),  # whether colours leave out the token that heads rest on
 )

@@ -6,6 +6,7 @@ CANNOT_WRITE = (
     "{title} writes no next word: it reads a text, and has nothing to write one with. Take a model that writes."
 )
 TAKE_WRITER = "Take {title}"
+WRITE_ON = "Write on with {title}"
 EDITS_LEFT_OUT = "Here the model reads and writes as it is: the edits of this run change nothing of it."
 TEMPERATURE_ALLOWED = "a number from 0.1 to 3, in steps of 0.1"
 BEAMS_ALLOWED = "a whole number from {low} to {high}"
@@ -40,7 +41,6 @@ COMPONENT = {
     "beams": "beams",
     "looking": "looking with",
     "mean": "mean of all heads",
-    "head": "layer {layer} · head {head}",
     "source": "source",
     "target": "target",
     # columns

@@ -176,6 +176,7 @@ PARAMS: tuple[Param, ...] = (
     whole("row", "", lambda shown: max(shown.widest("query"), 1), empty=True),
     one_of("scale", "on", "off"),
     one_of("table", "off", "on"),
+    one_of("sink", "in", "out"),  # whether colours leave out the token that heads rest on
 )
 
 

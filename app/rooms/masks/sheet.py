@@ -51,7 +51,10 @@ async def opened(service: Service, facts: Facts) -> Opened:
     for site in facts.sites:
         # the decoder of a model that writes opens on its last row, where a mask changes the next word
         known = None if site.id == "decoder" and facts.writes else example_of(facts, site) or links.get(site.id)
-        openings[site.id] = known or opening(facts, site, masked[site.id])
+        if known is None:
+            rest = await service.sink(facts.key, site.id)
+            known = opening(facts, site, masked[site.id], rest.key if rest and rest.is_sink else None)
+        openings[site.id] = known
     return Opened(Shown(facts, openings), masked, await service.outcome(facts.key))
 
 
@@ -73,10 +76,10 @@ def example_of(facts: Facts, site: Site) -> tuple[int, int, int] | None:
     return None if found is None or query is None else (found.layer, found.head, query)
 
 
-def opening(facts: Facts, site: Site, found: ScoresAndMasks) -> tuple[int, int, int]:
+def opening(facts: Facts, site: Site, found: ScoresAndMasks, rest: int | None) -> tuple[int, int, int]:
     """Layer, head and query where the picture of a site opens whose last row is what the model writes after: the strongest look
-    at a word of the text, in that row. No special token, no neighbour, not the word itself; short words only where there is
-    no longer one.
+    at a word of the text, in that row. No special token, no neighbour, not the word itself, and not `rest`, on which most heads rest
+    whatever the words are; short words only where there is no longer one.
     """
     queries, keys = facts.tokens(site.query), facts.tokens(site.key)
     weights = np.stack(
@@ -92,7 +95,7 @@ def opening(facts: Facts, site: Site, found: ScoresAndMasks) -> tuple[int, int, 
         allowed = np.zeros(weights.shape[2:], bool)
         for q in rows:
             for k, label in enumerate(keys.labels):
-                away = site.query != site.key or (abs(q - k) > 1 and label != queries.labels[q])
+                away = site.query != site.key or (abs(q - k) > 1 and label != queries.labels[q] and k != rest)
                 allowed[q, k] = (
                     away and not keys.special[k] and not queries.special[q] and sum(c.isalpha() for c in label) >= least
                 )
@@ -157,6 +160,7 @@ def described(site: Site) -> dict[str, Any]:
         "id": site.id,
         "layers": len(site.records),
         "heads": site.n_heads,
+        "kv_heads": site.n_kv_heads,
         "query": site.query,
         "key": site.key,
         "n_query": site.n_query,

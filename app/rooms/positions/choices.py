@@ -186,6 +186,7 @@ PARAMS = (
     _place("m"),
     _place("n"),
     kit_params.whole("t", "7", lambda _: 16),
+    kit_params.one_of("sink", "in", "out"),  # whether colours leave out the token that heads rest on
 )
 
 

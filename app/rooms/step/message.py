@@ -107,6 +107,7 @@ def outline(run: Facts) -> dict[str, Any]:
         "text": run.source.text,
         "layers": dict(run.config.stacks),
         "heads": run.config.n_heads,
+        "kv_heads": run.config.n_kv_heads,
         "tokens": {
             stack: {"labels": list(tokens.labels), "joins": picture.joins(tokens), "ids": list(tokens.ids)}
             for stack, tokens in sides.items()

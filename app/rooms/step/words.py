@@ -172,8 +172,6 @@ COMPONENT = {
     "strip_token": "{label}, position {i}",
     "stack": "stack",
     "stacks": {"encoder": "encoder", "decoder": "decoder"},
-    "layer": "layer",
-    "head": "head",
     "pages": "What to step through",
     "page_run": "Your sentence",
     "page_one": "3 × 4, every number",

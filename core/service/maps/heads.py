@@ -66,6 +66,11 @@ def likeness_of(run: Trace, site: Site, query: int, weights: Sequence[float]) ->
     )
 
 
+def looks_at(run: Trace, site: Site, query: int, key: int) -> np.ndarray:
+    """The weight of one cell by every head of a site, float32 [layer, head]: one row of each head is computed, and no map."""
+    return array(torch.stack([run.attention[i].pattern(queries=[query])[:, 0, key] for i in site.records]))
+
+
 def masks_of(records: Sequence[AttentionRecord]) -> tuple[tuple[np.ndarray, ...], tuple[tuple[int, ...], ...]]:
     """The distinct masks, and which of them each layer has: one number, or one a head where heads differ."""
     found: list[np.ndarray] = []

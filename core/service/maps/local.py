@@ -11,6 +11,7 @@ from torch import Tensor
 from ...errors import Refused
 from ...read import aggregate
 from ...read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
+from ...read.sinks import Sink, sink
 from ...run.attention import Receipt
 from ...run.trace import Trace
 from ..answers import SiteId
@@ -33,7 +34,7 @@ from .answers import (
     WholeRun,
 )
 from .compute import Map
-from .heads import heads_of, likeness_of, measures_of, thumbnails_of, whole_of
+from .heads import heads_of, likeness_of, looks_at, measures_of, thumbnails_of, whole_of
 
 
 class LocalMaps(Worker):
@@ -102,6 +103,17 @@ class LocalMaps(Worker):
         if len(weights) != at.n_key:
             raise Refused(f"There must be a weight for each of {at.n_key:,} keys, and there are {len(weights):,}.")
         return await self._work(partial(likeness_of, run, at, query, weights), slow=True)
+
+    async def sink(self, key: str, site: SiteId) -> Sink | None:
+        run, at = await self._site(key, site)
+        make = partial(sink, [run.attention[i] for i in at.records])
+        return await self._kept.get(("sink", key, site), lambda: self._work(make, slow=True))
+
+    async def looks_at(self, key: str, site: SiteId, query: int, at: int) -> np.ndarray:
+        run, of = await self._site(key, site)
+        check_below("query", query, of.n_query)
+        check_below("key", at, of.n_key)
+        return await self._work(partial(looks_at, run, of, query, at), slow=True)
 
     async def proof(self, key: str, record: int) -> Receipt:
         async def make() -> Receipt:

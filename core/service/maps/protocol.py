@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from ...read.head_roles import OpeningLink, Role
+from ...read.sinks import Sink
 from ...run.attention import Receipt
 from ..answers import SiteId
 from .answers import TILE, Column, Heads, Likeness, MapTransform, Measures, Row, Scores, Thumbnails, Tile, WholeRun
@@ -75,6 +76,14 @@ class Maps(Protocol):
 
     async def likeness(self, key: str, site: SiteId, query: int, weights: Sequence[float]) -> Likeness:
         """The row of a query by every head of a site, beside weights [key] of somebody else's: of a class that votes, say."""
+        ...
+
+    async def sink(self, key: str, site: SiteId) -> Sink | None:
+        """The token that the heads of a site rest on, and how much each gives it: see core.read.sinks.sink."""
+        ...
+
+    async def looks_at(self, key: str, site: SiteId, query: int, at: int) -> np.ndarray:
+        """The weight that each head of a site gives from one query to one key, `at`; float32 [layer, head]."""
         ...
 
     async def proof(self, key: str, record: int) -> Receipt:

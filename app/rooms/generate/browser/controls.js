@@ -1,6 +1,6 @@
 // The line of controls: play, how the next word is chosen, and what is chosen from.
 
-import { add, choice, el, fill, setAll, setField, setText } from "../../../kit/browser/dom.js";
+import { add, choice, setAll, setField, setText } from "../../../kit/browser/dom.js";
 import { BEAMS, WORDS as words } from "./constants.js";
 
 const SLIDER_K = 101; // one place behind the largest top-k of the slider: off
@@ -10,8 +10,8 @@ const SLIDER_K = 101; // one place behind the largest top-k of the slider: off
 /** @typedef {{label: HTMLElement, input: HTMLInputElement, output: HTMLElement}} Slider */
 
 export class Controls {
-  /** @param {HTMLElement} parent @param {Acts} acts */
-  constructor(parent, acts) {
+  /** @param {HTMLElement} parent @param {Acts} acts @param {import("../../../kit/browser/chooser.js").HeadChooser} chooser */
+  constructor(parent, acts, chooser) {
     this.acts = acts;
     this.box = add(parent, "div", "controls");
     const plays = add(this.box, "span", "plays");
@@ -47,14 +47,15 @@ export class Controls {
     this.topP = this.slider(words.top_p, { min: 0.05, max: 1, step: 0.05 }, (value) => ({ p: String(value) }));
     this.seed = this.number(words.seed, words.seed_help, 0, 999_999, (value) => ({ seed: value }));
     this.beams = this.number(words.beams, words.beam_help, BEAMS[0], BEAMS[1], (value) => ({ beams: value }));
-    const looking = add(this.box, "label", "looking");
+    const looking = add(this.box, "span", "looking");
+    looking.setAttribute("role", "group");
+    looking.setAttribute("aria-label", words.looking);
     looking.append(`${words.looking} `);
-    this.head = add(looking, "select");
-    this.head.addEventListener("change", () => {
-      const [layer = "", head = ""] = this.head.value.split(".");
-      acts.choose({ layer, head });
-    });
-    this.shape = "";
+    this.chooser = chooser;
+    this.mean = add(looking, "button", "quiet");
+    Object.assign(this.mean, { type: "button", textContent: words.mean });
+    this.mean.addEventListener("click", () => acts.choose({ layer: "", head: "" }));
+    looking.append(chooser.button);
   }
 
   /** @param {string} name @param {{min: number, max: number, step: number}} range @param {(value: number) => Record<string, string>} say @returns {Slider} */
@@ -88,8 +89,8 @@ export class Controls {
     return { label, input };
   }
 
-  /** @param {Record<string, string>} values @param {boolean} playing @param {{layers: number, heads: number}} header */
-  draw(values, playing, { layers, heads }) {
+  /** @param {Record<string, string>} values @param {boolean} playing */
+  draw(values, playing) {
     setText(this.go, playing ? `❙❙ ${words.stop}` : `▶ ${words.play}`);
     const help = playing ? words.stop_help : words.play_help; // begins with what the button says
     setAll(this.go, { "aria-pressed": String(playing), "aria-label": help, title: help });
@@ -110,17 +111,7 @@ export class Controls {
     this.beams.label.hidden = values.how !== "beam";
     setField(this.seed.input, values.seed);
     setField(this.beams.input, values.beams);
-    if (this.shape !== `${layers}.${heads}`) {
-      this.shape = `${layers}.${heads}`;
-      const options = [Object.assign(el("option", "", words.mean), { value: "" })];
-      for (let layer = 0; layer < layers; layer++)
-        for (let head = 0; head < heads; head++)
-          options.push(
-            Object.assign(el("option", "", fill(words.head, { layer, head })), { value: `${layer}.${head}` }),
-          );
-      this.head.replaceChildren(...options);
-    }
-    const head = values.layer !== "" && values.head !== "" ? `${values.layer}.${values.head}` : "";
-    if (this.head.value !== head) this.head.value = head;
+    setAll(this.mean, { "aria-pressed": String(values.layer === "" || values.head === "") });
+    this.chooser.draw();
   }
 }

@@ -1,10 +1,13 @@
 // Generate: one column for each token, and the words that were taken as a path through them.
 
+import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { colours } from "../../../kit/browser/colours.js";
 import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { linkTo } from "../../../kit/browser/share.js";
+import { headMeasures } from "../../../kit/browser/head_measures.js";
+import { SinkLine, toneWithout, topWithout } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { Asks } from "./asks.js";
 import { OWN, chances, known } from "./chances.js";
@@ -47,12 +50,19 @@ class Generate extends Stage {
     super(root);
     this.leaving.addEventListener("abort", () => this.asks.destroy());
     this.strips = add(root, "div", "strips");
-    this.controls = new Controls(root, {
-      choose: (changes) => this.choose(changes),
-      first: () => this.focusOn(0),
-      step: (by) => this.asks.step(by),
-      play: () => this.asks.play(),
-    });
+    this.sink = new SinkLine(this);
+    root.append(this.sink.line);
+    this.chooser = new HeadChooser(this, () => this.heads);
+    this.controls = new Controls(
+      root,
+      {
+        choose: (changes) => this.choose(changes),
+        first: () => this.focusOn(0),
+        step: (by) => this.asks.step(by),
+        play: () => this.asks.play(),
+      },
+      this.chooser,
+    );
     this.said = add(root, "p", "said");
     const main = add(root, "div", "main");
     this.left = add(main, "section", "left");
@@ -286,7 +296,7 @@ class Generate extends Stage {
     if (stale.has("cover") || stale.has("theme")) this.drawn = {};
     const sizes = this.measured(); // before anything is written: to ask the page in the middle of a drawing costs a layout each time
     if (stale.has("theme")) this.root.style.setProperty("--bar", this.palette.ramp[3]);
-    this.controls.draw(values, this.asks.isPlaying, header);
+    this.controls.draw(values, this.asks.isPlaying);
     if (!writing.isOpen) return;
     const all = this.columns();
     const wanted = values.f === "" ? all.length - 1 : all.findIndex(({ node }) => node.position === Number(values.f));
@@ -328,11 +338,12 @@ class Generate extends Stage {
     const complete = writing.knows(this.path, this.by);
     const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete].join(" ");
     // A slice that was made again while it is pressed would lose the click: what stays the same is not drawn again.
-    this.part("strips", text, () =>
+    if (!header.source) this.sink.draw("decoder", writing.names);
+    this.part("strips", `${text} ${this.sink.key}`, () =>
       strips(
         this.strips,
         scene,
-        (v) => this.shade(v),
+        (v, at, row) => this.shadeOf(v, at, row),
         (at) => this.focusOn(at),
       ),
     );
@@ -396,6 +407,15 @@ class Generate extends Stage {
     if (this.drawn[name] === of) return;
     this.drawn[name] = of;
     work();
+  }
+
+  // The same of one weight of a row, where the token that heads rest on may be left out of the colours
+  /** @param {number} v @param {number} at @param {ArrayLike<number>} row @returns {[background: string, ink: string]} */
+  shadeOf(v, at, row) {
+    const { key } = this.sink;
+    if (key === null) return this.shade(v);
+    const { fill: colour, ink } = toneWithout(this.palette, key, topWithout(row, row.length, key))(v, at);
+    return [colour, ink];
   }
 
   /** @param {number} v @returns {[background: string, ink: string]} */
@@ -536,6 +556,15 @@ class Generate extends Stage {
 
   get headGrid() {
     return this.header;
+  }
+
+  // All heads of the decoder; coloured by what they do on the given text
+  get heads() {
+    const { layers, heads, kv_heads, source } = this.header;
+    const [layer, head] = [this.values.layer, this.values.head].map((text) => (text === "" ? null : whole(text)));
+    const { names } = this.asks.writing;
+    const measures = source || !names.length ? [] : headMeasures(this, { site: "decoder", labels: [names, names] });
+    return layers ? { layers, heads, kv_heads, layer, head, measures } : null;
   }
 }
 

@@ -7,23 +7,23 @@ import { WORDS as words } from "./constants.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 
-/** @param {HTMLElement} box @param {Scene} scene @param {(v: number) => [background: string, ink: string]} shade @param {(at: number) => void} focus */
+/** @param {HTMLElement} box @param {Scene} scene @param {(v: number, at: number, row: ArrayLike<number>) => [background: string, ink: string]} shade @param {(at: number) => void} focus */
 export function strips(box, scene, shade, focus) {
   const { header, columns: all } = scene;
   const column = all[scene.focus];
   const row = look(column.node, scene.by, header.heads);
-  /** @param {HTMLElement} strip @param {string} text @param {string} name @param {number | null} v */
-  const token = (strip, text, name, v) => {
+  /** @param {HTMLElement} strip @param {string} text @param {string} name @param {number | null} v @param {number} at */
+  const token = (strip, text, name, v, at) => {
     const made = add(strip, "span", name);
     made.textContent = text;
-    if (v !== null) [made.style.background, made.style.color] = shade(v);
+    if (v !== null && row) [made.style.background, made.style.color] = shade(v, at, row);
     return made;
   };
   const found = [];
   if (header.source) {
     const source = el("div", "strip");
     add(source, "small").textContent = words.source;
-    header.source.forEach((text, i) => token(source, text, "", row ? row[i] : null));
+    header.source.forEach((text, i) => token(source, text, "", row ? row[i] : null, i));
     found.push(source);
   }
   const strip = el("div", "strip own");
@@ -32,7 +32,7 @@ export function strips(box, scene, shade, focus) {
   const here = column.node.position;
   for (let i = 0; i < n + scene.path.length; i++) {
     const name = i === here ? "ring" : i <= here || i < n ? "" : i === here + 1 ? "next" : "later";
-    const made = token(strip, scene.nameAt(i), name, !header.source && row && i <= here ? row[i] : null);
+    const made = token(strip, scene.nameAt(i), name, !header.source && row && i <= here ? row[i] : null, i);
     const at = i - all[0].node.position;
     made.addEventListener("click", () => {
       if (cover.hides("bar") && cover.point(i)) return; // an answer to what a lesson asks

@@ -3,6 +3,7 @@ import type { Stale } from "../../../kit/browser/stage.js";
 import type { StageHeader } from "../../../kit/browser/types.js";
 
 export interface Palette {
+  mute: string;
   ramp: string[];
 }
 

@@ -23,7 +23,6 @@ export const WORDS: {
   "beams": string;
   "looking": string;
   "mean": string;
-  "head": string;
   "source": string;
   "target": string;
   "title": string;

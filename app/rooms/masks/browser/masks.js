@@ -1,10 +1,13 @@
 // Masks: five labs on one run. This file has what they share: choices, the run with another mask, keys, sentence, files and link.
 
+import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, clamp, el, fill, setText, worded } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
+import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { whole } from "../../../kit/browser/selection.js";
+import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Kinds } from "./kinds.js";
@@ -49,6 +52,8 @@ export class Masks extends Stage {
     this.tabs = add(root, "div", "tabs");
     this.fact = add(root, "h2", "fact");
     this.fact.setAttribute("aria-live", "polite");
+    this.sink = new SinkLine(this);
+    root.append(this.sink.line);
     this.host = add(root, "div", "stage");
     this.tableBox = add(root, "div", "table");
     this.tableBox.tabIndex = 0;
@@ -57,6 +62,7 @@ export class Masks extends Stage {
     this.acts.before(this.legend);
     this.tip = add(root, "div", "tip");
     this.tip.hidden = true;
+    this.chooser = new HeadChooser(this, () => this.heads);
     this.tableButton = this.button(this.acts, words.table, () =>
       this.choose({ table: this.values.table === "on" ? "off" : "on" }),
     );
@@ -170,8 +176,12 @@ export class Masks extends Stage {
       this.lab = new LABS[name](this, this.host);
       this.bar = "";
     }
+    const { site } = this;
+    if (name === "paint") this.sink.draw(site.id, this.labels(site.key));
+    else this.sink.line.hidden = true;
     this.lab.draw();
     this.drawBar(name);
+    this.chooser?.draw();
     this.drawFoot();
   }
 
@@ -204,7 +214,7 @@ export class Masks extends Stage {
       );
     }
     right.append(
-      el("b", "place", fill(words.place, { layer, head })),
+      /** @type {HeadChooser} */ (this.chooser).button,
       this.steps((by) => this.step(by)),
     );
     if (name === "scale") return;
@@ -297,6 +307,22 @@ export class Masks extends Stage {
 
   get headGrid() {
     return this.lab.headGrid;
+  }
+
+  // All heads of the labs that show one of the run above; coloured by the look that stands out in the row
+  get heads() {
+    if (!["paint", "scale"].includes(this.labName)) return null;
+    const { site, place } = this;
+    const labels = /** @type {[string[], string[]]} */ ([this.labels(site.query), this.labels(site.key)]);
+    const key = this.lab.looked?.(place.query);
+    const measures = headMeasures(this, {
+      site: site.id,
+      query: place.query,
+      key,
+      labels,
+      isCross: site.query !== site.key,
+    });
+    return { ...site, ...place, measures };
   }
 
   // Whose strongest look at a word of the text is the strongest of all

@@ -6,6 +6,7 @@ import { WHOLE, WORDS as words } from "./constants.js";
 import { factOf } from "./facts.js";
 import { ABOVE, Grid, apartBy, arrow, canvas, hatch, hatchOver, title } from "./maps.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
+import { toneWithout, topWithout } from "../../../kit/browser/sink.js";
 import { drawAside } from "./nextword.js";
 import { drawPresets } from "./presets.js";
 import { drawRow, inRow } from "./row.js";
@@ -155,6 +156,15 @@ export class Paint {
     const { n_key } = this.site;
     const row = this.now.weighed.weights.subarray(query * n_key, (query + 1) * n_key);
     return row.indexOf(Math.max(...row));
+  }
+
+  // The same but for the first key, on which most heads rest whatever the words are
+  /** @param {number} query */
+  looked(query) {
+    if (!this.now) return undefined;
+    const { n_key } = this.site;
+    const row = this.now.weighed.weights.subarray(query * n_key, (query + 1) * n_key);
+    return n_key > 1 ? 1 + row.subarray(1).indexOf(Math.max(...row.subarray(1))) : 0;
   }
 
   static opens() {
@@ -325,6 +335,8 @@ export class Paint {
       1e-9,
     );
     const { mask, after, weighed } = now;
+    const rest = view.sink.key;
+    const without = rest === null ? null : toneWithout(palette, rest, topWithout(weighed.weights, n_key, rest));
     grids[0].fill((q, k) => tones.signed(now.scores[q * n_key + k] / top));
     grids[1].fill((q, k) =>
       after
@@ -337,7 +349,7 @@ export class Paint {
     grids[2].fill((q, k) =>
       mask[q * n_key + k] && !(now.fillWith > -Infinity && weighed.weights[q * n_key + k] > 0)
         ? hatch(mask[q * n_key + k])
-        : tones.heat(weighed.weights[q * n_key + k]),
+        : (without?.(weighed.weights[q * n_key + k], k).fill ?? tones.heat(weighed.weights[q * n_key + k])),
     );
     for (const grid of grids) grid.look(place.query);
     const how = `${after} ${view.layout}`;

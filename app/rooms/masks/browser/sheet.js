@@ -6,6 +6,7 @@ export class Scores {
     this.id = header.id;
     this.layers = header.layers;
     this.heads = header.heads;
+    this.kv_heads = header.kv_heads;
     this.query = header.query;
     this.key = header.key;
     this.n_query = header.n_query;

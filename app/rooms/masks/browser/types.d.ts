@@ -9,6 +9,7 @@ export interface SiteHeader {
   id: "encoder" | "decoder" | "cross";
   layers: number;
   heads: number;
+  kv_heads: number;
   query: "source" | "target";
   key: "source" | "target";
   n_query: number;
@@ -79,4 +80,6 @@ export interface Lab {
   /** How the link says a head, where it says it otherwise than the room. */
   head?(layer: number, head: number): Record<string, string>;
   status?(): Record<string, unknown>;
+  /** The key that a map of all heads is about, of the locked row. */
+  looked?(query: number): number | undefined;
 }

@@ -42,6 +42,10 @@ export class Clocks {
     return this.isRotary;
   }
 
+  get shownHead() {
+    return this.at;
+  }
+
   get isRotary() {
     return this.view.header.position === "rotary";
   }
@@ -121,7 +125,7 @@ export class Clocks {
   // Which layer, head and words
   chooser() {
     const { view } = this;
-    const { site, layer, head, query, key, labels } = this.at;
+    const { query, key, labels } = this.at;
     const line = (this.chooserLine = add(this.host, "div", "chooser"));
     this.chooserOf = this.choices;
     const select = (
@@ -137,12 +141,9 @@ export class Clocks {
       for (const [text, name] of options) chosen.add(new Option(name, text, false, text === String(value)));
       chosen.addEventListener("change", () => act(chosen.value));
     };
-    /** @param {number} n @returns {[string, string][]} */
-    const counted = (n) => Array.from({ length: n }, (_, i) => [String(i), String(i)]);
     /** @type {[string, string][]} */
     const tokens = labels.map((label, i) => [String(i), `${label} · ${i}`]);
-    select(words.layer, "", counted(site.records.length), layer, (layer) => view.choose({ layer, head: String(head) }));
-    select(words.head_one, "", counted(site.heads), head, (head) => view.choose({ head, layer: String(layer) }));
+    line.append(view.chooser?.button ?? "");
     select(words.query, "q", tokens, query, (q) => view.choose({ q, m: "", n: "" }));
     select(words.key, "k", tokens, key, (k) => view.choose({ k, m: "", n: "" }));
   }

@@ -1,4 +1,4 @@
-// How far each head moves: a cell for every head, layers down and heads to the right.
+// How far each head moves: a cell for every head, layers to the right and heads downward.
 
 import { add, el, fill, share } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
@@ -7,8 +7,8 @@ import { rising } from "../../../kit/browser/picture/scale.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 const CELL = 25.5; // units of the design
-const SMALLEST = 13;
-const [MOST_LAYERS, MOST_HEADS] = [24, 32]; // beyond them the grid scrolls
+const [NARROWEST, LOWEST] = [7, 7]; // with more layers or heads than fit so, the grid scrolls
+const FEW = 22; // units of a line of labels along a side
 
 /**
  * Draws it; the answer marks another head of it as the chosen one, and leaves the rest as it is.
@@ -26,49 +26,46 @@ export function grid(view, host, moved, chosen, choose) {
   title.append(el("b", "", words.moved));
   const wide = (view.narrow ? view.width : 334 * unit) - 28 * unit;
   const tall = (view.isProjected ? 380 : 210) * unit;
-  const cell = Math.max(
-    SMALLEST * unit,
-    Math.min(
-      (view.narrow ? 40 : CELL) * unit,
-      wide / Math.min(heads, MOST_HEADS),
-      tall / Math.min(layers, MOST_LAYERS),
-    ),
-  );
+  const most = (view.narrow ? 40 : CELL) * unit;
+  const w = Math.max(NARROWEST * unit, Math.min(most, wide / layers));
+  const h = Math.max(LOWEST * unit, Math.min(most, 2.2 * w, tall / heads));
   const [x0, y0] = [24 * unit, 18 * unit];
   const box = add(host, "div", "grid");
   box.tabIndex = 0;
   box.setAttribute("role", "group");
-  const every = cell < 16 * unit ? 4 : 1;
-  /** @type {(n: number, away: number) => import("../../../kit/browser/picture/heatmap.js").Names} */
-  const names = (n, away) => ({
-    list: Array.from({ length: n }, (_, i) => (i % every ? null : String(i))),
-    colour: view.palette.mute,
-    size: Math.min(12 * unit, cell * 0.75),
-    away,
-  });
+  /** @type {(n: number, cell: number, room: number, away: number) => import("../../../kit/browser/picture/heatmap.js").Names} */
+  const names = (n, cell, room, away) => {
+    const every = [1, 2, 5, 10].find((by) => by * cell >= room * unit) ?? 20;
+    return {
+      list: Array.from({ length: n }, (_, i) => (i % every ? null : String(i))),
+      colour: view.palette.mute,
+      size: 12 * unit,
+      away,
+    };
+  };
   const scale = rising(view.palette);
   const map = new HeatmapView(box);
   map.draw(
     {
-      rows: layers,
-      columns: heads,
+      rows: heads,
+      columns: layers,
       x: x0,
       y: y0,
-      w: cell,
-      h: cell,
+      w,
+      h,
       gap: 2,
       radius: 2,
-      tone: (layer, head) => scale(moved[layer * heads + head]),
-      rowNames: names(layers, 10 * unit),
-      columnNames: names(heads, 3 * unit),
+      tone: (head, layer) => scale(moved[layer * heads + head]),
+      rowNames: names(heads, h, FEW * 0.7, 10 * unit),
+      columnNames: names(layers, w, FEW, 3 * unit),
     },
-    x0 + heads * cell,
-    y0 + layers * cell,
+    x0 + layers * w,
+    y0 + heads * h,
     { hatch: view.palette.hatch, font: getComputedStyle(host).fontFamily },
   );
   const headOf = (/** @type {MouseEvent} */ event) => {
     const at = map.at(event);
-    return at && { layer: at[0], head: at[1] };
+    return at && { layer: at[1], head: at[0] };
   };
   box.addEventListener("click", (event) => {
     const at = headOf(event);
@@ -88,7 +85,7 @@ export function grid(view, host, moved, chosen, choose) {
   const ramp = el("i", "ramp");
   legend.append("0 ", ramp, ` ${words.grid_legend}`);
   const mark = (/** @type {{layer: number, head: number}} */ at) => {
-    map.frame([{ row: at.layer, column: at.head, colour: view.palette.query, width: 2.5, out: 1, radius: 3 }]);
+    map.frame([{ row: at.head, column: at.layer, colour: view.palette.query, width: 2.5, out: 1, radius: 3 }]);
     box.setAttribute(
       "aria-label",
       fill(words.grid, {

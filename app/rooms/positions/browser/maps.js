@@ -1,5 +1,6 @@
 // One head before and after: two maps side by side, a row and a column for each word, also where the words stand elsewhere.
 
+import { toneWithout } from "../../../kit/browser/sink.js";
 import { add, arrow, clamp, el, fill, quoted, share, short } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
@@ -79,7 +80,7 @@ export class Maps {
       title.replaceChildren(el("b", "", drawn.titles[i]), ` ${i ? drawn.second : drawn.note}`);
       const weights = drawn.weights[i];
       canvas.style.margin = `${top}px 0 0 ${x0}px`;
-      this.paint(canvas, weights, width, height, down);
+      this.paint(canvas, weights, width, height, down, keys.length);
       over.replaceChildren();
       const svg = picture(over, x0 + width + 20 * unit, top + height + 4, drawn.titles[i]);
       svg.setAttribute("aria-hidden", "true");
@@ -111,10 +112,13 @@ export class Maps {
     });
   }
 
-  /** @param {HTMLCanvasElement} canvas @param {Weights | null} weights @param {number} width @param {number} height @param {number} cell */
-  paint(canvas, weights, width, height, cell) {
+  /** @param {HTMLCanvasElement} canvas @param {Weights | null} weights @param {number} width @param {number} height @param {number} cell @param {number} columns keys, as long as none are pooled */
+  paint(canvas, weights, width, height, cell, columns) {
     const { palette } = this.view;
+    const rest = this.view.sink.key;
     const scale = rising(palette);
+    const without =
+      rest !== null && weights?.columns === columns ? toneWithout(palette, rest, top(weights, rest)) : null;
     const shapes = weights
       ? shapesOf({
           rows: weights.rows,
@@ -124,7 +128,7 @@ export class Maps {
           w: width / weights.columns,
           h: height / weights.rows,
           gap: cell > 6 ? 1 : 0,
-          tone: (row, column) => scale(weights.at(row, column)),
+          tone: (row, column) => without?.(weights.at(row, column), column) ?? scale(weights.at(row, column)),
         })
       : [];
     paintOn(canvas, width, height, (context) => {
@@ -240,5 +244,14 @@ const cut = (label, most) =>
 function best(weights, query) {
   let most = 0;
   for (let key = 1; key < weights.columns; key++) if (weights.at(query, key) > weights.at(query, most)) most = key;
+  return most;
+}
+
+// The largest weight on any other key
+/** @param {Weights} weights @param {number} key */
+function top(weights, key) {
+  let most = 0;
+  for (let q = 0; q < weights.rows; q++)
+    for (let k = 0; k < weights.columns; k++) if (k !== key) most = Math.max(most, weights.at(q, k));
   return most;
 }

@@ -139,6 +139,15 @@ export class Order {
     return { layer, head: Math.min(view.number("head", opening.head), site.heads - 1) };
   }
 
+  get shownHead() {
+    const { moved } = this.change ?? {};
+    /** @type {import("../../../kit/browser/chooser.js").Measure[]} */
+    const measures = moved
+      ? [{ id: "moved", name: words.moved_short, title: words.moved, values: () => moved, say: share }]
+      : [];
+    return { site: this.view.site(), ...this.head, measures };
+  }
+
   // The head that looks at the word before as trained, with how much it gives before and now
   get back() {
     const change = this.change;
@@ -489,7 +498,7 @@ export class Order {
       );
     }
     if (!view.isProjected) made.push(el("span", "mute note", this.strip.canDrag ? words.drag : words.drag_long));
-    made.push(el("b", "headname", fill(words.head_name, this.head)));
+    if (view.chooser) made.push(view.chooser.button);
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
     const orders = [
       ["trained", words.order_trained],
@@ -595,7 +604,7 @@ export class Order {
     const site = this.view.site();
     const { layer, head } = this.head;
     const [layers, heads] = [site.records.length, site.heads];
-    this.choose((layer + down + layers) % layers, (head + right + heads) % heads);
+    this.choose((layer + right + layers) % layers, (head + down + heads) % heads);
     return true;
   }
 }

@@ -1,11 +1,14 @@
 // The room: four labs over one run, what is chosen in them, the sentence above, the receipts below, tables and files.
 
 import { rampsOf } from "../../../kit/browser/colours.js";
+import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { csv } from "../../../kit/browser/csv.js";
 import { add, choice, keepingFocus, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { whole } from "../../../kit/browser/selection.js";
+import { headMeasures } from "../../../kit/browser/head_measures.js";
+import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Clocks } from "./clocks.js";
@@ -63,6 +66,8 @@ class Positions extends Stage {
     this.toolbox = add(this.line, "span", "labtools");
     this.sentence = add(root, "p", "fact");
     this.sentence.setAttribute("aria-live", "polite");
+    this.sink = new SinkLine(this);
+    root.append(this.sink.line);
     this.host = add(root, "div", "lab");
     root.append(this.foot);
     this.fold = add(root, "details", "tables");
@@ -71,6 +76,7 @@ class Positions extends Stage {
     this.fold.addEventListener("toggle", () => this.drawTables());
     this.tipbox = add(root, "div", "tip");
     this.tipbox.hidden = true;
+    this.chooser = new HeadChooser(this, () => this.heads);
     this.leaving.addEventListener("abort", () => {
       this.labLeaves.abort();
       clearTimeout(this.tabling);
@@ -155,6 +161,9 @@ class Positions extends Stage {
       this.tip(null);
     }
     const lab = /** @type {Lab} */ (this.lab);
+    const site = this.site();
+    if (name === "order" && !this.isProjected) this.sink.draw(site.id, this.side(site.key).labels);
+    else this.sink.line.hidden = true;
     lab.draw();
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
     const tabs = Object.keys(LABS).map((lab) => [lab, worded(words.labs, lab)]);
@@ -169,6 +178,7 @@ class Positions extends Stage {
     setText(this.proof, proof && `✓ ${proof}`);
     setText(this.facts, facts);
     if (this.hasOtherRoom()) lab.draw();
+    this.chooser.draw();
     clearTimeout(this.tabling);
     if (this.fold.open) this.tabling = setTimeout(() => this.drawTables(), TABLES_AFTER);
   }
@@ -234,6 +244,17 @@ class Positions extends Stage {
   get headGrid() {
     const site = this.site();
     return this.lab?.hasHeads ? { layers: site.records.length, heads: site.heads } : null;
+  }
+
+  // All heads of the lab that is open; coloured by what it says of each, and as in every room
+  get heads() {
+    const grid = this.headGrid;
+    const shown = this.lab?.shownHead;
+    if (!grid || !shown) return null;
+    const { site, layer, head, query, key, measures = [] } = shown;
+    const labels = /** @type {[string[], string[]]} */ ([this.side(site.query).labels, this.side(site.key).labels]);
+    const more = headMeasures(this, { site: site.id, query, key, labels, isCross: site.query !== site.key });
+    return { ...grid, kv_heads: site.kv_heads, layer, head, measures: [...measures, ...more] };
   }
 
   // ------------------------------------------------------------------ files

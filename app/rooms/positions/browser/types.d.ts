@@ -112,6 +112,15 @@ export type Said = Node[];
 export interface Lab {
   /** Whether what it shows is of a head, which can be found by its numbers. */
   readonly hasHeads: boolean;
+  /** The head that is shown, and by which numbers of this lab all heads are told apart. */
+  readonly shownHead?: {
+    site: Site;
+    layer: number;
+    head: number;
+    query?: number;
+    key?: number;
+    measures?: import("../../../kit/browser/chooser.js").Measure[];
+  };
   draw(): void;
   fact(): Said;
   foot(): { proof: string; facts: string };
@@ -134,9 +143,11 @@ export interface Shown {
   below(node: Element): number; // of that, what is left under a part that is drawn already
   narrow: boolean;
   isProjected: boolean;
-  palette: Record<string, any> & { ramp: string[]; ahead: string[] };
+  palette: Record<string, any> & { ramp: string[]; ahead: string[]; mute: string };
   ramp: Ramp;
   ahead: Ramp;
+  chooser: import("../../../kit/browser/chooser.js").HeadChooser | null;
+  sink: import("../../../kit/browser/sink.js").SinkLine;
   value(name: string): string;
   number(name: string, otherwise?: number): number;
   choose(changes: Record<string, string>): void;

@@ -3,11 +3,8 @@ export const WORDS: {
   "lab": string;
   "labs": { "order": string; "two": string; "clock": string; "binary": string; };
   "head": string;
-  "head_name": string;
   "head_n": string;
-  "head_one": string;
   "short_head": string;
-  "layer": string;
   "query": string;
   "key": string;
   "position": string;
@@ -35,6 +32,7 @@ export const WORDS: {
   "drag_long": string;
   "said_swap": string;
   "moved": string;
+  "moved_short": string;
   "grid": string;
   "grid_legend": string;
   "ranks": string;

@@ -55,6 +55,9 @@ export function tell(view, on, at) {
           ? fill(words.where_mlp, { layer: header.layer })
           : fill(words.where_layer, { layer: header.layer });
   // A slider that is held must stay the element that it is.
+  // Where a row of weights is shown, the token that most heads rest on is named
+  const rests = ["softmax", "z"].includes(step.kind) && on.site?.site === "attn" && !view.isProjected;
+  if (rests) view.sink.draw(header.stack, on.labels);
   const asks = JSON.stringify([
     view.key,
     header.stack,
@@ -65,6 +68,7 @@ export function tell(view, on, at) {
     view.values.act,
     view.values.norm,
     view.isProjected,
+    rests,
   ]);
   if (asks !== view.asks) {
     const sizes = el("span", "sh");
@@ -75,6 +79,7 @@ export function tell(view, on, at) {
       view.where,
       el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })),
       controls(view, on),
+      ...(rests ? [view.sink.line] : []),
       sizes,
     );
   } else {

@@ -2,12 +2,15 @@
 // picture; below stands where the chosen number came from. Everything but another walk is computed here.
 
 import { whole } from "../../../kit/browser/selection.js";
+import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
 import { add, choice, clamp, el, fill } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
+import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { takesArrows } from "../../../kit/browser/shortcuts.js";
 import { unpack } from "../../../kit/browser/messages.js";
+import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { smallSnippet, snippet } from "./export.js";
@@ -89,6 +92,8 @@ export class StepThrough extends Stage {
     this.rail = new Rail(this.railBox, (at) => this.go(at));
     this.slider = slider(this.phone, (at) => this.go(at));
     this.small = new Small(this);
+    this.sink = new SinkLine(this, false);
+    this.chooser = new HeadChooser(this, () => this.heads);
     const [back, next] = [
       this.button(null, words.back, () => this.turn(-1)),
       this.button(null, words.next, () => this.turn(1)),
@@ -192,6 +197,7 @@ export class StepThrough extends Stage {
     else this.drawSmall(page);
     this.files.box.hidden = page === "run" && !this.shown;
     this.foot.hidden = !this.isThere;
+    this.chooser?.draw();
   }
 
   // Whether the place of what is drawn has the size that it was drawn for: a sentence that needs a line more or less changes the picture's
@@ -473,6 +479,17 @@ export class StepThrough extends Stage {
   get headGrid() {
     if (this.opened !== "run" || !this.run) return null;
     return { layers: this.run.layers[this.place.stack], heads: this.run.heads };
+  }
+
+  // All heads of the stack; coloured by the look that is followed
+  get heads() {
+    const { run, headGrid } = this;
+    if (!run || !headGrid) return null;
+    const { stack, layer, head, query } = this.place;
+    const { labels } = run.tokens[stack];
+    const key = this.walkOf === this.key ? this.shown?.key : undefined;
+    const measures = headMeasures(this, { site: stack, query, key, labels: [labels, labels] });
+    return { ...headGrid, kv_heads: run.kv_heads, layer, head, measures };
   }
 
   /** @param {number} layer @param {number} head */

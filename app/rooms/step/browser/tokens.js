@@ -12,16 +12,13 @@ export class Tokens {
   scrolled = ""; // the token that it was last brought to
   /** @type {HTMLElement[]} */
   tokens = [];
-  /** @type {Record<"layer" | "head", HTMLSelectElement>} */
-  picks;
-
   /** @type {unknown[]} What the tokens are shaded by */
   shaded = [];
 
   /** @param {View} view @param {() => HTMLElement} pages made where the line is */
   draw(view, pages) {
     const run = /** @type {Run} */ (view.run);
-    const { stack, layer, query, head } = view.place;
+    const { stack, query } = view.place;
     const { labels, joins } = run.tokens[stack];
     const of = JSON.stringify([run.key, stack, Object.keys(run.layers).length]);
     if (of !== this.of) this.build(view, run, stack, labels, joins, pages());
@@ -46,14 +43,6 @@ export class Tokens {
     if (strip && this.scrolled !== `${of}/${query}`)
       strip.scrollLeft = token.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
     this.scrolled = `${of}/${query}`;
-    for (const [select, n, value] of /** @type {[HTMLSelectElement, number, string][]} */ ([
-      [this.picks.layer, run.layers[stack], String(layer)],
-      [this.picks.head, run.heads, String(head)],
-    ])) {
-      if (select.options.length !== n)
-        select.replaceChildren(...Array.from({ length: n }, (_, i) => new Option(String(i), String(i))));
-      select.value = value;
-    }
   }
 
   /** @param {View} view @param {Run} run @param {string} stack @param {string[]} labels @param {number[]} joins @param {HTMLElement} pages */
@@ -89,10 +78,7 @@ export class Tokens {
         ...Object.keys(run.layers).map((name) => new Option(worded(words.stacks, name), name, false, name === stack)),
       );
     }
-    this.picks = {
-      layer: select(words.layer, (value) => view.choose({ layer: value, key: "", cell: "" })),
-      head: select(words.head, (value) => view.choose({ head: value, key: "", cell: "" })),
-    };
+    pick.append(view.chooser.button);
     pages.classList.add("pages");
     view.bar.replaceChildren(strip, pick, pages);
   }

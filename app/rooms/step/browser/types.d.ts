@@ -161,6 +161,7 @@ export interface Run {
   text: string;
   layers: Record<string, number>;
   heads: number;
+  kv_heads: number;
   tokens: Record<string, { labels: string[]; joins: number[]; ids: number[] }>;
   records: [stack: string, layer: number, site: string][];
   edits: string[];

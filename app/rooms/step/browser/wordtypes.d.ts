@@ -13,8 +13,6 @@ export const WORDS: {
   "strip_token": string;
   "stack": string;
   "stacks": { "encoder": string; "decoder": string; };
-  "layer": string;
-  "head": string;
   "pages": string;
   "page_run": string;
   "page_one": string;

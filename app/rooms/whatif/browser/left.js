@@ -136,15 +136,15 @@ export class Left {
       const numbers = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => String(i));
       const firsts = numbers(heads / size).map((group) => Number(group) * size);
       grid = {
-        rows: numbers(layers),
-        columns: firsts.map((head) => (size > 1 ? `${head}–${head + size - 1}` : String(head))),
-        values: numbers(layers).map((l) => firsts.map((h) => known.get(`${id}.${l}.${h}`))),
+        rows: firsts.map((head) => (size > 1 ? `${head}–${head + size - 1}` : String(head))),
+        columns: numbers(layers),
+        values: firsts.map((h) => numbers(layers).map((l) => known.get(`${id}.${l}.${h}`))),
         turns,
         tokens: false,
         most,
       };
-      this.placeOf = (pick) => (pick?.length === 3 && pick[0] === id ? [pick[1], Math.floor(pick[2] / size)] : null);
-      this.places = (i, j) => [id, i, j * size];
+      this.placeOf = (pick) => (pick?.length === 3 && pick[0] === id ? [Math.floor(pick[2] / size), pick[1]] : null);
+      this.places = (i, j) => [id, j, i * size];
     }
     this.size = [grid.rows.length, grid.columns.length];
     this.known = grid.values;

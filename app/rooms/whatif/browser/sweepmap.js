@@ -1,10 +1,11 @@
-// The map of a sweep, layers × heads or queries × keys, and all changes in order.
+// The map of a sweep, heads by layers or queries by keys, and all changes in order.
 
-import { short } from "../../../kit/browser/dom.js";
+import { fill, short } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { upright } from "../../../kit/browser/picture/bars.js";
 import { rising, rooted, signed, signs } from "../../../kit/browser/picture/scale.js";
 import { drawShapes, text, widthOf } from "../../../kit/browser/scene.js";
+import { WORDS as words } from "./constants.js";
 import { points } from "./numbers.js";
 
 /** @typedef {import("../../../kit/browser/picture/heatmap.js").HeatmapView} HeatmapView */
@@ -21,7 +22,7 @@ export function drawGrid(view, grid, palette, width, height, { unit, family }) {
   const { tokens, turns } = grid;
   const [n, m] = [grid.rows.length, grid.columns.length];
   const small = 12 * unit;
-  const left = tokens ? (n <= 40 ? 62 * unit : 4) : 26 * unit;
+  const left = tokens ? (n <= 40 ? 62 * unit : 4) : 46 * unit;
   const isNamed = tokens ? n <= 24 && m <= 24 : true;
   const top = tokens ? (isNamed ? 46 * unit : 4) : 16 * unit;
   const strip = tokens && n === 1; // of a long text: one query's looks, which are narrow and need not be flat
@@ -31,7 +32,11 @@ export function drawGrid(view, grid, palette, width, height, { unit, family }) {
   const size = Math.min(13 * unit, h * 0.62, w * 0.42);
   const scale = turns ? rising(palette) : signed(palette);
   const ends = strip && m > 24 ? [0, m - 1] : [];
-  const named = tokens ? grid.rows.map(short) : grid.rows;
+  const every = tokens ? 1 : everyNth(w, 22 * unit); // numbers of layers that stand beside each other without touching
+  const lines = tokens ? 1 : everyNth(h, 12 * unit);
+  const named = tokens
+    ? grid.rows.map(short)
+    : grid.rows.map((name, i) => (i === 0 ? fill(words.map_head, { head: name }) : i % lines ? null : name));
   /** @type {import("../../../kit/browser/picture/heatmap.js").Heatmap} */
   const map = {
     rows: n,
@@ -59,26 +64,34 @@ export function drawGrid(view, grid, palette, width, height, { unit, family }) {
         : {
             list: named,
             colour: tokens ? palette.query : palette.mute,
-            size: Math.min(small, tokens ? Math.max(8, h) : h),
+            size: tokens ? Math.min(small, Math.max(8, h)) : small,
             away: tokens ? 6 : 8,
           },
-    columnNames:
-      isNamed && (tokens || w > 11)
-        ? {
-            list: tokens ? grid.columns.map(short) : grid.columns,
-            colour: tokens ? palette.key : palette.mute,
-            size: small,
-            lean: tokens ? -50 : 0,
-          }
-        : undefined,
-    more: ends.map((j, i) =>
-      text(left + (j + i) * w, top + h + small * 0.65, [[short(grid.columns[j]), palette.key]], small, {
-        anchor: i ? "end" : "start",
-      }),
-    ),
+    columnNames: isNamed
+      ? {
+          list: tokens ? grid.columns.map(short) : grid.columns.map((name, i) => (i % every ? null : name)),
+          colour: tokens ? palette.key : palette.mute,
+          size: small,
+          lean: tokens ? -50 : 0,
+        }
+      : undefined,
+    more: [
+      ...ends.map((j, i) =>
+        text(left + (j + i) * w, top + h + small * 0.65, [[short(grid.columns[j]), palette.key]], small, {
+          anchor: i ? "end" : "start",
+        }),
+      ),
+      ...(tokens
+        ? []
+        : [text(left - 8, top - 5 - small * 0.35, [[words.map_layer, palette.mute]], small, { anchor: "end" })]),
+    ],
   };
   view.draw(map, width, top + n * h + 2 + (ends.length ? small + 3 : 0), { hatch: palette.hatch, font: family });
 }
+
+// Of numbers so far apart every how manieth has this room
+/** @param {number} apart @param {number} room */
+const everyNth = (apart, room) => [1, 2, 5, 10].find((by) => by * apart >= room) ?? 20;
 
 // All changes in order, bars from a line: what falls hangs below it, what rises stands above it
 /** @param {SVGSVGElement} svg @param {{values: number[], names: string[], turns: boolean}} order @param {Palette} palette @param {number} width @param {Type} type */

@@ -14,6 +14,7 @@ import { added, points, ranked, swapped, Swept, placed } from "./numbers.js";
 import { Pair } from "./pair.js";
 import { Rack } from "./rack.js";
 import { linkTo, spoken } from "../../../kit/browser/share.js";
+import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { Full, sweep } from "./stream.js";
 import { drawTables } from "./tables.js";
@@ -21,6 +22,7 @@ import { drawTables } from "./tables.js";
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Side} Side */
+const PATIENT = 400; // ms for which a sweep alone is waited for, and after which its run is shown without it
 const AGAIN = 3000; // ms before a server that did not answer is asked again
 const SWEPT_BY = ["sweep", "by", "group", "only", "where", "at", "edits"]; // what a sweep depends on, beside its places
 
@@ -44,6 +46,9 @@ class WhatIf extends Stage {
   failure = ""; // what is said of it
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   waiting;
+  begun = 0; // when the sweep was asked for
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  patience;
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -61,6 +66,8 @@ class WhatIf extends Stage {
       (changes) => this.choose(changes),
       (row) => this.take(row),
     );
+    this.sink = new SinkLine(this, false);
+    this.left.append(this.sink.line);
     this.pair = new Pair(this.middle, {
       name: (...head) => headName(this.header, ...head),
       choose: (moved) => this.choose({ moved }),
@@ -92,6 +99,7 @@ class WhatIf extends Stage {
     this.leaving.addEventListener("abort", () => {
       this.stop?.abort();
       clearTimeout(this.waiting);
+      clearTimeout(this.patience);
     });
   }
 
@@ -119,7 +127,7 @@ class WhatIf extends Stage {
       const place =
         what === "looks" ? [Number(query), Number(key)] : [site || this.place.id, Number(layer), Number(head)];
       if (!this.swept.done || this.swept.indexOf(place) >= 0) return place;
-    }
+    } // until the strongest is known, the run is shown as it is
     return this.swept.done ? (this.swept.rows[ranked(this.swept.changes)[0]] ?? null) : null;
   }
 
@@ -147,7 +155,8 @@ class WhatIf extends Stage {
     if (values.sweep === "patch") Object.assign(params, { against: values.against });
     const asked = JSON.stringify(params);
     if (asked !== this.asked) this.sweep(asked, params);
-    if (!this.swept.done && !this.swept.refused && values.pick !== "off") return; // what is picked is not known yet
+    const isPatient = performance.now() < this.begun + PATIENT;
+    if (!this.swept.done && !this.swept.refused && values.pick !== "off" && isPatient) return; // what is picked is not known yet
     const side = this.ask("whatif/side", this.sideParams(), readSide);
     if (side) [this.side, this.refused] = side.refused ? [this.side, side.refused] : [side, ""]; // what was there stays
     this.fresh = Boolean(side) && !side?.refused;
@@ -172,13 +181,18 @@ class WhatIf extends Stage {
     this.asked = asked;
     const stop = (this.stop = new AbortController());
     const swept = (this.swept = new Swept());
-    const begun = performance.now();
+    const begun = (this.begun = performance.now());
+    clearTimeout(this.patience);
+    this.patience = setTimeout(() => this.invalidate("answer"), PATIENT + 10);
     this.failed = false;
     sweep(
       Object.fromEntries(Object.entries(params).filter(([, text]) => text !== "")),
       (part) => {
         swept.take(part);
-        if (swept.done) this.ms = performance.now() - begun;
+        if (swept.done) {
+          this.ms = performance.now() - begun;
+          clearTimeout(this.patience);
+        }
         if (swept === this.swept) this.invalidate("answer");
       },
       stop.signal,
@@ -241,6 +255,7 @@ class WhatIf extends Stage {
     this.part("lines", [...seen, values.at, values.sweep], () =>
       drawLines(this.lines, shown, (changes) => this.choose(changes)),
     );
+    this.sink.draw(this.place.id, labelsOf(data, this.place.id)[1]);
     this.sweepPart.draw(shown, width, this.isProjected ? 0.56 * innerHeight : Math.min(320, 0.27 * innerHeight));
     this.drawAnswer(pick, at);
     const site =

@@ -1,0 +1,67 @@
+// By which numbers the map of all heads is coloured where a run is shown: routes of the run answer them, one number for each head.
+
+import { share } from "./dom.js";
+import { unpack } from "./messages.js";
+import { sinkOf } from "./sink.js";
+import { WORDS as words } from "./words.js";
+
+/** @typedef {import("./chooser.js").Measure} Measure */
+
+/** @param {Uint8Array} bytes */
+const numbers = (bytes) => ({ values: new Float32Array(unpack(bytes)[1]) });
+
+/** @param {Uint8Array} bytes */
+const metrics = (bytes) => {
+  /** @type {{previous: (number | null)[][]}} */
+  const read = JSON.parse(new TextDecoder().decode(bytes));
+  return { previous: Float32Array.from(read.previous.flat(), (x) => x ?? NaN) };
+};
+
+/** @type {WeakMap<import("./sink.js").Sink, Float32Array>} */
+const shares = new WeakMap();
+/** @param {import("./sink.js").Sink} sink */
+function sharesOf(sink) {
+  const found = shares.get(sink) ?? Float32Array.from(sink.shares.flat());
+  shares.set(sink, found);
+  return found;
+}
+
+/**
+ * What each head gives from one token to another, what it gives to the token that most rest on, and what it gives to the token just before.
+ * @param {import("./stage.js").Stage<any, any, any>} room
+ * @param {{site: string, query?: number, key?: number, labels: [query: string[], key: string[]], isCross?: boolean}} of
+ * @returns {Measure[]}
+ */
+export function headMeasures(room, { site, query, key, labels, isCross = false }) {
+  const [queries, keys] = labels;
+  /** @type {Measure[]} */
+  const found = [];
+  if (query !== undefined && key !== undefined && queries[query] !== undefined && keys[key] !== undefined)
+    found.push({
+      id: "look",
+      name: words.heads_look,
+      title: words.heads_look_title,
+      parts: { query: [queries[query], "q"], key: [keys[key], "k"] },
+      values: () => room.ask("looks", { site, query, key }, numbers)?.values ?? null,
+      say: share,
+    });
+  const sink = sinkOf(room, site);
+  if (sink?.key !== null && sink?.key !== undefined)
+    found.push({
+      id: "first",
+      name: words.heads_first,
+      title: words.heads_first_title,
+      parts: { key: [keys[sink.key] ?? "", "k"] },
+      values: () => sharesOf(sink),
+      say: share,
+    });
+  if (!isCross)
+    found.push({
+      id: "back",
+      name: words.heads_back,
+      title: words.heads_back_title,
+      values: () => room.ask("metrics", { site }, metrics)?.previous ?? null,
+      say: share,
+    });
+  return found;
+}

@@ -1,0 +1,66 @@
+"""Where heads rest: the token that most heads give most of their attention to, whatever the words are, and how much each gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..run.attention import AttentionRecord
+
+ROWS = 64  # evenly spaced rows that are looked at, at most
+LOOKED_AT = 8  # attentions in which the token is looked for, evenly spaced
+NAMED_FROM = 0.3  # of the middle head; where it gives less, heads rest on no one token
+
+
+@dataclass(frozen=True, eq=False)
+class Sink:
+    """The token that gets the most over all heads, and the share of each head's attention that it gets.
+
+    A share is the mean over the rows that may see another token as well: the first row of a decoder can see nothing else, and says
+    nothing. Xiao et al. 2023, arXiv:2309.17453.
+    """
+
+    key: int
+    shares: np.ndarray  # float32 [layer, head], from 0 to 1
+    rows: int  # looked at, of each head
+
+    @property
+    def between(self) -> tuple[float, float]:
+        """The share that the head gives which a quarter of all heads give less than, and the one that a quarter give more than."""
+        low, high = np.quantile(self.shares, (0.25, 0.75))
+        return float(low), float(high)
+
+    @property
+    def is_sink(self) -> bool:
+        """Whether half of all heads give it 30 % or more."""
+        return bool(np.median(self.shares) >= NAMED_FROM)
+
+
+def sink(records: Sequence[AttentionRecord]) -> Sink | None:
+    """Of all layers of one kind of attention. None where no row may see two keys, or where there is no record."""
+    if not records:
+        return None
+    rows = _rows(records[0])
+    if not len(rows):
+        return None
+    spread = sorted({round(i) for i in np.linspace(0, len(records) - 1, LOOKED_AT)})
+    got = torch.stack([_received(records[i], rows) for i in spread]).mean(0)  # [key]
+    key = int(got.argmax())
+    shares = [record.pattern(queries=rows, keys=[key])[:, :, 0].mean(-1) for record in records]
+    return Sink(key, torch.stack(shares).float().cpu().numpy(), len(rows))
+
+
+def _rows(record: AttentionRecord) -> list[int]:
+    """Rows, evenly spaced, of which each may see two keys at least."""
+    spread = sorted({round(i) for i in np.linspace(0, record.n_query - 1, min(ROWS, record.n_query))})
+    sees = record.mask(queries=spread).sum(-1)
+    return [row for row, n in zip(spread, sees.tolist(), strict=True) if n > 1]
+
+
+def _received(record: AttentionRecord, rows: list[int]) -> Tensor:
+    """The mean weight on each key over all heads and these rows, [key]."""
+    return record.pattern(queries=rows).mean((0, 1)).cpu()

@@ -1,0 +1,64 @@
+"""The token that heads rest on, and the share of each head, against patterns computed whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import core
+from core.errors import Refused
+from core.read.sinks import Sink, sink
+from tests.core.serving import ask, service
+
+TEXT = "When Mary and John went to the store, John gave a drink to"
+MANY = core.ModelConfig(
+    vocab_size=30522, d_model=36, d_ff=36, n_ctx=512, position="rotary", head="none", n_heads=9, n_kv_heads=3, n_decoder_layers=30
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def many() -> core.Trace:
+    """30 layers of 9 heads on 3 keys, tiny and random."""
+    loaded = core.build(MANY, seed=2)
+    return core.trace(replace(loaded, tokenizer=core.load("minilm").tokenizer), TEXT)
+
+
+def test_the_share_is_the_mean_over_rows_that_may_see_another_token(many: core.Trace) -> None:
+    found = sink(many.attention)
+    assert found is not None and found.shares.shape == (30, 9) and found.rows == many.attention[0].n_query - 1
+    patterns = torch.stack([record.pattern() for record in many.attention])[:, :, 1:]  # the first row sees itself alone
+    assert np.allclose(found.shares, patterns[..., found.key].mean(-1).numpy(), atol=1e-6)
+    assert (patterns[[round(i) for i in np.linspace(0, 29, 8)]].mean((0, 1, 2)).argmax()) == found.key
+
+
+def test_the_middle_half_and_whether_it_is_a_sink() -> None:
+    shares = np.linspace(0, 1, 101, dtype=np.float32).reshape(1, 101)
+    assert Sink(0, shares, 3).between == pytest.approx((0.25, 0.75)) and Sink(0, shares, 3).is_sink
+    assert not Sink(0, shares * 0.5, 3).is_sink
+
+
+def test_an_encoder_rests_on_a_special_token_and_one_token_alone_on_none() -> None:
+    run = core.trace(core.load("minilm"), TEXT)
+    found = sink(run.attention)
+    assert found is not None and found.rows == run.attention[0].n_query
+    assert run.source.special[found.key]
+    alone = core.trace(core.load("storyteller"), "e")
+    assert len(alone.source) > 1 or sink(alone.attention) is None
+    assert sink([]) is None
+
+
+def test_one_cell_of_every_head_is_that_cell_of_its_map() -> None:
+    shared = service()
+
+    async def asked(query: int, at: int) -> np.ndarray:
+        return await shared.looks_at(await shared.submit(core.Request("decoder", (TEXT,))), "decoder", query, at)
+
+    key = ask(shared.submit(core.Request("decoder", (TEXT,))))
+    heads = ask(shared.heads(key))["decoder"].weights
+    assert np.allclose(ask(asked(3, 2)), heads[:, :, 3, 2], atol=1e-6)
+    assert not ask(asked(2, 3)).any()
+    with pytest.raises(Refused, match="key"):
+        ask(asked(0, 99))

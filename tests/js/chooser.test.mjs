@@ -1,0 +1,69 @@
+// The map of all heads: where each stands, which is under the pointer, and which have the most.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { served } from "./golden.mjs";
+
+const { cellsOf, groupsOf, strongest } = await served("kit/browser/chooser.js");
+
+const MODELS = [
+  { layers: 6, heads: 12 },
+  { layers: 30, heads: 9, kv_heads: 3 },
+  { layers: 32, heads: 32, kv_heads: 8 },
+  { layers: 80, heads: 64, kv_heads: 8 },
+  { layers: 1, heads: 1 },
+];
+
+test("every head of 1 to 5,120 is found where it is drawn, in its room, and in no other's place", () => {
+  for (const turned of [false, true])
+    for (const model of MODELS) {
+      const [wide, tall] = turned ? [320, 560] : [590, 470];
+      const cells = cellsOf(model, wide, tall, turned, 1);
+      assert.ok(cells.width <= wide + 1e-6, `${JSON.stringify(model)} is ${cells.width} wide`);
+      if (!turned) assert.ok(cells.height <= tall + 1e-6, `${JSON.stringify(model)} is ${cells.height} high`);
+      for (let layer = 0; layer < model.layers; layer++)
+        for (let head = 0; head < model.heads; head++) {
+          const [x, y] = cells.at({ layer, head });
+          assert.deepEqual(cells.of(x + cells.w / 2, y + cells.h / 2), { layer, head });
+        }
+    }
+});
+
+test("beside the map and in the gap between heads that share no keys is none", () => {
+  const cells = cellsOf({ layers: 30, heads: 9, kv_heads: 3 }, 590, 470, false, 1);
+  const [x, y] = cells.at({ layer: 4, head: 3 });
+  assert.equal(cells.of(x + 1, y - 1), null);
+  for (const [left, top] of [
+    [-1, 1],
+    [1, -1],
+    [cells.width + 1, 1],
+    [1, cells.height + 1],
+  ])
+    assert.equal(cells.of(left, top), null);
+});
+
+test("the strongest are those with the largest numbers of either sign, and never those without one", () => {
+  const values = Float32Array.of(0.1, -3, NaN, 2, 0, 0.5);
+  const found = strongest(values, 2, 3);
+  assert.deepEqual(
+    found.map(({ layer, head }) => [layer, head]),
+    [
+      [0, 1],
+      [1, 1],
+      [2, 1],
+    ],
+  );
+  assert.equal(strongest(values, 2, 9).length, 5);
+});
+
+test("heads that share keys and values are in groups of one size, which together are all heads", () => {
+  assert.deepEqual(groupsOf({ heads: 9, kv_heads: 3 }), [
+    [0, 2],
+    [3, 5],
+    [6, 8],
+  ]);
+  assert.deepEqual(groupsOf({ heads: 8, kv_heads: 1 }), [[0, 7]]);
+  assert.equal(groupsOf({ heads: 64, kv_heads: 8 }).length, 8);
+  assert.deepEqual(groupsOf({ heads: 12 }), []);
+});
