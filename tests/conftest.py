@@ -14,6 +14,8 @@ from core.model.config import ModelConfig
 from core.model.transformer import Transformer
 from scripts import browser
 
+# The screens' tests are of a small model that opens in no time, but those that name another (docs/developing.md).
+os.environ.setdefault("HEADLIGHT_DEFAULT", "minilm")
 # One thread a process: these models are so small that threads would wait for each other longer than they work.
 torch.set_num_threads(1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.session import words
+from app.session import models, words
 from core.checkpoints import ModelSpec
 
 
@@ -27,9 +27,21 @@ class Example:
         return labels.index(self.token) if self.token in labels else None
 
 
+MARY = "When Mary and John went to the store, John gave a drink to"  # opens first
 ROWS = "blue stone green key red shoe blue stone green key red shoe"
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {
+    "smollm2": (
+        Example("The name that is missing: “to”, about to write “Mary”, looks at “Mary”", MARY, 24, 4, 13),
+        Example("A fact: “is”, about to write “Paris”, looks at “France”", "The capital of France is", 23, 4, "is"),
+        Example(
+            "A pronoun finds its noun: “it” looks at “animal”",
+            "The animal didn't cross the street because it was too",
+            13,
+            8,
+            "it",
+        ),
+    ),
     "minilm": (
         Example("A pronoun finds its noun: “it” looks at “animal”", words.EXAMPLE, 3, 1, "it"),
         Example(
@@ -117,8 +129,8 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
 
 
 def shown_for(model_id: str) -> tuple[Example, ...]:
-    """The examples of a model; one that has none gets those of the default model, which take the visitor there."""
-    return EXAMPLES.get(model_id) or EXAMPLES["minilm"]
+    """The examples of a model; one that has none gets those of the model that opens, which take the visitor there."""
+    return EXAMPLES.get(model_id) or EXAMPLES.get(models.DEFAULT) or EXAMPLES["minilm"]
 
 
 def texts_of(model_id: str) -> set[str]:

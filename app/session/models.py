@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from app.session import words
 from core import checkpoints
 from core.checkpoints import Loaded, ModelSpec
 from core.errors import CheckpointError, Refused
 from core.learn import watched_training
 
 VARIABLE = "HEADLIGHT_MODELS"  # Hub ids and folders, separated by commas
+DEFAULT_VARIABLE = "HEADLIGHT_DEFAULT"  # the model that opens: an id of MODELS
+FIRST = "smollm2"  # where the operator names none
+IN_ITS_PLACE = "storyteller"  # ships with Headlight, so it is always there
+OF_OLD_LINKS = "minilm"  # what a link meant that says something of a run and names no model: it opened first once
 
 log = logging.getLogger("headlight")
 
@@ -55,6 +60,26 @@ def _is_there(spec: ModelSpec) -> bool:
 
 MODELS = read(os.environ.get(VARIABLE, ""), checkpoints.CATALOG)
 TITLES = {name: spec.title for name, spec in MODELS.items()}
+
+
+def default_of(asked: str, known: Mapping[str, ModelSpec]) -> tuple[str, str]:
+    """The id of the model that opens, and a sentence for visitors where it is not the one that should.
+
+    One whose package is not installed is fetched from the Hub before the server answers: a page waits for no download.
+    """
+    name = asked.strip() or FIRST
+    if name not in known:
+        log.warning("%s: there is no model %r. It may be one of %s.", DEFAULT_VARIABLE, name[:80], ", ".join(known))
+        name = FIRST
+    try:
+        checkpoints.locate(known[name], None)
+    except CheckpointError as error:
+        log.warning("%s opens in place of %s: %s", IN_ITS_PLACE, name, error)
+        return IN_ITS_PLACE, words.DEFAULT_IS_MISSING.format(title=known[name].title, opened=known[IN_ITS_PLACE].title)
+    return name, ""
+
+
+DEFAULT, DEFAULT_IS_MISSING = default_of(os.environ.get(DEFAULT_VARIABLE, ""), MODELS)
 
 
 def trained(name: str) -> ModelSpec | None:

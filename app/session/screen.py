@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
 from app.session import room as session_room
-from app.session import service
-from app.session.models import MODELS, TITLES, spec_of, trained
+from app.session.models import MODELS, OF_OLD_LINKS, TITLES, spec_of, trained
 from core.edits import InterventionError, from_text, to_text
 from core.run.request import Request
 from core.service import Facts
@@ -80,7 +79,7 @@ def from_link(address: str) -> Screen:
     text = said.get("text", "")
     if not text:
         raise ValueError("the link names no text")
-    model = _model(said["model"]) if "model" in said else service.DEFAULT_MODEL
+    model = _model(said.get("model", OF_OLD_LINKS))
     if step := said.get("step"):
         points = {str(int(point)): point for point, _ in spec_of(model).points[:-1]}
         last = {str(int(point)) for point, _ in spec_of(model).points[-1:]}

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from functools import cache
 
-from app.session import idle, models, words
+from app.session import examples, idle, models
 from app.transport import metrics
 from cluster import remote
-from core.checkpoints import CATALOG
 from core.run.request import Request
 from core.service import Calls, LocalService, Service
 from core.service.engine import Engine
 
 ELSEWHERE = "HEADLIGHT_SERVICE"  # http://host:port
-DEFAULT_MODEL = CATALOG[0].id
-DEFAULT_REQUEST = Request(DEFAULT_MODEL, (words.EXAMPLE,))
+DEFAULT_MODEL = models.DEFAULT
+DEFAULT_REQUEST = Request(DEFAULT_MODEL, (examples.first_text(models.MODELS[DEFAULT_MODEL]),))
 
 
 @cache

@@ -1,6 +1,7 @@
 """Sentences about a visitor's request."""
 
 EXAMPLE = "The animal didn't cross the street because it was too tired."
+DEFAULT_IS_MISSING = "{title} is not installed and could not be fetched, so {opened} opens. `make run` installs it."
 STOPPED = "Stopped, as you asked. Your text is still in the box."
 
 # sentences for a person whose request did not work

@@ -104,7 +104,9 @@ def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
         now = boxes.held(name)
         boxes.fill(name, opens() if is_link or now is None else now)
 
-    fill("model", lambda: _model_of(said.get("model"), titles, notes if is_link else []))
+    # A link of old that says a text or a place, and no model, is of the model that opened then.
+    asked = said.get("model", session_models.OF_OLD_LINKS if is_link and (said or record.place) else None)
+    fill("model", lambda: _model_of(asked, titles, notes if is_link else []))
     spec = session_models.spec_of(boxes.held("model"))
     fill("text", lambda: said.get("text", examples.first_text(spec)))  # which a link may leave out
     fill("target", lambda: said.get("target", ""))
@@ -349,6 +351,8 @@ def _titles() -> dict[str, str]:
 def _model_of(asked: str | None, titles: Mapping[str, str], notes: list[str]) -> str:
     """The id of the model that a link names by its id or its title; the default, and a sentence, where there is none of that name."""
     if asked is None:
+        if session_models.DEFAULT_IS_MISSING:
+            notes.append(session_models.DEFAULT_IS_MISSING)
         return service.DEFAULT_MODEL
     found = next((name for name, title in titles.items() if asked in (name, title)), None)
     if found is None:

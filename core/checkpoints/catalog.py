@@ -196,7 +196,7 @@ HUB_NAMES = {
     "all-MiniLM-L12-v2": "sentence-transformers/all-MiniLM-L12-v2",
 }
 
-CATALOG: tuple[ModelSpec, ...] = (MINILM, SMOLLM2, *shipped())
+CATALOG: tuple[ModelSpec, ...] = (SMOLLM2, MINILM, *shipped())
 
 
 def atlas_of(model_id: str, folder: Path = MODELS) -> dict[str, Any] | None:
