@@ -161,7 +161,7 @@ export interface Run {
   text: string;
   layers: Record<string, number>;
   heads: number;
-  tokens: Record<string, { labels: string[]; joins: number[]; ids: number[] }>;
+  tokens: Record<string, { labels: string[]; joins: number[]; turns: [number, string][]; ids: number[] }>;
   records: [stack: string, layer: number, site: string][];
   edits: string[];
   ms: number;
