@@ -20,6 +20,12 @@ _folder = tempfile.TemporaryDirectory()
 os.environ["HEADLIGHT_MODELS"] = str(write_chat_model(Path(_folder.name) / MODEL))  # before the application reads it
 
 from app import main  # noqa: E402
-from app.shell import routes  # noqa: E402
+from app.shell import errors, routes  # noqa: E402
 
-app = st.App(ROOT / "app" / "ui.py", lifespan=main.lifespan, routes=routes.ROUTES, middleware=main.MIDDLEWARE)
+app = st.App(
+    ROOT / "app" / "ui.py",
+    lifespan=main.lifespan,
+    routes=routes.ROUTES,
+    middleware=main.MIDDLEWARE,
+    on_script_error=errors.on_script_error,
+)
