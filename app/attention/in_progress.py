@@ -24,7 +24,7 @@ def picture_of(request: Request) -> picture.Picture:
 async def made_of(request: Request) -> picture.Picture:
     async def make() -> picture.Picture:
         run = await service.service().facts(await service.service().submit(request))
-        return await _made(run, request.model_id, request.texts[0])
+        return await _made(run, request.model_id, run.source.text if request.chat else request.texts[0])
 
     return await PICTURES.get(request.key, make)
 

@@ -58,6 +58,9 @@ class Recorded:
     async def model(self, model_id: str) -> core.ModelConfig | None:
         return self.said["facts"].config
 
+    async def chats(self, model_id: str) -> bool:
+        return False
+
     async def facts(self, key: str) -> Facts:
         self._check(key)
         return self.said["facts"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from app.attention import picture
 from app.transport import messages
 from core.service import BeamsGrown, Facts, OpenedText, Reading, WrittenToken
 
@@ -23,6 +24,7 @@ def outline(facts: Facts) -> dict[str, Any]:
         "heads": config.n_heads,
         "kv_heads": config.n_kv_heads,
         "source": list(facts.source.labels) if facts.target is not None else None,
+        "turns": picture.turns(facts.source),
         "ran": f"{facts.device} {facts.dtype}",
     }
 

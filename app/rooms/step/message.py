@@ -109,7 +109,12 @@ def outline(run: Facts) -> dict[str, Any]:
         "heads": run.config.n_heads,
         "kv_heads": run.config.n_kv_heads,
         "tokens": {
-            stack: {"labels": list(tokens.labels), "joins": picture.joins(tokens), "ids": list(tokens.ids)}
+            stack: {
+                "labels": list(tokens.labels),
+                "joins": picture.joins(tokens),
+                "turns": picture.turns(tokens),
+                "ids": list(tokens.ids),
+            }
             for stack, tokens in sides.items()
         },
         "records": [[record.stack, record.layer, record.site] for record in run.records],

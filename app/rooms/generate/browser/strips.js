@@ -30,7 +30,9 @@ export function strips(box, scene, shade, focus) {
   if (header.source) add(strip, "small").textContent = words.target;
   const n = scene.prompt.length;
   const here = column.node.position;
+  const turns = new Map(header.turns);
   for (let i = 0; i < n + scene.path.length; i++) {
+    if (turns.get(i)) add(strip, "small", "turn").textContent = turns.get(i) ?? "";
     const name = i === here ? "ring" : i <= here || i < n ? "" : i === here + 1 ? "next" : "later";
     const made = token(strip, scene.nameAt(i), name, !header.source && row && i <= here ? row[i] : null, i);
     const at = i - all[0].node.position;

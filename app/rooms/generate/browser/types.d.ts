@@ -15,6 +15,7 @@ export interface Header extends StageHeader {
   heads: number;
   kv_heads: number;
   source: string[] | null;
+  turns?: [number, string][]; // of a conversation: where each turn begins, and whose it is
   ran: string;
   link: Record<string, string>; // to the text and its model
   about: { caption: string; snippet: string; name: string };

@@ -19,9 +19,9 @@ export class Tokens {
   draw(view, pages) {
     const run = /** @type {Run} */ (view.run);
     const { stack, query } = view.place;
-    const { labels, joins } = run.tokens[stack];
+    const { labels, joins, turns } = run.tokens[stack];
     const of = JSON.stringify([run.key, stack, Object.keys(run.layers).length]);
-    if (of !== this.of) this.build(view, run, stack, labels, joins, pages());
+    if (of !== this.of) this.build(view, run, stack, labels, joins, new Map(turns), pages());
     this.of = of;
     const at = view.walk && view.walkOf === run.key ? view.shown : null;
     const weighs =
@@ -45,12 +45,13 @@ export class Tokens {
     this.scrolled = `${of}/${query}`;
   }
 
-  /** @param {View} view @param {Run} run @param {string} stack @param {string[]} labels @param {number[]} joins @param {HTMLElement} pages */
-  build(view, run, stack, labels, joins, pages) {
+  /** @param {View} view @param {Run} run @param {string} stack @param {string[]} labels @param {number[]} joins @param {Map<number, string>} turns @param {HTMLElement} pages */
+  build(view, run, stack, labels, joins, turns, pages) {
     const strip = el("div", "toks");
     strip.setAttribute("role", "group");
     strip.setAttribute("aria-label", words.strip);
     this.tokens = labels.map((text, i) => {
+      if (turns.get(i)) strip.append(el("small", "turn", turns.get(i))); // of a conversation: whose turn begins
       const token = add(strip, "button", "tok");
       Object.assign(token, { type: "button", textContent: text });
       token.classList.toggle("joined", joins.includes(i));

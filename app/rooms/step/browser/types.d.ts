@@ -162,7 +162,7 @@ export interface Run {
   layers: Record<string, number>;
   heads: number;
   kv_heads: number;
-  tokens: Record<string, { labels: string[]; joins: number[]; ids: number[] }>;
+  tokens: Record<string, { labels: string[]; joins: number[]; turns: [number, string][]; ids: number[] }>;
   records: [stack: string, layer: number, site: string][];
   edits: string[];
   ms: number;
