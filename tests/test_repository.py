@@ -211,6 +211,57 @@ def test_a_link_of_a_page_leads_to_a_file(name: str) -> None:
     assert not [target for target in targets if not ((ROOT / name).parent / target).exists()]
 
 
+def tests_that_run() -> set[str]:
+    """The names of all test functions that no mark switches off."""
+    found = set()
+    for path in TEST_FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                marks = " ".join(map(ast.unparse, node.decorator_list))
+                if "mark.skip(" not in marks and "mark.xfail" not in marks:
+                    found.add(node.name)
+    return found
+
+
+def held_by() -> list[str]:
+    """The last cell of every row of docs/reports.md: the test that holds it."""
+    cells, heading = [], []
+    for line in read("docs/reports.md").splitlines():
+        row = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if row and heading and not set(line) <= set("|- "):
+            assert len(row) == len(heading), f"not as many cells as its heading: {line}"
+            cells.append(row[-1])
+        heading = row if row and not heading else heading if row else []
+    return cells
+
+
+def test_every_row_of_the_reports_names_tests_that_run() -> None:
+    """By a file, a function, the beginning of either's name before "…", a test of the browser's code in brackets, or a step of a lesson."""
+    functions, files = tests_that_run(), {name_of(path).removeprefix("tests/") for path in TEST_FILES}
+    steps = set(re.findall(r"lesson=(\d\.\d)", read("docs/lessons.md")))
+    parts = set(re.findall(r"^## (.+)$", read("docs/reports.md"), re.MULTILINE))
+    cells = held_by()
+    assert len(cells) > 90 and steps
+    for cell in cells:
+        named = 0
+        for name in re.findall(r"`(?:tests/)?((?:[\w]+/)*[\w]+(?:\.py|\.test\.mjs))", cell):
+            is_there = (ROOT / "tests" / name).is_file() or any(file.endswith("/" + name) for file in files)
+            assert is_there, f"no file {name}: {cell}"
+            named += 1
+        for name, more in re.findall(r"(?<!\w)(test_\w+)(?!\w*\.py)(…?)", cell):
+            known = [known for known in functions if (known.startswith(name) if more else known == name)]
+            assert known, f"no test {name}{more}: {cell}"
+            named += 1
+        for script, title in re.findall(r"`(js/[\w.]+\.mjs)` \((.+?)\)", cell):
+            titles = re.findall(r'^test\(\s*["`](.+?)["`],', read(f"tests/{script}"), re.MULTILINE)
+            assert any(found.startswith(title.rstrip("…")) for found in titles), f"no test “{title}”: {cell}"
+        for step in re.findall(r"(?<![\w.\[])\d\.\d(?![\w\]])", cell) if cell.startswith("step") else []:
+            assert step in steps, f"no step {step}: {cell}"
+            named += 1
+        named += sum(cell == f"under {part}" for part in parts)
+        assert named, f"no test: {cell}"
+
+
 def test_a_path_in_a_comment_or_a_setting_is_there() -> None:
     """Any text of ours that names a file from the root or from tests, such as docs/lessons.md, names one that is there."""
     files = [

@@ -59,7 +59,7 @@ class Question:
     asked: Asked
     votes: dict[str, int] = field(default_factory=dict)
     counts: dict[int, int] | None = None
-    hidden: bool = False
+    hidden: bool = True  # from the wall, until the teacher shows them: who sees the votes of others votes with them
 
     @property
     def is_open(self) -> bool:

@@ -87,7 +87,7 @@ COMPONENT = {
     "back_to_sentence": "Back to the sentence",
     "show_votes": "Show the votes",
     "hide_votes": "Hide the votes",
-    "hide_key": "Only how many have answered. H does it too.",
+    "hide_key": "Hidden: only how many have answered. Votes that are seen draw others to them. H switches.",
     "reveal": "Reveal",
     "reveal_key": "Uncovers the row on every screen. R and Page Down do it too.",
     "another": "Another sentence …",

@@ -66,10 +66,13 @@ def test_a_lesson_from_its_code_to_its_end() -> None:
                 assert (await phone.until("screen", cover="head"))["with"]["head"] == "6"
             q = await teacher.ask()
             asked = await phones[1].until("question", q=q)
-            assert asked == {"q": 1, "open": True, "hidden": False, "keys": 16, "picture": teacher.run, **PLACE}
+            assert asked == {"q": 1, "open": True, "hidden": True, "keys": 16, "picture": teacher.run, **PLACE}
             for key, place in zip(keys, (8, 8, 2), strict=True):
                 assert (await call(f"{teacher.code}/vote", {"q": q, "t": place}, key)).status == 204
-            assert (await board.until("votes", said=3))["votes"] == [[8, 2], [2, 1]]
+            assert (await board.until("votes", said=3))["votes"] is None
+            assert (await teacher.do("hide", on=False)).status == 204
+            assert (await board.until("question", hidden=False))["q"] == q
+            assert (await board.until("votes", votes=[[8, 2], [2, 1]]))["said"] == 3
             assert (await phones[0].until("votes", said=3))["votes"] is None
             assert (await call(f"{teacher.code}/vote", {"q": q, "t": 2}, keys[0])).status == 204
             assert (await board.until("votes", votes=[[2, 2], [8, 1]]))["said"] == 3

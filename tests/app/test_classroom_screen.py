@@ -103,7 +103,8 @@ def test_a_class_follows_says_sees_and_is_asked_again(screen: Screen, another: A
     follow(loser, code)
     expect(over(teacher).locator(".share .followers b")).to_have_text("2")
     for follower in (phone, loser):  # while the code is on the wall, no phone shows what the class is about to be asked
-        expect(follower.page.locator(".follow .panel")).to_have_text(text("in_now"))
+        expect(follower.page.locator(".follow .panel h1")).to_have_text(text("in_now"))
+        expect(follower.page.locator(".follow .panel p")).to_have_text(text("in_now_next"))
         expect(follower.root).to_have_count(0)
         assert "%" not in follower.page.locator("body").inner_text()
     over(teacher).get_by_role("button", name=text("show_sentence")).click()
@@ -133,13 +134,15 @@ def test_a_class_follows_says_sees_and_is_asked_again(screen: Screen, another: A
         tap(loser, "street")  # changed while it waits: the last one goes out
     counted(teacher, 3)
     expect(main(loser)).to_have_attribute("data-state", "vote")
+    hidden = expect(over(teacher).get_by_role("img", name=text("votes_hidden")))  # until they are asked for
+    hidden.to_be_visible()
+    teacher.page.keyboard.press("h")
     expect(over(teacher).locator(".column .bar.room u").filter(has_text="1")).to_have_count(3)
-
     expect(over(teacher).get_by_role("img", name="animal: 1; street: 1; was: 1")).to_be_visible()
 
     teacher.page.keyboard.press("h")
     expect(over(teacher).locator(".legend")).to_have_text(text("votes_hidden"))
-    expect(over(teacher).get_by_role("img", name=text("votes_hidden"))).to_be_visible()
+    hidden.to_be_visible()
     expect(over(teacher).locator(".column .bar.room u").filter(has_text="1")).to_have_count(0)
     counted(teacher, 3)
     assert "%" not in over(teacher).inner_text()  # nothing of the head before it is uncovered
@@ -445,7 +448,7 @@ def test_however_the_answer_leaves_the_wall_the_phones_go_on(screen: Screen, ano
     teacher.page.keyboard.press("r")
     expect(phone.page.locator(".follow .result")).to_contain_text("You chose animal")
     late = follow(another(PHONE, "dark"), code)
-    expect(late.page.locator(".follow .panel")).to_have_text(text("on_wall"))
+    expect(late.page.locator(".follow .panel h1")).to_have_text(text("on_wall"))
     assert "%" not in late.page.locator("body").inner_text()
     phone.page.reload()  # a phone that slept: it was asked, and sees what came of it
     expect(phone.page.locator(".follow .result")).to_contain_text("gives")

@@ -21,6 +21,7 @@ from app.rooms.compute import words as compute_words
 from app.rooms.memory import tables
 from app.rooms.memory import words as memory_words
 from app.session import chosen
+from app.shell import words as shell_words
 from app.sizes import pasted, words
 from app.sizes.setup import Setup, Sizes, shaped
 from app.transport import messages
@@ -328,6 +329,15 @@ def test_memory_opens_on_the_lessons_encoder() -> None:
     planned = plan(LESSON.config, replace(LESSON, training=True).workload)
     assert numbers.both(planned.total) in heading(app)
     assert len(app.get("plotly_chart")) == 1
+
+
+@pytest.mark.parametrize("page", [memory_page, compute_page])
+def test_no_two_boxes_have_one_name(page: object) -> None:
+    """Nor the one of the model above them: a screen reader has nothing but the names."""
+    app = opened(page)
+    names = [box.label for box in (*app.selectbox, *app.select_slider, *app.slider, *app.number_input)]
+    assert len(names) > 8
+    assert sorted([*names, shell_words.MODEL]) == sorted({*names, shell_words.MODEL})
 
 
 def test_a_slider_changes_the_number() -> None:

@@ -252,6 +252,24 @@ def test_what_an_address_says_of_the_page_outlives_what_streamlit_writes(visitor
     assert visitor.evaluate("document.documentElement.dataset.projector") == "true"
 
 
+def test_the_menu_of_the_page_goes_with_the_bar(visitor: Page) -> None:
+    """It is fixed to the window, and would stand over what comes to be below it."""
+    page, menu = visitor.get_by_test_id("stMain"), visitor.get_by_test_id("stMainMenuButton")
+    visitor.set_viewport_size({"width": 1280, "height": 400})
+    expect(menu).to_have_css("opacity", "1")
+    page.evaluate("node => node.scrollTo(0, node.scrollHeight)")
+    expect(menu).to_have_css("opacity", "0")
+    assert page.evaluate("node => node.scrollTop") > 20
+    menu.focus()
+    visitor.keyboard.press("Shift+Tab")
+    visitor.keyboard.press("Tab")  # with the keys it is reached, and seen
+    expect(menu).to_be_focused()
+    expect(menu).to_have_css("opacity", "1")
+    menu.blur()
+    page.evaluate("node => node.scrollTo(0, 0)")
+    expect(menu).to_have_css("opacity", "1")
+
+
 def test_keys_go_on_into_a_menu_also_when_it_opens_again(visitor: Page) -> None:
     inside = "document.activeElement.closest('[role=menu]') !== null"
     button = visitor.locator(".st-key-examples button")

@@ -43,6 +43,7 @@ function show() {
     padding: "1.25rem 1.5rem",
     border: `1px solid ${line}`,
     borderRadius: "0.4rem",
+    boxShadow: "0 0.5rem 2rem rgb(0 0 0 / 18%)",
     background,
     color: ink,
     font: '1.05rem/1.5 "Source Sans", system-ui, sans-serif',
