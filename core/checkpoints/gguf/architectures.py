@@ -219,4 +219,157 @@ LLAMA = Architecture(
     },
 )
 
-ARCHITECTURES: dict[str, Architecture] = {each.name: each for each in (LLAMA,)}
+
+def _qwen2(m: Metadata) -> dict[str, Any]:
+    return _llama_line(m) | {"architectures": ["Qwen2ForCausalLM"]}
+
+
+def _qwen3(m: Metadata) -> dict[str, Any]:
+    return _llama_line(m) | {"architectures": ["Qwen3ForCausalLM"]}
+
+
+def _gemma(m: Metadata, largest: int) -> dict[str, Any]:
+    """`largest`: the layers of the one size whose scores are scaled by the width of the model for each head, not by that of a head."""
+    values = _llama_line(m)
+    scale = values["head_dim"]
+    if values["num_hidden_layers"] == largest:
+        scale = values["hidden_size"] // values["num_attention_heads"]
+    return values | {"query_pre_attn_scalar": scale, "sliding_window": m.int("attention.sliding_window")}
+
+
+def _gemma2(m: Metadata) -> dict[str, Any]:
+    # What llama.cpp takes where the file does not say; 0 is none.
+    caps = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
+    said = {key: m.float(key, default) or None for key, default in caps.items()}
+    return _gemma(m, 46) | said | {"architectures": ["Gemma2ForCausalLM"]}
+
+
+def _gemma3(m: Metadata) -> dict[str, Any]:
+    values = _gemma(m, 62)
+    rope = {
+        "full_attention": {
+            "rope_type": "default",
+            **(values.pop("rope_scaling", None) or {}),
+            "rope_theta": m.float("rope.freq_base", 1e6),
+        },
+        "sliding_attention": {"rope_type": "default", "rope_theta": m.float("rope.freq_base_swa", 10_000.0)},
+    }
+    every = m.int("attention.sliding_window_pattern", 6)
+    caps = {key: m.float(key, 0.0) or None for key in ("attn_logit_softcapping", "final_logit_softcapping")}
+    return (
+        values
+        | caps
+        | {"rope_parameters": rope, "sliding_window_pattern": every, "architectures": ["Gemma3ForCausalLM"]}
+    )
+
+
+def _phi3(m: Metadata) -> dict[str, Any]:
+    values = _llama_line(m)
+    if m.has("rope_factors_long.weight") or m.has("rope_factors_short.weight"):
+        values["rope_scaling"] = {"rope_type": "longrope"}  # which the family refuses by name
+    if window := m.int("attention.sliding_window", 0):
+        values["sliding_window"] = window
+    return values | {"architectures": ["Phi3ForCausalLM"]}
+
+
+def _gpt2(m: Metadata) -> dict[str, Any]:
+    values = _shared(m)
+    return {
+        "n_embd": values["hidden_size"],
+        "n_layer": values["num_hidden_layers"],
+        "n_head": values["num_attention_heads"],
+        "n_inner": values["intermediate_size"],
+        "n_positions": values["max_position_embeddings"],
+        "vocab_size": values["vocab_size"],
+        "layer_norm_epsilon": m.float("attention.layer_norm_epsilon"),
+        "architectures": ["GPT2LMHeadModel"],
+    }
+
+
+def _gpt_neox(m: Metadata) -> dict[str, Any]:
+    values = _shared(m)
+    width = values["hidden_size"] // values["num_attention_heads"]
+    rope = {"rope_type": "default", "rope_theta": m.float("rope.freq_base", 10_000.0)}
+    rope["partial_rotary_factor"] = m.int("rope.dimension_count", width) / max(width, 1)
+    return values | {
+        "layer_norm_eps": m.float("attention.layer_norm_epsilon"),
+        "use_parallel_residual": m.bool("use_parallel_residual", True),
+        "attention_bias": m.has("blk.0.attn_qkv.bias"),
+        "hidden_act": "gelu",
+        "tie_word_embeddings": not m.has("output.weight"),
+        "rope_parameters": (_rope_scaling(m, values) or {}) | rope if "rope.scaling.type" in m else rope,
+        "architectures": ["GPTNeoXForCausalLM"],
+    }
+
+
+def _bert(m: Metadata) -> dict[str, Any]:
+    if m.bool("attention.causal", False):
+        raise m.refused("attention.causal", True, "a BERT whose tokens see only those before them is not supported")
+    return _shared(m) | {
+        "layer_norm_eps": m.float("attention.layer_norm_epsilon"),
+        "type_vocab_size": m.shapes.get("token_types.weight", (0,))[0],
+        "hidden_act": "gelu",
+        # llama.cpp leaves a head out, and rows of the table that stand for padding.
+        "max_position_embeddings": m.shapes.get("position_embd.weight", (m.int("context_length"),))[0],
+        "architectures": ["BertModel"],
+    }
+
+
+def _t5(m: Metadata) -> dict[str, Any]:
+    alone = m.arch == "t5encoder"
+    heads, width = _heads(m), m.int("attention.key_length")
+    return {
+        "d_model": m.int("embedding_length"),
+        "d_kv": width,
+        "d_ff": m.int("feed_forward_length"),
+        "num_heads": heads,
+        "num_layers": m.int("block_count"),
+        "num_decoder_layers": 0 if alone else m.int("decoder_block_count", 0) or m.int("block_count"),
+        "n_positions": m.int("context_length"),
+        "relative_attention_num_buckets": m.int("attention.relative_buckets_count"),
+        "layer_norm_epsilon": m.float(
+            "attention.layer_norm_rms_epsilon", m.float("attention.layer_norm_epsilon", 1e-6)
+        ),
+        "vocab_size": m.shapes.get("token_embd.weight", (0,))[0],
+        "feed_forward_proj": "gated-gelu" if m.has("enc.blk.0.ffn_gate.weight") else "relu",
+        "tie_word_embeddings": not m.has("output.weight"),
+        "decoder_start_token_id": m.int("decoder_start_token_id", 0),
+        "architectures": ["T5EncoderModel" if alone else "T5ForConditionalGeneration"],
+    }
+
+
+def _turned_over(m: Metadata) -> Change:
+    """GPT-2's own files keep weights [in, out]."""
+    return lambda weight: weight.t()
+
+
+def _by_head(m: Metadata) -> Change:
+    """Rows of all queries, all keys, all values -> those of each head together, as GPT-NeoX keeps them."""
+    heads = _heads(m)
+    return lambda rows: rows.unflatten(0, (3, heads, -1)).transpose(0, 1).flatten(0, 2)
+
+
+def _less_one(weight: Tensor) -> Tensor:
+    """Gemma's files keep a norm's distance from one, llama.cpp's the norm."""
+    return weight - 1
+
+
+GPT2_WEIGHTS = ("attn_qkv", "attn_output", "ffn_up", "ffn_down")
+ARCHITECTURES: dict[str, Architecture] = {
+    each.name: each
+    for each in (
+        LLAMA,
+        Architecture("qwen2", "qwen2", _qwen2),
+        Architecture("qwen3", "qwen3", _qwen3),
+        Architecture("gemma2", "gemma2", _gemma2, every_norm=_less_one),
+        Architecture("gemma3", "gemma3_text", _gemma3, every_norm=_less_one),
+        Architecture("phi3", "phi3", _phi3),
+        Architecture("gpt2", "gpt2", _gpt2, {f"blk.{name}.weight": _turned_over for name in GPT2_WEIGHTS}),
+        Architecture(
+            "gptneox", "gpt_neox", _gpt_neox, dict.fromkeys(("blk.attn_qkv.weight", "blk.attn_qkv.bias"), _by_head)
+        ),
+        Architecture("bert", "bert", _bert),
+        Architecture("t5", "t5", _t5),
+        Architecture("t5encoder", "t5", _t5),
+    )
+}

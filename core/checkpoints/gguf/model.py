@@ -62,7 +62,7 @@ def read_model(paths: Sequence[Path]) -> GgufModel:
     check_layers(m)
     config = {"model_type": architecture.model_type, **architecture.config(m)}
     family = FAMILIES[architecture.model_type]
-    modules = their_modules(architecture.name, family, m.int("block_count"))
+    modules = their_modules(architecture.name, family, max(m.int("block_count"), m.int("decoder_block_count", 0)))
     for name, (file, tensor) in found.items():
         module, dot, leaf = name.rpartition(".")
         theirs = f"{modules[module]}{dot}{leaf}" if module in modules else name

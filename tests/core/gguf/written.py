@@ -125,6 +125,111 @@ def llama3_factors(rope: dict[str, Any], width: int) -> Tensor:
     return torch.tensor(factors)
 
 
+def qwen(folder: Path, path: Path, **options: Any) -> Path:
+    config = config_of(folder)
+    return write(
+        path, config["model_type"], llama_values(config), arrays_of(folder, config["model_type"], config), **options
+    )
+
+
+def gemma(folder: Path, path: Path, **options: Any) -> Path:
+    config = config_of(folder)
+    arch = {"gemma2": "gemma2", "gemma3_text": "gemma3"}[config["model_type"]]
+    arrays = arrays_of(folder, arch, config)
+    arrays = {name: tensor + 1 if name.endswith("norm.weight") else tensor for name, tensor in arrays.items()}
+    values = llama_values(config) | {".attention.sliding_window": config["sliding_window"]}
+    if arch == "gemma2":
+        values |= {".attn_logit_softcapping": 0.0, ".final_logit_softcapping": 0.0}
+    else:
+        rope = config["rope_parameters"]
+        values |= {".rope.scaling.type": "linear", ".rope.scaling.factor": rope["full_attention"]["factor"]}
+        values |= {
+            ".rope.freq_base_swa": rope["sliding_attention"]["rope_theta"],
+            ".attention.sliding_window_pattern": 2,
+        }
+    return write(path, arch, values | options.pop("values", {}), arrays, **options)
+
+
+def phi3(folder: Path, path: Path, **options: Any) -> Path:
+    config = config_of(folder)
+    width = config["hidden_size"] // config["num_attention_heads"]
+    values = llama_values(config) | {
+        ".rope.dimension_count": int(width * config["rope_parameters"]["partial_rotary_factor"])
+    }
+    values |= {".attention.sliding_window": config["sliding_window"] or 0}
+    return write(path, "phi3", values, arrays_of(folder, "phi3", config), **options)
+
+
+def gpt2(folder: Path, path: Path, **options: Any) -> Path:
+    config = config_of(folder)
+    arrays = arrays_of(folder, "gpt2", config)
+    for name, tensor in arrays.items():
+        if name.endswith(("attn_qkv.weight", "attn_output.weight", "ffn_up.weight", "ffn_down.weight")):
+            arrays[name] = tensor.t().contiguous()
+    values = {
+        ".block_count": config["n_layer"],
+        ".context_length": config["n_positions"],
+        ".embedding_length": config["n_embd"],
+        ".feed_forward_length": config["n_inner"],
+        ".attention.head_count": config["n_head"],
+        ".attention.layer_norm_epsilon": config["layer_norm_epsilon"],
+    }
+    return write(path, "gpt2", values, arrays, **options)
+
+
+def neox(folder: Path, path: Path, **options: Any) -> Path:
+    config = config_of(folder)
+    arrays, heads = arrays_of(folder, "gptneox", config), config["num_attention_heads"]
+    for name, tensor in arrays.items():
+        if ".attn_qkv." in name:
+            parts = tensor.reshape(heads, 3, -1, *tensor.shape[1:])
+            arrays[name] = torch.cat([parts[:, i].reshape(-1, *tensor.shape[1:]) for i in range(3)])
+    values = common(config) | {
+        ".rope.dimension_count": int(
+            config["hidden_size"] // heads * config["rope_parameters"]["partial_rotary_factor"]
+        ),
+        ".rope.freq_base": float(config["rope_parameters"]["rope_theta"]),
+        ".use_parallel_residual": config["use_parallel_residual"],
+    }
+    return write(path, "gptneox", values, arrays, **options)
+
+
+def bert(folder: Path, path: Path, **options: Any) -> Path:
+    config = config_of(folder)
+    values = common(config) | {".attention.causal": False, ".pooling_type": 1}
+    return write(path, "bert", values | options.pop("values", {}), arrays_of(folder, "bert", config), **options)
+
+
+def t5(folder: Path, path: Path, **options: Any) -> Path:
+    config = config_of(folder)
+    values = {
+        ".block_count": config["num_layers"],
+        ".decoder_block_count": config["num_decoder_layers"],
+        ".context_length": 37,
+        ".embedding_length": config["d_model"],
+        ".feed_forward_length": config["d_ff"],
+        ".attention.head_count": config["num_heads"],
+        ".attention.key_length": config["d_kv"],
+        ".attention.value_length": config["d_kv"],
+        ".attention.layer_norm_epsilon": config["layer_norm_epsilon"],
+        ".attention.layer_norm_rms_epsilon": config["layer_norm_epsilon"],
+        ".attention.relative_buckets_count": config["relative_attention_num_buckets"],
+        ".decoder_start_token_id": config["decoder_start_token_id"],
+    }
+    return write(path, "t5", values, arrays_of(folder, "t5", config), **options)
+
+
+def common(config: dict[str, Any]) -> dict[str, Any]:
+    return {
+        ".block_count": config["num_hidden_layers"],
+        ".context_length": config["max_position_embeddings"],
+        ".embedding_length": config["hidden_size"],
+        ".feed_forward_length": config["intermediate_size"],
+        ".attention.head_count": config["num_attention_heads"],
+        ".attention.layer_norm_epsilon": config["layer_norm_eps"],
+    }
+
+
 # Byte by byte ----------------------------------------------------------------------------------------------------------------
 
 
