@@ -170,7 +170,7 @@ def test_names_of_turns_are_seen_whole(another: Another, size: tuple[int, int]) 
     strip = screen.page.locator(".hl .strip.chat").first
     strip.scroll_into_view_if_needed()
     assert strip.evaluate(
-        """strip => [...strip.querySelectorAll("small.turn b")].every((name) => {
+        """strip => !(strip.scrollTop = 0) && [...strip.querySelectorAll("small.turn b")].every((name) => {
             const [inner, outer] = [name.getBoundingClientRect(), strip.getBoundingClientRect()];
             return strip.classList.contains("over") || inner.top >= outer.top - 1;
         })"""
