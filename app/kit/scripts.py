@@ -16,12 +16,13 @@ COLOURS = {
 }
 MENU = BROWSER / "menu.css"  # of files
 LINK = BROWSER / "share.css"  # to copy by hand
+AXES = BROWSER / "axes.css"  # of the rooms that name the axes of tensors
 STAGE = BROWSER / "stage.css"  # what every room on a stage looks like, before its own
 
 
-def style(own: Path) -> Callable[[], str]:
+def style(*own: Path) -> Callable[[], str]:
     """The style of a room on a stage: what all have, and after it what is its own."""
-    return modules.style(STAGE, MENU, LINK, own)
+    return modules.style(STAGE, MENU, LINK, *own)
 
 
 def add() -> None:

@@ -1,8 +1,6 @@
 """Words of what every room may use: projector mode, the files menu, links."""
 
 PART = "Part"
-UNREADABLE = "This link asks for {name} “{asked}”, which is not one of its values: {shown} is shown."
-UNREADABLE_CHOICE = "This link asks for {name} “{asked}”, which does not exist. Possible values: {known}."
 UNKNOWN_PARAM = "This link asks for {name} “{asked}”. Possible here: {allowed}. Shown instead: {shown}."
 NOTHING = "nothing"
 WHOLE = "a whole number from 0 to {most}"

@@ -37,6 +37,6 @@ modules.add_constants(
         | {"axes": words.AXES, "counts": words.COUNTS, "sections": words.SECTIONS, "stacks": words.STACKS}
     ),
     PALETTES=PALETTES,
-    STYLE=scripts.style(BROWSER / "shapes.css"),
+    STYLE=scripts.style(scripts.AXES, BROWSER / "shapes.css"),
 )
 STAGE = stage.stage("shapes", PARAMS, ENTRY, is_followed=True, of_run=False)

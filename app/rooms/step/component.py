@@ -19,6 +19,6 @@ modules.add_constants(
     WORDS=lambda: words.COMPONENT,
     PALETTES=PALETTES,
     DIVISOR=DIVISOR,
-    STYLE=scripts.style(BROWSER / "step.css"),
+    STYLE=scripts.style(scripts.AXES, BROWSER / "step.css"),
 )
 STAGE = stage.stage("step", PARAMS, "rooms/step/browser/step.js", is_followed=True)
