@@ -441,6 +441,7 @@ def test_every_change_is_below_a_kilobyte() -> None:
         async with teaching() as teacher, reading(teacher.code, teacher.key) as board:
             room, n = room_of(teacher), 500
             number = room.ask(Asked("0" * 64, "encoder", 3, 1, 10, 4096, frozenset(range(4096))))
+            room.hide(False)
             for i in range(n):
                 key = room.join()
                 room.enter(key)
@@ -479,6 +480,7 @@ def test_votes_are_told_at_most_four_times_a_second_and_none_is_missing_at_the_e
         async with teaching() as teacher, reading(teacher.code, teacher.key) as board:
             room, number = room_of(teacher), await teacher.ask()
             await board.until("question", q=number)
+            room.hide(False)
             board.take()
             for i in range(200):
                 key = room.join()

@@ -48,6 +48,8 @@ def test_a_question_from_asked_to_revealed() -> None:
     assert room.ask(ASKED) == 1
     assert [room.vote(one, 1, 8, 0), room.vote(two, 1, 8, 0), room.vote(two, 1, 2, 0)] == ["counted"] * 3
     assert room.told_votes(False, 80) == {"q": 1, "said": 2, "of": 3, "votes": None, "others": 0}
+    assert (room.told_votes(True, 80) or {})["votes"] is None, "hidden until the teacher shows them"
+    assert room.hide(False)
     assert (room.told_votes(True, 80) or {})["votes"] == [[2, 1], [8, 1]]
     assert room.told_question(two) == {**(room.told_question() or {}), "mine": 2}
     assert room.hide(True)
@@ -80,6 +82,7 @@ def test_a_follower_who_votes_without_end_is_held_back() -> None:
     room = taught()
     (key,) = followers(room, 1)
     room.ask(ASKED)
+    room.hide(False)
     assert [room.vote(key, 1, i % 16, 0) for i in range(MESSAGES + 1)] == ["counted"] * MESSAGES + ["often"]
     assert room.vote(key, 1, 7, PER + 1) == "counted"
     assert (room.told_votes(True, 80) or {})["votes"] == [[7, 1]]
@@ -122,6 +125,7 @@ def test_a_lost_connection_loses_no_vote_and_a_place_is_given_up_only_to_who_nee
     room = taught()
     keys = followers(room, MOST_FOLLOWERS)
     room.ask(ASKED)
+    room.hide(False)
     assert room.vote(keys[3], 1, 8, 0) == "counted"
     assert not room.enter(room.join()), "one more than there are places"
     room.leave(keys[3])
