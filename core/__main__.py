@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         "model",
         nargs="?",
         default="minilm",
-        help="preset, catalogue id, Hub repository, folder, or the path of a config.json (default: minilm)",
+        help="preset, catalogue id, Hub repository, folder, or the path of a config.json or a GGUF file (default: minilm)",
     )
     costs.add_argument("--revision", help="branch, tag or commit on the Hub")
     costs.add_argument("--batch", type=int, default=1, help="texts run together, or chats at once (default: 1)")

@@ -211,7 +211,7 @@ def test_a_link_of_a_page_leads_to_a_file(name: str) -> None:
     assert not [target for target in targets if not ((ROOT / name).parent / target).exists()]
 
 
-def tests_that_run() -> set[str]:
+def running_tests() -> set[str]:
     """The names of all test functions that no mark switches off."""
     found = set()
     for path in TEST_FILES:
@@ -235,9 +235,9 @@ def held_by() -> list[str]:
     return cells
 
 
-def test_every_row_of_the_reports_names_tests_that_run() -> None:
+def test_every_row_of_the_reports_names_running_tests() -> None:
     """By a file, a function, the beginning of either's name before "…", a test of the browser's code in brackets, or a step of a lesson."""
-    functions, files = tests_that_run(), {name_of(path).removeprefix("tests/") for path in TEST_FILES}
+    functions, files = running_tests(), {name_of(path).removeprefix("tests/") for path in TEST_FILES}
     steps = set(re.findall(r"lesson=(\d\.\d)", read("docs/lessons.md")))
     parts = set(re.findall(r"^## (.+)$", read("docs/reports.md"), re.MULTILINE))
     cells = held_by()

@@ -133,7 +133,7 @@ def find(name: str | os.PathLike[str]) -> ModelSpec:
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name and "--" not in name:
         return ModelSpec(id=name, title=name.split("/")[1], source="hub", location=name)
     if "\0" not in text and os.path.isfile(text):
-        if text.endswith(gguf.SUFFIX):
+        if gguf.is_gguf(text):
             return ModelSpec(id=text, title=gguf.title_of(text), source="folder", location=text)
         raise CheckpointError(a_file(Path(text)))
     offered = ", ".join(spec.id for spec in CATALOG)

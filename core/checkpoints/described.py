@@ -14,7 +14,7 @@ from ..model.config import ModelConfig
 from ..plan import PRESETS, Plan, Workload
 from ..plan.dtypes import BYTES
 from ..plan.plan import plan as plan_of
-from . import find, locate
+from . import find, gguf, gguf_files, locate
 from .family import Theirs
 from .fetching import fetch_config
 from .files import read_json
@@ -50,17 +50,21 @@ def described(values: Mapping[str, Any]) -> Described:
 
 def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> Described:
     """The facts of a model without its weights: of a preset of core.plan, a catalogue id, owner/name on the Hub, a folder,
-    or a config.json by its path. Of a repository config.json is all that is fetched. Raises CheckpointError."""
+    or a config.json or a GGUF file by its path. Of a repository config.json is all that is fetched. Raises CheckpointError."""
     text = os.fspath(model)
     if isinstance(model, str) and model in PRESETS:
         return Described(PRESETS[model].config)
-    if "\0" not in text and os.path.isfile(text):
+    if "\0" not in text and os.path.isfile(text) and not gguf.is_gguf(text):
         return described(read_json(Path(text)))
     spec = find(model)
     spec = spec if revision is None else replace(spec, revision=revision)
     if spec.source == "hub":
         return described(read_json(fetch_config(spec)))
     folder = locate(spec, None)[1]
+    if files := gguf_files(folder, spec.title):
+        from .gguf.model import read_model
+
+        return described(read_model(files).config)
     if not (folder / "config.json").is_file():
         raise CheckpointError(f"{spec.title} has no config.json, from which a model could be planned.")
     return described(read_json(folder / "config.json"))

@@ -3,6 +3,6 @@
 Nothing here imports the gguf package before a file of that form is opened: it takes longer than the rest of core.checkpoints.
 """
 
-from .parts import SUFFIX, models_in, parts_of, title_of
+from .parts import SUFFIX, is_gguf, models_in, parts_of, title_of
 
-__all__ = ["SUFFIX", "models_in", "parts_of", "title_of"]
+__all__ = ["SUFFIX", "is_gguf", "models_in", "parts_of", "title_of"]

@@ -49,3 +49,14 @@ def title_of(path: str) -> str:
     name = Path(path).name
     match = PART.fullmatch(name)
     return name.removesuffix(SUFFIX) if match is None else match["stem"]
+
+
+def is_gguf(path: str) -> bool:
+    """Whether a file is of this form: by its ending, or by its first bytes where it has none, as Ollama keeps them."""
+    if path.endswith(SUFFIX) or Path(path).suffix:
+        return path.endswith(SUFFIX)
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"GGUF"
+    except OSError:
+        return False

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, processors
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ...errors import CheckpointError
+from ...model.text import is_tokenizer_fault
 from ..family import Theirs, shown
 from .header import Header
 from .pre_tokenizers import RULES
 
-UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4  # of tokenizer.ggml.token_type; 1 is a plain piece, 5 unused, 6 a byte
+UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 2, 3, 4, 5, 6  # of tokenizer.ggml.token_type; 1 is a plain piece
+SPACE = "▁"
+LONGEST_PIECE = 512  # letters; no published piece that is merged comes near, and each letter is a place to cut it
 NO_TEXT = "so it reads token numbers only: ids=[...]."
 
 
@@ -125,11 +128,11 @@ def tokenizer_of(header: Header, n_rows: int) -> tuple[Tokenizer | None, str]:
         tokenizer = KINDS[kind](vocabulary)
     except NotRead as reason:
         return None, f"{reason}, {NO_TEXT}"
-    except CheckpointError:
-        raise
-    except Exception as error:  # the tokenizers package raises Exception itself
+    except BaseException as error:  # the tokenizers package raises Exception itself, and panics
+        if isinstance(error, CheckpointError) or not (isinstance(error, Exception) or is_tokenizer_fault(error)):
+            raise
         raise CheckpointError(f"{header.name} has a vocabulary that makes no tokenizer ({error}).") from error
-    if (tokenizer.get_vocab_size()) != len(vocabulary.tokens):
+    if tokenizer.get_vocab_size() != len(vocabulary.tokens):
         raise CheckpointError(f"{header.name} has a vocabulary whose tokens do not keep their numbers.")
     return tokenizer, ""
 
@@ -160,4 +163,123 @@ def byte_level(vocabulary: Vocabulary) -> Tokenizer:
     return tokenizer
 
 
-KINDS: Mapping[str, Any] = {"gpt2": byte_level}
+def sentencepiece(vocabulary: Vocabulary) -> Tokenizer:
+    """Llama's kind: pieces that are merged by their scores, bytes where there is none (Kudo & Richardson 2018, §3.1).
+
+    Its merges are all ways to put a piece together from two others, those of the best piece first.
+    """
+    byte_pieces = vocabulary.of_type(BYTE)
+    unknown = vocabulary.id("unknown")
+    tokenizer = Tokenizer(
+        models.BPE(
+            vocabulary.ids,
+            vocabulary.merges() or _merges_of(vocabulary),
+            unk_token=None if unknown is None else vocabulary.tokens[unknown],
+            fuse_unk=True,
+            byte_fallback=bool(byte_pieces),
+        )
+    )
+    spaced = vocabulary.said.bool("add_space_prefix", True)
+    steps: list[normalizers.Normalizer] = [normalizers.Prepend(SPACE)] if spaced else []
+    tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])
+    back: list[decoders.Decoder] = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
+    tokenizer.decoder = decoders.Sequence([*back, decoders.Strip(" ", 1, 0)] if spaced else back)
+    tokenizer.add_tokens(vocabulary.added())
+    if (marks := vocabulary.marks(True, False)) is not None:
+        tokenizer.post_processor = marks
+    return tokenizer
+
+
+def _merges_of(vocabulary: Vocabulary) -> list[tuple[str, str]]:
+    scores = vocabulary.list("scores", float)
+    if not scores:
+        raise NotRead("Its vocabulary has neither merges nor scores")
+    if str(vocabulary.arch).startswith("gemma"):  # whose scores are not the order of its merges; that of its tokens is
+        scores = [-float(i) for i in range(len(vocabulary.tokens))]
+    ids, hidden = vocabulary.ids, {*vocabulary.of_type(UNKNOWN, CONTROL, UNUSED, BYTE)}
+    found: list[tuple[float, int, int, tuple[str, str]]] = []
+    for i, token in enumerate(vocabulary.tokens):
+        if i in hidden or len(token) > LONGEST_PIECE:
+            continue
+        for cut in range(1, len(token)):
+            left, right = token[:cut], token[cut:]
+            if ids.get(left, -1) not in hidden and ids.get(right, -1) not in hidden and left in ids and right in ids:
+                found.append((-scores[i], -len(left), -len(right), (left, right)))
+    found.sort(key=lambda each: each[:3])
+    return [pair for *_, pair in found]
+
+
+def wordpiece(vocabulary: Vocabulary) -> Tokenizer:
+    """BERT's kind. llama.cpp writes a piece that begins a word with ▁ before it, and one inside a word without the ##."""
+    hidden = {*vocabulary.of_type(UNKNOWN, CONTROL, USER_DEFINED, UNUSED)}
+
+    def spelt(i: int, token: str) -> str:
+        if i in hidden or (token.startswith("[") and token.endswith("]") and len(token) > 2):
+            return token
+        return token[1:] if token.startswith(SPACE) else f"##{token}"
+
+    tokens = [spelt(i, token) for i, token in enumerate(vocabulary.tokens)]
+    ids = {token: i for i, token in enumerate(tokens)}
+    if len(ids) < len(tokens):
+        raise CheckpointError(f"{vocabulary.where} has pieces of words in its vocabulary that are the same.")
+    named: dict[str, int | None] = {
+        "[UNK]": vocabulary.id("unknown"),
+        "[CLS]": _first(vocabulary.id("cls"), vocabulary.id("bos")),
+        "[SEP]": _first(vocabulary.id("seperator"), vocabulary.id("eos")),  # as the format spells it
+    }
+    unknown, opening, closing = (_first(i, ids.get(text)) for text, i in named.items())
+    if unknown is None or opening is None or closing is None:
+        raise NotRead("Its vocabulary has no [UNK], [CLS] or [SEP]")
+    # The format says nothing of capitals but in newer files: a vocabulary that has them reads them.
+    plain = not any(token != token.lower() for i, token in enumerate(tokens) if i not in hidden and token[:1] != "[")
+    lower = vocabulary.said.bool("normalizer.lowercase", plain)
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=tokens[unknown], max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=True,
+        strip_accents=vocabulary.said.bool("normalizer.strip_accents", None),
+        lowercase=lower,
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    tokenizer.add_tokens(
+        vocabulary.added() or [AddedToken(tokens[i], special=True) for i in (unknown, opening, closing)]
+    )
+    cls, sep = tokens[opening], tokens[closing]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=[f"{cls}:0", "$A:0", f"{sep}:0"],
+        pair=[f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
+        special_tokens=[(cls, opening), (sep, closing)],
+    )
+    return tokenizer
+
+
+def unigram(vocabulary: Vocabulary) -> Tokenizer:
+    """T5's kind: the likeliest way to put a text together from pieces (Kudo 2018, arXiv:1804.10959)."""
+    scores = vocabulary.list("scores", float)
+    if not scores:
+        raise NotRead("Its vocabulary has no scores")
+    unknown = _first(vocabulary.id("unknown"), 2)
+    tokenizer = Tokenizer(models.Unigram(list(zip(vocabulary.tokens, scores, strict=True)), unk_id=unknown))
+    if charsmap := vocabulary.said.any("precompiled_charsmap", []):
+        tokenizer.normalizer = normalizers.Precompiled(bytes(each % 256 for each in charsmap))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(SPACE, prepend_scheme="always")]
+    )
+    tokenizer.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
+    tokenizer.add_tokens(vocabulary.added())
+    if (marks := vocabulary.marks(False, True)) is not None:
+        tokenizer.post_processor = marks
+    return tokenizer
+
+
+def _first(*ids: int | None) -> int | None:
+    return next((i for i in ids if i is not None), None)
+
+
+KINDS: Mapping[str, Callable[[Vocabulary], Tokenizer]] = {
+    "gpt2": byte_level,
+    "llama": sentencepiece,
+    "bert": wordpiece,
+    "t5": unigram,
+}

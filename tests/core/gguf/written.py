@@ -88,6 +88,7 @@ def llama_values(config: dict[str, Any]) -> dict[str, Any]:
     }
     if config.get("head_dim"):
         values |= {f".attention.{part}_length": config["head_dim"] for part in ("key", "value")}
+        values[".rope.dimension_count"] = config["head_dim"]
     return values
 
 

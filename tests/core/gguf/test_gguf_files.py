@@ -1,0 +1,204 @@
+"""GGUF files on a disk: packed types, models in several parts, plans without the numbers, and what other programs have downloaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+import torch
+
+from core import plan
+from core.checkpoints import load
+from core.checkpoints.already_here import already_here, usual_folders
+from core.checkpoints.gguf import models_in
+from core.checkpoints.gguf.weights import unpacked
+from core.errors import CheckpointError
+from tests.core.gguf.written import arrays_of, config_of, llama, llama_values, write
+from tests.core.published import reference
+
+Types = gguf.GGMLQuantizationType
+# Types that the package packs as well, so that a test can write them.
+PACKED = (Types.F16, Types.BF16, Types.Q8_0, Types.Q4_0, Types.Q4_1, Types.Q5_0, Types.Q5_1)
+ONLY_UNPACKED = (
+    Types.Q2_K,
+    Types.Q3_K,
+    Types.Q4_K,
+    Types.Q5_K,
+    Types.Q6_K,
+    Types.IQ4_NL,
+    Types.IQ4_XS,
+    Types.TQ1_0,
+    Types.TQ2_0,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADLIGHT_CACHE", "off")
+
+
+def one_layer(tmp_path: Path, kind: Types, width: int = 256) -> Path:
+    """A Llama of one layer whose MLP has a type of its own."""
+    block, size = gguf.GGML_QUANT_SIZES[kind]
+    dice = np.random.default_rng(0)
+    writer = gguf.GGUFWriter(tmp_path / "model.gguf", "llama")
+    for key, value in {
+        "block_count": 1,
+        "context_length": 9,
+        "embedding_length": width,
+        "feed_forward_length": 4,
+    }.items():
+        writer.add_uint32(f"llama.{key}", value)
+    writer.add_uint32("llama.attention.head_count", 2)
+    writer.add_float32("llama.attention.layer_norm_rms_epsilon", 1e-5)
+    plain = {"token_embd": (7, width), "output_norm": (width,), "blk.0.attn_norm": (width,), "blk.0.ffn_norm": (width,)}
+    plain |= {f"blk.0.attn_{part}": (width, width) for part in ("q", "k", "v", "output")}
+    for name, shape in (plain | {"blk.0.ffn_down": (width, 4), "blk.0.ffn_gate": (4, width)}).items():
+        writer.add_tensor(f"{name}.weight", dice.normal(size=shape).astype(np.float32))
+    if kind in PACKED:
+        data = gguf.quants.quantize(dice.normal(size=(4, width)).astype(np.float32), kind)
+    else:
+        data = dice.integers(0, 60, (4, width // block * size), dtype=np.uint8)  # scales stay finite and small
+    writer.add_tensor("blk.0.ffn_up.weight", data, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return tmp_path / "model.gguf"
+
+
+@pytest.mark.parametrize("kind", (*PACKED, *ONLY_UNPACKED), ids=lambda kind: kind.name)
+def test_packed_numbers_are_those_of_the_package(kind: Types, tmp_path: Path) -> None:
+    file = one_layer(tmp_path, kind)
+    (packed,) = [t for t in gguf.GGUFReader(file).tensors if t.name == "blk.0.ffn_up.weight"]
+    theirs = torch.from_numpy(np.array(gguf.quants.dequantize(packed.data, packed.tensor_type)))
+    assert torch.equal(load(file).model.decoder.blocks[0].mlp.up.weight, theirs.reshape(4, 256))
+
+
+def test_a_type_that_is_not_unpacked_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        CheckpointError,
+        match=r"'blk\.0\.ffn_up\.weight' has the type Q8_K, which is not unpacked here\. Unpacked are F32",
+    ):
+        load(one_layer(tmp_path, Types.Q8_K))
+    assert unpacked(Types.IQ1_M) and not unpacked(Types.I32)
+
+
+def split(tmp_path: Path) -> list[Path]:
+    """A Llama in three parts, as llama-gguf-split writes it: the metadata are in the first."""
+    folder = reference("llama gqa").folder
+    whole = llama(folder, tmp_path / "whole.gguf")
+    arrays = {t.name: torch.from_numpy(np.array(t.data)) for t in gguf.GGUFReader(whole).tensors}
+    names = list(arrays)
+    whole.unlink()
+    parts = []
+    for number, some in enumerate((names[:10], names[10:11], names[11:]), 1):
+        values = llama_values(config_of(folder)) if number == 1 else {}
+        values |= {"split.count": 3, "split.no": number - 1}
+        path = tmp_path / f"tiny-{number:05}-of-00003.gguf"
+        parts.append(write(path, "llama", values, {name: arrays[name] for name in some}))
+    return parts
+
+
+def test_a_model_in_parts_opens_as_one(tmp_path: Path) -> None:
+    parts = split(tmp_path)
+    theirs = reference("llama gqa").runs[0]
+    for place in (tmp_path, parts[0], parts[2]):
+        loaded = load(place)
+        with torch.inference_mode():
+            assert (loaded.model(theirs.source)[0] - theirs.out).abs().max() < 1e-4
+    assert load(parts[1]).spec.title == "tiny"
+    parts[1].unlink()
+    with pytest.raises(CheckpointError, match=r"one of 3 parts, and tiny-00002-of-00003\.gguf is not beside it"):
+        load(tmp_path)
+    parts[0].unlink()
+    with pytest.raises(
+        CheckpointError, match=r"tiny-00001-of-00003\.gguf, tiny-00002-of-00003\.gguf are not beside it"
+    ):
+        load(parts[2])
+
+
+def test_names_of_files_that_are_models() -> None:
+    names = ["a.gguf", "b-00002-of-00002.gguf", "b-00001-of-00002.gguf", "mmproj-a.gguf", "a-lora.gguf", "x.txt"]
+    assert models_in(names) == ["a.gguf", "b-00001-of-00002.gguf"]
+
+
+def test_a_plan_needs_no_numbers(tmp_path: Path) -> None:
+    file = llama(reference("llama gqa").folder, tmp_path / "model.gguf")
+    assert plan(str(file)).config == load(file).config
+    assert plan(str(tmp_path)).config == load(file).config
+
+
+def ollama(place: Path, name: tuple[str, str, str], file: Path) -> Path:
+    blob = place / "blobs" / f"sha256-{'ab' * 32}{len(name[1])}"
+    blob.parent.mkdir(parents=True, exist_ok=True)
+    blob.write_bytes(file.read_bytes())
+    manifest = place / "manifests" / "registry.ollama.ai" / Path(*name)
+    manifest.parent.mkdir(parents=True, exist_ok=True)
+    layers = [{"mediaType": "application/vnd.ollama.image.model", "digest": blob.name.replace("-", ":"), "size": 1}]
+    manifest.write_text(json.dumps({"schemaVersion": 2, "layers": [{"mediaType": "text", "digest": "x"}, *layers]}))
+    return blob
+
+
+def test_what_other_programs_have_downloaded(tmp_path: Path) -> None:
+    folders = usual_folders(tmp_path)
+    assert already_here(folders) == ()
+    (ollama_place,), (studio, _), (hub,) = folders["Ollama"], folders["LM Studio"], folders["Hub"]
+    file = llama(reference("llama gqa").folder, tmp_path / "tiny-Q8_0.gguf")
+    other = write(
+        tmp_path / "mamba.gguf",
+        "mamba",
+        {},
+        arrays_of(reference("llama gqa").folder, "llama", config_of(reference("llama gqa").folder)),
+    )
+    blob = ollama(ollama_place, ("library", "tiny", "1b"), file)
+    ollama(ollama_place, ("someone", "mambas", "latest"), other)
+    (studio / "lab" / "tiny-GGUF").mkdir(parents=True)
+    (studio / "lab" / "tiny-GGUF" / "tiny-Q8_0.gguf").write_bytes(file.read_bytes())
+    (studio / "lab" / "tiny-GGUF" / "outside.gguf").symlink_to(file)  # leads out of the folder
+    commit = hub / "models--lab--tiny" / "snapshots" / ("0" * 40)
+    commit.mkdir(parents=True)
+    (hub / "models--lab--tiny" / "blobs").mkdir()
+    for name in ("config.json", "model.safetensors"):
+        kept = hub / "models--lab--tiny" / "blobs" / name
+        kept.write_bytes((reference("llama gqa").folder / name).read_bytes())
+        (commit / name).symlink_to(kept)
+    broken = hub / "models--lab--half" / "snapshots" / ("1" * 40)
+    broken.mkdir(parents=True)
+    (broken / "config.json").write_text('{"model_type": "mamba"}')
+
+    found = already_here(folders)
+    assert [(each.program, each.name, bool(each.why_not)) for each in found] == [
+        ("Hub", "lab/half", True),
+        ("Hub", "lab/tiny", False),
+        ("LM Studio", "lab/tiny-GGUF/tiny-Q8_0", False),
+        ("Ollama", "someone/mambas:latest", True),
+        ("Ollama", "tiny:1b", False),
+    ]
+    assert "architecture 'mamba' is not supported" in found[3].why_not
+    assert (found[4].path, found[4].n_bytes) == (str(blob), file.stat().st_size)
+    for each in found:
+        if not each.why_not:
+            assert load(each.path).config.n_heads == 6
+
+
+def test_a_manifest_that_lies_is_passed_over(tmp_path: Path) -> None:
+    place = tmp_path / ".ollama" / "models"
+    file = llama(reference("llama gqa").folder, tmp_path / "model.gguf")
+    blob = ollama(place, ("library", "tiny", "1b"), file)
+    manifest = place / "manifests" / "registry.ollama.ai" / "library" / "tiny" / "1b"
+    for text in (
+        "{",
+        "[]",
+        '{"layers": 3}',
+        '{"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:../../x"}]}',
+    ):
+        manifest.write_text(text)
+        assert already_here(usual_folders(tmp_path)) == ()
+    ollama(place, ("library", "tiny", "1b"), file)
+    blob.unlink()
+    blob.symlink_to(file)
+    assert already_here(usual_folders(tmp_path)) == ()
