@@ -73,7 +73,7 @@ export class HeadChooser {
   cursor = { layer: 0, head: 0 };
   by = ""; // the measure that the map is coloured by; "" is the first
   drawn = "";
-  /** @type {ArrayLike<number> | null} What the map is coloured by now */
+  /** @type {ArrayLike<number> | null} The numbers of its colours now */
   values = null;
   top = 1; // the largest of them, which has the strongest colour
   /** @type {import("./picture/scale.js").Scale | null} */
@@ -423,7 +423,7 @@ export class HeadChooser {
     event.stopPropagation();
   }
 
-  // What is written in the field, such as 24.4
+  // The numbers in the field, such as 24.4
   asked() {
     const heads = this.of();
     const found = headOf(this.field.value);

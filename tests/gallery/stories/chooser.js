@@ -1,4 +1,4 @@
-// All heads of a model, of which one is to be chosen: 270 with groups that share keys, and 5,120.
+// All heads of a model, one to be chosen: 270 with groups that share keys, and 5,120.
 
 import { HeadChooser } from "../../../app/kit/browser/chooser.js";
 import { el } from "../../../app/kit/browser/dom.js";
