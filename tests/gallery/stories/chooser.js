@@ -18,7 +18,7 @@ export default {
       [30, 9, 3, true],
       [80, 64, 8, false],
     ])) {
-      const values = Float32Array.from({ length: layers * heads }, (_, at) => (isSigned ? made(at) : Math.abs(made(at))));
+      const values = Float32Array.from({ length: layers * heads }, (_, at) => (isSigned ? made(at) : (Math.floor(at / heads / 8) % 2) * 0.3 + (at % heads < 8 ? 0.5 : 0)));
       const say = (/** @type {number} */ x) => (isSigned ? x.toFixed(2).replace("-", "−") : `${Math.round(100 * x)} %`);
       const room = {
         root,
