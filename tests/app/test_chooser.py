@@ -56,7 +56,7 @@ def test_keys_choose_a_head_from_the_map_of_all(screen: Screen, room: str) -> No
         screen.page.keyboard.press(key)
     expect(grid).to_have_attribute("aria-valuetext", f"{grid.get_attribute('aria-valuetext')}")
     assert (grid.get_attribute("aria-valuetext") or "").startswith("Layer 5 · Head 2")
-    expect(box.locator(".strongest button")).to_have_count(7)
+    expect(box.locator(".heads-strongest button")).to_have_count(7)
     assert [fault for fault in faults(screen.page) if "color-contrast" not in fault] == []
     screen.page.keyboard.press("Enter")
     expect(box).to_be_hidden()
@@ -88,7 +88,7 @@ def test_the_map_is_coloured_by_the_run_s_own_numbers(screen: Screen) -> None:
     key = int(root.get_attribute("data-key") or "")
     looks = [record.pattern()[head, 13, key].item() for record in run.attention for head in range(9)]
     at = max(range(270), key=looks.__getitem__)
-    first = box.locator(".strongest button").first
+    first = box.locator(".heads-strongest button").first
     expect(first.locator("span")).to_have_text(f"Layer {at // 9} · Head {at % 9}")
     expect(first.locator("b")).to_have_text(f"{100 * looks[at]:.0f} %")
     first.click()
@@ -102,11 +102,11 @@ def test_a_finger_looks_first_and_takes_with_a_second_touch(browser: Browser, ad
         root.locator(".head-button").tap()
         box = root.get_by_role("dialog", name=WORDS["heads_choose"])
         expect(box).to_be_visible()
-        canvas = box.locator(".map canvas").first.bounding_box()
+        canvas = box.locator(".heads-map canvas").first.bounding_box()
         assert canvas and canvas["x"] >= 0 and canvas["x"] + canvas["width"] <= 390, "the map is as wide as the phone"
         place = (canvas["x"] + canvas["width"] * 0.6, canvas["y"] + canvas["height"] * 0.4)
         page.touchscreen.tap(*place)
-        said = box.locator(".low > .quiet")
+        said = box.locator(".heads-low > .quiet")
         expect(said).not_to_contain_text("Layer 3 · Head 1")
         name = (said.text_content() or "").split(":")[0]
         expect(box).to_be_visible()
