@@ -290,6 +290,7 @@ SEAM = frozenset(
         "core.write.continuation",
         "core.errors",
         "core.read.head_roles",
+        "core.read.sinks",
         "core.edits",  # a request holds them
         "core.learn.watched_training",  # descriptions of trainings
         "core.model.mask_edits",

@@ -133,7 +133,7 @@ async def sink(request: Request) -> Response:
 
 @answering
 async def looks(request: Request) -> Response:
-    """What every head of a site gives from one query to one key: run, site, query, key. Float32 [layer, head]."""
+    """The weight that every head of a site gives from one query to one key: run, site, query, key. Float32 [layer, head]."""
     run = await _run(request)
     site = next(one for one in run.sites if one.id == _site(request, run))
     query, key = number(request, "query", 0, site.n_query - 1), number(request, "key", 0, site.n_key - 1)

@@ -55,7 +55,7 @@ def sink(records: Sequence[AttentionRecord]) -> Sink | None:
 
 
 def _rows(record: AttentionRecord) -> list[int]:
-    """Rows, evenly spaced, of which each may see two keys at least."""
+    """Evenly spaced rows that may see two keys at least."""
     spread = sorted({round(i) for i in np.linspace(0, record.n_query - 1, min(ROWS, record.n_query))})
     sees = record.mask(queries=spread).sum(-1)
     return [row for row, n in zip(spread, sees.tolist(), strict=True) if n > 1]

@@ -22,6 +22,9 @@ CONFIGS = {
     "pair": small(n_heads=4, n_encoder_layers=2, n_decoder_layers=3),
     "writer": small(n_heads=4, n_encoder_layers=1, n_decoder_layers=2, head="lm"),
     "grouped": small(n_heads=8, n_kv_heads=2, n_decoder_layers=4, window=5, windowed_layers=(1, 3)),
+    "deep": small(
+        d_model=36, d_ff=36, n_heads=9, n_kv_heads=3, n_decoder_layers=30, head="lm"
+    ),  # 270 heads, as SmolLM2 has
     "many": small(d_model=100, n_heads=25, n_decoder_layers=48),
     "one": small(n_heads=1, n_encoder_layers=1),
     "overflowing": small(n_heads=4, n_decoder_layers=4),

@@ -17,15 +17,15 @@ APP = "app/main.py"
 BUDGET = {
     "explore": ((214, 78), (0, 0)),
     "step": ((315, 62), (295, 44)),
-    "masks": ((130, 50), (105, 36)),
-    "positions": ((210, 53), (185, 40)),
+    "masks": ((145, 56), (120, 42)),
+    "positions": ((225, 59), (200, 46)),
     "generate": ((120, 50), (100, 38)),
-    "whatif": ((110, 46), (56, 16)),
+    "whatif": ((125, 52), (70, 22)),
     "train": ((145, 39), (115, 20)),  # 52 kB of it the finished run that it opens on
-    "shapes": ((90, 40), (65, 28)),
+    "shapes": ((106, 47), (82, 35)),
     "memory": ((64, 32), (25, 14)),
     "compute": ((64, 32), (30, 16)),
-    "lessons": ((175, 68), (145, 54)),
+    "lessons": ((200, 76), (170, 62)),
 }
 TITLES = {room.id: room.title for room in registry.rooms()}
 

@@ -356,8 +356,8 @@ def test_keys_are_the_room_s_where_nothing_has_the_focus(screen: Screen) -> None
     page.keyboard.press("/")
     page.keyboard.type("1.5")
     page.keyboard.press("Enter")
-    head = found.locator(".looking select")
-    expect(head).to_have_value("1.5")
+    head = found.locator(".looking .head-button")
+    expect(head).to_have_text("Layer 1 · Head 5")
     expect(found).to_have_attribute("data-complete", "true")
     slider = found.locator("input[type=range]").first
     slider.focus()

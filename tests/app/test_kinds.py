@@ -69,7 +69,7 @@ def test_heads_that_share_keys_and_values_are_silenced_together(screen: Screen):
     assert float(root.get_attribute("data-batch") or "") < 1e-4, "the changed run has all four of them silent"
     assert "Silence layer 0 heads 0–3 and" in root.locator(".fact").inner_text()
     root.locator(".grid").focus()
-    screen.page.keyboard.press("ArrowRight")
+    screen.page.keyboard.press("ArrowDown")
     screen.page.locator(f"{settled}[data-pick='decoder.0.4']").wait_for()
     root.get_by_role("button", name="Keep").click()
     screen.page.wait_for_url(lambda url: "group=on" in url and url.count("ablate_decoder_L0_H") == 4)

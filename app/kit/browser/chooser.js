@@ -73,7 +73,7 @@ export class HeadChooser {
   cursor = { layer: 0, head: 0 };
   by = ""; // the measure that the map is coloured by; "" is the first
   drawn = "";
-  /** @type {ArrayLike<number> | null} What the map is coloured by now */
+  /** @type {ArrayLike<number> | null} The numbers of its colours now */
   values = null;
   top = 1; // the largest of them, which has the strongest colour
   /** @type {import("./picture/scale.js").Scale | null} */
@@ -93,22 +93,22 @@ export class HeadChooser {
     this.button = room.button(null, "", () => this.toggle(), "");
     this.button.classList.add("head-button");
     setAll(this.button, { "aria-haspopup": "dialog", "aria-expanded": "false" });
-    this.box = el("div", "heads");
+    this.box = el("div", "all-heads");
     setAll(this.box, { popover: "auto", role: "dialog", "aria-label": words.heads_choose });
-    const top = add(this.box, "div", "top");
-    this.title = add(top, "p", "title");
-    this.kinds = add(top, "span", "kinds");
-    const middle = add(this.box, "div", "middle");
-    this.grid = add(middle, "div", "map");
+    const top = add(this.box, "div", "heads-top");
+    this.title = add(top, "p", "heads-title");
+    this.kinds = add(top, "span", "heads-by");
+    const middle = add(this.box, "div", "heads-middle");
+    this.grid = add(middle, "div", "heads-map");
     this.grid.tabIndex = 0;
     this.grid.setAttribute("role", "slider"); // a place among all heads that arrows move: every screen reader says its text
     this.canvas = add(this.grid, "canvas");
     this.canvas.setAttribute("aria-hidden", "true");
-    this.lens = add(this.grid, "canvas", "lens");
+    this.lens = add(this.grid, "canvas", "heads-lens");
     setAll(this.lens, { "aria-hidden": "true", hidden: "" });
-    this.list = add(middle, "ol", "strongest");
+    this.list = add(middle, "ol", "heads-strongest");
     this.list.setAttribute("aria-label", words.heads_strongest);
-    const low = add(this.box, "div", "low");
+    const low = add(this.box, "div", "heads-low");
     this.show = room.button(low, "", () => this.taken(this.cursor), words.heads_show_help);
     const form = add(low, "form");
     const label = add(form, "label");
@@ -423,7 +423,7 @@ export class HeadChooser {
     event.stopPropagation();
   }
 
-  // What is written in the field, such as 24.4
+  // The numbers in the field, such as 24.4
   asked() {
     const heads = this.of();
     const found = headOf(this.field.value);

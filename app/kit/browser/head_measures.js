@@ -27,7 +27,7 @@ function sharesOf(sink) {
 }
 
 /**
- * What each head gives from one token to another, what it gives to the token that most rest on, and what it gives to the token just before.
+ * The share that each head gives from one token to another, to the token that most rest on, and to the token just before.
  * @param {import("./stage.js").Stage<any, any, any>} room
  * @param {{site: string, query?: number, key?: number, labels: [query: string[], key: string[]], isCross?: boolean}} of
  * @returns {Measure[]}

@@ -6,7 +6,7 @@ import { WORDS as words } from "./words.js";
 
 /** @typedef {import("./picture/scale.js").Scale} Scale */
 /** @typedef {import("./picture/scale.js").Tone} Tone */
-/** What the route says of it. @typedef {{key: number | null, is: boolean, between: [number, number], shares: number[][]}} Sink */
+/** The answer of the route. @typedef {{key: number | null, is: boolean, between: [number, number], shares: number[][]}} Sink */
 
 export const LEAST_TOP = 0.1; // of the colours of the other cells: below it, what is nothing would look like something
 

@@ -190,7 +190,13 @@ def _packed(config: ModelConfig, title: str, of: Workload) -> dict[str, Any]:
     about = f"{title} · {words.NORM_ORDERS[config.norm_order]} · {words.POSITION_NAMES[config.position]}"
     code = export.snippet(config, replace(of, dropout=False), "plan.parameters.total, plan.flops")
     caption = shapes_export.caption(about, config, of.batch, (of.source_len, of.target_len), date.today())
-    return made | {"title": about, "heads": config.n_heads, "caption": caption, "snippet": code}
+    return made | {
+        "title": about,
+        "heads": config.n_heads,
+        "kv_heads": config.n_kv_heads,
+        "caption": caption,
+        "snippet": code,
+    }
 
 
 @lru_cache(maxsize=64)

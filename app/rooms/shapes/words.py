@@ -222,7 +222,7 @@ COMPONENT = {
     "break_error": "PyTorch says",
     "break_silent": "No error, and wrong",
     "break_right": "As it should be",
-    "values": "{what}, layer {layer}, head {head}",
+    "values": "{what}",
     "values_stream": "‖x‖ of each token, layer {layer}",
     "values_range": "{low} to {high}",
     "values_part": "first {rows} × {columns} of {all_rows} × {all_columns}",

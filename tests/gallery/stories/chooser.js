@@ -1,4 +1,4 @@
-// All heads of a model, of which one is to be chosen: 270 with groups that share keys, and 5,120.
+// All heads of a model, one to be chosen: 270 with groups that share keys, and 5,120.
 
 import { HeadChooser } from "../../../app/kit/browser/chooser.js";
 import { el } from "../../../app/kit/browser/dom.js";
@@ -18,7 +18,7 @@ export default {
       [30, 9, 3, true],
       [80, 64, 8, false],
     ])) {
-      const values = Float32Array.from({ length: layers * heads }, (_, at) => (isSigned ? made(at) : Math.abs(made(at))));
+      const values = Float32Array.from({ length: layers * heads }, (_, at) => (isSigned ? made(at) : (Math.floor(at / heads / 8) % 2) * 0.3 + (at % heads < 8 ? 0.5 : 0)));
       const say = (/** @type {number} */ x) => (isSigned ? x.toFixed(2).replace("-", "−") : `${Math.round(100 * x)} %`);
       const room = {
         root,

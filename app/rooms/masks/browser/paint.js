@@ -73,7 +73,7 @@ export class Paint {
     const { scrolls } = this;
     const apart = narrow || scrolls;
     const room = narrow ? width - labels - 52 : clamp((width - labels - beside - 190) / 3, 110, 420);
-    const tall = clamp(((isProjected ? 0.45 : 0.3) * innerHeight) / type, 210, 460);
+    const tall = clamp(((isProjected ? 0.45 : 0.29) * innerHeight) / type, 210, 460);
     const cell = scrolls
       ? SCROLLED
       : clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);

@@ -250,7 +250,15 @@ export class Detail {
         button.title = button.ariaLabel = label;
         return button;
       };
-      caption.append(" ", step(-1, "‹", words.values_head_before), " ", step(1, "›", words.values_head_next));
+      view.chooser?.draw();
+      caption.append(
+        " ",
+        view.chooser?.button ?? "",
+        " ",
+        step(-1, "‹", words.values_head_before),
+        " ",
+        step(1, "›", words.values_head_next),
+      );
     }
     /** @param {number} x */
     const digits = (x) => Number(x.toPrecision(3)).toString().replace("-", "−");

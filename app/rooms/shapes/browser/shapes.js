@@ -3,11 +3,13 @@
 // Everything a visitor does here is drawn here, and Python is told once, a moment later (selection.js).
 
 import { whole } from "../../../kit/browser/selection.js";
+import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { classroom } from "../../../kit/browser/classroom.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Detail } from "./detail.js";
 import { add, choice, clamp, el, fill, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
+import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
 import { cross, glyph, rail } from "./rails.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
@@ -50,6 +52,7 @@ class Shapes extends Stage {
     this.top = add(root, "div", "top");
     this.body = add(root, "div", "body");
     this.detail = new Detail(this, add(root, "section", "detail"));
+    this.chooser = new HeadChooser(this, () => this.heads);
     this.table = new Table(this, add(root, "section", "tablebox"));
   }
 
@@ -456,6 +459,29 @@ class Shapes extends Stage {
     const { part } = this.chosen;
     if (part.section !== "layer") return false;
     this.choosePlace({ at: clamp(this.place.at + step, 0, part.times - 1) }, true);
+  }
+
+  // All heads of the stack whose tensor is chosen; coloured by what they do in the run
+  get heads() {
+    const { header, place } = this;
+    const { part, row } = this.chosen;
+    if (!header.run || part.section !== "layer") return null;
+    const isCross = row.id.includes(".cross");
+    const sides = isCross
+      ? ["target", "source"]
+      : Array(2).fill(part.stack === "decoder" && header.tokens?.target.length ? "target" : "source");
+    const labels = /** @type {[string[], string[]]} */ (
+      sides.map((side) => header.tokens?.[/** @type {"source"} */ (side)] ?? [])
+    );
+    const measures = headMeasures(this, { site: isCross ? "cross" : part.stack, labels, isCross });
+    return {
+      layers: part.times,
+      heads: header.heads,
+      kv_heads: header.kv_heads,
+      layer: place.at,
+      head: place.with_head,
+      measures,
+    };
   }
 
   // Numbers of a run are shown of one head

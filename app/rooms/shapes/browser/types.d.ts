@@ -54,6 +54,8 @@ export interface Diagram extends StageHeader {
   run: string | null;
   link: Record<string, string>;
   heads: number;
+  kv_heads: number;
+  tokens?: { source: string[]; target: string[] }; // of a run
   stacks: string[];
   layers: Record<string, number>;
   batch: number;
@@ -116,6 +118,7 @@ export interface View {
   palette: Palette;
   byId: Map<string, { part: Part; row: Row }>;
   readonly chosen: { part: Part; row: Row };
+  chooser: import("../../../kit/browser/chooser.js").HeadChooser | null;
   choosePlace(change: Partial<Place>, focus?: boolean): void;
   sizes(row: Row): Record<string, number>;
   layerOf(row: Row): number;
