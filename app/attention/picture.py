@@ -16,7 +16,6 @@ from app.transport import messages
 from core.model.rules import REASONS
 from core.model.text import Tokens, shared_characters, visible
 from core.read.head_roles import OpeningLink, Role
-from core.read.sinks import Sink
 from core.service import (
     AT_ONCE,
     THUMBNAIL,
@@ -27,6 +26,7 @@ from core.service import (
     NextWord,
     Row,
     Scores,
+    Sink,
     Site,
     SiteId,
     Thumbnails,

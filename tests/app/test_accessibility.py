@@ -105,6 +105,7 @@ def test_axe_finds_nothing(browser: Browser, address: str, state: str):
         if act is not None:
             act(screen)
         found: dict[str, list[str]] = {}
+        ways: list[tuple[tuple[int, int], Literal["light", "dark"]]]
         ways = [(WINDOW, "light"), (PHONE, "dark"), (PHONE, "light"), (WINDOW, "dark")]
         for size, scheme in ways if THOROUGH else ways[2 * (list(STATES).index(state) % 2) :][:2]:
             page.set_viewport_size(window(size))

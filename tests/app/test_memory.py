@@ -321,7 +321,7 @@ def said(app: AppTest) -> str:
 
 
 def slider(app: AppTest, name: str) -> Any:
-    return next(item for item in app.select_slider if item.key.startswith(f"box_plan_{name}_"))
+    return next(item for item in app.select_slider if str(item.key).startswith(f"box_plan_{name}_"))
 
 
 def test_memory_opens_on_the_lessons_encoder() -> None:
@@ -349,7 +349,7 @@ def test_a_slider_changes_the_number() -> None:
 
 def test_a_preset_sets_the_sliders() -> None:
     app = opened(memory_page)
-    next(box for box in app.selectbox if box.key.startswith("box_plan_model_")).set_value("llama-3-8b").run()
+    next(box for box in app.selectbox if str(box.key).startswith("box_plan_model_")).set_value("llama-3-8b").run()
     assert not app.exception
     assert (slider(app, "kv_heads").value, slider(app, "d_ff").value) == (8, 14_336)
 
@@ -475,11 +475,11 @@ def test_a_config_json_is_counted_in_both_rooms() -> None:
     assert f"has {total:,} parameters" in heading(compute)
     empty = opened(memory_page, plan_model="pasted")
     assert words.PASTE_FIRST in said(empty)
-    box = next(area for area in empty.text_area if area.key.startswith("box_config_"))
+    box = next(area for area in empty.text_area if str(area.key).startswith("box_config_"))
     box.set_value(json.dumps(GEMMA_3_1B)).run()
     assert not empty.exception and heading(empty).startswith(words.PASTED_TITLE)
     assert slider(empty, "layers").value == 26 and empty.query_params["config"] in (link, [link])
-    box = next(area for area in empty.text_area if area.key.startswith("box_config_"))
+    box = next(area for area in empty.text_area if str(area.key).startswith("box_config_"))
     box.set_value('{"model_type": "mixtral"}').run()
     assert "mixture of experts" in said(empty) and words.LAST_PICTURE in said(empty)
 

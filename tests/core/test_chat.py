@@ -352,7 +352,7 @@ def test_request_as_a_chat_is_the_run_of_the_conversation() -> None:
     assert run.source == expected.source
     assert torch.equal(run.attention[1].pattern(0), expected.attention[1].pattern(0))
     assert engine.run(plain).source == loaded.tokens("Hello there")
-    with pytest.raises(core.GenerationError, match="neither continued"):
+    with pytest.raises(core.GenerationError, match="not continued before its run"):
         engine.run(Request("chat", ("Hello",), write=3, chat=True))
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from core.checkpoints import load, loading
 from core.checkpoints.families import FAMILIES
-from core.checkpoints.family import Family
+from core.checkpoints.family import Family, Theirs
 from core.checkpoints.files import Stored, read_json, stored_tensors
 from core.errors import CheckpointError
 from core.model.transformer import Transformer
@@ -36,8 +36,8 @@ def cases() -> dict[str, list[str]]:
 
 
 def build(name: str, tensors: dict[str, Stored]) -> Transformer:
-    values = read_json(reference(name).folder / "config.json")
-    return loading.assemble(values, tensors, torch.device("cpu"), torch.float32)[0]
+    theirs = Theirs(read_json(reference(name).folder / "config.json"))
+    return loading.assemble(theirs, tensors, torch.device("cpu"), torch.float32)[0]
 
 
 def distance(model: Transformer, name: str) -> float:

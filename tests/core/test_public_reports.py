@@ -73,6 +73,7 @@ def test_a_compiled_module_is_seen_as_one_that_is_not(backend: str) -> None:
         with core.capture(module) as plain:
             expected = module(x)
         compiled = torch.compile(module, backend=backend)
+        assert isinstance(compiled, nn.Module)
         before = compiled(x)
         with core.capture(compiled) as records:
             seen = compiled(x)
