@@ -169,7 +169,7 @@ def reading(models: Models, n: int) -> Ways:
 
 
 def in_turns(ways: Ways, rounds: int) -> dict[str, list[Cost]]:
-    """What each way costs, once a round; every round begins with another one."""
+    """The costs of each way, once a round; every round begins with another one."""
     costs: dict[str, list[Cost]] = {name: [] for name in ways}
     names = list(ways)
     for name in names:

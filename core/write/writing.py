@@ -316,7 +316,7 @@ class Writer:
 
 
 def _row(q: Tensor, k: Tensor, rule: ScoreRule, query: int) -> Tensor:
-    """[1, head, key] float32: the pattern of one query, for each token that is written, in a third of the time of a record's."""
+    """[1, head, key] float32: the pattern of one query, as a record gives it: for a token that is written there is one such row a layer."""
     at, keys = torch.tensor([query], device=q.device), torch.arange(k.shape[2], device=k.device)
     scores = rule.scores(q[:, :, query : query + 1].float(), k.float(), at, keys)
     return rule.pattern(rule.masked(scores, at, keys), at, keys)[0].transpose(0, 1)
