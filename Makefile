@@ -1,7 +1,7 @@
 # make run    set everything up and start Headlight       (PORT=8501, ADDRESS=0.0.0.0 to let other machines in)
 # make dev    the same while you edit: what changed on disk is there at the next load of the page (docs/developing.md)
 # make test   set everything up, check, and run every test (ARGS="-k name" to choose)
-# make thorough the same with every case of the large families, of which make test tries a part (tests/thorough.py), and every
+# make thorough the same with every case of the large families, where make test tries a part (tests/thorough.py), and every
 #             swap of two rows of the families' tables
 # make quick  what can be known within a minute of any change: types, layers, the pure core, the browser's logic
 # make gallery serves a page with every part of the screen on fixed data; make gallery-accept keeps how they look now as right

@@ -6,7 +6,7 @@ All ways take turns within a round, on the same weights, so that what else the m
 of one round, and their medians are printed, by the clock and by processor time, which other programs disturb less.
 
 Reading: the next word after a text, head of the last position included. *Plain* is core's own pass and *traced* is core.trace and
-its prediction, both with weights in the file's own bits (core/model/packed.py); *float32* is traced without them, *sdpa* is transformers with logits_to_keep=1 and without patterns, *maps* with output_attentions=True.
+its prediction, both with weights in the file's own bits (benchmarks/packed, a trial that no model of the application uses yet); *float32* is traced without them, *sdpa* is transformers with logits_to_keep=1 and without patterns, *maps* with output_attentions=True.
 Goals: traced ÷ plain ≤ 1.05, traced ÷ sdpa ≤ 1.0, and traced ÷ maps ≤ 0.5 from 1,024 tokens on.
 
 Writing: greedy with a KV cache after a prompt of 64 tokens. *Core* is generate(); *with columns* a Writer, which keeps where every head looks
@@ -36,9 +36,9 @@ import transformers as hf
 
 import core
 from benchmarks.capture import Cost, cost_of, machine
+from benchmarks.packed import pack, with_packed
 from core.checkpoints import Loaded
 from core.memory import free_bytes
-from core.model.packed import pack, with_packed
 from core.run.prompt import Prompt, source_tokens
 from core.write.generate import Sampling, generate
 from core.write.writing import Writer

@@ -98,7 +98,7 @@ def _read(text: str) -> tuple[ModelConfig, dict[str, Any]]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of a config.json. Raises Refused for a key with two values, of which JSON takes the last, and for NaN and Infinity."""
+    """An object of a config.json. Raises Refused for a key with two values (JSON takes the last), and for NaN and Infinity."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found and found[key] != value:

@@ -238,7 +238,7 @@ def _gemma(m: Metadata, largest: int) -> dict[str, Any]:
 
 
 def _gemma2(m: Metadata) -> dict[str, Any]:
-    # What llama.cpp takes where the file does not say; 0 is none.
+    # llama.cpp's value where the file does not say; 0 is none.
     caps = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
     said = {key: m.float(key, default) or None for key, default in caps.items()}
     return _gemma(m, 46) | said | {"architectures": ["Gemma2ForCausalLM"]}

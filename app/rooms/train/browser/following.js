@@ -25,7 +25,7 @@ export class Following {
   seconds = 0;
   why = "";
   refused = ""; // why the example cannot be looked at
-  isNew = false; // whether another example than the one shown was typed, of which nothing has come yet
+  isNew = false; // whether another example than the one shown was typed, and nothing of it has come yet
   looking = false;
   closed = false;
   heard = false; // whether the server has said anything

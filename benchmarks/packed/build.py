@@ -1,4 +1,4 @@
-"""The compiled part of core: products with weights of a few bits, in C, built by the machine's own compiler where it has one."""
+"""The compiled part of the trial: products with weights of a few bits, in C, built by the machine's own compiler where it has one."""
 
 from __future__ import annotations
 

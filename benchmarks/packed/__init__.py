@@ -1,4 +1,4 @@
-"""Weights that stay in the few bits of their file: a linear layer reads these instead of float32, and computes the same.
+"""A trial of weights that stay in the few bits of their file: a linear layer reads these instead of float32, and computes the same.
 
 A pass over a short text, and over each token that is written, takes as long as it takes to read the weights. GGUF's Q4_0, Q4_1 and
 Q8_0 hold 32 neighbouring weights of a row as small whole numbers q with a common scale, w = scale · q + low. That is all that the
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from .kernel import kernel
+from .build import kernel
 
 LANES, BLOCK = 8, 32
 MOST_ROWS = 64  # of x: with more, multiplying takes longer than reading, and float32 is as fast
@@ -87,8 +87,8 @@ class PackedLinear(nn.Linear):
     """A linear layer whose weight is there twice: as float32, for all who look at it, and packed, for products with a few rows.
 
     The packed form is left aside wherever it might not be the same: once the weight was written to or replaced, where it is or was
-    trained, in other numbers than float32, and off the processor. Writing through `weight.data` leaves no trace in torch: whoever
-    does that calls unpack() first.
+    trained, in other numbers than float32, and off the processor. Writing through `weight.data` leaves no trace in torch: call
+    unpack() before it.
     """
 
     def __init__(self, linear: nn.Linear, packed: PackedWeight):

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 import core
-from core.model import kernel as kernels
-from core.model.kernel import kernel
-from core.model.packed import FORMS, MOST_ROWS, ROUNDING, PackedLinear, PackedWeight, pack, unpack, with_packed
+from benchmarks.packed import FORMS, MOST_ROWS, ROUNDING, PackedLinear, PackedWeight, pack, unpack, with_packed
+from benchmarks.packed import build as kernels
+from benchmarks.packed.build import kernel
 
 pytestmark = pytest.mark.skipif(kernel() is None, reason="this machine has no compiler")
 
