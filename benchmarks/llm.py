@@ -117,6 +117,7 @@ def opened(place: Path | None) -> Models:
             place = Path(folder)
         ours = core.load(str(place))
         sdpa = hf.AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32, attn_implementation="sdpa").eval()
+    assert isinstance(sdpa.config, hf.LlamaConfig)
     maps = hf.LlamaForCausalLM(sdpa.config).eval()
     maps.load_state_dict(sdpa.state_dict(), assign=True)  # shares its weights
     maps.tie_weights()

@@ -26,7 +26,7 @@ def minilm_run() -> core.Trace:
 
 def test_npz_holds_every_heads_weights(minilm_run: core.Trace, tmp_path: Path) -> None:
     file = tmp_path / "run.npz"
-    assert command_line.main(["trace", TEXT, "--npz", str(file)]) == 0
+    assert command_line.main(["trace", TEXT, "--model", "minilm", "--npz", str(file)]) == 0
     with np.load(file) as arrays:
         assert arrays["source.labels"].tolist() == list(minilm_run.source.labels)
         assert len([name for name in arrays if name.endswith(".attn")]) == 6
@@ -37,7 +37,7 @@ def test_npz_holds_every_heads_weights(minilm_run: core.Trace, tmp_path: Path) -
 def test_json_holds_tokens_shapes_measures_and_receipts(
     minilm_run: core.Trace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command_line.main(["trace", TEXT, "--json", "-"]) == 0
+    assert command_line.main(["trace", TEXT, "--model", "minilm", "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["source"]["labels"][2] == "animal" and found["config"]["kind"] == "encoder"
     assert found["attention"][0]["heads"][2]["previous_token_share"] == pytest.approx(
