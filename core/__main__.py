@@ -53,7 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     one = commands.add_parser("trace", help="run a model on a text and write what happened")
     one.add_argument("text", help="what the model reads")
     one.add_argument("--target", help="what an encoder-decoder's decoder has written so far")
-    one.add_argument("--model", default="smollm2", help="catalogue id, Hub repository, folder or GGUF file (default: smollm2)")
+    one.add_argument(
+        "--model", default="smollm2", help="catalogue id, Hub repository, folder or GGUF file (default: smollm2)"
+    )
     one.add_argument("--revision", help="branch, tag or commit on the Hub")
     one.add_argument(
         "--chat", action="store_true", help="the text is what a user says: the model's chat template writes the rest"
@@ -105,7 +107,9 @@ def _parser() -> argparse.ArgumentParser:
 
     over = commands.add_parser("atlas", help="what every head does over a whole corpus, as a table")
     over.add_argument("texts", type=Path, help="a UTF-8 file of paragraphs, or a folder of .txt files")
-    over.add_argument("--model", default="smollm2", help="catalogue id, Hub repository, folder or GGUF file (default: smollm2)")
+    over.add_argument(
+        "--model", default="smollm2", help="catalogue id, Hub repository, folder or GGUF file (default: smollm2)"
+    )
     over.add_argument(
         "--out", type=Path, default=Path("atlas.parquet"), metavar="FILE", help="the table (default: atlas.parquet)"
     )

@@ -91,18 +91,31 @@ def words(run: Trace) -> str:
         found = run.predictions(k=5)
         guesses = ", ".join(f"{s!r} {p:.1%}" for s, p in zip(found.strings[0], found.probs[0], strict=True))
         lines.append(f"after {tokens.labels[found.positions[0]]!r}: {guesses}")
-    lines.append("strongest look of each attention:")
+    lines.append("strongest look of each attention (where no later token is seen: but for the first token and itself):")
     for record in run.attention:
         queries, keys = run.tokens_of(record)
-        best = max(
-            ((record.pattern(h).amax().item(), h) for h in range(record.n_heads)),
-        )
-        where = int(record.pattern(best[1])[0].argmax())
-        query, key = divmod(where, record.n_key)
-        lines.append(
-            f"  {record.name} head {best[1]}: {queries.labels[query]!r} looks at {keys.labels[key]!r}, {best[0]:.0%}"
-        )
+        weight, head, query, key = _strongest(record)
+        looks = f"{queries.labels[query]!r} looks at {keys.labels[key]!r}"
+        lines.append(f"  {record.name} head {head}: {looks}, {weight:.0%}")
     return "\n".join(lines)
+
+
+def _strongest(record: AttentionRecord) -> tuple[float, int, int, int]:
+    """The largest weight of an attention, with its head, query and key.
+
+    Where no later token is seen, the first row has one cell of weight 1, and most heads rest on the first token: neither says
+    anything of a text, so the first token and the token itself are left out, where there are others.
+    """
+    n, best = record.n_key, (-1.0, 0, 0, 0)
+    looks_back = record.n_query == n > 2 and record.why_masked(query=0, key=1) == "future"
+    for head in range(record.n_heads):
+        weights = record.pattern(head)[0].clone()
+        if looks_back:
+            weights[:, 0] = 0
+            weights.fill_diagonal_(0)
+        where = int(weights.argmax())
+        best = max(best, (weights.flatten()[where].item(), head, where // n, where % n))
+    return best
 
 
 def write_npz(run: Trace, path: Path) -> None:

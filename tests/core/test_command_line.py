@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,7 +60,7 @@ def test_models_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["models"]) == 0
     assert "minilm" in capsys.readouterr().out
     assert command_line.main(["models", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["id"] == "minilm"
+    assert json.loads(capsys.readouterr().out)[0]["id"] == "smollm2"
 
 
 def test_plan_says_what_a_model_costs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +89,9 @@ def test_it_starts_as_a_program_and_says_what_it_saw() -> None:
         [sys.executable, "-m", "core", "trace", TEXT], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "16 tokens: [CLS] The animal" in done.stdout
+    assert "13 tokens: The animal" in done.stdout and "30 decoder layers" in done.stdout
+    looks = re.findall(r"^  decoder\.blocks\.\d+\.attn head \d: (\S+) looks at (\S+), \d+%$", done.stdout, re.MULTILINE)
+    assert len(looks) == 30 and not any(key in ("'The'", query) for query, key in looks)
 
 
 def test_long_heads_are_measured_on_evenly_spaced_rows(monkeypatch: pytest.MonkeyPatch, minilm_run: core.Trace) -> None:
