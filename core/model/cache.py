@@ -48,12 +48,11 @@ class GrowingKV:
         n = k.shape[2]
         if self.stop + n > self.k.shape[2]:
             self._make_room(k, v)
-        self.k.narrow(2, self.stop, n).copy_(k)
-        self.v.narrow(2, self.stop, n).copy_(v)
+        self.k[:, :, self.stop : self.stop + n] = k
+        self.v[:, :, self.stop : self.stop + n] = v
         self.stop += n
         self.n_seen += n
-        held = self.n_held
-        so_far = self.k.narrow(2, self.start, held), self.v.narrow(2, self.start, held)
+        so_far = self.k[:, :, self.start : self.stop], self.v[:, :, self.start : self.stop]
         if self.window is not None:  # the next token sees itself and window - 1 before it
             self.start = max(self.start, self.stop - (self.window - 1))
         return so_far

@@ -121,24 +121,14 @@ def _yarn_factor(scaling: RotaryScaling) -> float:
     return magnitude(1.0)
 
 
-def turn_by(angles: Tensor, factor: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosine and sine for rotate(), each [batch, 1, pos, d_rotary], from angles [batch, pos, d_rotary/2] in radians.
-
-    The sine of the first half is negative: made once for a pass, it spares every layer taking the halves apart.
-    """
-    cos, sin = (angles.cos() * factor).to(dtype)[:, None], (angles.sin() * factor).to(dtype)[:, None]
-    return torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1)
-
-
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn the first cos.shape[-1] features of x [batch, head, pos, d_head] by turn_by's cosine and sine; pass the rest.
+    """Turn the first 2·cos.shape[-1] features of x [batch, head, pos, d_head]; pass the rest.
 
     Feature j turns with feature j + d_rotary/2: the halves layout of the published files.
     """
-    width = cos.shape[-1]
-    if width < x.shape[-1]:
-        return torch.cat([rotate(x[..., :width], cos, sin), x[..., width:]], dim=-1)
-    return (x * cos).addcmul_(x.roll(width // 2, -1), sin)
+    half = cos.shape[-1]
+    a, b, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], dim=-1)
 
 
 def alibi_slopes(n_heads: int) -> Tensor:

@@ -6,7 +6,6 @@ the rule, and cells are computed only for the tile on view. Masks are bool and T
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -221,7 +220,7 @@ class ScoreRule:
 
         q and k hold just the positions that `queries` and `keys` name.
         """
-        scores = _products(q, k) * self.scale
+        scores = q @ _ungrouped(q, k).mT * self.scale
         if self.bias is not None:
             scores = scores + self.bias.block(queries, keys).to(scores.dtype)
         return scores if self.temperature == 1 else scores / self.temperature
@@ -352,7 +351,7 @@ def _hides_nan(q: Tensor, k: Tensor) -> bool:
     One sum says so at the price of reading q and k once: it is NaN if any of them is, or if infinities meet.
     """
     is_real = type(q) is Tensor and q.device.type == "cpu"  # a tracer's tensor has no numbers
-    return is_real and math.isnan(q.sum().item() + k.sum().item())
+    return is_real and bool((q.sum() + k.sum()).isnan())
 
 
 def _kernel_mask(rule: ScoreRule, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
@@ -365,15 +364,6 @@ def _kernel_mask(rule: ScoreRule, queries: Tensor, keys: Tensor, dtype: torch.dt
     if rule.bias is None:
         return allowed
     return (rule.bias.block(queries, keys).to(dtype) / rule.temperature).masked_fill(~allowed, float("-inf"))
-
-
-def _products(q: Tensor, k: Tensor) -> Tensor:
-    """q kᵀ, [batch, head, query, key]. The queries of a group lie below each other meanwhile, so that no key is copied."""
-    group = q.shape[1] // k.shape[1]
-    if group == 1:
-        return q @ k.mT
-    rows = q.unflatten(1, (-1, group)).flatten(2, 3)  # [batch, kv_head, group * query, d_head]
-    return (rows @ k.mT).unflatten(2, (group, -1)).flatten(1, 2)
 
 
 def _ungrouped(q: Tensor, x: Tensor) -> Tensor:

@@ -29,7 +29,6 @@ from .positions import (
     rotary_rule,
     rotate,
     sinusoid_table,
-    turn_by,
 )
 from .rules import BiasRule, DistanceBias, MaskRule, ScoreRule, attend
 
@@ -42,9 +41,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 KNOWN_RULES = 16  # rotary rules whose frequencies a stack keeps
 
-Turn = tuple[
-    Tensor, Tensor
-]  # cosine and sine of the rotary angles, each [batch or 1, 1, pos, d_rotary], as rotate() takes them
+Turn = tuple[Tensor, Tensor]  # cosine and sine of the rotary angles, each [batch or 1, 1, pos, d_rotary/2]
 
 
 class RMSNorm(nn.Module):
@@ -55,8 +52,6 @@ class RMSNorm(nn.Module):
         self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dtype == self.weight.dtype == torch.float32:
-            return F.rms_norm(x, self.weight.shape, self.weight, self.eps)  # the same in one call
         x32 = x.float()
         return (self.weight * (x32 * torch.rsqrt(x32.pow(2).mean(-1, keepdim=True) + self.eps))).to(x.dtype)
 
@@ -151,7 +146,7 @@ class Attention(nn.Module):
 
     def heads(self, x: Tensor) -> Tensor:
         """[batch, pos, head * d_head] -> [batch, head, pos, d_head]"""
-        return x.view(*x.shape[:-1], -1, self.d_head).transpose(1, 2)
+        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
 
 
 class MLP(nn.Module):
@@ -406,7 +401,8 @@ class Stack(nn.Module):
     def turn(self, positions: Tensor, n_pos: int, hook_angles: HookPoint, windowed: bool) -> Turn:
         frequencies, factor = self.frequencies(n_pos, windowed, positions.device)
         angles = hook_angles(positions[..., None].float() * frequencies)  # [batch, pos, d_rotary/2]
-        return turn_by(angles, factor, self.embed.token.weight.dtype)
+        dtype = self.embed.token.weight.dtype
+        return (angles.cos() * factor).to(dtype)[:, None], (angles.sin() * factor).to(dtype)[:, None]
 
     def frequencies(self, n_pos: int, windowed: bool, device: torch.device) -> tuple[Tensor, float]:
         """rotary_frequencies on the device, where they lie from one pass to the next: a token's pass need not wait for them.

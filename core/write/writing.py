@@ -18,7 +18,7 @@ from ..checkpoints import Loaded
 from ..errors import GenerationError, TextError
 from ..model.hooks import Hook, hooked
 from ..model.next_tokens import allowed_only
-from ..model.rules import ScoreRule, row_blocks
+from ..model.rules import row_blocks
 from ..model.text import Tokens, from_ids, visible
 from ..run.attention import AttentionRecord
 from ..run.forward_pass import prepare
@@ -266,11 +266,8 @@ class Writer:
         for layer in range(self.loaded.config.n_decoder_layers):
             name = f"decoder.blocks.{layer}.{self.site}"
             q, k, rule = (self.seen[f"{name}.{what}"] for what in ("hook_q", "hook_k", "hook_rule"))
-            if len(queries) == 1:
-                rows = _row(q, k, rule, queries[0])
-            else:
-                record = AttentionRecord(name, "decoder", layer, self.site, q, k, _no_values, rule)  # type: ignore[arg-type]
-                rows = record.pattern(queries=queries).transpose(0, 1)  # [query, head, key]
+            record = AttentionRecord(name, "decoder", layer, self.site, q, k, _no_values, rule)  # type: ignore[arg-type]
+            rows = record.pattern(queries=queries).transpose(0, 1)  # [query, head, key]
             if self.site == "attn" and rows.shape[-1] < n:  # a window has let go of the first keys
                 rows = torch.nn.functional.pad(rows, (n - rows.shape[-1], 0))
             layers.append(rows)
@@ -313,13 +310,6 @@ class Writer:
         if self.draft.cache is None:
             return 0
         return sum(layer.cross.nbytes for layer in self.draft.cache.layers if layer.cross is not None)
-
-
-def _row(q: Tensor, k: Tensor, rule: ScoreRule, query: int) -> Tensor:
-    """[1, head, key] float32: the pattern of one query, as a record gives it: for a token that is written there is one such row a layer."""
-    at, keys = torch.tensor([query], device=q.device), torch.arange(k.shape[2], device=k.device)
-    scores = rule.scores(q[:, :, query : query + 1].float(), k.float(), at, keys)
-    return rule.pattern(rule.masked(scores, at, keys), at, keys)[0].transpose(0, 1)
 
 
 def _no_values() -> Tensor:

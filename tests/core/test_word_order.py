@@ -9,7 +9,7 @@ import torch
 
 import core
 from core.errors import Refused
-from core.model.positions import rotate, sinusoid_table, turn_by
+from core.model.positions import rotate, sinusoid_table
 from core.read import measures
 from core.read.word_order import closest_rows, cosine_by_distance, cosine_to, unturned
 
@@ -112,9 +112,8 @@ def test_queries_before_they_are_turned(tiny: Tiny, fraction: float) -> None:
         before = unturned(run, record)
         angles = run.positions[0].angles()
         assert angles is not None and len(before.pairs) == angles.shape[-1]
-        turn = turn_by(angles[None], 1.0, torch.float32)
         for straight, turned in ((before.q, record.q), (before.k, record.k)):
-            assert torch.allclose(rotate(straight[None], *turn)[0], turned, atol=1e-5)
+            assert torch.allclose(rotate(straight, angles.cos(), angles.sin()), turned, atol=1e-5)
             for a, b in before.pairs:
                 assert torch.allclose(straight[..., [a, b]].norm(dim=-1), turned[..., [a, b]].norm(dim=-1), atol=1e-5)
 
@@ -147,8 +146,8 @@ def test_two_words_on_a_line_of_clocks() -> None:
     assert angles is not None
 
     def score(distance: int) -> float:
-        turn = turn_by(angles[None, 1:2] * distance, 1.0, torch.float32)
-        turned = rotate(q[None, None, None], *turn)[0, 0, 0]
+        turn = angles[1] * distance
+        turned = rotate(q[None, None], turn.cos(), turn.sin())[0, 0]
         return (turned @ k / q.shape[-1] ** 0.5).item()
 
     assert score(old - the) == pytest.approx(run.attention[1].scores(0, old, the).item(), abs=1e-4)
