@@ -220,11 +220,11 @@ def test_a_pasted_config_needs_no_weights():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "not JSON"),
+        ("{", "1 bracket is still open"),
         ("[1]", "object"),
         ('{"model_type": "mixtral"}', "mixture of experts"),
         ('{"model_type": "gpt2", "vocab_size": 9, "n_embd": "many"}', "n_embd"),
-        ("[" * 60_000, "object"),
+        ("[" * 60_000, "nested too deep"),
         ("x" * 200_000, "characters"),
     ],
 )
@@ -562,7 +562,7 @@ def test_a_config_is_pasted(screen: Shapes):
     assert "of 5" in screen.root.inner_text()
     box.fill("<b>no</b>")
     box.press("Control+Enter")
-    screen.page.get_by_text("This is not JSON").wait_for()
+    screen.page.get_by_text("This is a web page, and not the file").wait_for()
     screen.idle()
     assert screen.data()["shape"] == "1,6,128,128"  # nothing is lost
 

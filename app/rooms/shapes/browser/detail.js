@@ -113,7 +113,10 @@ export class Detail {
     const anchor = el("a", "link", words.explore);
     const site = row.id.includes(".cross.") ? "cross" : row.id.split(".")[0];
     const { place, header: data } = this.view;
-    anchor.href = `?${new URLSearchParams({ ...data.link, site, layer: String(place.at), head: String(place.with_head) })}`;
+    const there = { view: "explore", site, layer: String(place.at), head: String(place.with_head) };
+    const said = new URLSearchParams({ ...data.link, ...there });
+    said.delete("of"); // of this room
+    anchor.href = `?${said}`;
     anchor.target = "_self";
     return anchor;
   }
