@@ -31,11 +31,13 @@ run: runtime
 dev: runtime
 	@$(PYTHON) -m scripts.dev --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
-# Processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process has
-# a browser and servers of its own. Tests in a browser wait a third of their time: three processes keep two cores busy. The
-# longest files come first (tests/conftest.py).
+# Processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process of
+# the screen's has a browser and servers of its own. Each waits a third of its time: three keep two cores busy. Of the screen's
+# files the longest come first (tests/app/conftest.py). A browser has an event loop in its process, where no other can be run:
+# so the two parts are two runs. Pytest's 5 means that ARGS chose nothing in that part.
 test: browser check
-	$(PYTHON) -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(PYTHON) -m pytest --ignore=tests/app -n 2 --dist loadfile $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest tests/app -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || [ $$? -eq 5 ]
 
 thorough: export THOROUGH = 1
 thorough: test

@@ -42,7 +42,7 @@ def test_without_the_variable_there_is_the_catalog():
 
 @pytest.mark.parametrize("name", ["/etc", "openai-community/gpt2", "../minilm", ""])
 def test_only_what_is_offered_can_be_loaded(name: str):
-    with pytest.raises(CheckpointError, match="Choose one of MiniLM-L6"):
+    with pytest.raises(CheckpointError, match="Choose one of SmolLM2-135M, MiniLM-L6"):
         session_models.load(name)
 
 

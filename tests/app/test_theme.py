@@ -131,7 +131,7 @@ APP = Path(theme.__file__).parents[1]
 STYLES = [
     *sorted(APP.glob("attention/browser/*.css")),
     *sorted(APP.glob("rooms/*/browser/*.css")),
-    *sorted(APP.glob("kit/browser/*.css")),
+    *sorted(path for path in APP.glob("kit/browser/*.css") if path.stem != "axes"),  # which has colours alone
 ]
 SIZE = re.compile(r"(?:font-size:|font:(?! inherit))\s*([^;\s]+)")
 
