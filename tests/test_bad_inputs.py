@@ -74,7 +74,7 @@ READ_TEXTS = {
 @pytest.mark.parametrize("name", REFUSED_TEXTS)
 def test_a_text_that_cannot_be_read_gets_a_sentence(run: Callable[..., Outcome], name: str) -> None:
     text, words = REFUSED_TEXTS[name]
-    code, out, err = run("trace", text)
+    code, out, err = run("trace", text, "--model", "minilm")
     assert code == 2 and out == ""
     assert_sentence(err, words)
 
@@ -83,7 +83,7 @@ def test_a_text_that_cannot_be_read_gets_a_sentence(run: Callable[..., Outcome],
 def test_a_strange_text_is_read_and_shown_as_it_is(run: Callable[..., Outcome], name: str, tmp_path: Path) -> None:
     text, label = READ_TEXTS[name]
     page = tmp_path / "page.html"
-    code, out, err = run("trace", text, "--json", "-", "--html", str(page))
+    code, out, err = run("trace", text, "--model", "minilm", "--json", "-", "--html", str(page))
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert found["source"]["text"] == text
@@ -222,7 +222,7 @@ def test_a_model_that_is_not_there_says_what_there_is(run: Callable[..., Outcome
 
 
 def test_a_place_that_cannot_be_written_is_named(run: Callable[..., Outcome], tmp_path: Path) -> None:
-    code, _, err = run("trace", "hello", "--npz", str(tmp_path / "no" / "folder.npz"))
+    code, _, err = run("trace", "hello", "--model", "minilm", "--npz", str(tmp_path / "no" / "folder.npz"))
     assert code == 2 and "folder.npz" in err and "Traceback" not in err
 
 

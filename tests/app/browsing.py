@@ -44,6 +44,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--font-render-hinting=none",  # letters as wide as in a window of its own
     "--no-first-run",
     # All pages in one process, which has read Streamlit's scripts already: a link opens in half the time.
     "--renderer-process-limit=1",

@@ -16,7 +16,7 @@ import torch
 from huggingface_hub import constants
 
 from core import checkpoints
-from core.checkpoints import CATALOG, fetching, load
+from core.checkpoints import fetching, find, load
 from core.errors import CheckpointError
 from tests.core.published import reference
 
@@ -231,7 +231,7 @@ def test_minilm_without_its_package_comes_from_the_hub_and_must_be_the_published
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoints.importlib.util, "find_spec", lambda _: None)
-    hub.publish(CATALOG[0].hub, reference("bert without head").folder)
+    hub.publish(find("minilm").hub, reference("bert without head").folder)
     with pytest.raises(CheckpointError, match=r"model\.safetensors of minilm is not the published file"):
         load("minilm")
 

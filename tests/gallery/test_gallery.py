@@ -42,6 +42,7 @@ UNDRAWN = {
     "classroom": "tells a class what is shown",
     "fetcher": "fetches",
     "ground": "keeps what stands on it in its place (the stories of the stage stand on it)",
+    "head_measures": "gives the chooser its numbers",
     "mount": "keeps a view on its place",
     "npz": "writes a file",
     "offline": "begins a page of its own (tests/app/test_export.py opens it)",
@@ -50,6 +51,7 @@ UNDRAWN = {
     "save": "saves and copies",
     "selection": "keeps what is chosen",
     "shortcuts": "asks what a key may do",
+    "sink": "says a sentence (tests/app/test_chooser.py reads it)",
     "standalone": "writes a file",
 }
 # "DejaVu Sans" is what `make test` installs with a browser; of another font the pictures would say nothing.
