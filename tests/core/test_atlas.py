@@ -172,6 +172,8 @@ def test_the_command_writes_the_table_and_the_summary(tmp_path: Path, capsys: py
         "2",
         "--tokens",
         "24",
+        "--model",
+        "minilm",
     ]
     assert main(arguments) == 0
     assert parquet.read_table(out).num_rows == 144 and len(json.loads(told.read_text())["heads"]) == 72
@@ -196,6 +198,6 @@ def test_a_number_that_leaves_nothing_to_run_is_refused(
 ) -> None:
     (tmp_path / "t.txt").write_text("\n\n".join(TEXTS), encoding="utf-8")
     out = tmp_path / "atlas.parquet"
-    assert main(["atlas", str(tmp_path / "t.txt"), "--out", str(out), *said]) == 2
+    assert main(["atlas", str(tmp_path / "t.txt"), "--out", str(out), "--model", "minilm", *said]) == 2
     assert sentence in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["t.txt"]

@@ -117,7 +117,7 @@ def _rope_scaling(m: Metadata, values: Mapping[str, Any]) -> dict[str, Any] | No
     if m.factors is not None:
         if kind not in ("none", "linear", "llama3") or (kind == "linear" and m.float("rope.scaling.factor", 1.0) != 1):
             raise m.refused("rope.scaling.type", kind, f"{ROPE_FREQS} is there as well, and only one can be meant")
-        return _llama3(m, m.factors.double(), values)
+        return _llama3(m, m.factors.cpu().double(), values)
     if kind == "none":
         return {"rope_type": "linear", "factor": old} if old not in (0.0, 1.0) else None
     factor = m.float("rope.scaling.factor", old)
