@@ -36,8 +36,8 @@ dev: runtime
 # files the longest come first (tests/app/conftest.py). A browser has an event loop in its process, where no other can be run:
 # so the two parts are two runs. Pytest's 5 means that ARGS chose nothing in that part.
 test: browser check
-	$(PYTHON) -m pytest --ignore=tests/app -n 2 --dist loadfile $(ARGS) || [ $$? -eq 5 ]
-	$(PYTHON) -m pytest tests/app -n 3 --dist loadfile --no-loadscope-reorder $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest --ignore=tests/app -n 2 --dist loadfile --durations=20 $(ARGS) || [ $$? -eq 5 ]
+	$(PYTHON) -m pytest tests/app -n 3 --dist loadfile --no-loadscope-reorder --durations=20 $(ARGS) || [ $$? -eq 5 ]
 
 thorough: export THOROUGH = 1
 thorough: test

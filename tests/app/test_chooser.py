@@ -134,6 +134,7 @@ def test_the_sink_is_named_by_the_run_s_numbers_and_leaves_the_colours_alone(scr
     low, high = (round(100 * share) for share in found.between)
     line = root.locator(".sink")
     expect(line).to_contain_text(f"{low}–{high} % of their attention")
+    expect(root).to_have_attribute("data-fresh", "true")  # the run under the room's first mask is there
     numbers = root.locator(".row").inner_text()
     cell = root.locator(".left svg rect[fill^='rgb']").last
     before = root.evaluate(

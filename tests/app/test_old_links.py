@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.app.browsing import PATIENCE, Screen, eventually
+from tests.thorough import part
 
 APP = "app/main.py"
 ANIMAL = "The animal didn't cross the street because it was too tired."
@@ -101,7 +102,7 @@ def test_there_are_more_than_thirty() -> None:
     assert len({*EXPLORE, *SHAPES, *PLANNED}) > 30
 
 
-@pytest.mark.parametrize("link", EXPLORE)
+@pytest.mark.parametrize("link", part(list(EXPLORE)))
 def test_explore(visitor: Screen, link: str) -> None:
     shown, sentences = EXPLORE[link]
     visitor.open(f"?{link}")
@@ -110,7 +111,7 @@ def test_explore(visitor: Screen, link: str) -> None:
     eventually(visitor.page, lambda: assert_boxes(visitor, sentences))
 
 
-@pytest.mark.parametrize("link", SHAPES)
+@pytest.mark.parametrize("link", part(list(SHAPES)))
 def test_shapes(visitor: Screen, link: str) -> None:
     shown, title = SHAPES[link]
     visitor.page.goto(f"{visitor.address}/?{link}")
@@ -120,7 +121,7 @@ def test_shapes(visitor: Screen, link: str) -> None:
     expect(diagram).to_contain_text(title, timeout=PATIENCE)
 
 
-@pytest.mark.parametrize("link", PLANNED)
+@pytest.mark.parametrize("link", part(list(PLANNED)))
 def test_sizes_and_training(visitor: Screen, link: str) -> None:
     visitor.page.goto(f"{visitor.address}/?{link}")
     expect(visitor.page.locator(".hl.planner h2")).to_contain_text(PLANNED[link], timeout=PATIENCE)

@@ -377,6 +377,7 @@ def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(sc
     assert gain in text and "a reading, not its output" in text
     screen.root.locator(".rowhit").nth(7).click(position={"x": 12, "y": 6})
     screen.wait(cell="7.0")
+    screen.page.mouse.move(0, 0)  # whatever is pointed at is shown, and a line above that comes or goes moves the rows
     best = f"After layer 3’s attention: best guess door, {100 * found[7].probability:.1f}\xa0%"
     expect(screen.root.locator(".from")).to_contain_text(best)  # drawn with the frame after the click
     door = f"door, {100 * found[-1].probability:.1f}"

@@ -29,6 +29,7 @@ from core.service.training.trainer import DIED
 from tests.app.axe import faults
 from tests.app.browsing import idle
 from tests.app.rail import rail, read, ready
+from tests.thorough import part
 
 APP = "app/main.py"
 PATIENCE = 60_000  # ms for the next news of a run, beside other tests
@@ -498,7 +499,7 @@ def test_every_task_and_every_twin_of_copy_is_kept() -> None:
     assert sum(records.path_of(spec).stat().st_size for spec in KEPT) < 1_500_000
 
 
-@pytest.mark.parametrize("spec", KEPT, ids=of_spec)
+@pytest.mark.parametrize("spec", part(KEPT, share=4), ids=of_spec)
 def test_of_a_kept_run_the_last_frame_is_a_model(spec: Spec) -> None:
     """It says what the kept run says of its end, and looks at the task's example as that does."""
     ended = saved_runs.read(saved_runs.ENDS, spec)
@@ -513,7 +514,7 @@ def test_of_a_kept_run_the_last_frame_is_a_model(spec: Spec) -> None:
     assert maps is None or abs(maps / 255 - seen.pattern.numpy().ravel()).max() < 0.02
 
 
-@pytest.mark.parametrize("spec", KEPT, ids=of_spec)
+@pytest.mark.parametrize("spec", part(KEPT, share=4), ids=of_spec)
 def test_a_kept_run_is_the_one_that_its_description_gives(spec: Spec) -> None:
     """Whole in its parts; and its first steps, which any processor comes to, are those of this code."""
     header, body = messages.unpack(records.read(spec))

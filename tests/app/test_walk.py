@@ -21,9 +21,10 @@ from app.session.examples import EXAMPLES, Example
 from app.session.models import TITLES
 from app.shell import words
 from tests.app.browsing import PATIENCE, Screen, bar_hears, idle, once
+from tests.thorough import how_many
 
 APP = "app/main.py"
-MOVES = int(os.environ.get("WALK", "24"))
+MOVES = int(os.environ.get("WALK", str(how_many(32))))
 SEED = int(os.environ.get("WALK_SEED", "7"))  # the same way each time; WALK_SEED=$RANDOM looks for new ones
 TEXTS = (
     "Birds sing at dawn because they are happy.",
