@@ -292,8 +292,8 @@ def _links(queries: Tokens, keys: Tokens, real: Tensor, cross: bool, strict: boo
     """[query, key] bool: the cells that a picture may open on, as many as `real` has. Not `strict`: any two words that are not neighbours."""
     (n_rows, n_keys), device = real.shape, real.device
     long = max(len(queries), len(keys)) > SHORT
-    rows = torch.tensor(_words(queries, strict, strict and long and not cross)[:n_rows], device=device)
-    columns = torch.tensor(_words(keys, strict, strict and long and not cross)[:n_keys], device=device)
+    rows = torch.tensor(words_of(queries, strict, strict and long and not cross)[:n_rows], device=device)
+    columns = torch.tensor(words_of(keys, strict, strict and long and not cross)[:n_keys], device=device)
     cells = (rows >= 0)[:, None] & (columns >= 0)
     if cross:
         return cells
@@ -308,7 +308,7 @@ def _links(queries: Tokens, keys: Tokens, real: Tensor, cross: bool, strict: boo
     return cells & (away >= APART[0]) & (away <= APART[1]) if long else cells
 
 
-def _words(tokens: Tokens, strict: bool, whole: bool) -> list[int]:
+def words_of(tokens: Tokens, strict: bool, whole: bool) -> list[int]:
     """[pos]: the word between spaces of each token, −1 for one that a link may not end on; `whole`: for pieces of words too."""
     words, labels = spaced_words(tokens), tokens.labels
     spoken = [not s and not p for s, p in zip(tokens.special, tokens.padding, strict=True)]

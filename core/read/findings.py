@@ -1,0 +1,378 @@
+"""Findings of a run: single looks and heads that are worth opening a picture on, each of another kind, each by a rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ..model.text import Tokens
+from ..run.attention import AttentionRecord
+from ..run.predictions import labels_of
+from ..run.trace import Trace
+from . import measures
+from .directions import Site, asked, records_of, site_of
+from .head_roles import is_punctuation, openings, words_of
+from .looks import Looked, each_look
+
+Kind = Literal[
+    "writes",
+    "stands out",
+    "largest push",
+    "votes against",
+    "after a repeat",
+    "same word",
+    "one back",
+    "one ahead",
+    "one word",
+    "rests",
+]
+
+WRITES_FROM = 0.4  # logits that a look must add to open a picture
+AGAINST_FROM = -0.25  # logits
+AGAINST_WEIGHT = 0.2
+REPEAT_FROM = 0.35  # of a weight, beyond the head's habit
+ONE_BACK_FROM = 0.5  # of the mean weight on the word before
+REPEATS: tuple[Kind, ...] = ("after a repeat", "same word")
+MEANS: dict[Kind, float] = {  # kinds that are judged by a head's mean, and the least of it
+    "one back": ONE_BACK_FROM,
+    "one ahead": ONE_BACK_FROM,
+    "one word": -math.inf,
+    "rests": -math.inf,
+}
+CELLS = 1 << 20  # weights of one attention that are looked at: all of them up to some 300 tokens of 9 heads
+FEWEST_ROWS = 16
+LAST_ROWS = 8  # that are looked at in any case: nearest to the next word
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One look of one head, and its kind: the reason for showing it.
+
+    addition is what the look adds to the logit of `token`, the likeliest word after the query, in logits (core.looks); None where
+    the model predicts no words. habit is what the head gives at that distance in other rows (of a repeat: or to that key), mean
+    its average over rows of what the kind is about: the weight on the word before or after, the weight that rests, or bits.
+    """
+
+    kind: Kind
+    stack: str
+    site: Site
+    layer: int
+    head: int
+    query: int
+    key: int
+    weight: float
+    addition: float | None = None
+    habit: float | None = None
+    mean: float | None = None
+    token: int | None = None
+    word: str = ""  # the token's label
+
+
+def opening_look(run: Trace) -> Finding:
+    """The look that a picture of this run opens on.
+
+    Of a decoder: from the last word, over all heads and earlier words but the first, the largest weight × what the look adds to the
+    logit of the likeliest next word, where it adds 0.4 or more ("writes"). Else the look of any row that stands out most:
+    (weight − what the head gives at that distance in other rows) · log₂(1 + distance), between two whole words, two or more
+    apart, that are not the same. Of an encoder: core.read.head_roles.openings. Of an encoder–decoder: the first rule in
+    cross-attention, over all rows of the target. Where a text leaves nothing to choose from, the first rule over whatever there is.
+    """
+    return _described(run, [_opening(run, _pushes(run), None)])[0]
+
+
+def findings(run: Trace) -> tuple[Finding, ...]:
+    """The opening look, and the next best of other kinds, each of another head: see Finding.
+
+    "writes", or else "stands out" and "largest push" (the first rule's look, though it adds little). "votes against": of the looks
+    from the last word with 20 % or more the smallest weight × addition, from −0.25 on. "after a repeat", "same word": the
+    largest look at what followed an earlier copy of a word, or at the copy, beyond the larger of what the head gives to that
+    key and at that distance elsewhere, from 35 % on. "one back" (for encoders "one ahead" too): the largest mean weight on the
+    word before, from 50 % on. "one word" (cross-attention): the least mean entropy. "rests": the largest mean weight on the first
+    token, or on special ones. Of long texts some rows are looked at, and always the last ones.
+    """
+    pushes, habits = _pushes(run), _habits(run)
+    found = [_opening(run, pushes, habits)]
+    used = {(found[0].layer, found[0].head)}
+
+    def take(*candidates: Finding | None) -> None:
+        """The best of these, if there is one."""
+        here = [candidate for candidate in candidates if candidate is not None]
+        if here:
+            found.append(max(here, key=lambda candidate: candidate.weight - (candidate.habit or 0)))
+            used.add((found[-1].layer, found[-1].head))
+
+    if pushes is not None:
+        if found[0].kind == "stands out":
+            take(pushes["largest push"].best(used))
+        against = pushes["votes against"].best(used)
+        take(against if against is not None and (against.addition or 0) <= AGAINST_FROM else None)
+    repeats = [habits[kind].best(used, REPEAT_FROM) for kind in REPEATS if kind in habits]
+    take(*repeats)
+    for kind, least in MEANS.items():
+        if kind in habits and habits[kind].scores:
+            take(habits[kind].best(used, least))
+    return tuple(_described(run, found))
+
+
+@dataclass
+class _Candidates:
+    """The best look of every head by one score, layer after layer."""
+
+    kind: Kind
+    scores: list[Tensor] = field(default_factory=list)  # [head] each, -inf where there is none
+    found: list[list[Finding]] = field(default_factory=list)
+
+    def best(self, used: Collection[tuple[int, int]], least: float = -math.inf) -> Finding | None:
+        """That of the largest score above `least`, of a head that is not used yet."""
+        scores = torch.stack(self.scores).clone()  # [layer, head]
+        for layer, head in used:
+            scores[layer, head] = -math.inf
+        layer, head = divmod(int(scores.argmax()), scores.shape[1])
+        return self.found[layer][head] if float(scores[layer, head]) > least else None
+
+    def add(self, seen: _Seen, score: Tensor, habit: Tensor | None = None, additions: Tensor | None = None) -> None:
+        """The next layer's, by a score of every cell, [head, row, key]: -inf where a cell does not count."""
+        best, at = score.flatten(1).max(-1)
+        cells = [(head, *divmod(cell, score.shape[-1])) for head, cell in enumerate(at.tolist())]
+        self.scores.append(best.cpu())
+        self.found.append(
+            [
+                replace(
+                    self._look(seen, head, row, key),
+                    habit=None if habit is None else float(habit[head, row, key]),
+                    addition=None if additions is None else float(additions[head, row, key]),
+                )
+                for head, row, key in cells
+            ]
+        )
+
+    def add_means(self, seen: _Seen, means: Tensor, cells: Sequence[tuple[int, int]], sign: int = 1) -> None:
+        """The next layer's, by a mean over rows of each head, [head], times `sign`; cells are the (row, key) of each to be shown."""
+        self.scores.append(means.cpu() * sign)
+        self.found.append(
+            [replace(self._look(seen, head, *cell), mean=float(means[head])) for head, cell in enumerate(cells)]
+        )
+
+    def _look(self, seen: _Seen, head: int, row: int, key: int) -> Finding:
+        record, weight = seen.record, float(seen.weights[head, row, key])
+        site: Site = "cross_attn" if record.site == "cross_attn" else "attn"
+        return Finding(self.kind, record.stack, site, record.layer or 0, head, int(seen.rows[row]), key, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """One attention in some of its rows [row]: weights [head, row, key]."""
+
+    record: AttentionRecord
+    rows: Tensor
+    weights: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """The tokens that look and those that are looked at, and which of them count: [query] and [key] bool."""
+
+    queries: Tokens
+    keys: Tokens
+    real_queries: Tensor  # no padding
+    real_keys: Tensor
+    rests: Tensor  # keys where attention rests: the first of a decoder's, else special tokens
+
+    @classmethod
+    def of(cls, run: Trace) -> _Texts:
+        record = _records(run)[0]
+        queries, keys = run.tokens_of(record)
+        real = [~torch.tensor(tokens.padding, device=record.device) for tokens in (queries, keys)]
+        rests = torch.tensor(keys.special, device=record.device) & real[1]
+        if run.config.kind == "decoder":  # where no token is special, and the first one the place to rest
+            rests = torch.zeros_like(rests)
+            rests[int(real[1].int().argmax())] = True
+        return cls(queries, keys, *real, rests)
+
+    def rows(self, record: AttentionRecord) -> Tensor:
+        """All real rows, or as many as make up CELLS weights: evenly spaced ones and the last."""
+        rows = self.real_queries.nonzero()[:, 0]
+        most = max(FEWEST_ROWS, CELLS // (record.n_heads * record.n_key))
+        if len(rows) <= most:
+            return rows
+        spread = rows[((torch.arange(most, device=rows.device) + 0.5) * len(rows) / most).long()]
+        return torch.cat([spread, rows[-LAST_ROWS:]]).unique()
+
+
+def _records(run: Trace) -> tuple[AttentionRecord, ...]:
+    """The attentions that findings are about: the last stack's, and of an encoder–decoder cross-attention."""
+    return records_of(run, None)
+
+
+def _opening(
+    run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Kind, _Candidates] | None
+) -> Finding:
+    first = None if pushes is None else pushes["largest push"].best(())
+    if first is not None and (first.addition or 0) >= WRITES_FROM:
+        return replace(first, kind="writes")
+    if run.config.kind == "decoder":
+        found = (habits or _habits(run))["stands out"].best((), 0)
+        if found is not None or first is not None:
+            return found or first  # type: ignore[return-value]
+    link = next(link for link in openings(run) if (link.stack, link.site) == (_records(run)[0].stack, site_of(run, None)))
+    place = (link.layer, link.head, link.query, link.key, link.weight)
+    return Finding("stands out", link.stack, site_of(run, None), *place, habit=link.habit)
+
+
+def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
+    """By weight × addition, from the last word, or in cross-attention from every word; None for a model whose logits say nothing
+    of single looks."""
+    if not _predicts(run):
+        return None
+    texts, record = _Texts.of(run), _records(run)[0]
+    rows = texts.rows(record) if record.site == "cross_attn" else texts.real_queries.nonzero()[-1]
+    cells = _pushing(texts, rows, record.site == "cross_attn")
+    adds, takes = _Candidates("largest push"), _Candidates("votes against")
+
+    def take(looked: Looked) -> None:
+        seen, added = _Seen(looked.record, rows, looked.weights), looked.additions.nan_to_num(nan=0.0)
+        product, counts = looked.weights * added, cells & (looked.weights > 0)
+        adds.add(seen, product.where(counts, -math.inf), additions=added)
+        takes.add(seen, (-product).where(counts & (looked.weights >= AGAINST_WEIGHT), -math.inf), additions=added)
+
+    each_look(asked(run, rows.tolist(), None, None), take)
+    return {"largest push": adds, "votes against": takes}
+
+
+def _pushing(texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
+    """[row, key] bool: the looks that the first rule chooses from. Where a text leaves none, all but the word itself, then all."""
+    real = texts.real_keys.expand(len(rows), -1)
+    special = torch.tensor(texts.keys.special, device=rows.device)
+    other = real if cross else real & (torch.arange(real.shape[1], device=rows.device) != rows[:, None])
+    return next(cells for cells in (other & ~texts.rests & ~special, other, real) if cells.any() or cells is real)
+
+
+def _habits(run: Trace) -> dict[Kind, _Candidates]:
+    """All that is judged by where a head looks, from its rows."""
+    texts, records = _Texts.of(run), _records(run)
+    rows = texts.rows(records[0])
+    kinds: dict[str, tuple[Kind, ...]] = {
+        "decoder": ("stands out", *REPEATS, "one back", "rests"),
+        "encoder": ("one back", "one ahead", "rests"),
+        "encoder-decoder": ("one word", "rests"),
+    }
+    found = {kind: _Candidates(kind) for kind in kinds[run.config.kind]}
+    links = _links(texts, rows) if run.config.kind == "decoder" else {}
+    counted = texts.real_keys & ~texts.rests & (torch.arange(len(texts.keys), device=rows.device) <= rows[:, None])
+    back = (rows[:, None] - torch.arange(len(texts.keys), device=rows.device)).clamp(min=0)  # [row, key]
+    for record in records:
+        seen = _Seen(record, rows, record.pattern(queries=rows))
+        if links:
+            by_distance, by_key = _elsewhere(seen.weights, back, counted)
+            far = torch.log2(1 + back.float())
+            score = ((seen.weights - by_distance) * far).where(links["stands out"] & (seen.weights > 0), -math.inf)
+            found["stands out"].add(seen, score, by_distance)
+            habit = torch.maximum(by_distance, by_key)
+            for kind in REPEATS:
+                found[kind].add(seen, (seen.weights - habit).where(links[kind], -math.inf), habit)
+        for kind, ahead in (("one back", -1), ("one ahead", 1)):
+            if kind in found:
+                found[kind].add_means(seen, *_next_to(seen, texts, ahead))  # type: ignore[index]
+        if "one word" in found:
+            sees = seen.weights.sum(-1) > 0
+            bits = (measures.entropy(seen.weights) * sees).sum(-1) / sees.sum(-1).clamp(min=1)
+            found["one word"].add_means(seen, bits, _largest(seen.weights * ~texts.rests), -1)
+        if texts.rests.any():
+            found["rests"].add_means(seen, *_resting(seen, texts))
+    return found
+
+
+def _links(texts: _Texts, rows: Tensor) -> dict[str, Tensor]:
+    """[row, key] bool of each kind: the looks of a decoder that may be of it."""
+    tokens = texts.keys
+    places = torch.arange(len(tokens), device=rows.device)
+    back = rows[:, None] - places
+    ends = texts.real_keys & ~texts.rests & ~torch.tensor(tokens.special, device=rows.device)
+    words = torch.tensor(words_of(tokens, True, True), device=rows.device) >= 0
+    labels = [label.casefold() for label in tokens.labels]
+    number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    same = torch.tensor([number[label] for label in labels], device=rows.device)
+    spoken = torch.tensor([not is_punctuation(label) for label in labels], device=rows.device)[rows][:, None]
+    ids, earlier = tokens.ids, back > 0
+    return {
+        "stands out": words[rows][:, None] & words & ends & (back > 1) & (same[rows][:, None] != same),
+        "after a repeat": measures.induction_cells(ids, rows) & spoken & ends & earlier,
+        "same word": measures.same_cells(ids, rows, causal=True) & spoken & ends,
+    }
+
+
+def _elsewhere(weights: Tensor, back: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
+    """What the head gives in other rows at each cell's distance, and to each cell's key: means, [head, row, key] each."""
+    some = weights * counted
+    at, n = back.flatten(), back.shape[-1]
+    sums = some.new_zeros(len(some), int(at.max()) + 1).index_add_(1, at, some.flatten(1))
+    count = some.new_zeros(sums.shape[1]).index_add_(0, at, counted.float().flatten())
+    distance = (sums[:, at].unflatten(1, (-1, n)) - some) / (count[at].unflatten(0, (-1, n)) - 1).clamp(min=1)
+    key = (some.sum(1, keepdim=True) - some) / (counted.sum(0) - 1).clamp(min=1)
+    return distance.clamp(min=0), key.clamp(min=0)
+
+
+def _next_to(seen: _Seen, texts: _Texts, ahead: int) -> tuple[Tensor, list[tuple[int, int]]]:
+    """The mean weight of each head on the word before or after, [head], and the cell where it is largest."""
+    keys, n = seen.rows + ahead, len(texts.keys)
+    ends = texts.real_keys & ~texts.rests
+    here = (keys >= 0) & (keys < n) & ends[keys.clamp(0, n - 1)]
+    if not here.any():
+        return seen.weights.new_zeros(len(seen.weights)), [(0, 0)] * len(seen.weights)
+    at = here.nonzero()[:, 0]
+    there = seen.weights[:, at, keys[at]]  # [head, row]
+    best = there.argmax(-1).tolist()
+    return there.mean(-1), [(int(at[i]), int(keys[at[i]])) for i in best]
+
+
+def _resting(seen: _Seen, texts: _Texts) -> tuple[Tensor, list[tuple[int, int]]]:
+    """The mean weight that rests of each head, [head], over rows that may see another key, and the last row's cell."""
+    keys = texts.rests.nonzero()[:, 0]
+    resting = seen.weights[:, :, keys].sum(-1)  # [head, row]
+    rows = seen.record.mask(queries=seen.rows).sum(-1) > 1
+    means = resting[:, rows].mean(-1) if rows.any() else resting.mean(-1)
+    last = len(seen.rows) - 1
+    return means, [(last, int(keys[i])) for i in seen.weights[:, last, keys].argmax(-1).tolist()]
+
+
+def _largest(weights: Tensor) -> list[tuple[int, int]]:
+    """(row, key) of each head's largest weight."""
+    return [divmod(cell, weights.shape[-1]) for cell in weights.flatten(1).argmax(-1).tolist()]
+
+
+def _described(run: Trace, found: Sequence[Finding]) -> list[Finding]:
+    """The same with the likeliest word after each query, and what the look adds to its logit."""
+    if not _predicts(run):
+        return list(found)
+    wanted = asked(run, sorted({one.query for one in found}), None, None)
+    words = labels_of(run.loaded, wanted.tokens)
+    layers = sorted({one.layer for one in found})
+    described = list(found)
+
+    def take(looked: Looked) -> None:
+        for i, one in enumerate(found):
+            if one.layer == looked.record.layer:
+                row = wanted.positions.index(one.query)
+                cell = one.head, row, one.key
+                added = float(looked.additions[cell])
+                described[i] = replace(
+                    one,
+                    weight=float(looked.weights[cell]),
+                    addition=None if math.isnan(added) else added,
+                    token=wanted.tokens[row],
+                    word=words[row],
+                )
+
+    each_look(wanted, take, layers)
+    return described
+
+
+def _predicts(run: Trace) -> bool:
+    """Whether a logit of this model is a sum over single looks of a stack that looks back."""
+    head = run.loaded.model.head
+    return head is not None and not head.mlm and run.config.kind != "encoder"
