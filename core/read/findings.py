@@ -16,7 +16,7 @@ from ..run.predictions import labels_of
 from ..run.trace import Trace
 from . import measures
 from .directions import Site, asked, records_of, site_of
-from .head_roles import is_punctuation, openings, words_of
+from .head_roles import openings, words_of
 from .looks import Looked, each_look
 
 Kind = Literal[
@@ -37,6 +37,7 @@ AGAINST_FROM = -0.25  # logits
 AGAINST_WEIGHT = 0.2
 REPEAT_FROM = 0.35  # of a weight, beyond the head's habit
 ONE_BACK_FROM = 0.5  # of the mean weight on the word before
+NEIGHBOURS: dict[Kind, int] = {"one back": -1, "one ahead": 1}  # kind -> how far ahead the key is
 REPEATS: tuple[Kind, ...] = ("after a repeat", "same word")
 MEANS: dict[Kind, float] = {  # kinds that are judged by a head's mean, and the least of it
     "one back": ONE_BACK_FROM,
@@ -79,8 +80,8 @@ def opening_look(run: Trace) -> Finding:
     Of a decoder: from the last word, over all heads and earlier words but the first, the largest weight × what the look adds to the
     logit of the likeliest next word, where it adds 0.4 or more ("writes"). Else the look of any row that stands out most:
     (weight − what the head gives at that distance in other rows) · log₂(1 + distance), between two whole words, two or more
-    apart, that are not the same. Of an encoder: core.read.head_roles.openings. Of an encoder–decoder: the first rule in
-    cross-attention, over all rows of the target. Where a text leaves nothing to choose from, the first rule over whatever there is.
+    apart, that are not the same. Of an encoder: the same between words that are not neighbours, and without the factor of
+    distance. Of an encoder–decoder: the first rule in cross-attention, over all rows of the target. Where a text leaves nothing to choose from, the first rule over whatever there is.
     """
     return _described(run, [_opening(run, _pushes(run), None)])[0]
 
@@ -215,10 +216,10 @@ def _opening(
     first = None if pushes is None else pushes["largest push"].best(())
     if first is not None and (first.addition or 0) >= WRITES_FROM:
         return replace(first, kind="writes")
-    if run.config.kind == "decoder":
-        found = (habits or _habits(run))["stands out"].best((), 0)
-        if found is not None or first is not None:
-            return found or first  # type: ignore[return-value]
+    if run.config.kind != "encoder-decoder":
+        found = (habits or _habits(run))["stands out"].best((), 0) or first
+        if found is not None:
+            return found
     link = next(link for link in openings(run) if (link.stack, link.site) == (_records(run)[0].stack, site_of(run, None)))
     place = (link.layer, link.head, link.query, link.key, link.weight)
     return Finding("stands out", link.stack, site_of(run, None), *place, habit=link.habit)
@@ -255,61 +256,70 @@ def _pushing(texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
 def _habits(run: Trace) -> dict[Kind, _Candidates]:
     """All that is judged by where a head looks, from its rows."""
     texts, records = _Texts.of(run), _records(run)
-    rows = texts.rows(records[0])
     kinds: dict[str, tuple[Kind, ...]] = {
-        "decoder": ("stands out", *REPEATS, "one back", "rests"),
-        "encoder": ("one back", "one ahead", "rests"),
-        "encoder-decoder": ("one word", "rests"),
+        "decoder": ("stands out", *REPEATS, "one back"),
+        "encoder": ("stands out", "one back", "one ahead"),
+        "encoder-decoder": ("one word",),
     }
-    found = {kind: _Candidates(kind) for kind in kinds[run.config.kind]}
-    links = _links(texts, rows) if run.config.kind == "decoder" else {}
-    counted = texts.real_keys & ~texts.rests & (torch.arange(len(texts.keys), device=rows.device) <= rows[:, None])
-    back = (rows[:, None] - torch.arange(len(texts.keys), device=rows.device)).clamp(min=0)  # [row, key]
+    chosen = (*kinds[run.config.kind], "rests") if texts.rests.any() else kinds[run.config.kind]
+    found = {kind: _Candidates(kind) for kind in chosen}
+    rows = texts.rows(records[0])
+    spoken = rows if run.config.kind != "encoder" else rows[~texts.rests[rows]]  # of an encoder a mean is over its words
+    links = _links(texts, rows, run.config.kind) if "stands out" in found else {}
+    back = rows[:, None] - torch.arange(len(texts.keys), device=rows.device)  # [row, key]
+    counted = texts.real_keys.expand(back.shape)
+    if run.config.kind == "decoder":
+        counted = counted & ~texts.rests & (back >= 0)
     for record in records:
         seen = _Seen(record, rows, record.pattern(queries=rows))
         if links:
             by_distance, by_key = _elsewhere(seen.weights, back, counted)
-            far = torch.log2(1 + back.float())
-            score = ((seen.weights - by_distance) * far).where(links["stands out"] & (seen.weights > 0), -math.inf)
-            found["stands out"].add(seen, score, by_distance)
+            score = seen.weights - by_distance
+            if run.config.kind == "decoder":
+                score = score * torch.log2(1 + back.abs().float())
+            possible = links["stands out"] & (seen.weights > 0)
+            found["stands out"].add(seen, score.where(possible, -math.inf), by_distance)
             habit = torch.maximum(by_distance, by_key)
             for kind in REPEATS:
-                found[kind].add(seen, (seen.weights - habit).where(links[kind], -math.inf), habit)
-        for kind, ahead in (("one back", -1), ("one ahead", 1)):
+                if kind in found:
+                    found[kind].add(seen, (seen.weights - habit).where(links[kind], -math.inf), habit)
+        if len(spoken) < len(rows):
+            seen = _Seen(record, spoken, seen.weights[:, ~texts.rests[rows]])
+        for kind, ahead in NEIGHBOURS.items():
             if kind in found:
-                found[kind].add_means(seen, *_next_to(seen, texts, ahead))  # type: ignore[index]
+                found[kind].add_means(seen, *_next_to(seen, texts, ahead))
         if "one word" in found:
             sees = seen.weights.sum(-1) > 0
             bits = (measures.entropy(seen.weights) * sees).sum(-1) / sees.sum(-1).clamp(min=1)
             found["one word"].add_means(seen, bits, _largest(seen.weights * ~texts.rests), -1)
-        if texts.rests.any():
+        if "rests" in found:
             found["rests"].add_means(seen, *_resting(seen, texts))
     return found
 
 
-def _links(texts: _Texts, rows: Tensor) -> dict[str, Tensor]:
-    """[row, key] bool of each kind: the looks of a decoder that may be of it."""
-    tokens = texts.keys
-    places = torch.arange(len(tokens), device=rows.device)
-    back = rows[:, None] - places
-    ends = texts.real_keys & ~texts.rests & ~torch.tensor(tokens.special, device=rows.device)
-    words = torch.tensor(words_of(tokens, True, True), device=rows.device) >= 0
+def _links(texts: _Texts, rows: Tensor, kind: str) -> dict[Kind, Tensor]:
+    """[row, key] bool of each kind of finding: the looks of a decoder, or an encoder, that may be of it."""
+    tokens, device = texts.keys, rows.device
+    back = rows[:, None] - torch.arange(len(tokens), device=device)
+    words = torch.tensor(words_of(tokens, True, True), device=device)
     labels = [label.casefold() for label in tokens.labels]
     number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
-    same = torch.tensor([number[label] for label in labels], device=rows.device)
-    spoken = torch.tensor([not is_punctuation(label) for label in labels], device=rows.device)[rows][:, None]
-    ids, earlier = tokens.ids, back > 0
+    same = torch.tensor([number[label] for label in labels], device=device)
+    both = (words[rows] >= 0)[:, None] & (words >= 0) & texts.real_keys & ~texts.rests
+    if kind == "encoder":
+        far = (words[rows][:, None] - words).abs() > 1
+        return {"stands out": both & far & (same[rows][:, None] != same)}
     return {
-        "stands out": words[rows][:, None] & words & ends & (back > 1) & (same[rows][:, None] != same),
-        "after a repeat": measures.induction_cells(ids, rows) & spoken & ends & earlier,
-        "same word": measures.same_cells(ids, rows, causal=True) & spoken & ends,
+        "stands out": both & (back > 1) & (same[rows][:, None] != same),
+        "after a repeat": both & (back > 0) & measures.induction_cells(tokens.ids, rows),
+        "same word": both & measures.same_cells(tokens.ids, rows, causal=True),
     }
 
 
 def _elsewhere(weights: Tensor, back: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
     """What the head gives in other rows at each cell's distance, and to each cell's key: means, [head, row, key] each."""
-    some = weights * counted
-    at, n = back.flatten(), back.shape[-1]
+    some, n = weights * counted, back.shape[-1]
+    at = back.flatten() - int(back.min())
     sums = some.new_zeros(len(some), int(at.max()) + 1).index_add_(1, at, some.flatten(1))
     count = some.new_zeros(sums.shape[1]).index_add_(0, at, counted.float().flatten())
     distance = (sums[:, at].unflatten(1, (-1, n)) - some) / (count[at].unflatten(0, (-1, n)) - 1).clamp(min=1)
