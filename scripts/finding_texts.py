@@ -86,7 +86,7 @@ SMOLLM2: dict[str, tuple[str, ...]] = {
         "Flonk is a small green bird. I saw a small green",
     ),
     "dialogue": (
-        'User: What is your favourite colour?\nAssistant: My favourite colour is',
+        "User: What is your favourite colour?\nAssistant: My favourite colour is",
         '"Where are you going?" asked the rabbit. "I am going home," said the',
         "Doctor: How long have you had this pain?\nPatient:",
         "Knock, knock. Who's",

@@ -136,7 +136,9 @@ def back_through(norm: nn.Module, g: Tensor, scale: Tensor) -> Tensor:
     """From what is taken of norm(x), g [..., d_model], to what is taken of x: its scale [...] as it was in the run."""
     assert isinstance(norm, RMSNorm | nn.LayerNorm) and norm.weight is not None
     scaled = g * norm.weight.float() * scale[..., None]
-    return scaled if isinstance(norm, RMSNorm) else scaled - scaled.mean(-1, keepdim=True)  # the mean of x is taken off x
+    return (
+        scaled if isinstance(norm, RMSNorm) else scaled - scaled.mean(-1, keepdim=True)
+    )  # the mean of x is taken off x
 
 
 def _last_stack(forward: Pass) -> tuple[str, Stack]:

@@ -56,8 +56,16 @@ def asked(run: Trace, positions: Sequence[int] | None, tokens: Sequence[int] | N
     if len(rows) == 1:
         rows = rows * len(tokens)
     if len(rows) != len(tokens):
-        raise TextError(f"{len(rows)} positions and {len(tokens)} tokens: give one token for each position, or one for all.")
+        raise TextError(
+            f"{len(rows)} positions and {len(tokens)} tokens: give one token for each position, or one for all."
+        )
     return Asked(run, site_of(run, site), tuple(rows), tuple(tokens))
+
+
+def has_looks(run: Trace) -> bool:
+    """Whether a logit of this model is a sum over looks: where it writes words, or scores them by a linear head."""
+    head = run.loaded.model.head
+    return head is not None and not head.mlm and run.config.kind != "encoder"
 
 
 def site_of(run: Trace, site: Site | None) -> Site:
@@ -154,7 +162,10 @@ def _scales(run: Trace, norms: dict[str, _Norm], positions: Sequence[int]) -> di
     another pass, which keeps one number of each vector."""
     rows = torch.tensor(positions, device=run.loaded.device)
     lengths = run.resid
-    if all(isinstance(norm.module, RMSNorm) and norm.points[0] in lengths and len(norm.points) == 1 for norm in norms.values()):
+    if all(
+        isinstance(norm.module, RMSNorm) and norm.points[0] in lengths and len(norm.points) == 1
+        for norm in norms.values()
+    ):
         width = run.config.d_model
         return {
             path: torch.rsqrt(lengths[norm.points[0]][rows].pow(2) / width + norm.module.eps)

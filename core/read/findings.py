@@ -15,7 +15,7 @@ from ..run.attention import AttentionRecord
 from ..run.predictions import labels_of
 from ..run.trace import Trace
 from . import measures
-from .directions import Site, asked, records_of, site_of
+from .directions import Site, asked, has_looks, records_of, site_of
 from .head_roles import openings, words_of
 from .looks import Looked, each_look
 
@@ -210,9 +210,7 @@ def _records(run: Trace) -> tuple[AttentionRecord, ...]:
     return records_of(run, None)
 
 
-def _opening(
-    run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Kind, _Candidates] | None
-) -> Finding:
+def _opening(run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Kind, _Candidates] | None) -> Finding:
     first = None if pushes is None else pushes["largest push"].best(())
     if first is not None and (first.addition or 0) >= WRITES_FROM:
         return replace(first, kind="writes")
@@ -220,7 +218,9 @@ def _opening(
         found = (habits or _habits(run))["stands out"].best((), 0) or first
         if found is not None:
             return found
-    link = next(link for link in openings(run) if (link.stack, link.site) == (_records(run)[0].stack, site_of(run, None)))
+    link = next(
+        link for link in openings(run) if (link.stack, link.site) == (_records(run)[0].stack, site_of(run, None))
+    )
     place = (link.layer, link.head, link.query, link.key, link.weight)
     return Finding("stands out", link.stack, site_of(run, None), *place, habit=link.habit)
 
@@ -228,7 +228,7 @@ def _opening(
 def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
     """By weight × addition, from the last word, or in cross-attention from every word; None for a model whose logits say nothing
     of single looks."""
-    if not _predicts(run):
+    if not has_looks(run):
         return None
     texts, record = _Texts.of(run), _records(run)[0]
     rows = texts.rows(record) if record.site == "cross_attn" else texts.real_queries.nonzero()[-1]
@@ -264,7 +264,9 @@ def _habits(run: Trace) -> dict[Kind, _Candidates]:
     chosen = (*kinds[run.config.kind], "rests") if texts.rests.any() else kinds[run.config.kind]
     found = {kind: _Candidates(kind) for kind in chosen}
     rows = texts.rows(records[0])
-    spoken = rows if run.config.kind != "encoder" else rows[~texts.rests[rows]]  # of an encoder a mean is over its words
+    spoken = (
+        rows if run.config.kind != "encoder" else rows[~texts.rests[rows]]
+    )  # of an encoder a mean is over its words
     links = _links(texts, rows, run.config.kind) if "stands out" in found else {}
     back = rows[:, None] - torch.arange(len(texts.keys), device=rows.device)  # [row, key]
     counted = texts.real_keys.expand(back.shape)
@@ -357,7 +359,7 @@ def _largest(weights: Tensor) -> list[tuple[int, int]]:
 
 def _described(run: Trace, found: Sequence[Finding]) -> list[Finding]:
     """The same with the likeliest word after each query, and what the look adds to its logit."""
-    if not _predicts(run):
+    if not has_looks(run):
         return list(found)
     wanted = asked(run, sorted({one.query for one in found}), None, None)
     words = labels_of(run.loaded, wanted.tokens)
@@ -380,9 +382,3 @@ def _described(run: Trace, found: Sequence[Finding]) -> list[Finding]:
 
     each_look(wanted, take, layers)
     return described
-
-
-def _predicts(run: Trace) -> bool:
-    """Whether a logit of this model is a sum over single looks of a stack that looks back."""
-    head = run.loaded.model.head
-    return head is not None and not head.mlm and run.config.kind != "encoder"

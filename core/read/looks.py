@@ -81,7 +81,9 @@ def looks_in(run: Trace, layer: int, positions: Sequence[int] | None = None, sit
     return found
 
 
-def adds(run: Trace, position: int | None = None, tokens: Sequence[int] | None = None, site: Site | None = None) -> Tensor:
+def adds(
+    run: Trace, position: int | None = None, tokens: Sequence[int] | None = None, site: Site | None = None
+) -> Tensor:
     """What each head adds to the logits of several tokens (None: of the likeliest alone) after `position`, [token, layer, head].
 
     The heads' parts of Trace.contributions(), for all these tokens at once. float32, in logits. Raises as looks() does, but takes
@@ -93,10 +95,7 @@ def adds(run: Trace, position: int | None = None, tokens: Sequence[int] | None =
 
     def added(record: AttentionRecord, v: Tensor, z: Tensor | None, result: Tensor | None) -> Tensor:
         if result is None:
-            if z is None:
-                z = _shared(record.pattern(queries=[at]), v)
-            else:
-                z = z[:, [at]]
+            z = _shared(record.pattern(queries=[at]), v) if z is None else z[:, [at]]
             result = torch.einsum("hqd,mhd->hqm", z, _weight(run, record))
         else:
             result = result[:, [at]]
@@ -154,7 +153,9 @@ def _outputs(
     def own(x: Tensor) -> Tensor:
         return x[index if x.shape[0] > 1 else 0].to(run.loaded.device).float()
 
-    if all(held_bytes(r.values) and (r.edited_z is None or held_bytes(r.edited_z)) and not r.edited_result for r in records):
+    if all(
+        held_bytes(r.values) and (r.edited_z is None or held_bytes(r.edited_z)) and not r.edited_result for r in records
+    ):
         return [take(r, own(r.values()), None if r.edited_z is None else own(r.edited_z()), None) for r in records]
     ends = ("hook_v", "hook_z", "hook_result")
     wanted = {r.name: [f"{r.name}.{e}" for e in ends if e == "hook_v" or f"{r.name}.{e}" in edited] for r in records}
