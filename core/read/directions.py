@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..errors import TextError
 from ..model.transformer import Block, RMSNorm, Stack
 from ..run.attention import AttentionRecord
-from ..run.predictions import allowed_scores, check_token, checked_positions, following
+from ..run.predictions import check_token, checked_positions, likeliest
 from ..run.trace import Trace
 from .attribution import back_through, frozen_scale, linear_head
 
@@ -23,12 +23,12 @@ LOGIT_ROWS = 32  # positions whose logits over the whole vocabulary are computed
 
 @dataclass(frozen=True)
 class Asked:
-    """Logits of a run, one a row: each of one token, after one position."""
+    """Logits of a run, one a row: each of one token, after one position; or the mean of several tokens' logits."""
 
     run: Trace
     site: Site
     positions: tuple[int, ...]
-    tokens: tuple[int, ...]  # as many as positions
+    tokens: tuple[tuple[int, ...], ...]  # as many as positions; the mean of no token's is 0
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def asked(run: Trace, positions: Sequence[int] | None, tokens: Sequence[int] | N
     linear_head(run.loaded)
     rows = checked_positions(run.forward.prompt.last_read[run.index], positions)
     if tokens is None:
-        return Asked(run, site_of(run, site), tuple(rows), likeliest_tokens(run, rows))
+        return Asked(run, site_of(run, site), tuple(rows), likeliest_tokens(run, rows, 1))
     for token in tokens:
         check_token(run.loaded, token)
     if len(tokens) == 1:
@@ -59,7 +59,7 @@ def asked(run: Trace, positions: Sequence[int] | None, tokens: Sequence[int] | N
         raise TextError(
             f"{len(rows)} positions and {len(tokens)} tokens: give one token for each position, or one for all."
         )
-    return Asked(run, site_of(run, site), tuple(rows), tuple(tokens))
+    return Asked(run, site_of(run, site), tuple(rows), tuple((token,) for token in tokens))
 
 
 def has_looks(run: Trace) -> bool:
@@ -82,16 +82,14 @@ def records_of(run: Trace, site: Site | None) -> tuple[AttentionRecord, ...]:
     return tuple(record for record in run.attention if (record.stack, record.site) == (stack, site))
 
 
-def likeliest_tokens(run: Trace, positions: Sequence[int]) -> tuple[int, ...]:
-    """The likeliest token that may follow each position; the logits of a few positions at a time."""
-    found: list[int] = []
-    tokens, head = run.forward.prompt.last_read[run.index], linear_head(run.loaded)
+def likeliest_tokens(run: Trace, positions: Sequence[int], k: int) -> tuple[tuple[int, ...], ...]:
+    """The k likeliest tokens that may follow each position, fewer where fewer may; the logits of a few positions at a time."""
+    found: list[tuple[int, ...]] = []
+    tokens = run.forward.prompt.last_read[run.index]
     x = run.last_residual(torch.tensor(positions, device=run.loaded.device))[run.index]  # [pos, d_model]
     for start in range(0, len(positions), LOGIT_ROWS):
         some = positions[start : start + LOGIT_ROWS]
-        with torch.inference_mode():
-            logits = head(x[None, start : start + LOGIT_ROWS])[0].float()
-            found += allowed_scores(logits, following(run.loaded, tokens, some)).argmax(-1).tolist()
+        found += likeliest(run.loaded, x[start : start + LOGIT_ROWS], tokens, some, k).ids
     return tuple(found)
 
 
@@ -115,8 +113,8 @@ def directions(wanted: Asked) -> tuple[Tensor, ...]:
 
     found: list[Tensor] = []
     with torch.inference_mode():
-        tokens = torch.tensor(wanted.tokens, device=run.loaded.device)
-        g = back(f"{name}.norm", head.unembed.weight[tokens].float() * head.scale)
+        words = [head.unembed.weight[list(some)].float().sum(0) / max(1, len(some)) for some in wanted.tokens]
+        g = back(f"{name}.norm", torch.stack(words) * head.scale)
         for layer in reversed(range(len(stack.blocks))):
             path = f"{name}.blocks.{layer}"
             at = g

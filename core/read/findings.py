@@ -15,7 +15,8 @@ from ..run.attention import AttentionRecord
 from ..run.predictions import labels_of
 from ..run.trace import Trace
 from . import measures
-from .directions import Site, asked, has_looks, records_of, site_of
+from .common_words import are_common
+from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
 from .head_roles import openings, words_of
 from .looks import Looked, each_look
 
@@ -32,7 +33,10 @@ Kind = Literal[
     "rests",
 ]
 
+PUSHES: tuple[Kind, ...] = ("writes", "largest push", "votes against")
 WRITES_FROM = 0.4  # logits that a look must add to open a picture
+OTHERS = 20  # likeliest words after the first, whose mean says how far a look raises all words alike
+BEYOND_FROM = 0.3  # logits that it must add beyond that
 AGAINST_FROM = -0.25  # logits
 AGAINST_WEIGHT = 0.2
 REPEAT_FROM = 0.35  # of a weight, beyond the head's habit
@@ -77,11 +81,13 @@ class Finding:
 def opening_look(run: Trace) -> Finding:
     """The look that a picture of this run opens on.
 
-    Of a decoder: from the last word, over all heads and earlier words but the first, the largest weight × what the look adds to the
-    logit of the likeliest next word, where it adds 0.4 or more ("writes"). Else the look of any row that stands out most:
-    (weight − what the head gives at that distance in other rows) · log₂(1 + distance), between two whole words, two or more
-    apart, that are not the same. Of an encoder: the same between words that are not neighbours, and without the factor of
-    distance. Of an encoder–decoder: the first rule in cross-attention, over all rows of the target. Where a text leaves nothing to choose from, the first rule over whatever there is.
+    Of a decoder, from the last word, over all heads and earlier words but the first: the largest weight × (what the look adds to
+    the logit of the likeliest next word − the mean of what it adds to the 20 next likeliest), of those that add 0.4 or more, and
+    0.3 beyond that mean ("writes"). Punctuation does not count, nor does a common word just before. Else the look of any row
+    that stands out most: (weight − what the head gives at that distance in other rows) · log₂(1 + distance), between two whole
+    words, two or more apart, that are not the same, at a word that is not common (core.read.common_words). Of an encoder: the
+    same between words that are no neighbours, without the factor of distance. Of an encoder–decoder: the first rule in
+    cross-attention, over all rows of the target. Where all this leaves nothing, the largest weight × addition.
     """
     return _described(run, [_opening(run, _pushes(run), None)])[0]
 
@@ -110,8 +116,7 @@ def findings(run: Trace) -> tuple[Finding, ...]:
     if pushes is not None:
         if found[0].kind == "stands out":
             take(pushes["largest push"].best(used))
-        against = pushes["votes against"].best(used)
-        take(against if against is not None and (against.addition or 0) <= AGAINST_FROM else None)
+        take(pushes["votes against"].best(used))
     repeats = [habits[kind].best(used, REPEAT_FROM) for kind in REPEATS if kind in habits]
     take(*repeats)
     for kind, least in MEANS.items():
@@ -211,46 +216,63 @@ def _records(run: Trace) -> tuple[AttentionRecord, ...]:
 
 
 def _opening(run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Kind, _Candidates] | None) -> Finding:
-    first = None if pushes is None else pushes["largest push"].best(())
-    if first is not None and (first.addition or 0) >= WRITES_FROM:
-        return replace(first, kind="writes")
-    if run.config.kind != "encoder-decoder":
-        found = (habits or _habits(run))["stands out"].best((), 0) or first
-        if found is not None:
-            return found
-    link = next(
-        link for link in openings(run) if (link.stack, link.site) == (_records(run)[0].stack, site_of(run, None))
-    )
-    place = (link.layer, link.head, link.query, link.key, link.weight)
-    return Finding("stands out", link.stack, site_of(run, None), *place, habit=link.habit)
+    found = None if pushes is None else pushes["writes"].best(())
+    if found is None and run.config.kind != "encoder-decoder":
+        found = (habits or _habits(run))["stands out"].best((), 0)
+    if found is None and pushes is not None:
+        found = pushes["largest push"].best(())
+    if found is not None:
+        return found
+    kind = _records(run)[0].stack, site_of(run, None)
+    link = next(link for link in openings(run) if (link.stack, link.site) == kind)
+    return Finding("stands out", *kind, link.layer, link.head, link.query, link.key, link.weight, habit=link.habit)
 
 
 def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
-    """By weight × addition, from the last word, or in cross-attention from every word; None for a model whose logits say nothing
-    of single looks."""
+    """By what looks add, from the last word, or in cross-attention from every word; None for a model whose logits say nothing of
+    single looks."""
     if not has_looks(run):
         return None
     texts, record = _Texts.of(run), _records(run)[0]
-    rows = texts.rows(record) if record.site == "cross_attn" else texts.real_queries.nonzero()[-1]
-    cells = _pushing(texts, rows, record.site == "cross_attn")
-    adds, takes = _Candidates("largest push"), _Candidates("votes against")
+    cross = record.site == "cross_attn"
+    rows = texts.rows(record) if cross else texts.real_queries.nonzero()[-1]
+    cells = _pushing(texts, rows, cross)
+    telling = cells & _telling(run, texts, rows, cross)
+    n = len(rows)
+    words = likeliest_tokens(run, rows.tolist(), 1 + OTHERS)
+    tokens = (*(word[:1] for word in words), *(word[1:] for word in words))
+    found = {kind: _Candidates(kind) for kind in PUSHES}
 
     def take(looked: Looked) -> None:
-        seen, added = _Seen(looked.record, rows, looked.weights), looked.additions.nan_to_num(nan=0.0)
-        product, counts = looked.weights * added, cells & (looked.weights > 0)
-        adds.add(seen, product.where(counts, -math.inf), additions=added)
-        takes.add(seen, (-product).where(counts & (looked.weights >= AGAINST_WEIGHT), -math.inf), additions=added)
+        seen = _Seen(looked.record, rows, looked.weights[:, :n])
+        added, others = looked.additions.nan_to_num(nan=0.0).split(n, 1)
+        product, counts, beyond = seen.weights * added, cells & (seen.weights > 0), added - others
+        writes = telling & (added >= WRITES_FROM) & (beyond >= BEYOND_FROM)
+        found["writes"].add(seen, (seen.weights * beyond).where(writes, -math.inf), additions=added)
+        found["largest push"].add(seen, product.where(counts, -math.inf), additions=added)
+        against = counts & (seen.weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
+        found["votes against"].add(seen, (-product).where(against, -math.inf), additions=added)
 
-    each_look(asked(run, rows.tolist(), None, None), take)
-    return {"largest push": adds, "votes against": takes}
+    each_look(Asked(run, site_of(run, None), (*rows.tolist(), *rows.tolist()), tokens), take)
+    return found
 
 
 def _pushing(texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
-    """[row, key] bool: the looks that the first rule chooses from. Where a text leaves none, all but the word itself, then all."""
+    """[row, key] bool: the looks that are judged by what they add. Where a text leaves none, all but the word itself, then all."""
     real = texts.real_keys.expand(len(rows), -1)
     special = torch.tensor(texts.keys.special, device=rows.device)
     other = real if cross else real & (torch.arange(real.shape[1], device=rows.device) != rows[:, None])
     return next(cells for cells in (other & ~texts.rests & ~special, other, real) if cells.any() or cells is real)
+
+
+def _telling(run: Trace, texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
+    """[row, key] bool: no punctuation where there are words, and no common word just before the query."""
+    spoken = torch.tensor(words_of(texts.keys, True, False), device=rows.device) >= 0
+    if cross:
+        return spoken.expand(len(rows), -1)
+    common = torch.tensor(are_common(run.loaded, texts.keys), device=rows.device)
+    before = torch.arange(len(texts.keys), device=rows.device) == rows[:, None] - 1
+    return spoken & ~(before & common)
 
 
 def _habits(run: Trace) -> dict[Kind, _Candidates]:
@@ -267,7 +289,7 @@ def _habits(run: Trace) -> dict[Kind, _Candidates]:
     spoken = (
         rows if run.config.kind != "encoder" else rows[~texts.rests[rows]]
     )  # of an encoder a mean is over its words
-    links = _links(texts, rows, run.config.kind) if "stands out" in found else {}
+    links = _links(run, texts, rows) if "stands out" in found else {}
     back = rows[:, None] - torch.arange(len(texts.keys), device=rows.device)  # [row, key]
     counted = texts.real_keys.expand(back.shape)
     if run.config.kind == "decoder":
@@ -299,7 +321,7 @@ def _habits(run: Trace) -> dict[Kind, _Candidates]:
     return found
 
 
-def _links(texts: _Texts, rows: Tensor, kind: str) -> dict[Kind, Tensor]:
+def _links(run: Trace, texts: _Texts, rows: Tensor) -> dict[Kind, Tensor]:
     """[row, key] bool of each kind of finding: the looks of a decoder, or an encoder, that may be of it."""
     tokens, device = texts.keys, rows.device
     back = rows[:, None] - torch.arange(len(tokens), device=device)
@@ -308,11 +330,12 @@ def _links(texts: _Texts, rows: Tensor, kind: str) -> dict[Kind, Tensor]:
     number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     same = torch.tensor([number[label] for label in labels], device=device)
     both = (words[rows] >= 0)[:, None] & (words >= 0) & texts.real_keys & ~texts.rests
-    if kind == "encoder":
+    told = both & ~torch.tensor(are_common(run.loaded, tokens), device=device) & (same[rows][:, None] != same)
+    if run.config.kind == "encoder":
         far = (words[rows][:, None] - words).abs() > 1
-        return {"stands out": both & far & (same[rows][:, None] != same)}
+        return {"stands out": told & far}
     return {
-        "stands out": both & (back > 1) & (same[rows][:, None] != same),
+        "stands out": told & (back > 1),
         "after a repeat": both & (back > 0) & measures.induction_cells(tokens.ids, rows),
         "same word": both & measures.same_cells(tokens.ids, rows, causal=True),
     }
@@ -362,7 +385,8 @@ def _described(run: Trace, found: Sequence[Finding]) -> list[Finding]:
     if not has_looks(run):
         return list(found)
     wanted = asked(run, sorted({one.query for one in found}), None, None)
-    words = labels_of(run.loaded, wanted.tokens)
+    tokens = [token for token, *_ in wanted.tokens]
+    words = labels_of(run.loaded, tokens)
     layers = sorted({one.layer for one in found})
     described = list(found)
 
@@ -376,7 +400,7 @@ def _described(run: Trace, found: Sequence[Finding]) -> list[Finding]:
                     one,
                     weight=float(looked.weights[cell]),
                     addition=None if math.isnan(added) else added,
-                    token=wanted.tokens[row],
+                    token=tokens[row],
                     word=words[row],
                 )
 
