@@ -12,19 +12,25 @@ from weakref import WeakKeyDictionary
 from ..checkpoints import Loaded
 from ..model.text import SPACE_SIGNS, Tokens
 
-COMMON = 300  # words
+COMMON = 300  # words of a small vocabulary
+SHARE = 64  # of a large one as many as one in this many of its pieces
+LONG = 4  # letters from which a word is long
 
 _known: WeakKeyDictionary[Loaded, frozenset[str]] = WeakKeyDictionary()
 
 
 def common_words(loaded: Loaded) -> frozenset[str]:
-    """The 300 commonest, in lower case; none where there is no tokenizer. Of a list by another order it is any 300 words."""
+    """The commonest, in lower case: 300, or one in 64 of a large vocabulary's pieces; none where there is no tokenizer.
+
+    Of a vocabulary in another order these are any words.
+    """
     found = _known.get(loaded)
     if found is None:
         words: dict[str, None] = {}
+        most = max(COMMON, loaded.config.vocab_size // SHARE)
         for word in _words(loaded):
             words[word.casefold()] = None
-            if len(words) == COMMON:
+            if len(words) == most:
                 break
         found = _known[loaded] = frozenset(words)
     return found
@@ -34,6 +40,12 @@ def are_common(loaded: Loaded, tokens: Tokens) -> list[bool]:
     """Whether each token is one of them, [pos]."""
     words = common_words(loaded)
     return [label.casefold() in words for label in tokens.labels]
+
+
+def are_long(tokens: Tokens) -> list[bool]:
+    """Whether each token has four letters or more, [pos]: short words tell less (Piantadosi et al. 2011, "Word lengths are
+    optimized for efficient communication")."""
+    return [sum(map(str.isalpha, label)) >= LONG for label in tokens.labels]
 
 
 def _words(loaded: Loaded) -> Iterator[str]:

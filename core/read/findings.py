@@ -15,7 +15,7 @@ from ..run.attention import AttentionRecord
 from ..run.predictions import labels_of
 from ..run.trace import Trace
 from . import measures
-from .common_words import are_common
+from .common_words import are_common, are_long
 from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
 from .head_roles import openings, words_of
 from .looks import Looked, each_look
@@ -37,6 +37,9 @@ PUSHES: tuple[Kind, ...] = ("writes", "largest push", "votes against")
 WRITES_FROM = 0.4  # logits that a look must add to open a picture
 OTHERS = 20  # likeliest words after the first, whose mean says how far a look raises all words alike
 BEYOND_FROM = 0.3  # logits that it must add beyond that
+STANDS_OUT_FROM = 0.2  # of a weight, beyond the head's habit
+TIER = 100.0  # more than any score: a look of a higher tier comes first
+PIECE = 3  # letters of a piece of a word that a look may stand out at
 AGAINST_FROM = -0.25  # logits
 AGAINST_WEIGHT = 0.2
 REPEAT_FROM = 0.35  # of a weight, beyond the head's habit
@@ -83,11 +86,12 @@ def opening_look(run: Trace) -> Finding:
 
     Of a decoder, from the last word, over all heads and earlier words but the first: the largest weight × (what the look adds to
     the logit of the likeliest next word − the mean of what it adds to the 20 next likeliest), of those that add 0.4 or more, and
-    0.3 beyond that mean ("writes"). Punctuation does not count, nor does a common word just before. Else the look of any row
-    that stands out most: (weight − what the head gives at that distance in other rows) · log₂(1 + distance), between two whole
-    words, two or more apart, that are not the same, at a word that is not common (core.read.common_words). Of an encoder: the
-    same between words that are no neighbours, without the factor of distance. Of an encoder–decoder: the first rule in
-    cross-attention, over all rows of the target. Where all this leaves nothing, the largest weight × addition.
+    0.3 beyond that mean ("writes"). Punctuation does not count, neither at the key nor as the next word, nor does a common word
+    just before. Else the look of any row that stands out most: (weight − what the head gives at that distance in other rows) ·
+    log₂(1 + distance), two or more apart, not at the same word, and from 20 % beyond that habit on. Looks at long words that are
+    not common come first (core.read.common_words), then at short ones, then at pieces of words. Of an encoder: the same between
+    words that are no neighbours, without the factor of distance. Of an encoder–decoder: the first rule in cross-attention, over
+    all rows of the target, at long words. Where all this leaves nothing, the largest weight × addition.
     """
     return _described(run, [_opening(run, _pushes(run), None)])[0]
 
@@ -141,7 +145,14 @@ class _Candidates:
         layer, head = divmod(int(scores.argmax()), scores.shape[1])
         return self.found[layer][head] if float(scores[layer, head]) > least else None
 
-    def add(self, seen: _Seen, score: Tensor, habit: Tensor | None = None, additions: Tensor | None = None) -> None:
+    def add(
+        self,
+        seen: _Seen,
+        score: Tensor,
+        habit: Tensor | None = None,
+        additions: Tensor | None = None,
+        words: Sequence[str] = (),
+    ) -> None:
         """The next layer's, by a score of every cell, [head, row, key]: -inf where a cell does not count."""
         best, at = score.flatten(1).max(-1)
         cells = [(head, *divmod(cell, score.shape[-1])) for head, cell in enumerate(at.tolist())]
@@ -152,6 +163,7 @@ class _Candidates:
                     self._look(seen, head, row, key),
                     habit=None if habit is None else float(habit[head, row, key]),
                     addition=None if additions is None else float(additions[head, row, key]),
+                    word=words[row] if words else "",
                 )
                 for head, row, key in cells
             ]
@@ -217,15 +229,25 @@ def _records(run: Trace) -> tuple[AttentionRecord, ...]:
 
 def _opening(run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Kind, _Candidates] | None) -> Finding:
     found = None if pushes is None else pushes["writes"].best(())
-    if found is None and run.config.kind != "encoder-decoder":
-        found = (habits or _habits(run))["stands out"].best((), 0)
+    if found is not None and _is_word(found.word):
+        return found
+    if run.config.kind != "encoder-decoder":
+        habits = habits or _habits(run)
+        found = habits["stands out"].best((), TIER) or found
     if found is None and pushes is not None:
         found = pushes["largest push"].best(())
+    if found is None and habits is not None:
+        found = habits["stands out"].best((), 0)
     if found is not None:
         return found
     kind = _records(run)[0].stack, site_of(run, None)
     link = next(link for link in openings(run) if (link.stack, link.site) == kind)
     return Finding("stands out", *kind, link.layer, link.head, link.query, link.key, link.weight, habit=link.habit)
+
+
+def _is_word(label: str) -> bool:
+    """Whether a token that is written is no punctuation, space or part of a character."""
+    return any(map(str.isalnum, label))
 
 
 def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
@@ -241,6 +263,7 @@ def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
     n = len(rows)
     words = likeliest_tokens(run, rows.tolist(), 1 + OTHERS)
     tokens = (*(word[:1] for word in words), *(word[1:] for word in words))
+    labels = labels_of(run.loaded, [word[0] for word in words])
     found = {kind: _Candidates(kind) for kind in PUSHES}
 
     def take(looked: Looked) -> None:
@@ -248,7 +271,7 @@ def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
         added, others = looked.additions.nan_to_num(nan=0.0).split(n, 1)
         product, counts, beyond = seen.weights * added, cells & (seen.weights > 0), added - others
         writes = telling & (added >= WRITES_FROM) & (beyond >= BEYOND_FROM)
-        found["writes"].add(seen, (seen.weights * beyond).where(writes, -math.inf), additions=added)
+        found["writes"].add(seen, (seen.weights * beyond).where(writes, -math.inf), additions=added, words=labels)
         found["largest push"].add(seen, product.where(counts, -math.inf), additions=added)
         against = counts & (seen.weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
         found["votes against"].add(seen, (-product).where(against, -math.inf), additions=added)
@@ -266,10 +289,12 @@ def _pushing(texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
 
 
 def _telling(run: Trace, texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
-    """[row, key] bool: no punctuation where there are words, and no common word just before the query."""
+    """[row, key] bool: no punctuation where there are words, and no common word just before the query; of a text to be
+    translated its long words, where it has any."""
     spoken = torch.tensor(words_of(texts.keys, True, False), device=rows.device) >= 0
     if cross:
-        return spoken.expand(len(rows), -1)
+        long = spoken & torch.tensor(are_long(texts.keys), device=rows.device)
+        return (long if long.any() else spoken).expand(len(rows), -1)
     common = torch.tensor(are_common(run.loaded, texts.keys), device=rows.device)
     before = torch.arange(len(texts.keys), device=rows.device) == rows[:, None] - 1
     return spoken & ~(before & common)
@@ -289,7 +314,8 @@ def _habits(run: Trace) -> dict[Kind, _Candidates]:
     spoken = (
         rows if run.config.kind != "encoder" else rows[~texts.rests[rows]]
     )  # of an encoder a mean is over its words
-    links = _links(run, texts, rows) if "stands out" in found else {}
+    links = _repeats(texts, rows) if "stands out" in found else {}
+    tiers = _tiers(run, texts, rows)
     back = rows[:, None] - torch.arange(len(texts.keys), device=rows.device)  # [row, key]
     counted = texts.real_keys.expand(back.shape)
     if run.config.kind == "decoder":
@@ -298,11 +324,10 @@ def _habits(run: Trace) -> dict[Kind, _Candidates]:
         seen = _Seen(record, rows, record.pattern(queries=rows))
         if links:
             by_distance, by_key = _elsewhere(seen.weights, back, counted)
-            score = seen.weights - by_distance
-            if run.config.kind == "decoder":
-                score = score * torch.log2(1 + back.abs().float())
-            possible = links["stands out"] & (seen.weights > 0)
-            found["stands out"].add(seen, score.where(possible, -math.inf), by_distance)
+            beyond = seen.weights - by_distance
+            score = beyond if run.config.kind == "encoder" else beyond * torch.log2(1 + back.abs().float())
+            score = score + TIER * tiers * (beyond >= STANDS_OUT_FROM)
+            found["stands out"].add(seen, score.where((tiers > 0) & (seen.weights > 0), -math.inf), by_distance)
             habit = torch.maximum(by_distance, by_key)
             for kind in REPEATS:
                 if kind in found:
@@ -321,22 +346,38 @@ def _habits(run: Trace) -> dict[Kind, _Candidates]:
     return found
 
 
-def _links(run: Trace, texts: _Texts, rows: Tensor) -> dict[Kind, Tensor]:
-    """[row, key] bool of each kind of finding: the looks of a decoder, or an encoder, that may be of it."""
+def _tiers(run: Trace, texts: _Texts, rows: Tensor) -> Tensor:
+    """[row, key]: 0 for looks that may not stand out; else 3 between whole words, at a long one that is not common, 2 at any
+    that is not common, and 1 between pieces of different words, at three letters or more that are not common."""
     tokens, device = texts.keys, rows.device
-    back = rows[:, None] - torch.arange(len(tokens), device=device)
-    words = torch.tensor(words_of(tokens, True, True), device=device)
+    places = torch.arange(len(tokens), device=device)
     labels = [label.casefold() for label in tokens.labels]
     number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     same = torch.tensor([number[label] for label in labels], device=device)
-    both = (words[rows] >= 0)[:, None] & (words >= 0) & texts.real_keys & ~texts.rests
-    told = both & ~torch.tensor(are_common(run.loaded, tokens), device=device) & (same[rows][:, None] != same)
+    spoken = torch.tensor(words_of(tokens, True, False), device=device)
+    whole = torch.tensor(words_of(tokens, True, True), device=device) >= 0
+    piece = torch.tensor([sum(map(str.isalpha, label)) >= PIECE for label in labels], device=device)
+    long = torch.tensor(are_long(tokens), device=device)
+    ends = texts.real_keys & ~texts.rests & ~torch.tensor(are_common(run.loaded, tokens), device=device)
+    words = spoken[rows][:, None]
+    may = (words >= 0) & (spoken >= 0) & ends & (same[rows][:, None] != same)
     if run.config.kind == "encoder":
-        far = (words[rows][:, None] - words).abs() > 1
-        return {"stands out": told & far}
+        may = may & ((words - spoken).abs() > 1)
+    else:
+        may = may & (rows[:, None] - places > 1)
+    both = may & whole[rows][:, None] & whole
+    pieces = may & piece & (words != spoken)
+    return torch.maximum(both * (2 + long.int()), pieces.int())
+
+
+def _repeats(texts: _Texts, rows: Tensor) -> dict[Kind, Tensor]:
+    """[row, key] bool of each kind: the looks of a decoder at a repeat, between whole words."""
+    tokens, device = texts.keys, rows.device
+    whole = torch.tensor(words_of(tokens, True, True), device=device) >= 0
+    both = whole[rows][:, None] & whole & texts.real_keys & ~texts.rests
+    earlier = rows[:, None] > torch.arange(len(tokens), device=device)
     return {
-        "stands out": told & (back > 1),
-        "after a repeat": both & (back > 0) & measures.induction_cells(tokens.ids, rows),
+        "after a repeat": both & earlier & measures.induction_cells(tokens.ids, rows),
         "same word": both & measures.same_cells(tokens.ids, rows, causal=True),
     }
 
