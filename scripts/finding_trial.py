@@ -61,7 +61,7 @@ def judged(run: core.Trace, kind: str) -> Row:
         "at punctuation": is_punctuation(label) or keys.special[found.key],
         "at a function word": label.casefold() in FUNCTION_WORDS.split() and label.casefold() != found.word.casefold(),
         "at a scrap of a word": len(label) < 3
-        and words.count(words[found.key]) > 1
+        and sum(words[i] == words[found.key] and not is_punctuation(other) for i, other in enumerate(keys.labels)) > 1
         and label.isalpha()
         and label.casefold() != found.word.casefold()
         and not cross,

@@ -36,10 +36,9 @@ Kind = Literal[
 PUSHES: tuple[Kind, ...] = ("writes", "largest push", "votes against")
 WRITES_FROM = 0.4  # logits that a look must add to open a picture
 OTHERS = 20  # likeliest words after the first, whose mean says how far a look raises all words alike
-BEYOND_FROM = 0.3  # logits that it must add beyond that
+TIMES = 3  # that it must add of that mean
 STANDS_OUT_FROM = 0.2  # of a weight, beyond the head's habit
 TIER = 100.0  # more than any score: a look of a higher tier comes first
-PIECE = 3  # letters of a piece of a word that a look may stand out at
 AGAINST_FROM = -0.25  # logits
 AGAINST_WEIGHT = 0.2
 REPEAT_FROM = 0.35  # of a weight, beyond the head's habit
@@ -86,10 +85,11 @@ def opening_look(run: Trace) -> Finding:
 
     Of a decoder, from the last word, over all heads and earlier words but the first: the largest weight × (what the look adds to
     the logit of the likeliest next word − the mean of what it adds to the 20 next likeliest), of those that add 0.4 or more, and
-    0.3 beyond that mean ("writes"). Punctuation does not count, neither at the key nor as the next word, nor does a common word
+    three times that mean ("writes"). Punctuation does not count, neither at the key nor as the next word, nor does a common word
     just before. Else the look of any row that stands out most: (weight − what the head gives at that distance in other rows) ·
-    log₂(1 + distance), two or more apart, not at the same word, and from 20 % beyond that habit on. Looks at long words that are
-    not common come first (core.read.common_words), then at short ones, then at pieces of words. Of an encoder: the same between
+    log₂(1 + distance), two or more apart, not at the same word nor at a common one, and from 20 % beyond that habit on
+    (core.read.common_words). Looks at long words come first, then at long pieces of words, at short words, and at a long word
+    just before. Of an encoder: the same between
     words that are no neighbours, without the factor of distance. Of an encoder–decoder: the first rule in cross-attention, over
     all rows of the target, at long words. Where all this leaves nothing, the largest weight × addition.
     """
@@ -270,7 +270,7 @@ def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
         seen = _Seen(looked.record, rows, looked.weights[:, :n])
         added, others = looked.additions.nan_to_num(nan=0.0).split(n, 1)
         product, counts, beyond = seen.weights * added, cells & (seen.weights > 0), added - others
-        writes = telling & (added >= WRITES_FROM) & (beyond >= BEYOND_FROM)
+        writes = telling & (added >= WRITES_FROM) & (added >= TIMES * others)
         found["writes"].add(seen, (seen.weights * beyond).where(writes, -math.inf), additions=added, words=labels)
         found["largest push"].add(seen, product.where(counts, -math.inf), additions=added)
         against = counts & (seen.weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
@@ -347,27 +347,31 @@ def _habits(run: Trace) -> dict[Kind, _Candidates]:
 
 
 def _tiers(run: Trace, texts: _Texts, rows: Tensor) -> Tensor:
-    """[row, key]: 0 for looks that may not stand out; else 3 between whole words, at a long one that is not common, 2 at any
-    that is not common, and 1 between pieces of different words, at three letters or more that are not common."""
+    """[row, key]: 0 for looks that may not stand out. Else, of looks at no common word, 4 between whole words at a long one, 3
+    from anywhere at a long piece of another word, 2 between whole words at a short one, 1 at a long word just before."""
     tokens, device = texts.keys, rows.device
-    places = torch.arange(len(tokens), device=device)
     labels = [label.casefold() for label in tokens.labels]
     number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     same = torch.tensor([number[label] for label in labels], device=device)
     spoken = torch.tensor(words_of(tokens, True, False), device=device)
     whole = torch.tensor(words_of(tokens, True, True), device=device) >= 0
-    piece = torch.tensor([sum(map(str.isalpha, label)) >= PIECE for label in labels], device=device)
     long = torch.tensor(are_long(tokens), device=device)
     ends = texts.real_keys & ~texts.rests & ~torch.tensor(are_common(run.loaded, tokens), device=device)
     words = spoken[rows][:, None]
+    back = rows[:, None] - torch.arange(len(tokens), device=device)
     may = (words >= 0) & (spoken >= 0) & ends & (same[rows][:, None] != same)
-    if run.config.kind == "encoder":
-        may = may & ((words - spoken).abs() > 1)
-    else:
-        may = may & (rows[:, None] - places > 1)
     both = may & whole[rows][:, None] & whole
-    pieces = may & piece & (words != spoken)
-    return torch.maximum(both * (2 + long.int()), pieces.int())
+    if run.config.kind == "encoder":
+        far, near = (words - spoken).abs() > 1, torch.zeros_like(may)
+    else:
+        far, near = back > 1, back == 1
+    tiers = (
+        (both & far & long, 4),
+        (may & far & long & (words != spoken), 3),
+        (both & far, 2),
+        (both & near & long, 1),
+    )
+    return torch.stack([cells * tier for cells, tier in tiers]).amax(0)
 
 
 def _repeats(texts: _Texts, rows: Tensor) -> dict[Kind, Tensor]:
