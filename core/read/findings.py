@@ -151,7 +151,7 @@ class _Candidates:
         score: Tensor,
         habit: Tensor | None = None,
         additions: Tensor | None = None,
-        words: Sequence[str] = (),
+        said: Sequence[tuple[int, str]] = (),
     ) -> None:
         """The next layer's, by a score of every cell, [head, row, key]: -inf where a cell does not count."""
         best, at = score.flatten(1).max(-1)
@@ -163,7 +163,8 @@ class _Candidates:
                     self._look(seen, head, row, key),
                     habit=None if habit is None else float(habit[head, row, key]),
                     addition=None if additions is None else float(additions[head, row, key]),
-                    word=words[row] if words else "",
+                    token=said[row][0] if said else None,
+                    word=said[row][1] if said else "",
                 )
                 for head, row, key in cells
             ]
@@ -263,18 +264,20 @@ def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
     n = len(rows)
     words = likeliest_tokens(run, rows.tolist(), 1 + OTHERS)
     tokens = (*(word[:1] for word in words), *(word[1:] for word in words))
-    labels = labels_of(run.loaded, [word[0] for word in words])
+    first = [word[0] for word in words]
+    said = list(zip(first, labels_of(run.loaded, first), strict=True))
     found = {kind: _Candidates(kind) for kind in PUSHES}
 
     def take(looked: Looked) -> None:
         seen = _Seen(looked.record, rows, looked.weights[:, :n])
-        added, others = looked.additions.nan_to_num(nan=0.0).split(n, 1)
-        product, counts, beyond = seen.weights * added, cells & (seen.weights > 0), added - others
+        added, others = looked.additions.split(n, 1)
+        product, beyond = seen.weights * added, added - others
+        counts = cells & (seen.weights > 0) & ~added.isnan()
         writes = telling & (added >= WRITES_FROM) & (added >= TIMES * others)
-        found["writes"].add(seen, (seen.weights * beyond).where(writes, -math.inf), additions=added, words=labels)
-        found["largest push"].add(seen, product.where(counts, -math.inf), additions=added)
+        found["writes"].add(seen, (seen.weights * beyond).where(writes, -math.inf), additions=added, said=said)
+        found["largest push"].add(seen, product.where(counts, -math.inf), additions=added, said=said)
         against = counts & (seen.weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
-        found["votes against"].add(seen, (-product).where(against, -math.inf), additions=added)
+        found["votes against"].add(seen, (-product).where(against, -math.inf), additions=added, said=said)
 
     each_look(Asked(run, site_of(run, None), (*rows.tolist(), *rows.tolist()), tokens), take)
     return found
@@ -426,28 +429,22 @@ def _largest(weights: Tensor) -> list[tuple[int, int]]:
 
 
 def _described(run: Trace, found: Sequence[Finding]) -> list[Finding]:
-    """The same with the likeliest word after each query, and what the look adds to its logit."""
-    if not has_looks(run):
+    """The same with the likeliest word after each query, and what the look adds to its logit, where that is not known yet."""
+    missing = [one for one in found if one.token is None]
+    if not missing or not has_looks(run):
         return list(found)
-    wanted = asked(run, sorted({one.query for one in found}), None, None)
+    wanted = asked(run, sorted({one.query for one in missing}), None, None)
     tokens = [token for token, *_ in wanted.tokens]
     words = labels_of(run.loaded, tokens)
-    layers = sorted({one.layer for one in found})
     described = list(found)
 
     def take(looked: Looked) -> None:
         for i, one in enumerate(found):
-            if one.layer == looked.record.layer:
+            if one.token is None and one.layer == looked.record.layer:
                 row = wanted.positions.index(one.query)
-                cell = one.head, row, one.key
-                added = float(looked.additions[cell])
-                described[i] = replace(
-                    one,
-                    weight=float(looked.weights[cell]),
-                    addition=None if math.isnan(added) else added,
-                    token=tokens[row],
-                    word=words[row],
-                )
+                added = float(looked.additions[one.head, row, one.key])
+                addition = None if math.isnan(added) else added
+                described[i] = replace(one, addition=addition, token=tokens[row], word=words[row])
 
-    each_look(wanted, take, layers)
+    each_look(wanted, take, sorted({one.layer for one in missing}))
     return described
