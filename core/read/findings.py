@@ -292,12 +292,15 @@ def _pushing(texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
 
 
 def _telling(run: Trace, texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
-    """[row, key] bool: no punctuation where there are words, and no common word just before the query; of a text to be
-    translated its long words, where it has any."""
+    """[row, key] bool: no punctuation where there are words, no single letter of a word, and no common word just before the
+    query; of a text to be translated its long words, where it has any."""
     spoken = torch.tensor(words_of(texts.keys, True, False), device=rows.device) >= 0
     if cross:
         long = spoken & torch.tensor(are_long(texts.keys), device=rows.device)
         return (long if long.any() else spoken).expand(len(rows), -1)
+    whole = words_of(texts.keys, True, True)
+    letters = [len(x) == 1 and x.isalpha() and word < 0 for x, word in zip(texts.keys.labels, whole, strict=True)]
+    spoken = spoken & ~torch.tensor(letters, device=rows.device)
     common = torch.tensor(are_common(run.loaded, texts.keys), device=rows.device)
     before = torch.arange(len(texts.keys), device=rows.device) == rows[:, None] - 1
     return spoken & ~(before & common)
