@@ -183,7 +183,7 @@ MINILM: tuple[str, ...] = (
     "Le chat dort sur la chaise.",
     "apple banana cherry apple banana cherry",
     "Anna met Ben, and Ben introduced her to Clara.",
-    "Nobody knew why the old clock had stopped.",
+    "Few people knew why the old clock had stopped.",
     "Hello",
     "Good morning",
     "I love pizza 🍕",

@@ -206,12 +206,12 @@ class _Texts:
     def of(cls, run: Trace) -> _Texts:
         record = _records(run)[0]
         queries, keys = run.tokens_of(record)
-        real = [~torch.tensor(tokens.padding, device=record.device) for tokens in (queries, keys)]
-        rests = torch.tensor(keys.special, device=record.device) & real[1]
+        real_queries, real = (~torch.tensor(tokens.padding, device=record.device) for tokens in (queries, keys))
+        rests = torch.tensor(keys.special, device=record.device) & real
         if run.config.kind == "decoder":  # where no token is special, and the first one the place to rest
             rests = torch.zeros_like(rests)
-            rests[int(real[1].int().argmax())] = True
-        return cls(queries, keys, *real, rests)
+            rests[int(real.int().argmax())] = True
+        return cls(queries, keys, real_queries, real, rests)
 
     def rows(self, record: AttentionRecord) -> Tensor:
         """All real rows, or as many as make up CELLS weights: evenly spaced ones and the last."""
@@ -266,7 +266,7 @@ def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
     tokens = (*(word[:1] for word in words), *(word[1:] for word in words))
     first = [word[0] for word in words]
     said = list(zip(first, labels_of(run.loaded, first), strict=True))
-    found = {kind: _Candidates(kind) for kind in PUSHES}
+    found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in PUSHES}
 
     def take(looked: Looked) -> None:
         seen = _Seen(looked.record, rows, looked.weights[:, :n])
@@ -315,7 +315,7 @@ def _habits(run: Trace) -> dict[Kind, _Candidates]:
         "encoder-decoder": ("one word",),
     }
     chosen = (*kinds[run.config.kind], "rests") if texts.rests.any() else kinds[run.config.kind]
-    found = {kind: _Candidates(kind) for kind in chosen}
+    found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in chosen}
     rows = texts.rows(records[0])
     spoken = (
         rows if run.config.kind != "encoder" else rows[~texts.rests[rows]]

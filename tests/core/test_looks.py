@@ -118,7 +118,8 @@ def test_looks_are_of_the_head_as_edits_left_it(tiny: Tiny, hold: bool, monkeypa
     looks = core.looks(run)
     assert looks[0, 1].abs().max() == 0 and looks[1, 2].abs().max() > 0
     assert torch.allclose(looks.sum(-1), heads_of(run, None, None, "attn"), atol=2e-4)
-    louder = core.trace(loaded, ids=IDS, interventions=[Custom("decoder.blocks.0.attn.hook_result", doubled)])
+    doubling: Any = [Custom("decoder.blocks.0.attn.hook_result", doubled)]
+    louder = core.trace(loaded, ids=IDS, interventions=doubling)
     assert torch.allclose(core.looks(louder).sum(-1), heads_of(louder, None, None, "attn"), atol=2e-4)
     assert torch.allclose(core.adds(louder)[0], heads_of(louder, None, None, "attn"), atol=2e-4)
 
