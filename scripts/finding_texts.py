@@ -206,7 +206,7 @@ TRANSLATOR: tuple[str, ...] = (
     "Zwei Hunde laufen am Strand.",
     "Ein Kind schläft in einem Bett.",
     "Eine alte Frau sitzt auf einer Bank.",
-    "Ein Koch steht in der Küche.",
+    "Ein Koch schneidet Gemüse.",
     "Mehrere Leute tanzen auf der Straße.",
     "Ein Mädchen in einem blauen Kleid läuft über die Wiese.",
     "Ein Mann und eine Frau gehen spazieren.",

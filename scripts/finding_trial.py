@@ -21,7 +21,7 @@ FUNCTION_WORDS = (
     "for with about into onto over under across along through after before between during against without within up "
     "down off out as than and or but nor so if because although while when where then there "
     "not be is are was were been being am has have had do does did will would can "
-    "could shall should may might must too very just only also der die das den dem des ein "
+    "could should may might must too very just only also der die das den dem des ein "
     "eine einen einem einer eines von vom zu zum zur in im an am auf aus bei mit "
     "nach vor über unter durch für um und oder aber denn weil dass wenn als wie nicht ist "
     "sind waren sein haben wird werden sehr le la les un une des du de d l à "

@@ -123,7 +123,7 @@ def directions(wanted: Asked) -> tuple[Tensor, ...]:
                 if short == wanted.site.removesuffix("_attn"):
                     at = back(f"{path}.{short}_out_norm", g)
             found.append(at)
-    run.forward.weights.check()  # a training may go on beside this
+    run.forward.weights.check()  # a training may run beside this
     return tuple(reversed(found))
 
 

@@ -393,7 +393,7 @@ def _repeats(texts: _Texts, rows: Tensor) -> dict[Kind, Tensor]:
 
 
 def _elsewhere(weights: Tensor, back: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
-    """What the head gives in other rows at each cell's distance, and to each cell's key: means, [head, row, key] each."""
+    """The weight that the head gives in other rows at each cell's distance, and to each cell's key: means, [head, row, key] each."""
     some, n = weights * counted, back.shape[-1]
     at = back.flatten() - int(back.min())
     sums = some.new_zeros(len(some), int(at.max()) + 1).index_add_(1, at, some.flatten(1))

@@ -1,4 +1,4 @@
-"""What one look adds to a logit: the weight that a query gives to a key, times what the value at that key writes there.
+"""The share of one look in a logit: the weight that a query gives to a key, times what the value at that key writes there.
 
 A head's output is a sum over keys, weight · value W_O, and a logit is linear in it once every norm's scale is taken as it was
 in the run. So the logit is a sum over single looks as well (Elhage et al. 2021, "A Mathematical Framework for Transformer
@@ -32,7 +32,7 @@ SAME = 1e-3  # of the length of what an edit left, by which it may differ from a
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What each head's output adds to the logits of the likeliest words, the likeliest first."""
+    """The additions of each head's output to the logits of the likeliest words, the likeliest first."""
 
     tokens: tuple[int, ...]
     strings: tuple[str, ...]  # as the tokenizer spells them
@@ -52,7 +52,7 @@ class Looked:
 
 
 def looks(run: Trace, position: int | None = None, token: int | None = None, site: Site | None = None) -> Tensor:
-    """What each look from `position` (None: the last real token) adds to the logit of `token` (None: the likeliest there),
+    """The addition of each look from `position` (None: the last real token) to the logit of `token` (None: the likeliest there),
     [layer, head, key], float32, in logits: weight · (value W_O · g), g the direction in which the logit reads the head's output.
 
     Summed over keys it is what the head adds, as Trace.contributions() has it. Keys that a head may not see have exactly 0.
@@ -84,7 +84,7 @@ def looks_in(run: Trace, layer: int, positions: Sequence[int] | None = None, sit
 def adds(
     run: Trace, position: int | None = None, tokens: Sequence[int] | None = None, site: Site | None = None
 ) -> Tensor:
-    """What each head adds to the logits of several tokens (None: of the likeliest alone) after `position`, [token, layer, head].
+    """The addition of each head to the logits of several tokens (None: of the likeliest alone) after `position`, [token, layer, head].
 
     The heads' parts of Trace.contributions(), for all these tokens at once. float32, in logits. Raises as looks() does, but takes
     heads of any edit.
@@ -105,7 +105,7 @@ def adds(
 
 
 def moves(run: Trace, position: int | None = None, among: int = 100, site: Site | None = None) -> Moves:
-    """What each head adds to the logits of the `among` likeliest words after `position`, Moves with [layer, head, among].
+    """The addition of each head to the logits of the `among` likeliest words after `position`, Moves with [layer, head, among].
 
     Over a whole vocabulary a head's largest numbers are words that no text would have there. Raises as adds() does, and
     TextError for fewer than one word.
