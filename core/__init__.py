@@ -46,6 +46,9 @@ from .model.text import Tokens
 from .read import measures, report
 from .read.attribution import Contribution, Contributions, LensLayer
 from .read.comparison import AnswerChange, Comparison, answer_change, compare
+from .read.findings import Finding, findings, opening_look
+from .read.looks import Moves, adds, looks, looks_in, moves
+from .read.strongest import Link, Strongest, link, strongest_looks
 from .run.attention import AttentionRecord, Receipt, Thumbnail
 from .run.capture import capture
 from .run.predictions import Predictions
@@ -78,6 +81,7 @@ __all__ = [
     "DropPositions",
     "EditMask",
     "Engine",
+    "Finding",
     "Generation",
     "GenerationError",
     "GenerationStep",
@@ -86,11 +90,13 @@ __all__ = [
     "Intervention",
     "InterventionError",
     "LensLayer",
+    "Link",
     "Loaded",
     "MaskAfterSoftmax",
     "MaskFill",
     "ModelConfig",
     "ModelSpec",
+    "Moves",
     "NoScale",
     "Opening",
     "Outdated",
@@ -110,6 +116,7 @@ __all__ = [
     "ShiftPositions",
     "ShufflePositions",
     "Step",
+    "Strongest",
     "Sweep",
     "Temperature",
     "TextError",
@@ -121,24 +128,32 @@ __all__ = [
     "Unknown",
     "Window",
     "Writer",
+    "adds",
     "answer_change",
     "beam_search",
     "beam_steps",
     "build",
     "capture",
     "compare",
+    "findings",
     "generate",
     "hook_points",
     "hooked",
+    "link",
     "load",
+    "looks",
+    "looks_in",
     "measures",
+    "moves",
     "opening",
+    "opening_look",
     "patch_heads",
     "plan",
     "read_config",
     "report",
     "save",
     "stream",
+    "strongest_looks",
     "sweep_edges",
     "sweep_heads",
     "trace",

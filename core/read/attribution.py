@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .. import frames, memory
+from ..checkpoints import Loaded
 from ..errors import TextError
 from ..model.hooks import hook_points
 from ..model.text import Tokens
@@ -94,12 +95,7 @@ def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tu
 def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token: int | None) -> Contributions:
     """The parts of the logit of `token` (None: the likeliest one) after `position`: see Trace.contributions."""
     loaded = forward.loaded
-    head = head_of(loaded)
-    if head.mlm:
-        raise TextError(
-            f"{loaded.spec.title} works on the stream once more before it scores words, with an activation between: what a part "
-            "adds to a score is not defined there. Try a model that writes on, such as GPT-2."
-        )
+    head = linear_head(loaded)
     name, stack = _last_stack(forward)
 
     def at_position(point: str, x: Tensor) -> Tensor:
@@ -116,6 +112,33 @@ def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token
     forward.weights.check()  # a training may go on beside this
     (string,) = strings_of(loaded, [token])
     return Contributions(position, token, string, scores[token].item(), tuple(reversed(walk.parts)))
+
+
+def linear_head(loaded: Loaded) -> Head:
+    """The head of a model whose logits are linear in the stream. Raises TextError for one that has none, or another kind."""
+    head = head_of(loaded)
+    if head.mlm:
+        raise TextError(
+            f"{loaded.spec.title} works on the stream once more before it scores words, with an activation between: what a part "
+            "adds to a score is not defined there. Try a model that writes on, such as GPT-2."
+        )
+    return head
+
+
+def frozen_scale(norm: nn.Module, x: Tensor) -> Tensor:
+    """The number that this norm multiplies each x [..., d_model] with, beside its weight: [...], float32."""
+    assert isinstance(norm, RMSNorm | nn.LayerNorm)
+    spread = x.pow(2).mean(-1) if isinstance(norm, RMSNorm) else x.var(-1, correction=0)
+    return torch.rsqrt(spread + norm.eps)
+
+
+def back_through(norm: nn.Module, g: Tensor, scale: Tensor) -> Tensor:
+    """From what is taken of norm(x), g [..., d_model], to what is taken of x: its scale [...] as it was in the run."""
+    assert isinstance(norm, RMSNorm | nn.LayerNorm) and norm.weight is not None
+    scaled = g * norm.weight.float() * scale[..., None]
+    return (
+        scaled if isinstance(norm, RMSNorm) else scaled - scaled.mean(-1, keepdim=True)
+    )  # the mean of x is taken off x
 
 
 def _last_stack(forward: Pass) -> tuple[str, Stack]:
@@ -154,14 +177,9 @@ class _Walk:
         """Back through norm(x), its scale as it was: what it takes off and multiplies with goes into g, what it adds is a bias."""
         if isinstance(norm, nn.Identity):
             return
-        assert isinstance(norm, RMSNorm | nn.LayerNorm) and norm.weight is not None
-        if isinstance(norm, RMSNorm):
-            self.g = self.g * norm.weight.float() * torch.rsqrt(x.pow(2).mean() + norm.eps)
-            return
-        if norm.bias is not None:
+        if isinstance(norm, nn.LayerNorm) and norm.bias is not None:
             self.add("bias", norm.bias.float(), layer, what)
-        scaled = self.g * norm.weight.float() * torch.rsqrt(x.var(correction=0) + norm.eps)
-        self.g = scaled - scaled.mean()  # the mean of x is taken off x
+        self.g = back_through(norm, self.g, frozen_scale(norm, x))
 
     def whole(self, head: Head, token: int, token_type: int) -> None:
         name, stack, n = self.name, self.stack, len(self.stack.blocks)

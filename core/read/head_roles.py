@@ -19,6 +19,7 @@ from ..run.trace import Trace
 from . import measures
 
 NAMED_FROM = 0.35  # a smaller share of the average row names no head
+RESTS_FROM = 0.95  # of the average row on a key that is set aside: no more is said of the rest
 ONE_WORD_BITS = 1.0  # cross-attention below this mean entropy looks at one word at a time
 REPEATS = 3  # rows with an earlier copy of their token, below which no head is called an induction head
 CELLS = 1 << 18  # weights looked at to name the heads of one record; of longer texts some rows are looked at
@@ -36,12 +37,14 @@ POSITIONAL = 0.15  # of the average row on one back, one ahead or itself: no hea
 class Role:
     """A head's name, and the share of its average row that goes there (for "mixed" the largest share it has).
 
-    The mean is over `rows` query rows; in a long text these are fewer than there are.
+    The mean is over `rows` query rows; in a long text these are fewer than there are. Where a key is set aside, `rests` is the
+    share that goes there, over the rows that may see another key, and `share` is of what is left.
     """
 
     name: str
     share: float
     rows: int
+    rests: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,12 @@ class OpeningLink:
 
 
 def roles(
-    record: AttentionRecord, queries: Tokens, keys: Tokens, pattern: Tensor | None = None, cells: int = CELLS
+    record: AttentionRecord,
+    queries: Tokens,
+    keys: Tokens,
+    pattern: Tensor | None = None,
+    cells: int = CELLS,
+    aside: int | None = None,
 ) -> tuple[Role, ...]:
     """A name for each head of one attention: where the largest part of its average row goes, if that is at least 35 %.
 
@@ -76,22 +84,28 @@ def roles(
 
     queries and keys are those of Trace.tokens_of. pattern [head, query, key] saves working it out again where the whole of it
     is at hand; without one a long text is judged by evenly spaced rows, `cells` weights in all and 16 rows at least.
+
+    With `aside`, a key such as the one of core.read.sinks.sink, a head is named after the largest part of what is left without
+    that key, and is "rests" where 95 % goes there. Cross-attention keeps its names.
     """
     rows = _rows(record, cells if pattern is None else None)
-    return _roles(record, rows, _parts(queries, keys, rows, record.site == "cross_attn"), pattern)
+    return _roles(record, rows, _parts(queries, keys, rows, record.site == "cross_attn"), pattern, aside)
 
 
 def roles_of(
-    trace: Trace, patterns: Sequence[Tensor] | None = None, cells: int = CELLS
+    trace: Trace, patterns: Sequence[Tensor] | None = None, cells: int = CELLS, aside: int | None = None
 ) -> tuple[tuple[Role, ...], ...]:
-    """roles() of every attention of a run, in the order of the pass: what depends on the text alone is computed once."""
+    """roles() of every attention of a run, in the order of the pass: what depends on the text alone is computed once.
+
+    aside is a key of all attentions, so of a model of one stack: the first token of most decoders.
+    """
     known: dict[tuple[str, str], tuple[Tensor, _Parts]] = {}
     found = []
     for i, record in enumerate(trace.attention):
         if (kind := (record.stack, record.site)) not in known:
             rows = _rows(record, cells if patterns is None else None)
             known[kind] = rows, _parts(*trace.tokens_of(record), rows, record.site == "cross_attn")
-        found.append(_roles(record, *known[kind], None if patterns is None else patterns[i]))
+        found.append(_roles(record, *known[kind], None if patterns is None else patterns[i], aside))
     return tuple(found)
 
 
@@ -174,17 +188,37 @@ def _rows(record: AttentionRecord, cells: int | None) -> Tensor:
     return ((torch.arange(most, device=device) + 0.5) * n / most).long()
 
 
-def _roles(record: AttentionRecord, rows: Tensor, parts: _Parts, pattern: Tensor | None) -> tuple[Role, ...]:
+def _roles(
+    record: AttentionRecord, rows: Tensor, parts: _Parts, pattern: Tensor | None, aside: int | None
+) -> tuple[Role, ...]:
     pattern = record.pattern(queries=rows) if pattern is None else pattern
     n_rows = int(parts.rows.sum())
     if record.site == "cross_attn":
         return _cross_roles(pattern[:, parts.rows] if n_rows < len(rows) else pattern)
+    rests = None if aside is None else _resting(record, rows, parts, pattern, aside)
+    if aside is not None:
+        pattern = pattern.index_fill(-1, torch.tensor([aside], device=pattern.device), 0.0)
     shares = measures.shares(pattern, parts.cells, parts.counted).nan_to_num(nan=0.0)  # [head, part]
+    if aside is not None:  # of what is left in the same rows
+        left = measures.shares(pattern, torch.ones_like(parts.cells), parts.counted).nan_to_num(nan=0.0)
+        shares = shares / left.clamp(min=1e-12)
     best, which = shares.max(-1)
-    return tuple(
-        Role(parts.names[part] if share >= NAMED_FROM else "mixed", share, n_rows)
+    names = [
+        parts.names[part] if share >= NAMED_FROM else "mixed"
         for part, share in zip(which.tolist(), best.tolist(), strict=True)
+    ]
+    if rests is None:
+        return tuple(Role(name, share, n_rows) for name, share in zip(names, best.tolist(), strict=True))
+    return tuple(
+        Role("rests" if resting >= RESTS_FROM else name, share, n_rows, resting)
+        for name, share, resting in zip(names, best.tolist(), rests, strict=True)
     )
+
+
+def _resting(record: AttentionRecord, rows: Tensor, parts: _Parts, pattern: Tensor, aside: int) -> list[float]:
+    """The share that each head gives to this key, over the rows that may see another one."""
+    others = parts.rows & (record.mask(queries=rows).sum(-1) > 1)
+    return measures.sink_share(pattern, aside, others if others.any() else None).tolist()
 
 
 def _parts(queries: Tokens, tokens: Tokens, rows: Tensor, cross: bool) -> _Parts:
@@ -292,8 +326,8 @@ def _links(queries: Tokens, keys: Tokens, real: Tensor, cross: bool, strict: boo
     """[query, key] bool: the cells that a picture may open on, as many as `real` has. Not `strict`: any two words that are not neighbours."""
     (n_rows, n_keys), device = real.shape, real.device
     long = max(len(queries), len(keys)) > SHORT
-    rows = torch.tensor(_words(queries, strict, strict and long and not cross)[:n_rows], device=device)
-    columns = torch.tensor(_words(keys, strict, strict and long and not cross)[:n_keys], device=device)
+    rows = torch.tensor(words_of(queries, strict, strict and long and not cross)[:n_rows], device=device)
+    columns = torch.tensor(words_of(keys, strict, strict and long and not cross)[:n_keys], device=device)
     cells = (rows >= 0)[:, None] & (columns >= 0)
     if cross:
         return cells
@@ -308,7 +342,7 @@ def _links(queries: Tokens, keys: Tokens, real: Tensor, cross: bool, strict: boo
     return cells & (away >= APART[0]) & (away <= APART[1]) if long else cells
 
 
-def _words(tokens: Tokens, strict: bool, whole: bool) -> list[int]:
+def words_of(tokens: Tokens, strict: bool, whole: bool) -> list[int]:
     """[pos]: the word between spaces of each token, −1 for one that a link may not end on; `whole`: for pieces of words too."""
     words, labels = spaced_words(tokens), tokens.labels
     spoken = [not s and not p for s, p in zip(tokens.special, tokens.padding, strict=True)]

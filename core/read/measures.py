@@ -33,13 +33,15 @@ def received(pattern: Tensor) -> Tensor:
     return _mean_over_rows(pattern, pattern)
 
 
-def sink_share(pattern: Tensor, key: int | Sequence[int] = 0) -> Tensor:
+def sink_share(pattern: Tensor, key: int | Sequence[int] = 0, rows: Tensor | None = None) -> Tensor:
     """The share of all attention that goes to one key or to several, [...]: near 1 for heads that rest on them.
 
-    Several are every [CLS] or </s> of a text: see Tokens.special. Xiao et al. 2023, arXiv:2309.17453.
+    Several are every [CLS] or </s> of a text: see Tokens.special. The mean is over the rows that rows [query] bool is True on
+    (None: over all): a row that may see nothing else, as a decoder's first, gives all its attention there whatever the head
+    does. core.read.sinks leaves such rows out. Xiao et al. 2023, arXiv:2309.17453.
     """
     keys = [key] if isinstance(key, int) else list(key)
-    return received(pattern)[..., keys].sum(-1)
+    return received(pattern if rows is None else pattern[..., rows, :])[..., keys].sum(-1)
 
 
 def punctuation(pattern: Tensor, keys: Sequence[int]) -> Tensor:

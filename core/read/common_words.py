@@ -1,0 +1,61 @@
+"""The commonest words of a model's vocabulary, in any language: a look at one of them says little of a sentence.
+
+A vocabulary is made from the commonest pieces up (BPE merges them in that order, WordPiece and Unigram list them so), so the
+words with the lowest numbers are the commonest of what its tokenizer was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+from ..checkpoints import Loaded
+from ..model.text import SPACE_SIGNS, Tokens
+
+COMMON = 300  # words of a small vocabulary
+SHARE = 64  # of a large one as many as one in this many of its pieces
+LONG = 4  # letters from which a word is long
+
+_known: WeakKeyDictionary[Loaded, frozenset[str]] = WeakKeyDictionary()
+
+
+def common_words(loaded: Loaded) -> frozenset[str]:
+    """The commonest, in lower case: 300, or one in 64 of a large vocabulary's pieces; none where there is no tokenizer.
+
+    Of a vocabulary in another order these are any words.
+    """
+    found = _known.get(loaded)
+    if found is None:
+        words: dict[str, None] = {}
+        most = max(COMMON, loaded.config.vocab_size // SHARE)
+        for word in _words(loaded):
+            words[word.casefold()] = None
+            if len(words) == most:
+                break
+        found = _known[loaded] = frozenset(words)
+    return found
+
+
+def are_common(loaded: Loaded, tokens: Tokens) -> list[bool]:
+    """Whether each token is one of them, [pos]."""
+    words = common_words(loaded)
+    return [label.casefold() in words for label in tokens.labels]
+
+
+def are_long(tokens: Tokens) -> list[bool]:
+    """Whether each token has four letters or more, [pos]: short words tell less (Piantadosi et al. 2011, "Word lengths are
+    optimized for efficient communication")."""
+    return [sum(map(str.isalpha, label)) >= LONG for label in tokens.labels]
+
+
+def _words(loaded: Loaded) -> Iterator[str]:
+    """The pieces that begin a word and are letters alone, the lowest number first."""
+    if loaded.tokenizer is None:
+        return
+    n, piece = loaded.tokenizer.get_vocab_size(), loaded.tokenizer.id_to_token
+    signs = tuple(sign for group in SPACE_SIGNS for sign in group)
+    pieces = [text for i in range(n) if (text := piece(i))]
+    if any(text.startswith(signs) for text in pieces):
+        yield from (text[1:] for text in pieces if text.startswith(signs) and text[1:].isalpha())
+    else:  # WordPiece marks what continues a word, and lists single letters first
+        yield from (text for text in pieces if len(text) > 1 and text.isalpha())

@@ -1,0 +1,453 @@
+"""Findings of a run: single looks and heads that are worth opening a picture on, each of another kind, each by a rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ..model.text import Tokens
+from ..run.attention import AttentionRecord
+from ..run.predictions import labels_of
+from ..run.trace import Trace
+from . import measures
+from .common_words import are_common, are_long
+from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
+from .head_roles import openings, words_of
+from .looks import Looked, each_look
+
+Kind = Literal[
+    "writes",
+    "stands out",
+    "largest push",
+    "votes against",
+    "after a repeat",
+    "same word",
+    "one back",
+    "one ahead",
+    "one word",
+    "rests",
+]
+
+PUSHES: tuple[Kind, ...] = ("writes", "largest push", "votes against")
+WRITES_FROM = 0.4  # logits that a look must add to open a picture
+OTHERS = 20  # likeliest words after the first, whose mean says how far a look raises all words alike
+TIMES = 3  # that it must add of that mean
+STANDS_OUT_FROM = 0.2  # of a weight, beyond the head's habit
+TIER = 100.0  # more than any score: a look of a higher tier comes first
+AGAINST_FROM = -0.25  # logits
+AGAINST_WEIGHT = 0.2
+REPEAT_FROM = 0.35  # of a weight, beyond the head's habit
+ONE_BACK_FROM = 0.5  # of the mean weight on the word before
+NEIGHBOURS: dict[Kind, int] = {"one back": -1, "one ahead": 1}  # kind -> how far ahead the key is
+REPEATS: tuple[Kind, ...] = ("after a repeat", "same word")
+MEANS: dict[Kind, float] = {  # kinds that are judged by a head's mean, and the least of it
+    "one back": ONE_BACK_FROM,
+    "one ahead": ONE_BACK_FROM,
+    "one word": -math.inf,
+    "rests": -math.inf,
+}
+CELLS = 1 << 20  # weights of one attention that are looked at: all of them up to some 300 tokens of 9 heads
+FEWEST_ROWS = 16
+LAST_ROWS = 8  # that are looked at in any case: nearest to the next word
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One look of one head, and its kind: the reason for showing it.
+
+    addition is what the look adds to the logit of `token`, the likeliest word after the query, in logits (core.looks); None where
+    the model predicts no words. habit is what the head gives at that distance in other rows (of a repeat: or to that key), mean
+    its average over rows of what the kind is about: the weight on the word before or after, the weight that rests, or bits.
+    """
+
+    kind: Kind
+    stack: str
+    site: Site
+    layer: int
+    head: int
+    query: int
+    key: int
+    weight: float
+    addition: float | None = None
+    habit: float | None = None
+    mean: float | None = None
+    token: int | None = None
+    word: str = ""  # the token's label
+
+
+def opening_look(run: Trace) -> Finding:
+    """The look that a picture of this run opens on.
+
+    Of a decoder, from the last word, over all heads and earlier words but the first: the largest weight × (what the look adds to
+    the logit of the likeliest next word − the mean of what it adds to the 20 next likeliest), of those that add 0.4 or more, and
+    three times that mean ("writes"). Punctuation does not count, neither at the key nor as the next word, nor does a common word
+    just before. Else the look of any row that stands out most: (weight − what the head gives at that distance in other rows) ·
+    log₂(1 + distance), two or more apart, not at the same word nor at a common one, and from 20 % beyond that habit on
+    (core.read.common_words). Looks at long words come first, then at long pieces of words, at short words, and at a long word
+    just before. Of an encoder: the same between
+    words that are no neighbours, without the factor of distance. Of an encoder–decoder: the first rule in cross-attention, over
+    all rows of the target, at long words. Where all this leaves nothing, the largest weight × addition.
+    """
+    return _described(run, [_opening(run, _pushes(run), None)])[0]
+
+
+def findings(run: Trace) -> tuple[Finding, ...]:
+    """The opening look, and the next best of other kinds, each of another head: see Finding.
+
+    "writes", or else "stands out" and "largest push" (the first rule's look, though it adds little). "votes against": of the looks
+    from the last word with 20 % or more the smallest weight × addition, from −0.25 on. "after a repeat", "same word": the
+    largest look at what followed an earlier copy of a word, or at the copy, beyond the larger of what the head gives to that
+    key and at that distance elsewhere, from 35 % on. "one back" (for encoders "one ahead" too): the largest mean weight on the
+    word before, from 50 % on. "one word" (cross-attention): the least mean entropy. "rests": the largest mean weight on the first
+    token, or on special ones. Of long texts some rows are looked at, and always the last ones.
+    """
+    pushes, habits = _pushes(run), _habits(run)
+    found = [_opening(run, pushes, habits)]
+    used = {(found[0].layer, found[0].head)}
+
+    def take(*candidates: Finding | None) -> None:
+        """The best of these, if there is one."""
+        here = [candidate for candidate in candidates if candidate is not None]
+        if here:
+            found.append(max(here, key=lambda candidate: candidate.weight - (candidate.habit or 0)))
+            used.add((found[-1].layer, found[-1].head))
+
+    if pushes is not None:
+        if found[0].kind == "stands out":
+            take(pushes["largest push"].best(used))
+        take(pushes["votes against"].best(used))
+    repeats = [habits[kind].best(used, REPEAT_FROM) for kind in REPEATS if kind in habits]
+    take(*repeats)
+    for kind, least in MEANS.items():
+        if kind in habits and habits[kind].scores:
+            take(habits[kind].best(used, least))
+    return tuple(_described(run, found))
+
+
+@dataclass
+class _Candidates:
+    """The best look of every head by one score, layer after layer."""
+
+    kind: Kind
+    scores: list[Tensor] = field(default_factory=list)  # [head] each, -inf where there is none
+    found: list[list[Finding]] = field(default_factory=list)
+
+    def best(self, used: Collection[tuple[int, int]], least: float = -math.inf) -> Finding | None:
+        """That of the largest score above `least`, of a head that is not used yet."""
+        scores = torch.stack(self.scores).clone()  # [layer, head]
+        for layer, head in used:
+            scores[layer, head] = -math.inf
+        layer, head = divmod(int(scores.argmax()), scores.shape[1])
+        return self.found[layer][head] if float(scores[layer, head]) > least else None
+
+    def add(
+        self,
+        seen: _Seen,
+        score: Tensor,
+        habit: Tensor | None = None,
+        additions: Tensor | None = None,
+        said: Sequence[tuple[int, str]] = (),
+    ) -> None:
+        """The next layer's, by a score of every cell, [head, row, key]: -inf where a cell does not count."""
+        best, at = score.flatten(1).max(-1)
+        cells = [(head, *divmod(cell, score.shape[-1])) for head, cell in enumerate(at.tolist())]
+        self.scores.append(best.cpu())
+        self.found.append(
+            [
+                replace(
+                    self._look(seen, head, row, key),
+                    habit=None if habit is None else float(habit[head, row, key]),
+                    addition=None if additions is None else float(additions[head, row, key]),
+                    token=said[row][0] if said else None,
+                    word=said[row][1] if said else "",
+                )
+                for head, row, key in cells
+            ]
+        )
+
+    def add_means(self, seen: _Seen, means: Tensor, cells: Sequence[tuple[int, int]], sign: int = 1) -> None:
+        """The next layer's, by a mean over rows of each head, [head], times `sign`; cells are the (row, key) of each to be shown."""
+        self.scores.append(means.cpu() * sign)
+        self.found.append(
+            [replace(self._look(seen, head, *cell), mean=float(means[head])) for head, cell in enumerate(cells)]
+        )
+
+    def _look(self, seen: _Seen, head: int, row: int, key: int) -> Finding:
+        record, weight = seen.record, float(seen.weights[head, row, key])
+        site: Site = "cross_attn" if record.site == "cross_attn" else "attn"
+        return Finding(self.kind, record.stack, site, record.layer or 0, head, int(seen.rows[row]), key, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """One attention in some of its rows [row]: weights [head, row, key]."""
+
+    record: AttentionRecord
+    rows: Tensor
+    weights: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """The tokens that look and those that are looked at, and which of them count: [query] and [key] bool."""
+
+    queries: Tokens
+    keys: Tokens
+    real_queries: Tensor  # no padding
+    real_keys: Tensor
+    rests: Tensor  # keys where attention rests: the first of a decoder's, else special tokens
+
+    @classmethod
+    def of(cls, run: Trace) -> _Texts:
+        record = _records(run)[0]
+        queries, keys = run.tokens_of(record)
+        real_queries, real = (~torch.tensor(tokens.padding, device=record.device) for tokens in (queries, keys))
+        rests = torch.tensor(keys.special, device=record.device) & real
+        if run.config.kind == "decoder":  # where no token is special, and the first one the place to rest
+            rests = torch.zeros_like(rests)
+            rests[int(real.int().argmax())] = True
+        return cls(queries, keys, real_queries, real, rests)
+
+    def rows(self, record: AttentionRecord) -> Tensor:
+        """All real rows, or as many as make up CELLS weights: evenly spaced ones and the last."""
+        rows = self.real_queries.nonzero()[:, 0]
+        most = max(FEWEST_ROWS, CELLS // (record.n_heads * record.n_key))
+        if len(rows) <= most:
+            return rows
+        spread = rows[((torch.arange(most, device=rows.device) + 0.5) * len(rows) / most).long()]
+        return torch.cat([spread, rows[-LAST_ROWS:]]).unique()
+
+
+def _records(run: Trace) -> tuple[AttentionRecord, ...]:
+    """The attentions that findings are about: the last stack's, and of an encoder–decoder cross-attention."""
+    return records_of(run, None)
+
+
+def _opening(run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Kind, _Candidates] | None) -> Finding:
+    found = None if pushes is None else pushes["writes"].best(())
+    if found is not None and _is_word(found.word):
+        return found
+    if run.config.kind != "encoder-decoder":
+        habits = habits or _habits(run)
+        found = habits["stands out"].best((), TIER) or found
+    if found is None and pushes is not None:
+        found = pushes["largest push"].best(())
+    if found is None and habits is not None:
+        found = habits["stands out"].best((), 0)
+    if found is not None:
+        return found
+    kind = _records(run)[0].stack, site_of(run, None)
+    link = next(link for link in openings(run) if (link.stack, link.site) == kind)
+    return Finding("stands out", *kind, link.layer, link.head, link.query, link.key, link.weight, habit=link.habit)
+
+
+def _is_word(label: str) -> bool:
+    """Whether a token that is written is no punctuation, space or part of a character."""
+    return any(map(str.isalnum, label))
+
+
+def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
+    """By what looks add, from the last word, or in cross-attention from every word; None for a model whose logits say nothing of
+    single looks."""
+    if not has_looks(run):
+        return None
+    texts, record = _Texts.of(run), _records(run)[0]
+    cross = record.site == "cross_attn"
+    rows = texts.rows(record) if cross else texts.real_queries.nonzero()[-1]
+    cells = _pushing(texts, rows, cross)
+    telling = cells & _telling(run, texts, rows, cross)
+    n = len(rows)
+    words = likeliest_tokens(run, rows.tolist(), 1 + OTHERS)
+    tokens = (*(word[:1] for word in words), *(word[1:] for word in words))
+    first = [word[0] for word in words]
+    said = list(zip(first, labels_of(run.loaded, first), strict=True))
+    found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in PUSHES}
+
+    def take(looked: Looked) -> None:
+        seen = _Seen(looked.record, rows, looked.weights[:, :n])
+        added, others = looked.additions.split(n, 1)
+        product, beyond = seen.weights * added, added - others
+        counts = cells & (seen.weights > 0) & ~added.isnan()
+        writes = telling & (added >= WRITES_FROM) & (added >= TIMES * others)
+        found["writes"].add(seen, (seen.weights * beyond).where(writes, -math.inf), additions=added, said=said)
+        found["largest push"].add(seen, product.where(counts, -math.inf), additions=added, said=said)
+        against = counts & (seen.weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
+        found["votes against"].add(seen, (-product).where(against, -math.inf), additions=added, said=said)
+
+    each_look(Asked(run, site_of(run, None), (*rows.tolist(), *rows.tolist()), tokens), take)
+    return found
+
+
+def _pushing(texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
+    """[row, key] bool: the looks that are judged by what they add. Where a text leaves none, all but the word itself, then all."""
+    real = texts.real_keys.expand(len(rows), -1)
+    special = torch.tensor(texts.keys.special, device=rows.device)
+    other = real if cross else real & (torch.arange(real.shape[1], device=rows.device) != rows[:, None])
+    return next(cells for cells in (other & ~texts.rests & ~special, other, real) if cells.any() or cells is real)
+
+
+def _telling(run: Trace, texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
+    """[row, key] bool: no punctuation where there are words, no single letter of a word, and no common word just before the
+    query; of a text to be translated its long words, where it has any."""
+    spoken = torch.tensor(words_of(texts.keys, True, False), device=rows.device) >= 0
+    if cross:
+        long = spoken & torch.tensor(are_long(texts.keys), device=rows.device)
+        return (long if long.any() else spoken).expand(len(rows), -1)
+    whole = words_of(texts.keys, True, True)
+    letters = [len(x) == 1 and x.isalpha() and word < 0 for x, word in zip(texts.keys.labels, whole, strict=True)]
+    spoken = spoken & ~torch.tensor(letters, device=rows.device)
+    common = torch.tensor(are_common(run.loaded, texts.keys), device=rows.device)
+    before = torch.arange(len(texts.keys), device=rows.device) == rows[:, None] - 1
+    return spoken & ~(before & common)
+
+
+def _habits(run: Trace) -> dict[Kind, _Candidates]:
+    """All that is judged by where a head looks, from its rows."""
+    texts, records = _Texts.of(run), _records(run)
+    kinds: dict[str, tuple[Kind, ...]] = {
+        "decoder": ("stands out", *REPEATS, "one back"),
+        "encoder": ("stands out", "one back", "one ahead"),
+        "encoder-decoder": ("one word",),
+    }
+    chosen = (*kinds[run.config.kind], "rests") if texts.rests.any() else kinds[run.config.kind]
+    found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in chosen}
+    rows = texts.rows(records[0])
+    spoken = (
+        rows if run.config.kind != "encoder" else rows[~texts.rests[rows]]
+    )  # of an encoder a mean is over its words
+    links = _repeats(texts, rows) if "stands out" in found else {}
+    tiers = _tiers(run, texts, rows)
+    back = rows[:, None] - torch.arange(len(texts.keys), device=rows.device)  # [row, key]
+    counted = texts.real_keys.expand(back.shape)
+    if run.config.kind == "decoder":
+        counted = counted & ~texts.rests & (back >= 0)
+    for record in records:
+        seen = _Seen(record, rows, record.pattern(queries=rows))
+        if links:
+            by_distance, by_key = _elsewhere(seen.weights, back, counted)
+            beyond = seen.weights - by_distance
+            score = beyond if run.config.kind == "encoder" else beyond * torch.log2(1 + back.abs().float())
+            score = score + TIER * tiers * (beyond >= STANDS_OUT_FROM)
+            found["stands out"].add(seen, score.where((tiers > 0) & (seen.weights > 0), -math.inf), by_distance)
+            habit = torch.maximum(by_distance, by_key)
+            for kind in REPEATS:
+                if kind in found:
+                    found[kind].add(seen, (seen.weights - habit).where(links[kind], -math.inf), habit)
+        if len(spoken) < len(rows):
+            seen = _Seen(record, spoken, seen.weights[:, ~texts.rests[rows]])
+        for kind, ahead in NEIGHBOURS.items():
+            if kind in found:
+                found[kind].add_means(seen, *_next_to(seen, texts, ahead))
+        if "one word" in found:
+            sees = seen.weights.sum(-1) > 0
+            bits = (measures.entropy(seen.weights) * sees).sum(-1) / sees.sum(-1).clamp(min=1)
+            found["one word"].add_means(seen, bits, _largest(seen.weights * ~texts.rests), -1)
+        if "rests" in found:
+            found["rests"].add_means(seen, *_resting(seen, texts))
+    return found
+
+
+def _tiers(run: Trace, texts: _Texts, rows: Tensor) -> Tensor:
+    """[row, key]: 0 for looks that may not stand out. Else, of looks at no common word, 4 between whole words at a long one, 3
+    from anywhere at a long piece of another word, 2 between whole words at a short one, 1 at a long word just before."""
+    tokens, device = texts.keys, rows.device
+    labels = [label.casefold() for label in tokens.labels]
+    number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    same = torch.tensor([number[label] for label in labels], device=device)
+    spoken = torch.tensor(words_of(tokens, True, False), device=device)
+    whole = torch.tensor(words_of(tokens, True, True), device=device) >= 0
+    long = torch.tensor(are_long(tokens), device=device)
+    ends = texts.real_keys & ~texts.rests & ~torch.tensor(are_common(run.loaded, tokens), device=device)
+    words = spoken[rows][:, None]
+    back = rows[:, None] - torch.arange(len(tokens), device=device)
+    may = (words >= 0) & (spoken >= 0) & ends & (same[rows][:, None] != same)
+    both = may & whole[rows][:, None] & whole
+    if run.config.kind == "encoder":
+        far, near = (words - spoken).abs() > 1, torch.zeros_like(may)
+    else:
+        far, near = back > 1, back == 1
+    tiers = (
+        (both & far & long, 4),
+        (may & far & long & (words != spoken), 3),
+        (both & far, 2),
+        (both & near & long, 1),
+    )
+    return torch.stack([cells * tier for cells, tier in tiers]).amax(0)
+
+
+def _repeats(texts: _Texts, rows: Tensor) -> dict[Kind, Tensor]:
+    """[row, key] bool of each kind: the looks of a decoder at a repeat, between whole words."""
+    tokens, device = texts.keys, rows.device
+    whole = torch.tensor(words_of(tokens, True, True), device=device) >= 0
+    both = whole[rows][:, None] & whole & texts.real_keys & ~texts.rests
+    earlier = rows[:, None] > torch.arange(len(tokens), device=device)
+    return {
+        "after a repeat": both & earlier & measures.induction_cells(tokens.ids, rows),
+        "same word": both & measures.same_cells(tokens.ids, rows, causal=True),
+    }
+
+
+def _elsewhere(weights: Tensor, back: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
+    """The weight that the head gives in other rows at each cell's distance, and to each cell's key: means, [head, row, key] each."""
+    some, n = weights * counted, back.shape[-1]
+    at = back.flatten() - int(back.min())
+    sums = some.new_zeros(len(some), int(at.max()) + 1).index_add_(1, at, some.flatten(1))
+    count = some.new_zeros(sums.shape[1]).index_add_(0, at, counted.float().flatten())
+    distance = (sums[:, at].unflatten(1, (-1, n)) - some) / (count[at].unflatten(0, (-1, n)) - 1).clamp(min=1)
+    key = (some.sum(1, keepdim=True) - some) / (counted.sum(0) - 1).clamp(min=1)
+    return distance.clamp(min=0), key.clamp(min=0)
+
+
+def _next_to(seen: _Seen, texts: _Texts, ahead: int) -> tuple[Tensor, list[tuple[int, int]]]:
+    """The mean weight of each head on the word before or after, [head], and the cell where it is largest."""
+    keys, n = seen.rows + ahead, len(texts.keys)
+    ends = texts.real_keys & ~texts.rests
+    here = (keys >= 0) & (keys < n) & ends[keys.clamp(0, n - 1)]
+    if not here.any():
+        return seen.weights.new_zeros(len(seen.weights)), [(0, 0)] * len(seen.weights)
+    at = here.nonzero()[:, 0]
+    there = seen.weights[:, at, keys[at]]  # [head, row]
+    best = there.argmax(-1).tolist()
+    return there.mean(-1), [(int(at[i]), int(keys[at[i]])) for i in best]
+
+
+def _resting(seen: _Seen, texts: _Texts) -> tuple[Tensor, list[tuple[int, int]]]:
+    """The mean weight that rests of each head, [head], over rows that may see another key, and the last row's cell."""
+    keys = texts.rests.nonzero()[:, 0]
+    resting = seen.weights[:, :, keys].sum(-1)  # [head, row]
+    rows = seen.record.mask(queries=seen.rows).sum(-1) > 1
+    means = resting[:, rows].mean(-1) if rows.any() else resting.mean(-1)
+    last = len(seen.rows) - 1
+    return means, [(last, int(keys[i])) for i in seen.weights[:, last, keys].argmax(-1).tolist()]
+
+
+def _largest(weights: Tensor) -> list[tuple[int, int]]:
+    """(row, key) of each head's largest weight."""
+    return [divmod(cell, weights.shape[-1]) for cell in weights.flatten(1).argmax(-1).tolist()]
+
+
+def _described(run: Trace, found: Sequence[Finding]) -> list[Finding]:
+    """The same with the likeliest word after each query, and what the look adds to its logit, where that is not known yet."""
+    missing = [one for one in found if one.token is None]
+    if not missing or not has_looks(run):
+        return list(found)
+    wanted = asked(run, sorted({one.query for one in missing}), None, None)
+    tokens = [token for token, *_ in wanted.tokens]
+    words = labels_of(run.loaded, tokens)
+    described = list(found)
+
+    def take(looked: Looked) -> None:
+        for i, one in enumerate(found):
+            if one.token is None and one.layer == looked.record.layer:
+                row = wanted.positions.index(one.query)
+                added = float(looked.additions[one.head, row, one.key])
+                addition = None if math.isnan(added) else added
+                described[i] = replace(one, addition=addition, token=tokens[row], word=words[row])
+
+    each_look(wanted, take, sorted({one.layer for one in missing}))
+    return described
