@@ -1,6 +1,7 @@
 // What the chosen head does over a whole corpus, where its model has an atlas: a button beside the title, and what it opens.
 
-import { add, clamp, el, fill, finely, share, worded } from "../../kit/browser/dom.js";
+import { add, clamp, el, fill, finely, number, share, worded } from "../../kit/browser/dom.js";
+import { plainTable } from "../../kit/browser/table.js";
 import { WORDS as words } from "./constants.js";
 
 const EDGE = 8; // px to the edges of the window
@@ -50,7 +51,7 @@ export class Atlas {
     const n = this.texts;
     this.button.hidden = !n;
     if (!n) return void (this.panel.matches(":popover-open") && this.panel.hidePopover());
-    this.button.textContent = fill(words.atlas, { n: n.toLocaleString("en") });
+    this.button.textContent = fill(words.atlas, { n: number(n) });
     this.button.title = words.atlas_help;
     if (this.panel.matches(":popover-open")) this.fill();
   }
@@ -80,7 +81,7 @@ export class Atlas {
     if (found.refused) return this.panel.replaceChildren(el("p", "", found.refused));
     const best = found.metrics.find((/** @type {{name: string}} */ metric) => metric.name === found.stands_out);
     const [low, high] = [best.low, best.high].map((value) => said(best.name, value));
-    const parts = { layer: place.layer, head: place.head, n: found.texts.toLocaleString("en") };
+    const parts = { layer: place.layer, head: place.head, n: number(found.texts) };
     const what = worded(words.atlas_of, best.name);
     const sentence = fill(words.atlas_says, { what, mean: said(best.name, best.mean), low, high });
     this.panel.replaceChildren(
@@ -95,19 +96,12 @@ export class Atlas {
 
   /** @param {{name: string, mean: number, low: number, high: number, texts: number}[]} metrics */
   table(metrics) {
-    const table = el("table");
-    const head = add(add(table, "thead"), "tr");
-    for (const title of words.atlas_columns) Object.assign(add(head, "th"), { scope: "col", textContent: title });
-    const body = add(table, "tbody");
-    for (const { name, mean, low, high, texts } of metrics) {
-      const row = add(body, "tr");
-      Object.assign(add(row, "th"), { scope: "row", textContent: worded(words.atlas_of, name) });
+    const rows = metrics.map(({ name, mean, low, high, texts }) => {
       const cell = (/** @type {number} */ value) =>
         name === IN_TOKENS || name === IN_BITS ? said(name, value) : finely(value);
-      for (const text of [cell(mean), `${cell(low)} – ${cell(high)}`, texts.toLocaleString("en")])
-        add(row, "td").textContent = text;
-    }
-    return table;
+      return [worded(words.atlas_of, name), cell(mean), `${cell(low)} – ${cell(high)}`, number(texts)];
+    });
+    return plainTable(words.atlas_help, words.atlas_columns, rows);
   }
 
   // Each opens in a tab of its own: what is on the screen stays

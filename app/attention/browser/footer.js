@@ -1,7 +1,7 @@
 // The line below: how the run went, what has been proved about this layer, and the scale of the colours.
 
 import { WORDS as words } from "./constants.js";
-import { add, choice, el, fill, number, scientific, worded } from "../../kit/browser/dom.js";
+import { add, button, choice, el, fill, number, scientific, worded } from "../../kit/browser/dom.js";
 
 const MOST = 1e6; // as far as colours may go
 const LONG = 10_000; // ms from which on a pass is said in seconds
@@ -19,9 +19,8 @@ export class Footer {
     this.view = view;
     this.box = box;
     box.replaceChildren();
-    this.run = Object.assign(add(this.box, "button", "ran"), { type: "button" });
+    this.run = box.appendChild(button("", "ran", shapes));
     this.proofs = add(this.box, "span", "proofs"); // after it: nothing moves when they come, and a click may be under way
-    this.run.addEventListener("click", shapes);
     this.legend = add(this.box, "span", "legend");
     box.append(acts);
     this.low = el("span");

@@ -5,6 +5,7 @@ import { WORDS as words } from "./constants.js";
 import {
   add,
   arrow,
+  button,
   choice,
   clamp,
   el,
@@ -92,8 +93,7 @@ export class HeadMap {
     this.slide = new Slide();
     this.table = new Table(view, parent);
     this.note = add(parent, "p", "note");
-    this.sinkButton = Object.assign(el("button", "quiet"), { type: "button" });
-    this.sinkButton.addEventListener("click", (e) => this.hideSink(e));
+    this.sinkButton = button("", "quiet", (e) => this.hideSink(e));
     this.box.addEventListener("pointermove", (e) => this.move(e));
     this.box.addEventListener("pointerleave", () => !this.dragging && view.chosen.point(null));
     this.box.addEventListener("pointerdown", (e) => this.down(e));
@@ -287,19 +287,13 @@ export class HeadMap {
     const box = el("span", "chips");
     for (const k of options.hide.slice(0, MOST_CHIPS)) {
       const label = picture.tokens[site.key]?.[k] ?? "";
-      const button = Object.assign(el("button", "quiet", `${short(label)} ×`), {
-        type: "button",
-        title: fill(words.unhide, { token: label }),
-      });
-      button.setAttribute("aria-label", button.title);
-      button.addEventListener("click", (e) => this.view.chosen.hide([k], e));
-      box.append(button);
+      const title = fill(words.unhide, { token: label });
+      const chip = button(`${short(label)} ×`, "quiet", (e) => this.view.chosen.hide([k], e), title);
+      chip.ariaLabel = title;
+      box.append(chip);
     }
-    if (options.hide.length > 1) {
-      const all = Object.assign(el("button", "quiet", words.unhide_all), { type: "button" });
-      all.addEventListener("click", (e) => this.view.chosen.set("hide", [], e));
-      box.append(all);
-    }
+    if (options.hide.length > 1)
+      box.append(button(words.unhide_all, "quiet", (e) => this.view.chosen.set("hide", [], e)));
     if (!options.hide.length) box.append(el("span", "mute", words.hidden_none), " ");
     return box;
   }
@@ -334,9 +328,9 @@ export class HeadMap {
       ["⤢", words.zoom_fit, Infinity],
     ];
     for (const [text, title, factor] of buttons) {
-      const button = box.appendChild(Object.assign(el("button", "", text), { type: "button", title }));
-      button.setAttribute("aria-label", title);
-      button.addEventListener("click", () => this.zoom(factor));
+      const made = button(text, "", () => this.zoom(factor), title);
+      made.ariaLabel = title;
+      box.append(made);
     }
     return box;
   }

@@ -259,7 +259,6 @@ export class TokenLines {
     const { view } = this;
     const [layer, head] = pair;
     const button = el("button", "chip");
-    button.type = "button";
     button.setAttribute("aria-pressed", String(pressed));
     button.setAttribute("aria-label", fill(words.place, { layer, head }));
     button.title = fill(words.chip_help, { layer, head });

@@ -1,8 +1,7 @@
 // What a follower reads and taps while the class is asked, and when the row is uncovered.
 
-import { add, el, fill, finely, phrase, share } from "../../kit/browser/dom.js";
+import { add, button, el, fill, finely, share, phrase } from "../../kit/browser/dom.js";
 import { isRightToLeft } from "../../attention/browser/direction.js";
-import { button } from "./parts.js";
 import { agreed, headOf, largest, others, overlap, ownHead, rank, said, shares, verdict } from "./votes.js";
 import { WORDS as words } from "./constants.js";
 

@@ -1,7 +1,7 @@
 // The page with the square and the code: how a class comes in.
 
-import { add, el, phrase } from "../../kit/browser/dom.js";
-import { button, projecting, spaced, square, widest } from "./parts.js";
+import { add, button, el, phrase } from "../../kit/browser/dom.js";
+import { projecting, spaced, square, widest } from "./parts.js";
 import { copy } from "../../kit/browser/save.js";
 import { WORDS as words } from "./constants.js";
 

@@ -1,6 +1,6 @@
 // A class that this browser teaches: what it shows is sent on, and over every room lie the page with the code and the page of a question.
 
-import { add, el, fill } from "../../kit/browser/dom.js";
+import { add, button, el, fill } from "../../kit/browser/dom.js";
 import { agreements, shares } from "./votes.js";
 import { ask, pageAddress, Refused, Stream } from "./wire.js";
 import { AskPage } from "./askpage.js";
@@ -12,7 +12,7 @@ import { goTo, here, texts } from "../../streamlit_edge/browser/page.js";
 import { isFree } from "../../kit/browser/shortcuts.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Question } from "./question.js";
-import { button, paint, spaced } from "./parts.js";
+import { paint, spaced } from "./parts.js";
 import { SharePage } from "./sharepage.js";
 
 /** @typedef {import("./types.js").Asked} Asked */

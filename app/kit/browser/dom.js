@@ -6,6 +6,7 @@ export const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
 /** @template {keyof HTMLElementTagNameMap} Tag @param {Tag} tag @param {string} [className] @param {string} [text] */
 export function el(tag, className, text) {
   const node = document.createElement(tag);
+  if (node instanceof HTMLButtonElement) node.type = "button"; // and not what sends a form
   if (className) node.className = className;
   if (text !== undefined) node.textContent = text;
   return node;
@@ -100,6 +101,15 @@ export function short(label) {
   return letters.length > 13 ? letters.slice(0, 12).join("") + "…" : label;
 }
 
+// A button. look: its classes; help: what it says to a pointer that rests there
+/** @param {string} text @param {string} look @param {(event: MouseEvent) => void} act @param {string} [help] */
+export function button(text, look, act, help) {
+  const made = el("button", look, text);
+  if (help) made.title = help;
+  made.addEventListener("click", act);
+  return made;
+}
+
 // A row of buttons, one of them pressed. options: [value, text, title]; act(value) when one is chosen.
 /**
  * @template Value
@@ -113,15 +123,13 @@ export function choice(label, options, chosen, act) {
   box.setAttribute("role", "group");
   box.setAttribute("aria-label", label);
   for (const [value, text, title] of options) {
-    const button = el("button", "", text);
-    button.type = "button";
-    if (title) button.title = title;
-    button.setAttribute("aria-pressed", String(value === chosen));
-    button.addEventListener("click", (event) => {
-      for (const other of box.children) other.setAttribute("aria-pressed", String(other === button));
+    const choose = (/** @type {MouseEvent} */ event) => {
+      for (const other of box.children) other.setAttribute("aria-pressed", String(other === made));
       act(value, event);
-    });
-    box.append(button);
+    };
+    const made = button(text, "", choose, title);
+    made.setAttribute("aria-pressed", String(value === chosen));
+    box.append(made);
   }
   return box;
 }

@@ -2,7 +2,7 @@
 // in data attributes, and left. A room is more than that (stage.js): it has the keys, the files and the voice of the page.
 
 import { paletteOf, themeOf } from "./colours.js";
-import { el, keepingFocus } from "./dom.js";
+import { button, keepingFocus } from "./dom.js";
 import { mounted } from "./mount.js";
 import { mainBlock, scrolled } from "../../streamlit_edge/browser/page.js";
 
@@ -176,10 +176,7 @@ export class Ground {
 
   /** A quiet button. @param {HTMLElement | null} parent @param {string} text @param {() => void} act @param {string} [help] */
   button(parent, text, act, help) {
-    const made = el("button", "quiet", text);
-    made.type = "button";
-    if (help) made.title = help;
-    made.addEventListener("click", act);
+    const made = button(text, "quiet", act, help);
     parent?.append(made);
     return made;
   }

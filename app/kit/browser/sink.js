@@ -1,6 +1,6 @@
 // The token that most heads rest on, named once in a room, and a switch that takes it out of the colours: numbers stay as they are.
 
-import { el, fill, phrase, quoted, setAll } from "./dom.js";
+import { el, fill, quoted, setAll, phrase } from "./dom.js";
 import { rising } from "./picture/scale.js";
 import { WORDS as words } from "./words.js";
 

@@ -17,7 +17,7 @@ import { Controls } from "./controls.js";
 import { Cache, bars, fact, layers, sayFact } from "./panel.js";
 import { goesOn, grown, left, read, readAll, written, writtenAll } from "./paths.js";
 import { bringRing, strips } from "./strips.js";
-import { aboutOf, beamsCsv, branchesCsv, table, wordsCsv } from "./tables.js";
+import { aboutOf, beamsCsv, branchesCsv, drawTables, wordsCsv } from "./tables.js";
 import { treeJson } from "./tree.js";
 
 /** @typedef {import("./types.js").Header} Header */
@@ -378,7 +378,7 @@ class Generate extends Stage {
     this.drawFoot(scene);
     this.guide.hidden = !this.guideShown;
     this.table.hidden = !this.tableShown;
-    if (this.tableShown) table(this.table, scene);
+    if (this.tableShown) drawTables(this.table, scene);
     this.part("ring", text, () => bringRing(this.strips));
   }
 

@@ -54,7 +54,7 @@ function buttons(labels, className, label, act, several) {
   node.setAttribute("aria-label", label);
   const made = labels.map((text, i) => {
     const button = add(node, "button");
-    Object.assign(button, { type: "button", textContent: text, tabIndex: i ? -1 : 0 });
+    Object.assign(button, { textContent: text, tabIndex: i ? -1 : 0 });
     button.setAttribute("aria-pressed", "false");
     button.addEventListener("click", (e) => act(i, !several && !e.detail)); // detail: clicks of a pointer
     return button;
@@ -164,7 +164,6 @@ function shape(truth, say) {
   const of = truth.axes.length;
   const boxes = truth.axes.map((_, i) => {
     const box = add(slots, "button", "slot");
-    box.type = "button";
     box.addEventListener("click", () => put(said.filter((_, k) => k !== i)));
     box.addEventListener("dragover", (e) => e.preventDefault());
     box.addEventListener("drop", (e) => {

@@ -5,8 +5,8 @@ import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { ABOVE, Grid, canvas, hatch } from "./maps.js";
 import { weigh } from "./rules.js";
-import { named, stepped } from "./sheet.js";
-import { elsewhere, table } from "./tables.js";
+import { elsewhere, named, stepped } from "./sheet.js";
+import { table } from "../../../kit/browser/table.js";
 
 const AROUND = 486; // units of what stands above and below the maps
 const OFFER = 36; // and of the link to a model that has all three

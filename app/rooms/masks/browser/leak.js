@@ -5,7 +5,8 @@ import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { Grid, canvas, cut, hatch } from "./maps.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
-import { elsewhere, table } from "./tables.js";
+import { table } from "../../../kit/browser/table.js";
+import { elsewhere } from "./sheet.js";
 
 const FUTURE = 1;
 const AROUND = 532; // units of what stands above and below the bars

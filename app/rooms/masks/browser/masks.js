@@ -2,7 +2,7 @@
 
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, clamp, el, setText, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -20,7 +20,7 @@ import { Scores, stepped } from "./sheet.js";
 
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
 // What a lesson may cover
-const BOARD = ".fact, .stage, .table, .foot > :not(.acts), .unseen";
+const BOARD = ".fact, .stage, .tablebox, .foot > :not(.acts), .unseen";
 const NARROW = 720; // pixels: maps stand below each other
 const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
@@ -55,7 +55,7 @@ export class Masks extends Stage {
     this.sink = new SinkLine(this);
     root.append(this.sink.line);
     this.host = add(root, "div", "stage");
-    this.tableBox = add(root, "div", "table");
+    this.tableBox = add(root, "div", "tablebox");
     this.tableBox.tabIndex = 0;
     this.tableBox.setAttribute("role", "region");
     this.legend = el("span", "legend");
@@ -232,9 +232,12 @@ export class Masks extends Stage {
       [-1, "‹", words.previous_head],
       [1, "›", words.next_head],
     ])) {
-      const button = add(box, "button");
-      Object.assign(button, { type: "button", textContent: sign, title: label, ariaLabel: of + label });
-      button.addEventListener("click", () => act(by));
+      box.append(
+        Object.assign(
+          button(sign, "", () => act(by), label),
+          { ariaLabel: of + label },
+        ),
+      );
     }
     return box;
   }

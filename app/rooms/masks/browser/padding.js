@@ -7,7 +7,7 @@ import { ABOVE, Grid, apartBy, arrow, canvas, hatch, title } from "./maps.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
 import { weigh } from "./rules.js";
 import { stepped } from "./sheet.js";
-import { table } from "./tables.js";
+import { plainTable, table } from "../../../kit/browser/table.js";
 
 const PADDING = 2; // among the reasons
 const FUTURE = 1;
@@ -262,15 +262,13 @@ export class Padding {
     left.append(el("p", "mute small", words.pad_rows));
     right.append(el("h3", "", fill(words.pad_against, { name: NAMES[header.text] })));
     const rows = this.rows();
-    right.append(
-      table(
-        fill(words.pad_against, { name: NAMES[header.text] }),
-        ["", words.pad_masked, words.pad_not],
-        rows,
-        (_, j) => (j === 1 ? (on ? "chosen" : "") : j === 2 && !on ? "chosen free" : ""),
-      ),
+    const against = plainTable(
+      fill(words.pad_against, { name: NAMES[header.text] }),
+      ["", words.pad_masked, words.pad_not],
+      rows,
+      (_, j) => (j === 1 ? (on ? "chosen" : "") : j === 2 && !on ? "chosen free" : ""),
     );
-    right.append(this.heads(), ...(header.causal ? [el("p", "mute small", words.pad_twice)] : []));
+    right.append(against, this.heads(), ...(header.causal ? [el("p", "mute small", words.pad_twice)] : []));
     stage.replaceChildren(chips, this.switches(now.texts), board);
   }
 

@@ -12,7 +12,7 @@ import { drawPresets } from "./presets.js";
 import { drawRow, inRow } from "./row.js";
 import { decode, paintedMask, presetMask, weigh } from "./rules.js";
 import { Scores } from "./sheet.js";
-import { table } from "./tables.js";
+import { table } from "../../../kit/browser/table.js";
 
 const SIGNED = 9; // units of a cell that has room for −∞
 const SCROLLED = 15; // units of a cell of a map that scrolls

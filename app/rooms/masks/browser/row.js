@@ -2,7 +2,7 @@
 
 import { el, fill, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { table } from "./tables.js";
+import { plainTable } from "../../../kit/browser/table.js";
 
 const FULL = 0.9995; // a row that sums to this says 1
 // Keys of the row in numbers
@@ -66,8 +66,8 @@ export function drawRow(paint, place) {
   const hidden = (/** @type {number} */ i, /** @type {number} */ part) =>
     mask[at + chosen[i]] && part > 1 ? `not r${mask[at + chosen[i]]}` : part === 3 ? "b" : "";
   const node = view.narrow
-    ? table(caption, heads, lines, (i, j) => (j === 0 ? "k" : hidden(i, j)))
-    : table(
+    ? plainTable(caption, heads, lines, (i, j) => (j === 0 ? "k" : hidden(i, j)))
+    : plainTable(
         caption,
         [heads[0], ...lines.map(([label]) => label), ""],
         heads.slice(1).map((name, i) => [name, ...lines.map((line) => line[i + 1]), i === 2 ? total : ""]),

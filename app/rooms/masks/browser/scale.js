@@ -7,7 +7,7 @@ import { canvas } from "./maps.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { entropy, weigh } from "./rules.js";
 import { named } from "./sheet.js";
-import { table } from "./tables.js";
+import { table } from "../../../kit/browser/table.js";
 
 const AROUND = 470; // units of what stands above and below a chart
 const IN_ROW = 12; // keys of the row

@@ -1,6 +1,6 @@
 // A table of positions as a picture: a row for each position, blue above 0 and purple below, with two rows held.
 
-import { add, clamp, el, fill, number } from "../../../kit/browser/dom.js";
+import { add, button, clamp, el, fill, number } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { paintOn, pixels } from "../../../kit/browser/picture/canvas.js";
 import { signed as bySign } from "../../../kit/browser/picture/scale.js";
@@ -152,10 +152,9 @@ export class Heat {
       /** @type {number} */ first,
       /** @type {boolean} */ off,
     ) => {
-      const button = el("button", "quiet", text);
-      Object.assign(button, { type: "button", disabled: off, ariaLabel: label });
-      button.addEventListener("click", () => view.choose({ first: String(clamp(first, 0, Math.max(0, n - WINDOW))) }));
-      return button;
+      const to = String(clamp(first, 0, Math.max(0, n - WINDOW)));
+      const made = button(text, "quiet", () => view.choose({ first: to }));
+      return Object.assign(made, { disabled: off, ariaLabel: label });
     };
     line.append(
       go("‹", words.rows_before, rows.first - WINDOW, rows.first === 0),

@@ -10,11 +10,11 @@ import { whole } from "../../../kit/browser/selection.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
+import { tableBox } from "../../../kit/browser/table.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Clocks } from "./clocks.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Order } from "./order.js";
-import { shown } from "./tables.js";
 import { Two } from "./two.js";
 import { Waves } from "./waves.js";
 
@@ -209,7 +209,8 @@ class Positions extends Stage {
   drawTables() {
     if (!this.fold.open || !this.lab) return;
     const tops = [...this.tablebox.children].map((box) => box.scrollTop);
-    keepingFocus(this.tablebox, () => this.tablebox.replaceChildren(...shown(/** @type {Lab} */ (this.lab).tables())));
+    const made = this.lab.tables().map(({ title, columns, rows }) => tableBox(title, columns, rows));
+    keepingFocus(this.tablebox, () => this.tablebox.replaceChildren(...made));
     tops.forEach((top, i) => this.tablebox.children[i]?.scrollTo(0, top));
   }
 

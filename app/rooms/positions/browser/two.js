@@ -1,7 +1,7 @@
 // Two positions: the model's own table with two rows held, how alike they are, single features, and where the table ends.
 // Models without a table have their rule over distance here; no sinusoid is drawn for a model that has none.
 
-import { add, choice, clamp, el, fill, number, phrase, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, fill, number, phrase, worded } from "../../../kit/browser/dom.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
 import { ticks } from "../../../kit/browser/picture/scale.js";
@@ -375,16 +375,10 @@ export class Two {
     const title = add(host, "h2", "features");
     title.append(`${words.features} `);
     features.forEach((feature, at) => {
-      const chip = el("button", "quiet chip", `${feature}${features.length > 1 ? " ×" : ""}`);
-      Object.assign(chip, {
-        type: "button",
-        disabled: features.length === 1,
-        ariaLabel: fill(words.feature_drop, { feature }),
-      });
+      const drop = () => view.choose({ features: features.filter((other) => other !== feature).join(",") });
+      const chip = button(`${feature}${features.length > 1 ? " ×" : ""}`, "quiet chip", drop);
+      Object.assign(chip, { disabled: features.length === 1, ariaLabel: fill(words.feature_drop, { feature }) });
       chip.style.setProperty("--colour", this.colour(at));
-      chip.addEventListener("click", () =>
-        view.choose({ features: features.filter((other) => other !== feature).join(",") }),
-      );
       title.append(chip);
     });
     if (features.length < MOST_FEATURES) title.append(this.more(features));

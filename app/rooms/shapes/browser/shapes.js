@@ -7,7 +7,7 @@ import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { classroom } from "../../../kit/browser/classroom.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Detail } from "./detail.js";
-import { add, choice, clamp, el, fill, setText, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, fill, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
@@ -53,7 +53,7 @@ class Shapes extends Stage {
     this.body = add(root, "div", "body");
     this.detail = new Detail(this, add(root, "section", "detail"));
     this.chooser = new HeadChooser(this, () => this.heads);
-    this.table = new Table(this, add(root, "section", "tablebox"));
+    this.table = new Table(this, add(root, "section"));
   }
 
   // ------------------------------------------------------------------ data in, place out
@@ -308,11 +308,10 @@ class Shapes extends Stage {
 
   /** @param {Part} part @param {boolean} every */
   unfolder(part, every) {
-    const button = el("button", "link", every ? words.fold : words.unfold);
-    button.type = "button";
     const rest = this.place.unfold.filter((name) => name !== part.stack);
-    button.addEventListener("click", () => this.choosePlace({ unfold: every ? rest : [...rest, part.stack] }));
-    return button;
+    return button(every ? words.fold : words.unfold, "link", () =>
+      this.choosePlace({ unfold: every ? rest : [...rest, part.stack] }),
+    );
   }
 
   /** @param {string} key @param {Part} part */
@@ -336,11 +335,9 @@ class Shapes extends Stage {
    */
   fold(column, items, text, open, act, lane, drawn, note = "", more = null) {
     const line = add(column, "div", "fold");
-    const button = add(line, "button", "");
-    button.type = "button";
-    button.setAttribute("aria-expanded", String(open));
-    button.append(el("i", "", open ? "−" : "+"), el("span", "", text), el("small", "", note));
-    button.addEventListener("click", act);
+    const opener = line.appendChild(button("", "", act));
+    opener.setAttribute("aria-expanded", String(open));
+    opener.append(el("i", "", open ? "−" : "+"), el("span", "", text), el("small", "", note));
     if (more) line.append(more);
     if (drawn) items.push({ node: line, lane, joins: false, fold: true });
   }
@@ -349,7 +346,6 @@ class Shapes extends Stage {
   drawRow(column, row, items, layer) {
     const chosen = row.id === this.place.tensor && (layer === this.layerOf(row) || !this.inLayer(row));
     const node = add(column, "button", `row${chosen ? " chosen" : ""}`);
-    node.type = "button";
     node.dataset.id = row.id;
     node.dataset.layer = String(layer);
     node.setAttribute("aria-pressed", String(chosen));

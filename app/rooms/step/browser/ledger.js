@@ -173,7 +173,6 @@ export function ledger(host, on) {
   const names = [];
   rows.forEach((k, i) => {
     const hit = add(host, "button", "rowhit");
-    hit.type = "button";
     hit.tabIndex = kind === "mask" ? 0 : -1;
     Object.assign(hit.style, { top: `${top + tall * i}px`, height: `${phone ? tall : tall - 1}px` });
     hit.classList.toggle("on", k === on.key);

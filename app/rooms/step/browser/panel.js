@@ -1,6 +1,7 @@
 // What stands beside the rail at a step: where it is, what can be changed there, sentence, equation, code, and the picture.
 
 import { arrow, choice, el, fill, worded } from "../../../kit/browser/dom.js";
+import { tableBox } from "../../../kit/browser/table.js";
 import { DIVISOR, WORDS as words } from "./constants.js";
 import { ATTENTION } from "./foot.js";
 import { guessPicture } from "./guesses.js";
@@ -9,7 +10,6 @@ import { PICTURES } from "./pictures.js";
 import { nameOf } from "./rail.js";
 import { above } from "./sentences.js";
 import { count, fixed } from "./sums.js";
-import { drawTable } from "./table.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./step.js").StepThrough} View */
@@ -36,7 +36,9 @@ export function drawPanel(view, on, at) {
     table ? el("div") : view.pic,
     on,
   );
-  if (table) drawTable(view.pic, view.stepPicture.numbers(), name);
+  if (!table) return;
+  const { columns, rows } = view.stepPicture.numbers();
+  view.pic.append(tableBox(name, columns, rows));
 }
 
 // What stands above the picture: where it is and what can be changed there, and the sentence, equation and code

@@ -1,12 +1,12 @@
 // The pages of small numbers: one head of 3 × 4 whose inputs can be dragged, a batch and its transpose, the reshape into heads.
 
 import { add, choice, clamp, el, fill, worded } from "../../../kit/browser/dom.js";
+import { tableBox } from "../../../kit/browser/table.js";
 import { BatchPage } from "./batch.js";
 import { WORDS as words } from "./constants.js";
 import { Grid } from "./grid.js";
 import { OnePage, STEPS } from "./one.js";
 import { indexOf, ReshapePage } from "./reshape.js";
-import { drawTable } from "./table.js";
 
 /** @typedef {import("./types.js").Spot} Spot */
 export const PAGES = { one: words.page_one, batch: words.page_batch, reshape: words.page_reshape };
@@ -84,9 +84,9 @@ export class Small {
     const name = worded(PAGES, page);
     view.pic.setAttribute("aria-label", fill(words.picture, { name }));
     if (view.values.show === "table") {
-      view.pic.replaceChildren();
+      const { columns, rows } = this.numbers();
+      view.pic.replaceChildren(tableBox(name, columns, rows));
       view.pic.classList.add("tabled");
-      drawTable(view.pic, this.numbers(), name);
     }
     this.look(this.spot ?? this.shown.opens());
   }

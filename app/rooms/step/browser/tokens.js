@@ -53,7 +53,7 @@ export class Tokens {
     this.tokens = labels.map((text, i) => {
       if (turns.get(i)) strip.append(el("small", "turn", turns.get(i))); // of a conversation: whose turn begins
       const token = add(strip, "button", "tok");
-      Object.assign(token, { type: "button", textContent: text });
+      token.textContent = text;
       token.classList.toggle("joined", joins.includes(i));
       token.setAttribute("aria-label", fill(words.strip_token, { label: text, i }));
       token.dataset.i = String(i);

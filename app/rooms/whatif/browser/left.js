@@ -1,7 +1,7 @@
 // The sweep, left: the change by every head or look on a map, all of them sorted, and one sentence about them.
 
 import { WORDS as words } from "./constants.js";
-import { add, choice, el, fill, quoted, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, el, fill, quoted, worded } from "../../../kit/browser/dom.js";
 import { headName, labelsOf, rowName, together } from "./lead.js";
 import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
@@ -53,9 +53,7 @@ export class Left {
       [-1, words.stronger],
       [1, words.weaker],
     ])) {
-      const button = add(buttons, "button", "quiet");
-      Object.assign(button, { type: "button", textContent: text });
-      button.addEventListener("click", () => this.next(by));
+      buttons.append(button(text, "quiet", () => this.next(by)));
     }
     this.bars = draw(this.order, "svg", { "aria-hidden": "true" });
     this.few = add(box, "p", "few");
