@@ -1,16 +1,14 @@
 // What the chosen head does over a whole corpus, where its model has an atlas: a button beside the title, and what it opens.
 
-import { add, clamp, el, fill, finely, number, share, worded } from "../../kit/browser/dom.js";
+import { add, clamp, el, fill, finely, number, pinned, share, worded } from "../../kit/browser/dom.js";
 import { plainTable } from "../../kit/browser/table.js";
 import { WORDS as words } from "./constants.js";
+import { json } from "../../kit/browser/messages.js";
 
 const EDGE = 8; // px to the edges of the window
 const WIDTH = 36; // em
 const IN_TOKENS = "distance";
 const IN_BITS = "entropy";
-
-/** @param {Uint8Array} bytes */
-const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 
 // A mean of one metric, in its unit
 /** @param {string} metric @param {number} value */
@@ -44,7 +42,7 @@ export class Atlas {
   get texts() {
     const { remote } = this.view;
     if (remote.offline || this.view.lens().kind !== "head") return 0;
-    return remote.get("atlas", {}, read)?.texts ?? 0;
+    return remote.get("atlas", {}, json)?.texts ?? 0;
   }
 
   draw() {
@@ -62,17 +60,13 @@ export class Atlas {
     const at = this.button.getBoundingClientRect();
     const width = Math.min(innerWidth - 2 * EDGE, WIDTH * parseFloat(getComputedStyle(this.panel).fontSize));
     const left = clamp(at.right - width, EDGE, innerWidth - width - EDGE);
-    Object.assign(this.panel.style, {
-      width: `${width}px`,
-      left: `${left}px`,
-      top: `${clamp(at.bottom + 4, EDGE, 0.4 * innerHeight)}px`,
-    });
+    pinned(this.panel, { width, left, top: clamp(at.bottom + 4, EDGE, 0.4 * innerHeight) });
   }
 
   fill() {
     const { remote, site, place } = this.view;
     const of = { record: site.records[place.layer], head: place.head };
-    const found = remote.get("atlas", of, read);
+    const found = remote.get("atlas", of, json);
     this.panel.setAttribute("aria-label", words.atlas_help);
     this.panel.dataset.of = found ? `${of.record}.${of.head}` : "";
     if (found && found === this.filled) return; // a link that is made again while it is pressed would lose the click, and the focus

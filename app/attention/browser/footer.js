@@ -2,6 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { add, button, choice, el, fill, number, scientific, worded } from "../../kit/browser/dom.js";
+import { json } from "../../kit/browser/messages.js";
 
 const MOST = 1e6; // as far as colours may go
 const LONG = 10_000; // ms from which on a pass is said in seconds
@@ -136,7 +137,7 @@ export class Footer {
     const { query } = this.view.chosen;
     // Computed when a visitor looks: for every layer of every sentence it would cost more than the sentence itself.
     const params = { record: site.records[place.layer] };
-    const receipt = remote.get("proof", params, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
+    const receipt = remote.get("proof", params, json);
     if (!receipt && this.proofs.dataset.run === picture.key) return; // those of the layer before, for a moment
     this.proofs.dataset.run = picture.key;
     this.proofs.replaceChildren();

@@ -11,6 +11,7 @@ import {
   el,
   fill,
   finely,
+  focusable,
   hint,
   number,
   share,
@@ -81,10 +82,7 @@ export class HeadMap {
     this.title = add(this.head, "h2");
     this.atlas = new Atlas(view, this.head);
     this.row = add(this.head, "div", "tools");
-    this.box = add(parent, "div", "matrix");
-    this.box.tabIndex = 0;
-    this.box.setAttribute("role", "application");
-    this.box.setAttribute("aria-label", words.map_label);
+    this.box = focusable(add(parent, "div", "matrix"), "application", words.map_label);
     this.base = add(this.box, "canvas");
     this.over = add(this.box, "canvas", "over");
     this.refusal = add(this.box, "p", "refusal");

@@ -4,7 +4,7 @@
 // options. They are asked for again at every layout.
 
 import { WORDS as words } from "./constants.js";
-import { add, button, choice, el } from "../../kit/browser/dom.js";
+import { add, button, choice, described, el } from "../../kit/browser/dom.js";
 
 export class Tools {
   // The options open in `place`, in front of what is there: never over the map that they change
@@ -26,9 +26,7 @@ export class Tools {
     this.open.textContent = words.options;
     this.open.setAttribute("aria-haspopup", "dialog");
     this.open.setAttribute("aria-expanded", "false");
-    this.panel = add(place, "div", "settings");
-    this.panel.setAttribute("role", "dialog");
-    this.panel.setAttribute("aria-label", words.options_label);
+    this.panel = described(add(place, "div", "settings"), "dialog", words.options_label);
     this.panel.hidden = true;
     this.open.addEventListener("click", () => this.toggle(this.panel.hidden === true));
     this.panel.addEventListener("keydown", (e) => this.key(e));

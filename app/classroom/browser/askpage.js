@@ -1,6 +1,6 @@
 // The page of a question: the row of one word as wide as the page, the votes on it, and once it is uncovered what the head does.
 
-import { add, button, el, fill, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
+import { add, button, described, el, fill, focusable, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
 import { agreed, csv, largest, moved, mostLike, overlap, shares, sumOf, table as tableOf, verdict } from "./votes.js";
 import { projecting, spaced, square, widest } from "./parts.js";
 import { Chart, MOST_BLOCKS } from "./chart.js";
@@ -239,8 +239,7 @@ export class AskPage {
       add(part, "b").textContent = name === "both" && isWide ? agreed(both) : "";
       add(part, "small").textContent = name === "both" ? "" : fill(words.elsewhere, { p: agreed(1 - both) });
     }
-    box.setAttribute("role", "img");
-    box.setAttribute("aria-label", fill(words.venn_alt, { p: agreed(both) }));
+    described(box, "img", fill(words.venn_alt, { p: agreed(both) }));
     return box;
   }
 
@@ -263,9 +262,7 @@ export class AskPage {
     const grid = add(like, "div", "grid");
     grid.style.setProperty("--cell", `${Math.min(1.13, 8.2 / layers, 15 / heads).toFixed(3)}rem`);
     grid.style.gridTemplateColumns = `1rem repeat(${heads}, var(--cell))`;
-    grid.tabIndex = 0;
-    grid.setAttribute("role", "listbox");
-    grid.setAttribute("aria-label", words.heads_label);
+    focusable(grid, "listbox", words.heads_label);
     const number = (/** @type {string} */ text) =>
       Object.assign(add(grid, "small"), { textContent: text, ariaHidden: "true" });
     number("");

@@ -1,6 +1,6 @@
 // A class that this browser teaches: what it shows is sent on, and over every room lie the page with the code and the page of a question.
 
-import { add, button, el, fill } from "../../kit/browser/dom.js";
+import { add, button, described, el, fill } from "../../kit/browser/dom.js";
 import { agreements, shares } from "./votes.js";
 import { ask, pageAddress, Refused, Stream } from "./wire.js";
 import { AskPage } from "./askpage.js";
@@ -109,8 +109,7 @@ export class Teacher {
     this.over = add(this.root, "div", "over");
     this.corner = add(this.root, "div", "corner");
     this.card = add(this.root, "div", "card");
-    this.root.setAttribute("role", "region");
-    this.root.setAttribute("aria-label", words.region);
+    described(this.root, "region", words.region);
     this.toast = add(this.root, "p", "toast");
     this.toast.setAttribute("role", "status");
     this.live = add(this.root, "p", "unseen");

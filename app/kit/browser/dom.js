@@ -62,6 +62,16 @@ export function percent(p, digits) {
   return `${(100 * p).toFixed(digits ?? (close ? 1 : 0))} %`;
 }
 
+// A number with the minus that is as wide as a digit; as it is, or with so many digits after the point, of which −0.00 is 0.00
+/** @param {number} x */
+export const minus = (x) => String(x).replace("-", "−");
+/** @param {number} x @param {number} [digits] */
+export function fixed(x, digits = 2) {
+  if (!Number.isFinite(x)) return Number.isNaN(x) ? "NaN" : x > 0 ? "∞" : "−∞";
+  const text = Math.abs(x).toFixed(digits);
+  return x < 0 && Number(text) !== 0 ? `−${text}` : text;
+}
+
 /** @type {Record<string, string>} */
 const SUPERSCRIPT = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 /** @param {number} x */
@@ -84,8 +94,9 @@ export function ranges(numbers) {
   return runs.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
 }
 
+const COUNTS = new Intl.NumberFormat("en"); // one for all: toLocaleString makes its own each time
 /** @param {number} n */
-export const number = (n) => Math.round(n).toLocaleString("en");
+export const number = (n) => COUNTS.format(Math.round(n));
 /** @param {string[]} forms @param {number} n */
 export const counted = (forms, n) => fill(forms[n === 1 ? 0 : 1], { n });
 
@@ -119,9 +130,7 @@ export function button(text, look, act, help) {
  * @param {(value: Value, event: MouseEvent) => void} act
  */
 export function choice(label, options, chosen, act) {
-  const box = el("span", "seg");
-  box.setAttribute("role", "group");
-  box.setAttribute("aria-label", label);
+  const box = described(el("span", "seg"), "group", label);
   for (const [value, text, title] of options) {
     const choose = (/** @type {MouseEvent} */ event) => {
       for (const other of box.children) other.setAttribute("aria-pressed", String(other === made));
@@ -146,14 +155,13 @@ export function arrow(event) {
 // Work that may replace the element that has the focus: whatever then stands in its place gets it.
 /** @param {HTMLElement} root @param {() => void} work */
 export function keepingFocus(root, work) {
-  const tree = /** @type {Document | ShadowRoot} */ (root.getRootNode());
   const path = [];
-  for (let at = tree.activeElement; at && at !== root; at = at.parentElement) {
+  const had = focusedIn(root);
+  for (let at = /** @type {Element | null} */ (had); at && at !== root; at = at.parentElement) {
     path.unshift(Array.prototype.indexOf.call(at.parentElement?.children ?? [], at));
   }
-  const had = tree.activeElement;
   work();
-  if (had && !tree.activeElement)
+  if (had && !focusedIn(root))
     /** @type {HTMLElement | undefined} */ (
       path.reduce((/** @type {Element | undefined} */ at, i) => at?.children[i], root)
     )?.focus({ preventScroll: true });
@@ -161,6 +169,30 @@ export function keepingFocus(root, work) {
 
 /** @template {keyof HTMLElementTagNameMap} Tag @param {Node} parent @param {Tag} tag */
 export const add = (parent, tag, className = "") => parent.appendChild(el(tag, className));
+
+// What an element is and says to those who do not see it
+/** @template {Element} Node @param {Node} node @param {string} role @param {string} label @returns {Node} */
+export function described(node, role, label) {
+  node.setAttribute("role", role);
+  node.setAttribute("aria-label", label);
+  return node;
+}
+
+// The same of a part that can have the focus: keys scroll it, or move what is in it
+/** @template {HTMLElement | SVGElement} Node @param {Node} node @param {string} role @param {string} label @returns {Node} */
+export const focusable = (node, role, label) => Object.assign(described(node, role, label), { tabIndex: 0 });
+
+// Where an element stands in its box and how large it is, in pixels
+/** @template {HTMLElement} Node @param {Node} node @param {Partial<Record<"left" | "top" | "right" | "width" | "height", number>>} at @returns {Node} */
+export function pinned(node, at) {
+  for (const [name, pixels] of Object.entries(at)) node.style.setProperty(name, `${pixels}px`);
+  return node;
+}
+
+// What has the focus in the document, or in the component, that a node is in
+/** @param {Node} node */
+export const focusedIn = (node) =>
+  /** @type {HTMLElement | null} */ (/** @type {Document | ShadowRoot} */ (node.getRootNode()).activeElement);
 
 // A small question mark that explains in one hover, or in one focus for those without a pointer
 /** @param {string} text */
@@ -185,8 +217,7 @@ const written = new WeakMap();
 // What is chosen goes into its field; news of the same value leave alone what the visitor is typing there.
 /** @param {HTMLInputElement} field @param {string} value */
 export function setField(field, value) {
-  const tree = /** @type {Document | ShadowRoot} */ (field.getRootNode()); // of a component: the document knows only its host
-  if (tree.activeElement === field && written.get(field) === value) return;
+  if (focusedIn(field) === field && written.get(field) === value) return;
   written.set(field, value);
   if (field.value !== value) field.value = value;
 }

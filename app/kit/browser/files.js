@@ -1,7 +1,7 @@
 // A button that opens a menu: the picture as PNG or SVG, its numbers as CSV and NPZ, the room as a page, and the code that gives it again.
 
 import { pixels, svg } from "./drawing.js";
-import { button, el } from "./dom.js";
+import { button, described, el } from "./dom.js";
 import { columnsOf, npz } from "./npz.js";
 import { copy, save } from "./save.js";
 import { standalone } from "./standalone.js";
@@ -26,9 +26,7 @@ export class Files {
     this.box = el("span", "files");
     this.open = button(words.export, "quiet", () => this.toggle(this.menu.hidden === true), words.export_help);
     this.open.setAttribute("aria-haspopup", "dialog");
-    this.menu = el("div", "menu");
-    this.menu.setAttribute("role", "dialog");
-    this.menu.setAttribute("aria-label", words.export);
+    this.menu = described(el("div", "menu"), "dialog", words.export);
     this.box.append(this.open, this.menu);
     this.box.addEventListener("keydown", (e) => {
       if (e.key !== "Escape" || this.menu.hidden) return;

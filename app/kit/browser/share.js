@@ -2,7 +2,7 @@
 
 import { classroom } from "./classroom.js";
 import { WORDS as words } from "./words.js";
-import { add, button } from "./dom.js";
+import { add, button, el } from "./dom.js";
 import { copy } from "./save.js";
 
 const THANKS_FOR = 2500; // ms that the button says that it worked
@@ -18,6 +18,10 @@ export function linkTo(said) {
   url.hash = "";
   return url.href;
 }
+
+// The way to another screen, in this tab
+/** @param {string} text @param {Record<string, unknown>} said @param {string} [look] */
+export const way = (text, said, look) => Object.assign(el("a", look, text), { href: linkTo(said), target: "_self" });
 
 // What is said by some text, of all that may be
 /** @param {Record<string, string>} texts */

@@ -1,6 +1,6 @@
 // Tables of numbers on the page: for those who read no picture, and for those who want to read more of it. A file has all.
 
-import { add, el, fill, number } from "./dom.js";
+import { add, el, fill, fixed, focusable, minus, number } from "./dom.js";
 import { WORDS as words } from "./words.js";
 
 /** @typedef {string | number | Node} Cell */
@@ -11,9 +11,8 @@ const NUMBER = /^[-+−<>≤≈]? ?[\d.,]+(e[-+−]?\d+)?( %)?$/;
 // A number as a table says it: four digits after the point, and none where it is whole
 /** @param {number} value */
 function decimals(value) {
-  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
-  if (Number.isInteger(value)) return String(value).replace("-", "−");
-  return (Math.abs(value) < 0.001 ? value.toExponential(2) : value.toFixed(4)).replaceAll("-", "−");
+  if (Number.isInteger(value)) return minus(value);
+  return Math.abs(value) < 0.001 ? value.toExponential(2).replaceAll("-", "−") : fixed(value, 4);
 }
 
 /** @param {Cell} cell */
@@ -63,8 +62,7 @@ export function plainTable(...of) {
  * @param {string} caption @param {string[]} columns @param {Cell[][]} rows @param {(row: number, column: number) => string} [tone]
  */
 export function tableBox(caption, columns, rows, tone) {
-  const box = el("div", "tablebox");
-  Object.assign(box, { tabIndex: 0, role: "region", ariaLabel: caption });
+  const box = focusable(el("div", "tablebox"), "region", caption);
   box.append(table(caption, columns, rows, tone));
   const more = rows.length * columns.length - Math.min(rows.length, MOST_ROWS) * Math.min(columns.length, MOST_COLUMNS);
   if (more > 0) add(box, "p", "note").textContent = fill(words.table_more, { n: number(more) });

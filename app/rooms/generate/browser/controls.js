@@ -1,6 +1,6 @@
 // The line of controls: play, how the next word is chosen, and what is chosen from.
 
-import { add, button, choice, setAll, setField, setText } from "../../../kit/browser/dom.js";
+import { add, button, choice, described, setAll, setField, setText } from "../../../kit/browser/dom.js";
 import { BEAMS, WORDS as words } from "./constants.js";
 
 const SLIDER_K = 101; // one place behind the largest top-k of the slider: off
@@ -42,9 +42,7 @@ export class Controls {
     this.topP = this.slider(words.top_p, { min: 0.05, max: 1, step: 0.05 }, (value) => ({ p: String(value) }));
     this.seed = this.number(words.seed, words.seed_help, 0, 999_999, (value) => ({ seed: value }));
     this.beams = this.number(words.beams, words.beam_help, BEAMS[0], BEAMS[1], (value) => ({ beams: value }));
-    const looking = add(this.box, "span", "looking");
-    looking.setAttribute("role", "group");
-    looking.setAttribute("aria-label", words.looking);
+    const looking = described(add(this.box, "span", "looking"), "group", words.looking);
     looking.append(`${words.looking} `);
     this.chooser = chooser;
     this.mean = button(words.mean, "quiet", () => acts.choose({ layer: "", head: "" }));

@@ -2,7 +2,7 @@
 
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { colours } from "../../../kit/browser/colours.js";
-import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
+import { add, el, fill, focusable, number, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { linkTo } from "../../../kit/browser/share.js";
@@ -19,6 +19,7 @@ import { goesOn, grown, left, read, readAll, written, writtenAll } from "./paths
 import { bringRing, strips } from "./strips.js";
 import { aboutOf, beamsCsv, branchesCsv, drawTables, wordsCsv } from "./tables.js";
 import { treeJson } from "./tree.js";
+import { draw } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Scene} Scene */
@@ -66,13 +67,8 @@ class Generate extends Stage {
     this.said = add(root, "p", "said");
     const main = add(root, "div", "main");
     this.left = add(main, "section", "left");
-    this.figure = add(this.left, "div", "figure");
-    this.figure.tabIndex = 0;
-    this.figure.setAttribute("role", "group");
-    this.figure.setAttribute("aria-label", `${words.figure}. ${words.figure_keys}`);
-    this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    this.svg.setAttribute("role", "img");
-    this.figure.append(this.svg);
+    this.figure = focusable(add(this.left, "div", "figure"), "group", `${words.figure}. ${words.figure_keys}`);
+    this.svg = draw(this.figure, "svg", { role: "img" });
     /** @param {() => void} act */
     const within = (act) => {
       this.figure.focus({ preventScroll: true });
@@ -477,7 +473,7 @@ class Generate extends Stage {
     setText(
       this.facts,
       [
-        n === 1 ? words.read_one : fill(words.read, { n: n.toLocaleString("en") }),
+        n === 1 ? words.read_one : fill(words.read, { n: number(n) }),
         this.header.ran,
         hidden ? fill(words.early, { n: hidden }) : "",
       ]

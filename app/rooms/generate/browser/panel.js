@@ -1,6 +1,18 @@
 // Beside the columns: the fact in words, the ten likeliest words, what each layer would say, and what the cache keeps.
 
-import { add, button, el, fill, percent, quoted, setAll, setText, hint, phrase } from "../../../kit/browser/dom.js";
+import {
+  add,
+  button,
+  el,
+  fill,
+  hint,
+  number,
+  percent,
+  phrase,
+  quoted,
+  setAll,
+  setText,
+} from "../../../kit/browser/dom.js";
 import { same } from "../../../kit/browser/pen.js";
 import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
@@ -18,7 +30,7 @@ export function fact(scene) {
   const column = scene.columns[scene.focus];
   const { node, take, own, shown, known } = column;
   const sampled = scene.how === "sample" && !column.given;
-  const vocab = scene.header.vocab.toLocaleString("en");
+  const vocab = number(scene.header.vocab);
   if (take === null || !known) {
     const best = sampled && shown.probs[0] !== own.probs[0] ? shown.probs[0] : own.probs[0];
     return [
@@ -31,7 +43,7 @@ export function fact(scene) {
     const parts = {
       word,
       share: [percent(known.prob), "n"],
-      rank: known.rank.toLocaleString("en"),
+      rank: number(known.rank),
       vocab,
       bits: [fill(words.n_bits, { n: bits(known.prob).toFixed(1) }), "n"],
     };
@@ -52,7 +64,7 @@ export function fact(scene) {
       word,
       share: [percent(known.prob), "n"],
       set: [set ? percent(set) : set === 0 ? words.no_chance : "?", "n"],
-      n: left.toLocaleString("en"),
+      n: number(left),
     },
   ];
 }
@@ -144,7 +156,7 @@ export function layers(box, scene, shade) {
       Object.assign(cell.style, { background, color: ink });
       cell.title = percent(probs[j]);
     });
-    add(row, "td", "rank").textContent = rank.toLocaleString("en");
+    add(row, "td", "rank").textContent = number(rank);
   }
 }
 

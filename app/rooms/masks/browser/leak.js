@@ -1,6 +1,6 @@
 // Leakage: loss at every position for three models, one head before and after, and what each then writes.
 
-import { clamp, el, fill, percent } from "../../../kit/browser/dom.js";
+import { clamp, el, fill, focusable, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { Grid, canvas, cut, hatch } from "./maps.js";
@@ -96,9 +96,7 @@ export class Leak {
     const top = Math.max(2, Math.ceil(Math.max(...rows.flat()) / 2) * 2);
     const y = (/** @type {number} */ v) => 8 + tall - (tall * v) / top;
     const box = left.appendChild(el("div", "scroll"));
-    box.tabIndex = 0;
-    box.setAttribute("role", "region");
-    box.setAttribute("aria-label", words.leak_loss);
+    focusable(box, "region", words.leak_loss);
     const svg = canvas(
       box,
       width,

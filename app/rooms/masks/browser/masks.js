@@ -17,6 +17,7 @@ import { Padding } from "./padding.js";
 import { Paint } from "./paint.js";
 import { Scale } from "./scale.js";
 import { Scores, stepped } from "./sheet.js";
+import { Tip } from "../../../kit/browser/tip.js";
 
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
 // What a lesson may cover
@@ -60,8 +61,7 @@ export class Masks extends Stage {
     this.tableBox.setAttribute("role", "region");
     this.legend = el("span", "legend");
     this.acts.before(this.legend);
-    this.tip = add(root, "div", "tip");
-    this.tip.hidden = true;
+    this.tip = new Tip(root);
     this.chooser = new HeadChooser(this, () => this.heads);
     this.tableButton = this.button(this.acts, words.table, () =>
       this.choose({ table: this.values.table === "on" ? "off" : "on" }),
@@ -353,12 +353,7 @@ export class Masks extends Stage {
 
   /** @param {string} text @param {PointerEvent | null} [e] */
   hint(text, e = null) {
-    this.tip.hidden = !text || !e;
-    if (!text || !e) return;
-    this.tip.textContent = text;
-    const frame = this.root.getBoundingClientRect();
-    this.tip.style.left = `${clamp(e.clientX - frame.left + 14, 0, Math.max(0, frame.width - 330))}px`;
-    this.tip.style.top = `${e.clientY - frame.top + 16}px`;
+    this.tip.follow(text ? [text] : [], e);
   }
 
   picture() {

@@ -1,6 +1,6 @@
 // Padding: two to four sentences in one batch, both conventions by name, and the proof that masked padding changes nothing.
 
-import { choice, clamp, el, fill, percent, scientific } from "../../../kit/browser/dom.js";
+import { choice, clamp, el, fill, focusable, percent, scientific } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { ABOVE, Grid, apartBy, arrow, canvas, hatch, title } from "./maps.js";
@@ -155,10 +155,7 @@ export class Padding {
     const state = [view.layout, header.about.snippet, header.layer, chosen, on, row].join(" ");
     if (state === this.drawn) return;
     this.drawn = state;
-    const chips = el("div", "chips");
-    chips.tabIndex = 0;
-    chips.setAttribute("role", "region");
-    chips.setAttribute("aria-label", words.lab.padding);
+    const chips = focusable(el("div", "chips"), "region", words.lab.padding);
     header.labels.forEach((/** @type {string[]} */ text, /** @type {number} */ i) => {
       const line = chips.appendChild(el("div", i === header.text ? "seen" : ""));
       line.append(

@@ -1,6 +1,6 @@
 // Paint a mask: scores, masked scores and weights of one head, the locked row in numbers, the next word before and after.
 
-import { clamp, el, fill, percent } from "../../../kit/browser/dom.js";
+import { clamp, el, fill, fixed, focusable, percent } from "../../../kit/browser/dom.js";
 import { Brush } from "./brush.js";
 import { WHOLE, WORDS as words } from "./constants.js";
 import { factOf } from "./facts.js";
@@ -119,9 +119,7 @@ export class Paint {
     for (const [i, box] of boxes.entries()) {
       box.classList.add("window");
       box.style.maxHeight = `${tall}px`;
-      box.tabIndex = 0;
-      box.setAttribute("role", "region");
-      box.setAttribute("aria-label", [words.scores, words.masked, words.weights][i]);
+      focusable(box, "region", [words.scores, words.masked, words.weights][i]);
       const [grid, title] = [/** @type {Grid[]} */ (this.grids)[i], /** @type {SVGElement[]} */ (this.titles)[i]];
       const stay = () => grid.stay(box.scrollLeft / this.view.type, box.scrollTop / this.view.type, title);
       stay();
@@ -455,7 +453,7 @@ export class Paint {
     const may = reason
       ? fill(words.cell_not, { ...names, reason: words.reasons[reason] })
       : fill(words.cell_may, names);
-    return `${may} ${fill(words.cell_score, { score: this.now.scores[at].toFixed(2).replace("-", "−"), weight: percent(this.now.weighed.weights[at], 1) })}`;
+    return `${may} ${fill(words.cell_score, { score: fixed(this.now.scores[at]), weight: percent(this.now.weighed.weights[at], 1) })}`;
   }
 
   cells() {

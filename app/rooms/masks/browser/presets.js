@@ -1,6 +1,6 @@
 // The masks to begin with, and how the chosen one is applied: every head or this one, before or after the softmax, −∞ or −1e9.
 
-import { button, choice, clamp, el, fill } from "../../../kit/browser/dom.js";
+import { button, choice, clamp, described, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
 
@@ -38,9 +38,7 @@ export function drawPresets(paint, place) {
   const state = [preset, values.window, values.scope, values.when, values.fill, paint.how].join(" ");
   if (state === paint.options) return;
   paint.options = state;
-  const presets = el("span", "presets");
-  presets.setAttribute("role", "group");
-  presets.setAttribute("aria-label", words.presets);
+  const presets = described(el("span", "presets"), "group", words.presets);
   /** @type {(keyof typeof words.preset)[]} */
   const names = cross ? ["none", "padding", "own"] : ["none", "causal", "window", "padding", "own"];
   for (const name of names) {

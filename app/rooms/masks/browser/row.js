@@ -1,6 +1,6 @@
 // The locked row in numbers, below the maps.
 
-import { el, fill, percent } from "../../../kit/browser/dom.js";
+import { el, fill, fixed, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { plainTable } from "../../../kit/browser/table.js";
 
@@ -46,12 +46,11 @@ export function drawRow(paint, place) {
     inRow(view.isProjected),
   );
   const sign = now.fillWith > -Infinity ? "−1e9" : "−∞";
-  const number = (/** @type {number} */ x) => x.toFixed(2).replace("-", "−");
   const share = (/** @type {number} */ p) => (p === 0 ? "0" : percent(p, 1));
   const lines = chosen.map((k) => [
     paint.keys[k],
-    number(scores[at + k]),
-    after ? share(weighed.softmax[at + k]) : mask[at + k] ? sign : number(scores[at + k]),
+    fixed(scores[at + k]),
+    after ? share(weighed.softmax[at + k]) : mask[at + k] ? sign : fixed(scores[at + k]),
     share(weighed.weights[at + k]),
   ]);
   const heads = [

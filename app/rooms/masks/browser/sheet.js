@@ -1,7 +1,7 @@
 // A run as the room has it: for every kind of attention the scores of its heads before any mask, and the masks.
 
 import { el } from "../../../kit/browser/dom.js";
-import { linkTo } from "../../../kit/browser/share.js";
+import { way } from "../../../kit/browser/share.js";
 
 export class Scores {
   /** @param {import("./types.js").SiteHeader} header @param {ArrayBuffer} body */
@@ -73,10 +73,7 @@ export function named(labels, at, tone) {
 // A link to a lab with a model that can show it
 /** @param {string} label @param {string} lab @param {string} model @param {string} text */
 export function elsewhere(label, lab, model, text) {
-  const link = el("a", "quiet", label);
-  link.href = linkTo({ view: "masks", lab, model, text });
-  link.target = "_self";
   const line = el("p");
-  line.append(link);
+  line.append(way(label, { view: "masks", lab, model, text }, "quiet"));
   return line;
 }

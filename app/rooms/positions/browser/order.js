@@ -2,7 +2,7 @@
 // attention by distance, and the proof.
 
 import { add, button, choice, el, fill, phrase, quoted, scientific, share, worded } from "../../../kit/browser/dom.js";
-import { unpack } from "../../../kit/browser/messages.js";
+import { json, unpack } from "../../../kit/browser/messages.js";
 import { bars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
 import { grid } from "./grid.js";
@@ -336,9 +336,7 @@ export class Order {
     const order = labels.map((_, word) =>
       fixed.includes(word) ? word : movable[movable.length - 1 - movable.indexOf(word)],
     );
-    return view.ask("positions/proof", { places: written(here ?? order) }, (bytes) =>
-      JSON.parse(new TextDecoder().decode(bytes)),
-    );
+    return view.ask("positions/proof", { places: written(here ?? order) }, json);
   }
 
   proof() {

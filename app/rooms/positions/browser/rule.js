@@ -1,10 +1,10 @@
 // ALiBi and T5's buckets as a rule over distance: the model's own numbers where it has them, and else the rule alone.
 
-import { add, el, fill } from "../../../kit/browser/dom.js";
+import { add, el, fill, fixed, minus } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { ticks, rising } from "../../../kit/browser/picture/scale.js";
 import { draw, path, write } from "../../../kit/browser/picture/svg.js";
-import { picture, signed, whole } from "./draw.js";
+import { picture } from "./draw.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 
@@ -42,10 +42,10 @@ function axes(view, host, reach, low, high, label, of = 1) {
       stroke: "var(--line)",
       "stroke-width": value ? 1 : 1.6,
     });
-    write(svg, left - 8 * unit, y(value) + 4 * unit, whole(value), { anchor: "end", class: "mt", size: 13 * unit });
+    write(svg, left - 8 * unit, y(value) + 4 * unit, minus(value), { anchor: "end", class: "mt", size: 13 * unit });
   }
   for (const value of [-reach, -reach / 2, 0, reach / 2, reach])
-    write(svg, x(value), height + 40 * unit, value ? whole(value) : words.key_query, {
+    write(svg, x(value), height + 40 * unit, value ? minus(value) : words.key_query, {
       anchor: "middle",
       class: "mt",
       size: 13 * unit,
@@ -64,8 +64,8 @@ function lines(view, host, bias, kind, isOwn, of) {
   const [low, high] = [Math.min(...every, 0), Math.max(...every, 0)];
   const label = fill(words.rule_label, {
     n: bias.length,
-    low: signed(low),
-    high: signed(high),
+    low: fixed(low),
+    high: fixed(high),
     whose: isOwn ? view.header.model : words.rule_nobody,
   });
   const { svg, x, y, width, right } = axes(view, host, reach, low, high, label, of);

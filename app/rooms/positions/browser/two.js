@@ -1,12 +1,12 @@
 // Two positions: the model's own table with two rows held, how alike they are, single features, and where the table ends.
 // Models without a table have their rule over distance here; no sinusoid is drawn for a model that has none.
 
-import { add, button, choice, clamp, el, fill, number, phrase, worded } from "../../../kit/browser/dom.js";
-import { unpack } from "../../../kit/browser/messages.js";
+import { add, button, choice, clamp, el, fill, fixed, number, phrase, worded } from "../../../kit/browser/dom.js";
+import { json, unpack } from "../../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
 import { ticks } from "../../../kit/browser/picture/scale.js";
 import { draw, path, write } from "../../../kit/browser/picture/svg.js";
-import { Drags, grip, handle, picture, signed } from "./draw.js";
+import { Drags, elsewhere, grip, handle, picture } from "./draw.js";
 import { ends, trade } from "./ends.js";
 import { Heat, WINDOW } from "./heat.js";
 import { cosine, lessAlike } from "./numbers.js";
@@ -25,9 +25,6 @@ export function readRows(bytes) {
   const [header, body] = unpack(bytes);
   return { ...header, values: new Float32Array(body) };
 }
-
-/** @param {Uint8Array} bytes @returns {import("./types.js").Known} */
-export const readKnown = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 
 export class Two {
   /** @type {{left: number, step: number} | null} And in the curve */
@@ -61,7 +58,11 @@ export class Two {
   }
 
   get known() {
-    return this.view.ask("positions/known", {}, readKnown);
+    return this.view.ask(
+      "positions/known",
+      {},
+      /** @type {(bytes: Uint8Array) => import("./types.js").Known} */ (json),
+    );
   }
 
   get stack() {
@@ -133,34 +134,9 @@ export class Two {
     add(line, "span", "mute").textContent = this.isOwn ? worded(words.own, this.kind) : isRule ? words.rule_alone : "";
     if (!known) return;
     if (isRule) return rule(view, host, this.isOwn && this.stack ? this.stack : null, known.rules, this.kind);
-    if (!this.isOwn) return this.elsewhere();
+    if (!this.isOwn) return elsewhere(view, words.elsewhere, this.kind);
     if (this.kind === "rotary") return this.periods();
     this.draws();
-  }
-
-  // A kind that this model does not have, and that is numbers of a model: the way to one that has it
-  elsewhere() {
-    const { view, host, kind } = this;
-    const home = view.header.homes[kind];
-    const box = add(host, "div", "box elsewhere");
-    add(box, "p").textContent = fill(words.elsewhere, {
-      model: view.header.model,
-      own: worded(words.kinds, view.header.position).toLowerCase(),
-      kind: worded(words.kinds, kind).toLowerCase(),
-    });
-    if (!home) return;
-    const link = el("a", "", fill(words.go_home, { model: home[0] }));
-    const url = new URL(document.baseURI);
-    url.search = String(
-      new URLSearchParams({
-        view: "positions",
-        lab: kind === "rotary" ? "clock" : "two",
-        model: home[0],
-        text: home[1],
-      }),
-    );
-    link.href = url.href;
-    add(box, "p").append(link);
   }
 
   // Rotary: no table, but how many positions each pair of features takes for one full turn
@@ -276,7 +252,7 @@ export class Two {
       host,
       width,
       height + 40 * unit,
-      between === null ? words.alike : fill(words.alike_label, { i, j, cosine: signed(between) }),
+      between === null ? words.alike : fill(words.alike_label, { i, j, cosine: fixed(between) }),
     );
     svg.classList.add("touch");
     this.curve = { left, step };
@@ -316,7 +292,7 @@ export class Two {
         value: at,
         low: 0,
         high: view.header.n_ctx - 1,
-        text: between === null ? String(at) : fill(words.row_value, { at, cosine: signed(between) }),
+        text: between === null ? String(at) : fill(words.row_value, { at, cosine: fixed(between) }),
         move: move(name),
       });
       grip(group, x(at), y(value), 44);
@@ -324,7 +300,7 @@ export class Two {
     }
     if (between !== null && inside(j)) {
       const isRight = j > rows.first + rows.rows * 0.8;
-      write(svg, x(j) + (isRight ? -12 : 12) * unit, y(between) - 8 * unit, signed(between), {
+      write(svg, x(j) + (isRight ? -12 : 12) * unit, y(between) - 8 * unit, fixed(between), {
         anchor: isRight ? "end" : "start",
         class: "kt b",
         size: 14 * unit,
@@ -347,7 +323,7 @@ export class Two {
       host,
       width,
       height + 40 * unit,
-      fill(words.alike_mean_label, { one: signed(alike[1] ?? 0), far: signed(alike.at(-1) ?? 0), n: alike.length - 1 }),
+      fill(words.alike_mean_label, { one: fixed(alike[1] ?? 0), far: fixed(alike.at(-1) ?? 0), n: alike.length - 1 }),
     );
     for (const value of [0, 0.5, 1]) {
       draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
@@ -409,7 +385,7 @@ export class Two {
         stroke: "var(--line)",
         "stroke-width": v ? 1 : 1.6,
       });
-      write(svg, left - 8 * unit, y(v) + 4 * unit, v ? signed(v, unitText) : "0", {
+      write(svg, left - 8 * unit, y(v) + 4 * unit, v ? fixed(v, unitText) : "0", {
         anchor: "end",
         class: "mt",
         size: 12.5 * unit,
@@ -563,7 +539,7 @@ export class Two {
     const [i, j] = this.ij;
     const found = this.alike(i, j);
     if (found === null) return [];
-    const parts = { i: [String(i), "q"], j: [String(j), "k"], cosine: [signed(found), ""] };
+    const parts = { i: [String(i), "q"], j: [String(j), "k"], cosine: [fixed(found), ""] };
     if (kind === "sinusoidal") {
       const apart = Math.abs(i - j);
       const other = i === 8 ? 9 : 8;
@@ -574,7 +550,7 @@ export class Two {
         apart: [String(apart), ""],
         a: other,
         b: other + apart,
-        again: [signed(again), ""],
+        again: [fixed(again), ""],
       });
     }
     const rows = this.rows;
@@ -587,7 +563,7 @@ export class Two {
     );
     const cosineOf = less === null ? null : inside(less);
     if (less !== null && cosineOf !== null)
-      said.push(...phrase(words.fact_less, { i, n: less, cosine: [signed(cosineOf), ""] }));
+      said.push(...phrase(words.fact_less, { i, n: less, cosine: [fixed(cosineOf), ""] }));
     else said.push(document.createTextNode("."));
     return said;
   }

@@ -2,12 +2,13 @@
 // PyTorch says when one thing in the line that makes it is changed.
 
 import { WORDS as words } from "./constants.js";
-import { add, button, clamp, el, fill, scientific } from "../../../kit/browser/dom.js";
+import { add, button, clamp, described, el, fill, minus, number, scientific } from "../../../kit/browser/dom.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
 import { shapesOf } from "../../../kit/browser/picture/heatmap.js";
 import { signed } from "../../../kit/browser/picture/scale.js";
 import { paintShapes } from "../../../kit/browser/scene.js";
-import { axis, binary, decimal, flops, meaning, plain } from "./format.js";
+import { axis, binary, decimal, flops, meaning } from "./format.js";
+import { way } from "../../../kit/browser/share.js";
 
 const LONG = 4096; // tokens, for the sentence on growth
 /** @typedef {import("./types.js").Row} Row */
@@ -105,15 +106,11 @@ export class Detail {
 
   /** @param {Row} row */
   explore(row) {
-    const anchor = el("a", "link", words.explore);
     const site = row.id.includes(".cross.") ? "cross" : row.id.split(".")[0];
     const { place, header: data } = this.view;
     const there = { view: "explore", site, layer: String(place.at), head: String(place.with_head) };
-    const said = new URLSearchParams({ ...data.link, ...there });
-    said.delete("of"); // of this room
-    anchor.href = `?${said}`;
-    anchor.target = "_self";
-    return anchor;
+    const { of: _, ...link } = data.link ?? {}; // of this room
+    return way(words.explore, { ...link, ...there }, "link");
   }
 
   // ------------------------------------------------------------------ the shape debugger
@@ -131,9 +128,7 @@ export class Detail {
       link(words.break_close, () => view.choosePlace({ break: "" })),
     );
     const grid = add(text, "div", "tries");
-    const list = add(grid, "div", "lines");
-    list.setAttribute("role", "group");
-    list.setAttribute("aria-label", words.break_title);
+    const list = described(add(grid, "div", "lines"), "group", words.break_title);
     tries.forEach((tried, i) => {
       const choose = () => view.choosePlace({ break: String(i) });
       const line = list.appendChild(button("", tried.verdict, choose, VERDICTS[tried.verdict]));
@@ -173,9 +168,9 @@ export class Detail {
         fused: ms(found.fused),
         separate: ms(found.separate),
         difference: scientific(found.difference),
-        rows: plain(found.rows),
-        of: plain(found.of),
-        width: plain(width),
+        rows: number(found.rows),
+        of: number(found.of),
+        width: number(width),
         device: found.device,
       };
       line.textContent = [words.compared, ...(found.rows < found.of ? [words.compared_fewer] : [])]
@@ -255,8 +250,7 @@ export class Detail {
         step(1, "›", words.values_head_next),
       );
     }
-    /** @param {number} x */
-    const digits = (x) => Number(x.toPrecision(3)).toString().replace("-", "−");
+    const digits = (/** @type {number} */ x) => minus(Number(x.toPrecision(3)));
     add(caption, "small").textContent = fill(words.values_range, { low: digits(found.low), high: digits(found.high) });
     if (found.low < 0) {
       // 0 is in the middle, and as faint as the page
@@ -269,13 +263,12 @@ export class Detail {
     if (found.rows < found.all_rows || found.columns < found.all_columns) {
       add(caption, "small").textContent = fill(words.values_part, {
         rows: found.rows,
-        columns: plain(found.columns),
-        all_rows: plain(found.all_rows),
-        all_columns: plain(found.all_columns),
+        columns: number(found.columns),
+        all_rows: number(found.all_rows),
+        all_columns: number(found.all_columns),
       });
     }
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", caption.textContent ?? "");
+    described(canvas, "img", caption.textContent ?? "");
     Object.assign(view.root.dataset, { thumbnail: `${row.id},${layer},${head}`, low: found.low, high: found.high });
   }
 

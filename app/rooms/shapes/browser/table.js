@@ -2,9 +2,9 @@
 
 import { WORDS as words } from "./constants.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { el, worded } from "../../../kit/browser/dom.js";
+import { el, number, worded } from "../../../kit/browser/dom.js";
 import { tableBox } from "../../../kit/browser/table.js";
-import { axis, plain } from "./format.js";
+import { axis } from "./format.js";
 
 const MIB = 1 << 20;
 
@@ -46,7 +46,7 @@ export class Table {
         line.dtype,
         (line.bytes / MIB).toFixed(3),
         (line.bytes / 1e6).toFixed(3),
-        line.flops ? plain(line.flops) : "",
+        line.flops ? number(line.flops) : "",
         line.view ? words.view : "",
       ];
     });

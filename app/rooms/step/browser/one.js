@@ -1,12 +1,12 @@
 // The page of 3 × 4: the lesson's program is the rail, every number is there, and those of x can be dragged or typed.
 
-import { add, button, choice, clamp, el, fill, scientific } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, fill, fixed, pinned, scientific } from "../../../kit/browser/dom.js";
 import { oneHead, softmax } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { table } from "../../../kit/browser/table.js";
 import { feet } from "./foot.js";
 import { sentence } from "./sentences.js";
-import { fixed, percent } from "./sums.js";
+import { percent } from "./sums.js";
 import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").From} From */
@@ -276,12 +276,7 @@ export class OnePage {
         const input = add(this.small.host, "input", "typed");
         Object.assign(input, { type: "number", step: "0.01", min: "-9", max: "9", value: value.toFixed(2) });
         input.setAttribute("aria-label", fill(words.small_x_label, { r, c }));
-        Object.assign(input.style, {
-          left: `${x + c * cell}px`,
-          top: `${y + r * tall}px`,
-          width: `${cell}px`,
-          height: `${tall}px`,
-        });
+        pinned(input, { left: x + c * cell, top: y + r * tall, width: cell, height: tall });
         input.addEventListener("input", () => {
           const typed = Number(input.value);
           if (input.value !== "" && Number.isFinite(typed)) {

@@ -1,10 +1,11 @@
 // The pages of small numbers: one head of 3 × 4 whose inputs can be dragged, a batch and its transpose, the reshape into heads.
 
-import { add, choice, clamp, el, fill, worded } from "../../../kit/browser/dom.js";
+import { choice, clamp, el, fill, pinned, worded } from "../../../kit/browser/dom.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { BatchPage } from "./batch.js";
 import { WORDS as words } from "./constants.js";
 import { Grid } from "./grid.js";
+import { label } from "./sheet.js";
 import { OnePage, STEPS } from "./one.js";
 import { indexOf, ReshapePage } from "./reshape.js";
 
@@ -131,14 +132,7 @@ export class Small {
 
   /** @param {number} x @param {number} y @param {string} className @param {string | (string | Node)[]} text @param {number} [width] */
   label(x, y, className, text, width) {
-    const node = add(this.host, "div", `lab ${className}`);
-    node.append(...(typeof text === "string" ? [text] : text));
-    Object.assign(node.style, {
-      left: `${x}px`,
-      top: `${y}px`,
-      ...(width === undefined ? {} : { width: `${width}px` }),
-    });
-    return node;
+    return label(this.host, x, y, className, text, width);
   }
 
   /** @param {string} name @param {number} x @param {number} y @param {number[][]} values @param {Partial<ConstructorParameters<typeof Grid>[1]>} options */
@@ -155,7 +149,7 @@ export class Small {
         ...options,
       }),
     );
-    Object.assign(grid.canvas.style, { left: `${x}px`, top: `${y}px` });
+    pinned(grid.canvas, { left: x, top: y });
     grid.canvas.dataset.grid = name;
     grid.listen(
       (r, c) => this.look([name, r, c]),

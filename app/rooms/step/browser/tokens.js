@@ -1,7 +1,7 @@
 // The line above the rail: the tokens, one of them followed, and the layer and head.
 
 import { cover } from "../../../kit/browser/cover.js";
-import { add, el, fill, worded } from "../../../kit/browser/dom.js";
+import { add, described, el, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 
 /** @typedef {import("./step.js").StepThrough} View */
@@ -47,9 +47,7 @@ export class Tokens {
 
   /** @param {View} view @param {Run} run @param {string} stack @param {string[]} labels @param {number[]} joins @param {Map<number, string>} turns @param {HTMLElement} pages */
   build(view, run, stack, labels, joins, turns, pages) {
-    const strip = el("div", "toks");
-    strip.setAttribute("role", "group");
-    strip.setAttribute("aria-label", words.strip);
+    const strip = described(el("div", "toks"), "group", words.strip);
     this.tokens = labels.map((text, i) => {
       if (turns.get(i)) strip.append(el("small", "turn", turns.get(i))); // of a conversation: whose turn begins
       const token = add(strip, "button", "tok");

@@ -1,8 +1,8 @@
 // The curve of the loss, on a log axis: it is also the slider of the step.
 
-import { clamp, fill } from "../../../kit/browser/dom.js";
+import { add, clamp, fill, focusable } from "../../../kit/browser/dom.js";
 import { linear, logarithmic } from "../../../kit/browser/picture/scale.js";
-import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
+import { draw, path, svg as element, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 
 const LEFT = 2.9; // em, as wide as "0.001"
@@ -26,9 +26,7 @@ export class Curve {
   // chosen(step) when the visitor drags the curve or moves it by keys
   /** @param {HTMLElement} parent @param {(step: number) => void} chosen */
   constructor(parent, chosen) {
-    this.box = parent.appendChild(document.createElement("div"));
-    this.box.className = "curve";
-    Object.assign(this.box, { tabIndex: 0, role: "slider", ariaLabel: words.step });
+    this.box = focusable(add(parent, "div", "curve"), "slider", words.step);
     this.box.addEventListener("pointerdown", (e) => {
       this.box.setPointerCapture(e.pointerId);
       this.box.focus();
@@ -169,14 +167,13 @@ export class Curve {
       { anchor: "end", size, fill: palette.mute },
     );
     for (const line of lines) {
-      let path = "";
-      line.points.forEach(([step], i) => {
+      const points = line.points.flatMap(([step], i) => {
         const loss = line.smooth[i];
-        if (loss !== null) path += `${path ? "L" : "M"}${this.x(step).toFixed(1)} ${this.y(loss).toFixed(1)}`;
+        return loss === null ? [] : [/** @type {[number, number]} */ ([this.x(step), this.y(loss)])];
       });
-      if (path)
+      if (points.length)
         draw(svg, "path", {
-          d: path,
+          d: path(points),
           fill: "none",
           stroke: line.colour,
           "stroke-width": 2,

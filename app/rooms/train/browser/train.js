@@ -7,8 +7,11 @@ import {
   button,
   choice,
   clamp,
+  described,
   el,
   fill,
+  focusable,
+  number,
   phrase,
   setField,
   setText,
@@ -106,8 +109,7 @@ class Train extends Stage {
     this.replay.classList.add("replay");
     this.more = this.button(ask, words.more, () => this.unfold(), words.more_help);
     this.more.classList.add("more");
-    this.chips = add(root, "div", "chips races");
-    Object.assign(this.chips, { role: "group", ariaLabel: words.race });
+    this.chips = described(add(root, "div", "chips races"), "group", words.race);
     this.chips.append(el("b", "", words.race));
     this.twinChips = Object.entries(words.twins).map(([name, text]) => {
       if (name === BROKEN[0]) this.chips.append(el("i", "", words.break_it));
@@ -127,8 +129,7 @@ class Train extends Stage {
     this.write = add(this.left, "div", "write");
     this.fork = add(this.left, "div", "fork");
     this.right = add(main, "section");
-    this.tableBox = add(root, "div", "tablebox");
-    Object.assign(this.tableBox, { tabIndex: 0, role: "region", ariaLabel: words.table });
+    this.tableBox = focusable(add(root, "div", "tablebox"), "region", words.table);
     this.seed = this.button(
       null,
       "",
@@ -779,7 +780,7 @@ class Train extends Stage {
     this.proof.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
     this.facts.textContent = fill(words.cost, {
       n: worded(words.tasks, this.values.task),
-      p: header.parameters[this.values.task].toLocaleString("en"),
+      p: number(header.parameters[this.values.task]),
       b: header.batch,
       steps: header.steps,
     });

@@ -1,7 +1,7 @@
 // The rack of changes: what is swept, switches, the temperature, another sentence, another model or step, and Undo.
 
 import { WORDS as words } from "./constants.js";
-import { add, button, el, fill, setField } from "../../../kit/browser/dom.js";
+import { add, button, described, el, fill, setField } from "../../../kit/browser/dom.js";
 import { edited, temperature, withEdit, without } from "./numbers.js";
 
 const TEMPERATURES = [0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4];
@@ -45,9 +45,7 @@ export class Rack {
     this.model = this.select(other, words.other_model);
     this.step = this.select(other, words.step);
     this.undo = other.appendChild(button(words.undo, "quiet", () => this.choose(PLAIN), words.undo_help));
-    this.chips = add(other, "span", "chips");
-    this.chips.setAttribute("role", "group");
-    this.chips.setAttribute("aria-label", words.kept);
+    this.chips = described(add(other, "span", "chips"), "group", words.kept);
     /** @type {Record<string, string>} */
     this.values = {};
   }
