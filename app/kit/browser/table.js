@@ -12,7 +12,8 @@ const NUMBER = /^[-+−<>≤≈]? ?[\d.,]+(e[-+−]?\d+)?( %)?$/;
 /** @param {number} value */
 function decimals(value) {
   if (Number.isInteger(value)) return minus(value);
-  return Math.abs(value) < 0.001 ? value.toExponential(2).replaceAll("-", "−") : fixed(value, 4);
+  if (Math.abs(value) >= 0.001 || !Number.isFinite(value)) return fixed(value, 4);
+  return `${value < 0 ? "−" : ""}${Math.abs(value).toExponential(2)}`;
 }
 
 /** @param {Cell} cell */

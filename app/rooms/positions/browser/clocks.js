@@ -15,10 +15,11 @@ import {
 } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { ticks, signed } from "../../../kit/browser/picture/scale.js";
-import { draw, path, write } from "../../../kit/browser/picture/svg.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { Drags, elsewhere, grip, handle, picture } from "./draw.js";
 import { highest, pairs, score, shares, straight } from "./numbers.js";
 import { json } from "../../../kit/browser/messages.js";
+import { across, below, curve, drop } from "../../../kit/browser/picture/axes.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Clock} Clock */
@@ -160,8 +161,7 @@ export class Clocks {
       "stroke-width": 4,
       "stroke-linecap": "round",
     });
-    for (const place of ticks(0, last, view.narrow ? 4 : 8))
-      write(svg, x(place), 64 * unit, String(place), { anchor: "middle", class: "mt", size: 13 * unit });
+    below(svg, ticks(0, last, view.narrow ? 4 : 8), { x, y: 64 * unit, size: 13 * unit });
     const bar = handle(svg, {
       name: "both",
       label: words.both,
@@ -339,10 +339,7 @@ export class Clocks {
       });
       draw(hatch, "rect", { width: 1.1, height: 5, fill: "var(--hatch)" });
     }
-    for (const value of ticks(least, most)) {
-      draw(svg, "path", { d: `M${left} ${y(value)}H${width}`, stroke: "var(--line)" });
-      write(svg, left - 8 * unit, y(value) + 4 * unit, minus(value), { anchor: "end", class: "mt", size: 13 * unit });
-    }
+    across(svg, ticks(least, most), { y, from: left, to: width, size: 13 * unit });
     if (isCausal) {
       draw(svg, "rect", {
         x: left,
@@ -354,21 +351,12 @@ export class Clocks {
       });
       write(svg, (left + x(0)) / 2, 28 * unit, words.future, { anchor: "middle", class: "mt", size: 12.5 * unit });
     }
-    draw(svg, "path", {
-      d: path(points.map((at, i) => [x(at), y(scores[i])])),
-      fill: "none",
-      stroke: "var(--bar)",
-      "stroke-width": 2.4,
-    });
-    draw(svg, "path", {
-      d: `M${x(distance)} ${y(now)}V${height + 14 * unit}`,
-      stroke: "var(--proof)",
-      "stroke-width": 1.5,
-      "stroke-dasharray": "3 3",
-    });
+    /** @type {[x: number, y: number][]} */
+    const line = points.map((at, i) => [x(at), y(scores[i])]);
+    curve(svg, line, "var(--bar)", 2.4);
+    drop(svg, [x(distance), y(now)], height + 14 * unit, "var(--proof)");
     draw(svg, "circle", { cx: x(distance), cy: y(now), r: 7 * unit, fill: "var(--proof)" });
-    for (const value of ticks(low, high))
-      write(svg, x(value), height + 32 * unit, minus(value), { anchor: "middle", class: "mt", size: 13 * unit });
+    below(svg, ticks(low, high), { x, y: height + 32 * unit, size: 13 * unit });
     const says = add(host, "p", "now");
     says.append(
       el("span", "a", fill(words.distance_is, { distance: minus(Number(distance.toFixed(1))) })),

@@ -5,12 +5,13 @@ import { add, button, choice, clamp, el, fill, fixed, number, phrase, worded } f
 import { json, unpack } from "../../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
 import { ticks } from "../../../kit/browser/picture/scale.js";
-import { draw, path, write } from "../../../kit/browser/picture/svg.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { Drags, elsewhere, grip, handle, picture } from "./draw.js";
 import { ends, trade } from "./ends.js";
 import { Heat, WINDOW } from "./heat.js";
 import { cosine, lessAlike } from "./numbers.js";
 import { rule } from "./rule.js";
+import { across, below, curve, drop } from "../../../kit/browser/picture/axes.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Rows} Rows */
@@ -162,14 +163,8 @@ export class Two {
       height + 40 * unit,
       fill(words.periods_label, { n: periods.length, low: number(periods[0]), high: number(periods.at(-1) ?? 0) }),
     );
-    for (let power = low; power <= high; power++) {
-      draw(svg, "path", { d: `M${left} ${y(power)}H${width}`, stroke: "var(--line)" });
-      write(svg, left - 8 * unit, y(power) + 4 * unit, number(10 ** power), {
-        anchor: "end",
-        class: "mt",
-        size: 12.5 * unit,
-      });
-    }
+    const powers = Array.from({ length: high + 1 }, (_, power) => power);
+    across(svg, powers, { y, from: left, to: width, size: 12.5 * unit, say: (power) => number(10 ** power) });
     const step = (width - left) / Math.max(1, periods.length);
     periods.forEach((period, i) =>
       draw(svg, "rect", {
@@ -180,12 +175,8 @@ export class Two {
         fill: "var(--bar)",
       }),
     );
-    for (const i of ticks(0, periods.length - 1, 8))
-      write(svg, left + (i + 0.5) * step, height + 28 * unit, String(i), {
-        anchor: "middle",
-        class: "mt",
-        size: 12.5 * unit,
-      });
+    const x = (/** @type {number} */ i) => left + (i + 0.5) * step;
+    below(svg, ticks(0, periods.length - 1, 8), { x, y: height + 28 * unit, size: 12.5 * unit });
   }
 
   draws() {
@@ -257,22 +248,11 @@ export class Two {
     svg.classList.add("touch");
     this.curve = { left, step };
     this.curveBox = svg;
-    for (const value of [0, 0.5, 1]) {
-      draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      write(svg, left - 8 * unit, y(value) + 4.5 * unit, String(value), {
-        anchor: "end",
-        class: "mt",
-        size: 13 * unit,
-      });
-    }
-    draw(svg, "path", {
-      d: path(cosines.map((value, row) => [x(row + rows.first), y(value)])),
-      fill: "none",
-      stroke: "var(--bar)",
-      "stroke-width": 2.2,
-    });
-    for (const at of ticks(rows.first, last, 4))
-      write(svg, x(at), height + 32 * unit, String(at), { anchor: "middle", class: "mt", size: 13 * unit });
+    across(svg, [0, 0.5, 1], { y, from: left, to: width - 10 * unit, size: 13 * unit });
+    /** @type {[x: number, y: number][]} */
+    const points = cosines.map((value, row) => [x(row + rows.first), y(value)]);
+    curve(svg, points, "var(--bar)");
+    below(svg, ticks(rows.first, last, 4), { x, y: height + 32 * unit, size: 13 * unit });
     const inside = (/** @type {number} */ at) => at >= rows.first && at <= last;
     const move = (/** @type {string} */ name) => (/** @type {number} */ value) => this.hold(name, value);
     for (const [name, at, colour, value] of /** @type {[string, number, string, number | null][]} */ ([
@@ -280,12 +260,7 @@ export class Two {
       ["i", i, "var(--query)", 1],
     ])) {
       if (!inside(at) || value === null) continue;
-      draw(svg, "path", {
-        d: `M${x(at)} ${y(value)}V${y(low)}`,
-        stroke: colour,
-        "stroke-width": 1.5,
-        "stroke-dasharray": "3 3",
-      });
+      drop(svg, [x(at), y(value)], y(low), colour);
       const group = handle(svg, {
         name,
         label: fill(words.row_handle, { name }),
@@ -325,22 +300,11 @@ export class Two {
       height + 40 * unit,
       fill(words.alike_mean_label, { one: fixed(alike[1] ?? 0), far: fixed(alike.at(-1) ?? 0), n: alike.length - 1 }),
     );
-    for (const value of [0, 0.5, 1]) {
-      draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      write(svg, left - 8 * unit, y(value) + 4.5 * unit, String(value), {
-        anchor: "end",
-        class: "mt",
-        size: 13 * unit,
-      });
-    }
-    draw(svg, "path", {
-      d: path(alike.map((value, at) => [x(at), y(value)])),
-      fill: "none",
-      stroke: "var(--bar)",
-      "stroke-width": 2.2,
-    });
-    for (const at of ticks(0, alike.length - 1, 4))
-      write(svg, x(at), height + 32 * unit, String(at), { anchor: "middle", class: "mt", size: 13 * unit });
+    across(svg, [0, 0.5, 1], { y, from: left, to: width - 10 * unit, size: 13 * unit });
+    /** @type {[x: number, y: number][]} */
+    const points = alike.map((value, at) => [x(at), y(value)]);
+    curve(svg, points, "var(--bar)");
+    below(svg, ticks(0, alike.length - 1, 4), { x, y: height + 32 * unit, size: 13 * unit });
   }
 
   /** @param {HTMLElement} host @param {Rows} rows */
@@ -379,26 +343,17 @@ export class Two {
       }),
     );
     const unitText = most < 1 ? 2 : 0;
-    for (const v of [-most, 0, most]) {
-      draw(svg, "path", {
-        d: `M${left} ${y(v)}H${width - 30 * unit}`,
-        stroke: "var(--line)",
-        "stroke-width": v ? 1 : 1.6,
-      });
-      write(svg, left - 8 * unit, y(v) + 4 * unit, v ? fixed(v, unitText) : "0", {
-        anchor: "end",
-        class: "mt",
-        size: 12.5 * unit,
-      });
-    }
+    across(svg, [-most, 0, most], {
+      y,
+      from: left,
+      to: width - 30 * unit,
+      size: 12.5 * unit,
+      say: (v) => (v ? fixed(v, unitText) : "0"),
+    });
     features.forEach((feature, at) => {
-      draw(svg, "path", {
-        d: path(Array.from({ length: rows.rows }, (_, row) => [x(row), y(value(row, feature))])),
-        fill: "none",
-        stroke: this.colour(at),
-        "stroke-width": 2,
-        "stroke-dasharray": DASHES[at],
-      });
+      /** @type {[x: number, y: number][]} */
+      const points = Array.from({ length: rows.rows }, (_, row) => [x(row), y(value(row, feature))]);
+      curve(svg, points, this.colour(at), 2, DASHES[at]);
       write(svg, width - 26 * unit, y(value(rows.rows - 1, feature)) + 4 * unit, String(feature), {
         class: "b",
         size: 12.5 * unit,
@@ -410,19 +365,14 @@ export class Two {
       [this.ij[1], "var(--key)"],
     ])) {
       if (at >= rows.first && at < rows.first + rows.rows)
-        draw(svg, "path", {
-          d: `M${x(at - rows.first)} ${6 * unit}V${height + 12 * unit}`,
-          stroke: colour,
-          "stroke-width": 1.5,
-          "stroke-dasharray": "3 3",
-        });
+        drop(svg, [x(at - rows.first), 6 * unit], height + 12 * unit, colour);
     }
-    for (const at of ticks(rows.first, rows.first + rows.rows - 1, 4))
-      write(svg, x(at - rows.first), height + 30 * unit, String(at), {
-        anchor: "middle",
-        class: "mt",
-        size: 13 * unit,
-      });
+    const last = rows.first + rows.rows - 1;
+    below(svg, ticks(rows.first, last, 4), {
+      x: (at) => x(at - rows.first),
+      y: height + 30 * unit,
+      size: 13 * unit,
+    });
   }
 
   /** @param {number} at */

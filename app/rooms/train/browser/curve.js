@@ -2,8 +2,9 @@
 
 import { add, clamp, fill, focusable } from "../../../kit/browser/dom.js";
 import { linear, logarithmic } from "../../../kit/browser/picture/scale.js";
-import { draw, path, svg as element, write } from "../../../kit/browser/picture/svg.js";
+import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
+import { across, curve } from "../../../kit/browser/picture/axes.js";
 
 const LEFT = 2.9; // em, as wide as "0.001"
 const BOTTOM = 1.4; // em
@@ -135,16 +136,8 @@ export class Curve {
     const { steps } = this;
     const svg = element("svg", { viewBox: `0 0 ${this.width} ${this.height}`, "aria-hidden": "true" });
     const size = 0.8 * this.em;
-    for (const tick of TICKS.filter((one) => one <= this.top * 1.2)) {
-      draw(svg, "line", {
-        x1: this.left,
-        x2: this.width - RIGHT,
-        y1: this.y(tick),
-        y2: this.y(tick),
-        stroke: palette.line,
-      });
-      write(svg, this.left - 6, this.y(tick) + size * 0.35, String(tick), { anchor: "end", size, fill: palette.mute });
-    }
+    const decades = TICKS.filter((one) => one <= this.top * 1.2);
+    across(svg, decades, { y: (loss) => this.y(loss), from: this.left, to: this.width - RIGHT, size });
     for (let step = 0; step <= steps; step += steps / 6)
       write(svg, this.x(step), this.height - 6, String(Math.round(step)), {
         anchor: step ? (step === steps ? "end" : "middle") : "start",
@@ -171,15 +164,7 @@ export class Curve {
         const loss = line.smooth[i];
         return loss === null ? [] : [/** @type {[number, number]} */ ([this.x(step), this.y(loss)])];
       });
-      if (points.length)
-        draw(svg, "path", {
-          d: path(points),
-          fill: "none",
-          stroke: line.colour,
-          "stroke-width": 2,
-          "stroke-linejoin": "round",
-          "stroke-dasharray": line.dash || undefined,
-        });
+      if (points.length) curve(svg, points, line.colour, 2, line.dash || undefined);
     }
     return svg;
   }
