@@ -12,8 +12,8 @@ export default {
   width: "26rem",
   mount(root) {
     const svg = draw(root, "svg", { width: 400, height: 190, "aria-hidden": "true" });
-    const [x, y] = [linear(0, 30, 44, 392), linear(-1, 1, 150, 12)];
-    across(svg, ticks(-1, 1), { y, from: 44, to: 392, size: 13 });
+    const [x, y] = [linear(0, 30, 44, 380), linear(-1, 1, 150, 12)];
+    across(svg, ticks(-1, 1), { y, from: 44, to: 380, size: 13 });
     below(svg, ticks(0, 30), { x, y: 176, size: 13 });
     const points = (/** @type {(at: number) => number} */ of) =>
       Array.from({ length: 61 }, (_, i) => /** @type {[number, number]} */ ([x(i / 2), y(of(i / 2))]));

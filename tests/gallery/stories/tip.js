@@ -11,9 +11,11 @@ export default {
   width: "24rem",
   mount(root) {
     root.style.minHeight = "5rem";
+    root.scrollIntoView(); // with room below it in the window
     const { left, right, top } = root.getBoundingClientRect();
     const said = [el("span", "q", "it"), " → ", el("span", "k", "animal"), " ", el("b", "", "67.7 %")];
     new Tip(root).show(said, left, top);
     new Tip(root).show(["may not look here"], right - 4, top + 30);
+    scrollTo(0, 0);
   },
 };
