@@ -133,6 +133,7 @@ class Walk:
         name, move = self.random.choice(self.lesson_moves() if self.room == "lessons" else self.moves_here())
         self.moves.append(f"{self.room}: {name}")
         move()
+        self.page.mouse.move(1, 1)  # what lies under a pointer that rests is on the screen, and in no address
         settled(self.page)
         if name not in ("back", "forward", "reload"):
             self.moved()
