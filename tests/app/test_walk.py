@@ -258,7 +258,7 @@ class Walk:
     def reload(self) -> None:
         before = screen_of(self.page)
         self.page.reload()
-        self.page.locator(".hl[data-painted]").first.wait_for()
+        self.page.locator(".hl[data-painted]:visible").first.wait_for()
         settled(self.page)
         assert screen_of(self.page) == before, f"{self.said()}: {unlike(screen_of(self.page), before)}"
 
@@ -277,7 +277,7 @@ class Walk:
             )
         assert address["view"] == screen["room"], self.said()
         self.fresh.goto(self.page.evaluate("location.href"))
-        self.fresh.locator(".hl[data-painted]").first.wait_for()
+        self.fresh.locator(".hl[data-painted]:visible").first.wait_for()
         settled(self.fresh)
         there, said = screen_of(self.fresh), address_of(self.fresh)
         assert there == screen, f"{self.said()}: a fresh browser shows {unlike(there, screen)}"
@@ -306,5 +306,5 @@ def test_screen_address_and_a_fresh_browser_say_the_same_after_every_move(screen
             walk.step()
         assert walk.moves
     finally:
-        print(f"WALK_SEED={SEED}: {len(walk.moves)} moves")
+        print(f"{walk.said()} at {address_of(walk.page)}")
         fresh.context.close()

@@ -6,7 +6,7 @@ export const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
 /** @template {keyof HTMLElementTagNameMap} Tag @param {Tag} tag @param {string} [className] @param {string} [text] */
 export function el(tag, className, text) {
   const node = document.createElement(tag);
-  if (node instanceof HTMLButtonElement) node.type = "button"; // and not what sends a form
+  if (tag === "button") Object.assign(node, { type: "button" }); // and not what sends a form
   if (className) node.className = className;
   if (text !== undefined) node.textContent = text;
   return node;
@@ -62,7 +62,7 @@ export function percent(p, digits) {
   return `${(100 * p).toFixed(digits ?? (close ? 1 : 0))} %`;
 }
 
-// A number with the minus that is as wide as a digit; as it is, or with so many digits after the point, of which −0.00 is 0.00
+// A number with the minus that is as wide as a digit: as it is, or with so many digits after the point. There −0.00 is 0.00.
 /** @param {number} x */
 export const minus = (x) => String(x).replace("-", "−");
 /** @param {number} x @param {number} [digits] */
