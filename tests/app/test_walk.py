@@ -56,6 +56,8 @@ SAYS += ("sweep", "pick", "moved", "page", "members", "cell", "show", "tensor", 
 SLIDERS = "[class*=st-key-box_plan_] input[type=range]"
 MODEL = "[class*=st-key-box_model_] input"
 KEEPS = (whatif_words.COMPONENT["keep"], whatif_words.COMPONENT["undo"])
+# That fit wherever they are: of sizes that do not, a page keeps the picture before them, which a fresh browser never had.
+FREE = ("batch", "layers", "d_ff", "vocab")
 QUIET = 450  # ms: what is chosen is told after 200 of them
 
 
@@ -231,7 +233,8 @@ class Walk:
             if parts and self.random.random() < 0.4:
                 pick(parts).click()
             else:
-                pick(page.locator(SLIDERS).all()).press(pick(("ArrowLeft", "ArrowRight")))
+                slider = page.locator(f"[class*=st-key-box_plan_{pick(FREE)}_] input[type=range]")
+                slider.press(pick(("ArrowLeft", "ArrowRight")))
         elif self.room == "shapes" and self.random.random() < 0.6:
             pick(page.locator(".hl.shapes :is(.row, .seg button):visible").all()).click()
         else:
