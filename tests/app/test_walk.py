@@ -179,7 +179,9 @@ class Walk:
         run.wait_for()
 
     def model(self, title: str) -> None:
-        self.page.locator(MODEL).first.click()
+        box = self.page.locator(MODEL).first
+        box.click()
+        box.fill(title)  # of a long list only those in sight are there
         self.page.get_by_role("option", name=title, exact=True).click()
 
     def example(self, one: Example) -> None:
