@@ -143,6 +143,16 @@ export function choice(label, options, chosen, act) {
   return box;
 }
 
+// A select box. options: [value, text]
+/** @param {string} label @param {[value: string, text: string][]} options @param {string} chosen @param {(value: string) => void} act */
+export function selectBox(label, options, chosen, act) {
+  const box = el("select");
+  box.ariaLabel = label;
+  for (const [value, text] of options) box.add(new Option(text, value, false, value === chosen));
+  box.addEventListener("change", () => act(box.value));
+  return box;
+}
+
 // Arrow keys as [down, right]; undefined for any other key, and for the browser's own shortcuts.
 /** @param {KeyboardEvent} event */
 export function arrow(event) {
@@ -198,6 +208,10 @@ export const focusedIn = (node) =>
 /** @param {string} text */
 export const hint = (text) =>
   Object.assign(el("span", "hint", "?"), { title: text, tabIndex: 0, ariaLabel: text, role: "note" });
+
+// Whether a list is of the same things as another, one by one
+/** @param {unknown[]} a @param {unknown[] | undefined} b */
+export const same = (a, b) => b !== undefined && a.length === b.length && a.every((what, i) => what === b[i]);
 
 // What an element says and has, if it is not the same already: to write it again would have the browser lay it out again.
 /** @param {Element} node @param {string} text */

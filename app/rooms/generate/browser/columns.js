@@ -1,7 +1,7 @@
 // The columns: one for each token that was read, cut into what may come next; and the rows below, on the same axis.
 
-import { fill, fixed, number, percent } from "../../../kit/browser/dom.js";
-import { Pen, same } from "../../../kit/browser/pen.js";
+import { fill, fixed, number, percent, same } from "../../../kit/browser/dom.js";
+import { Pen } from "../../../kit/browser/pen.js";
 import { svg } from "../../../kit/browser/picture/svg.js";
 import { bits, look, most } from "./chances.js";
 import { WORDS as words } from "./constants.js";

@@ -10,10 +10,10 @@ import {
   percent,
   phrase,
   quoted,
+  same,
   setAll,
   setText,
 } from "../../../kit/browser/dom.js";
-import { same } from "../../../kit/browser/pen.js";
 import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { size, time } from "./shapes.js";

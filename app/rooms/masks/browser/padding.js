@@ -6,7 +6,7 @@ import { pieces } from "./facts.js";
 import { ABOVE, Grid, apartBy, arrow, canvas, hatch, title } from "./maps.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
 import { weigh } from "./rules.js";
-import { stepped } from "./sheet.js";
+import { lines, stepped } from "./sheet.js";
 import { plainTable, table } from "../../../kit/browser/table.js";
 
 const PADDING = 2; // among the reasons
@@ -362,18 +362,8 @@ export class Padding {
   }
 
   cells() {
-    const { labels, n, mask, scores, weighed } = this.now;
-    return Array.from({ length: n * n }, (_, at) => {
-      const [q, k] = [Math.floor(at / n), at % n];
-      return [
-        `${labels[q]} ${q}`,
-        `${labels[k]} ${k}`,
-        Number(scores[at].toPrecision(6)),
-        mask[at] ? words.no : words.yes,
-        mask[at] ? words.reasons[mask[at]] : "",
-        Number(weighed.weights[at].toPrecision(6)),
-      ];
-    });
+    const { labels, mask, scores, weighed } = this.now;
+    return lines({ queries: labels, keys: labels, mask, scores, weights: weighed.weights });
   }
 
   /** @returns {import("./types.js").Files} */

@@ -11,7 +11,7 @@ import { drawAside } from "./nextword.js";
 import { drawPresets } from "./presets.js";
 import { drawRow, inRow } from "./row.js";
 import { decode, paintedMask, presetMask, weigh } from "./rules.js";
-import { Scores } from "./sheet.js";
+import { lines, Scores } from "./sheet.js";
 import { table } from "../../../kit/browser/table.js";
 
 const SIGNED = 9; // units of a cell that has room for −∞
@@ -457,21 +457,8 @@ export class Paint {
   }
 
   cells() {
-    const { n_query, n_key } = this.site;
     const { mask, scores, weighed } = this.now;
-    const lines = [];
-    for (let q = 0, at = 0; q < n_query; q++) {
-      for (let k = 0; k < n_key; k++, at++)
-        lines.push([
-          `${this.queries[q]} ${q}`,
-          `${this.keys[k]} ${k}`,
-          Number(scores[at].toPrecision(9)),
-          mask[at] ? words.no : words.yes,
-          mask[at] ? words.reasons[mask[at]] : "",
-          Number(weighed.weights[at].toPrecision(9)),
-        ]);
-    }
-    return lines;
+    return lines({ queries: this.queries, keys: this.keys, mask, scores, weights: weighed.weights }, 9);
   }
 
   // The maps as numpy has them, [query, key]
@@ -493,7 +480,7 @@ export class Paint {
     if (!this.now) return;
     const { layer, head } = this.view.place;
     const caption = fill(words.table_of, { layer, head });
-    const lines = this.cells().map((line) => [
+    const shown = this.cells().map((line) => [
       ...line.slice(0, 2),
       Number(line[2]).toFixed(3),
       line[3],
@@ -501,7 +488,7 @@ export class Paint {
       percent(Number(line[5]), 2),
     ]);
     box.setAttribute("aria-label", caption);
-    box.replaceChildren(table(caption, words.columns, lines));
+    box.replaceChildren(table(caption, words.columns, shown));
   }
 
   foot() {

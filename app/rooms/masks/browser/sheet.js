@@ -1,5 +1,6 @@
 // A run as the room has it: for every kind of attention the scores of its heads before any mask, and the masks.
 
+import { WORDS as words } from "./constants.js";
 import { el } from "../../../kit/browser/dom.js";
 import { way } from "../../../kit/browser/share.js";
 
@@ -77,3 +78,19 @@ export function elsewhere(label, lab, model, text) {
   line.append(way(label, { view: "masks", lab, model, text }, "quiet"));
   return line;
 }
+
+// The cells of a map as the lines of its table: query, key, score, whether it may look, why not, weight
+/**
+ * @param {{queries: string[], keys: string[], mask: ArrayLike<number>, scores: ArrayLike<number>, weights: ArrayLike<number>}} map
+ * @param {number} [digits] of a number
+ */
+export const lines = ({ queries, keys, mask, scores, weights }, digits = 6) =>
+  queries.flatMap((query, q) =>
+    keys.map((key, k) => {
+      const at = q * keys.length + k;
+      const [score, weight] = [scores[at], weights[at]].map((x) => Number(x.toPrecision(digits)));
+      const reason = mask[at];
+      const said = reason ? [words.no, words.reasons[reason]] : [words.yes, ""];
+      return [`${query} ${q}`, `${key} ${k}`, score, ...said, weight];
+    }),
+  );

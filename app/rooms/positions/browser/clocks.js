@@ -11,6 +11,7 @@ import {
   phrase,
   quoted,
   scientific,
+  selectBox,
   worded,
 } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
@@ -123,24 +124,14 @@ export class Clocks {
     const { query, key, labels } = this.at;
     const line = (this.chooserLine = add(this.host, "div", "chooser"));
     this.chooserOf = this.choices;
-    const select = (
-      /** @type {string} */ label,
-      /** @type {string} */ kind,
-      /** @type {[string, string][]} */ options,
-      /** @type {number} */ value,
-      /** @type {(value: string) => void} */ act,
-    ) => {
-      const box = add(line, "label", kind);
-      box.append(label);
-      const chosen = add(box, "select");
-      for (const [text, name] of options) chosen.add(new Option(name, text, false, text === String(value)));
-      chosen.addEventListener("change", () => act(chosen.value));
-    };
+    /** @param {string} label @param {string} kind @param {number} value @param {(value: string) => void} act */
+    const select = (label, kind, value, act) =>
+      add(line, "label", kind).append(label, selectBox(label, tokens, String(value), act));
     /** @type {[string, string][]} */
     const tokens = labels.map((label, i) => [String(i), `${label} · ${i}`]);
     line.append(view.chooser?.button ?? "");
-    select(words.query, "q", tokens, query, (q) => view.choose({ q, m: "", n: "" }));
-    select(words.key, "k", tokens, key, (k) => view.choose({ k, m: "", n: "" }));
+    select(words.query, "q", query, (q) => view.choose({ q, m: "", n: "" }));
+    select(words.key, "k", key, (k) => view.choose({ k, m: "", n: "" }));
   }
 
   lineOf() {
