@@ -20,6 +20,7 @@ modules.add_constants(
     PALETTES=theme.PALETTES,
     ALPHABET=codes.ALPHABET,
     STYLE=lambda: (
-        modules.style(BROWSER / "classroom.css")() + modules.style(scripts.MENU)().replace(".hl ", ".classroom ")
+        modules.style(BROWSER / "classroom.css")()
+        + modules.style(scripts.MENU, scripts.TABLE)().replace(".hl ", ".classroom ")
     ),
 )

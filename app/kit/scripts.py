@@ -17,12 +17,13 @@ COLOURS = {
 MENU = BROWSER / "menu.css"  # of files
 LINK = BROWSER / "share.css"  # to copy by hand
 AXES = BROWSER / "axes.css"  # of the rooms that name the axes of tensors
+TABLE = BROWSER / "table.css"  # of numbers
 STAGE = BROWSER / "stage.css"  # what every room on a stage looks like, before its own
 
 
 def style(*own: Path) -> Callable[[], str]:
     """The style of a room on a stage: what all have, and after it what is its own."""
-    return modules.style(STAGE, MENU, LINK, *own)
+    return modules.style(STAGE, MENU, LINK, TABLE, *own)
 
 
 def add() -> None:

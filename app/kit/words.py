@@ -113,6 +113,7 @@ COMPONENT = {
     "sink_help": "The middle half of the {n} heads is between these two numbers. Rows that can see no other token are not counted. Xiao et al. 2023, arXiv:2309.17453.",
     "sink_out": "colours without it",
     "sink_out_help": "Only colours change: that token turns grey, and the others have all of the scale. Numbers stay as they are.",
+    "table_more": "{n} more numbers are in the CSV file of the Export menu.",
     "project": "Project",
     "leave": "Leave",
 }

@@ -395,7 +395,7 @@ def test_presets_the_table_and_files(room: Room, browser: Browser, tmp_path: Pat
     room.says("Without a mask every word sees the future.")
     room.says("Loss: 3.52 nats a token against 3.50.")
     room.root.get_by_role("button", name="Table", exact=True).click()
-    expect(room.root.locator(".table tbody tr")).to_have_count(144)
+    expect(room.root.locator(".tablebox tbody tr")).to_have_count(144)
     assert room.axe() == []
     lines = room.saved("CSV: cells").read_text("utf-8-sig").splitlines()
     assert "core.SetMask('none')" in "\n".join(lines[:12]) and len([line for line in lines if line[0] == '"']) == 144
@@ -422,7 +422,7 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     assert float(stage.get_attribute("data-relearnt") or 0) == pytest.approx(mean, abs=1e-4)
     everywhere(room.root, lambda: room.says(f"falls from {leaky.losses.mean().item():.2f} to {mean:.2f}, because"))
     room.press("Table")
-    tables = room.root.locator(".table table")
+    tables = room.root.locator(".tablebox table")
     rows = tables.first.locator("tbody tr")
     expect(rows).to_have_count(len(leaky.losses))
     assert float(rows.last.locator("td").last.inner_text()) == pytest.approx(leaky.relearnt[-1].item(), abs=1e-3)
@@ -436,10 +436,10 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     undivided = (record.scores(6, 11)[0, 0] * record.q.shape[-1] ** 0.5).softmax(-1)
     bits = measures.entropy(undivided[None]).item()
     everywhere(room.root, lambda: room.says(f"{bits:.2f} bits of entropy instead of"))
-    expect(room.root.locator(".table")).to_have_attribute(
+    expect(room.root.locator(".tablebox")).to_have_attribute(
         "aria-label", words.COMPONENT["scale_random"]
     )  # it stays open
-    row = room.root.locator(".table table").last.locator("tbody tr")
+    row = room.root.locator(".tablebox table").last.locator("tbody tr")
     expect(row).to_have_count(12)
     assert float(row.nth(3).locator("td").first.inner_text()) == pytest.approx(
         record.pattern(6)[0, 11, 3].item(), abs=1e-4
@@ -470,14 +470,14 @@ def test_padding_and_kinds_on_their_own_models(room: Room):
     room.says("65 % of this head’s attention goes to words that are not in the text")
     everywhere(room.root, lambda: room.says("cosine 0.82"))
     room.press("Table")
-    expect(room.root.locator(".table tbody tr")).to_have_count(13 * 13)
+    expect(room.root.locator(".tablebox tbody tr")).to_have_count(13 * 13)
     assert room.axe() == []
     room.open(model="Translator", text=GERMAN, lab="kinds", cross="1.5", row="5")
     everywhere(room.root, lambda: room.says("the may see the whole source and gives 99.8 % to Schnee"))
     cells = [part.get_attribute("data-free") for part in room.root.locator("[data-kind]").all()]
     assert cells == ["64", "36", "64"]
     room.press("Table")
-    expect(room.root.locator(".table tbody tr")).to_have_count(3 * 64)
+    expect(room.root.locator(".tablebox tbody tr")).to_have_count(3 * 64)
     assert room.axe() == []
 
 

@@ -181,6 +181,16 @@ def test_the_sentence_follows_a_slider_before_it_is_let_go(browser: Browser, add
         assert len(sent) > before
 
 
+def test_the_sentence_follows_a_slider_that_is_made_again_elsewhere(browser: Browser, address: str) -> None:
+    """As one that a step back or another text fills is: the sentence may be there before it."""
+    with visiting(browser, address) as screen:
+        screen.see("Memory")
+        made = "slider => { const made = slider.cloneNode(); made.ariaValueText = '64'; slider.replaceWith(made); }"
+        screen.slider("batch").evaluate(made)
+        workload = replace(LESSON.workload, batch=64)
+        expect(screen.root.locator("h2")).to_contain_text(numbers.both(plan(LESSON.config, workload).total))
+
+
 def test_every_place_of_every_slider_is_what_the_planner_says() -> None:
     from tests.app.test_memory import headline, memory_page, opened
 

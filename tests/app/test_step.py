@@ -469,7 +469,7 @@ def test_pages_of_small_numbers(screen: Screen) -> None:
     expect(root.locator(".slips")).to_have_count(0)
     root.get_by_role("button", name="F.softmax(scaled, dim=-1)").click()
     for cell in (".3505 .2858 .3637", ".3872 .2564 .3564", ".2689 .7311", ".1886 .8114"):  # printed, and what it is
-        expect(root.get_by_role("cell", name=cell, exact=True)).to_be_visible()
+        expect(root.locator(".slips").get_by_text(cell, exact=True)).to_be_visible()
     assert findings(screen) == []
     root.get_by_role("button", name=words.COMPONENT["page_batch"]).click()
     screen.wait(page="batch")

@@ -32,7 +32,8 @@ TEXTS = (
     "Mary gave the book to John.",
 )
 MODELS = {"minilm": (6, 12), "storyteller": (6, 8)}  # that read all of TEXTS, with their layers and heads
-ROOMS = ("explore", "step", "masks", "positions", "whatif")
+ROOMS = ("explore", "step", "masks", "positions", "whatif", "shapes", "memory", "compute")
+SIZED = ("memory", "compute")  # whose sliders and parts are Streamlit's
 IN_LESSON = ("step", "seen", "said", "right")  # what the rail says
 # Of what a room says of itself: what is chosen in it, and not how large it is or how long it took
 SAYS = (
@@ -52,8 +53,12 @@ SAYS = (
     "at",
     "stack",
 )
-SAYS += ("sweep", "pick", "moved", "page", "members", "cell", "show")
+SAYS += ("sweep", "pick", "moved", "page", "members", "cell", "show", "tensor", "as", "break", "chart")
+SLIDERS = "[class*=st-key-box_plan_] input[type=range]"
+MODEL = "[class*=st-key-box_model_] input"
 KEEPS = (whatif_words.COMPONENT["keep"], whatif_words.COMPONENT["undo"])
+# That fit wherever they are: of sizes that do not, a page keeps the picture before them, which a fresh browser never had.
+FREE = ("batch", "layers", "d_ff", "vocab")
 QUIET = 450  # ms: what is chosen is told after 200 of them
 
 
@@ -85,11 +90,18 @@ def screen_of(page: Page) -> dict[str, str]:
         said = json.loads(part.evaluate("root => JSON.stringify(root.dataset)"))
         is_rail = "lessons" in (part.get_attribute("class") or "").split()
         found |= {f"lesson {name}": said[name] for name in IN_LESSON} if is_rail else pick(said, SAYS)
-    for name, box in {"text": sentence(page), "model": page.locator("[class*=st-key-box_model_] input").first}.items():
+    for name, box in {"text": sentence(page), "model": page.locator(MODEL).first}.items():
         if box.count():
             found[name] = box.input_value()
+    found |= {f"slider {slider.get_attribute('aria-label')}": said_by(slider) for slider in page.locator(SLIDERS).all()}
+    for headline in page.locator(".hl.planner h2").all():
+        found["headline"] = headline.inner_text()
     found["room"] = page.locator("nav a[aria-current]").first.get_attribute("data-room") or ""
     return found
+
+
+def said_by(slider: Locator) -> str:
+    return slider.get_attribute("aria-valuetext") or ""
 
 
 def pick(said: dict[str, str], names: tuple[str, ...]) -> dict[str, str]:
@@ -124,20 +136,25 @@ class Walk:
         name, move = self.random.choice(self.lesson_moves() if self.room == "lessons" else self.moves_here())
         self.moves.append(f"{self.room}: {name}")
         move()
+        self.page.mouse.move(1, 1)  # what lies under a pointer that rests is on the screen, and in no address
         settled(self.page)
         if name not in ("back", "forward", "reload"):
             self.moved()
         self.check()
 
     def moves_here(self) -> list[tuple[str, Move]]:
-        moves: list[tuple[str, Move]] = [(f"type {text[:12]}", lambda text=text: self.type(text)) for text in TEXTS]
+        moves: list[tuple[str, Move]] = []
+        if sentence(self.page).is_visible():
+            moves += [(f"type {text[:12]}", lambda text=text: self.type(text)) for text in TEXTS]
         moves += [(f"enter {room}", lambda room=room: self.enter(room)) for room in ROOMS if room != self.room]
         moves += [("choose", self.choose)] * 6 + [("back", self.back)] * 3 + [("forward", self.forward)]
         moves += [("reload", self.reload), ("lessons", lambda: self.enter("lessons"))]
-        moves += [
-            (f"model {title}", lambda title=title: self.model(title)) for title in map(TITLES.__getitem__, MODELS)
-        ]
-        moves += [(f"example {one.title[:16]}", lambda one=one: self.example(one)) for one in self.examples()[:2]]
+        if self.page.locator(MODEL).first.is_visible():
+            moves += [
+                (f"model {title}", lambda title=title: self.model(title)) for title in map(TITLES.__getitem__, MODELS)
+            ]
+        if self.page.get_by_role("button", name=words.EXAMPLES).is_visible():
+            moves += [(f"example {one.title[:16]}", lambda one=one: self.example(one)) for one in self.examples()[:2]]
         if self.room == "whatif":
             moves += [("edit", self.edit)] * 6
         return moves
@@ -163,7 +180,9 @@ class Walk:
         run.wait_for()
 
     def model(self, title: str) -> None:
-        self.page.locator("[class*=st-key-box_model_] input").first.click()
+        box = self.page.locator(MODEL).first
+        box.click()
+        box.fill(title)  # of a long list only those in sight are there
         self.page.get_by_role("option", name=title, exact=True).click()
 
     def example(self, one: Example) -> None:
@@ -212,6 +231,15 @@ class Walk:
             page.locator(".hl .steps button").nth(pick((0, 1))).click()
         elif self.room == "positions":
             page.locator(".hl .labs button").nth(pick((0, 1))).click()
+        elif self.room in SIZED:
+            parts = page.locator(f"[class*=st-key-box_{self.room}_part_] [role=radio]:visible").all()
+            if parts and self.random.random() < 0.4:
+                pick(parts).click()
+            else:
+                slider = page.locator(f"[class*=st-key-box_plan_{pick(FREE)}_] input[type=range]")
+                slider.press(pick(("ArrowLeft", "ArrowRight")))
+        elif self.room == "shapes" and self.random.random() < 0.6:
+            pick(page.locator(".hl.shapes :is(.row, .seg button):visible").all()).click()
         else:
             page.locator("h1").first.evaluate("() => document.activeElement?.blur()")
             page.keyboard.press(pick(("ArrowDown", "ArrowRight", "ArrowUp", "ArrowLeft")))
@@ -236,7 +264,7 @@ class Walk:
     def reload(self) -> None:
         before = screen_of(self.page)
         self.page.reload()
-        self.page.locator(".hl[data-painted]").first.wait_for()
+        self.page.locator(".hl[data-painted]:visible").first.wait_for()
         settled(self.page)
         assert screen_of(self.page) == before, f"{self.said()}: {unlike(screen_of(self.page), before)}"
 
@@ -255,7 +283,7 @@ class Walk:
             )
         assert address["view"] == screen["room"], self.said()
         self.fresh.goto(self.page.evaluate("location.href"))
-        self.fresh.locator(".hl[data-painted]").first.wait_for()
+        self.fresh.locator(".hl[data-painted]:visible").first.wait_for()
         settled(self.fresh)
         there, said = screen_of(self.fresh), address_of(self.fresh)
         assert there == screen, f"{self.said()}: a fresh browser shows {unlike(there, screen)}"
@@ -284,5 +312,5 @@ def test_screen_address_and_a_fresh_browser_say_the_same_after_every_move(screen
             walk.step()
         assert walk.moves
     finally:
-        print(f"WALK_SEED={SEED}: {len(walk.moves)} moves")
+        print(f"{walk.said()} at {address_of(walk.page)}")
         fresh.context.close()

@@ -36,6 +36,7 @@ MODULES_OF_WORDS = {
                 "kit/browser/share.js",
                 "kit/browser/cover.js",
                 "kit/browser/offline.js",
+                "kit/browser/table.js",
             ),
             "kit/browser/words.js",
         ),

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { near, served } from "./golden.mjs";
 
 const numbers = await served("rooms/positions/browser/numbers.js");
-const { signed } = await served("rooms/positions/browser/draw.js");
+const { fixed, minus } = await served("kit/browser/dom.js");
 const { ticks } = await served("kit/browser/picture/scale.js");
 
 test("digits that flip from one number to the next", () => {
@@ -127,5 +127,6 @@ test("heads, the one that moves most first", () => {
 test("numbers on an axis", () => {
   assert.deepEqual(ticks(-10, 7.3), [-10, -5, 0, 5]);
   assert.deepEqual(ticks(0, 63), [0, 20, 40, 60]);
-  assert.equal(signed(-0.5), "−0.50");
+  assert.equal(fixed(-0.5), "−0.50");
+  assert.equal(minus(-10), "−10");
 });

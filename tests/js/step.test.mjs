@@ -5,7 +5,8 @@ import { test } from "node:test";
 
 import { near, served } from "./golden.mjs";
 
-const { addUp, fixed, largest, limit, ofUnits, percent, spread } = await served("rooms/step/browser/sums.js");
+const { fixed } = await served("kit/browser/dom.js");
+const { addUp, largest, limit, ofUnits, percent, spread } = await served("rooms/step/browser/sums.js");
 const { ACTIVATIONS, attended, erf, followed, oneHead, softmax } = await served("rooms/step/browser/compute.js");
 
 // The same numbers every time

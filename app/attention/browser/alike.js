@@ -2,7 +2,7 @@
 
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, el, fill } from "../../kit/browser/dom.js";
+import { add, button, el, fill } from "../../kit/browser/dom.js";
 import { likest } from "./metrics.js";
 import { drawSmall } from "./smallmaps.js";
 import { areSeveral, isPerHead } from "./values.js";
@@ -82,20 +82,18 @@ export class Alike {
     const row = this.box.appendChild(el("div", "row"));
     const size = Math.floor(Math.min((view.room.headsWidth - 3 * 0.6 * em) / SHOWN, space - 4.4 * em));
     for (const { layer, head, r } of best) {
-      const button = row.appendChild(el("button", ""));
-      button.type = "button";
-      button.setAttribute("aria-label", `${fill(words.place, { layer, head })}, ${r.toFixed(2)}`);
-      button.addEventListener("click", (e) => view.chosen.go({ layer, head }, e));
+      const one = row.appendChild(button("", "", (e) => view.chosen.go({ layer, head }, e)));
+      one.ariaLabel = `${fill(words.place, { layer, head })}, ${r.toFixed(2)}`;
       if (!this.areNamed)
         drawSmall(
-          fit(button.appendChild(el("canvas", "")), size, size),
+          fit(one.appendChild(el("canvas", "")), size, size),
           this.overview.atlas(site),
           { layer, head },
           0,
           0,
           size,
         );
-      const line = button.appendChild(el("span", ""));
+      const line = one.appendChild(el("span", ""));
       line.append(el("b", "", fill(words.head_short, { layer, head })), el("i", "", r.toFixed(2)));
     }
     this.overview.said.alike = best.map(({ layer, head, r }) => `${layer}.${head}:${r.toFixed(4)}`).join(" ");

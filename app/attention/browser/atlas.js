@@ -1,15 +1,14 @@
 // What the chosen head does over a whole corpus, where its model has an atlas: a button beside the title, and what it opens.
 
-import { add, clamp, el, fill, finely, share, worded } from "../../kit/browser/dom.js";
+import { add, clamp, el, fill, finely, number, pinned, share, worded } from "../../kit/browser/dom.js";
+import { plainTable } from "../../kit/browser/table.js";
 import { WORDS as words } from "./constants.js";
+import { json } from "../../kit/browser/messages.js";
 
 const EDGE = 8; // px to the edges of the window
 const WIDTH = 36; // em
 const IN_TOKENS = "distance";
 const IN_BITS = "entropy";
-
-/** @param {Uint8Array} bytes */
-const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 
 // A mean of one metric, in its unit
 /** @param {string} metric @param {number} value */
@@ -43,14 +42,14 @@ export class Atlas {
   get texts() {
     const { remote } = this.view;
     if (remote.offline || this.view.lens().kind !== "head") return 0;
-    return remote.get("atlas", {}, read)?.texts ?? 0;
+    return remote.get("atlas", {}, json)?.texts ?? 0;
   }
 
   draw() {
     const n = this.texts;
     this.button.hidden = !n;
     if (!n) return void (this.panel.matches(":popover-open") && this.panel.hidePopover());
-    this.button.textContent = fill(words.atlas, { n: n.toLocaleString("en") });
+    this.button.textContent = fill(words.atlas, { n: number(n) });
     this.button.title = words.atlas_help;
     if (this.panel.matches(":popover-open")) this.fill();
   }
@@ -61,17 +60,13 @@ export class Atlas {
     const at = this.button.getBoundingClientRect();
     const width = Math.min(innerWidth - 2 * EDGE, WIDTH * parseFloat(getComputedStyle(this.panel).fontSize));
     const left = clamp(at.right - width, EDGE, innerWidth - width - EDGE);
-    Object.assign(this.panel.style, {
-      width: `${width}px`,
-      left: `${left}px`,
-      top: `${clamp(at.bottom + 4, EDGE, 0.4 * innerHeight)}px`,
-    });
+    pinned(this.panel, { width, left, top: clamp(at.bottom + 4, EDGE, 0.4 * innerHeight) });
   }
 
   fill() {
     const { remote, site, place } = this.view;
     const of = { record: site.records[place.layer], head: place.head };
-    const found = remote.get("atlas", of, read);
+    const found = remote.get("atlas", of, json);
     this.panel.setAttribute("aria-label", words.atlas_help);
     this.panel.dataset.of = found ? `${of.record}.${of.head}` : "";
     if (found && found === this.filled) return; // a link that is made again while it is pressed would lose the click, and the focus
@@ -80,7 +75,7 @@ export class Atlas {
     if (found.refused) return this.panel.replaceChildren(el("p", "", found.refused));
     const best = found.metrics.find((/** @type {{name: string}} */ metric) => metric.name === found.stands_out);
     const [low, high] = [best.low, best.high].map((value) => said(best.name, value));
-    const parts = { layer: place.layer, head: place.head, n: found.texts.toLocaleString("en") };
+    const parts = { layer: place.layer, head: place.head, n: number(found.texts) };
     const what = worded(words.atlas_of, best.name);
     const sentence = fill(words.atlas_says, { what, mean: said(best.name, best.mean), low, high });
     this.panel.replaceChildren(
@@ -95,19 +90,12 @@ export class Atlas {
 
   /** @param {{name: string, mean: number, low: number, high: number, texts: number}[]} metrics */
   table(metrics) {
-    const table = el("table");
-    const head = add(add(table, "thead"), "tr");
-    for (const title of words.atlas_columns) Object.assign(add(head, "th"), { scope: "col", textContent: title });
-    const body = add(table, "tbody");
-    for (const { name, mean, low, high, texts } of metrics) {
-      const row = add(body, "tr");
-      Object.assign(add(row, "th"), { scope: "row", textContent: worded(words.atlas_of, name) });
+    const rows = metrics.map(({ name, mean, low, high, texts }) => {
       const cell = (/** @type {number} */ value) =>
         name === IN_TOKENS || name === IN_BITS ? said(name, value) : finely(value);
-      for (const text of [cell(mean), `${cell(low)} – ${cell(high)}`, texts.toLocaleString("en")])
-        add(row, "td").textContent = text;
-    }
-    return table;
+      return [worded(words.atlas_of, name), cell(mean), `${cell(low)} – ${cell(high)}`, number(texts)];
+    });
+    return plainTable(words.atlas_help, words.atlas_columns, rows);
   }
 
   // Each opens in a tab of its own: what is on the screen stays

@@ -1,7 +1,8 @@
 // The line below: how the run went, what has been proved about this layer, and the scale of the colours.
 
 import { WORDS as words } from "./constants.js";
-import { add, choice, el, fill, number, scientific, worded } from "../../kit/browser/dom.js";
+import { add, button, choice, el, fill, number, scientific, worded } from "../../kit/browser/dom.js";
+import { json } from "../../kit/browser/messages.js";
 
 const MOST = 1e6; // as far as colours may go
 const LONG = 10_000; // ms from which on a pass is said in seconds
@@ -19,9 +20,8 @@ export class Footer {
     this.view = view;
     this.box = box;
     box.replaceChildren();
-    this.run = Object.assign(add(this.box, "button", "ran"), { type: "button" });
+    this.run = box.appendChild(button("", "ran", shapes));
     this.proofs = add(this.box, "span", "proofs"); // after it: nothing moves when they come, and a click may be under way
-    this.run.addEventListener("click", shapes);
     this.legend = add(this.box, "span", "legend");
     box.append(acts);
     this.low = el("span");
@@ -137,7 +137,7 @@ export class Footer {
     const { query } = this.view.chosen;
     // Computed when a visitor looks: for every layer of every sentence it would cost more than the sentence itself.
     const params = { record: site.records[place.layer] };
-    const receipt = remote.get("proof", params, (bytes) => JSON.parse(new TextDecoder().decode(bytes)));
+    const receipt = remote.get("proof", params, json);
     if (!receipt && this.proofs.dataset.run === picture.key) return; // those of the layer before, for a moment
     this.proofs.dataset.run = picture.key;
     this.proofs.replaceChildren();

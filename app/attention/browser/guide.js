@@ -1,7 +1,7 @@
 // How to read the picture, in two lines, one hover, one focus or one tap away.
 
 import { WORDS as words } from "./constants.js";
-import { add, el, fill } from "../../kit/browser/dom.js";
+import { add, button, el, fill } from "../../kit/browser/dom.js";
 
 export class Guide {
   isKept = false; // it stays without a pointer on its button
@@ -12,10 +12,9 @@ export class Guide {
     this.card.id = "guide-card";
     this.card.setAttribute("role", "tooltip");
     this.card.hidden = true;
-    this.button = Object.assign(el("button", "quiet", words.guide), { type: "button" });
+    this.button = button(words.guide, "quiet", () => this.keep(!this.isKept));
     this.button.setAttribute("aria-describedby", this.card.id);
     this.button.setAttribute("aria-expanded", "false");
-    this.button.addEventListener("click", () => this.keep(!this.isKept));
     for (const [enter, shown] of /** @type {[string, boolean][]} */ ([
       ["pointerenter", true],
       ["focus", true],

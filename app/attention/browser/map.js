@@ -5,11 +5,13 @@ import { WORDS as words } from "./constants.js";
 import {
   add,
   arrow,
+  button,
   choice,
   clamp,
   el,
   fill,
   finely,
+  focusable,
   hint,
   number,
   share,
@@ -80,10 +82,7 @@ export class HeadMap {
     this.title = add(this.head, "h2");
     this.atlas = new Atlas(view, this.head);
     this.row = add(this.head, "div", "tools");
-    this.box = add(parent, "div", "matrix");
-    this.box.tabIndex = 0;
-    this.box.setAttribute("role", "application");
-    this.box.setAttribute("aria-label", words.map_label);
+    this.box = focusable(add(parent, "div", "matrix"), "application", words.map_label);
     this.base = add(this.box, "canvas");
     this.over = add(this.box, "canvas", "over");
     this.refusal = add(this.box, "p", "refusal");
@@ -92,8 +91,7 @@ export class HeadMap {
     this.slide = new Slide();
     this.table = new Table(view, parent);
     this.note = add(parent, "p", "note");
-    this.sinkButton = Object.assign(el("button", "quiet"), { type: "button" });
-    this.sinkButton.addEventListener("click", (e) => this.hideSink(e));
+    this.sinkButton = button("", "quiet", (e) => this.hideSink(e));
     this.box.addEventListener("pointermove", (e) => this.move(e));
     this.box.addEventListener("pointerleave", () => !this.dragging && view.chosen.point(null));
     this.box.addEventListener("pointerdown", (e) => this.down(e));
@@ -287,19 +285,13 @@ export class HeadMap {
     const box = el("span", "chips");
     for (const k of options.hide.slice(0, MOST_CHIPS)) {
       const label = picture.tokens[site.key]?.[k] ?? "";
-      const button = Object.assign(el("button", "quiet", `${short(label)} ×`), {
-        type: "button",
-        title: fill(words.unhide, { token: label }),
-      });
-      button.setAttribute("aria-label", button.title);
-      button.addEventListener("click", (e) => this.view.chosen.hide([k], e));
-      box.append(button);
+      const title = fill(words.unhide, { token: label });
+      const chip = button(`${short(label)} ×`, "quiet", (e) => this.view.chosen.hide([k], e), title);
+      chip.ariaLabel = title;
+      box.append(chip);
     }
-    if (options.hide.length > 1) {
-      const all = Object.assign(el("button", "quiet", words.unhide_all), { type: "button" });
-      all.addEventListener("click", (e) => this.view.chosen.set("hide", [], e));
-      box.append(all);
-    }
+    if (options.hide.length > 1)
+      box.append(button(words.unhide_all, "quiet", (e) => this.view.chosen.set("hide", [], e)));
     if (!options.hide.length) box.append(el("span", "mute", words.hidden_none), " ");
     return box;
   }
@@ -334,9 +326,9 @@ export class HeadMap {
       ["⤢", words.zoom_fit, Infinity],
     ];
     for (const [text, title, factor] of buttons) {
-      const button = box.appendChild(Object.assign(el("button", "", text), { type: "button", title }));
-      button.setAttribute("aria-label", title);
-      button.addEventListener("click", () => this.zoom(factor));
+      const made = button(text, "", () => this.zoom(factor), title);
+      made.ariaLabel = title;
+      box.append(made);
     }
     return box;
   }

@@ -1,6 +1,7 @@
 // One number for each head, by the definitions of core/read/measures.py: of a small run here, of a large one from the server. And how
 // alike two heads' maps are.
 
+import { json } from "../../kit/browser/messages.js";
 /** @typedef {"entropy" | "distance" | "sink" | "previous" | "induction" | "diagonal"} Metric */
 /**
  * The maps of one kind of attention (Site in site.js), as far as they are read here. weights is uint16 [query, key], and
@@ -57,10 +58,8 @@ export function measured(view, site, name) {
  * @param {Metric} name
  */
 function fetched(view, site, name) {
-  /** @param {Uint8Array} bytes */
-  const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
   view.picture.metrics ??= {};
-  const all = view.picture.metrics[site.id] ?? view.remote.get("metrics", { site: site.id }, read);
+  const all = view.picture.metrics[site.id] ?? view.remote.get("metrics", { site: site.id }, json);
   if (!all || "refused" in all) return null;
   view.picture.metrics[site.id] = all;
   return all[name].flat().map((x) => x ?? NaN);

@@ -1,5 +1,6 @@
 // What the model is about to write after a token that its decoder reads: the likeliest words, and the text's own next one.
 
+import { json } from "../../kit/browser/messages.js";
 const CHUNK = 64; // positions of one answer
 
 /**
@@ -19,9 +20,7 @@ export function nextOf(view, row) {
   const token = [view.lens().queryTokens[row]].flat().at(-1) ?? 0; // of a word, after its last piece
   const from = Math.floor(token / CHUNK) * CHUNK;
   const to = Math.min(from + CHUNK, view.site.n_query);
-  /** @param {Uint8Array} bytes @returns {Answer} */
-  const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
-  const found = view.remote.get("next", { from, to }, read);
+  const found = view.remote.get("next", { from, to }, json);
   const next = found?.rows?.[token];
   return next && found ? { ...next, vocabulary: found.vocabulary } : null;
 }

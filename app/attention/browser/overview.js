@@ -5,7 +5,19 @@ import { Alike } from "./alike.js";
 import { cover } from "../../kit/browser/cover.js";
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, arrow, clamp, counted, el, fill, number, ranges, worded } from "../../kit/browser/dom.js";
+import {
+  add,
+  arrow,
+  button,
+  clamp,
+  counted,
+  el,
+  fill,
+  focusable,
+  number,
+  ranges,
+  worded,
+} from "../../kit/browser/dom.js";
 import { beside, corner, groupsOf, opensInGroups, placed } from "./groups.js";
 import { LOWEST_FIRST, measured, metricsOf } from "./metrics.js";
 import { Flight } from "./motion.js";
@@ -50,19 +62,12 @@ export class Overview {
     this.select = add(bar, "select");
     this.select.setAttribute("aria-label", words.metric);
     this.select.addEventListener("change", (e) => view.chosen.set("metric", this.select.value, e));
-    this.sorter = Object.assign(add(bar, "button", "quiet"), {
-      type: "button",
-      textContent: words.sort,
-      title: words.sort_help,
-    });
-    this.sorter.addEventListener("click", (e) => view.chosen.set("sort", !view.options.sort, e));
+    const sort = (/** @type {MouseEvent} */ e) => view.chosen.set("sort", !view.options.sort, e);
+    this.sorter = bar.appendChild(button(words.sort, "quiet", sort, words.sort_help));
     this.legend = add(bar, "span", "legend");
     this.row = add(parent, "div", "headrow");
     this.whole = new WholeMap(view, this.row, map);
-    this.box = add(this.row, "div", "overview");
-    this.box.tabIndex = 0;
-    this.box.setAttribute("role", "application");
-    this.box.setAttribute("aria-label", words.heads_label);
+    this.box = focusable(add(this.row, "div", "overview"), "application", words.heads_label);
     this.base = add(this.box, "canvas");
     this.over = add(this.box, "canvas", "over");
     this.titles = add(this.box, "div", "groups");

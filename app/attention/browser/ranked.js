@@ -1,7 +1,7 @@
 // The heads in the order of a number, as a list to step through.
 
 import { WORDS as words } from "./constants.js";
-import { add, clamp, el, fill, number } from "../../kit/browser/dom.js";
+import { add, button, clamp, el, fill, number } from "../../kit/browser/dom.js";
 
 /** @typedef {NonNullable<ReturnType<typeof import("./metrics.js").measured>>} Measured */
 const MOST = 100; // heads in the list
@@ -28,21 +28,20 @@ export class Ranked {
     const lines = order.slice(0, MOST).map((i, rank) => {
       const [layer, head] = [Math.floor(i / site.heads), i % site.heads];
       const value = values[i];
-      const button = Object.assign(el("button", ""), { type: "button" });
+      const line = button("", "", (e) => this.view.chosen.go({ layer, head }, e));
       const bar = el("i", value < 0 ? "ahead" : "");
       bar.style.width = `${(100 * Math.abs(value)) / (found?.high || 1)}%`;
       const track = el("span", "track");
       track.append(bar);
-      button.append(
+      line.append(
         el("span", "mute", `${rank + 1}`),
         el("b", "", fill(words.head_short, { layer, head })),
         track,
         el("u", "", value.toFixed(2)),
       );
-      button.dataset.at = `${layer}.${head}`;
-      button.setAttribute("aria-pressed", String(layer === place.layer && head === place.head));
-      button.addEventListener("click", (e) => this.view.chosen.go({ layer, head }, e));
-      return button;
+      line.dataset.at = `${layer}.${head}`;
+      line.setAttribute("aria-pressed", String(layer === place.layer && head === place.head));
+      return line;
     });
     this.box.replaceChildren(...lines);
     if (order.length > MOST)

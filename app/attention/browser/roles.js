@@ -1,14 +1,13 @@
 // What each head does, by the name that core gives it after where its attention goes.
 
+import { json } from "../../kit/browser/messages.js";
 /** @typedef {[name: string, share: number]} Role */
 
 // By record and head; null while they are fetched
 /** @param {import("./types.js").View} view @returns {Role[][] | null} */
 function rolesOf({ picture, remote }) {
   if (picture.roles) return picture.roles;
-  /** @param {Uint8Array} bytes @returns {Role[][]} */
-  const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
-  const found = remote.get("roles", {}, read);
+  const found = remote.get("roles", {}, json);
   return found && "refused" in found ? null : found;
 }
 

@@ -5,7 +5,7 @@
 import { cover } from "../../kit/browser/cover.js";
 import { Arcs } from "./arcs.js";
 import { WORDS as words } from "./constants.js";
-import { add, clamp, el } from "../../kit/browser/dom.js";
+import { add, clamp, described, el, focusedIn } from "../../kit/browser/dom.js";
 import { areLetters, isRightToLeft } from "./direction.js";
 import { HIDDEN } from "./lens.js";
 import { named, Slide, SLIDES } from "./motion.js";
@@ -66,8 +66,7 @@ export class Strip {
   // Tokens that would be the same stay: nothing is made again under a finger that is on it, nor scrolled back.
   build() {
     const { site, place } = this.view;
-    const tree = /** @type {Document | ShadowRoot} */ (this.box.getRootNode());
-    const { i: focused, axis } = /** @type {HTMLElement | null} */ (tree.activeElement)?.dataset ?? {};
+    const { i: focused, axis } = focusedIn(this.box)?.dataset ?? {};
     const lens = this.view.lens();
     this.middles = { query: lens.queryOf(place.query ?? 0), key: lens.keyOf(this.view.chosen.pin ?? 0) };
     this.axes = site.query === site.key ? ["query"] : ["query", "key"];
@@ -138,8 +137,7 @@ export class Strip {
     strip.classList.toggle("letters", letters);
     if (isRightToLeft(labels)) strip.dir = "rtl";
     strip.addEventListener("scroll", () => hintAtMore(strip), { passive: true });
-    strip.setAttribute("role", "listbox");
-    strip.setAttribute("aria-label", isQuery ? words.strip_label : words.strip_keys_label);
+    described(strip, "listbox", isQuery ? words.strip_label : words.strip_keys_label);
     if (picture.tokens.target) strip.append(el("small", "", words[site[axis]]));
     if (from) strip.append(more(from - 1));
     const begins = new Map(picture.turns?.[site[axis]] ?? []);

@@ -5,7 +5,7 @@
 
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, choice, clamp, el, fill, number, short } from "../../kit/browser/dom.js";
+import { add, choice, clamp, described, el, fill, number, short } from "../../kit/browser/dom.js";
 import { isPerHead } from "./values.js";
 import { everyLine, linesOf } from "./edges.js";
 import { HIDDEN, keyOf, Lens } from "./lens.js";
@@ -84,9 +84,7 @@ export class TokenLines {
     this.kept = add(label, "output");
     this.slider.addEventListener("input", (e) => view.chosen.set("keep", Number(this.slider.value), e));
     this.which = add(this.bar, "span", "which");
-    this.legend = add(this.box, "div", "legendrow");
-    this.legend.setAttribute("role", "group");
-    this.legend.setAttribute("aria-label", words.lines_heads);
+    this.legend = described(add(this.box, "div", "legendrow"), "group", words.lines_heads);
     this.scroller = add(this.box, "div", "scroller");
     this.scroller.tabIndex = 0;
     this.scroller.setAttribute("role", "application");
@@ -259,7 +257,6 @@ export class TokenLines {
     const { view } = this;
     const [layer, head] = pair;
     const button = el("button", "chip");
-    button.type = "button";
     button.setAttribute("aria-pressed", String(pressed));
     button.setAttribute("aria-label", fill(words.place, { layer, head }));
     button.title = fill(words.chip_help, { layer, head });

@@ -4,7 +4,7 @@
 // options. They are asked for again at every layout.
 
 import { WORDS as words } from "./constants.js";
-import { add, choice, el } from "../../kit/browser/dom.js";
+import { add, button, choice, described, el } from "../../kit/browser/dom.js";
 
 export class Tools {
   // The options open in `place`, in front of what is there: never over the map that they change
@@ -23,12 +23,10 @@ export class Tools {
     this.row = add(parent, "span", "row");
     this.shown = add(parent, "span", "row");
     this.open = add(parent, "button", "quiet");
-    Object.assign(this.open, { type: "button", textContent: words.options });
+    this.open.textContent = words.options;
     this.open.setAttribute("aria-haspopup", "dialog");
     this.open.setAttribute("aria-expanded", "false");
-    this.panel = add(place, "div", "settings");
-    this.panel.setAttribute("role", "dialog");
-    this.panel.setAttribute("aria-label", words.options_label);
+    this.panel = described(add(place, "div", "settings"), "dialog", words.options_label);
     this.panel.hidden = true;
     this.open.addEventListener("click", () => this.toggle(this.panel.hidden === true));
     this.panel.addEventListener("keydown", (e) => this.key(e));
@@ -55,8 +53,7 @@ export class Tools {
       return line;
     });
     const title = el("div", "head");
-    const close = Object.assign(el("button", "quiet", words.options_close), { type: "button" });
-    close.addEventListener("click", () => {
+    const close = button(words.options_close, "quiet", () => {
       this.toggle(false);
       this.open.focus();
     });

@@ -12,7 +12,7 @@ import type { Overview } from "./overview.js";
 import type { Readings } from "./readings.js";
 import type { Shading } from "./shading.js";
 import type { Site } from "./site.js";
-import type { Tip } from "./tip.js";
+import type { Tip } from "../../kit/browser/tip.js";
 import type { TokenLines } from "./tokenlines.js";
 
 export type { Lens, Site, Metric };

@@ -3,7 +3,7 @@
 import { Chosen } from "./chosen.js";
 import { Readings } from "./readings.js";
 import { Shading } from "./shading.js";
-import { Tip } from "./tip.js";
+import { Tip } from "../../kit/browser/tip.js";
 
 /** @typedef {import("./types.js").View} Known */
 

@@ -67,6 +67,7 @@ export const WORDS: {
   "sink_help": string;
   "sink_out": string;
   "sink_out_help": string;
+  "table_more": string;
   "project": string;
   "leave": string;
   "theme": string;

@@ -1,11 +1,12 @@
 // The page of a question: the row of one word as wide as the page, the votes on it, and once it is uncovered what the head does.
 
-import { add, el, fill, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
-import { agreed, csv, largest, moved, mostLike, overlap, shares, sumOf, table, verdict } from "./votes.js";
-import { button, projecting, spaced, square, widest } from "./parts.js";
+import { add, button, described, el, fill, focusable, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
+import { agreed, csv, largest, moved, mostLike, overlap, shares, sumOf, table as tableOf, verdict } from "./votes.js";
+import { projecting, spaced, square, widest } from "./parts.js";
 import { Chart, MOST_BLOCKS } from "./chart.js";
 import { figure } from "./figure.js";
 import { Files } from "../../kit/browser/files.js";
+import { table } from "../../kit/browser/table.js";
 import { swapped } from "./again.js";
 import { WORDS as words } from "./constants.js";
 
@@ -238,8 +239,7 @@ export class AskPage {
       add(part, "b").textContent = name === "both" && isWide ? agreed(both) : "";
       add(part, "small").textContent = name === "both" ? "" : fill(words.elsewhere, { p: agreed(1 - both) });
     }
-    box.setAttribute("role", "img");
-    box.setAttribute("aria-label", fill(words.venn_alt, { p: agreed(both) }));
+    described(box, "img", fill(words.venn_alt, { p: agreed(both) }));
     return box;
   }
 
@@ -262,9 +262,7 @@ export class AskPage {
     const grid = add(like, "div", "grid");
     grid.style.setProperty("--cell", `${Math.min(1.13, 8.2 / layers, 15 / heads).toFixed(3)}rem`);
     grid.style.gridTemplateColumns = `1rem repeat(${heads}, var(--cell))`;
-    grid.tabIndex = 0;
-    grid.setAttribute("role", "listbox");
-    grid.setAttribute("aria-label", words.heads_label);
+    focusable(grid, "listbox", words.heads_label);
     const number = (/** @type {string} */ text) =>
       Object.assign(add(grid, "small"), { textContent: text, ariaHidden: "true" });
     number("");
@@ -327,19 +325,14 @@ export class AskPage {
     const { question, votes } = this.teacher;
     const { weights } = this;
     if (!question || !weights) return;
-    const made = el("table");
-    add(made, "caption").textContent = this.fact ?? "";
-    const head = add(add(made, "thead"), "tr");
-    for (const name of [words.table_word, words.table_votes, words.table_share, words.table_weight])
-      Object.assign(add(head, "th"), { textContent: name, scope: "col" });
-    const body = add(made, "tbody");
-    for (const [word, count, p, weight] of table(question.labels, question.counts(votes), weights)) {
-      const row = add(body, "tr");
-      Object.assign(add(row, "th"), { textContent: word, scope: "row" });
-      for (const text of [String(count), share(p), share(weight)]) add(row, "td").textContent = text;
-    }
+    const rows = tableOf(question.labels, question.counts(votes), weights).map(([word, count, p, weight]) => [
+      word,
+      count,
+      share(p),
+      share(weight),
+    ]);
     this.table.replaceChildren(
-      made,
+      table(this.fact ?? "", [words.table_word, words.table_votes, words.table_share, words.table_weight], rows),
       button(words.close, "quiet big", () => this.toggleTable()),
     );
     this.table.tabIndex = 0;

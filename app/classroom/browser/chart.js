@@ -1,6 +1,6 @@
 // The votes over the words of a sentence, and once they are uncovered the head's own weights beside them.
 
-import { add, counted, el, fill, share } from "../../kit/browser/dom.js";
+import { add, counted, described, el, fill, share } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { columns, largest, shares } from "./votes.js";
 import { isRightToLeft } from "../../attention/browser/direction.js";
@@ -150,8 +150,7 @@ export class Chart {
       line.append(el("i", name), text);
       return line;
     };
-    this.box.setAttribute("role", "img");
-    this.box.setAttribute("aria-label", this.alt(question, now) || words.no_votes);
+    described(this.box, "img", this.alt(question, now) || words.no_votes);
     if (!now.weights)
       return this.legend.replaceChildren(
         item("room", now.hidden ? words.votes_hidden : isBlocks ? words.legend_blocks : words.legend_bars),

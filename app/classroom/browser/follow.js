@@ -1,13 +1,13 @@
 // A follower's page: the teacher's screen in its own size and colours, and the words to tap when the class is asked. No script of
 // Streamlit's runs for it.
 
-import { add, el, fill, keepingFocus } from "../../kit/browser/dom.js";
+import { add, button, el, fill, keepingFocus } from "../../kit/browser/dom.js";
 import { ALPHABET, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { ask, Refused, Stream } from "./wire.js";
 import { classroom } from "../../kit/browser/classroom.js";
 import { codeOf, impossible, lengthOf, SIGNS } from "./place.js";
 import { cover } from "../../kit/browser/cover.js";
-import { button, paint } from "./parts.js";
+import { paint } from "./parts.js";
 import { pack, unpack } from "../../kit/browser/messages.js";
 import { Question } from "./question.js";
 import { revealed, vote } from "./phone.js";

@@ -1,6 +1,6 @@
 // What the teacher's page and the follower's have in common: a button, a code, the square, and the colours of a page.
 
-import { el, fill } from "../../kit/browser/dom.js";
+import { button, el, fill } from "../../kit/browser/dom.js";
 import { PALETTES, WORDS as words } from "./constants.js";
 
 /** A code in two groups of four. @param {string} code */
@@ -21,20 +21,9 @@ export function square(taught) {
   return image;
 }
 
-/** @param {string} text @param {string} look @param {() => void} act */
-export function button(text, look, act) {
-  const node = el("button", look, text);
-  node.type = "button";
-  node.addEventListener("click", act);
-  return node;
-}
-
 // Large type, for a room that looks at a wall
-export function projecting() {
-  const node = button(words.project, "quiet", () => window.headlight.settings.set("projector", "true"));
-  node.title = words.project_help;
-  return node;
-}
+export const projecting = () =>
+  button(words.project, "quiet", () => window.headlight.settings.set("projector", "true"), words.project_help);
 
 /** The colours of a page as variables of its style. @param {HTMLElement} node @param {Record<string, any>} palette */
 export function paint(node, palette) {

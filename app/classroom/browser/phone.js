@@ -1,8 +1,7 @@
 // What a follower reads and taps while the class is asked, and when the row is uncovered.
 
-import { add, el, fill, finely, phrase, share } from "../../kit/browser/dom.js";
+import { add, button, described, el, fill, finely, phrase, share } from "../../kit/browser/dom.js";
 import { isRightToLeft } from "../../attention/browser/direction.js";
-import { button } from "./parts.js";
 import { agreed, headOf, largest, others, overlap, ownHead, rank, said, shares, verdict } from "./votes.js";
 import { WORDS as words } from "./constants.js";
 
@@ -20,9 +19,7 @@ export function vote(box, { question, mine, late, votes, of }, tap) {
   const note = el("p", "note");
   if (mine === null) note.append([words.tap_word, late ? words.late : ""].filter(Boolean).join(" "));
   else note.append(...phrase(words.you_say, { w: [labels[mine] ?? "", "k"] }));
-  const list = el("div", "words");
-  list.setAttribute("role", "group");
-  list.setAttribute("aria-label", words.words_label);
+  const list = described(el("div", "words"), "group", words.words_label);
   const direction = isRightToLeft(labels) ? "rtl" : "ltr";
   list.dir = direction;
   /** @type {HTMLElement | null} */
@@ -89,8 +86,7 @@ export function revealed(box, { question, mine, votes }, look) {
     .sort((a, b) => weights[b] - weights[a] || a - b);
   const most = Math.max(...room, ...Array.from(weights));
   const bars = el("div", "pairs"); // a table, to a screen reader
-  bars.setAttribute("role", "table");
-  bars.setAttribute("aria-label", words.table_label);
+  described(bars, "table", words.table_label);
   for (const i of kept) {
     const pair = add(bars, "div", i === mine ? "pair you" : "pair");
     pair.setAttribute("role", "row");
@@ -140,7 +136,6 @@ function agree(both) {
     piece.style.width = `${(100 * part) / (2 - both)}%`;
     if (name === "both" && both >= SPELLED) piece.textContent = agreed(both);
   }
-  bar.setAttribute("role", "img");
-  bar.setAttribute("aria-label", fill(words.venn_alt, { p: agreed(both) }));
+  described(bar, "img", fill(words.venn_alt, { p: agreed(both) }));
   return bar;
 }

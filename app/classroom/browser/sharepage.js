@@ -1,7 +1,7 @@
 // The page with the square and the code: how a class comes in.
 
-import { add, el, phrase } from "../../kit/browser/dom.js";
-import { button, projecting, spaced, square, widest } from "./parts.js";
+import { add, button, el, focusedIn, phrase } from "../../kit/browser/dom.js";
+import { projecting, spaced, square, widest } from "./parts.js";
 import { copy } from "../../kit/browser/save.js";
 import { WORDS as words } from "./constants.js";
 
@@ -96,9 +96,7 @@ export class SharePage {
       button(words.show_sentence, "quiet big", () => teacher.show("")),
       button(door ? words.close_door : words.open_door, "quiet big", () => teacher.teach({ do: "door", open: !door })),
     ].filter((node) => node instanceof HTMLElement);
-    const at = [...this.acts.children].indexOf(
-      /** @type {Element} */ (/** @type {ShadowRoot} */ (this.acts.getRootNode()).activeElement),
-    );
+    const at = [...this.acts.children].indexOf(/** @type {Element} */ (focusedIn(this.acts)));
     this.acts.replaceChildren(...acts);
     if (at >= 0) acts[Math.min(at, acts.length - 1)].focus();
   }

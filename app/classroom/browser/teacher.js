@@ -1,6 +1,6 @@
 // A class that this browser teaches: what it shows is sent on, and over every room lie the page with the code and the page of a question.
 
-import { add, el, fill } from "../../kit/browser/dom.js";
+import { add, button, described, el, fill } from "../../kit/browser/dom.js";
 import { agreements, shares } from "./votes.js";
 import { ask, pageAddress, Refused, Stream } from "./wire.js";
 import { AskPage } from "./askpage.js";
@@ -12,7 +12,7 @@ import { goTo, here, texts } from "../../streamlit_edge/browser/page.js";
 import { isFree } from "../../kit/browser/shortcuts.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Question } from "./question.js";
-import { button, paint, spaced } from "./parts.js";
+import { paint, spaced } from "./parts.js";
 import { SharePage } from "./sharepage.js";
 
 /** @typedef {import("./types.js").Asked} Asked */
@@ -109,8 +109,7 @@ export class Teacher {
     this.over = add(this.root, "div", "over");
     this.corner = add(this.root, "div", "corner");
     this.card = add(this.root, "div", "card");
-    this.root.setAttribute("role", "region");
-    this.root.setAttribute("aria-label", words.region);
+    described(this.root, "region", words.region);
     this.toast = add(this.root, "p", "toast");
     this.toast.setAttribute("role", "status");
     this.live = add(this.root, "p", "unseen");

@@ -1,7 +1,7 @@
 // One head of many, chosen from a map of all of them: a button that says which, and what it opens. It fits 12 heads and 5,120.
 
 import { fit } from "./colours.js";
-import { add, arrow, choice, clamp, el, fill, phrase, setAll, setText } from "./dom.js";
+import { add, arrow, choice, clamp, el, fill, number, phrase, setAll, setText } from "./dom.js";
 import { headOf } from "./head_finder.js";
 import { rising, rooted, signed } from "./picture/scale.js";
 import { WORDS as words } from "./words.js";
@@ -184,7 +184,7 @@ export class HeadChooser {
     const { layer, head } = heads;
     setText(this.button, layer === null || head === null ? words.heads_one : fill(words.head_place, { layer, head }));
     setAll(this.button, {
-      title: fill(words.head_button_help, { n: (heads.layers * heads.heads).toLocaleString("en") }),
+      title: fill(words.head_button_help, { n: number(heads.layers * heads.heads) }),
     });
     if (this.isOpen) this.drawBox(heads);
   }

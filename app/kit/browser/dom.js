@@ -6,6 +6,7 @@ export const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
 /** @template {keyof HTMLElementTagNameMap} Tag @param {Tag} tag @param {string} [className] @param {string} [text] */
 export function el(tag, className, text) {
   const node = document.createElement(tag);
+  if (tag === "button") Object.assign(node, { type: "button" }); // and not what sends a form
   if (className) node.className = className;
   if (text !== undefined) node.textContent = text;
   return node;
@@ -61,6 +62,16 @@ export function percent(p, digits) {
   return `${(100 * p).toFixed(digits ?? (close ? 1 : 0))} %`;
 }
 
+// A number with the minus that is as wide as a digit: as it is, or with so many digits after the point. There −0.00 is 0.00.
+/** @param {number} x */
+export const minus = (x) => String(x).replace("-", "−");
+/** @param {number} x @param {number} [digits] */
+export function fixed(x, digits = 2) {
+  if (!Number.isFinite(x)) return Number.isNaN(x) ? "NaN" : x > 0 ? "∞" : "−∞";
+  const text = Math.abs(x).toFixed(digits);
+  return x < 0 && Number(text) !== 0 ? `−${text}` : text;
+}
+
 /** @type {Record<string, string>} */
 const SUPERSCRIPT = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 /** @param {number} x */
@@ -83,8 +94,9 @@ export function ranges(numbers) {
   return runs.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
 }
 
+const COUNTS = new Intl.NumberFormat("en"); // one for all: toLocaleString makes its own each time
 /** @param {number} n */
-export const number = (n) => Math.round(n).toLocaleString("en");
+export const number = (n) => COUNTS.format(Math.round(n));
 /** @param {string[]} forms @param {number} n */
 export const counted = (forms, n) => fill(forms[n === 1 ? 0 : 1], { n });
 
@@ -100,6 +112,15 @@ export function short(label) {
   return letters.length > 13 ? letters.slice(0, 12).join("") + "…" : label;
 }
 
+// A button. look: its classes; help: what it says to a pointer that rests there
+/** @param {string} text @param {string} look @param {(event: MouseEvent) => void} act @param {string} [help] */
+export function button(text, look, act, help) {
+  const made = el("button", look, text);
+  if (help) made.title = help;
+  made.addEventListener("click", act);
+  return made;
+}
+
 // A row of buttons, one of them pressed. options: [value, text, title]; act(value) when one is chosen.
 /**
  * @template Value
@@ -109,20 +130,26 @@ export function short(label) {
  * @param {(value: Value, event: MouseEvent) => void} act
  */
 export function choice(label, options, chosen, act) {
-  const box = el("span", "seg");
-  box.setAttribute("role", "group");
-  box.setAttribute("aria-label", label);
+  const box = described(el("span", "seg"), "group", label);
   for (const [value, text, title] of options) {
-    const button = el("button", "", text);
-    button.type = "button";
-    if (title) button.title = title;
-    button.setAttribute("aria-pressed", String(value === chosen));
-    button.addEventListener("click", (event) => {
-      for (const other of box.children) other.setAttribute("aria-pressed", String(other === button));
+    const choose = (/** @type {MouseEvent} */ event) => {
+      for (const other of box.children) other.setAttribute("aria-pressed", String(other === made));
       act(value, event);
-    });
-    box.append(button);
+    };
+    const made = button(text, "", choose, title);
+    made.setAttribute("aria-pressed", String(value === chosen));
+    box.append(made);
   }
+  return box;
+}
+
+// A select box. options: [value, text]
+/** @param {string} label @param {[value: string, text: string][]} options @param {string} chosen @param {(value: string) => void} act */
+export function selectBox(label, options, chosen, act) {
+  const box = el("select");
+  box.ariaLabel = label;
+  for (const [value, text] of options) box.add(new Option(text, value, false, value === chosen));
+  box.addEventListener("change", () => act(box.value));
   return box;
 }
 
@@ -138,14 +165,13 @@ export function arrow(event) {
 // Work that may replace the element that has the focus: whatever then stands in its place gets it.
 /** @param {HTMLElement} root @param {() => void} work */
 export function keepingFocus(root, work) {
-  const tree = /** @type {Document | ShadowRoot} */ (root.getRootNode());
   const path = [];
-  for (let at = tree.activeElement; at && at !== root; at = at.parentElement) {
+  const had = focusedIn(root);
+  for (let at = /** @type {Element | null} */ (had); at && at !== root; at = at.parentElement) {
     path.unshift(Array.prototype.indexOf.call(at.parentElement?.children ?? [], at));
   }
-  const had = tree.activeElement;
   work();
-  if (had && !tree.activeElement)
+  if (had && !focusedIn(root))
     /** @type {HTMLElement | undefined} */ (
       path.reduce((/** @type {Element | undefined} */ at, i) => at?.children[i], root)
     )?.focus({ preventScroll: true });
@@ -154,10 +180,38 @@ export function keepingFocus(root, work) {
 /** @template {keyof HTMLElementTagNameMap} Tag @param {Node} parent @param {Tag} tag */
 export const add = (parent, tag, className = "") => parent.appendChild(el(tag, className));
 
+// What an element is and says to those who do not see it
+/** @template {Element} Node @param {Node} node @param {string} role @param {string} label @returns {Node} */
+export function described(node, role, label) {
+  node.setAttribute("role", role);
+  node.setAttribute("aria-label", label);
+  return node;
+}
+
+// The same of a part that can have the focus: keys scroll it, or move what is in it
+/** @template {HTMLElement | SVGElement} Node @param {Node} node @param {string} role @param {string} label @returns {Node} */
+export const focusable = (node, role, label) => Object.assign(described(node, role, label), { tabIndex: 0 });
+
+// Where an element stands in its box and how large it is, in pixels
+/** @template {HTMLElement} Node @param {Node} node @param {Partial<Record<"left" | "top" | "right" | "width" | "height", number>>} at @returns {Node} */
+export function pinned(node, at) {
+  for (const [name, pixels] of Object.entries(at)) node.style.setProperty(name, `${pixels}px`);
+  return node;
+}
+
+// What has the focus in the document, or in the component, that a node is in
+/** @param {Node} node */
+export const focusedIn = (node) =>
+  /** @type {HTMLElement | null} */ (/** @type {Document | ShadowRoot} */ (node.getRootNode()).activeElement);
+
 // A small question mark that explains in one hover, or in one focus for those without a pointer
 /** @param {string} text */
 export const hint = (text) =>
   Object.assign(el("span", "hint", "?"), { title: text, tabIndex: 0, ariaLabel: text, role: "note" });
+
+// Whether a list is of the same things as another, one by one
+/** @param {unknown[]} a @param {unknown[] | undefined} b */
+export const same = (a, b) => b !== undefined && a.length === b.length && a.every((what, i) => what === b[i]);
 
 // What an element says and has, if it is not the same already: to write it again would have the browser lay it out again.
 /** @param {Element} node @param {string} text */
@@ -177,8 +231,7 @@ const written = new WeakMap();
 // What is chosen goes into its field; news of the same value leave alone what the visitor is typing there.
 /** @param {HTMLInputElement} field @param {string} value */
 export function setField(field, value) {
-  const tree = /** @type {Document | ShadowRoot} */ (field.getRootNode()); // of a component: the document knows only its host
-  if (tree.activeElement === field && written.get(field) === value) return;
+  if (focusedIn(field) === field && written.get(field) === value) return;
   written.set(field, value);
   if (field.value !== value) field.value = value;
 }

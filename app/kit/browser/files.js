@@ -1,7 +1,7 @@
 // A button that opens a menu: the picture as PNG or SVG, its numbers as CSV and NPZ, the room as a page, and the code that gives it again.
 
 import { pixels, svg } from "./drawing.js";
-import { el } from "./dom.js";
+import { button, described, el } from "./dom.js";
 import { columnsOf, npz } from "./npz.js";
 import { copy, save } from "./save.js";
 import { standalone } from "./standalone.js";
@@ -24,14 +24,10 @@ export class Files {
     this.about = about;
     this.colours = colours;
     this.box = el("span", "files");
-    this.open = el("button", "quiet", words.export);
-    Object.assign(this.open, { type: "button", title: words.export_help });
+    this.open = button(words.export, "quiet", () => this.toggle(this.menu.hidden === true), words.export_help);
     this.open.setAttribute("aria-haspopup", "dialog");
-    this.menu = el("div", "menu");
-    this.menu.setAttribute("role", "dialog");
-    this.menu.setAttribute("aria-label", words.export);
+    this.menu = described(el("div", "menu"), "dialog", words.export);
     this.box.append(this.open, this.menu);
-    this.open.addEventListener("click", () => this.toggle(this.menu.hidden === true));
     this.box.addEventListener("keydown", (e) => {
       if (e.key !== "Escape" || this.menu.hidden) return;
       e.stopPropagation();
@@ -64,19 +60,17 @@ export class Files {
     const lines = ("kinds" in about ? about.kinds : this.kinds(about)).map(([label, ...entries]) => {
       const line = el("div", "kind");
       const box = el("span");
-      for (const entry of entries) box.append(Array.isArray(entry) ? this.button(...entry) : entry);
+      for (const entry of entries) {
+        if (!Array.isArray(entry)) box.append(entry);
+        else {
+          const [name, help, what] = entry;
+          box.append(button(name, "quiet", () => this.act(what), help));
+        }
+      }
       line.append(el("span", "", label), box);
       return line;
     });
     this.menu.replaceChildren(...lines, this.status);
-  }
-
-  /** @param {string} label @param {string} help @param {() => string | Promise<string>} act */
-  button(label, help, act) {
-    const made = el("button", "quiet", label);
-    Object.assign(made, { type: "button", title: help });
-    made.addEventListener("click", () => this.act(act));
-    return made;
   }
 
   // What a room can be saved as that says what it holds

@@ -2,7 +2,7 @@
 // in data attributes, and left. A room is more than that (stage.js): it has the keys, the files and the voice of the page.
 
 import { paletteOf, themeOf } from "./colours.js";
-import { el, keepingFocus } from "./dom.js";
+import { button, keepingFocus, same } from "./dom.js";
 import { mounted } from "./mount.js";
 import { mainBlock, scrolled } from "../../streamlit_edge/browser/page.js";
 
@@ -62,6 +62,8 @@ export class Ground {
   trigger = () => {};
   size = ""; // that it was drawn at
   #off = new AbortController();
+  /** @type {Map<string, unknown[]>} What each part was drawn of */
+  #drawnOf = new Map();
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -141,6 +143,18 @@ export class Ground {
     });
   }
 
+  /** Draw a part, unless it is of the same already. @param {string} name @param {unknown[]} of @param {() => void} work */
+  part(name, of, work) {
+    if (same(of, this.#drawnOf.get(name))) return;
+    this.#drawnOf.set(name, of);
+    work();
+  }
+
+  /** Every part is drawn again at the next drawing, whatever it is of. */
+  forget() {
+    this.#drawnOf.clear();
+  }
+
   /** Say this in data attributes; null takes one away. @param {Record<string, unknown>} status */
   show(status) {
     const { dataset } = this.root;
@@ -176,10 +190,7 @@ export class Ground {
 
   /** A quiet button. @param {HTMLElement | null} parent @param {string} text @param {() => void} act @param {string} [help] */
   button(parent, text, act, help) {
-    const made = el("button", "quiet", text);
-    made.type = "button";
-    if (help) made.title = help;
-    made.addEventListener("click", act);
+    const made = button(text, "quiet", act, help);
     parent?.append(made);
     return made;
   }

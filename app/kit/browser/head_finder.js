@@ -1,6 +1,6 @@
 // "/" and a head as "13.8": the way to one of a thousand heads without looking for it. Every room that shows a head has it.
 
-import { add, fill } from "./dom.js";
+import { add, fill, focusedIn } from "./dom.js";
 import { WORDS as words } from "./words.js";
 
 // Layer and head of a text such as "13.8", "L13 H8" or "13 8"; null where it says none
@@ -39,9 +39,7 @@ export class HeadFinder {
   open() {
     const grid = this.room.headGrid;
     if (!grid) return false;
-    this.before = /** @type {HTMLElement | null} */ (
-      /** @type {Document | ShadowRoot} */ (this.room.root.getRootNode()).activeElement
-    );
+    this.before = focusedIn(this.room.root);
     this.said.textContent = fill(words.find_head_allowed, { layers: grid.layers - 1, heads: grid.heads - 1 });
     this.field.value = "";
     this.box.hidden = false;

@@ -1,7 +1,7 @@
 // By which numbers the map of all heads is coloured where a run is shown: routes of the run answer them, one number for each head.
 
 import { share } from "./dom.js";
-import { unpack } from "./messages.js";
+import { json, unpack } from "./messages.js";
 import { sinkOf } from "./sink.js";
 import { WORDS as words } from "./words.js";
 
@@ -13,7 +13,7 @@ const numbers = (bytes) => ({ values: new Float32Array(unpack(bytes)[1]) });
 /** @param {Uint8Array} bytes */
 const metrics = (bytes) => {
   /** @type {{previous: (number | null)[][]}} */
-  const read = JSON.parse(new TextDecoder().decode(bytes));
+  const read = json(bytes);
   return { previous: Float32Array.from(read.previous.flat(), (x) => x ?? NaN) };
 };
 

@@ -8,6 +8,10 @@ export function unpack(bytes) {
   return [header, /** @type {ArrayBuffer} */ (bytes.buffer).slice(at, bytes.byteOffset + bytes.byteLength)]; // a copy, so that numbers are aligned
 }
 
+// An answer that is JSON alone
+/** @param {Uint8Array} bytes @returns {any} */
+export const json = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+
 // A message as unpack() reads it: the JSON is filled up, so that numbers are aligned
 /** @param {object} header @param {Uint8Array | ArrayBuffer} body @returns {Uint8Array<ArrayBuffer>} */
 export function pack(header, body) {

@@ -55,6 +55,3 @@ function titled(node, text) {
   if (text === undefined) return node.replaceChildren();
   (node.firstElementChild ?? node.appendChild(svg("title"))).textContent = text;
 }
-
-/** Whether a list is of the same things as another, one by one. @param {unknown[]} a @param {unknown[] | undefined} b */
-export const same = (a, b) => b !== undefined && a.length === b.length && a.every((what, i) => what === b[i]);

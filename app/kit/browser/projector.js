@@ -2,17 +2,15 @@
 //
 // Whether the page is projected is the page's own (history.js), and so are P and Escape; its style does the rest.
 
-import { el } from "./dom.js";
+import { button } from "./dom.js";
 import { turnsPages } from "./page_keys.js";
 import { WORDS as words } from "./words.js";
 
 export class Projector {
   /** @param {(by: number) => void} turn @param {AbortSignal} leaving */
   constructor(turn, leaving) {
-    this.button = el("button", "quiet");
-    this.button.type = "button";
-    this.button.title = words.project_keys;
-    this.button.addEventListener("click", () => window.headlight.settings.set("projector", this.on ? null : "true"));
+    const toggle = () => window.headlight.settings.set("projector", this.on ? null : "true");
+    this.button = button("", "quiet", toggle, words.project_keys);
     turnsPages((by) => (this.on && this.button.isConnected ? turn(by) : false), leaving);
     const unwatch = window.headlight.settings.watch(() => this.draw());
     leaving.addEventListener("abort", unwatch);

@@ -2,7 +2,7 @@
 
 import { classroom } from "./classroom.js";
 import { WORDS as words } from "./words.js";
-import { add, el } from "./dom.js";
+import { add, button, el } from "./dom.js";
 import { copy } from "./save.js";
 
 const THANKS_FOR = 2500; // ms that the button says that it worked
@@ -18,6 +18,10 @@ export function linkTo(said) {
   url.hash = "";
   return url.href;
 }
+
+// The way to another screen, in this tab
+/** @param {string} text @param {Record<string, unknown>} said @param {string} [look] */
+export const way = (text, said, look) => Object.assign(el("a", look, text), { href: linkTo(said), target: "_self" });
 
 // What is said by some text, of all that may be
 /** @param {Record<string, string>} texts */
@@ -44,17 +48,13 @@ export class Share {
     this.field = add(label, "input");
     Object.assign(this.field, { type: "text", readOnly: true });
     this.field.addEventListener("keydown", (e) => e.key === "Escape" && this.close());
-    this.dismiss = add(this.box, "button", "quiet");
-    Object.assign(this.dismiss, { type: "button", textContent: words.close });
-    this.dismiss.addEventListener("click", () => this.close());
+    this.box.append(button(words.close, "quiet", () => this.close()));
   }
 
   actions() {
     if (classroom.follows) return [this.copying()];
-    const share = (this.sharing = el("button", "quiet", words.share_screen));
-    Object.assign(share, { type: "button", title: words.share_screen_help });
-    share.addEventListener("click", () => classroom.share());
-    return [share, this.copying()];
+    this.sharing = button(words.share_screen, "quiet", () => classroom.share(), words.share_screen_help);
+    return [this.sharing, this.copying()];
   }
 
   // A page in a file has no address that another browser could open, and no class.
@@ -65,9 +65,7 @@ export class Share {
 
   // The button that copies, by itself
   copying() {
-    this.button = el("button", "quiet");
-    Object.assign(this.button, { type: "button", title: words.copy_link_help });
-    this.button.addEventListener("click", () => this.copy());
+    this.button = button("", "quiet", () => this.copy(), words.copy_link_help);
     this.draw();
     return this.button;
   }

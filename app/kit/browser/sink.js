@@ -1,8 +1,9 @@
 // The token that most heads rest on, named once in a room, and a switch that takes it out of the colours: numbers stay as they are.
 
-import { el, fill, phrase, quoted, setAll } from "./dom.js";
+import { el, fill, quoted, setAll, phrase } from "./dom.js";
 import { rising } from "./picture/scale.js";
 import { WORDS as words } from "./words.js";
+import { json } from "./messages.js";
 
 /** @typedef {import("./picture/scale.js").Scale} Scale */
 /** @typedef {import("./picture/scale.js").Tone} Tone */
@@ -10,15 +11,12 @@ import { WORDS as words } from "./words.js";
 
 export const LEAST_TOP = 0.1; // of the colours of the other cells: below it, what is nothing would look like something
 
-/** @param {Uint8Array} bytes @returns {Sink} */
-const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
-
 /**
  * The sink of a kind of attention; null while it is on its way, or where it was refused.
  * @param {import("./stage.js").Stage<any, any, any>} room @param {string} site @returns {Sink | null}
  */
 export function sinkOf(room, site) {
-  const found = room.ask("sink", { site }, read);
+  const found = room.ask("sink", { site }, json);
   return found && !found.refused ? found : null;
 }
 

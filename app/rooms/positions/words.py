@@ -30,7 +30,6 @@ COMPONENT = {
     "distance": "key − query",
     "tokens": "{n} tokens",
     "tables": "Numbers as tables",
-    "table_first": "{title}: the first {n} of {of} rows, all of them in the CSV",
     # Order
     "order": "Order of the words",
     "order_trained": "as trained",

@@ -190,7 +190,6 @@ COMPONENT = {
     "as_picture": "Picture",
     "as_table": "Table",
     "as": "How the numbers are shown",
-    "table_more": "{n} more are in the CSV file of the Export menu.",
     "picture": "{name}: arrow keys go from number to number",
     "others": ["1 other", "{n} others"],
     "bias": "bias",

@@ -24,7 +24,7 @@ export function sliders(key, prefix) {
 }
 
 /**
- * Have `observer` told when one of these sliders moves.
+ * Have `observer` told when one of these sliders moves, or is made again elsewhere, as one is that a link or a text fills.
  * @param {MutationObserver} observer @param {Element | null} before what it watches already
  * @param {string} key @returns {Element | null} what it watches now
  */
@@ -32,7 +32,7 @@ export function watchSliders(observer, before, key) {
   const box = document.querySelector(`.st-key-${key}`);
   if (!box || box === before) return before;
   observer.disconnect();
-  observer.observe(box, { subtree: true, attributes: true, attributeFilter: [VALUE] });
+  observer.observe(box, { subtree: true, childList: true, attributes: true, attributeFilter: [VALUE] });
   return box;
 }
 

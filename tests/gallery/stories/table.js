@@ -1,20 +1,17 @@
-// What one query looks at, as a table.
+// A table of numbers in the box that it scrolls in.
 
-import { STYLE } from "../../../app/attention/browser/constants.js";
-import { Table } from "../../../app/attention/browser/table.js";
-
-const keys = ["[CLS]", "The", "animal", "it", "[SEP]"];
-const weights = [0.1016, 0.02, 0.6768, 0.0644, 0.1372];
+import { tableBox } from "../../../app/kit/browser/table.js";
+import { STYLE } from "../../../app/rooms/whatif/browser/constants.js";
 
 /** @type {import("../story.js").Story} */
 export default {
-  title: "a row of the map as a table",
+  title: "rows with names, texts at the left and numbers at the right, a cell set off, and what only the file has",
   style: STYLE,
-  width: "28rem",
+  width: "30rem",
   mount(root) {
-    const lens = { keys, queries: keys, kind: "head", title: "", note: "", unit: "weight", queryOf: (/** @type {number} */ q) => q, firstKey: (/** @type {number} */ k) => k };
-    const view = { place: { layer: 3, head: 1 }, chosen: { query: 3 }, lens: () => lens };
-    const order = [2, 4, 0, 3, 1];
-    new Table(/** @type {any} */ (view), root).draw(/** @type {any} */ ({ order, weight: (/** @type {number} */ k) => weights[k], ranking: null }));
+    const rows = Array.from({ length: 420 }, (_, i) => [`token ${i}`, i, (-1) ** i / (i + 1) ** 3, `${(100 / (i + 2)).toFixed(1)} %`]);
+    root.append(tableBox("What a row looks at", ["key", "position", "score", "weight"], rows, (i, j) => (i === 1 && j === 3 ? "key" : "")));
+    /** @type {HTMLElement} */ (root.firstElementChild).style.maxHeight = "9rem";
+    root.append(tableBox("A corner without a name", ["", "masked", "not masked"], [["share", 0, 0.25], ["cosine", 1, 0.82]]));
   },
 };

@@ -1,12 +1,12 @@
 // The columns: one for each token that was read, cut into what may come next; and the rows below, on the same axis.
 
-import { fill, percent } from "../../../kit/browser/dom.js";
-import { Pen, same } from "../../../kit/browser/pen.js";
+import { fill, fixed, number, percent, same } from "../../../kit/browser/dom.js";
+import { Pen } from "../../../kit/browser/pen.js";
 import { svg } from "../../../kit/browser/picture/svg.js";
 import { bits, look, most } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { common } from "./paths.js";
-import { cut, short, signed, size } from "./shapes.js";
+import { cut, short, size } from "./shapes.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 /** @typedef {import("./types.js").Acts} Acts */
@@ -262,7 +262,7 @@ function column_(box, scene, choose, column, { step, wide, bars, next }) {
     pen.draw(
       "rect",
       { y, width: wide, height: high, fill: "url(#generate-hatch)", opacity: 0.8 },
-      { title: fill(words.rest, { n: n.toLocaleString("en"), share: percent(high / bars) }) },
+      { title: fill(words.rest, { n: number(n), share: percent(high / bars) }) },
     );
     if (high > 24 && shown.left !== null && shown.left > list.length) {
       const text = `+${short(Math.min(n, shown.left - list.length))}`;
@@ -326,7 +326,7 @@ function trees(box, scene, acts, { x, step, wide, bars }) {
         "rect",
         { class: "hit", x: x(place), y, width: wide, height: high, rx: 3, fill: on ? "var(--proof)" : "var(--slice2)" },
         {
-          title: `${beam.path.map(scene.label).join(" ")} ${signed(beam.logProb)}`,
+          title: `${beam.path.map(scene.label).join(" ")} ${fixed(beam.logProb)}`,
           click: () => acts.go(beam.path, scene.prompt.length + beam.path.length - 2),
         },
       );
@@ -338,7 +338,7 @@ function trees(box, scene, acts, { x, step, wide, bars }) {
         fill: on ? "var(--on)" : "var(--ink)",
       });
       if (high > 26)
-        boxes.write(x(place) + wide / 2, y + high / 2 + 12, signed(beam.logProb), {
+        boxes.write(x(place) + wide / 2, y + high / 2 + 12, fixed(beam.logProb), {
           anchor: "middle",
           size: 11.4,
           "pointer-events": "none",

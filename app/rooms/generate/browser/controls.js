@@ -1,6 +1,6 @@
 // The line of controls: play, how the next word is chosen, and what is chosen from.
 
-import { add, choice, setAll, setField, setText } from "../../../kit/browser/dom.js";
+import { add, button, choice, described, setAll, setField, setText } from "../../../kit/browser/dom.js";
 import { BEAMS, WORDS as words } from "./constants.js";
 
 const SLIDER_K = 101; // one place behind the largest top-k of the slider: off
@@ -15,18 +15,13 @@ export class Controls {
     this.acts = acts;
     this.box = add(parent, "div", "controls");
     const plays = add(this.box, "span", "plays");
-    /** @param {string} text @param {string} help @param {() => void} act @param {string} [name] */
-    const button = (text, help, act, name = "quiet") => {
-      const made = add(plays, "button", name);
-      Object.assign(made, { type: "button", textContent: text, title: help });
-      made.setAttribute("aria-label", help);
-      made.addEventListener("click", act);
-      return made;
-    };
-    button("|◀", words.first, acts.first);
-    button("◀", words.back, () => acts.step(-1));
-    this.go = button("", words.play_help, acts.play, "go");
-    button("▶", words.on, () => acts.step(1));
+    /** @param {string} text @param {string} help @param {() => void} act @param {string} [look] */
+    const play = (text, help, act, look = "quiet") =>
+      Object.assign(plays.appendChild(button(text, look, act, help)), { ariaLabel: help });
+    play("|◀", words.first, acts.first);
+    play("◀", words.back, () => acts.step(-1));
+    this.go = play("", words.play_help, acts.play, "go");
+    play("▶", words.on, () => acts.step(1));
     this.how = choice(
       words.how,
       [
@@ -47,15 +42,11 @@ export class Controls {
     this.topP = this.slider(words.top_p, { min: 0.05, max: 1, step: 0.05 }, (value) => ({ p: String(value) }));
     this.seed = this.number(words.seed, words.seed_help, 0, 999_999, (value) => ({ seed: value }));
     this.beams = this.number(words.beams, words.beam_help, BEAMS[0], BEAMS[1], (value) => ({ beams: value }));
-    const looking = add(this.box, "span", "looking");
-    looking.setAttribute("role", "group");
-    looking.setAttribute("aria-label", words.looking);
+    const looking = described(add(this.box, "span", "looking"), "group", words.looking);
     looking.append(`${words.looking} `);
     this.chooser = chooser;
-    this.mean = add(looking, "button", "quiet");
-    Object.assign(this.mean, { type: "button", textContent: words.mean });
-    this.mean.addEventListener("click", () => acts.choose({ layer: "", head: "" }));
-    looking.append(chooser.button);
+    this.mean = button(words.mean, "quiet", () => acts.choose({ layer: "", head: "" }));
+    looking.append(this.mean, chooser.button);
   }
 
   /** @param {string} name @param {{min: number, max: number, step: number}} range @param {(value: number) => Record<string, string>} say @returns {Slider} */

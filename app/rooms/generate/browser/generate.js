@@ -2,7 +2,7 @@
 
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { colours } from "../../../kit/browser/colours.js";
-import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
+import { add, el, fill, focusable, number, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { linkTo } from "../../../kit/browser/share.js";
@@ -17,8 +17,9 @@ import { Controls } from "./controls.js";
 import { Cache, bars, fact, layers, sayFact } from "./panel.js";
 import { goesOn, grown, left, read, readAll, written, writtenAll } from "./paths.js";
 import { bringRing, strips } from "./strips.js";
-import { aboutOf, beamsCsv, branchesCsv, table, wordsCsv } from "./tables.js";
+import { aboutOf, beamsCsv, branchesCsv, drawTables, wordsCsv } from "./tables.js";
 import { treeJson } from "./tree.js";
+import { draw } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Scene} Scene */
@@ -38,8 +39,6 @@ class Generate extends Stage {
   scene = null;
   drawnIn = { width: 0, room: 0 }; // pixels of the picture, and those that there are for it
   sentence = "";
-  /** @type {Record<string, string>} What each part was drawn of */
-  drawn = {};
   known = { text: "", path: /** @type {number[]} */ ([]) };
   guideShown = false;
   tableShown = false;
@@ -66,13 +65,8 @@ class Generate extends Stage {
     this.said = add(root, "p", "said");
     const main = add(root, "div", "main");
     this.left = add(main, "section", "left");
-    this.figure = add(this.left, "div", "figure");
-    this.figure.tabIndex = 0;
-    this.figure.setAttribute("role", "group");
-    this.figure.setAttribute("aria-label", `${words.figure}. ${words.figure_keys}`);
-    this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    this.svg.setAttribute("role", "img");
-    this.figure.append(this.svg);
+    this.figure = focusable(add(this.left, "div", "figure"), "group", `${words.figure}. ${words.figure_keys}`);
+    this.svg = draw(this.figure, "svg", { role: "img" });
     /** @param {() => void} act */
     const within = (act) => {
       this.figure.focus({ preventScroll: true });
@@ -293,7 +287,7 @@ class Generate extends Stage {
   draw(stale) {
     const { values, header } = this;
     const { writing } = this.asks;
-    if (stale.has("cover") || stale.has("theme")) this.drawn = {};
+    if (stale.has("cover") || stale.has("theme")) this.forget();
     const sizes = this.measured(); // before anything is written: to ask the page in the middle of a drawing costs a layout each time
     if (stale.has("theme")) this.root.style.setProperty("--bar", this.palette.ramp[3]);
     this.controls.draw(values, this.asks.isPlaying);
@@ -339,7 +333,7 @@ class Generate extends Stage {
     const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete].join(" ");
     // A slice that was made again while it is pressed would lose the click: what stays the same is not drawn again.
     if (!header.source) this.sink.draw("decoder", writing.names);
-    this.part("strips", `${text} ${this.sink.key}`, () =>
+    this.part("strips", [text, this.sink.key], () =>
       strips(
         this.strips,
         scene,
@@ -348,7 +342,7 @@ class Generate extends Stage {
       ),
     );
     const { how, t, k, p, beams, cache, other } = values;
-    const settings = [text, how, t, k, p, beams, cache, other, steps.length, this.sentence].join(" ");
+    const settings = [how, t, k, p, beams, cache, other, steps.length, this.sentence];
     const looks = [
       header.key,
       values.path,
@@ -357,29 +351,21 @@ class Generate extends Stage {
       values.layer,
       values.head,
       complete,
-      how,
-      t,
-      k,
-      p,
-      beams,
-      cache,
-      other,
-      steps.length,
-      this.sentence,
+      ...settings,
       ...Object.values(sizes),
       this.isProjected,
-    ].join(" ");
+    ];
     this.part("picture", looks, () => this.drawPicture(scene, sizes));
-    this.part("focus", `${looks} ${focus}`, () => this.mark(scene));
-    this.part("fact", settings, () => sayFact(this.fact, scene));
-    this.part("layers", `${text} ${Boolean(scene.lens)}`, () => layers(this.layers, scene, (v) => this.shade(v)));
+    this.part("focus", [...looks, focus], () => this.mark(scene));
+    this.part("fact", [text, ...settings], () => sayFact(this.fact, scene));
+    this.part("layers", [text, Boolean(scene.lens)], () => layers(this.layers, scene, (v) => this.shade(v)));
     bars(this.bars, scene, this.does);
     this.cache.draw(scene);
     this.drawFoot(scene);
     this.guide.hidden = !this.guideShown;
     this.table.hidden = !this.tableShown;
-    if (this.tableShown) table(this.table, scene);
-    this.part("ring", text, () => bringRing(this.strips));
+    if (this.tableShown) drawTables(this.table, scene);
+    this.part("ring", [text], () => bringRing(this.strips));
   }
 
   status() {
@@ -400,13 +386,6 @@ class Generate extends Stage {
         cost: scene.cost ? "ready" : "",
       }),
     };
-  }
-
-  /** @param {string} name @param {string} of @param {() => void} work */
-  part(name, of, work) {
-    if (this.drawn[name] === of) return;
-    this.drawn[name] = of;
-    work();
   }
 
   // The same of one weight of a row, where the token that heads rest on may be left out of the colours
@@ -464,7 +443,7 @@ class Generate extends Stage {
   /** @param {Scene} scene */
   drawFoot(scene) {
     const off = Math.max(...scene.columns.map(({ own }) => this.off(own)));
-    this.part("proofs", [off < 1e-6, scene.cost?.same, scene.cost?.difference].join(" "), () => {
+    this.part("proofs", [off < 1e-6, scene.cost?.same, scene.cost?.difference], () => {
       const holds = [off < 1e-6 && words.adds_up, scene.cost?.same && words.same].filter(Boolean);
       this.proof.textContent = holds.map((text) => `✓ ${text}`).join("   ");
       if (scene.cost && !scene.cost.same)
@@ -477,7 +456,7 @@ class Generate extends Stage {
     setText(
       this.facts,
       [
-        n === 1 ? words.read_one : fill(words.read, { n: n.toLocaleString("en") }),
+        n === 1 ? words.read_one : fill(words.read, { n: number(n) }),
         this.header.ran,
         hidden ? fill(words.early, { n: hidden }) : "",
       ]

@@ -1,7 +1,19 @@
 // Beside the columns: the fact in words, the ten likeliest words, what each layer would say, and what the cache keeps.
 
-import { add, el, fill, percent, phrase, quoted, setAll, setText } from "../../../kit/browser/dom.js";
-import { same } from "../../../kit/browser/pen.js";
+import {
+  add,
+  button,
+  el,
+  fill,
+  hint,
+  number,
+  percent,
+  phrase,
+  quoted,
+  same,
+  setAll,
+  setText,
+} from "../../../kit/browser/dom.js";
 import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { size, time } from "./shapes.js";
@@ -18,7 +30,7 @@ export function fact(scene) {
   const column = scene.columns[scene.focus];
   const { node, take, own, shown, known } = column;
   const sampled = scene.how === "sample" && !column.given;
-  const vocab = scene.header.vocab.toLocaleString("en");
+  const vocab = number(scene.header.vocab);
   if (take === null || !known) {
     const best = sampled && shown.probs[0] !== own.probs[0] ? shown.probs[0] : own.probs[0];
     return [
@@ -31,7 +43,7 @@ export function fact(scene) {
     const parts = {
       word,
       share: [percent(known.prob), "n"],
-      rank: known.rank.toLocaleString("en"),
+      rank: number(known.rank),
       vocab,
       bits: [fill(words.n_bits, { n: bits(known.prob).toFixed(1) }), "n"],
     };
@@ -52,7 +64,7 @@ export function fact(scene) {
       word,
       share: [percent(known.prob), "n"],
       set: [set ? percent(set) : set === 0 ? words.no_chance : "?", "n"],
-      n: left.toLocaleString("en"),
+      n: number(left),
     },
   ];
 }
@@ -85,7 +97,7 @@ export function bars(box, scene, acts) {
   while (box.children.length < n) {
     const track = el("b");
     track.append(el("i"), el("s"));
-    Object.assign(add(box, "button"), { type: "button" }).append(el("span"), track, el("u"));
+    add(box, "button").append(el("span"), track, el("u"));
   }
   for (let j = 0; j < n; j++) {
     const [id, label] = [node.ids[j], scene.label(node.ids[j])];
@@ -124,10 +136,7 @@ export function layers(box, scene, shade) {
   heading.append(" ");
   const note = add(heading, "span");
   note.textContent = fill(words.layers_note, { word: asked });
-  const why = el("span", "hint", "?");
-  Object.assign(why, { title: words.layers_help, tabIndex: 0, ariaLabel: words.layers_help });
-  why.setAttribute("role", "note");
-  heading.append(" ", why);
+  heading.append(" ", hint(words.layers_help));
   if (!scene.lens) {
     add(box, "p", "mute").textContent = words.layers_wait;
     return;
@@ -147,7 +156,7 @@ export function layers(box, scene, shade) {
       Object.assign(cell.style, { background, color: ink });
       cell.title = percent(probs[j]);
     });
-    add(row, "td", "rank").textContent = rank.toLocaleString("en");
+    add(row, "td", "rank").textContent = number(rank);
   }
 }
 
@@ -158,15 +167,13 @@ export class Cache {
     const heading = add(box, "h2");
     this.sum = add(heading, "span");
     heading.append(" ");
-    this.without = Object.assign(add(heading, "button", "quiet"), { type: "button", textContent: words.without });
-    this.without.addEventListener("click", () =>
-      acts.choose({ cache: this.without.getAttribute("aria-pressed") === "true" ? "with" : "without" }),
-    );
+    const toggle = () =>
+      acts.choose({ cache: this.without.getAttribute("aria-pressed") === "true" ? "with" : "without" });
+    this.without = heading.appendChild(button(words.without, "quiet", toggle));
     const line = add(box, "p", "kv");
     this.said = add(line, "span");
     line.append(" ");
-    this.ask = Object.assign(add(line, "button", "quiet"), { type: "button" });
-    this.ask.addEventListener("click", () => acts.time());
+    this.ask = line.appendChild(button("", "quiet", () => acts.time()));
     line.append(" ");
     this.shared = add(line, "span", "mute");
     this.memory = add(box, "p", "kv mute");

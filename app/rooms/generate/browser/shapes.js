@@ -1,5 +1,6 @@
 // Numbers in words, and words that are cut to a width.
 
+import { number } from "../../../kit/browser/dom.js";
 // As many letters as fit into a width, at about this size of type
 /** @param {string} text @param {number} width @param {number} [size] */
 export function cut(text, width, size = 12.5) {
@@ -12,7 +13,7 @@ export function cut(text, width, size = 12.5) {
 export function size(n) {
   if (n < 1024) return `${n} bytes`;
   const [amount, unit] = n < 1 << 20 ? [n / 1024, "KiB"] : [n / (1 << 20), "MiB"];
-  return `${amount >= 100 || Number.isInteger(amount) ? Math.round(amount).toLocaleString("en") : amount.toFixed(1)} ${unit}`;
+  return `${amount >= 100 || Number.isInteger(amount) ? number(amount) : amount.toFixed(1)} ${unit}`;
 }
 
 /** @param {number} ms */
@@ -20,6 +21,3 @@ export const time = (ms) => (ms < 100 ? `${ms.toFixed(1)} ms` : `${Math.round(ms
 
 /** @param {number} n */
 export const short = (n) => (n > 999 ? `${(n / 1000).toFixed(1)}k` : String(n));
-
-/** @param {number} x */
-export const signed = (x, digits = 2) => x.toFixed(digits).replace("-", "−");

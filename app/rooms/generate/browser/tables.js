@@ -1,7 +1,8 @@
 // The same as tables: on the page for readers who see no picture, and as CSV.
 
 import { csv } from "../../../kit/browser/csv.js";
-import { add, fill, worded } from "../../../kit/browser/dom.js";
+import { fill, worded } from "../../../kit/browser/dom.js";
+import { tableBox } from "../../../kit/browser/table.js";
 import { bits, look, most } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 
@@ -45,24 +46,11 @@ function beamRows(scene) {
 }
 
 /** @param {HTMLElement} box @param {Scene} scene */
-export function table(box, scene) {
-  box.replaceChildren();
-  fillTable(box, words.table_caption, words.table_heads, rows(scene));
-  if (scene.grown.length) fillTable(box, words.beam_caption, words.beam_heads, beamRows(scene));
-}
-
-/** @param {HTMLElement} box @param {string} caption @param {string} heads @param {(string | number)[][]} lines */
-function fillTable(box, caption, heads, lines) {
-  const scrolls = add(box, "div", "tablebox");
-  Object.assign(scrolls, { tabIndex: 0, role: "region", ariaLabel: caption }); // so that keys scroll it
-  const made = add(scrolls, "table", "numbers");
-  add(made, "caption").textContent = caption;
-  const top = add(made, "tr");
-  for (const head of heads.split(", ")) Object.assign(add(top, "th"), { textContent: head, scope: "col" });
-  for (const line of lines) {
-    const row = add(made, "tr");
-    for (const cell of line) add(row, "td").textContent = String(cell);
-  }
+export function drawTables(box, scene) {
+  box.replaceChildren(
+    tableBox(words.table_caption, words.table_heads, rows(scene)),
+    ...(scene.grown.length ? [tableBox(words.beam_caption, words.beam_heads, beamRows(scene))] : []),
+  );
 }
 
 // Every column's ten likeliest words; what is drawn for a sample stands beside the model's own

@@ -95,9 +95,9 @@ export const WORDS: {
   "guide_text": string;
   "table": string;
   "table_caption": string;
-  "table_heads": string;
+  "table_heads": [string, string, string, string, string, string, string, string, string];
   "beam_caption": string;
-  "beam_heads": string;
+  "beam_heads": [string, string, string, string, string, string];
   "kept": string;
   "dropped": string;
   "ended": string;

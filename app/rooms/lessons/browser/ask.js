@@ -1,7 +1,7 @@
 // The five ways to answer: places and options as buttons, a number on a slider, sizes that go into slots, a change in the room.
 
 import { WORDS as words } from "./constants.js";
-import { add, arrow, el, fill } from "../../../kit/browser/dom.js";
+import { add, arrow, described, el, fill, focusedIn } from "../../../kit/browser/dom.js";
 
 /** @typedef {import("./types.js").Truth} Truth */
 /** @typedef {import("./types.js").Answer} Answer */
@@ -49,12 +49,10 @@ export function rightOf(truth) {
  * @param {(at: number, done: boolean) => void} act @param {boolean} several
  */
 function buttons(labels, className, label, act, several) {
-  const node = el("div", className);
-  node.setAttribute("role", "group");
-  node.setAttribute("aria-label", label);
+  const node = described(el("div", className), "group", label);
   const made = labels.map((text, i) => {
     const button = add(node, "button");
-    Object.assign(button, { type: "button", textContent: text, tabIndex: i ? -1 : 0 });
+    Object.assign(button, { textContent: text, tabIndex: i ? -1 : 0 });
     button.setAttribute("aria-pressed", "false");
     button.addEventListener("click", (e) => act(i, !several && !e.detail)); // detail: clicks of a pointer
     return button;
@@ -75,8 +73,7 @@ function buttons(labels, className, label, act, several) {
   const mark = (is) => {
     made.forEach((button, i) => button.setAttribute("aria-pressed", String(is(i))));
     const first = made.findIndex((_, i) => is(i));
-    if (first >= 0 && !made.includes(/** @type {any} */ (/** @type {ShadowRoot} */ (node.getRootNode()).activeElement)))
-      reach(first);
+    if (first >= 0 && !made.includes(/** @type {HTMLButtonElement} */ (focusedIn(node)))) reach(first);
   };
   return { node, mark, focus: () => made.find(({ tabIndex }) => tabIndex === 0)?.focus() };
 }
@@ -156,15 +153,12 @@ function drag(truth, say) {
 /** @param {Truth} truth @param {Say} say */
 function shape(truth, say) {
   const node = el("div", "shape");
-  const slots = add(node, "div", "slots");
-  slots.setAttribute("role", "group");
-  slots.setAttribute("aria-label", words.slots);
+  const slots = described(add(node, "div", "slots"), "group", words.slots);
   /** @type {string[]} */
   let said = [];
   const of = truth.axes.length;
   const boxes = truth.axes.map((_, i) => {
     const box = add(slots, "button", "slot");
-    box.type = "button";
     box.addEventListener("click", () => put(said.filter((_, k) => k !== i)));
     box.addEventListener("dragover", (e) => e.preventDefault());
     box.addEventListener("drop", (e) => {

@@ -2,7 +2,7 @@
 // beside it follows by the step's address, as it follows any link.
 
 import { cover } from "../../../kit/browser/cover.js";
-import { fill } from "../../../kit/browser/dom.js";
+import { fill, focusedIn } from "../../../kit/browser/dom.js";
 import { Ground, ground } from "../../../kit/browser/ground.js";
 import { turnsPages } from "../../../kit/browser/page_keys.js";
 import { done, keep, read as readBits, watch, write } from "../../../kit/browser/progress.js";
@@ -152,7 +152,7 @@ class Lessons extends Ground {
     const before = JSON.stringify(this.told?.truth ?? this.told?.cannot);
     this.told = told;
     if (before !== JSON.stringify(told.truth ?? told.cannot)) this.asking = null;
-    const had = /** @type {ShadowRoot} */ (this.root.getRootNode()).activeElement === this.rail.look;
+    const had = focusedIn(this.root) === this.rail.look;
     this.drawNow();
     if (had && told.cannot) this.rail.next.focus(); // there is nothing to look at
     if (this.seen) this.remember();

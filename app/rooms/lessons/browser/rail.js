@@ -1,21 +1,13 @@
 // The steps of a lesson on a rail: passed ones filled, the present one open, the rest titles; and, when asked for, all five lessons.
 
 import { LESSONS, STEPS, WORDS as words } from "./constants.js";
-import { add, el, fill, phrase } from "../../../kit/browser/dom.js";
+import { add, button, el, fill, phrase } from "../../../kit/browser/dom.js";
 import { done } from "../../../kit/browser/progress.js";
 import { Share } from "../../../kit/browser/share.js";
 import { named } from "./ask.js";
 
 /** @typedef {import("./lessons.js").View} View */
 const NAMES = Object.keys(STEPS);
-
-/** @param {string} className @param {string} text @param {() => void} act */
-function button(className, text, act) {
-  const node = el("button", className, text);
-  node.type = "button";
-  node.addEventListener("click", act);
-  return node;
-}
 
 export class Rail {
   /** @param {View} view @param {HTMLElement} root */
@@ -24,7 +16,7 @@ export class Rail {
     const head = add(root, "div", "head");
     this.title = add(head, "h2");
     this.where = add(head, "span", "where");
-    this.all = head.appendChild(button("link", words.all, () => this.toggle()));
+    this.all = head.appendChild(button(words.all, "link", () => this.toggle()));
     this.list = add(root, "ol", "rail");
     this.lessons = add(root, "div", "lessons-all");
 
@@ -37,28 +29,28 @@ export class Rail {
     this.hint = add(asks, "p", "hint");
     this.place = add(this.body, "div", "place");
     const row = add(this.body, "div", "acts");
-    this.look = row.appendChild(button("go", words.look, () => view.looks()));
+    this.look = row.appendChild(button(words.look, "go", () => view.looks()));
     this.said = add(row, "span", "said");
-    this.reset = row.appendChild(button("quiet", words.back_to_step, () => view.reset()));
-    this.example = row.appendChild(button("go", words.take_example, () => view.reset(false)));
+    this.reset = row.appendChild(button(words.back_to_step, "quiet", () => view.reset()));
+    this.example = row.appendChild(button(words.take_example, "go", () => view.reset(false)));
     this.answer = add(this.body, "div", "answer");
     this.answer.id = "answer";
     const on = add(this.body, "div", "acts");
-    this.next = on.appendChild(button("go", "", () => (view.isLast ? this.toggle(true) : view.turn(1, true))));
+    this.next = on.appendChild(button("", "go", () => (view.isLast ? this.toggle(true) : view.turn(1, true))));
     this.next.setAttribute("aria-describedby", "answer"); // it has the focus after a look
-    this.again = on.appendChild(button("quiet", words.again, () => view.again()));
+    this.again = on.appendChild(button(words.again, "quiet", () => view.again()));
 
     this.note = add(root, "p", "note");
     const foot = add(root, "div", "foot");
-    this.before = foot.appendChild(button("quiet", "←", () => view.turn(-1, true)));
+    this.before = foot.appendChild(button("←", "quiet", () => view.turn(-1, true)));
     this.before.setAttribute("aria-label", words.before);
-    this.after = foot.appendChild(button("quiet", "→", () => view.turn(1, true)));
+    this.after = foot.appendChild(button("→", "quiet", () => view.turn(1, true)));
     this.after.setAttribute("aria-label", words.after);
     add(foot, "span", "keys").textContent = words.keys; // which give way to what there is to save
-    this.save = foot.appendChild(button("quiet save", words.save, () => view.save()));
+    this.save = foot.appendChild(button(words.save, "quiet save", () => view.save()));
     this.save.title = words.save_help;
     this.present = foot.appendChild(
-      button("quiet", words.present, () => window.headlight.settings.set("projector", "true")),
+      button(words.present, "quiet", () => window.headlight.settings.set("projector", "true")),
     );
     this.present.title = words.present_help;
     this.share = new Share(
@@ -116,7 +108,7 @@ export class Rail {
         const isDone = passed.has(NAMES.indexOf(name));
         line.className = `${isDone ? "done" : ""} ${name === step ? "now" : ""}`;
         const title = line.appendChild(
-          button("title", STEPS[name].title, () => name !== this.view.step && this.view.open(name, true)),
+          button(STEPS[name].title, "title", () => name !== this.view.step && this.view.open(name, true)),
         );
         title.dataset.step = name;
         if (isDone) title.append(el("span", "unseen", ` (${words.passed})`));
@@ -146,7 +138,7 @@ export class Rail {
         const list = add(box, "ol");
         for (const name of names) {
           const line = add(list, "li", passed.has(NAMES.indexOf(name)) ? "done" : "");
-          line.append(button("title", STEPS[name].title, () => this.view.open(name, true)));
+          line.append(button(STEPS[name].title, "title", () => this.view.open(name, true)));
         }
         return box;
       }),

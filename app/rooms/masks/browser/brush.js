@@ -1,6 +1,6 @@
 // What takes the pointer and the keys over the middle map: cells are painted while it is down, and the model runs when it is let go.
 
-import { arrow, clamp, el, fill, percent } from "../../../kit/browser/dom.js";
+import { arrow, clamp, el, fill, percent, pinned } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { LONGEST, MAY, between, encode, paint as stroke } from "./rules.js";
 
@@ -18,12 +18,7 @@ export class Brush {
     const { type } = paint.view;
     this.cell = grid.cell * type;
     const pad = (this.box = box.appendChild(el("div", "brush")));
-    Object.assign(pad.style, {
-      left: `${grid.x * type}px`,
-      top: `${grid.y * type}px`,
-      width: `${grid.width * type}px`,
-      height: `${grid.height * type}px`,
-    });
+    pinned(pad, { left: grid.x * type, top: grid.y * type, width: grid.width * type, height: grid.height * type });
     pad.tabIndex = 0;
     pad.setAttribute("role", "application");
     pad.setAttribute(

@@ -5,8 +5,8 @@ import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { ABOVE, Grid, canvas, hatch } from "./maps.js";
 import { weigh } from "./rules.js";
-import { named, stepped } from "./sheet.js";
-import { elsewhere, table } from "./tables.js";
+import { elsewhere, lines, named, stepped } from "./sheet.js";
+import { table } from "../../../kit/browser/table.js";
 
 const AROUND = 486; // units of what stands above and below the maps
 const OFFER = 36; // and of the link to a model that has all three
@@ -216,17 +216,8 @@ export class Kinds {
   cells() {
     return Object.entries(this.shown).flatMap(([id, { site, mask, scores, weights }]) => {
       const [queries, keys] = [this.view.labels(site.query), this.view.labels(site.key)];
-      return Array.from({ length: site.cells }, (_, at) => {
-        const [q, k] = [Math.floor(at / site.n_key), at % site.n_key];
-        return [
-          `${worded(words.kinds_title, id)}: ${queries[q]} ${q}`,
-          `${keys[k]} ${k}`,
-          Number(scores[at].toPrecision(6)),
-          mask[at] ? words.no : words.yes,
-          mask[at] ? words.reasons[mask[at]] : "",
-          Number(weights[at].toPrecision(6)),
-        ];
-      });
+      const named = queries.map((query) => `${worded(words.kinds_title, id)}: ${query}`);
+      return lines({ queries: named, keys, mask, scores, weights });
     });
   }
 

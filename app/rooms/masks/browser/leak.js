@@ -1,11 +1,13 @@
 // Leakage: loss at every position for three models, one head before and after, and what each then writes.
 
-import { clamp, el, fill, percent } from "../../../kit/browser/dom.js";
+import { clamp, el, fill, focusable, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { Grid, canvas, cut, hatch } from "./maps.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
-import { elsewhere, table } from "./tables.js";
+import { table } from "../../../kit/browser/table.js";
+import { elsewhere } from "./sheet.js";
+import { across } from "../../../kit/browser/picture/axes.js";
 
 const FUTURE = 1;
 const AROUND = 532; // units of what stands above and below the bars
@@ -95,9 +97,7 @@ export class Leak {
     const top = Math.max(2, Math.ceil(Math.max(...rows.flat()) / 2) * 2);
     const y = (/** @type {number} */ v) => 8 + tall - (tall * v) / top;
     const box = left.appendChild(el("div", "scroll"));
-    box.tabIndex = 0;
-    box.setAttribute("role", "region");
-    box.setAttribute("aria-label", words.leak_loss);
+    focusable(box, "region", words.leak_loss);
     const svg = canvas(
       box,
       width,
@@ -106,10 +106,8 @@ export class Leak {
       `${words.leak_loss}. ${rows.map((losses, i) => `${words.leak_names[i]} ${mean(losses).toFixed(2)}`).join(", ")}.`,
       view.type,
     );
-    for (let v = 0; v <= top; v += 2) {
-      draw(svg, "path", { d: `M${x0} ${y(v)}H${width}`, stroke: palette.line });
-      write(svg, x0 - 8, y(v) + 4.5, String(v), { anchor: "end", size: 13, fill: palette.mute });
-    }
+    const evens = Array.from({ length: top / 2 + 1 }, (_, i) => 2 * i);
+    across(svg, evens, { y, from: x0, to: width, size: 13 });
     for (let i = 0; i < n; i++) {
       rows.forEach((losses, j) => {
         const bar = (step - 12) / 3;

@@ -2,7 +2,7 @@
 
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, clamp, el, setText, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -17,10 +17,11 @@ import { Padding } from "./padding.js";
 import { Paint } from "./paint.js";
 import { Scale } from "./scale.js";
 import { Scores, stepped } from "./sheet.js";
+import { Tip } from "../../../kit/browser/tip.js";
 
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
 // What a lesson may cover
-const BOARD = ".fact, .stage, .table, .foot > :not(.acts), .unseen";
+const BOARD = ".fact, .stage, .tablebox, .foot > :not(.acts), .unseen";
 const NARROW = 720; // pixels: maps stand below each other
 const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
@@ -55,13 +56,12 @@ export class Masks extends Stage {
     this.sink = new SinkLine(this);
     root.append(this.sink.line);
     this.host = add(root, "div", "stage");
-    this.tableBox = add(root, "div", "table");
+    this.tableBox = add(root, "div", "tablebox");
     this.tableBox.tabIndex = 0;
     this.tableBox.setAttribute("role", "region");
     this.legend = el("span", "legend");
     this.acts.before(this.legend);
-    this.tip = add(root, "div", "tip");
-    this.tip.hidden = true;
+    this.tip = new Tip(root);
     this.chooser = new HeadChooser(this, () => this.heads);
     this.tableButton = this.button(this.acts, words.table, () =>
       this.choose({ table: this.values.table === "on" ? "off" : "on" }),
@@ -232,9 +232,12 @@ export class Masks extends Stage {
       [-1, "‹", words.previous_head],
       [1, "›", words.next_head],
     ])) {
-      const button = add(box, "button");
-      Object.assign(button, { type: "button", textContent: sign, title: label, ariaLabel: of + label });
-      button.addEventListener("click", () => act(by));
+      box.append(
+        Object.assign(
+          button(sign, "", () => act(by), label),
+          { ariaLabel: of + label },
+        ),
+      );
     }
     return box;
   }
@@ -350,12 +353,7 @@ export class Masks extends Stage {
 
   /** @param {string} text @param {PointerEvent | null} [e] */
   hint(text, e = null) {
-    this.tip.hidden = !text || !e;
-    if (!text || !e) return;
-    this.tip.textContent = text;
-    const frame = this.root.getBoundingClientRect();
-    this.tip.style.left = `${clamp(e.clientX - frame.left + 14, 0, Math.max(0, frame.width - 330))}px`;
-    this.tip.style.top = `${e.clientY - frame.top + 16}px`;
+    this.tip.follow(text ? [text] : [], e);
   }
 
   picture() {

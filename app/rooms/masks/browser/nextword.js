@@ -165,8 +165,7 @@ function drawTries(paint, place) {
   ];
   if (!paint.tries.childElementCount) paint.tries.append(el("span", "mute", words.try));
   const buttons = /** @type {HTMLButtonElement[]} */ ([...paint.tries.children].slice(1));
-  while (buttons.length < wanted.length)
-    buttons.push(Object.assign(paint.tries.appendChild(el("button", "quiet")), { type: "button" }));
+  while (buttons.length < wanted.length) buttons.push(paint.tries.appendChild(el("button", "quiet")));
   for (const more of buttons.splice(wanted.length)) more.remove();
   wanted.forEach(([text, chosen], i) => {
     if (buttons[i].textContent !== text) buttons[i].textContent = text;

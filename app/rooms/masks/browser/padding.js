@@ -1,13 +1,13 @@
 // Padding: two to four sentences in one batch, both conventions by name, and the proof that masked padding changes nothing.
 
-import { choice, clamp, el, fill, percent, scientific } from "../../../kit/browser/dom.js";
+import { choice, clamp, el, fill, focusable, percent, scientific } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { ABOVE, Grid, apartBy, arrow, canvas, hatch, title } from "./maps.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
 import { weigh } from "./rules.js";
-import { stepped } from "./sheet.js";
-import { table } from "./tables.js";
+import { lines, stepped } from "./sheet.js";
+import { plainTable, table } from "../../../kit/browser/table.js";
 
 const PADDING = 2; // among the reasons
 const FUTURE = 1;
@@ -155,10 +155,7 @@ export class Padding {
     const state = [view.layout, header.about.snippet, header.layer, chosen, on, row].join(" ");
     if (state === this.drawn) return;
     this.drawn = state;
-    const chips = el("div", "chips");
-    chips.tabIndex = 0;
-    chips.setAttribute("role", "region");
-    chips.setAttribute("aria-label", words.lab.padding);
+    const chips = focusable(el("div", "chips"), "region", words.lab.padding);
     header.labels.forEach((/** @type {string[]} */ text, /** @type {number} */ i) => {
       const line = chips.appendChild(el("div", i === header.text ? "seen" : ""));
       line.append(
@@ -262,15 +259,13 @@ export class Padding {
     left.append(el("p", "mute small", words.pad_rows));
     right.append(el("h3", "", fill(words.pad_against, { name: NAMES[header.text] })));
     const rows = this.rows();
-    right.append(
-      table(
-        fill(words.pad_against, { name: NAMES[header.text] }),
-        ["", words.pad_masked, words.pad_not],
-        rows,
-        (_, j) => (j === 1 ? (on ? "chosen" : "") : j === 2 && !on ? "chosen free" : ""),
-      ),
+    const against = plainTable(
+      fill(words.pad_against, { name: NAMES[header.text] }),
+      ["", words.pad_masked, words.pad_not],
+      rows,
+      (_, j) => (j === 1 ? (on ? "chosen" : "") : j === 2 && !on ? "chosen free" : ""),
     );
-    right.append(this.heads(), ...(header.causal ? [el("p", "mute small", words.pad_twice)] : []));
+    right.append(against, this.heads(), ...(header.causal ? [el("p", "mute small", words.pad_twice)] : []));
     stage.replaceChildren(chips, this.switches(now.texts), board);
   }
 
@@ -367,18 +362,8 @@ export class Padding {
   }
 
   cells() {
-    const { labels, n, mask, scores, weighed } = this.now;
-    return Array.from({ length: n * n }, (_, at) => {
-      const [q, k] = [Math.floor(at / n), at % n];
-      return [
-        `${labels[q]} ${q}`,
-        `${labels[k]} ${k}`,
-        Number(scores[at].toPrecision(6)),
-        mask[at] ? words.no : words.yes,
-        mask[at] ? words.reasons[mask[at]] : "",
-        Number(weighed.weights[at].toPrecision(6)),
-      ];
-    });
+    const { labels, mask, scores, weighed } = this.now;
+    return lines({ queries: labels, keys: labels, mask, scores, weights: weighed.weights });
   }
 
   /** @returns {import("./types.js").Files} */

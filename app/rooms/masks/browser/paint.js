@@ -1,6 +1,6 @@
 // Paint a mask: scores, masked scores and weights of one head, the locked row in numbers, the next word before and after.
 
-import { clamp, el, fill, percent } from "../../../kit/browser/dom.js";
+import { clamp, el, fill, fixed, focusable, percent } from "../../../kit/browser/dom.js";
 import { Brush } from "./brush.js";
 import { WHOLE, WORDS as words } from "./constants.js";
 import { factOf } from "./facts.js";
@@ -11,8 +11,8 @@ import { drawAside } from "./nextword.js";
 import { drawPresets } from "./presets.js";
 import { drawRow, inRow } from "./row.js";
 import { decode, paintedMask, presetMask, weigh } from "./rules.js";
-import { Scores } from "./sheet.js";
-import { table } from "./tables.js";
+import { lines, Scores } from "./sheet.js";
+import { table } from "../../../kit/browser/table.js";
 
 const SIGNED = 9; // units of a cell that has room for −∞
 const SCROLLED = 15; // units of a cell of a map that scrolls
@@ -119,9 +119,7 @@ export class Paint {
     for (const [i, box] of boxes.entries()) {
       box.classList.add("window");
       box.style.maxHeight = `${tall}px`;
-      box.tabIndex = 0;
-      box.setAttribute("role", "region");
-      box.setAttribute("aria-label", [words.scores, words.masked, words.weights][i]);
+      focusable(box, "region", [words.scores, words.masked, words.weights][i]);
       const [grid, title] = [/** @type {Grid[]} */ (this.grids)[i], /** @type {SVGElement[]} */ (this.titles)[i]];
       const stay = () => grid.stay(box.scrollLeft / this.view.type, box.scrollTop / this.view.type, title);
       stay();
@@ -455,25 +453,12 @@ export class Paint {
     const may = reason
       ? fill(words.cell_not, { ...names, reason: words.reasons[reason] })
       : fill(words.cell_may, names);
-    return `${may} ${fill(words.cell_score, { score: this.now.scores[at].toFixed(2).replace("-", "−"), weight: percent(this.now.weighed.weights[at], 1) })}`;
+    return `${may} ${fill(words.cell_score, { score: fixed(this.now.scores[at]), weight: percent(this.now.weighed.weights[at], 1) })}`;
   }
 
   cells() {
-    const { n_query, n_key } = this.site;
     const { mask, scores, weighed } = this.now;
-    const lines = [];
-    for (let q = 0, at = 0; q < n_query; q++) {
-      for (let k = 0; k < n_key; k++, at++)
-        lines.push([
-          `${this.queries[q]} ${q}`,
-          `${this.keys[k]} ${k}`,
-          Number(scores[at].toPrecision(9)),
-          mask[at] ? words.no : words.yes,
-          mask[at] ? words.reasons[mask[at]] : "",
-          Number(weighed.weights[at].toPrecision(9)),
-        ]);
-    }
-    return lines;
+    return lines({ queries: this.queries, keys: this.keys, mask, scores, weights: weighed.weights }, 9);
   }
 
   // The maps as numpy has them, [query, key]
@@ -495,7 +480,7 @@ export class Paint {
     if (!this.now) return;
     const { layer, head } = this.view.place;
     const caption = fill(words.table_of, { layer, head });
-    const lines = this.cells().map((line) => [
+    const shown = this.cells().map((line) => [
       ...line.slice(0, 2),
       Number(line[2]).toFixed(3),
       line[3],
@@ -503,7 +488,7 @@ export class Paint {
       percent(Number(line[5]), 2),
     ]);
     box.setAttribute("aria-label", caption);
-    box.replaceChildren(table(caption, words.columns, lines));
+    box.replaceChildren(table(caption, words.columns, shown));
   }
 
   foot() {

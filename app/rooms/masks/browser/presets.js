@@ -1,6 +1,6 @@
 // The masks to begin with, and how the chosen one is applied: every head or this one, before or after the softmax, −∞ or −1e9.
 
-import { choice, clamp, el, fill } from "../../../kit/browser/dom.js";
+import { button, choice, clamp, described, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
 
@@ -38,33 +38,27 @@ export function drawPresets(paint, place) {
   const state = [preset, values.window, values.scope, values.when, values.fill, paint.how].join(" ");
   if (state === paint.options) return;
   paint.options = state;
-  const presets = el("span", "presets");
-  presets.setAttribute("role", "group");
-  presets.setAttribute("aria-label", words.presets);
+  const presets = described(el("span", "presets"), "group", words.presets);
   /** @type {(keyof typeof words.preset)[]} */
   const names = cross ? ["none", "padding", "own"] : ["none", "causal", "window", "padding", "own"];
   for (const name of names) {
     const [label, line] = name === "window" ? windowSays(Number(values.window), causal) : words.preset[name];
-    const button = el("button", "preset");
-    button.type = "button";
-    button.setAttribute("aria-pressed", String(preset === name));
+    const one = button("", "preset", () => press(paint, name, modelIs));
+    one.setAttribute("aria-pressed", String(preset === name));
     const says = name === modelIs ? words.model_own : name === "own" && own ? words.own_painted : line;
     const two = el("span");
     two.append(label, el("small", "", says));
-    button.append(icon(paint, ICONS[name]), two);
-    button.addEventListener("click", () => press(paint, name, modelIs));
-    presets.append(button);
+    one.append(icon(paint, ICONS[name]), two);
+    presets.append(one);
     if (name !== "window") continue;
     const sizes = el("span", "seg steps");
     for (const [by, sign, title] of /** @type {[number, string, string][]} */ ([
       [-1, "−", words.narrower],
       [1, "+", words.wider],
     ])) {
-      const step = sizes.appendChild(el("button", "", sign));
-      Object.assign(step, { type: "button", title, ariaLabel: title });
-      step.addEventListener("click", () =>
-        view.choose({ mask: "window", whose: "yours", window: String(clamp(Number(values.window) + by, 1, 64)) }),
-      );
+      const step = () =>
+        view.choose({ mask: "window", whose: "yours", window: String(clamp(Number(values.window) + by, 1, 64)) });
+      sizes.append(Object.assign(button(sign, "", step, title), { ariaLabel: title }));
     }
     presets.append(sizes);
   }
@@ -93,9 +87,7 @@ function press(paint, name, modelIs) {
 
 /** @param {import("./paint.js").Paint} paint @param {(q: number, k: number) => boolean} may */
 function icon(paint, may) {
-  const svg = element("svg");
-  for (const [key, value] of Object.entries({ width: 28, height: 28, "aria-hidden": "true" }))
-    svg.setAttribute(key, String(value));
+  const svg = element("svg", { width: 28, height: 28, "aria-hidden": "true" });
   const { palette } = paint.view.tones;
   for (let q = 0; q < 6; q++)
     for (let k = 0; k < 6; k++)

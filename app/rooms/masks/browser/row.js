@@ -1,8 +1,8 @@
 // The locked row in numbers, below the maps.
 
-import { el, fill, percent } from "../../../kit/browser/dom.js";
+import { el, fill, fixed, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { table } from "./tables.js";
+import { plainTable } from "../../../kit/browser/table.js";
 
 const FULL = 0.9995; // a row that sums to this says 1
 // Keys of the row in numbers
@@ -46,12 +46,11 @@ export function drawRow(paint, place) {
     inRow(view.isProjected),
   );
   const sign = now.fillWith > -Infinity ? "−1e9" : "−∞";
-  const number = (/** @type {number} */ x) => x.toFixed(2).replace("-", "−");
   const share = (/** @type {number} */ p) => (p === 0 ? "0" : percent(p, 1));
   const lines = chosen.map((k) => [
     paint.keys[k],
-    number(scores[at + k]),
-    after ? share(weighed.softmax[at + k]) : mask[at + k] ? sign : number(scores[at + k]),
+    fixed(scores[at + k]),
+    after ? share(weighed.softmax[at + k]) : mask[at + k] ? sign : fixed(scores[at + k]),
     share(weighed.weights[at + k]),
   ]);
   const heads = [
@@ -66,8 +65,8 @@ export function drawRow(paint, place) {
   const hidden = (/** @type {number} */ i, /** @type {number} */ part) =>
     mask[at + chosen[i]] && part > 1 ? `not r${mask[at + chosen[i]]}` : part === 3 ? "b" : "";
   const node = view.narrow
-    ? table(caption, heads, lines, (i, j) => (j === 0 ? "k" : hidden(i, j)))
-    : table(
+    ? plainTable(caption, heads, lines, (i, j) => (j === 0 ? "k" : hidden(i, j)))
+    : plainTable(
         caption,
         [heads[0], ...lines.map(([label]) => label), ""],
         heads.slice(1).map((name, i) => [name, ...lines.map((line) => line[i + 1]), i === 2 ? total : ""]),

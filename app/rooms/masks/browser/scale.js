@@ -1,13 +1,14 @@
 // Why ÷ √d: the variance of q·k against d, the largest weight against d, and a row of this model with the division and without.
 
-import { choice, clamp, el, fill, percent } from "../../../kit/browser/dom.js";
+import { choice, clamp, el, fill, percent, selectBox } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { canvas } from "./maps.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { entropy, weigh } from "./rules.js";
 import { named } from "./sheet.js";
-import { table } from "./tables.js";
+import { table } from "../../../kit/browser/table.js";
+import { across, below, curve } from "../../../kit/browser/picture/axes.js";
 
 const AROUND = 470; // units of what stands above and below a chart
 const IN_ROW = 12; // keys of the row
@@ -108,16 +109,9 @@ export class Scale {
       const x = (/** @type {number} */ d) => x0 + ((width - x0 - 20) * Math.log2(d)) / 9;
       const y = (/** @type {number} */ v) => 10 + tall - (log ? (tall * Math.log2(clamp(v, 0.9, 600))) / 9 : tall * v);
       const svg = canvas(part, width, tall + 60, palette, `${heading}, ${how}`, view.type);
-      for (const tick of ticks) {
-        draw(svg, "path", { d: `M${x0} ${y(tick)}H${width - 20}`, stroke: palette.line });
-        write(svg, x0 - 8, y(tick) + 4.5, log ? String(tick) : `${tick * 100} %`, {
-          anchor: "end",
-          size: 13,
-          fill: palette.mute,
-        });
-      }
-      for (const d of [1, 8, 64, 512])
-        write(svg, x(d), tall + 30, String(d), { anchor: "middle", size: 13, fill: palette.mute });
+      const say = (/** @type {number} */ tick) => (log ? String(tick) : `${tick * 100} %`);
+      across(svg, ticks, { y, from: x0, to: width - 20, size: 13, say });
+      below(svg, [1, 8, 64, 512], { x, y: tall + 30, size: 13 });
       write(svg, (x0 + width - 20) / 2, tall + 50, words.scale_axis, {
         anchor: "middle",
         size: 13,
@@ -125,13 +119,8 @@ export class Scale {
       });
       lines.forEach((column, i) => {
         const tone = i ? palette.proof : palette.query;
-        draw(svg, "path", {
-          d: `M${spreads.map((/** @type {number[]} */ one) => `${x(one[0]).toFixed(1)} ${y(one[column]).toFixed(1)}`).join("L")}`,
-          fill: "none",
-          stroke: tone,
-          "stroke-width": 2.5,
-          "stroke-dasharray": i ? "6 3" : "none",
-        });
+        const points = spreads.map((/** @type {number[]} */ one) => [x(one[0]), y(one[column])]);
+        curve(svg, points, tone, 2.5, i ? "6 3" : undefined);
         for (const one of spreads) draw(svg, "circle", { cx: x(one[0]), cy: y(one[column]), r: 3.5, fill: tone });
         const at = log
           ? i
@@ -151,10 +140,8 @@ export class Scale {
       el("b", "", words.scale_this),
       ` ${fill(words.scale_this_how, { layer: place.layer, head: place.head })}`,
     );
-    const rows = line.appendChild(el("select"));
-    rows.setAttribute("aria-label", words.scale_row);
-    rows.append(...labels.map((label, q) => new Option(`${label} · ${q}`, String(q), false, q === place.query)));
-    rows.addEventListener("change", () => view.choose({ query: rows.value }));
+    const tokens = labels.map((label, q) => /** @type {[string, string]} */ ([String(q), `${label} · ${q}`]));
+    line.append(selectBox(words.scale_row, tokens, String(place.query), (query) => view.choose({ query })));
     const options = Object.entries(words.scale_on).map(
       ([id, label]) => /** @type {[string, string]} */ ([id, fill(String(label), { d: header.d })]),
     );

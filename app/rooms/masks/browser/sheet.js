@@ -1,5 +1,9 @@
 // A run as the room has it: for every kind of attention the scores of its heads before any mask, and the masks.
 
+import { WORDS as words } from "./constants.js";
+import { el } from "../../../kit/browser/dom.js";
+import { way } from "../../../kit/browser/share.js";
+
 export class Scores {
   /** @param {import("./types.js").SiteHeader} header @param {ArrayBuffer} body */
   constructor(header, body) {
@@ -66,3 +70,27 @@ export function named(labels, at, tone) {
       ]
     : [[word, tone]];
 }
+
+// A link to a lab with a model that can show it
+/** @param {string} label @param {string} lab @param {string} model @param {string} text */
+export function elsewhere(label, lab, model, text) {
+  const line = el("p");
+  line.append(way(label, { view: "masks", lab, model, text }, "quiet"));
+  return line;
+}
+
+// The cells of a map as the lines of its table: query, key, score, whether it may look, why not, weight
+/**
+ * @param {{queries: string[], keys: string[], mask: ArrayLike<number>, scores: ArrayLike<number>, weights: ArrayLike<number>}} map
+ * @param {number} [digits] of a number
+ */
+export const lines = ({ queries, keys, mask, scores, weights }, digits = 6) =>
+  queries.flatMap((query, q) =>
+    keys.map((key, k) => {
+      const at = q * keys.length + k;
+      const [score, weight] = [scores[at], weights[at]].map((x) => Number(x.toPrecision(digits)));
+      const reason = mask[at];
+      const said = reason ? [words.no, words.reasons[reason]] : [words.yes, ""];
+      return [`${query} ${q}`, `${key} ${k}`, score, ...said, weight];
+    }),
+  );

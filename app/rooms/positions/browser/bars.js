@@ -7,6 +7,7 @@ import { upright } from "../../../kit/browser/picture/bars.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { drawShapes } from "../../../kit/browser/scene.js";
 import { picture } from "./draw.js";
+import { across } from "../../../kit/browser/picture/axes.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 
@@ -32,8 +33,7 @@ export function bars(view, host, change, head, now) {
     after: share(after[peak] || 0),
   });
   const svg = picture(host, width, height + 34 * unit, label);
-  for (const value of [0, 0.5, 1])
-    draw(svg, "path", { d: `M${8 * unit} ${y(value)}H${width - 8 * unit}`, stroke: "var(--line)" });
+  across(svg, [0, 0.5, 1], { y, from: 8 * unit, to: width - 8 * unit });
   const both = { x, base: y(0), high: (/** @type {number} */ value) => y(0) - y(value) };
   drawShapes(new Pen(draw(svg, "g")), [
     ...upright({ ...both, values: after, wide: 9 * unit, fill: () => view.palette.ramp[3], radius: 1.5 }),

@@ -1,20 +1,32 @@
 // Clocks: rotary positions turn each pair of features of a query and a key like two hands; only the angle between them counts.
 
-import { add, clamp, el, fill, number, phrase, quoted, scientific, worded } from "../../../kit/browser/dom.js";
+import {
+  add,
+  clamp,
+  el,
+  fill,
+  fixed,
+  minus,
+  number,
+  phrase,
+  quoted,
+  scientific,
+  selectBox,
+  worded,
+} from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { ticks, signed as bySign } from "../../../kit/browser/picture/scale.js";
-import { draw, path, write } from "../../../kit/browser/picture/svg.js";
-import { Drags, grip, handle, picture, signed, whole } from "./draw.js";
+import { ticks, signed } from "../../../kit/browser/picture/scale.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
+import { Drags, elsewhere, grip, handle, picture } from "./draw.js";
 import { highest, pairs, score, shares, straight } from "./numbers.js";
+import { json } from "../../../kit/browser/messages.js";
+import { across, below, curve, drop } from "../../../kit/browser/picture/axes.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Clock} Clock */
 const [BEHIND, AHEAD] = [10, 30]; // distances on the curve: into the future, and back
 const BY = 20; // places that "Move both" moves
 const LASTS = 900; // ms of that move
-
-/** @param {Uint8Array} bytes @returns {any} */
-const json = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 
 export class Clocks {
   /** @type {{step: number} | null} Pixels a place on the line */
@@ -86,7 +98,7 @@ export class Clocks {
     const clock = this.clock;
     const kept = this.isRotary && this.chooserOf === this.choices ? this.chooserLine : null;
     host.replaceChildren(...(kept ? [kept] : []));
-    if (!this.isRotary) return this.elsewhere();
+    if (!this.isRotary) return elsewhere(view, words.no_clocks, "rotary");
     if (!kept) this.chooser();
     if (!clock) return;
     if (clock.refused) {
@@ -98,22 +110,6 @@ export class Clocks {
     main.classList.toggle("narrow", view.narrow);
     this.faces(add(main, "section", "faces"), clock);
     this.curveOf(add(main, "section", "score"), clock);
-  }
-
-  elsewhere() {
-    const { view, host } = this;
-    const box = add(host, "div", "box elsewhere");
-    add(box, "p").textContent = fill(words.no_clocks, {
-      model: view.header.model,
-      own: worded(words.kinds, view.header.position).toLowerCase(),
-    });
-    const home = view.header.homes.rotary;
-    if (!home) return;
-    const link = el("a", "", fill(words.go_home, { model: home[0] }));
-    const url = new URL(document.baseURI);
-    url.search = String(new URLSearchParams({ view: "positions", lab: "clock", model: home[0], text: home[1] }));
-    link.href = url.href;
-    add(box, "p").append(link);
   }
 
   // What the line of choices says
@@ -128,24 +124,14 @@ export class Clocks {
     const { query, key, labels } = this.at;
     const line = (this.chooserLine = add(this.host, "div", "chooser"));
     this.chooserOf = this.choices;
-    const select = (
-      /** @type {string} */ label,
-      /** @type {string} */ kind,
-      /** @type {[string, string][]} */ options,
-      /** @type {number} */ value,
-      /** @type {(value: string) => void} */ act,
-    ) => {
-      const box = add(line, "label", kind);
-      box.append(label);
-      const chosen = add(box, "select");
-      for (const [text, name] of options) chosen.add(new Option(name, text, false, text === String(value)));
-      chosen.addEventListener("change", () => act(chosen.value));
-    };
+    /** @param {string} label @param {string} kind @param {number} value @param {(value: string) => void} act */
+    const select = (label, kind, value, act) =>
+      add(line, "label", kind).append(label, selectBox(label, tokens, String(value), act));
     /** @type {[string, string][]} */
     const tokens = labels.map((label, i) => [String(i), `${label} · ${i}`]);
     line.append(view.chooser?.button ?? "");
-    select(words.query, "q", tokens, query, (q) => view.choose({ q, m: "", n: "" }));
-    select(words.key, "k", tokens, key, (k) => view.choose({ k, m: "", n: "" }));
+    select(words.query, "q", query, (q) => view.choose({ q, m: "", n: "" }));
+    select(words.key, "k", key, (k) => view.choose({ k, m: "", n: "" }));
   }
 
   lineOf() {
@@ -166,8 +152,7 @@ export class Clocks {
       "stroke-width": 4,
       "stroke-linecap": "round",
     });
-    for (const place of ticks(0, last, view.narrow ? 4 : 8))
-      write(svg, x(place), 64 * unit, String(place), { anchor: "middle", class: "mt", size: 13 * unit });
+    below(svg, ticks(0, last, view.narrow ? 4 : 8), { x, y: 64 * unit, size: 13 * unit });
     const bar = handle(svg, {
       name: "both",
       label: words.both,
@@ -248,7 +233,7 @@ export class Clocks {
       fill(words.clocks_label, { n: hands.length }),
     );
     svg.setAttribute("role", "img");
-    const diverging = bySign(view.palette);
+    const diverging = signed(view.palette);
     hands.forEach((hand, i) => {
       const [x, y] = [(i % across) * gap + gap / 2, Math.floor(i / across) * tall + radius + 4 * unit];
       const [q, k] = [-(hand.angleQ + m * hand.theta), -(hand.angleK + n * hand.theta)];
@@ -299,7 +284,7 @@ export class Clocks {
     });
     const rest = clock.q.length - 2 * hands.length;
     add(host, "p", "note").textContent =
-      words.clocks_legend + (rest ? ` ${fill(words.clocks_rest, { n: rest, share: signed(straight(clock)) })}` : "");
+      words.clocks_legend + (rest ? ` ${fill(words.clocks_rest, { n: rest, share: fixed(straight(clock)) })}` : "");
   }
 
   /** @param {HTMLElement} host @param {Clock} clock */
@@ -332,7 +317,7 @@ export class Clocks {
       host,
       width + 6,
       height + 40 * unit,
-      fill(words.score_label, { distance: whole(Math.round(distance)), score: signed(now, 3) }),
+      fill(words.score_label, { distance: minus(Math.round(distance)), score: fixed(now, 3) }),
     );
     svg.setAttribute("role", "img");
     if (isCausal) {
@@ -345,10 +330,7 @@ export class Clocks {
       });
       draw(hatch, "rect", { width: 1.1, height: 5, fill: "var(--hatch)" });
     }
-    for (const value of ticks(least, most)) {
-      draw(svg, "path", { d: `M${left} ${y(value)}H${width}`, stroke: "var(--line)" });
-      write(svg, left - 8 * unit, y(value) + 4 * unit, whole(value), { anchor: "end", class: "mt", size: 13 * unit });
-    }
+    across(svg, ticks(least, most), { y, from: left, to: width, size: 13 * unit });
     if (isCausal) {
       draw(svg, "rect", {
         x: left,
@@ -360,26 +342,17 @@ export class Clocks {
       });
       write(svg, (left + x(0)) / 2, 28 * unit, words.future, { anchor: "middle", class: "mt", size: 12.5 * unit });
     }
-    draw(svg, "path", {
-      d: path(points.map((at, i) => [x(at), y(scores[i])])),
-      fill: "none",
-      stroke: "var(--bar)",
-      "stroke-width": 2.4,
-    });
-    draw(svg, "path", {
-      d: `M${x(distance)} ${y(now)}V${height + 14 * unit}`,
-      stroke: "var(--proof)",
-      "stroke-width": 1.5,
-      "stroke-dasharray": "3 3",
-    });
+    /** @type {[x: number, y: number][]} */
+    const line = points.map((at, i) => [x(at), y(scores[i])]);
+    curve(svg, line, "var(--bar)", 2.4);
+    drop(svg, [x(distance), y(now)], height + 14 * unit, "var(--proof)");
     draw(svg, "circle", { cx: x(distance), cy: y(now), r: 7 * unit, fill: "var(--proof)" });
-    for (const value of ticks(low, high))
-      write(svg, x(value), height + 32 * unit, whole(value), { anchor: "middle", class: "mt", size: 13 * unit });
+    below(svg, ticks(low, high), { x, y: height + 32 * unit, size: 13 * unit });
     const says = add(host, "p", "now");
     says.append(
-      el("span", "a", fill(words.distance_is, { distance: whole(Number(distance.toFixed(1))) })),
+      el("span", "a", fill(words.distance_is, { distance: minus(Number(distance.toFixed(1))) })),
       " ",
-      ...phrase(words.score_is, { score: [signed(now, 3), "score"] }),
+      ...phrase(words.score_is, { score: [fixed(now, 3), "score"] }),
     );
     const best = highest(clock, AHEAD);
     add(host, "p", "note").append(...phrase(words.highest, { distance: [String(best), ""] }));
@@ -473,13 +446,13 @@ export class Clocks {
     const [query, key] = clock.places;
     const by = m - query;
     if (Math.abs(m - n - (query - key)) < 1e-6 && by) {
-      return phrase(words.fact_both, { n: whole(Number(by.toFixed(0))), score: [signed(score(clock, m - n), 3), "a"] });
+      return phrase(words.fact_both, { n: minus(Number(by.toFixed(0))), score: [fixed(score(clock, m - n), 3), "a"] });
     }
     const said = phrase(words.fact_clock, {
       q: ["q", "q"],
       k: ["k", "k"],
-      distance: [whole(Number((m - n).toFixed(1))), "a"],
-      score: [signed(score(clock, m - n), 2), "a"],
+      distance: [minus(Number((m - n).toFixed(1))), "a"],
+      score: [fixed(score(clock, m - n), 2), "a"],
     });
     if (m < n && this.at.site.stack === "decoder") said.push(...phrase(words.fact_future, {}));
     return said;

@@ -1,6 +1,8 @@
-// Small drawings: pictures with what they say, numbers with a sign, and handles that the pointer and the arrow keys move.
+// Small drawings: pictures with what they say, and handles that the pointer and the arrow keys move.
 
-import { clamp } from "../../../kit/browser/dom.js";
+import { add, clamp, fill, minus, worded } from "../../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { way } from "../../../kit/browser/share.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
@@ -12,12 +14,19 @@ export function picture(parent, width, height, label) {
   return found;
 }
 
-/** @param {number} value @param {number} [digits] */
-export const signed = (value, digits = 2) => `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(digits)}`;
-
-// "−10", with the sign that is as wide as a digit
-/** @param {number} value */
-export const whole = (value) => String(value).replace("-", "−");
+// Where this model does not have a kind of positions: so it is said, and the way to a model that has it
+/** @param {Shown} view @param {string} template @param {string} kind */
+export function elsewhere({ host, header }, template, kind) {
+  const box = add(host, "div", "box elsewhere");
+  const named = (/** @type {string} */ one) => worded(words.kinds, one).toLowerCase();
+  const parts = { model: header.model, own: named(header.position), kind: named(kind) };
+  add(box, "p").textContent = fill(template, parts);
+  const home = header.homes[kind];
+  if (!home) return;
+  const [model, text] = home;
+  const said = { view: "positions", lab: kind === "rotary" ? "clock" : "two", model, text };
+  add(box, "p").append(way(fill(words.go_home, { model }), said));
+}
 
 // A handle that is a slider: it says its value, and arrow keys, Home and End move it. What the pointer drags, the lab follows by
 // data-drag.
@@ -34,7 +43,7 @@ export function handle(parent, { name, label, value, low, high, text, move }) {
     "aria-valuemin": low,
     "aria-valuemax": high,
     "aria-valuenow": value,
-    "aria-valuetext": text ?? whole(value),
+    "aria-valuetext": text ?? minus(value),
   });
   group.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

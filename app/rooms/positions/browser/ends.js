@@ -1,6 +1,7 @@
 // Where a table of positions ends: what is said of a longer text, and what each kind of positions trades.
 
 import { add, fill, number, phrase } from "../../../kit/browser/dom.js";
+import { plainTable } from "../../../kit/browser/table.js";
 import { WORDS as words } from "./constants.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
@@ -38,24 +39,17 @@ export function trade(view, host, stack, isOpen, toggled) {
   box.open = isOpen;
   box.addEventListener("toggle", () => toggled(box.open));
   add(box, "summary").textContent = words.trade;
-  const table = add(box, "table");
-  const head = add(add(table, "thead"), "tr");
-  for (const name of words.trade_columns) add(head, "th").textContent = name;
-  const body = add(table, "tbody");
   const own = {
     n: number(stack.n_ctx),
     d: number(view.header.d_model),
     product: number(stack.n_ctx * view.header.d_model),
     model: view.header.model,
   };
-  for (const [kind, title, learnt, longer] of words.trade_rows) {
-    const row = add(body, "tr", kind === stack.kind ? "own" : "");
-    add(row, "th").textContent =
-      kind === stack.kind ? fill(words.kind_own, { kind: title, model: view.header.model }) : title;
-    add(row, "td").textContent = fill(
-      (kind === stack.kind && /** @type {Record<string, string>} */ (words.trade_own)[kind]) || learnt,
-      own,
-    );
-    add(row, "td").textContent = fill(longer, own);
-  }
+  const isOwn = (/** @type {string} */ kind) => kind === stack.kind;
+  const rows = words.trade_rows.map(([kind, title, learnt, longer]) => [
+    isOwn(kind) ? fill(words.kind_own, { kind: title, model: view.header.model }) : title,
+    fill((isOwn(kind) && /** @type {Record<string, string>} */ (words.trade_own)[kind]) || learnt, own),
+    fill(longer, own),
+  ]);
+  box.append(plainTable(words.trade, words.trade_columns, rows, (i) => (isOwn(words.trade_rows[i][0]) ? "own" : "")));
 }

@@ -73,14 +73,13 @@ export function grid(view, host, moved, chosen, choose) {
   });
   box.addEventListener("pointermove", (event) => {
     const at = headOf(event);
-    view.tip(
-      at ? event : null,
-      at
-        ? [document.createTextNode(`${fill(words.head, at)}: `), el("b", "", share(moved[at.layer * heads + at.head]))]
-        : [],
-    );
+    const said = (/** @type {{layer: number, head: number}} */ { layer, head }) => [
+      `${fill(words.head, { layer, head })}: `,
+      el("b", "", share(moved[layer * heads + head])),
+    ];
+    view.tip.follow(at ? said(at) : [], event);
   });
-  box.addEventListener("pointerleave", () => view.tip(null));
+  box.addEventListener("pointerleave", () => view.tip.hide());
   const legend = add(host, "p", "legend");
   const ramp = el("i", "ramp");
   legend.append("0 ", ramp, ` ${words.grid_legend}`);

@@ -1,11 +1,11 @@
 // A table of positions as a picture: a row for each position, blue above 0 and purple below, with two rows held.
 
-import { add, clamp, el, fill, number } from "../../../kit/browser/dom.js";
+import { add, button, clamp, el, fill, fixed, number } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { paintOn, pixels } from "../../../kit/browser/picture/canvas.js";
-import { signed as bySign } from "../../../kit/browser/picture/scale.js";
+import { signed } from "../../../kit/browser/picture/scale.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
-import { picture, signed } from "./draw.js";
+import { picture } from "./draw.js";
 import { bound, furthest } from "./numbers.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
@@ -98,15 +98,12 @@ export class Heat {
     });
     box.onpointermove = (event) => {
       const at = this.under(event, rows);
-      view.tip(
-        at ? event : null,
-        at ? [document.createTextNode(fill(words.table_tip, { ...at, value: signed(at.value, 4) }))] : [],
-      );
+      view.tip.follow(at ? [fill(words.table_tip, { ...at, value: fixed(at.value, 4) })] : [], event);
     };
-    box.onpointerleave = () => view.tip(null);
+    box.onpointerleave = () => view.tip.hide();
     const legend = add(host, "p", "legend");
     legend.style.marginLeft = `${left}px`;
-    legend.append(`${signed(-scale, 3)} `, el("i", "ahead"), el("i", "ramp"), ` ${signed(scale, 3)} · ${words.cut}`);
+    legend.append(`${fixed(-scale, 3)} `, el("i", "ahead"), el("i", "ramp"), ` ${fixed(scale, 3)} · ${words.cut}`);
     this.windows(host, rows, left);
   }
 
@@ -120,7 +117,7 @@ export class Heat {
     const lines = Array.from({ length: rows.rows }, (_, row) =>
       furthest(rows.values.subarray(row * rows.columns, (row + 1) * rows.columns), columns),
     );
-    const tone = bySign(palette);
+    const tone = signed(palette);
     const image = pixels(
       rows.rows,
       columns,
@@ -152,10 +149,9 @@ export class Heat {
       /** @type {number} */ first,
       /** @type {boolean} */ off,
     ) => {
-      const button = el("button", "quiet", text);
-      Object.assign(button, { type: "button", disabled: off, ariaLabel: label });
-      button.addEventListener("click", () => view.choose({ first: String(clamp(first, 0, Math.max(0, n - WINDOW))) }));
-      return button;
+      const to = String(clamp(first, 0, Math.max(0, n - WINDOW)));
+      const made = button(text, "quiet", () => view.choose({ first: to }));
+      return Object.assign(made, { disabled: off, ariaLabel: label });
     };
     line.append(
       go("‹", words.rows_before, rows.first - WINDOW, rows.first === 0),

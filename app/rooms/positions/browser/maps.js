@@ -197,20 +197,16 @@ export class Maps {
     };
     box.onpointermove = (event) => {
       const at = found(event);
-      if (!at || at.key < 0 || !weights) return view.tip(null);
+      if (!at || at.key < 0 || !weights) return view.tip.hide();
       const [row, column] = [
         Math.floor((at.query * weights.rows) / queries.length),
         Math.floor((at.key * weights.columns) / keys.length),
       ];
-      view.tip(event, [
-        el("span", "q", quoted(queries[at.query])),
-        document.createTextNode(" → "),
-        el("span", "k", quoted(keys[at.key])),
-        document.createTextNode(" "),
-        el("b", "", `${(100 * weights.at(row, column)).toFixed(1)} %`),
-      ]);
+      const weight = `${(100 * weights.at(row, column)).toFixed(1)} %`;
+      const words = [el("span", "q", quoted(queries[at.query])), " → ", el("span", "k", quoted(keys[at.key])), " "];
+      view.tip.follow([...words, el("b", "", weight)], event);
     };
-    box.onpointerleave = () => view.tip(null);
+    box.onpointerleave = () => view.tip.hide();
     box.onclick = (event) => {
       const at = found(event);
       if (at) drawn.lock(at.query, at.key >= 0 ? at.key : undefined);

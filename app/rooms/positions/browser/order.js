@@ -1,8 +1,8 @@
 // Order: the words over their places, how far each head moves without positions or in another order, one head before and after,
 // attention by distance, and the proof.
 
-import { add, choice, el, fill, phrase, quoted, scientific, share, worded } from "../../../kit/browser/dom.js";
-import { unpack } from "../../../kit/browser/messages.js";
+import { add, button, choice, el, fill, phrase, quoted, scientific, share, worded } from "../../../kit/browser/dom.js";
+import { json, unpack } from "../../../kit/browser/messages.js";
 import { bars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
 import { grid } from "./grid.js";
@@ -281,8 +281,8 @@ export class Order {
     }
     this.mark?.(this.head);
     const chosen = fill(words.short_head, this.head);
-    for (const button of this.left.querySelectorAll(".ranked button"))
-      button.setAttribute("aria-pressed", String(button.firstChild?.textContent === chosen));
+    for (const line of this.left.querySelectorAll(".ranked button"))
+      line.setAttribute("aria-pressed", String(line.firstChild?.textContent === chosen));
   }
 
   // What the second map shows
@@ -306,14 +306,13 @@ export class Order {
     const shown = all.length > 6 ? [...all.slice(0, 4), ...all.slice(-2)] : all;
     const list = add(this.left, "div", "ranked");
     shown.forEach((at, i) => {
-      const button = add(list, "button", i === 4 && all.length > 6 ? "apart" : "");
-      button.type = "button";
-      button.append(
+      const choose = () => this.choose(at.layer, at.head);
+      const line = list.appendChild(button("", i === 4 && all.length > 6 ? "apart" : "", choose));
+      line.append(
         el("b", "", fill(words.short_head, at)),
         Object.assign(el("i", ""), { style: `width: ${Math.max(1, 100 * at.value)}%` }),
         el("span", "mute", share(at.value)),
       );
-      button.addEventListener("click", () => this.choose(at.layer, at.head));
     });
     add(this.left, "p", "note").textContent = all.length > 6 ? words.ranks : words.ranks_all;
   }
@@ -337,9 +336,7 @@ export class Order {
     const order = labels.map((_, word) =>
       fixed.includes(word) ? word : movable[movable.length - 1 - movable.indexOf(word)],
     );
-    return view.ask("positions/proof", { places: written(here ?? order) }, (bytes) =>
-      JSON.parse(new TextDecoder().decode(bytes)),
-    );
+    return view.ask("positions/proof", { places: written(here ?? order) }, json);
   }
 
   proof() {
@@ -513,9 +510,9 @@ export class Order {
         places: "",
         seed: view.value("seed") ? String((view.number("seed") + 1) % SEEDS) : "1",
       });
-    const button = view.button(null, words.shuffle, deal, words.shuffle_help);
-    button.disabled = this.strip.movable.length < 2;
-    made.push(button);
+    const shuffle = view.button(null, words.shuffle, deal, words.shuffle_help);
+    shuffle.disabled = this.strip.movable.length < 2;
+    made.push(shuffle);
     return made;
   }
 

@@ -10,13 +10,14 @@ import { whole } from "../../../kit/browser/selection.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
+import { tableBox } from "../../../kit/browser/table.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Clocks } from "./clocks.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Order } from "./order.js";
-import { shown } from "./tables.js";
 import { Two } from "./two.js";
 import { Waves } from "./waves.js";
+import { Tip } from "../../../kit/browser/tip.js";
 
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Lab} Lab */
@@ -74,8 +75,7 @@ class Positions extends Stage {
     add(this.fold, "summary").textContent = words.tables;
     this.tablebox = add(this.fold, "div");
     this.fold.addEventListener("toggle", () => this.drawTables());
-    this.tipbox = add(root, "div", "tip");
-    this.tipbox.hidden = true;
+    this.tip = new Tip(root);
     this.chooser = new HeadChooser(this, () => this.heads);
     this.leaving.addEventListener("abort", () => {
       this.labLeaves.abort();
@@ -158,7 +158,7 @@ class Positions extends Stage {
       this.host.replaceChildren();
       this.lab = new LABS[name](this);
       this.labName = name;
-      this.tip(null);
+      this.tip.hide();
     }
     const lab = /** @type {Lab} */ (this.lab);
     const site = this.site();
@@ -209,18 +209,9 @@ class Positions extends Stage {
   drawTables() {
     if (!this.fold.open || !this.lab) return;
     const tops = [...this.tablebox.children].map((box) => box.scrollTop);
-    keepingFocus(this.tablebox, () => this.tablebox.replaceChildren(...shown(/** @type {Lab} */ (this.lab).tables())));
+    const made = this.lab.tables().map(({ title, columns, rows }) => tableBox(title, columns, rows));
+    keepingFocus(this.tablebox, () => this.tablebox.replaceChildren(...made));
     tops.forEach((top, i) => this.tablebox.children[i]?.scrollTo(0, top));
-  }
-
-  /** @param {PointerEvent | null} event @param {Node[]} [nodes] */
-  tip(event, nodes = []) {
-    this.tipbox.hidden = !event || !nodes.length;
-    if (!event || !nodes.length) return;
-    this.tipbox.replaceChildren(...nodes);
-    const frame = this.root.getBoundingClientRect();
-    const x = Math.min(event.clientX - frame.left + 14, frame.width - this.tipbox.offsetWidth - 4);
-    this.tipbox.style.translate = `${Math.max(0, x)}px ${event.clientY - frame.top + 16}px`;
   }
 
   // ------------------------------------------------------------------ keys

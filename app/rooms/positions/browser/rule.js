@@ -1,10 +1,11 @@
 // ALiBi and T5's buckets as a rule over distance: the model's own numbers where it has them, and else the rule alone.
 
-import { add, el, fill } from "../../../kit/browser/dom.js";
+import { add, el, fill, fixed, minus } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { ticks, rising } from "../../../kit/browser/picture/scale.js";
-import { draw, path, write } from "../../../kit/browser/picture/svg.js";
-import { picture, signed, whole } from "./draw.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
+import { picture } from "./draw.js";
+import { across, below, curve } from "../../../kit/browser/picture/axes.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 
@@ -36,20 +37,13 @@ function axes(view, host, reach, low, high, label, of = 1) {
   const x = (/** @type {number} */ distance) => left + ((distance + reach) * (width - left - right)) / (2 * reach);
   const y = (/** @type {number} */ value) => 16 * unit + height * (1 - (value - low) / (high - low || 1));
   const svg = picture(host, width, height + 60 * unit, label);
-  for (const value of ticks(low, high)) {
-    draw(svg, "path", {
-      d: `M${left} ${y(value)}H${width - right}`,
-      stroke: "var(--line)",
-      "stroke-width": value ? 1 : 1.6,
-    });
-    write(svg, left - 8 * unit, y(value) + 4 * unit, whole(value), { anchor: "end", class: "mt", size: 13 * unit });
-  }
-  for (const value of [-reach, -reach / 2, 0, reach / 2, reach])
-    write(svg, x(value), height + 40 * unit, value ? whole(value) : words.key_query, {
-      anchor: "middle",
-      class: "mt",
-      size: 13 * unit,
-    });
+  across(svg, ticks(low, high), { y, from: left, to: width - right, size: 13 * unit });
+  below(svg, [-reach, -reach / 2, 0, reach / 2, reach], {
+    x,
+    y: height + 40 * unit,
+    size: 13 * unit,
+    say: (value) => (value ? minus(value) : words.key_query),
+  });
   return { svg, x, y, width, right };
 }
 
@@ -64,21 +58,17 @@ function lines(view, host, bias, kind, isOwn, of) {
   const [low, high] = [Math.min(...every, 0), Math.max(...every, 0)];
   const label = fill(words.rule_label, {
     n: bias.length,
-    low: signed(low),
-    high: signed(high),
+    low: fixed(low),
+    high: fixed(high),
     whose: isOwn ? view.header.model : words.rule_nobody,
   });
   const { svg, x, y, width, right } = axes(view, host, reach, low, high, label, of);
   let below = -Infinity;
   bias.forEach((row, head) => {
     const { fill: colour } = rising(view.palette)(0.95 - (0.6 * head) / bias.length);
-    draw(svg, "path", {
-      d: path(row.map((value, i) => [x(i - reach), y(value)])),
-      fill: "none",
-      stroke: colour,
-      "stroke-width": 2.2,
-      "stroke-dasharray": head % 2 ? "6 3" : "none",
-    });
+    /** @type {[x: number, y: number][]} */
+    const points = row.map((value, i) => [x(i - reach), y(value)]);
+    curve(svg, points, colour, 2.2, head % 2 ? "6 3" : undefined);
     const at = y(row[row.length - 1]);
     if (view.narrow || Math.abs(at - below) < 14 * unit) return;
     below = at;

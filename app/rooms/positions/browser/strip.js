@@ -61,7 +61,6 @@ export class Strip {
       box.replaceChildren();
       at.forEach((word, place) => {
         const slot = add(box, "button", "slot");
-        slot.type = "button";
         slot.dataset.slot = String(place);
         slot.dataset.word = String(word);
         slot.classList.toggle("moved", word !== place);

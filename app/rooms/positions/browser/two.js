@@ -1,16 +1,17 @@
 // Two positions: the model's own table with two rows held, how alike they are, single features, and where the table ends.
 // Models without a table have their rule over distance here; no sinusoid is drawn for a model that has none.
 
-import { add, choice, clamp, el, fill, number, phrase, worded } from "../../../kit/browser/dom.js";
-import { unpack } from "../../../kit/browser/messages.js";
+import { add, button, choice, clamp, el, fill, fixed, number, phrase, worded } from "../../../kit/browser/dom.js";
+import { json, unpack } from "../../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
 import { ticks } from "../../../kit/browser/picture/scale.js";
-import { draw, path, write } from "../../../kit/browser/picture/svg.js";
-import { Drags, grip, handle, picture, signed } from "./draw.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
+import { Drags, elsewhere, grip, handle, picture } from "./draw.js";
 import { ends, trade } from "./ends.js";
 import { Heat, WINDOW } from "./heat.js";
 import { cosine, lessAlike } from "./numbers.js";
 import { rule } from "./rule.js";
+import { across, below, curve, drop } from "../../../kit/browser/picture/axes.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Rows} Rows */
@@ -25,9 +26,6 @@ export function readRows(bytes) {
   const [header, body] = unpack(bytes);
   return { ...header, values: new Float32Array(body) };
 }
-
-/** @param {Uint8Array} bytes @returns {import("./types.js").Known} */
-export const readKnown = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 
 export class Two {
   /** @type {{left: number, step: number} | null} And in the curve */
@@ -61,7 +59,11 @@ export class Two {
   }
 
   get known() {
-    return this.view.ask("positions/known", {}, readKnown);
+    return this.view.ask(
+      "positions/known",
+      {},
+      /** @type {(bytes: Uint8Array) => import("./types.js").Known} */ (json),
+    );
   }
 
   get stack() {
@@ -133,34 +135,9 @@ export class Two {
     add(line, "span", "mute").textContent = this.isOwn ? worded(words.own, this.kind) : isRule ? words.rule_alone : "";
     if (!known) return;
     if (isRule) return rule(view, host, this.isOwn && this.stack ? this.stack : null, known.rules, this.kind);
-    if (!this.isOwn) return this.elsewhere();
+    if (!this.isOwn) return elsewhere(view, words.elsewhere, this.kind);
     if (this.kind === "rotary") return this.periods();
     this.draws();
-  }
-
-  // A kind that this model does not have, and that is numbers of a model: the way to one that has it
-  elsewhere() {
-    const { view, host, kind } = this;
-    const home = view.header.homes[kind];
-    const box = add(host, "div", "box elsewhere");
-    add(box, "p").textContent = fill(words.elsewhere, {
-      model: view.header.model,
-      own: worded(words.kinds, view.header.position).toLowerCase(),
-      kind: worded(words.kinds, kind).toLowerCase(),
-    });
-    if (!home) return;
-    const link = el("a", "", fill(words.go_home, { model: home[0] }));
-    const url = new URL(document.baseURI);
-    url.search = String(
-      new URLSearchParams({
-        view: "positions",
-        lab: kind === "rotary" ? "clock" : "two",
-        model: home[0],
-        text: home[1],
-      }),
-    );
-    link.href = url.href;
-    add(box, "p").append(link);
   }
 
   // Rotary: no table, but how many positions each pair of features takes for one full turn
@@ -186,14 +163,8 @@ export class Two {
       height + 40 * unit,
       fill(words.periods_label, { n: periods.length, low: number(periods[0]), high: number(periods.at(-1) ?? 0) }),
     );
-    for (let power = low; power <= high; power++) {
-      draw(svg, "path", { d: `M${left} ${y(power)}H${width}`, stroke: "var(--line)" });
-      write(svg, left - 8 * unit, y(power) + 4 * unit, number(10 ** power), {
-        anchor: "end",
-        class: "mt",
-        size: 12.5 * unit,
-      });
-    }
+    const powers = Array.from({ length: high + 1 }, (_, power) => power);
+    across(svg, powers, { y, from: left, to: width, size: 12.5 * unit, say: (power) => number(10 ** power) });
     const step = (width - left) / Math.max(1, periods.length);
     periods.forEach((period, i) =>
       draw(svg, "rect", {
@@ -204,12 +175,8 @@ export class Two {
         fill: "var(--bar)",
       }),
     );
-    for (const i of ticks(0, periods.length - 1, 8))
-      write(svg, left + (i + 0.5) * step, height + 28 * unit, String(i), {
-        anchor: "middle",
-        class: "mt",
-        size: 12.5 * unit,
-      });
+    const x = (/** @type {number} */ i) => left + (i + 0.5) * step;
+    below(svg, ticks(0, periods.length - 1, 8), { x, y: height + 28 * unit, size: 12.5 * unit });
   }
 
   draws() {
@@ -276,27 +243,16 @@ export class Two {
       host,
       width,
       height + 40 * unit,
-      between === null ? words.alike : fill(words.alike_label, { i, j, cosine: signed(between) }),
+      between === null ? words.alike : fill(words.alike_label, { i, j, cosine: fixed(between) }),
     );
     svg.classList.add("touch");
     this.curve = { left, step };
     this.curveBox = svg;
-    for (const value of [0, 0.5, 1]) {
-      draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      write(svg, left - 8 * unit, y(value) + 4.5 * unit, String(value), {
-        anchor: "end",
-        class: "mt",
-        size: 13 * unit,
-      });
-    }
-    draw(svg, "path", {
-      d: path(cosines.map((value, row) => [x(row + rows.first), y(value)])),
-      fill: "none",
-      stroke: "var(--bar)",
-      "stroke-width": 2.2,
-    });
-    for (const at of ticks(rows.first, last, 4))
-      write(svg, x(at), height + 32 * unit, String(at), { anchor: "middle", class: "mt", size: 13 * unit });
+    across(svg, [0, 0.5, 1], { y, from: left, to: width - 10 * unit, size: 13 * unit });
+    /** @type {[x: number, y: number][]} */
+    const points = cosines.map((value, row) => [x(row + rows.first), y(value)]);
+    curve(svg, points, "var(--bar)");
+    below(svg, ticks(rows.first, last, 4), { x, y: height + 32 * unit, size: 13 * unit });
     const inside = (/** @type {number} */ at) => at >= rows.first && at <= last;
     const move = (/** @type {string} */ name) => (/** @type {number} */ value) => this.hold(name, value);
     for (const [name, at, colour, value] of /** @type {[string, number, string, number | null][]} */ ([
@@ -304,19 +260,14 @@ export class Two {
       ["i", i, "var(--query)", 1],
     ])) {
       if (!inside(at) || value === null) continue;
-      draw(svg, "path", {
-        d: `M${x(at)} ${y(value)}V${y(low)}`,
-        stroke: colour,
-        "stroke-width": 1.5,
-        "stroke-dasharray": "3 3",
-      });
+      drop(svg, [x(at), y(value)], y(low), colour);
       const group = handle(svg, {
         name,
         label: fill(words.row_handle, { name }),
         value: at,
         low: 0,
         high: view.header.n_ctx - 1,
-        text: between === null ? String(at) : fill(words.row_value, { at, cosine: signed(between) }),
+        text: between === null ? String(at) : fill(words.row_value, { at, cosine: fixed(between) }),
         move: move(name),
       });
       grip(group, x(at), y(value), 44);
@@ -324,7 +275,7 @@ export class Two {
     }
     if (between !== null && inside(j)) {
       const isRight = j > rows.first + rows.rows * 0.8;
-      write(svg, x(j) + (isRight ? -12 : 12) * unit, y(between) - 8 * unit, signed(between), {
+      write(svg, x(j) + (isRight ? -12 : 12) * unit, y(between) - 8 * unit, fixed(between), {
         anchor: isRight ? "end" : "start",
         class: "kt b",
         size: 14 * unit,
@@ -347,24 +298,13 @@ export class Two {
       host,
       width,
       height + 40 * unit,
-      fill(words.alike_mean_label, { one: signed(alike[1] ?? 0), far: signed(alike.at(-1) ?? 0), n: alike.length - 1 }),
+      fill(words.alike_mean_label, { one: fixed(alike[1] ?? 0), far: fixed(alike.at(-1) ?? 0), n: alike.length - 1 }),
     );
-    for (const value of [0, 0.5, 1]) {
-      draw(svg, "path", { d: `M${left} ${y(value)}H${width - 10 * unit}`, stroke: "var(--line)" });
-      write(svg, left - 8 * unit, y(value) + 4.5 * unit, String(value), {
-        anchor: "end",
-        class: "mt",
-        size: 13 * unit,
-      });
-    }
-    draw(svg, "path", {
-      d: path(alike.map((value, at) => [x(at), y(value)])),
-      fill: "none",
-      stroke: "var(--bar)",
-      "stroke-width": 2.2,
-    });
-    for (const at of ticks(0, alike.length - 1, 4))
-      write(svg, x(at), height + 32 * unit, String(at), { anchor: "middle", class: "mt", size: 13 * unit });
+    across(svg, [0, 0.5, 1], { y, from: left, to: width - 10 * unit, size: 13 * unit });
+    /** @type {[x: number, y: number][]} */
+    const points = alike.map((value, at) => [x(at), y(value)]);
+    curve(svg, points, "var(--bar)");
+    below(svg, ticks(0, alike.length - 1, 4), { x, y: height + 32 * unit, size: 13 * unit });
   }
 
   /** @param {HTMLElement} host @param {Rows} rows */
@@ -375,16 +315,10 @@ export class Two {
     const title = add(host, "h2", "features");
     title.append(`${words.features} `);
     features.forEach((feature, at) => {
-      const chip = el("button", "quiet chip", `${feature}${features.length > 1 ? " ×" : ""}`);
-      Object.assign(chip, {
-        type: "button",
-        disabled: features.length === 1,
-        ariaLabel: fill(words.feature_drop, { feature }),
-      });
+      const drop = () => view.choose({ features: features.filter((other) => other !== feature).join(",") });
+      const chip = button(`${feature}${features.length > 1 ? " ×" : ""}`, "quiet chip", drop);
+      Object.assign(chip, { disabled: features.length === 1, ariaLabel: fill(words.feature_drop, { feature }) });
       chip.style.setProperty("--colour", this.colour(at));
-      chip.addEventListener("click", () =>
-        view.choose({ features: features.filter((other) => other !== feature).join(",") }),
-      );
       title.append(chip);
     });
     if (features.length < MOST_FEATURES) title.append(this.more(features));
@@ -409,26 +343,17 @@ export class Two {
       }),
     );
     const unitText = most < 1 ? 2 : 0;
-    for (const v of [-most, 0, most]) {
-      draw(svg, "path", {
-        d: `M${left} ${y(v)}H${width - 30 * unit}`,
-        stroke: "var(--line)",
-        "stroke-width": v ? 1 : 1.6,
-      });
-      write(svg, left - 8 * unit, y(v) + 4 * unit, v ? signed(v, unitText) : "0", {
-        anchor: "end",
-        class: "mt",
-        size: 12.5 * unit,
-      });
-    }
+    across(svg, [-most, 0, most], {
+      y,
+      from: left,
+      to: width - 30 * unit,
+      size: 12.5 * unit,
+      say: (v) => (v ? fixed(v, unitText) : "0"),
+    });
     features.forEach((feature, at) => {
-      draw(svg, "path", {
-        d: path(Array.from({ length: rows.rows }, (_, row) => [x(row), y(value(row, feature))])),
-        fill: "none",
-        stroke: this.colour(at),
-        "stroke-width": 2,
-        "stroke-dasharray": DASHES[at],
-      });
+      /** @type {[x: number, y: number][]} */
+      const points = Array.from({ length: rows.rows }, (_, row) => [x(row), y(value(row, feature))]);
+      curve(svg, points, this.colour(at), 2, DASHES[at]);
       write(svg, width - 26 * unit, y(value(rows.rows - 1, feature)) + 4 * unit, String(feature), {
         class: "b",
         size: 12.5 * unit,
@@ -440,19 +365,14 @@ export class Two {
       [this.ij[1], "var(--key)"],
     ])) {
       if (at >= rows.first && at < rows.first + rows.rows)
-        draw(svg, "path", {
-          d: `M${x(at - rows.first)} ${6 * unit}V${height + 12 * unit}`,
-          stroke: colour,
-          "stroke-width": 1.5,
-          "stroke-dasharray": "3 3",
-        });
+        drop(svg, [x(at - rows.first), 6 * unit], height + 12 * unit, colour);
     }
-    for (const at of ticks(rows.first, rows.first + rows.rows - 1, 4))
-      write(svg, x(at - rows.first), height + 30 * unit, String(at), {
-        anchor: "middle",
-        class: "mt",
-        size: 13 * unit,
-      });
+    const last = rows.first + rows.rows - 1;
+    below(svg, ticks(rows.first, last, 4), {
+      x: (at) => x(at - rows.first),
+      y: height + 30 * unit,
+      size: 13 * unit,
+    });
   }
 
   /** @param {number} at */
@@ -569,7 +489,7 @@ export class Two {
     const [i, j] = this.ij;
     const found = this.alike(i, j);
     if (found === null) return [];
-    const parts = { i: [String(i), "q"], j: [String(j), "k"], cosine: [signed(found), ""] };
+    const parts = { i: [String(i), "q"], j: [String(j), "k"], cosine: [fixed(found), ""] };
     if (kind === "sinusoidal") {
       const apart = Math.abs(i - j);
       const other = i === 8 ? 9 : 8;
@@ -580,7 +500,7 @@ export class Two {
         apart: [String(apart), ""],
         a: other,
         b: other + apart,
-        again: [signed(again), ""],
+        again: [fixed(again), ""],
       });
     }
     const rows = this.rows;
@@ -593,7 +513,7 @@ export class Two {
     );
     const cosineOf = less === null ? null : inside(less);
     if (less !== null && cosineOf !== null)
-      said.push(...phrase(words.fact_less, { i, n: less, cosine: [signed(cosineOf), ""] }));
+      said.push(...phrase(words.fact_less, { i, n: less, cosine: [fixed(cosineOf), ""] }));
     else said.push(document.createTextNode("."));
     return said;
   }

@@ -160,7 +160,7 @@ export interface Shown {
   ): (Answer & { refused?: string }) | null;
   button(parent: HTMLElement | null, text: string, act: () => void, help?: string): HTMLButtonElement;
   announce(text: string): void;
-  tip(event: PointerEvent | null, nodes?: Node[]): void;
+  tip: import("../../../kit/browser/tip.js").Tip;
   site(): Site;
   side(name: "source" | "target"): Side;
 }

@@ -11,7 +11,6 @@ export const WORDS: {
   "distance": string;
   "tokens": string;
   "tables": string;
-  "table_first": string;
   "order": string;
   "order_trained": string;
   "order_drop": string;

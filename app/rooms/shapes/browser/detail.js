@@ -2,18 +2,22 @@
 // PyTorch says when one thing in the line that makes it is changed.
 
 import { WORDS as words } from "./constants.js";
-import { add, clamp, el, fill, scientific } from "../../../kit/browser/dom.js";
+import { add, button, clamp, described, el, fill, minus, number, scientific } from "../../../kit/browser/dom.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
 import { shapesOf } from "../../../kit/browser/picture/heatmap.js";
 import { signed } from "../../../kit/browser/picture/scale.js";
 import { paintShapes } from "../../../kit/browser/scene.js";
-import { axis, binary, decimal, flops, meaning, plain } from "./format.js";
+import { axis, binary, decimal, flops, meaning } from "./format.js";
+import { way } from "../../../kit/browser/share.js";
 
 const LONG = 4096; // tokens, for the sentence on growth
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Part} Part */
 /** @typedef {import("./types.js").Values} Values */
 const VERDICTS = { right: words.break_right, error: words.break_error, wrong: words.break_silent };
+
+/** @param {string} text @param {() => void} act */
+const link = (text, act) => button(text, "link", act);
 
 export class Detail {
   /** @param {import("./types.js").View} view @param {HTMLElement} box */
@@ -38,18 +42,10 @@ export class Detail {
     this.thumbnail(row, part);
   }
 
-  /** @param {string} text @param {() => void} act */
-  link(text, act) {
-    const button = el("button", "link", text);
-    button.type = "button";
-    button.addEventListener("click", act);
-    return button;
-  }
-
   /** @param {string} id */
   goto(id) {
     const { row } = /** @type {{row: Row}} */ (this.view.byId.get(id));
-    return this.link(row.title, () => this.view.choosePlace({ tensor: id }, true));
+    return link(row.title, () => this.view.choosePlace({ tensor: id }, true));
   }
 
   /** @param {HTMLElement} line @param {Row} row @param {Part} part */
@@ -72,7 +68,7 @@ export class Detail {
     const found = readers.map((id) => this.goto(id));
     if (row.kind === "resid_post" && part.times > 1)
       found.unshift(
-        this.link(words.next_layer, () =>
+        link(words.next_layer, () =>
           view.choosePlace(
             { tensor: `${part.stack}.resid_pre`, at: clamp(view.place.at + 1, 0, part.times - 1) },
             true,
@@ -103,22 +99,18 @@ export class Detail {
     if (row.tries)
       line.append(
         "  ·  ",
-        this.link(words.break, () => view.choosePlace({ break: "1" })),
+        link(words.break, () => view.choosePlace({ break: "1" })),
       );
     if (view.header.run && row.kind === "weights") line.append("  ·  ", this.explore(row));
   }
 
   /** @param {Row} row */
   explore(row) {
-    const anchor = el("a", "link", words.explore);
     const site = row.id.includes(".cross.") ? "cross" : row.id.split(".")[0];
     const { place, header: data } = this.view;
     const there = { view: "explore", site, layer: String(place.at), head: String(place.with_head) };
-    const said = new URLSearchParams({ ...data.link, ...there });
-    said.delete("of"); // of this room
-    anchor.href = `?${said}`;
-    anchor.target = "_self";
-    return anchor;
+    const { of: _, ...link } = data.link ?? {}; // of this room
+    return way(words.explore, { ...link, ...there }, "link");
   }
 
   // ------------------------------------------------------------------ the shape debugger
@@ -133,19 +125,15 @@ export class Detail {
     head.append(
       el("b", "", words.break_title),
       "  ",
-      this.link(words.break_close, () => view.choosePlace({ break: "" })),
+      link(words.break_close, () => view.choosePlace({ break: "" })),
     );
     const grid = add(text, "div", "tries");
-    const list = add(grid, "div", "lines");
-    list.setAttribute("role", "group");
-    list.setAttribute("aria-label", words.break_title);
+    const list = described(add(grid, "div", "lines"), "group", words.break_title);
     tries.forEach((tried, i) => {
-      const button = add(list, "button", tried.verdict);
-      button.type = "button";
-      button.setAttribute("aria-pressed", String(i === at));
-      button.append(el("i", "", { right: "✓", error: "✗", wrong: "!" }[tried.verdict]), el("code", "", tried.code));
-      button.title = VERDICTS[tried.verdict];
-      button.addEventListener("click", () => view.choosePlace({ break: String(i) }));
+      const choose = () => view.choosePlace({ break: String(i) });
+      const line = list.appendChild(button("", tried.verdict, choose, VERDICTS[tried.verdict]));
+      line.setAttribute("aria-pressed", String(i === at));
+      line.append(el("i", "", { right: "✓", error: "✗", wrong: "!" }[tried.verdict]), el("code", "", tried.code));
     });
     const result = add(grid, "div", `result ${one.verdict}`);
     result.setAttribute("role", "status");
@@ -163,7 +151,7 @@ export class Detail {
     const [batch, n, q] = row.shape;
     const width = /** @type {{row: Row}} */ (this.view.byId.get(row.reads[0])).row.shape.at(-1) ?? q;
     const line = add(box, "p", "why compared");
-    const button = this.link(words.compare, async () => {
+    const compare = link(words.compare, async () => {
       line.textContent = words.compare_busy;
       const url = new URL("headlight/shapes/projections", document.baseURI);
       url.search = String(
@@ -180,9 +168,9 @@ export class Detail {
         fused: ms(found.fused),
         separate: ms(found.separate),
         difference: scientific(found.difference),
-        rows: plain(found.rows),
-        of: plain(found.of),
-        width: plain(width),
+        rows: number(found.rows),
+        of: number(found.of),
+        width: number(width),
         device: found.device,
       };
       line.textContent = [words.compared, ...(found.rows < found.of ? [words.compared_fewer] : [])]
@@ -194,7 +182,7 @@ export class Detail {
         difference: String(found.difference),
       });
     });
-    line.append(button);
+    line.append(compare);
   }
 
   // ------------------------------------------------------------------ values
@@ -247,11 +235,10 @@ export class Detail {
     if (headed) {
       /** @param {number} by @param {string} text @param {string} label */
       const step = (by, text, label) => {
-        const button = this.link(text, () =>
-          view.choosePlace({ with_head: (head + by + view.header.heads) % view.header.heads }),
-        );
-        button.title = button.ariaLabel = label;
-        return button;
+        const to = (head + by + view.header.heads) % view.header.heads;
+        const made = button(text, "link", () => view.choosePlace({ with_head: to }), label);
+        made.ariaLabel = label;
+        return made;
       };
       view.chooser?.draw();
       caption.append(
@@ -263,8 +250,7 @@ export class Detail {
         step(1, "›", words.values_head_next),
       );
     }
-    /** @param {number} x */
-    const digits = (x) => Number(x.toPrecision(3)).toString().replace("-", "−");
+    const digits = (/** @type {number} */ x) => minus(Number(x.toPrecision(3)));
     add(caption, "small").textContent = fill(words.values_range, { low: digits(found.low), high: digits(found.high) });
     if (found.low < 0) {
       // 0 is in the middle, and as faint as the page
@@ -277,13 +263,12 @@ export class Detail {
     if (found.rows < found.all_rows || found.columns < found.all_columns) {
       add(caption, "small").textContent = fill(words.values_part, {
         rows: found.rows,
-        columns: plain(found.columns),
-        all_rows: plain(found.all_rows),
-        all_columns: plain(found.all_columns),
+        columns: number(found.columns),
+        all_rows: number(found.all_rows),
+        all_columns: number(found.all_columns),
       });
     }
-    canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", caption.textContent ?? "");
+    described(canvas, "img", caption.textContent ?? "");
     Object.assign(view.root.dataset, { thumbnail: `${row.id},${layer},${head}`, low: found.low, high: found.high });
   }
 

@@ -1,7 +1,7 @@
 // Sizes in words, and axes in their colours.
 
 import { WORDS as words } from "./constants.js";
-import { el, phrase } from "../../../kit/browser/dom.js";
+import { el, number, phrase } from "../../../kit/browser/dom.js";
 
 /** @typedef {import("./types.js").Row} Row */
 
@@ -12,7 +12,7 @@ const TENS = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
 function scaled(n, base, names) {
   let i = 0;
   while (n >= base && i < names.length - 1) [n, i] = [n / base, i + 1];
-  return `${i && n < 99.95 ? n.toFixed(n < 9.995 ? 2 : 1) : Math.round(n).toLocaleString("en")} ${names[i]}`;
+  return `${i && n < 99.95 ? n.toFixed(n < 9.995 ? 2 : 1) : number(n)} ${names[i]}`;
 }
 
 /** @param {number} n */
@@ -23,14 +23,12 @@ export const decimal = (n) => scaled(n, 1000, TENS); // 24.6 kB
 export const flops = (n) => scaled(n, 1000, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", "ZFLOP"]);
 /** @param {number} n */
 export const short = (n) => (n ? scaled(n, 1000, ["", "k", "M", "G", "T", "P", "E", "Z"]).trim() : "");
-/** @param {number} n */
-export const plain = (n) => n.toLocaleString("en");
 
 // "12 heads"
 /** @param {string} name @param {number} n */
 export const count = (name, n) => {
   const [one, several] = /** @type {Record<string, [string, string]>} */ (words.counts)[name];
-  return `${plain(n)} ${n === 1 ? one : several}`;
+  return `${number(n)} ${n === 1 ? one : several}`;
 };
 
 // The class that colours an axis; one that is made of two ("head × d_head") or has no name has none
@@ -44,7 +42,7 @@ export function shape(row) {
   const box = el("span", "shape");
   row.shape.forEach((n, i) => {
     const name = row.axes[i];
-    box.append(el("b", axis(name), plain(n)), " ");
+    box.append(el("b", axis(name), number(n)), " ");
     const label = el("small");
     label.append(
       ...name
@@ -58,7 +56,7 @@ export function shape(row) {
 
 // The same for a screen reader, a tip, a test: "1 batch × 16 query"
 /** @param {Row} row */
-export const shapeText = (row) => row.shape.map((n, i) => `${plain(n)} ${row.axes[i]}`.trim()).join(" × ");
+export const shapeText = (row) => row.shape.map((n, i) => `${number(n)} ${row.axes[i]}`.trim()).join(" × ");
 
 // "{head} × {query}" with each axis counted, in its colour
 /** @param {Row} row @param {Record<string, number>} sizes */

@@ -7,13 +7,26 @@ import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { classroom } from "../../../kit/browser/classroom.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Detail } from "./detail.js";
-import { add, choice, clamp, el, fill, setText, worded } from "../../../kit/browser/dom.js";
+import {
+  add,
+  button,
+  choice,
+  clamp,
+  described,
+  el,
+  fill,
+  focusedIn,
+  number,
+  setText,
+  worded,
+} from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
-import { binary, count, decimal, flops, meaningText, plain, shape, shapeText, short } from "./format.js";
+import { binary, count, decimal, flops, meaningText, shape, shapeText, short } from "./format.js";
 import { cross, glyph, rail } from "./rails.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { Table } from "./table.js";
+import { draw, svg } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Part} Part */
@@ -53,7 +66,7 @@ class Shapes extends Stage {
     this.body = add(root, "div", "body");
     this.detail = new Detail(this, add(root, "section", "detail"));
     this.chooser = new HeadChooser(this, () => this.heads);
-    this.table = new Table(this, add(root, "section", "tablebox"));
+    this.table = new Table(this, add(root, "section"));
   }
 
   // ------------------------------------------------------------------ data in, place out
@@ -147,7 +160,7 @@ class Shapes extends Stage {
     setText(
       this.facts,
       fill(words.total, {
-        parameters: plain(data.parameters),
+        parameters: number(data.parameters),
         weights: `${binary(data.weights)} (${decimal(data.weights)})`,
         flops: flops(data.flops),
       }),
@@ -183,7 +196,7 @@ class Shapes extends Stage {
     this.top.replaceChildren();
     const [source, target] = data.lengths;
     const heading = add(this.top, "h2");
-    heading.append(el("b", "", `${plain(source)}${target ? ` + ${plain(target)}` : ""} ${words.counts.pos[1]}`));
+    heading.append(el("b", "", `${number(source)}${target ? ` + ${number(target)}` : ""} ${words.counts.pos[1]}`));
     if (data.batch > 1) heading.append(el("b", "", ` × ${count("batch", data.batch)}`));
     heading.title = data.title;
     heading.append(el("span", "", fill(data.run ? words.subtitle_run : words.subtitle, { model: data.title })));
@@ -224,9 +237,7 @@ class Shapes extends Stage {
     this.body.classList.toggle("pair", pair);
     this.body.replaceChildren();
     this.columns = data.stacks.map((stack, i) => {
-      const column = add(this.body, "div", "column");
-      column.setAttribute("role", "group");
-      column.setAttribute("aria-label", words.label);
+      const column = described(add(this.body, "div", "column"), "group", words.label);
       if (pair) add(column, "h3").textContent = `${worded(words.stacks, stack)} · ${count("pos", data.lengths[i])}`;
       const heads = add(column, "div", "heads");
       for (const name of /** @type {const} */ (["rail", "step", "", "shape", "bytes", "flops", "code"]))
@@ -237,16 +248,11 @@ class Shapes extends Stage {
       for (const part of data.parts) {
         if (part.stack === stack || (last && part.stack === "head")) this.drawPart(column, part, items);
       }
-      const picture = column.insertBefore(
-        document.createElementNS("http://www.w3.org/2000/svg", "svg"),
-        column.firstChild,
-      );
-      picture.setAttribute("class", "rail");
-      picture.setAttribute("aria-hidden", "true");
+      const picture = svg("svg", { class: "rail", "aria-hidden": "true" });
+      column.prepend(picture);
       return { column, picture, items };
     });
-    this.over = this.body.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
-    this.over.setAttribute("class", "over");
+    this.over = draw(this.body, "svg", { class: "over" });
   }
 
   /** @param {HTMLElement} column @param {Part} part @param {Item[]} items */
@@ -308,11 +314,10 @@ class Shapes extends Stage {
 
   /** @param {Part} part @param {boolean} every */
   unfolder(part, every) {
-    const button = el("button", "link", every ? words.fold : words.unfold);
-    button.type = "button";
     const rest = this.place.unfold.filter((name) => name !== part.stack);
-    button.addEventListener("click", () => this.choosePlace({ unfold: every ? rest : [...rest, part.stack] }));
-    return button;
+    return button(every ? words.fold : words.unfold, "link", () =>
+      this.choosePlace({ unfold: every ? rest : [...rest, part.stack] }),
+    );
   }
 
   /** @param {string} key @param {Part} part */
@@ -336,11 +341,9 @@ class Shapes extends Stage {
    */
   fold(column, items, text, open, act, lane, drawn, note = "", more = null) {
     const line = add(column, "div", "fold");
-    const button = add(line, "button", "");
-    button.type = "button";
-    button.setAttribute("aria-expanded", String(open));
-    button.append(el("i", "", open ? "−" : "+"), el("span", "", text), el("small", "", note));
-    button.addEventListener("click", act);
+    const opener = line.appendChild(button("", "", act));
+    opener.setAttribute("aria-expanded", String(open));
+    opener.append(el("i", "", open ? "−" : "+"), el("span", "", text), el("small", "", note));
     if (more) line.append(more);
     if (drawn) items.push({ node: line, lane, joins: false, fold: true });
   }
@@ -349,7 +352,6 @@ class Shapes extends Stage {
   drawRow(column, row, items, layer) {
     const chosen = row.id === this.place.tensor && (layer === this.layerOf(row) || !this.inLayer(row));
     const node = add(column, "button", `row${chosen ? " chosen" : ""}`);
-    node.type = "button";
     node.dataset.id = row.id;
     node.dataset.layer = String(layer);
     node.setAttribute("aria-pressed", String(chosen));
@@ -366,10 +368,10 @@ class Shapes extends Stage {
     bytes.textContent = row.view ? words.view : binary(row.bytes);
     bytes.title = row.view
       ? words.view_help
-      : `${binary(row.bytes)} = ${decimal(row.bytes)} = ${plain(row.bytes)} bytes`;
+      : `${binary(row.bytes)} = ${decimal(row.bytes)} = ${number(row.bytes)} bytes`;
     const work = add(node, "span", "flops");
     work.textContent = short(row.flops);
-    work.title = row.flops ? `${plain(row.flops)} FLOP` : "";
+    work.title = row.flops ? `${number(row.flops)} FLOP` : "";
     const code = add(node, "code");
     code.textContent = row.code;
     code.title = row.code;
@@ -438,11 +440,11 @@ class Shapes extends Stage {
 
   /** @param {number} down @param {number} right */
   arrow(down, right) {
-    const { activeElement } = /** @type {Document | ShadowRoot} */ (this.root.getRootNode());
+    const focused = focusedIn(this.root);
     if (this.body.hidden) return false;
     if (right) return this.sideways(right);
-    const from = activeElement?.matches(".row, .fold > button:first-child")
-      ? activeElement
+    const from = focused?.matches(".row, .fold > button:first-child")
+      ? focused
       : this.body.querySelector(".row.chosen");
     const all = /** @type {HTMLElement[]} */ ([
       ...(from?.closest(".column")?.querySelectorAll(".row, .fold > button:first-child") ?? []),

@@ -2,8 +2,9 @@
 
 import { WORDS as words } from "./constants.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, el, worded } from "../../../kit/browser/dom.js";
-import { axis, plain } from "./format.js";
+import { el, number, worded } from "../../../kit/browser/dom.js";
+import { tableBox } from "../../../kit/browser/table.js";
+import { axis } from "./format.js";
 
 const MIB = 1 << 20;
 
@@ -32,34 +33,24 @@ export class Table {
   }
 
   draw() {
-    this.box.replaceChildren();
-    add(this.box, "p", "note").textContent = words.table_caption;
-    const scroll = add(this.box, "div", "scroll");
-    scroll.tabIndex = 0;
-    scroll.setAttribute("role", "region");
-    scroll.setAttribute("aria-label", words.table_caption);
-    const table = add(scroll, "table");
-    const heads = add(add(table, "thead"), "tr");
-    for (const text of words.table_columns)
-      text ? Object.assign(add(heads, "th"), { textContent: text, scope: "col" }) : add(heads, "td");
-    const body = add(table, "tbody");
-    for (const line of this.lines()) {
-      const row = add(body, "tr");
-      /** @param {string | number} text */
-      const cell = (text, kind = "") => Object.assign(add(row, "td", kind), { textContent: String(text) });
-      cell(line.part);
-      cell(line.times > 1 ? line.times : "", "num");
-      cell(line.title);
-      cell(line.name, "code");
-      cell(line.axes.join(" × "));
-      const shape = add(row, "td", "sizes");
+    const rows = this.lines().map((line) => {
+      const shape = el("span", "sizes");
       shape.append("[", ...line.shape.flatMap((n, i) => [i ? ", " : "", el("b", axis(line.axes[i]), String(n))]), "]");
-      cell(line.dtype);
-      cell((line.bytes / MIB).toFixed(3), "num");
-      cell((line.bytes / 1e6).toFixed(3), "num");
-      cell(line.flops ? plain(line.flops) : "", "num");
-      cell(line.view ? words.view : "");
-    }
+      return [
+        line.part,
+        line.times > 1 ? line.times : "",
+        line.title,
+        el("code", "", line.name),
+        line.axes.join(" × "),
+        shape,
+        line.dtype,
+        (line.bytes / MIB).toFixed(3),
+        (line.bytes / 1e6).toFixed(3),
+        line.flops ? number(line.flops) : "",
+        line.view ? words.view : "",
+      ];
+    });
+    this.box.replaceChildren(tableBox(words.table_caption, words.table_columns, rows));
   }
 
   // All of it below lines that start with # and say what it is

@@ -1,10 +1,9 @@
 // The page of a batch: two sentences, what transpose(-2, -1) makes of them, and what .T does.
 
-import { add, el, fill } from "../../../kit/browser/dom.js";
+import { add, el, fill, fixed, pinned } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { feet } from "./foot.js";
 import { sentence } from "./sentences.js";
-import { fixed } from "./sums.js";
 
 /** @typedef {import("./types.js").From} From */
 /** @typedef {import("./types.js").Spot} Spot */
@@ -82,10 +81,7 @@ export class BatchPage {
     }
     const messages = add(host, "div", "messages");
     const y3 = narrow ? y2 + 2 * gap : 0;
-    Object.assign(messages.style, {
-      left: `${narrow ? 0 : Math.max(box.width * 0.62, d + cell * 4 + 90 * r)}px`,
-      top: `${y3}px`,
-    });
+    pinned(messages, { left: narrow ? 0 : Math.max(box.width * 0.62, d + cell * 4 + 90 * r), top: y3 });
     const right = add(messages, "div", "msg");
     add(right, "code").textContent = words.batch_right;
     add(right, "div", "note").textContent = words.batch_own;

@@ -1,8 +1,8 @@
 // What stands below the picture: where to go, what is proven of the numbers, what was changed, and the change as a run of its own.
 
-import { el, fill, quoted, scientific, setText } from "../../../kit/browser/dom.js";
+import { el, fill, fixed, quoted, scientific, setText } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { fixed } from "./sums.js";
+import { json } from "../../../kit/browser/messages.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./step.js").StepThrough} View */
@@ -39,7 +39,7 @@ export function drawFoot(view, on, at) {
     view.button(facts, words.put_back, () => view.choose(act ? { act: "own" } : { divide: "", hide: "", key: "" }));
   } else {
     if (ATTENTION.includes(kind) && on.site) {
-      const proof = view.ask("proof", { record: on.site.record }, read);
+      const proof = view.ask("proof", { record: on.site.record }, json);
       if (proof && !proof.refused) {
         if (proof.fused_error === null) say("mute", words.not_fused);
         else proofs.push(fill(words.ok_fused, { error: scientific(proof.fused_error) }));
@@ -93,6 +93,3 @@ function editWords({ edit, head, keyLabels }) {
     parts.push(fill(words.run_hide, { h: head, k: edit.hide.map((k) => quoted(keyLabels[k])).join(", ") }));
   return parts.join("; ");
 }
-
-/** @param {Uint8Array} bytes */
-export const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes));

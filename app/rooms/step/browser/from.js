@@ -1,8 +1,8 @@
 // Where a number came from: its largest terms, the others, and the bias, in shown numbers that add up.
 
-import { el, fill } from "../../../kit/browser/dom.js";
+import { el, fill, fixed, number } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
-import { addUp, count, fixed, ofUnits } from "./sums.js";
+import { addUp, ofUnits } from "./sums.js";
 
 /** @typedef {import("./types.js").From} From */
 /** @typedef {import("./types.js").Term} Term */
@@ -79,7 +79,7 @@ export function drawFrom(host, from) {
       spoken.push(`${term.label} ${product}`);
     });
     for (const [text, label] of /** @type {const} */ ([
-      [shown.others, fill(words.others[from.nRest === 1 ? 0 : 1], { n: count(from.nRest ?? 0) })],
+      [shown.others, fill(words.others[from.nRest === 1 ? 0 : 1], { n: number(from.nRest ?? 0) })],
       [shown.bias, words.bias],
       [shown.edited, words.edited],
     ])) {

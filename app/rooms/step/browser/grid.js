@@ -1,9 +1,8 @@
 // Numbers as cells of colour on a canvas, with the number in a cell where there is room, and frames around some of them.
 
-import { el } from "../../../kit/browser/dom.js";
+import { el, fixed } from "../../../kit/browser/dom.js";
 import { paintOn, pixels } from "../../../kit/browser/picture/canvas.js";
 import { signed } from "../../../kit/browser/picture/scale.js";
-import { fixed } from "./sums.js";
 
 /** @typedef {{row?: number, column?: number, columns?: number, colour: string, width?: number}} Frame */
 /** @typedef {{scale: import("../../../kit/browser/picture/scale.js").Scale, ink: string, css: (name: string) => string}} Paint */

@@ -1,10 +1,10 @@
 // The end of a decoder: the guess after every addition, which is a reading, and the next word's probabilities.
 
-import { add, fill, worded } from "../../../kit/browser/dom.js";
+import { add, fill, fixed, number, pinned, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { wordOf } from "./sentences.js";
 import { Sheet } from "./sheet.js";
-import { count, fixed, percent } from "./sums.js";
+import { percent } from "./sums.js";
 
 /** @param {HTMLElement} host @param {import("./shown.js").Shown} on @returns {import("./types.js").Picture} */
 export function guessPicture(host, on) {
@@ -46,12 +46,12 @@ export function guessPicture(host, on) {
     /** @type {string} */ className,
   ) => {
     const node = add(host, "div", `bar chosen ${className}`);
-    Object.assign(node.style, { left: `${x}px`, top: `${y}px`, width: `${Math.max(1, width)}px` });
+    pinned(node, { left: x, top: y, width: Math.max(1, width) });
   };
   guesses.forEach((one, i) => {
     const y = top + tall * (i + 0.5);
     const hit = add(host, "div", "rowhit");
-    Object.assign(hit.style, { top: `${y - tall / 2}px`, height: `${tall - 1}px`, right: `${sheet.width - middle}px` });
+    pinned(hit, { top: y - tall / 2, height: tall - 1, right: sheet.width - middle });
     hit.addEventListener("pointerenter", () => on.point([i, 0]));
     hit.addEventListener("pointerleave", () => on.leave());
     hit.addEventListener("click", () => on.choose({ cell: `${i}.0` }));
@@ -87,7 +87,7 @@ export function guessPicture(host, on) {
     x,
     y0 + top + 22 * r + each * likely.length,
     "note wrap",
-    fill(words.word_rest, { n: count(header.vocab - likely.length), p: percent(Math.max(0, rest)) }),
+    fill(words.word_rest, { n: number(header.vocab - likely.length), p: percent(Math.max(0, rest)) }),
     sheet.width - x,
   );
   if (narrow) host.style.minHeight = `${y0 + top + each * likely.length + 60 * r}px`;
@@ -109,7 +109,7 @@ export function guessPicture(host, on) {
         final,
         f: percent(one.final),
         r: one.rank,
-        vocab: count(header.vocab),
+        vocab: number(header.vocab),
         l: one.layer,
         what: worded(words.sublayers, one.sublayer),
       };

@@ -1,11 +1,12 @@
 // Scores to weighted sum as one ledger: a row for every key, whose columns fill step by step.
 
-import { add, counted, el, fill, quoted } from "../../../kit/browser/dom.js";
+import { add, counted, el, fill, fixed, pinned, quoted } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { softmax } from "./compute.js";
 import { Grid } from "./grid.js";
 import { math } from "./sentences.js";
-import { fixed, largest, limit, percent } from "./sums.js";
+import { label as labelled } from "./sheet.js";
+import { largest, limit, percent } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 const ORDER = ["scores", "scale", "mask", "softmax", "z"];
@@ -97,16 +98,9 @@ export function ledger(host, on) {
   const framesOf = () => (isZ ? [] : [{ row: rows.indexOf(on.key), colour: paint.css("key"), width: 1.6 }]);
 
   /** @param {number} x @param {number} y @param {string} className @param {Node[] | string} text @param {number} [width] */
-  const label = (x, y, className, text, width) => {
-    const node = add(host, "div", `lab ${className}`);
-    node.append(...(typeof text === "string" ? [text] : text));
-    node.style.left = `${x}px`;
-    node.style.top = `${y}px`;
-    if (width !== undefined) node.style.width = `${width}px`;
-    return node;
-  };
+  const label = (x, y, className, text, width) => labelled(host, x, y, className, text, width);
   const place = (/** @type {Grid} */ grid, /** @type {number} */ x, /** @type {number} */ y) =>
-    Object.assign(grid.canvas.style, { left: `${x}px`, top: `${y}px` });
+    pinned(grid.canvas, { left: x, top: y });
 
   // columns
   const current =
@@ -120,11 +114,11 @@ export function ledger(host, on) {
     const there = now >= reached[key] || (key === "weights" && now >= 1);
     if (isNow) {
       const tint = add(host, "div", "tint chosen");
-      Object.assign(tint.style, {
-        left: `${x + 3 * r}px`,
-        top: `${top - 19 * r}px`,
-        width: `${width * r + (key === "weights" ? barWidth + 4 * r : 0)}px`,
-        height: `${tall * nRows + 21 * r}px`,
+      pinned(tint, {
+        left: x + 3 * r,
+        top: top - 19 * r,
+        width: width * r + (key === "weights" ? barWidth + 4 * r : 0),
+        height: tall * nRows + 21 * r,
       });
     }
     label(x, top - 15 * r, `top r ${isNow ? "now" : there ? "" : "todo"}`, math(text), width * r);
@@ -173,9 +167,8 @@ export function ledger(host, on) {
   const names = [];
   rows.forEach((k, i) => {
     const hit = add(host, "button", "rowhit");
-    hit.type = "button";
     hit.tabIndex = kind === "mask" ? 0 : -1;
-    Object.assign(hit.style, { top: `${top + tall * i}px`, height: `${phone ? tall : tall - 1}px` });
+    pinned(hit, { top: top + tall * i, height: phone ? tall : tall - 1 });
     hit.classList.toggle("on", k === on.key);
     hit.classList.toggle("padding", site?.padding.includes(k) ?? false);
     const hidden = on.edit.hide.includes(k);

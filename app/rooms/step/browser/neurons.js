@@ -1,11 +1,11 @@
 // The MLP: its neurons before and after the activation, the curve that they lie on, and those that write most.
 
-import { add, fill, worded } from "../../../kit/browser/dom.js";
+import { add, fill, fixed, number, pinned, worded } from "../../../kit/browser/dom.js";
 import { ACTIVATIONS } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { asked, column, columnsOf, Sheet, x } from "./sheet.js";
-import { count, fixed, largest, length, limit } from "./sums.js";
+import { largest, length, limit } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
@@ -17,7 +17,7 @@ export function neurons(host, on, what) {
   const per = sheet.width < 560 ? 48 : 128;
   const rows = Math.ceil(values.length / per);
   const tall = Math.max(3, Math.min(25 * sheet.r, (sheet.height - 24 * sheet.r) / rows));
-  sheet.label(0, 0, "top", fill(words.neurons, { n: count(values.length), what: words.neurons_before, per }));
+  sheet.label(0, 0, "top", fill(words.neurons, { n: number(values.length), what: words.neurons_before, per }));
   const grid = sheet.grid(
     0,
     20 * sheet.r,
@@ -199,10 +199,10 @@ export function down(host, on) {
     const y = 88 * r + at * Math.min(25 * r, (sheet.height - 104 * r) / 9);
     sheet.label(0, y, "r", fill(words.neuron, { j: i }), sheet.left - 12 * r);
     const bar = add(host, "div", "bar chosen ff");
-    Object.assign(bar.style, {
-      left: `${sheet.left}px`,
-      top: `${y}px`,
-      width: `${((sheet.width - sheet.left - room - 60 * r) * Math.abs(act[i]) * w) / most}px`,
+    pinned(bar, {
+      left: sheet.left,
+      top: y,
+      width: ((sheet.width - sheet.left - room - 60 * r) * Math.abs(act[i]) * w) / most,
     });
     const value = fixed(Math.abs(act[i]) * w);
     sheet.label(
@@ -219,7 +219,7 @@ export function down(host, on) {
     show: (cell) => sheet.mark(cell),
     from: ([, j]) =>
       asked(on, "mlp.out", [j], (answer) => ({
-        title: fill(words.down_title, { j, f: count(header.d_ff) }),
+        title: fill(words.down_title, { j, f: number(header.d_ff) }),
         name: `m[${j}]`,
         digits: 3,
         ...termsOf(answer, (i) => fill(words.neuron, { j: i })),

@@ -1,9 +1,9 @@
 // A norm: what it is given and what comes out, row by row, or column by column as BatchNorm has it.
 
-import { add, el, fill, quoted } from "../../../kit/browser/dom.js";
+import { add, el, fill, fixed, pinned, quoted } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { columnsOf, Sheet, x } from "./sheet.js";
-import { fixed, limit, spread } from "./sums.js";
+import { limit, spread } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
@@ -68,10 +68,7 @@ export function norm(host, on) {
     if (!narrow && tall * n > 12)
       sheet.label(0, y + 17 * r + tall * (own + 0.5), "r q here", labels[header.query], left - 10 * r);
     const box = add(host, "div", "stats");
-    Object.assign(box.style, {
-      left: `${narrow ? 0 : sheet.width - right + 14 * r}px`,
-      top: `${y + 17 * r + (narrow ? tall * n : 6 * r)}px`,
-    });
+    pinned(box, { left: narrow ? 0 : sheet.width - right + 14 * r, top: y + 17 * r + (narrow ? tall * n : 6 * r) });
     facts.push(box);
     return grid;
   });

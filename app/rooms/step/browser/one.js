@@ -1,11 +1,12 @@
 // The page of 3 × 4: the lesson's program is the rail, every number is there, and those of x can be dragged or typed.
 
-import { add, choice, clamp, el, fill, scientific } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, fill, fixed, pinned, scientific } from "../../../kit/browser/dom.js";
 import { oneHead, softmax } from "./compute.js";
 import { WORDS as words } from "./constants.js";
+import { table } from "../../../kit/browser/table.js";
 import { feet } from "./foot.js";
 import { sentence } from "./sentences.js";
-import { fixed, percent } from "./sums.js";
+import { percent } from "./sums.js";
 import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").From} From */
@@ -142,15 +143,17 @@ export class OnePage {
     const program = add(view.railBox, "ol", "prog");
     words.small_programs.forEach((/** @type {[string, string]} */ [code, note], /** @type {number} */ i) => {
       const line = add(program, "li");
-      const button = add(line, "button", i === at ? "on" : i > at ? "todo" : "");
-      button.type = "button";
-      button.append(el("code", "", code), el("small", "", note));
-      button.setAttribute("aria-current", i === at ? "step" : "false");
-      button.addEventListener("click", () => this.small.go(i));
+      const go = line.appendChild(button("", i === at ? "on" : i > at ? "todo" : "", () => this.small.go(i)));
+      go.append(el("code", "", code), el("small", "", note));
+      go.setAttribute("aria-current", i === at ? "step" : "false");
     });
     const note = add(view.railBox, "div", "small-note");
     note.append(el("p", "", words.small_drag), el("p", "mute", words.small_printed));
-    if (STEPS[at] === "softmax") note.append(slips());
+    if (STEPS[at] === "softmax") {
+      const slips = table(words.small_slips, words.small_slips_columns, words.small_slips_rows); // rows that the lessons print
+      slips.classList.add("slips");
+      note.append(slips);
+    }
     const which = choice(
       words.small_which,
       [0, 1, 2].map((i) => /** @type {[number, string]} */ ([i, fill(words.small_token, { i })])),
@@ -273,12 +276,7 @@ export class OnePage {
         const input = add(this.small.host, "input", "typed");
         Object.assign(input, { type: "number", step: "0.01", min: "-9", max: "9", value: value.toFixed(2) });
         input.setAttribute("aria-label", fill(words.small_x_label, { r, c }));
-        Object.assign(input.style, {
-          left: `${x + c * cell}px`,
-          top: `${y + r * tall}px`,
-          width: `${cell}px`,
-          height: `${tall}px`,
-        });
+        pinned(input, { left: x + c * cell, top: y + r * tall, width: cell, height: tall });
         input.addEventListener("input", () => {
           const typed = Number(input.value);
           if (input.value !== "" && Number.isFinite(typed)) {
@@ -391,19 +389,4 @@ export class OnePage {
           : fill(words.small_weight, { n: SHOWN[name], r, c, x: fixed(total, 4) }),
     };
   }
-}
-
-// Rows that the lessons print, beside what their scores give
-function slips() {
-  const table = el("table", "slips");
-  const line = (/** @type {"th" | "td"} */ kind, /** @type {string[]} */ cells) => {
-    const row = el("tr");
-    row.append(...cells.map((text) => el(kind, "", text)));
-    return row;
-  };
-  const [head, body] = [el("thead"), el("tbody")];
-  head.append(line("th", words.small_slips_columns));
-  body.append(...words.small_slips_rows.map((/** @type {string[]} */ row) => line("td", row)));
-  table.append(el("caption", "", words.small_slips), head, body);
-  return table;
 }

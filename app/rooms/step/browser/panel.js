@@ -1,6 +1,7 @@
 // What stands beside the rail at a step: where it is, what can be changed there, sentence, equation, code, and the picture.
 
-import { arrow, choice, el, fill, worded } from "../../../kit/browser/dom.js";
+import { arrow, choice, el, fill, fixed, focusable, number, worded } from "../../../kit/browser/dom.js";
+import { tableBox } from "../../../kit/browser/table.js";
 import { DIVISOR, WORDS as words } from "./constants.js";
 import { ATTENTION } from "./foot.js";
 import { guessPicture } from "./guesses.js";
@@ -8,8 +9,6 @@ import { ledger } from "./ledger.js";
 import { PICTURES } from "./pictures.js";
 import { nameOf } from "./rail.js";
 import { above } from "./sentences.js";
-import { count, fixed } from "./sums.js";
-import { drawTable } from "./table.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./step.js").StepThrough} View */
@@ -25,9 +24,7 @@ export function drawPanel(view, on, at) {
   const name = nameOf(step, on.header);
   view.pic.replaceChildren();
   view.pic.style.minHeight = "";
-  view.pic.tabIndex = 0;
-  view.pic.setAttribute("role", "group");
-  view.pic.setAttribute("aria-label", fill(words.picture, { name }));
+  focusable(view.pic, "group", fill(words.picture, { name }));
   view.pointed = null;
   const table = view.values.show === "table";
   view.pic.classList.toggle("tabled", table);
@@ -36,7 +33,9 @@ export function drawPanel(view, on, at) {
     table ? el("div") : view.pic,
     on,
   );
-  if (table) drawTable(view.pic, view.stepPicture.numbers(), name);
+  if (!table) return;
+  const { columns, rows } = view.stepPicture.numbers();
+  view.pic.append(tableBox(name, columns, rows));
 }
 
 // What stands above the picture: where it is and what can be changed there, and the sentence, equation and code
@@ -73,7 +72,7 @@ export function tell(view, on, at) {
   if (asks !== view.asks) {
     const sizes = el("span", "sh");
     for (const [axis, n] of step.axes)
-      sizes.append(el("b", `ax-${axis}`, count(n)), el("small", "", worded(words.shape, axis)));
+      sizes.append(el("b", `ax-${axis}`, number(n)), el("small", "", worded(words.shape, axis)));
     view.where = el("b", "", where);
     view.meta.replaceChildren(
       view.where,

@@ -1,12 +1,12 @@
 // The pictures of the steps that are no ledger: vectors as strips, heads as rows, additions; norms and neurons beside it.
 
-import { el, fill, number as whole, quoted } from "../../../kit/browser/dom.js";
+import { el, fill, fixed, number, quoted } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { activation, down, neurons } from "./neurons.js";
 import { norm } from "./norm.js";
 import { asked, column, columnsOf, heat, Sheet, withHeat, x } from "./sheet.js";
-import { count, fixed, largest, length, limit } from "./sums.js";
+import { largest, length, limit } from "./sums.js";
 import { turn } from "./turn.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
@@ -20,7 +20,7 @@ export const PICTURES = {
     const sheet = new Sheet(host, on);
     const { r } = sheet;
     const e = on.walk.array("start.token");
-    sheet.strip(0, 10 * r, fill(words.row_id, { id: count(on.id) }), e, { height: 34 * r, note: words.of_table });
+    sheet.strip(0, 10 * r, fill(words.row_id, { id: number(on.id) }), e, { height: 34 * r, note: words.of_table });
     const per = e.length % 32 ? 16 : 32;
     const rows = Math.min(Math.ceil(e.length / per), 32);
     const cell = (sheet.width - sheet.left - 4) / per;
@@ -62,7 +62,7 @@ export const PICTURES = {
       from: ([, j]) => ({
         title:
           j < 0
-            ? fill(words.token_says, { q: on.q[0], id: count(on.id), d: e.length, x: fixed(length(e)) })
+            ? fill(words.token_says, { q: on.q[0], id: number(on.id), d: e.length, x: fixed(length(e)) })
             : fill(words.table_number, { j, x: fixed(e[j], 4) }),
       }),
       numbers: () => column("e", e),
@@ -354,7 +354,7 @@ export const PICTURES = {
           { op: "→" },
           { label: words.transpose, value: `q[0, ${a}, ${q}, ${b}]` },
           { op: ":" },
-          { label: words.memory, value: `${q} × ${wide} + ${j} = ${whole(q * wide + j)}` },
+          { label: words.memory, value: `${q} × ${wide} + ${j} = ${number(q * wide + j)}` },
         ],
       };
     });

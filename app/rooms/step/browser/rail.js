@@ -1,9 +1,9 @@
 // The rail: every step of the layer with a barcode of the followed token's vector there. It is the scrubber.
 
-import { add, fill, worded } from "../../../kit/browser/dom.js";
+import { add, fill, number, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { barcode } from "./grid.js";
-import { count, limit } from "./sums.js";
+import { limit } from "./sums.js";
 import { draw, set, svg as element } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").Step} Step */
@@ -164,7 +164,7 @@ export class Rail {
         const canvas = add(node, "canvas");
         canvas.setAttribute("aria-hidden", "true");
         this.canvases.push(canvas);
-        add(node, "small").textContent = count(walk.size(step));
+        add(node, "small").textContent = number(walk.size(step));
         node.dataset.step = step.id;
         this.points.push({ y: y + tall / 2, step, at: this.rows.length });
         this.rows.push(node);

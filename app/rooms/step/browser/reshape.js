@@ -1,11 +1,10 @@
 // The page of the reshape: one number followed from the fused projection into its head, and its place in memory.
 
-import { el, fill } from "../../../kit/browser/dom.js";
+import { el, fill, fixed } from "../../../kit/browser/dom.js";
 import { followed } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { feet } from "./foot.js";
 import { sentence } from "./sentences.js";
-import { fixed } from "./sums.js";
 
 /** @typedef {import("./types.js").From} From */
 /** @typedef {import("./types.js").Spot} Spot */

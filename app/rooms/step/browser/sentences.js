@@ -1,9 +1,9 @@
 // What stands above a picture: one sentence, one equation, one line of PyTorch; of numbers that are on the screen.
 
-import { el, fill, phrase, quoted, worded } from "../../../kit/browser/dom.js";
+import { el, fill, fixed, number, phrase, quoted, worded } from "../../../kit/browser/dom.js";
 import { LOWEST, softmax } from "./compute.js";
 import { WORDS as words } from "./constants.js";
-import { count, fixed, length, percent, spread } from "./sums.js";
+import { length, percent, spread } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Step} Step */
@@ -89,7 +89,7 @@ function saysOf(on) {
     case "token":
       return [
         "token",
-        { id: strong(count(on.id)), vocab: count(header.vocab), d: strong(String(d)) },
+        { id: strong(number(on.id)), vocab: number(header.vocab), d: strong(String(d)) },
         "token",
         { id: on.id },
       ];
@@ -101,7 +101,7 @@ function saysOf(on) {
           ] ?? words.says.embed_none;
         return ["embed", { how }, "embed", {}];
       }
-      const at = { p: strong(String(header.query)), n: count(header.n_ctx), kind: header.position };
+      const at = { p: strong(String(header.query)), n: number(header.n_ctx), kind: header.position };
       if (header.embed_scale !== 1 && Math.abs(header.embed_scale ** 2 - d) < 1e-6 * d)
         return [
           "embed_scaled",
@@ -195,12 +195,12 @@ function saysOf(on) {
       ];
     }
     case "gate":
-      return ["gate", { d, f: [count(header.d_ff), "ff"] }, "gate", {}];
+      return ["gate", { d, f: [number(header.d_ff), "ff"] }, "gate", {}];
     case "up": {
-      if (header.gated) return ["up_gated", { d, f: [count(header.d_ff), "ff"] }, "up_gated", {}];
+      if (header.gated) return ["up_gated", { d, f: [number(header.d_ff), "ff"] }, "up_gated", {}];
       return [
         "up",
-        { d, f: [count(header.d_ff), "ff"], n: strong(count(walk.array("mlp.up").filter((x) => x > 0).length)) },
+        { d, f: [number(header.d_ff), "ff"], n: strong(number(walk.array("mlp.up").filter((x) => x > 0).length)) },
         "up",
         {},
       ];
@@ -212,10 +212,10 @@ function saysOf(on) {
       const n = before.filter((x) => x > 0).length;
       const f = words.acts[act];
       if (step.kind === "product")
-        return ["product", { f, n: strong(count(n)), all: count(before.length) }, "product", { act: f }];
+        return ["product", { f, n: strong(number(n)), all: number(before.length) }, "product", { act: f }];
       return [
         LOWEST[act] ? "act_soft" : "act_relu",
-        { f, n: strong(count(n)), m: count(before.length - n), min: fixed(LOWEST[act] ?? 0) },
+        { f, n: strong(number(n)), m: number(before.length - n), min: fixed(LOWEST[act] ?? 0) },
         act,
         {},
       ];
@@ -223,7 +223,7 @@ function saysOf(on) {
     case "down":
       return [
         "down",
-        { f: [count(header.d_ff), "ff"], d: strong(String(d)), x: fixed(length(walk.array("mlp.out"))) },
+        { f: [number(header.d_ff), "ff"], d: strong(String(d)), x: fixed(length(walk.array("mlp.out"))) },
         "down",
         {},
       ];
@@ -264,9 +264,9 @@ function maskSays(on) {
     if (header.causal && site?.site === "attn") return ["mask_last", { p: header.query }];
     return [site?.site === "cross_attn" ? "mask_cross" : "mask_both", {}];
   }
-  if (future === blocked) return ["mask_causal", { p: header.query, n: strong(count(blocked)) }];
+  if (future === blocked) return ["mask_causal", { p: header.query, n: strong(number(blocked)) }];
   const why = [...new Set(at.reason.filter(Boolean).map((code) => on.reasons[code]))].join(", ");
-  return ["mask_some", { n: strong(count(blocked)), why }];
+  return ["mask_some", { n: strong(number(blocked)), why }];
 }
 
 // Since which addition the model's word has been the best guess; null where it always was, or came last

@@ -1,9 +1,9 @@
 // What the pictures of the steps are made of: labels where they stand, strips of numbers, and the map of what sublayers add.
 
-import { add, fill, quoted, worded } from "../../../kit/browser/dom.js";
+import { add, fill, fixed, pinned, quoted, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { Grid } from "./grid.js";
-import { fixed, limit } from "./sums.js";
+import { limit } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
@@ -11,6 +11,14 @@ import { fixed, limit } from "./sums.js";
 /** @typedef {import("./types.js").Cell} Cell */
 
 const LEAST = 280; // pixels that a picture takes, also where there is less
+
+// A label in a picture
+/** @param {HTMLElement} host @param {number} x @param {number} y @param {string} className @param {string | (string | Node)[]} text @param {number} [width] */
+export function label(host, x, y, className, text, width) {
+  const node = add(host, "div", `lab ${className}`);
+  node.append(...(typeof text === "string" ? [text] : text));
+  return pinned(node, { left: x, top: y, ...(width === undefined ? {} : { width }) });
+}
 
 // What every picture needs: labels where they stand, strips of numbers, and the table behind it
 export class Sheet {
@@ -31,18 +39,13 @@ export class Sheet {
 
   /** @param {number} x @param {number} y @param {string} className @param {string | Node[]} text @param {number} [width] */
   label(x, y, className, text, width) {
-    const node = add(this.host, "div", `lab ${className}`);
-    node.append(...(typeof text === "string" ? [text] : text));
-    node.style.left = `${x}px`;
-    node.style.top = `${y}px`;
-    if (width !== undefined) node.style.width = `${width}px`;
-    return node;
+    return label(this.host, x, y, className, text, width);
   }
 
   /** @param {number} x @param {number} y @param {ConstructorParameters<typeof Grid>[1]} options @param {(row: number, column: number) => Cell} [cellOf] */
   grid(x, y, options, cellOf) {
     const grid = new Grid(this.host, options);
-    Object.assign(grid.canvas.style, { left: `${x}px`, top: `${y}px` });
+    pinned(grid.canvas, { left: x, top: y });
     if (cellOf) {
       grid.listen(
         (row, column) => this.on.point(cellOf(row, column)),

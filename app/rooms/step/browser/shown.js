@@ -2,8 +2,8 @@
 
 import { clamp, quoted } from "../../../kit/browser/dom.js";
 import { whole } from "../../../kit/browser/selection.js";
-import { read } from "./foot.js";
 import { ledgerRows } from "./ledger.js";
+import { json } from "../../../kit/browser/messages.js";
 
 /** @typedef {import("./step.js").StepThrough} View */
 /** @typedef {import("./types.js").Step} Step */
@@ -59,7 +59,7 @@ export function shownOf(view, walk, step) {
     k: [quoted(keyLabels[key]), "k"],
     model: run.model,
     reasons: header.reasons,
-    guesses: step.kind === "next" ? view.ask("step/guesses", { query: header.query }, read) : null,
+    guesses: step.kind === "next" ? view.ask("step/guesses", { query: header.query }, json) : null,
     paint: view.paint,
     rem: view.rem,
     perLayer: sublayers.length,
@@ -80,7 +80,7 @@ export function shownOf(view, walk, step) {
       view.ask(
         "step/terms",
         { stack: header.stack, layer: header.layer, query: header.query, step: name, index: index.join(".") },
-        read,
+        json,
       ),
   };
 }

@@ -1,12 +1,13 @@
 // The pages of small numbers: one head of 3 × 4 whose inputs can be dragged, a batch and its transpose, the reshape into heads.
 
-import { add, choice, clamp, el, fill, worded } from "../../../kit/browser/dom.js";
+import { choice, clamp, el, fill, pinned, worded } from "../../../kit/browser/dom.js";
+import { tableBox } from "../../../kit/browser/table.js";
 import { BatchPage } from "./batch.js";
 import { WORDS as words } from "./constants.js";
 import { Grid } from "./grid.js";
+import { label } from "./sheet.js";
 import { OnePage, STEPS } from "./one.js";
 import { indexOf, ReshapePage } from "./reshape.js";
-import { drawTable } from "./table.js";
 
 /** @typedef {import("./types.js").Spot} Spot */
 export const PAGES = { one: words.page_one, batch: words.page_batch, reshape: words.page_reshape };
@@ -84,9 +85,9 @@ export class Small {
     const name = worded(PAGES, page);
     view.pic.setAttribute("aria-label", fill(words.picture, { name }));
     if (view.values.show === "table") {
-      view.pic.replaceChildren();
+      const { columns, rows } = this.numbers();
+      view.pic.replaceChildren(tableBox(name, columns, rows));
       view.pic.classList.add("tabled");
-      drawTable(view.pic, this.numbers(), name);
     }
     this.look(this.spot ?? this.shown.opens());
   }
@@ -131,14 +132,7 @@ export class Small {
 
   /** @param {number} x @param {number} y @param {string} className @param {string | (string | Node)[]} text @param {number} [width] */
   label(x, y, className, text, width) {
-    const node = add(this.host, "div", `lab ${className}`);
-    node.append(...(typeof text === "string" ? [text] : text));
-    Object.assign(node.style, {
-      left: `${x}px`,
-      top: `${y}px`,
-      ...(width === undefined ? {} : { width: `${width}px` }),
-    });
-    return node;
+    return label(this.host, x, y, className, text, width);
   }
 
   /** @param {string} name @param {number} x @param {number} y @param {number[][]} values @param {Partial<ConstructorParameters<typeof Grid>[1]>} options */
@@ -155,7 +149,7 @@ export class Small {
         ...options,
       }),
     );
-    Object.assign(grid.canvas.style, { left: `${x}px`, top: `${y}px` });
+    pinned(grid.canvas, { left: x, top: y });
     grid.canvas.dataset.grid = name;
     grid.listen(
       (r, c) => this.look([name, r, c]),

@@ -5,16 +5,16 @@ import { whole } from "../../../kit/browser/selection.js";
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, clamp, el, fill } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, focusable, focusedIn } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { takesArrows } from "../../../kit/browser/shortcuts.js";
-import { unpack } from "../../../kit/browser/messages.js";
+import { json, unpack } from "../../../kit/browser/messages.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { smallSnippet, snippet } from "./export.js";
-import { ATTENTION, drawFoot, read } from "./foot.js";
+import { ATTENTION, drawFoot } from "./foot.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
 import { drawPanel, tell } from "./panel.js";
@@ -86,9 +86,7 @@ export class StepThrough extends Stage {
     this.eq = add(this.panel, "div", "eq");
     this.pic = add(this.panel, "div", "pic");
     this.fromBox = add(this.panel, "div", "from");
-    this.fromBox.tabIndex = 0; // a long sum scrolls
-    this.fromBox.setAttribute("role", "group");
-    this.fromBox.setAttribute("aria-label", words.from);
+    focusable(this.fromBox, "group", words.from); // a long sum scrolls
     this.rail = new Rail(this.railBox, (at) => this.go(at));
     this.slider = slider(this.phone, (at) => this.go(at));
     this.small = new Small(this);
@@ -330,7 +328,7 @@ export class StepThrough extends Stage {
     const { records } = /** @type {Run} */ (this.run);
     const site = this.values.at.startsWith("cross-") ? "cross_attn" : "attn";
     const record = records.findIndex((one) => one[0] === stack && one[1] === layer && one[2] === site);
-    if (record >= 0 && ATTENTION.includes(this.values.at.replace("cross-", ""))) this.ask("proof", { record }, read);
+    if (record >= 0 && ATTENTION.includes(this.values.at.replace("cross-", ""))) this.ask("proof", { record }, json);
   }
 
   // Which head's keys to ask for: where not all come, those of the head that is looked at
@@ -434,9 +432,7 @@ export class StepThrough extends Stage {
 
   // What has the focus
   get focused() {
-    return /** @type {HTMLElement | null} */ (
-      /** @type {Document | ShadowRoot} */ (this.root.getRootNode()).activeElement
-    );
+    return focusedIn(this.root);
   }
 
   /** @param {number} at @returns {boolean | void} */

@@ -1,12 +1,6 @@
 // Numbers as they are shown, and sums whose shown numbers add up.
 
-// With a real minus sign; −0.00 is 0.00.
-/** @param {number} value @param {number} [digits] */
-export function fixed(value, digits = 2) {
-  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
-  const text = Math.abs(value).toFixed(digits);
-  return value < 0 && Number(text) !== 0 ? `−${text}` : text;
-}
+import { fixed } from "../../../kit/browser/dom.js";
 
 // A share of one: what is nearly all is never rounded to all.
 /** @param {number} p */
@@ -15,10 +9,6 @@ export function percent(p) {
   if (p > 0 && p < 0.0005) return "<0.1\u00a0%";
   return `${(100 * p).toFixed(p > 0.995 && p < 1 ? 3 : 1)}\u00a0%`;
 }
-
-const COUNTS = new Intl.NumberFormat("en"); // one for all: toLocaleString makes its own each time
-/** @param {number} n */
-export const count = (n) => COUNTS.format(Math.round(n));
 
 // The parts of a sum, rounded so that what is shown adds up: each to a neighbouring step of the last digit, those nearest to
 // theirs first. Where there are others, they take what is left, so that every part is rounded as ever.

@@ -1,7 +1,7 @@
 // The line above the rail: the tokens, one of them followed, and the layer and head.
 
 import { cover } from "../../../kit/browser/cover.js";
-import { add, el, fill, worded } from "../../../kit/browser/dom.js";
+import { add, described, el, fill, selectBox, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 
 /** @typedef {import("./step.js").StepThrough} View */
@@ -47,13 +47,11 @@ export class Tokens {
 
   /** @param {View} view @param {Run} run @param {string} stack @param {string[]} labels @param {number[]} joins @param {Map<number, string>} turns @param {HTMLElement} pages */
   build(view, run, stack, labels, joins, turns, pages) {
-    const strip = el("div", "toks");
-    strip.setAttribute("role", "group");
-    strip.setAttribute("aria-label", words.strip);
+    const strip = described(el("div", "toks"), "group", words.strip);
     this.tokens = labels.map((text, i) => {
       if (turns.get(i)) strip.append(el("small", "turn", turns.get(i))); // of a conversation: whose turn begins
       const token = add(strip, "button", "tok");
-      Object.assign(token, { type: "button", textContent: text });
+      token.textContent = text;
       token.classList.toggle("joined", joins.includes(i));
       token.setAttribute("aria-label", fill(words.strip_token, { label: text, i }));
       token.dataset.i = String(i);
@@ -64,21 +62,11 @@ export class Tokens {
       return token;
     });
     const pick = el("div", "pick");
-    /** @param {string} label @param {(value: string) => void} act */
-    const select = (label, act) => {
-      const box = add(pick, "label");
-      box.append(label, " ");
-      const node = add(box, "select");
-      node.setAttribute("aria-label", label);
-      node.addEventListener("change", () => act(node.value));
-      return node;
-    };
-    if (Object.keys(run.layers).length > 1) {
-      const stacks = select(words.stack, (name) => view.choose({ stack: name, key: "", cell: "", hide: "" }));
-      stacks.append(
-        ...Object.keys(run.layers).map((name) => new Option(worded(words.stacks, name), name, false, name === stack)),
-      );
-    }
+    const stacks = Object.keys(run.layers).map(
+      (name) => /** @type {[string, string]} */ ([name, worded(words.stacks, name)]),
+    );
+    const choose = (/** @type {string} */ name) => view.choose({ stack: name, key: "", cell: "", hide: "" });
+    if (stacks.length > 1) add(pick, "label").append(words.stack, " ", selectBox(words.stack, stacks, stack, choose));
     pick.append(view.chooser.button);
     pages.classList.add("pages");
     view.bar.replaceChildren(strip, pick, pages);

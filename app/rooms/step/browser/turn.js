@@ -1,10 +1,10 @@
 // Rotary positions: each pair of a query's numbers before and after its turn.
 
-import { fill } from "../../../kit/browser/dom.js";
+import { fill, fixed } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { asked, columnsOf, Sheet } from "./sheet.js";
-import { fixed, length } from "./sums.js";
+import { length } from "./sums.js";
 import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */

@@ -31,7 +31,6 @@ export const WORDS: {
   "as_picture": string;
   "as_table": string;
   "as": string;
-  "table_more": string;
   "picture": string;
   "others": [string, string];
   "bias": string;

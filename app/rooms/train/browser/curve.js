@@ -1,9 +1,10 @@
 // The curve of the loss, on a log axis: it is also the slider of the step.
 
-import { clamp, fill } from "../../../kit/browser/dom.js";
+import { add, clamp, fill, focusable } from "../../../kit/browser/dom.js";
 import { linear, logarithmic } from "../../../kit/browser/picture/scale.js";
 import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
+import { across, curve } from "../../../kit/browser/picture/axes.js";
 
 const LEFT = 2.9; // em, as wide as "0.001"
 const BOTTOM = 1.4; // em
@@ -26,9 +27,7 @@ export class Curve {
   // chosen(step) when the visitor drags the curve or moves it by keys
   /** @param {HTMLElement} parent @param {(step: number) => void} chosen */
   constructor(parent, chosen) {
-    this.box = parent.appendChild(document.createElement("div"));
-    this.box.className = "curve";
-    Object.assign(this.box, { tabIndex: 0, role: "slider", ariaLabel: words.step });
+    this.box = focusable(add(parent, "div", "curve"), "slider", words.step);
     this.box.addEventListener("pointerdown", (e) => {
       this.box.setPointerCapture(e.pointerId);
       this.box.focus();
@@ -137,16 +136,8 @@ export class Curve {
     const { steps } = this;
     const svg = element("svg", { viewBox: `0 0 ${this.width} ${this.height}`, "aria-hidden": "true" });
     const size = 0.8 * this.em;
-    for (const tick of TICKS.filter((one) => one <= this.top * 1.2)) {
-      draw(svg, "line", {
-        x1: this.left,
-        x2: this.width - RIGHT,
-        y1: this.y(tick),
-        y2: this.y(tick),
-        stroke: palette.line,
-      });
-      write(svg, this.left - 6, this.y(tick) + size * 0.35, String(tick), { anchor: "end", size, fill: palette.mute });
-    }
+    const decades = TICKS.filter((one) => one <= this.top * 1.2);
+    across(svg, decades, { y: (loss) => this.y(loss), from: this.left, to: this.width - RIGHT, size });
     for (let step = 0; step <= steps; step += steps / 6)
       write(svg, this.x(step), this.height - 6, String(Math.round(step)), {
         anchor: step ? (step === steps ? "end" : "middle") : "start",
@@ -169,20 +160,11 @@ export class Curve {
       { anchor: "end", size, fill: palette.mute },
     );
     for (const line of lines) {
-      let path = "";
-      line.points.forEach(([step], i) => {
+      const points = line.points.flatMap(([step], i) => {
         const loss = line.smooth[i];
-        if (loss !== null) path += `${path ? "L" : "M"}${this.x(step).toFixed(1)} ${this.y(loss).toFixed(1)}`;
+        return loss === null ? [] : [/** @type {[number, number]} */ ([this.x(step), this.y(loss)])];
       });
-      if (path)
-        draw(svg, "path", {
-          d: path,
-          fill: "none",
-          stroke: line.colour,
-          "stroke-width": 2,
-          "stroke-linejoin": "round",
-          "stroke-dasharray": line.dash || undefined,
-        });
+      if (points.length) curve(svg, points, line.colour, 2, line.dash || undefined);
     }
     return svg;
   }

@@ -1,7 +1,7 @@
 // The heads of a run as small maps, and one of them large.
 
 import { colours } from "../../../kit/browser/colours.js";
-import { el, fill, share } from "../../../kit/browser/dom.js";
+import { button, el, fill, share } from "../../../kit/browser/dom.js";
 import { paintOn, pixels } from "../../../kit/browser/picture/canvas.js";
 import { WORDS as words } from "./constants.js";
 import { largest } from "./numbers.js";
@@ -64,11 +64,9 @@ export function grid(parent, [layers, heads], of, chosen, width, em, act) {
     row.append(el("span", "which", String(layer)));
     const line = row.appendChild(el("div", "tiles"));
     for (let head = 0; head < heads; head++) {
-      const tile = line.appendChild(el("button", "tile"));
-      tile.type = "button";
+      const tile = line.appendChild(button("", "tile", () => act(layer, head)));
       tile.setAttribute("aria-pressed", String(chosen?.[0] === layer && chosen[1] === head));
       tiles.push([layer, head, tile, tile.appendChild(el("canvas")), tile.appendChild(el("small"))]);
-      tile.addEventListener("click", () => act(layer, head));
     }
   }
   return (look, palette) => {

@@ -2,10 +2,26 @@
 
 import { cover } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, clamp, el, fill, phrase, setField, setText, share, worded } from "../../../kit/browser/dom.js";
+import {
+  add,
+  button,
+  choice,
+  clamp,
+  described,
+  el,
+  fill,
+  focusable,
+  number,
+  phrase,
+  setField,
+  setText,
+  share,
+  worded,
+} from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
+import { table } from "../../../kit/browser/table.js";
 import { goTo } from "../../../streamlit_edge/browser/page.js";
 import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Curve } from "./curve.js";
@@ -25,7 +41,7 @@ const STACKED = 56; // em of a width, as beside a lesson, in which curve and hea
 
 /** @param {string} text */
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-const COVERED = ".main > section, .fact, .table, .foot .ok"; // what a lesson covers: all that a race comes to
+const COVERED = ".main > section, .fact, .tablebox, .foot .ok"; // what a lesson covers: all that a race comes to
 
 /** @extends {Stage<import("./types.js").Header, import("./types.js").Palette>} */
 class Train extends Stage {
@@ -81,7 +97,6 @@ class Train extends Stage {
       ),
     );
     this.go = add(ask, "button", "go");
-    this.go.type = "button";
     this.go.addEventListener("click", () =>
       this.isQueued ? this.leave() : this.isGoing ? this.pause() : this.isPaused ? this.goOn() : this.train(),
     );
@@ -94,14 +109,12 @@ class Train extends Stage {
     this.replay.classList.add("replay");
     this.more = this.button(ask, words.more, () => this.unfold(), words.more_help);
     this.more.classList.add("more");
-    this.chips = add(root, "div", "chips races");
-    Object.assign(this.chips, { role: "group", ariaLabel: words.race });
+    this.chips = described(add(root, "div", "chips races"), "group", words.race);
     this.chips.append(el("b", "", words.race));
     this.twinChips = Object.entries(words.twins).map(([name, text]) => {
       if (name === BROKEN[0]) this.chips.append(el("i", "", words.break_it));
-      const chip = add(this.chips, "button", `chip ${name}`);
-      Object.assign(chip, { type: "button", textContent: text, title: worded(words.twin_help, name) });
-      chip.addEventListener("click", () => this.choose({ twin: name, from: "0" }, true));
+      const race = () => this.choose({ twin: name, from: "0" }, true);
+      const chip = this.chips.appendChild(button(text, `chip ${name}`, race, worded(words.twin_help, name)));
       return /** @type {const} */ ([name, chip]);
     });
     this.unfold(false);
@@ -116,8 +129,7 @@ class Train extends Stage {
     this.write = add(this.left, "div", "write");
     this.fork = add(this.left, "div", "fork");
     this.right = add(main, "section");
-    this.tableBox = add(root, "div", "table");
-    Object.assign(this.tableBox, { tabIndex: 0, role: "region", ariaLabel: words.table });
+    this.tableBox = focusable(add(root, "div", "tablebox"), "region", words.table);
     this.seed = this.button(
       null,
       "",
@@ -597,14 +609,9 @@ class Train extends Stage {
     chips.append(el("b", "", fill(words.fork, { s: at })));
     for (const [name, { fixed }] of Object.entries(this.header.twins)) {
       if (fixed || name === "none" || name === "nowarmup" || !(name in words.twins)) continue;
-      const chip = add(chips, "button", "chip");
-      Object.assign(chip, {
-        type: "button",
-        textContent: worded(words.twins, name),
-        title: worded(words.twin_help, name),
-      });
+      const fork = () => this.choose({ twin: name, from: String(at) }, true);
+      const chip = chips.appendChild(button(worded(words.twins, name), "chip", fork, worded(words.twin_help, name)));
       chip.setAttribute("aria-pressed", String(this.values.twin === name && this.from === at));
-      chip.addEventListener("click", () => this.choose({ twin: name, from: String(at) }, true));
     }
     this.fork.replaceChildren(chips, el("p", "note", words.fork_note));
   }
@@ -763,18 +770,7 @@ class Train extends Stage {
     this.tableBox.hidden = !isOpen;
     this.tableButton.setAttribute("aria-pressed", String(isOpen));
     if (!isOpen) return;
-    const table = el("table");
-    const head = add(add(table, "thead"), "tr");
-    for (const text of words.table_columns) head.append(Object.assign(el("th", "", text), { scope: "col" }));
-    const body = add(table, "tbody");
-    for (const line of this.lines()) {
-      const row = add(body, "tr");
-      for (const cell of line)
-        row.append(
-          el("td", "", typeof cell === "number" && !Number.isInteger(cell) ? cell.toPrecision(4) : String(cell)),
-        );
-    }
-    this.tableBox.replaceChildren(table);
+    this.tableBox.replaceChildren(table(words.table_help, words.table_columns, this.lines()));
   }
 
   drawFoot() {
@@ -784,7 +780,7 @@ class Train extends Stage {
     this.proof.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
     this.facts.textContent = fill(words.cost, {
       n: worded(words.tasks, this.values.task),
-      p: header.parameters[this.values.task].toLocaleString("en"),
+      p: number(header.parameters[this.values.task]),
       b: header.batch,
       steps: header.steps,
     });
@@ -880,7 +876,7 @@ class Train extends Stage {
       "",
     ].join("\n");
     const [columns, lines] = [words.table_columns, this.lines()];
-    const table = csv(columns, lines, [caption, snippet.trimEnd()]);
+    const text = csv(columns, lines, [caption, snippet.trimEnd()]);
     return {
       title,
       alt: fill(words.alt, { fact }),
@@ -888,7 +884,7 @@ class Train extends Stage {
       snippet,
       name: `headlight-train-${task}`,
       tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([
-        [words.table, `headlight-train-${task}`, table, { of: "", columns, rows: lines }],
+        [words.table, `headlight-train-${task}`, text, { of: "", columns, rows: lines }],
       ]),
     };
   }

@@ -1,7 +1,7 @@
 // The answer, right: one sentence about what changed, the words outlined as they were and filled as they are, or the vectors that turned.
 
 import { WORDS as words } from "./constants.js";
-import { add, counted, el, fill, phrase, quoted, setText } from "../../../kit/browser/dom.js";
+import { add, counted, el, fill, quoted, setText, phrase } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { percent, placed, upTo } from "./numbers.js";
 

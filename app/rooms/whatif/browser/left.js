@@ -1,7 +1,7 @@
 // The sweep, left: the change by every head or look on a map, all of them sorted, and one sentence about them.
 
 import { WORDS as words } from "./constants.js";
-import { add, choice, el, fill, quoted, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, el, fill, quoted, same, selectBox, worded } from "../../../kit/browser/dom.js";
 import { headName, labelsOf, rowName, together } from "./lead.js";
 import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
@@ -53,9 +53,7 @@ export class Left {
       [-1, words.stronger],
       [1, words.weaker],
     ])) {
-      const button = add(buttons, "button", "quiet");
-      Object.assign(button, { type: "button", textContent: text });
-      button.addEventListener("click", () => this.next(by));
+      buttons.append(button(text, "quiet", () => this.next(by)));
     }
     this.bars = draw(this.order, "svg", { "aria-hidden": "true" });
     this.few = add(box, "p", "few");
@@ -82,10 +80,9 @@ export class Left {
       type.unit,
       type.family,
     ];
-    const known = of.every((what, i) => what === this.of[i]);
-    this.of = of;
     this.drawSwitches();
-    if (!known) this.build(width, height);
+    if (!same(of, this.of)) this.build(width, height);
+    this.of = of;
     this.at = this.placeOf(pick);
     this.mark();
     if (swept.done) this.barsAt?.choose(this.along.indexOf(at));
@@ -296,16 +293,11 @@ export class Left {
   // A box that says in which layer, or which head, a look is cut
   /** @param {"layer" | "head"} name @param {number} n */
   pickOne(name, n) {
-    const select = el("select");
-    select.setAttribute("aria-label", words[`one_${name}`]);
-    select.append(
-      ...Array.from({ length: n }, (_, i) =>
-        Object.assign(el("option", "", `${words[`letter_${name}`]}${i}`), { value: String(i) }),
-      ),
-    );
-    select.value = this.shown.values[name] || "0";
-    select.addEventListener("change", () => this.choose({ [name]: select.value }));
-    return select;
+    const options = Array.from({ length: n }, (_, i) => {
+      return /** @type {[string, string]} */ ([String(i), `${words[`letter_${name}`]}${i}`]);
+    });
+    const chosen = this.shown.values[name] || "0";
+    return selectBox(words[`one_${name}`], options, chosen, (value) => this.choose({ [name]: value }));
   }
 
   // The next in order of strength

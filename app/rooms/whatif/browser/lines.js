@@ -40,12 +40,8 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   /** @param {HTMLElement} parent @param {Line} line @param {number} i */
   const token = (parent, { tokens, shade, turned, changed, choosable, asked }, i) => {
     const node = add(parent, choosable ? "button" : "span", i === at && asked ? "token asked" : "token");
-    if (choosable)
-      Object.assign(node, {
-        type: "button",
-        title: fill(answers ? words.ask_after : words.cut_of, { token: quoted(tokens[i]) }),
-      });
-    if (choosable)
+    if (choosable) {
+      node.title = fill(answers ? words.ask_after : words.cut_of, { token: quoted(tokens[i]) });
       node.addEventListener("click", () =>
         choose(
           answers
@@ -53,6 +49,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
             : { query: String(i), key: "" },
         ),
       );
+    }
     node.textContent = tokens[i];
     if (changed.includes(i)) node.classList.add("other");
     if (shade && i < shade.length) {

@@ -1,7 +1,7 @@
 // The rack of changes: what is swept, switches, the temperature, another sentence, another model or step, and Undo.
 
 import { WORDS as words } from "./constants.js";
-import { add, el, fill, setField } from "../../../kit/browser/dom.js";
+import { add, button, described, el, fill, setField } from "../../../kit/browser/dom.js";
 import { edited, temperature, withEdit, without } from "./numbers.js";
 
 const TEMPERATURES = [0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4];
@@ -21,10 +21,10 @@ export class Rack {
       ["looks", words.cut, words.cut_help],
       ["patch", words.patch, words.patch_help],
     ]) {
-      this.buttons[sweep] = this.button(line, text, help, () => this.take(sweep));
+      this.buttons[sweep] = line.appendChild(button(text, "quiet", () => this.take(sweep), help));
     }
     for (const [word, [text, help]] of Object.entries(words.toggles)) {
-      this.buttons[word] = this.button(line, text, help, () => this.toggle(word));
+      this.buttons[word] = line.appendChild(button(text, "quiet", () => this.toggle(word), help));
     }
     const label = add(line, "label", "temperature");
     label.append(words.temperature);
@@ -44,20 +44,10 @@ export class Rack {
     );
     this.model = this.select(other, words.other_model);
     this.step = this.select(other, words.step);
-    this.undo = this.button(other, words.undo, words.undo_help, () => this.choose(PLAIN));
-    this.chips = add(other, "span", "chips");
-    this.chips.setAttribute("role", "group");
-    this.chips.setAttribute("aria-label", words.kept);
+    this.undo = other.appendChild(button(words.undo, "quiet", () => this.choose(PLAIN), words.undo_help));
+    this.chips = described(add(other, "span", "chips"), "group", words.kept);
     /** @type {Record<string, string>} */
     this.values = {};
-  }
-
-  /** @param {HTMLElement} line @param {string} text @param {string} help @param {() => void} act */
-  button(line, text, help, act) {
-    const button = add(line, "button", "quiet");
-    Object.assign(button, { type: "button", textContent: text, title: help });
-    button.addEventListener("click", act);
-    return button;
   }
 
   /** @param {HTMLElement} line @param {string} name */
@@ -136,10 +126,10 @@ export class Rack {
     this.chips.replaceChildren(
       ...kept.map((edit) => {
         const said = known.get(edit) ?? edit;
-        const chip = el("button", "quiet chip", `${said} ×`);
-        Object.assign(chip, { type: "button", ariaLabel: fill(words.drop, { change: said }) });
-        chip.addEventListener("click", () => this.choose({ edits: without(values.edits, edit), moved: "" }));
-        return chip;
+        const drop = () => this.choose({ edits: without(values.edits, edit), moved: "" });
+        return Object.assign(button(`${said} ×`, "quiet chip", drop), {
+          ariaLabel: fill(words.drop, { change: said }),
+        });
       }),
     );
   }

@@ -1,7 +1,8 @@
 // What is on the pictures, as tables.
 
 import { WORDS as words } from "./constants.js";
-import { add, fill } from "../../../kit/browser/dom.js";
+import { fill } from "../../../kit/browser/dom.js";
+import { tableBox } from "../../../kit/browser/table.js";
 import { headName, labelsOf, rowName } from "./lead.js";
 import { finer, placed, ranked, tenth } from "./numbers.js";
 
@@ -9,21 +10,7 @@ import { finer, placed, ranked, tenth } from "./numbers.js";
 export function drawTables(box, { data, values, swept, side }, moved) {
   box.replaceChildren();
   /** @param {string} title @param {string[]} head @param {string[][]} lines */
-  const table = (title, head, lines) => {
-    const scroll = add(box, "div", "scroll");
-    scroll.tabIndex = 0;
-    const made = add(scroll, "table");
-    add(made, "caption").textContent = title;
-    const top = add(add(made, "thead"), "tr");
-    for (const name of head) Object.assign(add(top, "th"), { textContent: name, scope: "col" });
-    const body = add(made, "tbody");
-    for (const line of lines) {
-      const row = add(body, "tr");
-      line.forEach((text, i) =>
-        Object.assign(add(row, i ? "td" : "th"), i ? { textContent: text } : { textContent: text, scope: "row" }),
-      );
-    }
-  };
+  const table = (title, head, lines) => box.append(tableBox(title, head, lines));
   const looks = values.sweep === "looks";
   table(
     words.table_sweep,

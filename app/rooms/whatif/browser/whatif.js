@@ -215,17 +215,6 @@ class WhatIf extends Stage {
 
   // ---------------------------------------------------------------- drawing
 
-  /** @type {Record<string, unknown[]>} What each part was drawn of */
-  drawn = {};
-
-  // Draws a part, unless it is of the same already
-  /** @param {string} name @param {unknown[]} of @param {() => void} work */
-  part(name, of, work) {
-    const known = this.drawn[name];
-    this.drawn[name] = of;
-    if (!known || of.some((what, i) => what !== known[i])) work();
-  }
-
   draw() {
     this.fetch();
     const { header: data, values, swept, side, palette } = this;

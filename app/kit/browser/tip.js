@@ -1,10 +1,10 @@
 // The words beside the pointer, or beside the cell that the keyboard is on.
 
-import { add } from "../../kit/browser/dom.js";
+import { add } from "./dom.js";
 
 export class Tip {
-  /** @param {HTMLElement} root @param {() => boolean} isFrozen whether nothing is said under a moving pointer */
-  constructor(root, isFrozen) {
+  /** @param {HTMLElement} root @param {() => boolean} [isFrozen] whether nothing is said under a moving pointer */
+  constructor(root, isFrozen = () => false) {
     this.root = root;
     this.isFrozen = isFrozen;
     this.box = add(root, "div", "tip");
@@ -19,7 +19,8 @@ export class Tip {
     this.box.hidden = true;
   }
 
-  /** @param {HTMLElement[]} lines @param {number} x @param {number} y */
+  // Beside a point of the window: below it, and above where there is no room below
+  /** @param {(Node | string)[]} lines @param {number} x @param {number} y */
   show(lines, x, y) {
     const { box } = this;
     box.replaceChildren(...lines);
@@ -29,5 +30,12 @@ export class Tip {
     const above = y + 18 + box.offsetHeight > innerHeight;
     const top = above ? y - frame.top - box.offsetHeight - 12 : y - frame.top + 16;
     box.style.transform = `translate(${Math.max(0, left)}px, ${top}px)`;
+  }
+
+  // The same beside the pointer; nothing where there is nothing to say
+  /** @param {(Node | string)[]} lines @param {PointerEvent | null} [event] */
+  follow(lines, event) {
+    if (event && lines.length) this.show(lines, event.clientX, event.clientY);
+    else this.hide();
   }
 }
