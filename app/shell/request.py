@@ -11,10 +11,10 @@ from streamlit.delta_generator import DeltaGenerator
 from app.kit import edits as kit_edits
 from app.kit import numbers
 from app.session import answer as session_answer
-from app.session import boxes, chosen, examples, notices, screen, service
+from app.session import boxes, chosen, examples, found, notices, screen, service
 from app.session import models as session_models
 from app.session.models import MODELS, TITLES
-from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN
+from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN, Key
 from app.shell import words
 from core import checkpoints
 from core.checkpoints import ModelSpec
@@ -23,6 +23,8 @@ from core.run.request import Request
 from core.service import Facts
 from core.write.continuation import CONTINUATION
 
+HERE = "?here"  # among the models: those of other programs on this machine. No model has such an id
+LISTING: Key[bool] = Key("already_here")  # in the session: the visitor wants to see their list
 WRITTEN_AT_ONCE = 20  # tokens
 MOST_TRAINED = 4  # runs of Train among the models of a visitor
 FILLED_FROM = "request_links"  # in the session: chosen.Chosen.links when the boxes were filled
@@ -38,9 +40,9 @@ def request() -> Request:
     texts, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
     model = chooser.selectbox(
         words.MODEL,
-        list(titles),
+        [*titles, *([HERE] if found.offered() else [])],
         index=next((i for i, name in enumerate(titles) if name == boxes.opened("model")), 0),
-        format_func=lambda name: titles[name],
+        format_func=lambda name: titles.get(name, words.HERE_OPTION),
         key=boxes.key("model"),
         label_visibility="collapsed",
         on_change=_model_changed,
@@ -148,6 +150,10 @@ def _filled() -> None:
 
 def _model_changed() -> None:
     """Another model gets a text that fits it, unless the visitor has typed one; what a model wrote is not typed."""
+    if boxes.held("model") == HERE:  # which is no model: the box shows again what it showed
+        boxes.fill("model", st.session_state["model"])
+        LISTING.put(True)
+        return
     spec = session_models.spec_of(boxes.held("model"))
     if EDITS.get():
         take_edits(())
@@ -345,7 +351,7 @@ def _titles() -> dict[str, str]:
         if (now := boxes.held("model")) not in own and session_models.trained(now or "") is not None:
             boxes.fill("model", asked.id)
         TRAINED.put(own)
-    return TITLES | own
+    return TITLES | {id: spec.title for id, spec in session_models.opened().items()} | own
 
 
 def _model_of(asked: str | None, titles: Mapping[str, str], notes: list[str]) -> str:

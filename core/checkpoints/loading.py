@@ -145,9 +145,7 @@ def assemble(
     """
     fit = fitted(theirs, tensors, place)
     model, config, family, places = fit.model, fit.config, fit.family, fit.places
-    sizes = [math.prod(shape_of(model, name)) * dtype.itemsize for name in places]
-    # The largest of them once more, while it is cast or laid out again.
-    memory.admit_large(sum(sizes) + max(sizes), device, f"The weights of this {family.title} model", SMALLER)
+    admit_weights(fit, device, dtype)
     state = {
         name: value_of(name, place, shape_of(model, name), config, device, dtype_of(owner_of(model, name), dtype))
         for name, place in places.items()
@@ -162,6 +160,13 @@ def assemble(
         raise CheckpointError(f"The weights hold nothing for {missing[0]}.")
     used = {s.name for p in places.values() for s in (p.stored, *p.twins) if s is not None}
     return model, family, tuple(sorted(tensors.keys() - used))
+
+
+def admit_weights(fit: Fitted, device: torch.device, dtype: torch.dtype) -> None:
+    """Raises TooLarge where the weights would not fit, with both numbers."""
+    sizes = [math.prod(shape_of(fit.model, name)) * dtype.itemsize for name in fit.places]
+    # The largest of them once more, while it is cast or laid out again.
+    memory.admit_large(sum(sizes) + max(sizes), device, f"The weights of this {fit.family.title} model", SMALLER)
 
 
 def by_columns(weight: Tensor) -> None:
