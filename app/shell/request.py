@@ -9,13 +9,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.kit import edits as kit_edits
-from app.kit import numbers
+from app.kit import held, numbers
 from app.session import answer as session_answer
 from app.session import boxes, chosen, examples, found, notices, screen, service
 from app.session import models as session_models
 from app.session.models import MODELS, TITLES
 from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN, Key
-from app.shell import words
+from app.shell import registry, words
 from core import checkpoints
 from core.checkpoints import ModelSpec
 from core.edits import Edit, InterventionError, from_text, to_text
@@ -106,8 +106,7 @@ def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
         now = boxes.held(name)
         boxes.fill(name, opens() if is_link or now is None else now)
 
-    # A link of old that says a text or a place, and no model, is of the model that opened then.
-    asked = said.get("model", session_models.OF_OLD_LINKS if is_link and (said or record.place) else None)
+    asked = said.get("model", session_models.OF_OLD_LINKS if is_link and is_of_old(record) else None)
     fill("model", lambda: _model_of(asked, titles, notes if is_link else []))
     spec = session_models.spec_of(boxes.held("model"))
     fill("text", lambda: said.get("text", examples.first_text(spec)))  # which a link may leave out
@@ -117,6 +116,15 @@ def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
         fill("step", lambda: _step_of(said.get("step"), spec, notes if is_link else []))
     if is_link or EDITS.get() is None:
         EDITS.put(_edits_of(said.get(screen.EDITS, ""), notes))
+
+
+def is_of_old(record: chosen.Chosen) -> bool:
+    """Whether an address that names no model was written when another one opened: it says a text, a place or an option of its room.
+
+    An address of a room that shows a run has named its model ever since. A lesson's step brings its own.
+    """
+    own = () if held.holds(record.room) else registry.params().get(record.room, ())
+    return bool(record.run or record.place or any(name in own for name in record.address or ()))
 
 
 def _edits_of(text: str, notes: list[str]) -> tuple[Edit, ...]:

@@ -12,7 +12,8 @@ PASSED_ON = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "v
 
 def is_local(host: str) -> bool:
     """Whether a host, with its port or without, is what a machine calls itself."""
-    name = re.sub(r":\d+$", "", host).strip("[]")
+    found = re.fullmatch(r"\[(.*)\](?::\d+)?|([^:]*)(?::\d+)?|(.*)", host)  # [::1]:8501, localhost:8501, ::1
+    name = next(part for part in (*(found.groups() if found else ()), "") if part is not None)
     try:
         return ip_address(name).is_loopback
     except ValueError:
