@@ -83,7 +83,9 @@ def _looked_into(each: Found, room: Room, line: DeltaGenerator, button: DeltaGen
 
 
 def _where(each: Found) -> str:
-    return words.HERE_WHERE.format(program=each.program, size=numbers.size(each.n_bytes)) if each.n_bytes else each.program
+    return (
+        words.HERE_WHERE.format(program=each.program, size=numbers.size(each.n_bytes)) if each.n_bytes else each.program
+    )
 
 
 def _key(each: Found) -> str:

@@ -33,10 +33,10 @@ EXAMPLES_HELP = "Sentences that show something, each with the head that shows it
 # models that other programs of this machine have
 HERE_OPTION = "On this machine…"
 HERE = "Models on this machine"
-HERE_SAYS = (
-    "What Ollama, LM Studio and the Hugging Face Hub’s cache have downloaded. Nothing is opened before you choose it, and no link opens one."
+HERE_SAYS = "What Ollama, LM Studio and the Hugging Face Hub’s cache have downloaded. Nothing is opened before you choose it, and no link opens one."
+HERE_NONE = (
+    "Ollama, LM Studio and the Hugging Face Hub’s cache have no model here. These folders were looked at:\n{folders}"
 )
-HERE_NONE = "Ollama, LM Studio and the Hugging Face Hub’s cache have no model here. These folders were looked at:\n{folders}"
 HERE_FIND = "Find by name"
 HERE_COUNT = "{shown} of {n}"
 HERE_MORE = "Show {n} more"

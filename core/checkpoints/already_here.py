@@ -143,7 +143,9 @@ def _blob(manifest: Path, place: Path) -> Path:
     kind, _, number = digest.partition(":")
     blob = place / "blobs" / f"{kind}-{number}"
     if kind != "sha256" or not number.isalnum():
-        raise CheckpointError(f"Its manifest is damaged: it names its weights by {shown(digest)}, not by a SHA-256. {AGAIN}")
+        raise CheckpointError(
+            f"Its manifest is damaged: it names its weights by {shown(digest)}, not by a SHA-256. {AGAIN}"
+        )
     if not _within(blob, place):
         raise CheckpointError(f"Its weights are not in Ollama's folder: blobs/{blob.name[:19]}… is missing. {AGAIN}")
     return blob

@@ -42,7 +42,9 @@ SIZES = ((1280, 720), (390, 844))
         ({}, "localhost", False),
     ],
 )
-def test_only_who_sits_at_this_machine_is_shown_them(headers: dict[str, str], listens_at: str | None, own: bool) -> None:
+def test_only_who_sits_at_this_machine_is_shown_them(
+    headers: dict[str, str], listens_at: str | None, own: bool
+) -> None:
     assert loopback.is_own(headers, listens_at) == own
 
 

@@ -60,7 +60,11 @@ def test_a_link_that_says_an_option_of_its_room_and_no_model_is_of_the_model_tha
 
 @pytest.mark.parametrize("room", [room.id for room in registry.rooms()])
 def test_a_link_that_only_names_a_room_opens_as_today(room: str) -> None:
-    for address in ({}, {"view": room}, {"view": room, "theme": "dark", "projector": "true", "embed": "true", "x": "1"}):
+    for address in (
+        {},
+        {"view": room},
+        {"view": room, "theme": "dark", "projector": "true", "embed": "true", "x": "1"},
+    ):
         assert not request.is_of_old(Chosen(room=room, address=address))
     assert request.is_of_old(Chosen(room=room, address={}, run={"text": "Hello"}))
     assert request.is_of_old(Chosen(room=room, address={}, place={"layer": "1"}))

@@ -233,7 +233,10 @@ def test_what_other_programs_have_is_looked_into_as_far_as_opening_it_would(tmp_
     assert found.why_not == "" and "It has no vocabulary" in found.no_text
     assert found.n_params == sum(tensor.numel() for tensor in arrays.values())
     names = named(usual_folders(tmp_path))  # without a look into any
-    assert [(each.name, each.why_not, each.n_params) for each in names] == [("half-of-it:1b", "", 0), ("whole:1b", "", 0)]
+    assert [(each.name, each.why_not, each.n_params) for each in names] == [
+        ("half-of-it:1b", "", 0),
+        ("whole:1b", "", 0),
+    ]
 
 
 def test_programs_that_were_told_of_another_folder_are_looked_for_there(
@@ -247,7 +250,9 @@ def test_programs_that_were_told_of_another_folder_are_looked_for_there(
     monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "large"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     assert usual_folders()["Ollama"] == (tmp_path / "large",) and usual_folders()["Hub"] == (tmp_path / "hub",)
-    assert usual_folders(tmp_path)["Hub"][0].is_relative_to(tmp_path / ".cache")  # of a home that is named, whatever is told
+    assert usual_folders(tmp_path)["Hub"][0].is_relative_to(
+        tmp_path / ".cache"
+    )  # of a home that is named, whatever is told
 
 
 # parts of a model that do not belong together
@@ -263,9 +268,7 @@ def test_parts_that_are_not_of_one_model_are_refused(tmp_path: Path) -> None:
         own = {key.replace("__", "."): value for key, value in said.items()}
         about = {**values, "general.name": "Tiny"} if number == 1 else {}
         about |= {"split.count": 2, "split.no": number - 1, "split.tensors.count": len(names)} | own
-        return write(
-            tmp_path / f"m-{number:05}-of-00002.gguf", "llama", about, {name: arrays[name] for name in some}
-        )
+        return write(tmp_path / f"m-{number:05}-of-00002.gguf", "llama", about, {name: arrays[name] for name in some})
 
     part(1, names[:10])
     second = part(2, names[10:])
@@ -279,10 +282,12 @@ def test_parts_that_are_not_of_one_model_are_refused(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match=sentence):
             load(second)
     part(2, names[9:])
-    with pytest.raises(CheckpointError, match="m-00002-of-00002.gguf and m-00001-of-00002.gguf both hold the tensor"):
+    with pytest.raises(CheckpointError, match=r"m-00002-of-00002\.gguf and m-00001-of-00002\.gguf both hold the tensor"):
         load(tmp_path)
     part(2, names[11:])
-    with pytest.raises(CheckpointError, match=rf"speaks of {len(names)} tensors in 2 parts, and these hold {len(names) - 1}"):
+    with pytest.raises(
+        CheckpointError, match=rf"speaks of {len(names)} tensors in 2 parts, and these hold {len(names) - 1}"
+    ):
         load(tmp_path)
     alone = (tmp_path / "m-00001-of-00002.gguf").rename(tmp_path / "model.gguf")
     with pytest.raises(CheckpointError, match=r"is one of 2 parts, and was renamed.*model-00001-of-00002\.gguf"):
