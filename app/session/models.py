@@ -94,7 +94,8 @@ def open_found(found: Found) -> str:
     for id, spec in _opened.items():
         if spec.location == found.path:
             return id
-    name = "".join(c if c.isprintable() and c != "@" else "-" for c in found.name)[-LONGEST_NAME:]
+    short = found.name.rpartition("/")[2] if found.name.count("/") > 1 else found.name  # a file, without its repository
+    name = "".join(c if c.isprintable() and c != "@" else "-" for c in short)[-LONGEST_NAME:]
     taken = {*MODELS, *TITLES.values(), *_opened}
     names = (name, f"{name} ({found.program})", *(f"{name} ({found.program} {n})" for n in range(2, MOST_OPENED + 3)))
     id = next(each for each in names if each not in taken)

@@ -38,11 +38,11 @@ def request() -> Request:
     place = st.container(key="request", gap="xsmall")
     row = place.container(horizontal=True, gap="small", key="request_row")
     texts, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
-    ids = [*titles, *((HERE,) if found.offered() else ())]
+    ids = [*((HERE,) if found.offered() else ()), *titles]
     model = chooser.selectbox(
         words.MODEL,
         ids,
-        index=next((i for i, name in enumerate(titles) if name == boxes.opened("model")), 0),
+        index=next((i for i, name in enumerate(ids) if name == boxes.opened("model")), 0),
         format_func=lambda name: titles.get(name, words.HERE_OPTION),
         key=boxes.key("model"),
         label_visibility="collapsed",

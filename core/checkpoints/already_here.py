@@ -86,7 +86,8 @@ def looked_into(found: Found) -> Found:
             fitted(Theirs(numbers.config, path.name), tensors, found.name)
             no_text = without_text(numbers.header, numbers.n_rows)
     except Refused as error:
-        return replace(found, why_not=str(error))
+        # A blob of Ollama is called by its digest, which says nothing to a person.
+        return replace(found, why_not=str(error).replace(path.name, found.name))
     return replace(found, no_text=no_text, n_params=sum(math.prod(stored.shape) for stored in tensors.values()))
 
 

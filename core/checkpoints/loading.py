@@ -248,6 +248,20 @@ def same(one: Stored, other: Stored) -> bool:
     return one.shape == other.shape and torch.equal(one.read(), other.read())
 
 
+def head_name(family: Family, tensors: Mapping[str, Stored]) -> str | None:
+    """The tensor that a model multiplies by for its next word, of those of its files: its own, or the token table; None where neither
+    is there as it is used."""
+    names: list[str] = []
+    for row in ("head.unembed.weight", "decoder.embed.token.weight"):
+        try:
+            theirs, source = names_of(row, family)
+        except KeyError:
+            continue
+        names += [] if source.transpose or source.fused or source.plus_one else theirs
+    spelt = (name for each in names for name in (f"{family.prefix}{each}", each))
+    return next((name for name in spelt if name in tensors), None)
+
+
 def as_source(row: str | tuple[str, ...] | Source) -> Source:
     return row if isinstance(row, Source) else Source(row)
 
@@ -367,7 +381,9 @@ def value_of(
         check_numbers(place.stored, tensor, dtype)
     if place.source.plus_one:
         tensor = tensor.float() + 1
-    return tensor.to(device=device, dtype=dtype).contiguous()
+    value = tensor.to(device=device, dtype=dtype)
+    # The head of a model on a CPU is wanted by columns, and stays mapped where it lies so.
+    return value if place.stored.by_columns and device.type == "cpu" else value.contiguous()
 
 
 def check_numbers(stored: Stored, tensor: Tensor, dtype: torch.dtype) -> None:

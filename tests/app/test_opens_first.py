@@ -63,7 +63,7 @@ def test_a_link_that_only_names_a_room_opens_as_today(room: str) -> None:
     for address in (
         {},
         {"view": room},
-        {"view": room, "theme": "dark", "projector": "true", "embed": "true", "x": "1"},
+        {"view": room, "theme": "dark", "projector": "true", "embed": "true", "no_room_has": "1"},
     ):
         assert not request.is_of_old(Chosen(room=room, address=address))
     assert request.is_of_old(Chosen(room=room, address={}, run={"text": "Hello"}))

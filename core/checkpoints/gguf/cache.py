@@ -24,9 +24,10 @@ from safetensors import SafetensorError, safe_open
 from ...errors import CheckpointError
 from ..added_tokens import CONFIG
 from ..chat_template import settings_of
+from ..families import FAMILIES
 from ..fetching import Progress
-from ..files import SINGLE, Stored
-from ..loading import check_numbers
+from ..files import BY_COLUMNS, SINGLE, Stored
+from ..loading import check_numbers, head_name
 
 if TYPE_CHECKING:  # which imports the gguf package
     from .model import GgufModel
@@ -34,7 +35,7 @@ if TYPE_CHECKING:  # which imports the gguf package
 PLACE = "HEADLIGHT_CACHE"  # names another folder; "off": none
 MOST_BYTES = 20 << 30  # of all models together
 SPARE = 1 << 30  # bytes of the disk that are left to others
-FORM = 2  # counts up when the same file would be unpacked otherwise
+FORM = 3  # counts up when the same file would be unpacked otherwise
 PART = "part-"  # what is being written
 DIGESTS = "digests"  # files whose names are those of files that did not change, with their digest
 MOST_DIGESTS = 1000
@@ -152,19 +153,23 @@ def _write_tensors(path: Path, model: GgufModel, progress: Progress) -> None:
 
     The form: https://github.com/huggingface/safetensors#format.
     """
-    entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    # As a CPU wants it: to turn the largest tensor round at each start takes a third of it, and memory of each process.
+    head = head_name(FAMILIES[str(model.config["model_type"])], model.tensors)
+    entries: dict[str, object] = {"__metadata__": {"format": "pt", BY_COLUMNS: head or ""}}
     at = 0
     for name, stored in model.tensors.items():
         n_bytes = stored_bytes(stored)
-        entries[name] = {"dtype": "F32", "shape": list(stored.shape), "data_offsets": [at, at + n_bytes]}
+        shape = list(stored.shape[::-1] if name == head else stored.shape)
+        entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + n_bytes]}
         at += n_bytes
     header = json.dumps(entries).encode()
     header += b" " * (-len(header) % 8)
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(header)) + header)
-        for stored in model.tensors.values():
+        for name, stored in model.tensors.items():
             tensor = stored.read()
             check_numbers(stored, tensor, torch.float32)
+            tensor = tensor.t().contiguous() if name == head else tensor
             file.write(tensor.numpy().data)
             progress(UNPACKED.format(name=model.name), file.tell() - len(header) - 8, at)
         file.flush()

@@ -282,7 +282,9 @@ def test_parts_that_are_not_of_one_model_are_refused(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match=sentence):
             load(second)
     part(2, names[9:])
-    with pytest.raises(CheckpointError, match=r"m-00002-of-00002\.gguf and m-00001-of-00002\.gguf both hold the tensor"):
+    with pytest.raises(
+        CheckpointError, match=r"m-00002-of-00002\.gguf and m-00001-of-00002\.gguf both hold the tensor"
+    ):
         load(tmp_path)
     part(2, names[11:])
     with pytest.raises(
