@@ -75,6 +75,7 @@ bench: browser
 	$(PYTHON) -m benchmarks.concurrency
 	$(PYTHON) -m benchmarks.generate
 	$(PYTHON) -m benchmarks.load
+	$(PYTHON) -m benchmarks.opening
 	$(PYTHON) -m benchmarks.page
 	$(PYTHON) -m benchmarks.planner
 	$(PYTHON) -m benchmarks.room

@@ -226,6 +226,6 @@ def test_what_opening_does_is_told(base: Path, file: Path) -> None:
 def test_what_does_not_fit_into_memory_is_not_unpacked(base: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr(memory, "free_bytes", lambda _: 7)
-    with pytest.raises(TooLarge, match="weights of this .* model would need"):
+    with pytest.raises(TooLarge, match=r"weights of this .* model would need"):
         load(file)
     assert folders(base) == []
