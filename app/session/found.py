@@ -16,7 +16,7 @@ from core.checkpoints.already_here import Found
 
 SETTING = "HEADLIGHT_OWN_MACHINE"  # "1" where Headlight runs for the person at this machine, as `make run` starts it
 BYTES_OF = {"float16": 2, "bfloat16": 2}  # of a number; 4 of any other kind
-KEPT = 1000  # models of which what was found is remembered
+KEPT = 1000  # models that are not looked into a second time
 
 _lock = threading.Lock()
 _looked: dict[tuple[str, str, int, float], Found] = {}

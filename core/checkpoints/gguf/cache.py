@@ -43,7 +43,7 @@ ABANDONED = 24 * 3600.0  # seconds after which what is being written was left by
 SETTLED = 2.0  # seconds after which a file that changes has another time of its last change, on any file system
 NOTES = "gguf.json"
 UNPACKED, READ = "{name} is unpacked, once", "{name} is read through"  # what progress is told
-AT_A_TIME = 1 << 22  # bytes of a file of which the digest is taken in one go
+AT_A_TIME = 1 << 22  # bytes of a file that its digest is computed over in one go
 
 log = logging.getLogger("headlight")
 
