@@ -27,7 +27,7 @@ from core.checkpoints import catalog, loading
 from core.checkpoints.gguf import cache
 
 TEXT = catalog.SMOLLM2.example
-# What opening consists of, as its functions are called
+# The steps of opening, by the functions that take them
 PARTS = {
     "digest of the file": (cache, "digest_of"),
     "tokenizer": (checkpoints, "read_tokenizer"),

@@ -33,7 +33,7 @@ EXAMPLES_HELP = "Sentences that show something, each with the head that shows it
 # models that other programs of this machine have
 HERE_OPTION = "On this machine…"
 HERE = "Models on this machine"
-HERE_SAYS = "What Ollama, LM Studio and the Hugging Face Hub’s cache have downloaded. Nothing is opened before you choose it, and no link opens one."
+HERE_SAYS = "Models that Ollama, LM Studio and the Hugging Face Hub’s cache have downloaded. Nothing is opened before you choose it, and no link opens one."
 HERE_NONE = (
     "Ollama, LM Studio and the Hugging Face Hub’s cache have no model here. These folders were looked at:\n{folders}"
 )

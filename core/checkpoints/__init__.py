@@ -303,7 +303,7 @@ def load_gguf(
 
     read = read_model(files)
     theirs = Theirs(read.config, read.name)
-    # What does not fit together, or not into memory, is refused before anything is written.
+    # Weights that do not fit together, or not into memory, are refused before anything is written.
     admit_weights(fitted(theirs, read.tensors, spec.title), device, dtype)
     if (folder := cache.keep(digest, read, progress)) is not None:
         return load_folder(folder, spec, device, dtype, finite=True)
