@@ -25,11 +25,14 @@ CLUSTER := .venv-cluster
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
+# Where no other machine comes in, the chooser also has what Ollama, LM Studio and the Hub's cache have here (docs/models.md).
+OWN := $(if $(filter localhost 127.0.0.1,$(ADDRESS)),HEADLIGHT_OWN_MACHINE=1)
+
 run: runtime
-	@$(PYTHON) -m streamlit run app/main.py --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
+	@$(OWN) $(PYTHON) -m streamlit run app/main.py --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
 dev: runtime
-	@$(PYTHON) -m scripts.dev --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
+	@$(OWN) $(PYTHON) -m scripts.dev --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
 # Processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process of
 # the screen's has a browser and servers of its own. Each waits a third of its time: three keep two cores busy. Of the screen's
@@ -72,6 +75,7 @@ bench: browser
 	$(PYTHON) -m benchmarks.concurrency
 	$(PYTHON) -m benchmarks.generate
 	$(PYTHON) -m benchmarks.load
+	$(PYTHON) -m benchmarks.opening
 	$(PYTHON) -m benchmarks.page
 	$(PYTHON) -m benchmarks.planner
 	$(PYTHON) -m benchmarks.room

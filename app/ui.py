@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.kit import held, progress, stage
 from app.session import answer, at_end, chosen
-from app.shell import bar, registry, style, words
+from app.shell import already_here, bar, registry, style, words
 from app.streamlit_edge import collection, history
 
 collection.ran()
@@ -25,4 +25,5 @@ stage.entered(shown)
 with answer.room():
     next(room.show for room in ROOMS if room.id == shown)()
 chosen.write(registry.params_elsewhere(shown))
+already_here.show()
 at_end.reached()

@@ -23,7 +23,10 @@ def main() -> int:
     )
     parser.add_argument("--cpus", default="1", help="processor cores of each (default: 1)")
     parser.add_argument("--gpus", default="0", help="of a GPU for each, such as 0.25 (default: 0)")
-    parser.add_argument("--model", default="minilm", help='what a new one loads at once; "" for none (default: minilm)')
+    parser.add_argument(
+        "--model",
+        help='what a new one loads at once; "" for none (default: what the application opens with, which HEADLIGHT_DEFAULT names)',
+    )
     parser.add_argument(
         "--host",
         default="127.0.0.1",

@@ -85,7 +85,12 @@ def headlight(args: dict[str, Any]) -> serve.Application:
         graceful_shutdown_timeout_s=20,
         **options,
     )(Models)
-    return deployed.bind(threads, str(args.get("model", "minilm")) or None)
+    return deployed.bind(threads, first_model(args.get("model")))
+
+
+def first_model(asked: object) -> str | None:
+    """The model that a new replica loads at once: what the application opens with where none is named, and none for ""."""
+    return models.DEFAULT if asked is None else str(asked) or None
 
 
 def counts(text: str) -> tuple[int, int]:

@@ -12,6 +12,7 @@ import segno
 from starlette.requests import Request
 
 from app.classroom import sentences
+from app.transport import loopback
 
 MARGIN = 4  # modules of white around it, which readers need
 HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:\d{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:\d{1,5})?")
@@ -48,13 +49,13 @@ def link(request: Request, seen: str, base: str, listens_at: str | None, port: i
     here = f"{request.url.scheme}://{asked if HOST.fullmatch(asked) else 'localhost'}{base}/"
     page = seen if len(seen) <= LONGEST and PAGE.fullmatch(seen) else here
     found = PAGE.fullmatch(page)
-    if found is None or not _is_local(found[2]):
+    if found is None or not loopback.is_local(found[2]):
         return Link(page)
     scheme, name, path = found[1], found[2], found[5]
     its_port = re.search(r":(\d+)$", name)
     if name != asked or path != f"{base}/" or its_port is None or int(its_port[1]) != port:
         return Link(page, sentences.NO_OUTSIDE_ADDRESS)  # a proxy or a tunnel; nothing more is known of it here
-    if listens_at is not None and _is_local(listens_at):
+    if listens_at is not None and loopback.is_local(listens_at):
         return Link(page, sentences.NO_ADDRESS)
     address = _own_address()
     return Link(f"{scheme}://{address}:{port}{path}") if address else Link(page, sentences.NO_NETWORK)
@@ -66,14 +67,6 @@ def svg(text: str) -> bytes:
     out = io.BytesIO()
     square.save(out, kind="svg", border=MARGIN, dark="#000", light="#fff", xmldecl=False, omitsize=True)
     return out.getvalue()
-
-
-def _is_local(host: str) -> bool:
-    name = re.sub(r":\d+$", "", host).strip("[]")
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return name.lower() == "localhost" or name.lower().endswith(".localhost")
 
 
 def _own_address() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.session import models, words
 from core.checkpoints import ModelSpec
@@ -32,6 +33,10 @@ MARY = "When Mary and John went to the store, John gave a drink to"  # opens fir
 KATZE = "Die Katze sitzt auf der Matte, weil sie müde"
 ROWS = "blue stone green key red shoe blue stone green key red shoe"
 
+# From “The Fisherman and His Wife” in Grimms’ Fairy Tales, translated by Edgar Taylor and Marian Edwardes (Project Gutenberg 2591): 1,077
+# words, up to the second word of a verse that comes back. A file has no new line at its end that the box would show.
+FISHERMAN = Path(__file__).with_name("fisherman.txt").read_text(encoding="utf-8").rstrip("\n")
+
 EXAMPLES: dict[str, tuple[Example, ...]] = {
     "smollm2": (
         Example("The name that is missing: “to”, about to write “Mary”, looks at “Mary”", MARY, 24, 4, 13),
@@ -60,6 +65,9 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             41,
             target="The capital of France is",
             chat=True,
+        ),
+        Example(
+            "1,000 words: “wife” looks at “I”, where “Ilsabill” followed it 913 tokens before", FISHERMAN, 18, 7, 1414
         ),
     ),
     "minilm": (

@@ -12,6 +12,7 @@ from typing import Any
 from app.session import words
 from core import checkpoints
 from core.checkpoints import Loaded, ModelSpec
+from core.checkpoints.already_here import Found
 from core.errors import CheckpointError, Refused
 from core.learn import watched_training
 
@@ -21,7 +22,11 @@ FIRST = "smollm2"  # where the operator names none
 IN_ITS_PLACE = "storyteller"  # ships with Headlight, so it is always there
 OF_OLD_LINKS = "minilm"  # what a link meant that says something of a run and names no model: it opened first once
 
+LONGEST_NAME = 100  # characters of the name of a model that another program has
+MOST_OPENED = 100  # of such models; those opened first are left out then
+
 log = logging.getLogger("headlight")
+_opened: dict[str, ModelSpec] = {}  # by their ids; replaced whole, for other scripts read it meanwhile
 
 
 def read(text: str, known: Iterable[ModelSpec]) -> dict[str, ModelSpec]:
@@ -82,6 +87,28 @@ def default_of(asked: str, known: Mapping[str, ModelSpec]) -> tuple[str, str]:
 DEFAULT, DEFAULT_IS_MISSING = default_of(os.environ.get(DEFAULT_VARIABLE, ""), MODELS)
 
 
+def open_found(found: Found) -> str:
+    """A model that another program of this machine has, chosen by a person: it is one of the models from now on, until this process
+    ends. Returns its id, which links say; no link brings one here."""
+    global _opened
+    for id, spec in _opened.items():
+        if spec.location == found.path:
+            return id
+    short = found.name.rpartition("/")[2] if found.name.count("/") > 1 else found.name  # a file, without its repository
+    name = "".join(c if c.isprintable() and c != "@" else "-" for c in short)[-LONGEST_NAME:]
+    taken = {*MODELS, *TITLES.values(), *_opened}
+    names = (name, f"{name} ({found.program})", *(f"{name} ({found.program} {n})" for n in range(2, MOST_OPENED + 3)))
+    id = next(each for each in names if each not in taken)
+    spec = ModelSpec(id=id, title=id, source="folder", location=found.path)
+    _opened = dict([*_opened.items()][1 - MOST_OPENED :]) | {id: spec}
+    return id
+
+
+def opened() -> dict[str, ModelSpec]:
+    """The models of other programs that were opened, by their ids."""
+    return _opened
+
+
 def trained(name: str) -> ModelSpec | None:
     """A run of Train as a model, by its id or its title; None for anything else. Whether it is kept is known when it is loaded."""
     try:
@@ -92,9 +119,12 @@ def trained(name: str) -> ModelSpec | None:
 
 
 def spec_of(model_id: str) -> ModelSpec:
-    """One of MODELS or of the runs of Train, or a point along the training of one: "copy@00122". Raises CheckpointError for anything else."""
-    if model_id in MODELS:
-        return MODELS[model_id]
+    """One of MODELS, of those opened since or of the runs of Train, or a point along the training of one: "copy@00122".
+
+    Raises CheckpointError for anything else.
+    """
+    if (spec := MODELS.get(model_id) or _opened.get(model_id)) is not None:
+        return spec
     name, _, point = model_id.partition("@")
     base = MODELS.get(name) or trained(name)
     if base is None:
@@ -103,7 +133,7 @@ def spec_of(model_id: str) -> ModelSpec:
 
 
 def load(model_id: str, **options: Any) -> Loaded:
-    """One of MODELS, and nothing else. Raises CheckpointError. Where a folder lies stays with the operator."""
+    """One that spec_of() knows, and nothing else. Raises CheckpointError. Where a folder lies stays with the operator."""
     spec = spec_of(model_id)
     if spec.source in ("package", "shipped"):
         return checkpoints.load(model_id, **options)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
 from app.session import room as session_room
-from app.session.models import MODELS, OF_OLD_LINKS, TITLES, spec_of, trained
+from app.session.models import MODELS, OF_OLD_LINKS, TITLES, opened, spec_of, trained
 from core.edits import InterventionError, from_text, to_text
 from core.run.request import Request
 from core.service import Facts
@@ -104,7 +104,7 @@ def _parts(address: str) -> dict[str, str]:
 
 def _model(named: str) -> str:
     """A model by its id or its title."""
-    if named in MODELS:
+    if named in MODELS or named in opened():
         return named
     found = next((name for name, title in TITLES.items() if title == named), None)
     own = None if found else trained(named)

@@ -9,13 +9,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.kit import edits as kit_edits
-from app.kit import numbers
+from app.kit import held, numbers
 from app.session import answer as session_answer
-from app.session import boxes, chosen, examples, notices, screen, service
+from app.session import boxes, chosen, examples, found, notices, screen, service
 from app.session import models as session_models
 from app.session.models import MODELS, TITLES
-from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN
-from app.shell import words
+from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN, Key
+from app.shell import registry, words
 from core import checkpoints
 from core.checkpoints import ModelSpec
 from core.edits import Edit, InterventionError, from_text, to_text
@@ -23,6 +23,8 @@ from core.run.request import Request
 from core.service import Facts
 from core.write.continuation import CONTINUATION
 
+HERE = "?here"  # among the models: those of other programs on this machine. No model has such an id
+LISTING: Key[bool] = Key("already_here")  # in the session: the visitor wants to see their list
 WRITTEN_AT_ONCE = 20  # tokens
 MOST_TRAINED = 4  # runs of Train among the models of a visitor
 FILLED_FROM = "request_links"  # in the session: chosen.Chosen.links when the boxes were filled
@@ -36,11 +38,12 @@ def request() -> Request:
     place = st.container(key="request", gap="xsmall")
     row = place.container(horizontal=True, gap="small", key="request_row")
     texts, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
+    ids = [*((HERE,) if found.offered() else ()), *titles]
     model = chooser.selectbox(
         words.MODEL,
-        list(titles),
-        index=next((i for i, name in enumerate(titles) if name == boxes.opened("model")), 0),
-        format_func=lambda name: titles[name],
+        ids,
+        index=next((i for i, name in enumerate(ids) if name == boxes.opened("model")), 0),
+        format_func=lambda name: titles.get(name, words.HERE_OPTION),
         key=boxes.key("model"),
         label_visibility="collapsed",
         on_change=_model_changed,
@@ -104,8 +107,7 @@ def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
         now = boxes.held(name)
         boxes.fill(name, opens() if is_link or now is None else now)
 
-    # A link of old that says a text or a place, and no model, is of the model that opened then.
-    asked = said.get("model", session_models.OF_OLD_LINKS if is_link and (said or record.place) else None)
+    asked = said.get("model", session_models.OF_OLD_LINKS if is_link and is_of_old(record) else None)
     fill("model", lambda: _model_of(asked, titles, notes if is_link else []))
     spec = session_models.spec_of(boxes.held("model"))
     fill("text", lambda: said.get("text", examples.first_text(spec)))  # which a link may leave out
@@ -115,6 +117,15 @@ def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
         fill("step", lambda: _step_of(said.get("step"), spec, notes if is_link else []))
     if is_link or EDITS.get() is None:
         EDITS.put(_edits_of(said.get(screen.EDITS, ""), notes))
+
+
+def is_of_old(record: chosen.Chosen) -> bool:
+    """Whether an address that names no model was written when another one opened: it says a text, a place or an option of its room.
+
+    An address of a room that shows a run has named its model ever since. A lesson's step brings its own.
+    """
+    own = () if held.holds(record.room) else registry.params().get(record.room, ())
+    return bool(record.run or record.place or any(name in own for name in record.address or ()))
 
 
 def _edits_of(text: str, notes: list[str]) -> tuple[Edit, ...]:
@@ -148,6 +159,10 @@ def _filled() -> None:
 
 def _model_changed() -> None:
     """Another model gets a text that fits it, unless the visitor has typed one; what a model wrote is not typed."""
+    if boxes.held("model") == HERE:  # which is no model: the box shows again what it showed
+        boxes.fill("model", st.session_state["model"])
+        LISTING.put(True)
+        return
     spec = session_models.spec_of(boxes.held("model"))
     if EDITS.get():
         take_edits(())
@@ -345,7 +360,7 @@ def _titles() -> dict[str, str]:
         if (now := boxes.held("model")) not in own and session_models.trained(now or "") is not None:
             boxes.fill("model", asked.id)
         TRAINED.put(own)
-    return TITLES | own
+    return TITLES | {id: spec.title for id, spec in session_models.opened().items()} | own
 
 
 def _model_of(asked: str | None, titles: Mapping[str, str], notes: list[str]) -> str:

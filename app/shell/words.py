@@ -30,6 +30,23 @@ MODEL = "Model"
 EXAMPLES = "Examples"
 EXAMPLES_HELP = "Sentences that show something, each with the head that shows it."
 
+# models that other programs of this machine have
+HERE_OPTION = "On this machine…"
+HERE = "Models on this machine"
+HERE_SAYS = "Models that Ollama, LM Studio and the Hugging Face Hub’s cache have downloaded. Nothing is opened before you choose it, and no link opens one."
+HERE_NONE = (
+    "Ollama, LM Studio and the Hugging Face Hub’s cache have no model here. These folders were looked at:\n{folders}"
+)
+HERE_FIND = "Find by name"
+HERE_COUNT = "{shown} of {n}"
+HERE_MORE = "Show {n} more"
+HERE_WHERE = "{program} · {size} on disk"
+HERE_LOOKED = "{where} · looking into it…"
+HERE_TAKES = "{where} · {needed} in memory, where {free} are free"
+HERE_TOO_LARGE = "It takes {needed} in memory, where {free} are free. A smaller model opens."
+HERE_NO_TEXT = "It opens in a notebook alone. {why}"
+HERE_OPEN = "Open"
+
 # what a model can write, and how it learnt
 STEP = "Training step"
 STEP_HELP = (

@@ -30,7 +30,7 @@ from .fetching import Progress, fetch
 from .files import INDEX, SINGLE, Stored, absent, is_pointer, pointers, read_json, shard_names, stored_tensors
 from .generation import next_token_rule
 from .gguf import cache
-from .loading import assemble, family_of, fitted
+from .loading import admit_weights, assemble, family_of, fitted
 from .notices import notices_of, without_tokenizer
 from .own import save_model
 from .unopened import (
@@ -182,7 +182,7 @@ def load(
         spec = replace(spec, revision=revision)
     spec, folder = locate(spec, progress)
     if files := gguf_files(folder, spec.title):
-        return load_gguf(files, spec, torch.device(device), dtype)
+        return load_gguf(files, spec, torch.device(device), dtype, progress or (lambda *_: None))
     if spec.sha256:
         check_published(spec, folder / SINGLE, sha256(folder / SINGLE))
     return load_folder(folder, spec, torch.device(device), dtype)
@@ -286,9 +286,15 @@ def load_folder(
     return assembled(parts, spec, device, dtype)
 
 
-def load_gguf(files: Sequence[Path], spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
+def load_gguf(
+    files: Sequence[Path],
+    spec: ModelSpec,
+    device: torch.device,
+    dtype: torch.dtype,
+    progress: Progress = lambda *_: None,
+) -> Loaded:
     """From the cache, where it lies unpacked; the first time it is unpacked into it. Without a cache it is unpacked into memory."""
-    digest = cache.digest_of(files)
+    digest = cache.digest_of(files, progress)
     if spec.sha256:
         check_published(spec, files[0], digest)
     if (folder := cache.find(digest)) is not None:
@@ -297,8 +303,9 @@ def load_gguf(files: Sequence[Path], spec: ModelSpec, device: torch.device, dtyp
 
     read = read_model(files)
     theirs = Theirs(read.config, read.name)
-    fitted(theirs, read.tensors, spec.title)  # what does not fit is refused before anything is written
-    if (folder := cache.keep(digest, read)) is not None:
+    # Weights that do not fit together, or not into memory, are refused before anything is written.
+    admit_weights(fitted(theirs, read.tensors, spec.title), device, dtype)
+    if (folder := cache.keep(digest, read, progress)) is not None:
         return load_folder(folder, spec, device, dtype, finite=True)
     parts = Parts(
         theirs,

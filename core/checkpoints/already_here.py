@@ -5,21 +5,25 @@ For a person's own machine. Nothing outside of the folders that are given is loo
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, Refused
 from . import gguf
-from .family import Theirs
-from .files import INDEX, SINGLE, read_json
-from .loading import family_of
+from .family import Theirs, shown
+from .files import INDEX, SINGLE, Stored, read_json, stored_tensors
+from .loading import family_of, fitted
 
 MOST = 500  # models of one program that are looked at
 MOST_FILES = 20_000  # names that are read in one folder
 LARGEST_MANIFEST = 1 << 20
 MODEL_LAYER = "application/vnd.ollama.image.model"
+AGAIN = "Download the model again there."
+# Variables by which the programs are told of another folder than their usual one.
+TOLD = {"Ollama": ("OLLAMA_MODELS",), "LM Studio": (), "Hub": ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")}
 
 
 @dataclass(frozen=True)
@@ -28,30 +32,63 @@ class Found:
 
     name: str  # as its program calls it: llama3.2:1b, owner/name
     program: str
-    path: str  # of the file or folder that core.load() takes
-    n_bytes: int
+    path: str  # of the file or folder that core.load() takes; "" where there is none
+    n_bytes: int  # of its files
     why_not: str = ""
+    no_text: str = ""  # the sentence that says why it reads token numbers only, where it opens and that is so
+    n_params: int = 0  # numbers of all its tensors; 0 where they were not counted
+    place: str = ""  # the folder of its program: what leads out of it is not looked at
 
 
 def usual_folders(home: Path | None = None) -> dict[str, tuple[Path, ...]]:
-    """Where the programs keep their models unless they are told otherwise."""
+    """Where the programs keep their models: their usual folders in `home`, or, of this user, those that their own variables name."""
+    told = os.environ if home is None else {}
     home = Path.home() if home is None else home
-    return {
+    usual = {
         "Ollama": (home / ".ollama" / "models",),
         "LM Studio": (home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"),
         "Hub": (home / ".cache" / "huggingface" / "hub",),
     }
+    named = {program: [told[name] for name in names if told.get(name)] for program, names in TOLD.items()}
+    return {program: tuple(map(Path, named[program][:1])) or places for program, places in usual.items()}
 
 
 def already_here(folders: dict[str, tuple[Path, ...]]) -> tuple[Found, ...]:
-    """The models in these folders, by program and name. A folder that is missing or cannot be read has none."""
+    """The models in these folders, by program and name, each looked into. A folder that is missing or cannot be read has none."""
+    return tuple(looked_into(each) for each in named(folders))
+
+
+def named(folders: dict[str, tuple[Path, ...]]) -> tuple[Found, ...]:
+    """The same by their names and sizes alone, which is quick: no model is opened. `why_not` is of the program's own list."""
     ways = {"Ollama": _ollama, "LM Studio": _lm_studio, "Hub": _hub}
     found: list[Found] = []
     for program, places in folders.items():
         for place in places:
             if place.is_dir():
                 found += ways[program](place.resolve())
-    return tuple(sorted(found, key=lambda each: (each.program, each.name)))
+    return tuple(sorted(found, key=lambda each: (each.program, each.name, each.path)))
+
+
+def looked_into(found: Found) -> Found:
+    """The same with the numbers that it has and, where core.load() would refuse it, the reason. Headers are read, no numbers are."""
+    if found.why_not:
+        return found
+    path, no_text = Path(found.path), ""
+    try:
+        if path.is_dir():
+            tensors = _tensors_of_folder(path, found)
+        else:
+            from .gguf.model import numbers_of
+            from .gguf.tokenizer import without_text
+
+            numbers = numbers_of(gguf.parts_of(path))
+            tensors = numbers.tensors
+            fitted(Theirs(numbers.config, path.name), tensors, found.name)
+            no_text = without_text(numbers.header, numbers.n_rows)
+    except Refused as error:
+        # A blob of Ollama is called by its digest, which says nothing to a person.
+        return replace(found, why_not=str(error).replace(path.name, found.name))
+    return replace(found, no_text=no_text, n_params=sum(math.prod(stored.shape) for stored in tensors.values()))
 
 
 def _files(place: Path) -> Iterator[Path]:
@@ -79,25 +116,40 @@ def _ollama(place: Path) -> list[Found]:
         if len(found) == MOST:
             break
         parts = manifest.relative_to(place / "manifests").parts
-        if len(parts) != 4 or not _within(manifest, place) or manifest.stat().st_size > LARGEST_MANIFEST:
+        if len(parts) != 4 or manifest.name.startswith(".") or not _within(manifest, place):
             continue
-        try:
-            layers = read_json(manifest).get("layers")
-        except CheckpointError:
-            continue
-        digests = [
-            str(layer.get("digest"))
-            for layer in (layers if isinstance(layers, list) else [])
-            if isinstance(layer, dict) and layer.get("mediaType") == MODEL_LAYER
-        ]
         _, owner, model, tag = parts
-        name = f"{model}:{tag}" if owner == "library" else f"{owner}/{model}:{tag}"
-        for digest in digests[:1]:
-            kind, _, number = digest.partition(":")
-            blob = place / "blobs" / f"{kind}-{number}"
-            if kind == "sha256" and number.isalnum() and _within(blob, place):
-                found.append(_gguf(name, "Ollama", blob))
+        each = Found(f"{model}:{tag}" if owner == "library" else f"{owner}/{model}:{tag}", "Ollama", "", 0)
+        try:
+            blob = _blob(manifest, place)
+            found.append(replace(each, path=str(blob), n_bytes=blob.stat().st_size, place=str(place)))
+        except CheckpointError as error:
+            found.append(replace(each, why_not=str(error)))
     return found
+
+
+def _blob(manifest: Path, place: Path) -> Path:
+    """The weights that a manifest of Ollama names. Raises CheckpointError for one that is damaged or names none that are here."""
+    if manifest.stat().st_size > LARGEST_MANIFEST:
+        raise CheckpointError(f"Its manifest is larger than {LARGEST_MANIFEST >> 20} MB, so it is none. {AGAIN}")
+    try:
+        layers = read_json(manifest).get("layers")
+    except CheckpointError:
+        raise CheckpointError(f"Its manifest is damaged: it is not valid JSON. {AGAIN}") from None
+    layers = layers if isinstance(layers, list) else []
+    kinds = [(layer.get("mediaType"), layer.get("digest")) for layer in layers if isinstance(layer, dict)]
+    digest = next((str(digest) for kind, digest in kinds if kind == MODEL_LAYER), None)
+    if digest is None:
+        raise CheckpointError("Its manifest names no weights: it may be a model that runs elsewhere, or be damaged.")
+    kind, _, number = digest.partition(":")
+    blob = place / "blobs" / f"{kind}-{number}"
+    if kind != "sha256" or not number.isalnum():
+        raise CheckpointError(
+            f"Its manifest is damaged: it names its weights by {shown(digest)}, not by a SHA-256. {AGAIN}"
+        )
+    if not _within(blob, place):
+        raise CheckpointError(f"Its weights are not in Ollama's folder: blobs/{blob.name[:19]}… is missing. {AGAIN}")
+    return blob
 
 
 def _lm_studio(place: Path) -> list[Found]:
@@ -110,7 +162,7 @@ def _lm_studio(place: Path) -> list[Found]:
     for folder, names in by_folder.items():
         for name in gguf.models_in(names):
             title = (folder / gguf.title_of(name)).relative_to(place).as_posix()
-            found.append(_gguf(title, "LM Studio", folder / name))
+            found.append(_file(title, "LM Studio", folder / name, place))
     return found[:MOST]
 
 
@@ -122,41 +174,36 @@ def _hub(place: Path) -> list[Found]:
         snapshots = repository / "snapshots"
         commits = sorted(snapshots.iterdir(), key=lambda each: each.stat().st_mtime) if snapshots.is_dir() else []
         for commit in commits[-1:]:
-            inside = [path for path in _files(commit) if _within(path, place)]
-            weights = [path for path in inside if path.suffix == ".safetensors" and path.parent == commit]
+            inside = [path for path in _files(commit) if path.parent == commit and _within(path, place)]
+            weights = [path for path in inside if path.suffix == ".safetensors"]
             if weights or (commit / "config.json") in inside:
                 n_bytes = sum(path.stat().st_size for path in weights)
-                found.append(Found(name, "Hub", str(commit), n_bytes, _why_no_folder(commit, inside)))
-            files = [path for path in inside if path.name.endswith(gguf.SUFFIX) and path.parent == commit]
+                found.append(Found(name, "Hub", str(commit), n_bytes, place=str(place)))
+            files = [path.name for path in inside if path.name.endswith(gguf.SUFFIX)]
             found += [
-                _gguf(f"{name}/{gguf.title_of(file)}", "Hub", commit / file)
-                for file in gguf.models_in([path.name for path in files])
+                _file(f"{name}/{gguf.title_of(file)}", "Hub", commit / file, place) for file in gguf.models_in(files)
             ]
     return found[:MOST]
 
 
-def _why_no_folder(folder: Path, inside: list[Path]) -> str:
+def _tensors_of_folder(folder: Path, found: Found) -> Mapping[str, Stored]:
+    """The tensors of a folder of the Hub's cache, held against its config.json. Raises CheckpointError where it does not open."""
+    inside = {path for path in _files(folder) if _within(path, Path(found.place))}
+    if folder / "config.json" not in inside:
+        raise CheckpointError("It has no config.json.")
+    theirs = Theirs(read_json(folder / "config.json"))
+    family_of(theirs, found.name)
+    if not {folder / SINGLE, folder / INDEX} & inside:
+        raise CheckpointError(f"It has no {SINGLE}.")
+    tensors = stored_tensors(folder)
+    fitted(theirs, tensors, found.name)
+    return tensors
+
+
+def _file(name: str, program: str, path: Path, place: Path) -> Found:
+    """A model in a GGUF file, or in all parts of a split one."""
     try:
-        if (folder / "config.json") not in inside:
-            return "It has no config.json."
-        family_of(Theirs(read_json(folder / "config.json")), folder.name)
+        files, why_not = gguf.parts_of(path), ""
     except CheckpointError as error:
-        return str(error)
-    if not {folder / SINGLE, folder / INDEX} & {*inside}:
-        return f"It has no {SINGLE}."
-    return ""
-
-
-def _gguf(name: str, program: str, path: Path) -> Found:
-    """A model in a GGUF file. Its header is read, its numbers are not."""
-    n_bytes, why_not = path.stat().st_size, ""
-    try:
-        from .gguf.header import read_header
-        from .gguf.model import architecture_of
-
-        files = gguf.parts_of(path)
-        n_bytes = sum(file.stat().st_size for file in files)
-        architecture_of(read_header(files[0]))
-    except CheckpointError as error:
-        why_not = str(error)
-    return Found(name, program, str(path), n_bytes, why_not)
+        files, why_not = [path], str(error)
+    return Found(name, program, str(path), sum(file.stat().st_size for file in files), why_not, place=str(place))

@@ -20,6 +20,7 @@ LARGEST_JSON = 1 << 28  # tokenizer.json of a vocabulary with 256,000 words is 3
 SHARD = re.compile(r"[\w-][\w.-]*\.safetensors")
 POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
 WITH_LFS = (".safetensors", ".json", ".txt", ".model", ".bin", ".gguf")
+BY_COLUMNS = "by_columns"  # in the notes of a file of our own: the tensors that lie there column after column
 FLOATS = {"F64", "F32", "F16", "BF16"}
 
 
@@ -33,10 +34,12 @@ class Stored:
     dtype: str  # as safetensors spells it: F32, BF16
     handle: Any
     finite: bool = False  # known to hold finite numbers alone, since they were looked through when they were written
+    by_columns: bool = False  # it lies there column after column
 
     def read(self) -> Tensor:
         try:
-            return self.handle.get_tensor(self.name)
+            tensor = self.handle.get_tensor(self.name)
+            return tensor.t() if self.by_columns else tensor
         except (SafetensorError, OSError, ValueError) as error:
             raise CheckpointError(
                 f"{self.file}: the tensor {self.name} cannot be read ({error}). Download the file again."
@@ -71,7 +74,8 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def stored_tensors(folder: Path, *, finite: bool = False) -> dict[str, Stored]:
-    """Every tensor of model.safetensors, or of the shards that its index names, by name. `finite`: as Stored has it.
+    """Every tensor of model.safetensors, or of the shards that its index names, by name. `finite`: as Stored has it; such a file is
+    our own, and may name tensors that lie by columns.
 
     One of the two is there. Raises CheckpointError if a header lies, a shard is outside the folder, or two shards hold the
     same tensor.
@@ -86,9 +90,13 @@ def _header(path: Path, finite: bool = False) -> list[Stored]:
         handle = safe_open(path, framework="pt")
         names = list(handle.keys())
         slices = [handle.get_slice(name) for name in names]
+        turned = (handle.metadata() or {}).get(BY_COLUMNS, "").split() if finite else []
+        shapes = [
+            tuple(s.get_shape()[::-1] if n in turned else s.get_shape()) for n, s in zip(names, slices, strict=True)
+        ]
         return [
-            Stored(n, path.name, tuple(s.get_shape()), str(s.get_dtype()), handle, finite)
-            for n, s in zip(names, slices, strict=True)
+            Stored(n, path.name, shape, str(s.get_dtype()), handle, finite, n in turned)
+            for n, shape, s in zip(names, shapes, slices, strict=True)
         ]
     except (SafetensorError, OSError, ValueError, OverflowError) as error:
         raise CheckpointError(f"{path.name} is not a whole safetensors file ({error}). Download it again.") from error

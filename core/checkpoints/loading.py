@@ -145,9 +145,7 @@ def assemble(
     """
     fit = fitted(theirs, tensors, place)
     model, config, family, places = fit.model, fit.config, fit.family, fit.places
-    sizes = [math.prod(shape_of(model, name)) * dtype.itemsize for name in places]
-    # The largest of them once more, while it is cast or laid out again.
-    memory.admit_large(sum(sizes) + max(sizes), device, f"The weights of this {family.title} model", SMALLER)
+    admit_weights(fit, device, dtype)
     state = {
         name: value_of(name, place, shape_of(model, name), config, device, dtype_of(owner_of(model, name), dtype))
         for name, place in places.items()
@@ -162,6 +160,13 @@ def assemble(
         raise CheckpointError(f"The weights hold nothing for {missing[0]}.")
     used = {s.name for p in places.values() for s in (p.stored, *p.twins) if s is not None}
     return model, family, tuple(sorted(tensors.keys() - used))
+
+
+def admit_weights(fit: Fitted, device: torch.device, dtype: torch.dtype) -> None:
+    """Raises TooLarge where the weights would not fit, with both numbers."""
+    sizes = [math.prod(shape_of(fit.model, name)) * dtype.itemsize for name in fit.places]
+    # The largest of them once more, while it is cast or laid out again.
+    memory.admit_large(sum(sizes) + max(sizes), device, f"The weights of this {fit.family.title} model", SMALLER)
 
 
 def by_columns(weight: Tensor) -> None:
@@ -241,6 +246,20 @@ def really_tied(config: ModelConfig, family: Family, available: Mapping[str, Sto
 
 def same(one: Stored, other: Stored) -> bool:
     return one.shape == other.shape and torch.equal(one.read(), other.read())
+
+
+def head_name(family: Family, tensors: Mapping[str, Stored]) -> str | None:
+    """The tensor that a model multiplies by for its next word, of those of its files: its own, or the token table; None where neither
+    is there as it is used."""
+    names: list[str] = []
+    for row in ("head.unembed.weight", "decoder.embed.token.weight"):
+        try:
+            theirs, source = names_of(row, family)
+        except KeyError:
+            continue
+        names += [] if source.transpose or source.fused or source.plus_one else theirs
+    spelt = (name for each in names for name in (f"{family.prefix}{each}", each))
+    return next((name for name in spelt if name in tensors), None)
 
 
 def as_source(row: str | tuple[str, ...] | Source) -> Source:
@@ -362,7 +381,9 @@ def value_of(
         check_numbers(place.stored, tensor, dtype)
     if place.source.plus_one:
         tensor = tensor.float() + 1
-    return tensor.to(device=device, dtype=dtype).contiguous()
+    value = tensor.to(device=device, dtype=dtype)
+    # The head of a model on a CPU is wanted by columns, and stays mapped where it lies so.
+    return value if place.stored.by_columns and device.type == "cpu" else value.contiguous()
 
 
 def check_numbers(stored: Stored, tensor: Tensor, dtype: torch.dtype) -> None:

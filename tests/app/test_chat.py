@@ -145,6 +145,23 @@ def test_every_room_that_runs_a_text_reads_the_conversation(another: Callable[..
         assert address(screen)["text"] == TEXT
 
 
+def test_the_turns_are_named_in_rooms_that_write_the_text_in_their_own_way(screen: Screen) -> None:
+    page, link = screen.page, f"model={MODEL}&text={TEXT}&as=chat"
+    for room, names in (
+        ("positions", ".slots small.turn"),
+        ("whatif", ".hl .aligned small.turn, .hl .tokens small.turn"),
+    ):
+        screen.arrive(f"?view={room}&{link}")
+        found = page.locator(names)
+        eventually(page, lambda found=found: _is(found.all_inner_texts()[:3], ["system", "user", "assistant"]))
+    screen.arrive(f"?view=masks&{link}")
+    first = turns(chat_model().chat_tokens([{"role": "user", "content": TEXT}]))
+    said = page.locator(".hl .turns.note")
+    expect(said).to_have_text(f"The turns of the chat: {', '.join(f'{role} from token {i}' for i, role in first)}.")
+    screen.arrive(f"?view=masks&model={MODEL}&text={TEXT}")
+    expect(said).to_be_hidden()
+
+
 def test_answer_so_far_is_read_after_the_conversation(screen: Screen) -> None:
     screen.open(f"?model={MODEL}&text={TEXT}&as=chat&target=model")
     answer = screen.page.get_by_role("textbox", name=words.ANSWER, exact=True)

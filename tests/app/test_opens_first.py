@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from app.kit import held
 from app.session import models, words
+from app.session.chosen import Chosen
+from app.shell import registry, request
 from core import checkpoints
 from core.errors import CheckpointError
 from tests.app.browsing import PATIENCE, Screen, serving
@@ -43,6 +46,30 @@ def test_where_it_is_not_to_be_had_the_storyteller_opens_and_says_so(
     assert sentence == words.DEFAULT_IS_MISSING.format(title="SmolLM2-135M", opened=models.TITLES["storyteller"])
 
 
+OWN = [(room.id, param.name) for room in registry.rooms() for param in room.params if not held.holds(room.id)]
+
+
+@pytest.mark.parametrize(("room", "name"), OWN)
+def test_a_link_that_says_an_option_of_its_room_and_no_model_is_of_the_model_that_opened_then(
+    room: str, name: str
+) -> None:
+    assert request.is_of_old(Chosen(room=room, address={"view": room, name: "x"}))
+    # Nor does a visitor who came so, and then chose another room, come there by an old link.
+    assert not request.is_of_old(Chosen(room="explore", address=None, options={room: {name: "x"}}))
+
+
+@pytest.mark.parametrize("room", [room.id for room in registry.rooms()])
+def test_a_link_that_only_names_a_room_opens_as_today(room: str) -> None:
+    for address in (
+        {},
+        {"view": room},
+        {"view": room, "theme": "dark", "projector": "true", "embed": "true", "no_room_has": "1"},
+    ):
+        assert not request.is_of_old(Chosen(room=room, address=address))
+    assert request.is_of_old(Chosen(room=room, address={}, run={"text": "Hello"}))
+    assert request.is_of_old(Chosen(room=room, address={}, place={"layer": "1"}))
+
+
 @needs_smollm2
 def test_the_first_picture_and_the_links_of_before(
     browser: Browser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -64,4 +91,13 @@ def test_the_first_picture_and_the_links_of_before(
         ):
             screen.open(link)
             page.wait_for_url(lambda url, model=model: f"model={model}" in url)
+        for link in (
+            "?view=masks&lab=scores",
+            "?view=step&page=2",
+            "?view=positions&lab=order",
+            "?view=generate&how=greedy",
+            "?view=whatif&sweep=heads",
+        ):
+            page.goto(f"{address}/{link}")
+            page.wait_for_url(lambda url: "model=MiniLM-L6" in url)
         screen.leave()

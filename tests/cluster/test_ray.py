@@ -20,6 +20,7 @@ ray = pytest.importorskip("ray", reason="`make test-cluster` installs Ray")
 from ray import serve  # noqa: E402  # pyright: ignore[reportMissingImports]
 from ray.cluster_utils import Cluster  # noqa: E402  # pyright: ignore[reportMissingImports]
 
+from app.session import models  # noqa: E402
 from cluster import deployment, remote, wire  # noqa: E402
 from core.edits import Ablate  # noqa: E402
 from core.errors import Refused  # noqa: E402
@@ -69,6 +70,11 @@ def there(nodes: Cluster) -> Service:
 def here() -> LocalService:
     torch.set_num_threads(1)
     return LocalService(Engine(device=torch.device("cpu"), dtype=torch.float32))
+
+
+def test_a_new_replica_loads_what_the_application_opens_with() -> None:
+    assert deployment.first_model(None) == models.DEFAULT == os.environ["HEADLIGHT_DEFAULT"]
+    assert deployment.first_model("copy") == "copy" and deployment.first_model("") is None
 
 
 def sentence(*numbers: int) -> Request:

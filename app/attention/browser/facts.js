@@ -232,8 +232,10 @@ export class Facts {
     const count = new Map();
     for (const code of ranking.masked ?? []) if (code % HIDDEN) count.set(code, (count.get(code) ?? 0) + 1);
     if (!count.size) {
-      const unmasked =
-        !ranking.masked || lens.hide.length ? (site.id === "cross" ? words.free_cross : words.free) : words.free_last;
+      const all = site.id === "cross" ? words.free_cross : words.free;
+      // The last token of a causal head sees all there is, and still no other side.
+      const isLast = (ranking.masked && !lens.hide.length) || site.masked(lens.layer, lens.head);
+      const unmasked = isLast ? words.free_last : all;
       return ["head", "value"].includes(lens.kind) ? unmasked : "";
     }
     const reasons = [...count]

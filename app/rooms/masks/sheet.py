@@ -143,6 +143,7 @@ def packed(
         "divided": facts.config.attn_scale is None,
         "biased": facts.config.position in ("alibi", "relative"),
         "labels": {"source": facts.source.labels, "target": None if facts.target is None else facts.target.labels},
+        "turns": picture.turns(facts.source),
         "sites": sites,
         "outcome": outcome(found.outcome),
         "lines": len(choices.sentences(text, "")),

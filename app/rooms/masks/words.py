@@ -121,6 +121,8 @@ COMPONENT: dict[str, Any] = {
     "exact_here": "The weights of this head are right; the next word comes with the run.",
     "early_here": "Until then the weights are those of its own scores under this mask.",
     "unreachable": "The server does not answer. Trying again.",
+    "turns": "The turns of the chat: {all}.",
+    "turn": "{role} from token {i}",
     "fact_causal": "No word sees the future. {q} gives {p} to {k}",
     "fact_free": "Every word may look at every word. {q} gives {p} to {k}",
     "fact_cross": "Every word of the target may look at the whole source. {q} gives {p} to {k}",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app.attention import picture
 from app.rooms.positions import choices
 from app.session import examples
 from app.session.models import MODELS
@@ -29,7 +30,9 @@ def header(run: Facts) -> dict[str, Any]:
         "d_model": run.config.d_model,
         "stacks": list(choices.stacks_of(run)),
         "tokens": {
-            side: None if tokens is None else {"labels": list(tokens.labels), "fixed": _fixed(tokens)}
+            side: None
+            if tokens is None
+            else {"labels": list(tokens.labels), "fixed": _fixed(tokens), "turns": picture.turns(tokens)}
             for side, tokens in (("source", run.source), ("target", run.target))
         },
         "sites": [_site(run, site) for site in run.sites],

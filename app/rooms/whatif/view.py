@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.attention import picture
 from app.kit import stage
 from app.rooms.whatif import ahead, changes, words
 from app.rooms.whatif.component import STAGE
@@ -27,6 +28,7 @@ def show() -> None:
         "writes": facts.writes,
         "source": facts.source.labels,
         "target": None if facts.target is None else facts.target.labels,
+        "turns": picture.turns(facts.source),
         "places": [
             {
                 "id": place.id,

@@ -24,8 +24,10 @@ from safetensors import SafetensorError, safe_open
 from ...errors import CheckpointError
 from ..added_tokens import CONFIG
 from ..chat_template import settings_of
-from ..files import SINGLE, Stored
-from ..loading import check_numbers
+from ..families import FAMILIES
+from ..fetching import Progress
+from ..files import BY_COLUMNS, SINGLE, Stored
+from ..loading import check_numbers, head_name
 
 if TYPE_CHECKING:  # which imports the gguf package
     from .model import GgufModel
@@ -33,13 +35,15 @@ if TYPE_CHECKING:  # which imports the gguf package
 PLACE = "HEADLIGHT_CACHE"  # names another folder; "off": none
 MOST_BYTES = 20 << 30  # of all models together
 SPARE = 1 << 30  # bytes of the disk that are left to others
-FORM = 2  # counts up when the same file would be unpacked otherwise
+FORM = 3  # counts up when the same file would be unpacked otherwise
 PART = "part-"  # what is being written
 DIGESTS = "digests"  # files whose names are those of files that did not change, with their digest
 MOST_DIGESTS = 1000
 ABANDONED = 24 * 3600.0  # seconds after which what is being written was left by a process that ended
 SETTLED = 2.0  # seconds after which a file that changes has another time of its last change, on any file system
 NOTES = "gguf.json"
+UNPACKED, READ = "{name} is unpacked, once", "{name} is read through"  # what progress is told
+AT_A_TIME = 1 << 22  # bytes of a file that its digest is computed over in one go
 
 log = logging.getLogger("headlight")
 
@@ -55,9 +59,9 @@ def place() -> Path | None:
     return (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "headlight" / "gguf"
 
 
-def digest_of(paths: Sequence[Path]) -> str:
+def digest_of(paths: Sequence[Path], progress: Progress = lambda *_: None) -> str:
     """SHA-256 of a file, or of the digests of all parts of a split one. A file that did not change is read once."""
-    digests = [_digest(path) for path in paths]
+    digests = [_digest(path, progress) for path in paths]
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
@@ -76,9 +80,10 @@ def find(digest: str) -> Path | None:
     return folder
 
 
-def keep(digest: str, model: GgufModel) -> Path | None:
+def keep(digest: str, model: GgufModel, progress: Progress = lambda *_: None) -> Path | None:
     """The folder of a model, unpacked into the cache; None where there is no room or nothing can be written.
 
+    `progress` is told how many of its unpacked bytes are written.
     Raises CheckpointError for a tensor with numbers that are not finite.
     """
     base = place()
@@ -94,7 +99,7 @@ def keep(digest: str, model: GgufModel) -> Path | None:
             )
             return None
         part = Path(tempfile.mkdtemp(prefix=PART, dir=base))
-        _write(part, model)
+        _write(part, model, progress)
         folder = base / f"{digest}-{FORM}"
         try:
             os.rename(part, folder)
@@ -127,7 +132,7 @@ def notes(folder: Path) -> dict[str, str]:
     return {k: v for k, v in said.items() if isinstance(v, str)} if isinstance(said, dict) else {}
 
 
-def _write(folder: Path, model: GgufModel) -> None:
+def _write(folder: Path, model: GgufModel, progress: Progress) -> None:
     """The files of a model: those of its published family, and notes."""
     texts = {
         "config.json": json.dumps(model.config, indent=1),
@@ -140,28 +145,33 @@ def _write(folder: Path, model: GgufModel) -> None:
         texts[CONFIG] = json.dumps(settings_of(model.chat_template), ensure_ascii=False)
     for name, text in texts.items():
         (folder / name).write_text(text, "utf-8", newline="")
-    _write_tensors(folder / SINGLE, model)
+    _write_tensors(folder / SINGLE, model, progress)
 
 
-def _write_tensors(path: Path, model: GgufModel) -> None:
+def _write_tensors(path: Path, model: GgufModel, progress: Progress) -> None:
     """A safetensors file with one tensor in memory at a time, which the package's own writer cannot do.
 
     The form: https://github.com/huggingface/safetensors#format.
     """
-    entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    # As a CPU wants it: to turn the largest tensor round at each start takes a third of it, and memory of each process.
+    head = head_name(FAMILIES[str(model.config["model_type"])], model.tensors)
+    entries: dict[str, object] = {"__metadata__": {"format": "pt", BY_COLUMNS: head or ""}}
     at = 0
     for name, stored in model.tensors.items():
         n_bytes = stored_bytes(stored)
-        entries[name] = {"dtype": "F32", "shape": list(stored.shape), "data_offsets": [at, at + n_bytes]}
+        shape = list(stored.shape[::-1] if name == head else stored.shape)
+        entries[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + n_bytes]}
         at += n_bytes
     header = json.dumps(entries).encode()
     header += b" " * (-len(header) % 8)
     with path.open("wb") as file:
         file.write(struct.pack("<Q", len(header)) + header)
-        for stored in model.tensors.values():
+        for name, stored in model.tensors.items():
             tensor = stored.read()
             check_numbers(stored, tensor, torch.float32)
+            tensor = tensor.t().contiguous() if name == head else tensor
             file.write(tensor.numpy().data)
+            progress(UNPACKED.format(name=model.name), file.tell() - len(header) - 8, at)
         file.flush()
         os.fsync(file.fileno())
 
@@ -204,7 +214,7 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path, progress: Progress) -> str:
     """SHA-256 of a file, remembered under all that changes with it: its place on the disk, size and times."""
     try:
         stat = path.stat()
@@ -216,14 +226,24 @@ def _digest(path: Path) -> str:
                     return text
             except (OSError, ValueError):
                 pass
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = _sha256(path, stat.st_size, progress)
     except OSError as error:
         raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error
     settled = time.time() - max(stat.st_mtime, stat.st_ctime) > SETTLED
     if known is not None and settled:
         _remember(known, digest)
     return digest
+
+
+def _sha256(path: Path, size: int, progress: Progress) -> str:
+    digest, part = hashlib.sha256(), memoryview(bytearray(AT_A_TIME))
+    done = 0
+    with path.open("rb", buffering=0) as file:
+        while n := file.readinto(part):
+            digest.update(part[:n])
+            done += n
+            progress(READ.format(name=path.name), done, size)
+    return digest.hexdigest()
 
 
 def _remembered(path: Path, stat: os.stat_result) -> Path | None:

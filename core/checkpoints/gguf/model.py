@@ -13,7 +13,7 @@ from torch import Tensor
 from ...errors import CheckpointError
 from ...model.chat import ChatTemplate
 from ..families import FAMILIES
-from ..family import shown
+from ..family import Theirs, shown
 from ..files import Stored
 from ..loading import MOST_LAYERS
 from .architectures import ARCHITECTURES, ROPE_FREQS, Architecture, Metadata
@@ -41,13 +41,44 @@ class GgufModel:
     licence: str = field(default="", kw_only=True)
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of a model and their meaning, without its vocabulary."""
+
+    header: Header  # of the first file, which has the metadata
+    config: dict[str, Any]
+    tensors: Mapping[str, Stored]
+    n_rows: int  # of the token table
+
+
 def read_model(paths: Sequence[Path]) -> GgufModel:
     """The model in one GGUF file, or in all parts of a split one in their order. Nothing is unpacked yet.
 
     Raises CheckpointError with a sentence for a damaged header, an architecture or a type that is not known, and a vocabulary that
     does not fit.
     """
+    numbers = numbers_of(paths)
+    first, said = numbers.header, Theirs(numbers.header.values, numbers.header.name)
+    vocabulary = Vocabulary(first, numbers.n_rows)
+    tokenizer, no_tokenizer = tokenizer_of(first, numbers.n_rows)
+    ids = _special(vocabulary)
+    return GgufModel(
+        name=first.name,
+        config=numbers.config | ids,
+        generation=ids,
+        tensors=numbers.tensors,
+        tokenizer=tokenizer,
+        no_tokenizer=no_tokenizer,
+        chat_template=_chat_template(said.str("tokenizer.chat_template", ""), vocabulary),
+        title=said.str("general.name", ""),
+        licence=said.str("general.license", ""),
+    )
+
+
+def numbers_of(paths: Sequence[Path]) -> Numbers:
+    """The config and the tensors of a model in one GGUF file or several. Raises as read_model(); the vocabulary is not looked at."""
     headers = [read_header(path) for path in paths]
+    check_parts(headers)
     first = headers[0]
     architecture = architecture_of(first)
     packed, tensors = Packed(), {}
@@ -55,8 +86,6 @@ def read_model(paths: Sequence[Path]) -> GgufModel:
     found: dict[str, tuple[str, Any]] = {}
     for header, reader in zip(headers, readers(headers), strict=True):
         for tensor in reader.tensors:
-            if tensor.name in found:
-                raise CheckpointError(f"{header.name} and {found[tensor.name][0]} both hold the tensor {tensor.name}.")
             found[tensor.name] = (header.name, tensor)
     m = Metadata(first, shapes, _factors(packed, found))
     check_layers(m)
@@ -67,21 +96,45 @@ def read_model(paths: Sequence[Path]) -> GgufModel:
         module, dot, leaf = name.rpartition(".")
         theirs = f"{modules[module]}{dot}{leaf}" if module in modules else name
         tensors[theirs] = packed.add(theirs, file, tensor, _change(architecture, m, name))
-    n_rows = shapes.get("token_embd.weight", (0,))[0]
-    vocabulary = Vocabulary(first, n_rows)
-    tokenizer, no_tokenizer = tokenizer_of(first, n_rows)
-    ids = _special(vocabulary)
-    return GgufModel(
-        name=first.name,
-        config=config | ids,
-        generation=ids,
-        tensors=tensors,
-        tokenizer=tokenizer,
-        no_tokenizer=no_tokenizer,
-        chat_template=_chat_template(m.all.str("tokenizer.chat_template", ""), vocabulary),
-        title=m.all.str("general.name", ""),
-        licence=m.all.str("general.license", ""),
-    )
+    return Numbers(first, config, tensors, shapes.get("token_embd.weight", (0,))[0])
+
+
+def check_parts(headers: Sequence[Header]) -> None:
+    """Raises CheckpointError where files that are called parts of one model are not the parts of one: each says which it is, and
+    the first how many tensors there are in all (llama.cpp's gguf-split)."""
+    total, holders = len(headers), {}
+    parts = Theirs(headers[0].values, headers[0].name).int("split.count", total)
+    if total == 1 and parts > 1:
+        raise CheckpointError(
+            f"{headers[0].name} is one of {parts} parts, and was renamed, so the others are not found. Parts keep their names, such as "
+            f"model-00001-of-{parts:05}.gguf."
+        )
+    for number, header in enumerate(headers):
+        said = Theirs(header.values, header.name)
+        claims = {"split.count": total, "split.no": number}
+        for key, wanted in claims.items():
+            if (value := said.int(key, wanted)) != wanted:
+                raise CheckpointError(
+                    f"{header.name} is called part {number + 1} of {total}, but its {key} is {value}, where {wanted} belongs: it is part of "
+                    "another model, or was renamed. Download all parts again into a folder of their own."
+                )
+        for tensor in header.tensors:
+            if tensor.name in holders:
+                raise CheckpointError(f"{header.name} and {holders[tensor.name]} both hold the tensor {tensor.name}.")
+            holders[tensor.name] = header.name
+        for key in ("general.architecture", "general.name"):
+            whole, part = headers[0].values.get(key), header.values.get(key)
+            if part not in (None, whole):
+                raise CheckpointError(
+                    f"{header.name} says of itself that its {key} is {shown(part)}, and {headers[0].name} that it is {shown(whole)}: they are "
+                    "parts of different models. Download all parts again into a folder of their own."
+                )
+    wanted = Theirs(headers[0].values, headers[0].name).int("split.tensors.count", len(holders))
+    if wanted != len(holders):
+        raise CheckpointError(
+            f"{headers[0].name} speaks of {wanted:,} tensors in {total} parts, and these hold {len(holders):,}: one of them is part of another "
+            "model. Download all parts again into a folder of their own."
+        )
 
 
 def _chat_template(text: str, vocabulary: Vocabulary) -> ChatTemplate | None:

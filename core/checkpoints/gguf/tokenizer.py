@@ -11,7 +11,7 @@ from ...errors import CheckpointError
 from ...model.text import is_tokenizer_fault
 from ..family import Theirs, shown
 from .header import Header
-from .pre_tokenizers import RULES
+from .pre_tokenizers import RULES, Rules
 
 UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 2, 3, 4, 5, 6  # of tokenizer.ggml.token_type; 1 is a plain piece
 SPACE = "▁"
@@ -115,17 +115,8 @@ def tokenizer_of(header: Header, n_rows: int) -> tuple[Tokenizer | None, str]:
     Raises CheckpointError where the vocabulary contradicts itself or the model.
     """
     vocabulary = Vocabulary(header, n_rows)
-    kind = vocabulary.said.str("model", "no_vocab")
     try:
-        if kind not in KINDS:
-            raise NotRead(
-                "It has no vocabulary"
-                if kind in ("no_vocab", "none")
-                else f"Its vocabulary is of the kind {shown(kind)}, which is not read here (read are {', '.join(KINDS)})"
-            )
-        if not vocabulary.tokens:
-            raise NotRead("It has no vocabulary")
-        tokenizer = KINDS[kind](vocabulary)
+        tokenizer = _kind_of(vocabulary)(vocabulary)
     except NotRead as reason:
         return None, f"{reason}, {NO_TEXT}"
     except BaseException as error:  # the tokenizers package raises Exception itself, and panics
@@ -137,8 +128,32 @@ def tokenizer_of(header: Header, n_rows: int) -> tuple[Tokenizer | None, str]:
     return tokenizer, ""
 
 
-def byte_level(vocabulary: Vocabulary) -> Tokenizer:
-    """GPT-2's kind: pieces of bytes that are merged pair by pair (Radford et al. 2019, §2.2)."""
+def without_text(header: Header, n_rows: int) -> str:
+    """Why a model reads no text, in a sentence, as tokenizer_of() would say it; "" where it does. No tokenizer is made for that."""
+    vocabulary = Vocabulary(header, n_rows)
+    try:
+        if _kind_of(vocabulary) is byte_level:
+            _rules_of(vocabulary)
+    except NotRead as reason:
+        return f"{reason}, {NO_TEXT}"
+    return ""
+
+
+def _kind_of(vocabulary: Vocabulary) -> Callable[[Vocabulary], Tokenizer]:
+    kind = vocabulary.said.str("model", "no_vocab")
+    if kind not in KINDS:
+        raise NotRead(
+            "It has no vocabulary"
+            if kind in ("no_vocab", "none")
+            else f"Its vocabulary is of the kind {shown(kind)}, which is not read here (read are {', '.join(KINDS)})"
+        )
+    if not vocabulary.tokens:
+        raise NotRead("It has no vocabulary")
+    return KINDS[kind]
+
+
+def _rules_of(vocabulary: Vocabulary) -> Rules:
+    """How a byte-level vocabulary cuts a text."""
     name = vocabulary.said.str("pre", "gpt-2" if vocabulary.arch == "gpt2" else "default")
     if name not in RULES:
         raise NotRead(
@@ -149,7 +164,12 @@ def byte_level(vocabulary: Vocabulary) -> Tokenizer:
             )
             + ", and another one would give other tokens"
         )
-    rules = RULES[name]
+    return RULES[name]
+
+
+def byte_level(vocabulary: Vocabulary) -> Tokenizer:
+    """GPT-2's kind: pieces of bytes that are merged pair by pair (Radford et al. 2019, §2.2)."""
+    rules = _rules_of(vocabulary)
     tokenizer = Tokenizer(
         models.BPE(vocabulary.ids, vocabulary.merges(), ignore_merges=rules.whole_words, fuse_unk=False)
     )

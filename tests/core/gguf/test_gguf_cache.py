@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
+from core import memory
 from core.checkpoints import Loaded, load
 from core.checkpoints.gguf import cache, model
 from core.checkpoints.gguf.header import read_header
-from core.errors import CheckpointError
+from core.errors import CheckpointError, TooLarge
 from tests.core.gguf.written import llama
 from tests.core.published import reference
 from tests.core.test_parity import distance
@@ -177,4 +179,52 @@ def test_numbers_that_are_not_finite_are_refused_and_not_kept(base: Path, file: 
     for _ in range(2):
         with pytest.raises(CheckpointError, match=r"model\.gguf: the tensor .* holds numbers that are not finite"):
             load(file)
+    assert folders(base) == []
+
+
+@pytest.mark.parametrize("name", ["llama gqa", "llama mqa, tied"])
+def test_the_head_lies_in_the_cache_as_a_processor_wants_it(
+    name: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is mapped, and not turned round again; and it is the same tensor as without a cache."""
+    path = llama(reference(name).folder, tmp_path / "other.gguf")
+    load(path)
+    mapped = load(path).model
+    monkeypatch.setenv("HEADLIGHT_CACHE", "off")
+    plain = load(path).model
+    heads = [model.get_parameter("head.unembed.weight") for model in (mapped, plain)]
+    assert torch.equal(*heads) and all(head.t().is_contiguous() for head in heads)
+    for key, value in plain.state_dict().items():
+        assert torch.equal(mapped.state_dict()[key], value), key
+    half = load(path, dtype=torch.bfloat16).model
+    assert torch.equal(half.get_parameter("head.unembed.weight"), heads[1].bfloat16())
+
+
+def test_a_file_of_others_is_not_read_by_columns(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(reference("llama gqa").folder, folder)
+    tensors = load_file(folder / "model.safetensors")
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt", "by_columns": "lm_head.weight"})
+    theirs = reference("llama gqa").runs[0]
+    with torch.inference_mode():
+        assert distance(load(folder).model(theirs.source)[0], theirs.out) < 1e-4
+
+
+def test_what_opening_does_is_told(base: Path, file: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    load(file, progress=lambda *now: told.append(now))
+    read = [(done, total) for said, done, total in told if said == cache.READ.format(name=file.name)]
+    unpacked = [(done, total) for said, done, total in told if said == cache.UNPACKED.format(name=file.name)]
+    assert read[-1] == (file.stat().st_size, file.stat().st_size)
+    assert [done for done, _ in unpacked] == sorted({done for done, _ in unpacked}) and unpacked[-1][0] == unpacked[-1][
+        1
+    ]
+    assert len(told) == len(read) + len(unpacked)
+
+
+def test_what_does_not_fit_into_memory_is_not_unpacked(base: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(memory, "free_bytes", lambda _: 7)
+    with pytest.raises(TooLarge, match=r"weights of this .* model would need"):
+        load(file)
     assert folders(base) == []

@@ -12,7 +12,7 @@ import torch
 
 from core import plan
 from core.checkpoints import load
-from core.checkpoints.already_here import already_here, usual_folders
+from core.checkpoints.already_here import TOLD, already_here, named, usual_folders
 from core.checkpoints.gguf import models_in
 from core.checkpoints.gguf.weights import unpacked
 from core.errors import CheckpointError
@@ -185,20 +185,115 @@ def test_what_other_programs_have_downloaded(tmp_path: Path) -> None:
             assert load(each.path).config.n_heads == 6
 
 
-def test_a_manifest_that_lies_is_passed_over(tmp_path: Path) -> None:
+def test_a_manifest_that_is_damaged_is_a_row_that_says_so(tmp_path: Path) -> None:
     place = tmp_path / ".ollama" / "models"
     file = llama(reference("llama gqa").folder, tmp_path / "model.gguf")
     blob = ollama(place, ("library", "tiny", "1b"), file)
     manifest = place / "manifests" / "registry.ollama.ai" / "library" / "tiny" / "1b"
-    for text in (
-        "{",
-        "[]",
-        '{"layers": 3}',
-        '{"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:../../x"}]}',
-    ):
+
+    def said() -> str:
+        (found,) = already_here(usual_folders(tmp_path))
+        assert (found.name, found.program, found.path, found.n_bytes) == ("tiny:1b", "Ollama", "", 0)
+        return found.why_not
+
+    model = '{"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "%s"}]}'
+    for text, sentence in {
+        "{": "manifest is damaged: it is not valid JSON",
+        "[]": "manifest is damaged: it is not valid JSON",
+        '{"layers": 3}': "names no weights",
+        '{"layers": [3, {"mediaType": 5}]}': "names no weights",
+        model % "sha256:../../x": "names its weights by 'sha256:../../x', not by a SHA-256",
+        model % "md5:00": "not by a SHA-256",
+        model % "sha256:00": r"blobs/sha256-00… is missing",
+    }.items():
         manifest.write_text(text)
-        assert already_here(usual_folders(tmp_path)) == ()
+        assert sentence in said(), text
+    manifest.write_bytes(b" " * (1 << 20) + b"{}")
+    assert "larger than 1 MB" in said()
     ollama(place, ("library", "tiny", "1b"), file)
     blob.unlink()
-    blob.symlink_to(file)
-    assert already_here(usual_folders(tmp_path)) == ()
+    blob.symlink_to(file)  # leads out of the folder
+    assert "is missing" in said()
+    (manifest.parent / ".DS_Store").write_bytes(b"x")  # no model
+    said()
+
+
+def test_what_other_programs_have_is_looked_into_as_far_as_opening_it_would(tmp_path: Path) -> None:
+    place = tmp_path / ".ollama" / "models"
+    folder = reference("llama gqa").folder
+    config = config_of(folder)
+    values, arrays = llama_values(config), arrays_of(folder, "llama", config)
+    whole = write(tmp_path / "a.gguf", "llama", values, arrays)
+    fewer = {name: tensor for name, tensor in arrays.items() if name != "blk.1.ffn_up.weight"}
+    half = write(tmp_path / "b.gguf", "llama", values, fewer)
+    ollama(place, ("library", "whole", "1b"), whole)
+    ollama(place, ("library", "half-of-it", "1b"), half)
+    lost, found = already_here(usual_folders(tmp_path))
+    assert "hold no tensor" in lost.why_not and lost.n_params == 0
+    assert found.why_not == "" and "It has no vocabulary" in found.no_text
+    assert found.n_params == sum(tensor.numel() for tensor in arrays.values())
+    names = named(usual_folders(tmp_path))  # without a look into any
+    assert [(each.name, each.why_not, each.n_params) for each in names] == [
+        ("half-of-it:1b", "", 0),
+        ("whole:1b", "", 0),
+    ]
+
+
+def test_programs_that_were_told_of_another_folder_are_looked_for_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for names in TOLD.values():
+        for name in names:
+            monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert usual_folders() == usual_folders(tmp_path / "home")
+    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "large"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    assert usual_folders()["Ollama"] == (tmp_path / "large",) and usual_folders()["Hub"] == (tmp_path / "hub",)
+    assert usual_folders(tmp_path)["Hub"][0].is_relative_to(
+        tmp_path / ".cache"
+    )  # of a home that is named, whatever is told
+
+
+# parts of a model that do not belong together
+
+
+def test_parts_that_are_not_of_one_model_are_refused(tmp_path: Path) -> None:
+    folder = reference("llama gqa").folder
+    config = config_of(folder)
+    values, arrays = llama_values(config), arrays_of(folder, "llama", config)
+    names = list(arrays)
+
+    def part(number: int, some: list[str], **said: object) -> Path:
+        own = {key.replace("__", "."): value for key, value in said.items()}
+        about = {**values, "general.name": "Tiny"} if number == 1 else {}
+        about |= {"split.count": 2, "split.no": number - 1, "split.tensors.count": len(names)} | own
+        return write(tmp_path / f"m-{number:05}-of-00002.gguf", "llama", about, {name: arrays[name] for name in some})
+
+    part(1, names[:10])
+    second = part(2, names[10:])
+    assert load(second).config.n_heads == 6  # by the name of its second part
+    for more, sentence in (
+        ({"split__no": 0}, r"called part 2 of 2, but its split\.no is 0, where 1 belongs: it is part of another model"),
+        ({"split__count": 3}, r"its split\.count is 3, where 2 belongs"),
+        ({"general__name": "Other"}, r"its general\.name is 'Other', and m-00001-of-00002\.gguf that it is 'Tiny'"),
+    ):
+        part(2, names[10:], **more)
+        with pytest.raises(CheckpointError, match=sentence):
+            load(second)
+    part(2, names[9:])
+    with pytest.raises(
+        CheckpointError, match=r"m-00002-of-00002\.gguf and m-00001-of-00002\.gguf both hold the tensor"
+    ):
+        load(tmp_path)
+    part(2, names[11:])
+    with pytest.raises(
+        CheckpointError, match=rf"speaks of {len(names)} tensors in 2 parts, and these hold {len(names) - 1}"
+    ):
+        load(tmp_path)
+    alone = (tmp_path / "m-00001-of-00002.gguf").rename(tmp_path / "model.gguf")
+    with pytest.raises(CheckpointError, match=r"is one of 2 parts, and was renamed.*model-00001-of-00002\.gguf"):
+        load(alone)
+    second.rename(tmp_path / "m-00003-of-00002.gguf")
+    with pytest.raises(CheckpointError, match="is no part of a split model: parts are numbered"):
+        load(tmp_path / "m-00003-of-00002.gguf")

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 
 from core.checkpoints import Loaded, load
 from core.errors import CheckpointError
@@ -147,3 +148,41 @@ def test_metadata_that_make_no_model_are_refused(arch: str, values: dict, senten
     said = {key.replace("llama.", f"{arch}."): value for key, value in llama_values(config).items()} | values
     with pytest.raises(CheckpointError, match=sentence):
         load(write(tmp_path / "model.gguf", arch, said, arrays_of(folder, "llama", config)))
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ({}, "attn_logit_softcapping=50.0"),  # llama.cpp caps where the file does not say
+        ({"attn_logit_softcapping": 50.0, "final_logit_softcapping": 0.0}, "attn_logit_softcapping=50.0"),
+        ({"attn_logit_softcapping": 0.0, "final_logit_softcapping": 30.0}, "final_logit_softcapping=30.0"),
+        ({"attn_logit_softcapping": 0.0}, "final_logit_softcapping=30.0"),
+    ],
+    ids=str,
+)
+def test_a_gemma_2_that_caps_its_scores_is_refused(said: dict[str, float], key: str, tmp_path: Path) -> None:
+    folder = judge("gemma2").folder
+    config = config_of(folder)
+    arrays = {
+        name: tensor + 1 if name.endswith("norm.weight") else tensor
+        for name, tensor in arrays_of(folder, "gemma2", config).items()
+    }
+    values = llama_values(config) | {".attention.sliding_window": config["sliding_window"]}
+    values |= {f".{name}": value for name, value in said.items()}
+    sentence = rf"model\.gguf: Gemma 2 \(without softcapping\) with {key} is not supported; it must be null"
+    with pytest.raises(CheckpointError, match=sentence):
+        load(write(tmp_path / "model.gguf", "gemma2", values, arrays))
+
+
+@pytest.mark.parametrize("tensors", [("long", "short"), ("long",), ("short",)], ids=str)
+def test_a_phi_3_for_long_texts_is_refused(tensors: tuple[str, ...], tmp_path: Path) -> None:
+    folder = judge("phi3").folder
+    config = config_of(folder)
+    arrays = arrays_of(folder, "phi3", config)
+    width = config["hidden_size"] // config["num_attention_heads"]
+    turned = int(width * config["rope_parameters"]["partial_rotary_factor"])
+    for name in tensors:
+        arrays[f"rope_factors_{name}.weight"] = torch.linspace(1, 4, turned // 2)
+    values = llama_values(config) | {".rope.dimension_count": turned}
+    with pytest.raises(CheckpointError, match="longrope"):
+        load(write(tmp_path / "model.gguf", "phi3", values, arrays))

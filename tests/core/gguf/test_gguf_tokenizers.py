@@ -13,6 +13,7 @@ import pytest
 import transformers as hf
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+import core
 from core.checkpoints import load
 from core.checkpoints.gguf.header import Header
 from core.checkpoints.gguf.pre_tokenizers import RULES
@@ -293,6 +294,31 @@ def test_turns_of_a_chat_end_what_is_written(tmp_path: Path) -> None:
     loaded = load(llama(reference("llama gqa").folder, tmp_path / "model.gguf", values=said))
     assert loaded.end_ids == (52, 50)
     assert loaded.tokens("w1<|end|>").ids[-1] == 50
+
+
+def test_a_template_that_writes_the_first_token_gets_no_second(tmp_path: Path) -> None:
+    tokens, merges = byte_pieces()
+    tokens = [*tokens, "<|start|>", "<|turn|>"]
+    bos, turn = len(tokens) - 2, len(tokens) - 1
+    types = [1] * bos + [3, 3]
+    said = {"model": "gpt2", "pre": "llama-bpe", "merges": merges, "bos_token_id": bos}  # which puts BOS before a text
+    folder = reference("llama gqa").folder
+    config = config_of(folder)
+    arrays = arrays_of(folder, "llama", config)
+    for name in ("token_embd.weight", "output.weight"):
+        arrays[name] = arrays[name].repeat(len(tokens) // len(arrays[name]) + 1, 1)[: len(tokens)]
+    values = llama_values(config) | {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types}
+    values |= {f"tokenizer.ggml.{key}": value for key, value in said.items()}
+    template = "{{ bos_token }}{% for m in messages %}<|turn|>{{ m.content }}{% endfor %}"
+    loaded = load(write(tmp_path / "a.gguf", "llama", values | {"tokenizer.chat_template": template}, arrays))
+    assert loaded.tokens("Hi").ids[0] == bos
+    chat = loaded.chat_tokens([{"role": "user", "content": "Hi"}])
+    assert list(chat.ids[:2]) == [bos, turn] and chat.ids.count(bos) == 1
+    read = core.trace_chat(loaded, [{"role": "user", "content": "Hi"}]).source
+    assert list(read.ids) == list(chat.ids)
+    spelt = template.replace("{{ bos_token }}", "<|start|>")  # as some templates write it out
+    loaded = load(write(tmp_path / "b.gguf", "llama", values | {"tokenizer.chat_template": spelt}, arrays))
+    assert list(loaded.chat_tokens([{"role": "user", "content": "Hi"}]).ids) == list(chat.ids)
 
 
 def test_a_bert_reads_with_its_own_vocabulary(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, button, choice, clamp, el, setText, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, fill, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -54,7 +54,8 @@ export class Masks extends Stage {
     this.fact = add(root, "h2", "fact");
     this.fact.setAttribute("aria-live", "polite");
     this.sink = new SinkLine(this);
-    root.append(this.sink.line);
+    this.turns = el("p", "turns note");
+    root.append(this.sink.line, this.turns);
     this.host = add(root, "div", "stage");
     this.tableBox = add(root, "div", "tablebox");
     this.tableBox.tabIndex = 0;
@@ -179,6 +180,9 @@ export class Masks extends Stage {
     const { site } = this;
     if (name === "paint") this.sink.draw(site.id, this.labels(site.key));
     else this.sink.line.hidden = true;
+    const turns = this.header.turns ?? [];
+    this.turns.hidden = name !== "paint" || !turns.length;
+    setText(this.turns, fill(words.turns, { all: turns.map(([i, role]) => fill(words.turn, { i, role })).join(", ") }));
     this.lab.draw();
     this.drawBar(name);
     this.chooser?.draw();

@@ -44,6 +44,7 @@ export interface Header extends StageHeader {
   divided: boolean;
   biased: boolean;
   labels: { source: string[]; target: string[] | null };
+  turns?: [at: number, role: string][]; // of a conversation: where each turn begins, and whose it is
   sites: SiteHeader[];
   outcome: Outcome;
   lines: number;

@@ -73,6 +73,8 @@ export const WORDS: {
   "exact_here": string;
   "early_here": string;
   "unreachable": string;
+  "turns": string;
+  "turn": string;
   "fact_causal": string;
   "fact_free": string;
   "fact_cross": string;

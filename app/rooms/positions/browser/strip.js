@@ -37,6 +37,11 @@ export class Strip {
     return labels.map((_, word) => word).filter((word) => !fixed.includes(word));
   }
 
+  // The words' boxes, by their places: between them are the names of turns
+  get slots() {
+    return /** @type {HTMLElement[]} */ ([...this.box.querySelectorAll(".slot")]);
+  }
+
   get canDrag() {
     return this.lab.side.labels.length <= MOST_DRAGGED;
   }
@@ -56,10 +61,13 @@ export class Strip {
     box.classList.toggle("many", this.canDrag && (labels.length > MOST_EVEN || view.isProjected));
     box.setAttribute("aria-label", this.canDrag ? words.strip : words.strip_long);
     box.title = this.canDrag ? words.strip : words.strip_long;
+    const turns = new Map(lab.side.turns);
     this.at = Math.min(this.at, at.length - 1);
     keepingFocus(box, () => {
       box.replaceChildren();
       at.forEach((word, place) => {
+        // The name of a turn of a conversation, before the token that opens it
+        if (turns.get(word)) add(box, "small", "turn").textContent = turns.get(word) ?? "";
         const slot = add(box, "button", "slot");
         slot.dataset.slot = String(place);
         slot.dataset.word = String(word);
@@ -129,7 +137,7 @@ export class Strip {
 
   // What is held, and what it is over: also after the words were drawn again meanwhile
   mark() {
-    for (const slot of /** @type {HTMLCollectionOf<HTMLElement>} */ (this.box.children)) {
+    for (const slot of this.slots) {
       const word = Number(slot.dataset.word);
       slot.classList.toggle("over", Boolean(this.held?.moved) && word === this.held?.over);
       slot.classList.toggle("held", Boolean(this.held?.moved) && word === this.held?.word);
@@ -145,9 +153,7 @@ export class Strip {
     if (!held.moved) {
       this.at = Math.max(
         0,
-        [.../** @type {HTMLCollectionOf<HTMLElement>} */ (this.box.children)].findIndex(
-          (slot) => Number(slot.dataset.word) === held.word,
-        ),
+        [...this.slots].findIndex((slot) => Number(slot.dataset.word) === held.word),
       );
       if (event.type === "pointerup") this.choose(held.word);
       return;
@@ -180,13 +186,13 @@ export class Strip {
     if (!step) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = /** @type {HTMLElement | undefined} */ (this.box.children[place + step]);
+    const next = /** @type {HTMLElement | undefined} */ (this.slots[place + step]);
     if (!next) return;
     this.at = place + step;
     next.focus();
     if (!event.altKey) return this.choose(Number(next.dataset.word));
     if (!this.canDrag || slot.classList.contains("fixed") || next.classList.contains("fixed")) this.at = place;
     else this.swap(Number(slot.dataset.word), Number(next.dataset.word));
-    /** @type {HTMLElement} */ (this.box.children[this.at]).focus();
+    this.slots[this.at].focus();
   }
 }

@@ -4,6 +4,7 @@ import type { StageHeader } from "../../../kit/browser/types.js";
 
 export interface Side {
   labels: string[];
+  turns: [at: number, role: string][]; // of a conversation: where each turn begins, and whose it is
   fixed: number[]; // special tokens and padding, which stay where they are
 }
 

@@ -58,6 +58,12 @@ export function drawLines(box, { data, side, values, palette }, choose) {
       node.style.color = x.ink;
     }
   };
+  const turns = new Map(data.turns);
+  // The name of a turn of a conversation, before its first token
+  /** @param {HTMLElement} parent @param {number} i */
+  const turn = (parent, i) => {
+    if (turns.get(i)) add(parent, "small", "turn").textContent = turns.get(i) ?? "";
+  };
   /** @param {HTMLElement} parent @param {Line} line */
   const says = (parent, { answer }) => {
     const said = add(parent, "span", "says");
@@ -68,7 +74,10 @@ export function drawLines(box, { data, side, values, palette }, choose) {
     const box = el("div", "sentence");
     add(box, "span", "mute name").textContent = line.name;
     const words_ = add(box, "span", "tokens");
-    line.tokens.forEach((_, i) => token(words_, line, i));
+    line.tokens.forEach((_, i) => {
+      if (line.tokens === data.source) turn(words_, i);
+      token(words_, line, i);
+    });
     if (line.answer) says(box, line);
     return box;
   };
@@ -80,6 +89,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
     const names = column();
     for (const { name } of [above, below]) add(names, "span", "mute name").textContent = name;
     for (const [i, j] of columns) {
+      if (above.tokens === data.source && i !== null) turn(box, i);
       const pair = column();
       for (const [line, at] of /** @type {[Line, number | null][]} */ ([
         [above, i],

@@ -29,6 +29,7 @@ export interface Header {
   writes: boolean;
   source: string[];
   target: string[] | null;
+  turns: [at: number, role: string][]; // of a conversation: where each turn begins, and whose it is
   places: Place[];
   cannot: Record<string, string>;
   models: [id: string, title: string][];
