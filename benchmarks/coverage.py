@@ -9,6 +9,7 @@ within PATTERNS of transformers' eager attention, and every logit within LOGITS,
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import tempfile
@@ -211,7 +212,7 @@ DECODERS = (
     Row("MiniCPM3", "MiniCPM3ForCausalLM", PLAIN | MLA | ROPE | {"scale_emb": 3, "scale_depth": 1.1, "dim_model_base": 30}),
     Row("EXAONE-4", "Exaone4ForCausalLM", PLAIN | ROPE | MIXED),
     Row("Nemotron", "NemotronForCausalLM", LLAMA | partial(0.4)),
-    Row("Helium", "HeliumForCausalLM", LLAMA | ROPE),
+    Row("Helium", "HeliumForCausalLM", PLAIN | ROPE | {"head_dim": 10}),
     Row("Seed-OSS", "SeedOssForCausalLM", LLAMA | ROPE),
     Row("ERNIE-4.5", "Ernie4_5ForCausalLM", LLAMA | ROPE),
     Row("HunYuan", "HunYuanDenseV1ForCausalLM", LLAMA | ROPE),
@@ -276,7 +277,8 @@ def made(row: Row) -> Any:
 
 def config_of(row: Row, kind: Any) -> Any:
     """The config of a row, with its vocabulary."""
-    sizes = {"vocab_size": VOCAB, "bos_token_id": 2, "eos_token_id": 2} | row.sizes
+    # Configs change what they are given, so that each gets its own.
+    sizes = copy.deepcopy({"vocab_size": VOCAB, "bos_token_id": 2, "eos_token_id": 2} | row.sizes)
     if row.name == "FSMT":
         sizes.pop("vocab_size")
     return kind.config_class(**sizes)

@@ -87,7 +87,7 @@ HARMLESS = (
     ),
     Harmless(r"(^|\.)embeddings\.token_type_ids$", "zeros that older versions of transformers saved"),
     Harmless(
-        r"(^|\.)rotary_emb\.(original_)?inv_freq$",
+        r"(^|\.)rotary_emb(eddings)?\.(original_)?inv_freq$",
         "angles that config.json gives; transformers does not read them either",
     ),
     Harmless(r"(^|\.)rotary_emb\.(cos|sin)_cached$", "tables of the same angles"),

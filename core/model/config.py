@@ -102,7 +102,6 @@ class ModelConfig:
     relative_bias: bool = False  # T5's bias of distance beside another kind of position (MPNet)
     relative_per_layer: bool = False  # every layer has a table of its own (UMT5)
     unturned_layers: tuple[int, ...] = ()  # rotary: layers that do not turn q and k (SmolLM3's NoPE layers)
-    alibi_scale: float = 1.0  # Falcon divides the distance's part of a score by √d_head as well
 
     # block
     norm: Norm = "layer"

@@ -534,7 +534,7 @@ class Stack(nn.Module):
             tables = self.relative_biases if self.config.relative_per_layer else [self.relative_bias]
             return tuple(DistanceBias("relative", positions, key_positions, table) for table in tables)
         if self.config.position == "alibi":
-            slopes = alibi_slopes(self.config.n_heads).to(positions.device) * self.config.alibi_scale
+            slopes = alibi_slopes(self.config.n_heads).to(positions.device)
             rule = DistanceBias(
                 "alibi", positions, key_positions, lambda distance: -slopes[:, None, None] * distance.abs()[:, None]
             )
