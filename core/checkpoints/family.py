@@ -104,6 +104,23 @@ def in_halves(config: ModelConfig) -> list[int]:
     return [*range(0, turned, 2), *range(1, turned, 2), *range(turned, config.d_head)]
 
 
+def still_first(config: ModelConfig) -> list[int]:
+    """Features of a head that keeps those which turn at its end (DeepSeek), whose pairs are neighbours: ours begin with them."""
+    still = config.d_head - config.d_rotary
+    return [*range(still, config.d_head, 2), *range(still + 1, config.d_head, 2), *range(still)]
+
+
+def still_first_in_halves(config: ModelConfig) -> list[int]:
+    """The same where pairs are halves apart (MiniCPM3)."""
+    still = config.d_head - config.d_rotary
+    return [*range(still, config.d_head), *range(still)]
+
+
+def turned_alone(config: ModelConfig) -> list[int]:
+    """Features that all turn, whose pairs are neighbours."""
+    return [*range(0, config.d_rotary, 2), *range(1, config.d_rotary, 2)]
+
+
 def in_other_halves(config: ModelConfig) -> list[int]:
     """Features of a head that turn the other way round (nanochat): the halves change places."""
     half = config.d_rotary // 2
@@ -120,6 +137,7 @@ class Source:
     part: str = ""  # which of them this is
     per_head: bool = False  # GPT-NeoX and Falcon interleave: [kv_head, (its queries, k, v), d_head]
     blocks: int = 1  # how many times the parts follow each other: CodeGen keeps four shares of its processors
+    by_head: bool = False  # the parts follow each other once for every head
     alternate: bool = False  # gpt-oss: a row of each part in turn
     order: Callable[[ModelConfig], Sequence[int]] | None = None  # of a head's features, as ours are in theirs: see `in_halves`
     expert: int | None = None  # of a tensor that holds all experts: which one. Rows say 0, loading says the others
@@ -179,6 +197,7 @@ ACTIVATIONS = {
     "silu": "silu",
     "quick_gelu": "quick_gelu",
     "relu2": "relu_squared",
+    "xielu": "xielu",
     "swish": "silu",
 }
 

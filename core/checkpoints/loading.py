@@ -349,7 +349,13 @@ def shape_of(model: Transformer, name: str) -> tuple[int, ...]:
 def widths(config: ModelConfig) -> dict[str, int]:
     """How many rows each projection takes in a fused tensor."""
     q, kv = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-    return {"q": q, "k": kv, "v": kv, "gate": config.d_ff, "up": config.d_ff}
+    still = config.d_head - config.d_rotary if config.kv_rank else config.d_head
+    return {"q": q, "k": kv, "v": kv, "gate": config.d_ff, "up": config.d_ff} | {
+        "latent": config.kv_rank,
+        "turned": config.d_rotary if config.kv_rank else 0,
+        "still k": config.n_heads * still,
+        "wide v": config.n_heads * config.value_width,
+    }
 
 
 def their_shape(shape: tuple[int, ...], source: Source, config: ModelConfig) -> tuple[int, ...]:
@@ -400,7 +406,8 @@ def cut(tensor: Tensor, source: Source, config: ModelConfig) -> Tensor:
         tensor = part_of(tensor, source, config)
     if source.order is None:
         return tensor
-    return tensor.unflatten(0, (-1, config.d_head))[:, list(source.order(config))].flatten(0, 1)
+    order = list(source.order(config))
+    return tensor.unflatten(0, (-1, len(order)))[:, order].flatten(0, 1)
 
 
 def part_of(tensor: Tensor, source: Source, config: ModelConfig) -> Tensor:
@@ -410,7 +417,7 @@ def part_of(tensor: Tensor, source: Source, config: ModelConfig) -> Tensor:
         rows = {"q": slice(0, group), "k": slice(group, group + 1), "v": slice(group + 1, None)}[source.part]
         return tensor.unflatten(0, (config.n_kv_heads, group + 2, config.d_head))[:, rows].flatten(0, 2)
     sizes = [widths(config)[part] for part in source.fused]
-    blocks = sizes[0] if source.alternate else source.blocks
+    blocks = sizes[0] if source.alternate else config.n_heads if source.by_head else source.blocks
     shares = tensor.unflatten(0, (blocks, -1)).split([size // blocks for size in sizes], dim=1)
     return shares[source.fused.index(source.part)].flatten(0, 1)
 

@@ -14,10 +14,10 @@ SinusoidLayout = Literal["interleaved", "halves", "fairseq"]
 Norm = Literal["layer", "rms"]
 NormOrder = Literal["pre", "post", "sandwich", "after"]
 QKNormPlace = Literal["head", "full", "turned"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "quick_gelu", "relu_squared"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "quick_gelu", "relu_squared", "xielu"]
 HeadKind = Literal["none", "lm", "mlm"]
 ScalingKind = Literal["linear", "dynamic", "yarn", "llama3", "longrope"]
-Router = Literal["softmax", "sigmoid"]
+Router = Literal["softmax", "sigmoid", "sparsemixer"]
 Kind = Literal["encoder", "decoder", "encoder-decoder"]
 
 
@@ -125,6 +125,14 @@ class ModelConfig:
     window: int | None = None  # how many positions back a query sees, itself included
     windowed_layers: tuple[int, ...] | None = None  # None: every layer has the window
     score_softcap: float | None = None  # c · tanh(score / c) before the mask (Gemma 2)
+    # Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434): keys and values come from kv_rank numbers of each token, and
+    # the features of a key that turn are one vector for all heads. 0: straight from the stream.
+    kv_rank: int = 0
+    q_rank: int = 0  # the same for queries
+    d_v: int = 0  # width of a head's values; 0: d_head
+    # The longer the text, the larger its queries: times 1 + growth · ln(1 + ⌊position / length⌋) (Ministral 3)
+    query_growth: float = 0.0
+    query_growth_length: int = 1
     sinks: bool = False  # each head has a score of its own that takes part in the softmax and has no value (gpt-oss)
 
     # mlp
@@ -135,7 +143,10 @@ class ModelConfig:
     # mixture of experts: n_experts MLPs of width d_ff, of which a router gives each token to n_experts_per_token
     n_experts: int = 0  # 0: one MLP for all tokens
     n_experts_per_token: int = 0
-    router: Router = "softmax"  # of all experts, before the best are taken; sigmoid: each by itself (DeepSeek V3)
+    # softmax of all experts, before the best are taken; sigmoid: each by itself (DeepSeek V3); sparsemixer: the best two, each by a
+    # softmax of those that are close to it (Liu et al. 2024, arXiv:2409.12136; PhiMoE)
+    router: Router = "softmax"
+    router_jitter: float = 0.01  # sparsemixer: how close, relative to the best
     router_normed: bool = True  # the weights of the chosen ones are made to sum to 1
     router_scale: float = 1.0
     router_bias: bool = False  # gpt-oss
@@ -170,6 +181,9 @@ class ModelConfig:
             "n_experts_per_token",
             "d_shared",
             "d_dense",
+            "kv_rank",
+            "q_rank",
+            "d_v",
         ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} ({getattr(self, name)}) must not be negative")
@@ -251,6 +265,25 @@ class ModelConfig:
             )
         if self.n_experts:
             self._check_experts()
+        if self.query_growth_length < 1:
+            raise ConfigError(f"query_growth_length ({self.query_growth_length}) must be at least 1")
+        if self.kv_rank:
+            self._check_latent()
+        elif self.q_rank or self.d_v:
+            raise ConfigError("q_rank and d_v belong to multi-head latent attention: give kv_rank as well")
+
+    def _check_latent(self) -> None:
+        if self.kind != "decoder" or self.position != "rotary" or self.qk_norm or self.unturned_layers:
+            raise ConfigError(
+                "multi-head latent attention (kv_rank) is defined for decoders with rotary positions and without qk_norm"
+            )
+        if self.n_kv_heads != self.n_heads:
+            raise ConfigError(
+                f"multi-head latent attention gives every head keys of its own: n_kv_heads ({self.n_kv_heads}) must be n_heads "
+                f"({self.n_heads})"
+            )
+        if self.d_rotary >= self.d_head:
+            raise ConfigError(f"of a head's {self.d_head} features some must not turn (d_rotary is {self.d_rotary})")
 
     def _check_experts(self) -> None:
         if not 1 <= self.n_experts_per_token <= self.n_experts:
@@ -259,6 +292,8 @@ class ModelConfig:
             )
         if self.dense_layers and not self.d_dense:
             raise ConfigError("dense_layers is given but d_dense is 0: say how wide their MLP is")
+        if self.router == "sparsemixer" and (self.n_experts_per_token != 2 or self.n_experts < 2):
+            raise ConfigError(f"sparsemixer takes two experts for each token, not {self.n_experts_per_token}")
 
     def _check_rotary(self) -> None:
         for name in ("rotary_base", "rotary_base_windowed"):
@@ -319,6 +354,11 @@ class ModelConfig:
     def has_position_table(self) -> bool:
         """Whether the number of positions is fixed by a table, so that a longer input cannot run at all."""
         return self.position in ("learned", "sinusoidal")
+
+    @property
+    def value_width(self) -> int:
+        """The width of a head's values."""
+        return self.d_v or self.d_head
 
     @property
     def embed_width(self) -> int:

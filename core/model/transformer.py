@@ -41,6 +41,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu_squared": lambda x: F.relu(x).square(),
 }
 
+XIELU_BETA = 0.5
+XIELU_EPS = -1e-6
+
 KNOWN_RULES = 16  # rotary rules whose frequencies a stack keeps
 
 Turn = tuple[Tensor, Tensor]  # cosine and sine of the rotary angles, each [batch or 1, 1, pos, d_rotary/2]
@@ -56,6 +59,26 @@ class RMSNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x32 = x.float()
         return (self.weight * (x32 * torch.rsqrt(x32.pow(2).mean(-1, keepdim=True) + self.eps))).to(x.dtype)
+
+
+class XIELU(nn.Module):
+    """xIELU: α_p x² + βx above zero, α_n (e^min(x, ε) − 1 − x) + βx below it, both α learned (Huang 2024, arXiv:2411.13010)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alpha_p, self.alpha_n = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        above, below = F.softplus(self.alpha_p), XIELU_BETA + F.softplus(self.alpha_n)
+        return torch.where(
+            x > 0,
+            above * x * x + XIELU_BETA * x,
+            (torch.expm1(x.clamp(max=XIELU_EPS)) - x) * below + XIELU_BETA * x,
+        )
+
+
+def make_activation(config: ModelConfig) -> Callable[[Tensor], Tensor]:
+    return XIELU() if config.activation == "xielu" else ACTIVATIONS[config.activation]
 
 
 def make_norm(config: ModelConfig, width: int) -> nn.Module:
@@ -82,12 +105,10 @@ class Attention(nn.Module):
 
     def __init__(self, config: ModelConfig, turned: bool):
         super().__init__()
-        self.d_head = config.d_head
+        self.d_head, self.d_v = config.d_head, config.value_width
         self.scale = 1 / math.sqrt(config.d_head) if config.attn_scale is None else config.attn_scale
-        self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.qkv_bias)
-        self.k = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
-        self.v = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
-        self.o = nn.Linear(config.n_heads * config.d_head, config.d_model, bias=config.out_bias)
+        self.make_projections(config)
+        self.o = nn.Linear(config.n_heads * config.value_width, config.d_model, bias=config.out_bias)
         full = config.qk_norm_place == "full"
         self.norm_place = config.qk_norm_place
         self.q_norm = make_norm(config, config.d_head * (config.n_heads if full else 1)) if config.qk_norm else nn.Identity()
@@ -118,20 +139,22 @@ class Attention(nn.Module):
         bias: BiasRule | None,
         turn: Turn | None,
         cache: AttentionCache | None = None,
+        growth: Tensor | None = None,
     ) -> Tensor:
         """x [batch, query, d_model] looks at memory [batch, key, d_model]; for self-attention they are the same.
 
         With a cache, it looks at the keys and values so far: those of earlier calls and, after them, memory's.
         """
-        q = self.headed(self.q(x), self.q_norm)  # [batch, head, query, d_head]
+        q = self.queries(x)  # [batch, head, query, d_head]
         known = None if cache is None else cache.known
         if known is None:
-            k = self.headed(self.k(memory), self.k_norm)  # [batch, kv_head, key, d_head]
-            v = self.heads(self.v(memory))  # [batch, kv_head, key, d_head]
+            k, v = self.keys_and_values(memory)  # [batch, kv_head, key, d_head]
             if turn is not None:
                 q, k = rotate(self.hook_q_pre(q), *turn), rotate(self.hook_k_pre(k), *turn)
             if self.norm_place == "turned":
                 q, k = self.q_norm(q), self.k_norm(k)
+            if growth is not None:
+                q = q * growth
             known = (k, v) if cache is None else cache.add(k, v)
         k, v = known
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
@@ -140,12 +163,25 @@ class Attention(nn.Module):
         z = self.hook_z(self.spell_out(q, k, v, rule) if spelled_out else attend(q, k, v, rule))
         return self.hook_o(self.add_up(z))  # [batch, query, d_model]
 
+    def make_projections(self, config: ModelConfig) -> None:
+        self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.qkv_bias)
+        self.k = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
+        self.v = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
+
+    def queries(self, x: Tensor) -> Tensor:
+        """[batch, query, d_model] -> [batch, head, query, d_head], before rotary positions turn them."""
+        return self.headed(self.q(x), self.q_norm)
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """[batch, key, d_model] -> k and v, each [batch, kv_head, key, d_head]; k before rotary positions turn it."""
+        return self.headed(self.k(memory), self.k_norm), self.heads(self.v(memory))
+
     def add_up(self, z: Tensor) -> Tensor:
         """The sum over heads, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if watched."""
         out = self.o(z.transpose(1, 2).flatten(2))
         if not self.hook_result.watched:
             return out
-        weight = self.o.weight.unflatten(1, (-1, self.d_head))  # [d_model, head, d_head]
+        weight = self.o.weight.unflatten(1, (-1, self.d_v))  # [d_model, head, d_head]
         result = torch.einsum("bhqd,mhd->bqhm", z, weight)
         edited = self.hook_result(result)
         if edited is result:  # only looked at: the same bits as ever
@@ -171,6 +207,37 @@ class Attention(nn.Module):
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
 
 
+class LatentAttention(Attention):
+    """Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434, §2.1): keys and values from few numbers of each token.
+
+    Of a head's d_head features the first d_rotary turn; a key's are one vector for all heads. Keys and values are kept, and
+    cached, as the heads use them.
+    """
+
+    def make_projections(self, config: ModelConfig) -> None:
+        still = config.d_head - config.d_rotary  # features that do not turn
+        self.n_heads = config.n_heads
+        if config.q_rank:
+            self.q_down = nn.Linear(config.d_model, config.q_rank, bias=False)
+            self.q_down_norm = make_norm(config, config.q_rank)
+        self.q = nn.Linear(config.q_rank or config.d_model, config.n_heads * config.d_head, bias=False)
+        self.kv_down = nn.Linear(config.d_model, config.kv_rank, bias=False)
+        self.kv_down_norm = make_norm(config, config.kv_rank)
+        self.k_turned = nn.Linear(config.d_model, config.d_rotary, bias=False)
+        self.k = nn.Linear(config.kv_rank, config.n_heads * still, bias=False)
+        self.v = nn.Linear(config.kv_rank, config.n_heads * config.value_width, bias=False)
+        self.has_q_rank = config.q_rank > 0
+
+    def queries(self, x: Tensor) -> Tensor:
+        return self.heads(self.q(self.q_down_norm(self.q_down(x)) if self.has_q_rank else x))
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        latent = self.kv_down_norm(self.kv_down(memory))  # [batch, key, kv_rank]
+        turned = self.k_turned(memory)[:, None].expand(-1, self.n_heads, -1, -1)
+        k = torch.cat([turned, self.k(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)], dim=-1)
+        return k, self.v(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+
 class MLP(nn.Module):
     """down(act(up(x))), or down(act(gate(x)) * up(x)) when gated (Shazeer 2020, arXiv:2002.05202)."""
 
@@ -179,7 +246,7 @@ class MLP(nn.Module):
         self.up = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias)
         self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
         self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
-        self.activation = ACTIVATIONS[config.activation]
+        self.activation = make_activation(config)
         self.hook_pre = HookPoint("batch", "pos", "d_ff", listed=False)  # what the activation gets
         if self.gate is not None:
             self.hook_pre_linear = HookPoint("batch", "pos", "d_ff", listed=False)  # what the gate is multiplied with
@@ -201,7 +268,7 @@ class Expert(nn.Module):
         self.up = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias)
         self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
         self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
-        self.activation, self.limit = ACTIVATIONS[config.activation], config.expert_limit
+        self.activation, self.limit = make_activation(config), config.expert_limit
 
     def forward(self, x: Tensor) -> Tensor:
         if self.gate is None:
@@ -218,7 +285,7 @@ class MixtureOfExperts(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.n_chosen, self.kind = config.n_experts_per_token, config.router
-        self.normed, self.scale = config.router_normed, config.router_scale
+        self.normed, self.scale, self.jitter = config.router_normed, config.router_scale, config.router_jitter
         self.router = nn.Linear(config.d_model, config.n_experts, bias=config.router_bias)
         self.correction = nn.Parameter(torch.zeros(config.n_experts)) if config.router_correction else None
         self.experts = nn.ModuleList(Expert(config, config.d_ff) for _ in range(config.n_experts))
@@ -242,6 +309,8 @@ class MixtureOfExperts(nn.Module):
 
     def routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Scores [..., expert] -> weights and numbers of the chosen experts, each [..., n_chosen]."""
+        if self.kind == "sparsemixer":
+            return self.two_routed(scores)
         shares = scores.float().softmax(-1) if self.kind == "softmax" else scores.float().sigmoid()
         ranked = shares if self.correction is None else shares + self.correction
         chosen = ranked.topk(self.n_chosen, dim=-1).indices
@@ -249,6 +318,18 @@ class MixtureOfExperts(nn.Module):
         if self.normed:
             weights = weights / weights.sum(-1, keepdim=True)
         return (weights * self.scale).to(scores.dtype), chosen
+
+
+    def two_routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The best expert and the next, each weighed by a softmax of those that are close to it."""
+        weights, chosen, left = [], [], scores
+        for _ in range(2):
+            best, number = left.max(-1, keepdim=True)
+            far = (best - scores) / scores.abs().clamp(min=best) > 2 * self.jitter
+            weights.append(left.masked_fill(far, float("-inf")).softmax(-1).gather(-1, number))
+            chosen.append(number)
+            left = left.scatter(-1, number, float("-inf"))
+        return torch.cat(weights, -1), torch.cat(chosen, -1)
 
 
 class LayerInputs(NamedTuple):
@@ -260,6 +341,7 @@ class LayerInputs(NamedTuple):
     memory: Tensor | None  # [batch, key, d_model]: what cross-attention looks at
     memory_mask: MaskRule | None
     cache: LayerCache | None
+    growth: Tensor | None = None  # factors of the queries, [batch or 1, 1, pos, 1]
 
 
 def make_mlp(config: ModelConfig, layer: int) -> nn.Module:
@@ -281,7 +363,7 @@ class Block(nn.Module):
         self.norm_order, self.parallel, self.shared_norm = config.norm_order, config.parallel, config.shared_norm
         before = partial(make_norm, config, config.d_model) if config.norm_order != "after" else nn.Identity
         after = partial(make_norm, config, config.d_model) if config.norm_order in ("sandwich", "after") else nn.Identity
-        self.attn = Attention(config, turned=config.turns(layer))
+        self.attn = (LatentAttention if config.kv_rank else Attention)(config, turned=config.turns(layer))
         self.attn_norm = before() if layer or config.first_attn_norm else nn.Identity()
         self.attn_out_norm = after()
         if cross:
@@ -313,11 +395,11 @@ class Block(nn.Module):
 
     def mixed(self, x: Tensor, inputs: LayerInputs) -> Tensor:
         """The stream after all in which a token reads others; in parallel order, after everything."""
-        mask, bias, turn, memory, memory_mask, cache = inputs
+        mask, bias, turn, memory, memory_mask, cache, growth = inputs
         own, cross = (None, None) if cache is None else (cache.attn, cache.cross)
 
         def attention(h: Tensor) -> Tensor:
-            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, turn, own)))
+            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, turn, own, growth)))
 
         def cross_attention(h: Tensor) -> Tensor:
             return self.hook_cross_out(self.cross_out_norm(self.cross_attn(h, memory, memory_mask, None, None, cross)))
@@ -406,6 +488,7 @@ class StackInputs(NamedTuple):
     memory: Tensor | None
     memory_mask: MaskRule | None
     cache: Cache | None
+    growth: Tensor | None  # factors of the queries, [batch or 1, 1, pos, 1]
 
 
 class Stack(nn.Module):
@@ -467,7 +550,7 @@ class Stack(nn.Module):
         biases = self.biases(positions, all_positions)
         turns = self.turns(positions, n_seen + n)
         memory_mask = None if memory is None else MaskRule(self.config.n_heads, n, memory.shape[1], keep=memory_keep)
-        return StackInputs(n, n_seen, positions, biases, turns, keep, memory, memory_mask, cache)
+        return StackInputs(n, n_seen, positions, biases, turns, keep, memory, memory_mask, cache, self.growth(positions))
 
     def through(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
         """The stream x [batch, pos, d_model] after one layer."""
@@ -491,7 +574,15 @@ class Stack(nn.Module):
         bias = inputs.biases[layer % len(inputs.biases)]
         bias = bias if bias is None or n_key == inputs.n_seen + n else bias.of_last_keys(n_key)
         turn = inputs.turns[windowed] if config.turns(layer) else None
-        return LayerInputs(mask, bias, turn, inputs.memory, inputs.memory_mask, held)
+        return LayerInputs(mask, bias, turn, inputs.memory, inputs.memory_mask, held, inputs.growth)
+
+    def growth(self, positions: Tensor) -> Tensor | None:
+        """By how much queries at these positions are multiplied; None where they are not."""
+        if not self.config.query_growth:
+            return None
+        steps = (positions.float() / self.config.query_growth_length).floor()
+        factors = 1 + self.config.query_growth * (1 + steps).log()
+        return factors.to(self.embed.token.weight.dtype)[:, None, :, None]
 
     def turns(self, positions: Tensor, n_pos: int) -> tuple[Turn | None, Turn | None]:
         """Cosine and sine at these positions of n_pos, for the layers that see everything and for those with a window."""
@@ -550,7 +641,7 @@ class Head(nn.Module):
         self.scale, self.mlm, self.softcap = config.logit_scale, config.head == "mlm", config.logit_softcap
         if self.mlm:
             self.dense = nn.Linear(config.d_model, config.unembed_width)
-            self.activation = ACTIVATIONS[config.activation]
+            self.activation = make_activation(config)
             self.norm = make_norm(config, config.unembed_width)
         self.unembed = nn.Linear(config.unembed_width, config.vocab_size, bias=config.head_bias)
         self.hook_logits = HookPoint("batch", "pos", "vocab")

@@ -214,7 +214,7 @@ class _Walk:
         self.through(out_norm, added, layer, f"{short} out norm")
         result = seen.get(f"{path}.{site}.hook_result")
         if result is None:  # z [head, d_head]
-            weight = module.o.weight.float().unflatten(1, (-1, module.d_head))  # [d_model, head, d_head]
+            weight = module.o.weight.float().unflatten(1, (-1, module.d_v))  # [d_model, head, d_head]
             result = torch.einsum("hd,mhd->hm", seen[f"{path}.{site}.hook_z"], weight)
         bias = torch.zeros_like(added) if module.o.bias is None else module.o.bias.float()
         self.add_edit(f"{path}.{site}.hook_o", result.sum(0) + bias, layer)

@@ -46,10 +46,15 @@ BERT = Family(  # and MiniLM, which is a small BERT without its head
     title="BERT",
     prefix="bert.",
     head="mlm",
-    fields=_BERT_FIELDS,
+    # With is_decoder no token sees a later one: the same blocks as a decoder.
+    fields=_BERT_FIELDS
+    | {
+        "n_encoder_layers": lambda c: 0 if c.bool("is_decoder", False) else c.int("num_hidden_layers"),
+        "n_decoder_layers": lambda c: c.int("num_hidden_layers") if c.bool("is_decoder", False) else 0,
+    },
     fixed=_BERT_FIXED,
-    requires=_BERT_REQUIRES,
-    weights=_BERT_BLOCK
+    requires=_BERT_REQUIRES | {"is_decoder": (False, True)},
+    weights={row.replace("encoder.", "{stack}.", 1): source for row, source in _BERT_BLOCK.items()}
     | {
         "head.dense": "cls.predictions.transform.dense",
         "head.norm": "cls.predictions.transform.LayerNorm",

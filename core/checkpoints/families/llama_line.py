@@ -3,7 +3,7 @@
 
 from ...errors import CheckpointError
 from ..family import Family, Reader, Source, Theirs, activation, flag, in_halves, in_other_halves, number, shown, whole
-from ..rotary import rotary_base, rotary_fraction, unscaled
+from ..rotary import rope, rotary_base, rotary_fraction, unscaled
 from .decoders import GATE_UP, LLAMA_FIELDS, LLAMA_FIXED, LLAMA_WEIGHTS, QK_NORM, sliding, window_of
 
 LAYER = "{stack}.blocks.{i}"
@@ -79,6 +79,20 @@ def _ministral_windowed(c: Theirs) -> tuple[int, ...] | None:
     return sliding(c) if "layer_types" in c and _window(4096)(c) is not None else None
 
 
+MINISTRAL3 = Family(
+    model_type="ministral3",
+    title="Ministral 3",
+    prefix="model.",
+    fields=LLAMA_FIELDS
+    | {
+        "norm_eps": number("rms_norm_eps", 1e-5),
+        "window": window_of(None),
+        "query_growth": lambda c: rope(c).float("llama_4_scaling_beta", 0.0),
+        "query_growth_length": lambda c: rope(c).int("original_max_position_embeddings", 1),
+    },
+    fixed=LLAMA_FIXED,
+    weights=LLAMA_WEIGHTS,
+)
 SEED_OSS = Family(
     model_type="seed_oss",
     title="Seed-OSS",
@@ -363,6 +377,28 @@ NANOCHAT = Family(
     }
     | {f"{LAYER}.mlp.up": "layers.{i}.mlp.fc1", f"{LAYER}.mlp.down": "layers.{i}.mlp.fc2"},
 )
+APERTUS = Family(
+    model_type="apertus",
+    title="Apertus",
+    prefix="model.",
+    fields=LLAMA_FIELDS
+    | {
+        "norm_eps": number("rms_norm_eps", 1e-5),
+        "activation": activation("hidden_act", "xielu"),
+        "qkv_bias": flag("attention_bias", False),
+        "out_bias": flag("attention_bias", False),
+    },
+    fixed={"position": "rotary", "norm": "rms", "mlp_bias": False, "qk_norm": True},
+    requires={"hidden_act": ("xielu",)},
+    weights=without(LLAMA_WEIGHTS, UNGATED)
+    | QK_NORM
+    | {
+        f"{LAYER}.attn_norm": "layers.{i}.attention_layernorm",
+        f"{LAYER}.mlp_norm": "layers.{i}.feedforward_layernorm",
+        f"{LAYER}.mlp.activation.alpha_p": "layers.{i}.mlp.act_fn.alpha_p",
+        f"{LAYER}.mlp.activation.alpha_n": "layers.{i}.mlp.act_fn.alpha_n",
+    },
+)
 STARCODER2 = Family(
     model_type="starcoder2",
     title="StarCoder2",
@@ -402,6 +438,8 @@ PHI = Family(
 
 LLAMA_LINE = (
     MINISTRAL,
+    MINISTRAL3,
+    APERTUS,
     SEED_OSS,
     GRANITE,
     SMOLLM3,
