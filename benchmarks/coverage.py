@@ -122,7 +122,7 @@ GEMMA: Sizes = LLAMA | WINDOW | {"query_pre_attn_scalar": 11}
 MOE: Sizes = {"num_experts_per_tok": 2, "moe_intermediate_size": 23}
 MLA: Sizes = {
     "q_lora_rank": 17,
-    "kv_lora_rank": 19,
+    "kv_lora_rank": 18,
     "qk_nope_head_dim": 6,
     "qk_rope_head_dim": 4,
     "v_head_dim": 7,
