@@ -348,7 +348,7 @@ def make_mlp(config: ModelConfig, layer: int) -> nn.Module:
     """The MLP of a layer, or its mixture of experts."""
     if config.has_experts(layer):
         return MixtureOfExperts(config)
-    return MLP(config, config.d_dense if layer in config.dense_layers else config.d_ff)
+    return MLP(config, config.d_dense if config.n_experts else config.d_ff)
 
 
 class Block(nn.Module):

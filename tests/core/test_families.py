@@ -23,6 +23,8 @@ from tests.core.published import COVERED, PUBLISHED, reference
 from tests.thorough import THOROUGH, part
 
 NOTICED = 1e-4  # ten times what parity allows
+# Norms of q and k after they turn: each score has the product of both weights, whichever is whose.
+ALIKE = {("hunyuan_v1_dense", "{stack}.blocks.{i}.attn.q_norm", "{stack}.blocks.{i}.attn.k_norm")}
 SAMPLED = 20  # swaps of each family that a run of the tests tries
 
 
@@ -106,7 +108,7 @@ def test_no_two_rows_can_be_swapped(model_type: str) -> None:
                     loaded += 1
                 if noticed:
                     break
-            if not noticed:
+            if not noticed and (model_type, a, b) not in ALIKE:
                 survivors.append((a, b))
     finally:
         FAMILIES[model_type] = family
