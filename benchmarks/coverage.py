@@ -54,12 +54,7 @@ class Result:
 
     @property
     def at_parity(self) -> bool:
-        return (
-            self.pattern is not None
-            and self.logit is not None
-            and self.pattern <= PATTERNS
-            and self.logit <= LOGITS
-        )
+        return self.pattern is not None and self.logit is not None and self.pattern <= PATTERNS and self.logit <= LOGITS
 
 
 # Sizes are different numbers wherever an architecture lets them be, so that no transposition fits.
@@ -128,7 +123,11 @@ MLA: Sizes = {
     "v_head_dim": 7,
     "num_key_value_heads": 6,
 }
-T5GEMMA: Sizes = GEMMA | {"vocab_size": VOCAB, "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]}
+T5GEMMA: Sizes = GEMMA | {
+    "vocab_size": VOCAB,
+    "num_hidden_layers": 2,
+    "layer_types": ["sliding_attention", "full_attention"],
+}
 DEBERTA: Sizes = BERT | {
     "relative_attention": True,
     "pos_att_type": ["c2p", "p2c"],
@@ -149,67 +148,214 @@ ENCODERS = (
     Row("ELECTRA generator", "ElectraForMaskedLM", BERT | {"embedding_size": 23}),
     Row("ELECTRA discriminator", "ElectraModel", BERT | {"embedding_size": 35}),
     Row("DeBERTa", "DebertaForMaskedLM", DEBERTA),
-    Row("DeBERTa v2 and v3", "DebertaV2ForMaskedLM", DEBERTA | {"share_att_key": True, "position_buckets": 8, "norm_rel_ebd": "layer_norm"}),
+    Row(
+        "DeBERTa v2 and v3",
+        "DebertaV2ForMaskedLM",
+        DEBERTA | {"share_att_key": True, "position_buckets": 8, "norm_rel_ebd": "layer_norm"},
+    ),
     Row("MPNet", "MPNetForMaskedLM", BERT),
-    Row("ModernBERT", "ModernBertForMaskedLM", WIDER | {"local_attention": 6, "layer_types": ["full_attention", "sliding_attention", "sliding_attention"]}),
+    Row(
+        "ModernBERT",
+        "ModernBertForMaskedLM",
+        WIDER | {"local_attention": 6, "layer_types": ["full_attention", "sliding_attention", "sliding_attention"]},
+    ),
     Row("NomicBERT", "NomicBertModel", WIDER | ROPE),
     Row("EuroBERT", "EuroBertForMaskedLM", LLAMA | ROPE),
     Row("ESM-2", "EsmForMaskedLM", WIDER | {"position_embedding_type": "rotary", "mask_token_id": 4}),
     Row("RemBERT", "RemBertForMaskedLM", BERT | {"input_embedding_size": 23, "output_embedding_size": 29}),
     Row("Longformer", "LongformerForMaskedLM", BERT | {"attention_window": 4}),
-    Row("MobileBERT", "MobileBertForMaskedLM", BERT | {"embedding_size": 20, "intra_bottleneck_size": 20, "true_hidden_size": 20, "num_attention_heads": 5}),
+    Row(
+        "MobileBERT",
+        "MobileBertForMaskedLM",
+        BERT | {"embedding_size": 20, "intra_bottleneck_size": 20, "true_hidden_size": 20, "num_attention_heads": 5},
+    ),
     Row("LayoutLM", "LayoutLMForMaskedLM", BERT),
     Row("XLNet", "XLNetLMHeadModel", {"d_model": 40, "n_layer": 3, "n_head": 5, "d_inner": 41}),
 )
 DECODERS = (
     Row("GPT-2", "GPT2LMHeadModel", GPT2),
     Row("GPT-NeoX", "GPTNeoXForCausalLM", WIDER | partial(0.5)),
-    Row("OPT", "OPTForCausalLM", {"hidden_size": 35, "num_hidden_layers": 3, "num_attention_heads": 5, "ffn_dim": 41, "word_embed_proj_dim": 35, "max_position_embeddings": 37}),
+    Row(
+        "OPT",
+        "OPTForCausalLM",
+        {
+            "hidden_size": 35,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 5,
+            "ffn_dim": 41,
+            "word_embed_proj_dim": 35,
+            "max_position_embeddings": 37,
+        },
+    ),
     Row("Phi-3 and Phi-4", "Phi3ForCausalLM", PLAIN | partial(0.6)),
     Row("Llama", "LlamaForCausalLM", LLAMA | ROPE),
     Row("Mistral", "MistralForCausalLM", LLAMA | ROPE | WINDOW),
     Row("Qwen2", "Qwen2ForCausalLM", PLAIN | ROPE),
     Row("Qwen3", "Qwen3ForCausalLM", LLAMA | ROPE),
-    Row("Gemma 2 without soft-cap", "Gemma2ForCausalLM", GEMMA | {"final_logit_softcapping": None, "attn_logit_softcapping": None}),
+    Row(
+        "Gemma 2 without soft-cap",
+        "Gemma2ForCausalLM",
+        GEMMA | {"final_logit_softcapping": None, "attn_logit_softcapping": None},
+    ),
     Row("Gemma 3 (text)", "Gemma3ForCausalLM", GEMMA | MIXED),
-    Row("GPT-Neo", "GPTNeoForCausalLM", {"hidden_size": 35, "num_layers": 3, "num_heads": 5, "intermediate_size": 41, "max_position_embeddings": 37, "window_size": 4, "attention_types": [[["global", "local", "local"], 1]]}),
+    Row(
+        "GPT-Neo",
+        "GPTNeoForCausalLM",
+        {
+            "hidden_size": 35,
+            "num_layers": 3,
+            "num_heads": 5,
+            "intermediate_size": 41,
+            "max_position_embeddings": 37,
+            "window_size": 4,
+            "attention_types": [[["global", "local", "local"], 1]],
+        },
+    ),
     Row("GPT-J", "GPTJForCausalLM", GPT2 | {"rotary_dim": 4}),
     Row("BLOOM", "BloomForCausalLM", {"hidden_size": 35, "n_layer": 3, "n_head": 5}),
     Row("MPT", "MptForCausalLM", {"d_model": 36, "n_layers": 3, "n_heads": 4, "max_seq_len": 37}),
     Row("Falcon 7B", "FalconForCausalLM", {"hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5}),
-    Row("Falcon 40B", "FalconForCausalLM", {"hidden_size": 60, "num_hidden_layers": 3, "num_attention_heads": 6, "num_kv_heads": 3, "new_decoder_architecture": True}),
+    Row(
+        "Falcon 40B",
+        "FalconForCausalLM",
+        {
+            "hidden_size": 60,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 6,
+            "num_kv_heads": 3,
+            "new_decoder_architecture": True,
+        },
+    ),
     Row("CodeGen", "CodeGenForCausalLM", GPT2 | {"n_embd": 64, "n_head": 8, "rotary_dim": 4}),
     Row("BigCode", "GPTBigCodeForCausalLM", GPT2),
     Row("StarCoder2", "Starcoder2ForCausalLM", PLAIN | ROPE | WINDOW),
     Row("Phi-1 and Phi-2", "PhiForCausalLM", PLAIN | partial(0.4)),
     Row("PhiMoE", "PhimoeForCausalLM", LLAMA | ROPE | {"num_local_experts": 4, "num_experts_per_tok": 2}),
     Row("Ministral", "MinistralForCausalLM", LLAMA | ROPE | MIXED),
-    Row("Ministral 3", "Ministral3ForCausalLM", LLAMA | {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "llama_4_scaling_beta": 0.1, "original_max_position_embeddings": 5}}),
+    Row(
+        "Ministral 3",
+        "Ministral3ForCausalLM",
+        LLAMA
+        | {
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 100.0,
+                "llama_4_scaling_beta": 0.1,
+                "original_max_position_embeddings": 5,
+            }
+        },
+    ),
     Row("Mixtral", "MixtralForCausalLM", LLAMA | ROPE | {"num_local_experts": 4, "num_experts_per_tok": 2}),
-    Row("Qwen2-MoE", "Qwen2MoeForCausalLM", PLAIN | ROPE | MOE | {"mlp_only_layers": [1], "num_experts": 5, "shared_expert_intermediate_size": 29}),
+    Row(
+        "Qwen2-MoE",
+        "Qwen2MoeForCausalLM",
+        PLAIN | ROPE | MOE | {"mlp_only_layers": [1], "num_experts": 5, "shared_expert_intermediate_size": 29},
+    ),
     Row("Qwen3-MoE", "Qwen3MoeForCausalLM", LLAMA | ROPE | MOE | {"mlp_only_layers": [1], "num_experts": 5}),
-    Row("Qwen3-Next", "Qwen3NextForCausalLM", LLAMA | MOE | {"num_hidden_layers": 4, "num_experts": 5, "shared_expert_intermediate_size": 29, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8}),
-    Row("Qwen3.5", "Qwen3_5ForCausalLM", LLAMA | {"num_hidden_layers": 4, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8}),
+    Row(
+        "Qwen3-Next",
+        "Qwen3NextForCausalLM",
+        LLAMA
+        | MOE
+        | {
+            "num_hidden_layers": 4,
+            "num_experts": 5,
+            "shared_expert_intermediate_size": 29,
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+        },
+    ),
+    Row(
+        "Qwen3.5",
+        "Qwen3_5ForCausalLM",
+        LLAMA
+        | {
+            "num_hidden_layers": 4,
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+        },
+    ),
     Row("Gemma 1", "GemmaForCausalLM", LLAMA | ROPE),
     Row("Gemma 2", "Gemma2ForCausalLM", GEMMA | {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),
-    Row("Gemma 3n (text)", "Gemma3nForCausalLM", LLAMA | {"num_hidden_layers": 5, "vocab_size_per_layer_input": 53, "hidden_size_per_layer_input": 8, "laurel_rank": 4, "num_kv_shared_layers": 0, "activation_sparsity_pattern": [0.0] * 5}),
+    Row(
+        "Gemma 3n (text)",
+        "Gemma3nForCausalLM",
+        LLAMA
+        | {
+            "num_hidden_layers": 5,
+            "vocab_size_per_layer_input": 53,
+            "hidden_size_per_layer_input": 8,
+            "laurel_rank": 4,
+            "num_kv_shared_layers": 0,
+            "activation_sparsity_pattern": [0.0] * 5,
+        },
+    ),
     Row("OLMo 1", "OlmoForCausalLM", PLAIN | ROPE),
     Row("OLMo 2", "Olmo2ForCausalLM", PLAIN | ROPE),
     Row("OLMo 3", "Olmo3ForCausalLM", PLAIN | ROPE | MIXED),
     Row("OLMoE", "OlmoeForCausalLM", PLAIN | ROPE | {"num_experts": 5, "num_experts_per_tok": 2}),
-    Row("Granite", "GraniteForCausalLM", PLAIN | ROPE | {"embedding_multiplier": 1.7, "logits_scaling": 1.3, "residual_multiplier": 0.6, "attention_multiplier": 0.4}),
+    Row(
+        "Granite",
+        "GraniteForCausalLM",
+        PLAIN
+        | ROPE
+        | {"embedding_multiplier": 1.7, "logits_scaling": 1.3, "residual_multiplier": 0.6, "attention_multiplier": 0.4},
+    ),
     Row("SmolLM3", "SmolLM3ForCausalLM", PLAIN | ROPE | {"no_rope_layers": [1, 0, 1]}),
     Row("StableLM", "StableLmForCausalLM", PLAIN | partial(0.4) | {"use_qkv_bias": True}),
     Row("Cohere", "CohereForCausalLM", PLAIN | ROPE | {"logit_scale": 0.3}),
     Row("Cohere 2", "Cohere2ForCausalLM", PLAIN | ROPE | MIXED | {"logit_scale": 0.3}),
-    Row("DeepSeek V2", "DeepseekV2ForCausalLM", PLAIN | MLA | MOE | {"n_routed_experts": 4, "n_shared_experts": 1, "first_k_dense_replace": 1}),
-    Row("DeepSeek V3", "DeepseekV3ForCausalLM", PLAIN | MLA | MOE | {"n_routed_experts": 4, "n_shared_experts": 1, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1}),
+    Row(
+        "DeepSeek V2",
+        "DeepseekV2ForCausalLM",
+        PLAIN | MLA | MOE | {"n_routed_experts": 4, "n_shared_experts": 1, "first_k_dense_replace": 1},
+    ),
+    Row(
+        "DeepSeek V3",
+        "DeepseekV3ForCausalLM",
+        PLAIN
+        | MLA
+        | MOE
+        | {"n_routed_experts": 4, "n_shared_experts": 1, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1},
+    ),
     Row("gpt-oss", "GptOssForCausalLM", LLAMA | MIXED | ROPE | {"num_local_experts": 4, "num_experts_per_tok": 2}),
-    Row("Llama 4 (text)", "Llama4ForCausalLM", LLAMA | ROPE | {"intermediate_size_mlp": 37, "num_local_experts": 4, "no_rope_layers": [1, 1, 0], "attention_chunk_size": 64}),
+    Row(
+        "Llama 4 (text)",
+        "Llama4ForCausalLM",
+        LLAMA
+        | ROPE
+        | {
+            "intermediate_size_mlp": 37,
+            "num_local_experts": 4,
+            "no_rope_layers": [1, 1, 0],
+            "attention_chunk_size": 64,
+        },
+    ),
     Row("GLM", "GlmForCausalLM", LLAMA | partial(0.4)),
     Row("GLM-4", "Glm4ForCausalLM", LLAMA | partial(0.4)),
-    Row("GLM-4.5", "Glm4MoeForCausalLM", LLAMA | partial(0.4) | MOE | {"n_routed_experts": 4, "n_shared_experts": 1, "first_k_dense_replace": 1, "use_qk_norm": True, "routed_scaling_factor": 1.3}),
-    Row("MiniCPM3", "MiniCPM3ForCausalLM", PLAIN | MLA | ROPE | {"scale_emb": 3, "scale_depth": 1.1, "dim_model_base": 30}),
+    Row(
+        "GLM-4.5",
+        "Glm4MoeForCausalLM",
+        LLAMA
+        | partial(0.4)
+        | MOE
+        | {
+            "n_routed_experts": 4,
+            "n_shared_experts": 1,
+            "first_k_dense_replace": 1,
+            "use_qk_norm": True,
+            "routed_scaling_factor": 1.3,
+        },
+    ),
+    Row(
+        "MiniCPM3",
+        "MiniCPM3ForCausalLM",
+        PLAIN | MLA | ROPE | {"scale_emb": 3, "scale_depth": 1.1, "dim_model_base": 30},
+    ),
     Row("EXAONE-4", "Exaone4ForCausalLM", PLAIN | ROPE | MIXED),
     Row("Nemotron", "NemotronForCausalLM", LLAMA | partial(0.4)),
     Row("Helium", "HeliumForCausalLM", PLAIN | ROPE | {"head_dim": 10}),
@@ -219,16 +365,49 @@ DECODERS = (
     Row("Apertus", "ApertusForCausalLM", PLAIN | ROPE),
     Row("nanochat", "NanoChatForCausalLM", PLAIN | ROPE),
     Row("LFM2", "Lfm2ForCausalLM", PLAIN | {"layer_types": ["full_attention", "conv", "full_attention"]}),
-    Row("ModernBERT decoder", "ModernBertDecoderForCausalLM", WIDER | {"local_attention": 6, "layer_types": ["full_attention", "sliding_attention", "sliding_attention"]}),
-    Row("XGLM", "XGLMForCausalLM", {"d_model": 40, "num_layers": 3, "attention_heads": 5, "ffn_dim": 41, "max_position_embeddings": 37}),
+    Row(
+        "ModernBERT decoder",
+        "ModernBertDecoderForCausalLM",
+        WIDER | {"local_attention": 6, "layer_types": ["full_attention", "sliding_attention", "sliding_attention"]},
+    ),
+    Row(
+        "XGLM",
+        "XGLMForCausalLM",
+        {"d_model": 40, "num_layers": 3, "attention_heads": 5, "ffn_dim": 41, "max_position_embeddings": 37},
+    ),
     Row("BioGPT", "BioGptForCausalLM", BERT),
     Row("GPT-1", "OpenAIGPTLMHeadModel", GPT2),
     Row("CTRL", "CTRLLMHeadModel", GPT2 | {"dff": 41}),
     Row("Mamba 1", "MambaForCausalLM", {"hidden_size": 40, "num_hidden_layers": 2}),
-    Row("Mamba 2", "Mamba2ForCausalLM", {"hidden_size": 40, "num_hidden_layers": 2, "num_heads": 10, "head_dim": 8, "n_groups": 1}),
-    Row("Jamba", "JambaForCausalLM", PLAIN | {"num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "num_experts": 2, "use_mamba_kernels": False}),
-    Row("Falcon-H1", "FalconH1ForCausalLM", PLAIN | {"mamba_d_ssm": 40, "mamba_n_heads": 10, "mamba_d_head": 4, "mamba_n_groups": 1, "mamba_d_state": 8}),
-    Row("RWKV", "RwkvForCausalLM", {"hidden_size": 40, "num_hidden_layers": 2, "context_length": 37, "attention_hidden_size": 40}),
+    Row(
+        "Mamba 2",
+        "Mamba2ForCausalLM",
+        {"hidden_size": 40, "num_hidden_layers": 2, "num_heads": 10, "head_dim": 8, "n_groups": 1},
+    ),
+    Row(
+        "Jamba",
+        "JambaForCausalLM",
+        PLAIN
+        | {
+            "num_hidden_layers": 4,
+            "attn_layer_period": 2,
+            "attn_layer_offset": 1,
+            "expert_layer_period": 2,
+            "expert_layer_offset": 1,
+            "num_experts": 2,
+            "use_mamba_kernels": False,
+        },
+    ),
+    Row(
+        "Falcon-H1",
+        "FalconH1ForCausalLM",
+        PLAIN | {"mamba_d_ssm": 40, "mamba_n_heads": 10, "mamba_d_head": 4, "mamba_n_groups": 1, "mamba_d_state": 8},
+    ),
+    Row(
+        "RWKV",
+        "RwkvForCausalLM",
+        {"hidden_size": 40, "num_hidden_layers": 2, "context_length": 37, "attention_hidden_size": 40},
+    ),
     Row("BERT as decoder", "BertLMHeadModel", BERT | {"is_decoder": True}),
     Row("DiffLlama", "DiffLlamaForCausalLM", PLAIN | ROPE | {"num_key_value_heads": 6}),
 )
@@ -244,8 +423,27 @@ ENCODER_DECODERS = (
     Row("mBART", "MBartForConditionalGeneration", BART),
     Row("Pegasus", "PegasusForConditionalGeneration", BART),
     Row("M2M100 and NLLB", "M2M100ForConditionalGeneration", BART),
-    Row("LED", "LEDForConditionalGeneration", BART | {"max_encoder_position_embeddings": 37, "max_decoder_position_embeddings": 37, "attention_window": 4}),
-    Row("ProphetNet", "ProphetNetForConditionalGeneration", {"hidden_size": 40, "num_encoder_layers": 3, "num_decoder_layers": 2, "num_encoder_attention_heads": 5, "num_decoder_attention_heads": 5, "encoder_ffn_dim": 41, "decoder_ffn_dim": 41, "max_position_embeddings": 37, "pad_token_id": 0, "decoder_start_token_id": 2}),
+    Row(
+        "LED",
+        "LEDForConditionalGeneration",
+        BART | {"max_encoder_position_embeddings": 37, "max_decoder_position_embeddings": 37, "attention_window": 4},
+    ),
+    Row(
+        "ProphetNet",
+        "ProphetNetForConditionalGeneration",
+        {
+            "hidden_size": 40,
+            "num_encoder_layers": 3,
+            "num_decoder_layers": 2,
+            "num_encoder_attention_heads": 5,
+            "num_decoder_attention_heads": 5,
+            "encoder_ffn_dim": 41,
+            "decoder_ffn_dim": 41,
+            "max_position_embeddings": 37,
+            "pad_token_id": 0,
+            "decoder_start_token_id": 2,
+        },
+    ),
     Row("Blenderbot", "BlenderbotForConditionalGeneration", BART),
     Row("FSMT", "FSMTForConditionalGeneration", BART | {"src_vocab_size": VOCAB, "tgt_vocab_size": VOCAB}),
     Row("T5Gemma", "T5GemmaForConditionalGeneration", {"encoder": T5GEMMA, "decoder": T5GEMMA}),
@@ -285,7 +483,11 @@ REFUSED = frozenset(
 def perturb(model: torch.nn.Module, size: float = NOISE) -> None:
     """Move every parameter, and the bias that BART keeps as a buffer. Tables that are computed stay."""
     with torch.no_grad():
-        kept = [buffer for name, buffer in model.named_buffers() if name.endswith(("final_logits_bias", "e_score_correction_bias"))]
+        kept = [
+            buffer
+            for name, buffer in model.named_buffers()
+            if name.endswith(("final_logits_bias", "e_score_correction_bias"))
+        ]
         for tensor in [*(p for p in model.parameters() if p.requires_grad), *kept]:
             if tensor.is_floating_point():
                 tensor.add_(torch.randn_like(tensor) * size)
@@ -310,7 +512,9 @@ def config_of(row: Row, kind: Any) -> Any:
     if row.name == "FSMT":
         sizes.pop("vocab_size")
     config = kind.config_class(**sizes)
-    config._attn_implementation = config._experts_implementation = "eager"  # at birth: some classes do not change it later
+    config._attn_implementation = config._experts_implementation = (
+        "eager"  # at birth: some classes do not change it later
+    )
     return config
 
 
@@ -382,7 +586,9 @@ def main(words: list[str]) -> None:
             print(f"{row.name:26} {result.model_type:22} refused: {result.sentence}", flush=True)
         else:
             verdict = "" if result.at_parity else "  differs"
-            print(f"{row.name:26} {result.model_type:22} {result.pattern:9.1e} {result.logit:9.1e}{verdict}", flush=True)
+            print(
+                f"{row.name:26} {result.model_type:22} {result.pattern:9.1e} {result.logit:9.1e}{verdict}", flush=True
+            )
     at_parity = sum(result.at_parity for result in found)
     refused = sum(result.pattern is None for result in found)
     print(f"{at_parity} of {len(rows)} at parity, {refused} refused, {len(rows) - at_parity - refused} neither")

@@ -139,7 +139,9 @@ class Source:
     blocks: int = 1  # how many times the parts follow each other: CodeGen keeps four shares of its processors
     by_head: bool = False  # the parts follow each other once for every head
     alternate: bool = False  # gpt-oss: a row of each part in turn
-    order: Callable[[ModelConfig], Sequence[int]] | None = None  # of a head's features, as ours are in theirs: see `in_halves`
+    order: Callable[[ModelConfig], Sequence[int]] | None = (
+        None  # of a head's features, as ours are in theirs: see `in_halves`
+    )
     expert: int | None = None  # of a tensor that holds all experts: which one. Rows say 0, loading says the others
     times: Reader | None = None  # a factor that config.json states for all that this projection gives
     plus_one: bool = False  # Gemma keeps a norm's distance from one

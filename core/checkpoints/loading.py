@@ -30,6 +30,38 @@ SMALLER = "Try a smaller model, or the same one in bfloat16."
 LONGEST_TABLE = 1 << 20  # positions of a sinusoidal table, which no tensor in the file bounds
 
 
+NO_ATTENTION = "It has no attention, so that there is nothing to show."
+SOME_ATTENTION = "Some of its layers have another kind of mixing than attention, which is not computed."
+# What a model type has that is not computed.
+WHY_NOT = (
+    dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm"), NO_ATTENTION)
+    | dict.fromkeys(
+        ("jamba", "falcon_h1", "lfm2", "lfm2_moe", "bamba", "zamba", "zamba2", "recurrent_gemma", "nemotron_h"),
+        SOME_ATTENTION,
+    )
+    | dict.fromkeys(
+        ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "olmo_hybrid", "kimi_linear"), SOME_ATTENTION
+    )
+    | dict.fromkeys(("deberta", "deberta-v2"), "Its scores have terms of content and position that are not computed.")
+    | dict.fromkeys(("longformer", "led", "longt5", "big_bird"), "Its attention over parts of a text is not computed.")
+    | dict.fromkeys(("xlnet", "prophetnet"), "It reads a text in two streams at once, which is not computed.")
+    | dict.fromkeys(
+        ("dbrx", "jetmoe", "granitemoe", "hunyuan_v1_moe", "ernie4_5_moe", "dots1", "qwen2_vl_moe"),
+        "Its mixture of experts is not computed.",
+    )
+    | {
+        "gemma3": "Of its text models, gemma3_text is.",
+        "diffllama": "Its attention is a difference of two, which is not computed.",
+        "fsmt": "It has a vocabulary for each of its languages.",
+        "layoutlm": "It reads where on a page a word is.",
+        "mobilebert": "Its layers narrow the stream within themselves.",
+        "switch_transformers": "Its mixture of experts takes no more than so many tokens.",
+        "llama4_text": "Its attention within chunks of a text is not computed.",
+        "gemma3n_text": "It adds vectors of its own for each word in every layer.",
+    }
+)
+
+
 class Unfilled(TorchFunctionMode):
     """Modules made inside it do not fill their parameters with random numbers, which takes seconds even where there is no memory."""
 
@@ -68,12 +100,7 @@ def family_of(theirs: Theirs, place: str = PLACE, *, stored: bool = True) -> Fam
         return HEADLIGHT
     if not isinstance(name, str) or name not in FAMILIES:
         supported = ", ".join(sorted(FAMILIES))
-        more = (
-            " A mixture of experts has no single MLP to show."
-            if "moe" in str(name) or name in ("mixtral", "dbrx")
-            else ""
-        )
-        more = " Of its text models, gemma3_text is." if name == "gemma3" else more
+        more = f" {WHY_NOT[name]}" if isinstance(name, str) and name in WHY_NOT else ""
         raise CheckpointError(
             f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}."
         )

@@ -111,7 +111,9 @@ class Attention(nn.Module):
         self.o = nn.Linear(config.n_heads * config.value_width, config.d_model, bias=config.out_bias)
         full = config.qk_norm_place == "full"
         self.norm_place = config.qk_norm_place
-        self.q_norm = make_norm(config, config.d_head * (config.n_heads if full else 1)) if config.qk_norm else nn.Identity()
+        self.q_norm = (
+            make_norm(config, config.d_head * (config.n_heads if full else 1)) if config.qk_norm else nn.Identity()
+        )
         self.k_norm = (
             make_norm(config, config.d_head * (config.n_kv_heads if full else 1)) if config.qk_norm else nn.Identity()
         )
@@ -319,7 +321,6 @@ class MixtureOfExperts(nn.Module):
             weights = weights / weights.sum(-1, keepdim=True)
         return (weights * self.scale).to(scores.dtype), chosen
 
-
     def two_routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The best expert and the next, each weighed by a softmax of those that are close to it."""
         weights, chosen, left = [], [], scores
@@ -362,7 +363,9 @@ class Block(nn.Module):
         super().__init__()
         self.norm_order, self.parallel, self.shared_norm = config.norm_order, config.parallel, config.shared_norm
         before = partial(make_norm, config, config.d_model) if config.norm_order != "after" else nn.Identity
-        after = partial(make_norm, config, config.d_model) if config.norm_order in ("sandwich", "after") else nn.Identity
+        after = (
+            partial(make_norm, config, config.d_model) if config.norm_order in ("sandwich", "after") else nn.Identity
+        )
         self.attn = (LatentAttention if config.kv_rank else Attention)(config, turned=config.turns(layer))
         self.attn_norm = before() if layer or config.first_attn_norm else nn.Identity()
         self.attn_out_norm = after()
@@ -513,7 +516,9 @@ class Stack(nn.Module):
         if config.has_relative_bias and not config.relative_per_layer:
             self.relative_bias = RelativeBias(config, bidirectional=not decodes)
         elif config.has_relative_bias:
-            self.relative_biases = nn.ModuleList(RelativeBias(config, bidirectional=not decodes) for _ in range(n_layers))
+            self.relative_biases = nn.ModuleList(
+                RelativeBias(config, bidirectional=not decodes) for _ in range(n_layers)
+            )
         self.hook_final = HookPoint("batch", "pos", "d_model")
 
     def forward(
@@ -550,7 +555,9 @@ class Stack(nn.Module):
         biases = self.biases(positions, all_positions)
         turns = self.turns(positions, n_seen + n)
         memory_mask = None if memory is None else MaskRule(self.config.n_heads, n, memory.shape[1], keep=memory_keep)
-        return StackInputs(n, n_seen, positions, biases, turns, keep, memory, memory_mask, cache, self.growth(positions))
+        return StackInputs(
+            n, n_seen, positions, biases, turns, keep, memory, memory_mask, cache, self.growth(positions)
+        )
 
     def through(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
         """The stream x [batch, pos, d_model] after one layer."""

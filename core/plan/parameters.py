@@ -217,5 +217,8 @@ def _stack(config: ModelConfig, n_layers: int, *, cross: bool) -> StackParameter
         else 0,
         others=-(n_layers - 1) * layer.total
         if config.shared_layers
-        else n_dense * dense + (n_layers - n_dense) * mixed - n_layers * mlp - (0 if config.first_attn_norm else norm(config, d)),
+        else n_dense * dense
+        + (n_layers - n_dense) * mixed
+        - n_layers * mlp
+        - (0 if config.first_attn_norm else norm(config, d)),
     )

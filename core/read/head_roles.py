@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..model.rules import softmax
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
 from ..run.trace import Trace

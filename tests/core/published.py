@@ -201,7 +201,19 @@ COVERED = {
     for row in coverage.ROWS
     if row.name not in coverage.REFUSED
 }
-TIED = ("Gemma 1", "SmolLM3", "ERNIE-4.5", "Cohere", "Cohere 2", "StarCoder2", "GPT-Neo", "BigCode", "BLOOM", "MPT", "Falcon 7B")
+TIED = (
+    "Gemma 1",
+    "SmolLM3",
+    "ERNIE-4.5",
+    "Cohere",
+    "Cohere 2",
+    "StarCoder2",
+    "GPT-Neo",
+    "BigCode",
+    "BLOOM",
+    "MPT",
+    "Falcon 7B",
+)
 TIED += ("XGLM", "BioGPT", "GPT-1", "MiniCPM3", "mT5", "UMT5")
 
 

@@ -210,7 +210,11 @@ GEMMA = Family(
     title="Gemma",
     prefix="model.",
     fields={k: v for k, v in GEMMA_FIELDS.items() if k not in ("attn_scale", "window")}
-    | {"activation": lambda c: activation("hidden_activation" if "hidden_activation" in c else "hidden_act", "gelu_new")(c)},
+    | {
+        "activation": lambda c: activation(
+            "hidden_activation" if "hidden_activation" in c else "hidden_act", "gelu_new"
+        )(c)
+    },
     fixed=LLAMA_FIXED,
     requires={"attention_bias": (False,), "use_bidirectional_attention": (False,)},
     weights=LLAMA_WEIGHTS
@@ -302,8 +306,7 @@ PHI3 = Family(
     weights=LLAMA_WEIGHTS
     | {f"{{stack}}.blocks.{{i}}.attn.{p}": Source("layers.{i}.self_attn.qkv_proj", fused=QKV, part=p) for p in QKV}
     | {
-        f"{{stack}}.blocks.{{i}}.mlp.{p}": Source("layers.{i}.mlp.gate_up_proj", fused=GATE_UP, part=p)
-        for p in GATE_UP
+        f"{{stack}}.blocks.{{i}}.mlp.{p}": Source("layers.{i}.mlp.gate_up_proj", fused=GATE_UP, part=p) for p in GATE_UP
     },
 )
 

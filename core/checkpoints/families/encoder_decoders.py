@@ -211,7 +211,10 @@ M2M100 = Family(
     fixed=_SEQ2SEQ_FIXED
     | _PRE_NORM
     | {"position": "sinusoidal", "sinusoid_layout": "fairseq", "position_offset": 2, "head_bias": False},
-    requires={"pad_token_id": (1,), "tie_word_embeddings": (True,)},  # its table of sinusoids begins after the padding's row
+    requires={
+        "pad_token_id": (1,),
+        "tie_word_embeddings": (True,),
+    },  # its table of sinusoids begins after the padding's row
     weights={row: source for row, source in _FAIRSEQ_BLOCK.items() if not row.startswith("head.")}
     | _FINAL_NORM
     | {"head.unembed.weight": "lm_head.weight"},

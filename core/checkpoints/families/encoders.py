@@ -238,7 +238,7 @@ def _rotary_alone(c: Theirs) -> str:
     kind = c.str("position_embedding_type", "absolute")
     if kind != "rotary":
         raise CheckpointError(
-            f"{c.where}: ESM with position_embedding_type={shown(kind)} is not supported; it must be \"rotary\", as in ESM-2."
+            f'{c.where}: ESM with position_embedding_type={shown(kind)} is not supported; it must be "rotary", as in ESM-2.'
         )
     return kind
 

@@ -206,9 +206,7 @@ LATENT: dict[str, Reader] = {
     "rotary_fraction": lambda c: (c.int("qk_rope_head_dim", 64) + 1e-6) / max(1, _d_head(c)),
     "attn_scale": _latent_scale,
 }
-_NO_ATTENTION = {
-    row: source for row, source in LLAMA_WEIGHTS.items() if ".attn." not in row or row.endswith(".attn.o")
-}
+_NO_ATTENTION = {row: source for row, source in LLAMA_WEIGHTS.items() if ".attn." not in row or row.endswith(".attn.o")}
 _DEEPSEEK = (
     _MIXED
     | LATENT
@@ -235,7 +233,8 @@ DEEPSEEK_V3 = Family(
     model_type="deepseek_v3",
     title="DeepSeek V3",
     prefix="model.",
-    fields=_DEEPSEEK | {"router_normed": flag("norm_topk_prob", True), "router_scale": number("routed_scaling_factor", 2.5)},
+    fields=_DEEPSEEK
+    | {"router_normed": flag("norm_topk_prob", True), "router_scale": number("routed_scaling_factor", 2.5)},
     fixed=LLAMA_FIXED | {"router": "sigmoid", "router_correction": True},
     # Groups of experts of which only some are looked at are not computed.
     requires={"n_group": (1, None), "topk_group": (1, None), "rope_interleave": (True,), "attention_bias": (False,)},
@@ -266,10 +265,7 @@ MINICPM3 = Family(
     requires=NO_BIAS,
     weights=_NO_ATTENTION
     | {row: Source(source, times=_depth) for row, source in LLAMA_WEIGHTS.items() if row.endswith((".o", ".down"))}
-    | {
-        row: source
-        for row, source in latent_rows(None, still_first_in_halves).items()
-    },
+    | latent_rows(None, still_first_in_halves),
 )
 
 

@@ -347,8 +347,7 @@ BIOGPT = Family(
         "tied": flag("tie_word_embeddings", True),
     },
     fixed={"position_offset": 2, "position_counts": "seen"},
-    weights=_FAIRSEQ_LAYER
-    | {"{stack}.embed.position": "embed_positions", "head.unembed": "output_projection"},
+    weights=_FAIRSEQ_LAYER | {"{stack}.embed.position": "embed_positions", "head.unembed": "output_projection"},
 )
 _GPT1_ACTIVATIONS = {"relu": "relu", "silu": "silu", "gelu": "gelu_tanh", "swish": "silu"}
 

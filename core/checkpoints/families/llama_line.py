@@ -1,6 +1,5 @@
 """Decoders that came of Llama: rotary positions and a gated MLP, with the norms, biases, windows and multipliers of each."""
 
-
 from ...errors import CheckpointError
 from ..family import Family, Reader, Source, Theirs, activation, flag, in_halves, in_other_halves, number, shown, whole
 from ..rotary import rope, rotary_base, rotary_fraction, unscaled
@@ -17,7 +16,9 @@ AFTER = {  # norms after the sublayers alone
 }
 BEFORE = (f"{LAYER}.attn_norm", f"{LAYER}.mlp_norm")
 UNGATED = f"{LAYER}.mlp.gate"
-FUSED_GATE_UP = {f"{LAYER}.mlp.{part}": Source("layers.{i}.mlp.gate_up_proj", fused=GATE_UP, part=part) for part in GATE_UP}
+FUSED_GATE_UP = {
+    f"{LAYER}.mlp.{part}": Source("layers.{i}.mlp.gate_up_proj", fused=GATE_UP, part=part) for part in GATE_UP
+}
 FREE_BIASES = {k: v for k, v in LLAMA_FIXED.items() if not k.endswith("_bias")}
 
 
@@ -162,7 +163,11 @@ SMOLLM3 = Family(
     prefix="model.",
     fields=LLAMA_FIELDS
     | biases()
-    | {"unturned_layers": _unturned, "rotary_base": rotary_base(default=2_000_000.0), "tied": flag("tie_word_embeddings", True)},
+    | {
+        "unturned_layers": _unturned,
+        "rotary_base": rotary_base(default=2_000_000.0),
+        "tied": flag("tie_word_embeddings", True),
+    },
     fixed=FREE_BIASES,
     requires={"use_sliding_window": (False,)},
     weights=LLAMA_WEIGHTS,
@@ -187,7 +192,11 @@ ERNIE45 = Family(
     prefix="model.",
     fields=LLAMA_FIELDS
     | biases("use_bias", "use_bias")
-    | {"d_head": whole("head_dim", 128), "norm_eps": number("rms_norm_eps", 1e-5), "tied": flag("tie_word_embeddings", True)},
+    | {
+        "d_head": whole("head_dim", 128),
+        "norm_eps": number("rms_norm_eps", 1e-5),
+        "tied": flag("tie_word_embeddings", True),
+    },
     fixed=FREE_BIASES,
     weights=LLAMA_WEIGHTS | NEIGHBOURS,
 )
@@ -212,9 +221,7 @@ _GLM_FIELDS = LLAMA_FIELDS | {
 }
 _GLM_FIXED = FREE_BIASES | {"out_bias": False, "mlp_bias": False}
 _GLM_WEIGHTS = LLAMA_WEIGHTS | NEIGHBOURS | FUSED_GATE_UP
-GLM = Family(
-    model_type="glm", title="GLM", prefix="model.", fields=_GLM_FIELDS, fixed=_GLM_FIXED, weights=_GLM_WEIGHTS
-)
+GLM = Family(model_type="glm", title="GLM", prefix="model.", fields=_GLM_FIELDS, fixed=_GLM_FIXED, weights=_GLM_WEIGHTS)
 GLM4 = Family(
     model_type="glm4",
     title="GLM-4",
@@ -360,7 +367,9 @@ NANOCHAT = Family(
         "activation": activation("hidden_act", "relu2"),
         "qkv_bias": flag("attention_bias", False),
         "out_bias": flag("attention_bias", False),
-        "logit_softcap": lambda c: c.float("final_logit_softcapping", None if "final_logit_softcapping" in c.values else 15.0),
+        "logit_softcap": lambda c: c.float(
+            "final_logit_softcapping", None if "final_logit_softcapping" in c.values else 15.0
+        ),
     },
     fixed={
         "position": "rotary",
@@ -373,7 +382,8 @@ NANOCHAT = Family(
     },
     weights=without(LLAMA_WEIGHTS, *BEFORE, "{stack}.norm", UNGATED)
     | {
-        f"{LAYER}.attn.{part}": Source(f"layers.{{i}}.self_attn.{part}_proj", order=in_other_halves) for part in ("q", "k")
+        f"{LAYER}.attn.{part}": Source(f"layers.{{i}}.self_attn.{part}_proj", order=in_other_halves)
+        for part in ("q", "k")
     }
     | {f"{LAYER}.mlp.up": "layers.{i}.mlp.fc1", f"{LAYER}.mlp.down": "layers.{i}.mlp.fc2"},
 )
