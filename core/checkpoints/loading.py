@@ -406,6 +406,8 @@ def value_of(
     tensor = cut(place.stored.read(), place.source, config).reshape(shape)
     if not place.stored.finite or dtype == torch.float16:  # which reads all of a mapped file
         check_numbers(place.stored, tensor, dtype)
+    if place.source.fused or place.source.expert is not None:
+        tensor = tensor.clone()  # a view would keep all of their tensor, once for every part of it
     if place.source.plus_one:
         tensor = tensor.float() + 1
     if place.source.factor != 1:
