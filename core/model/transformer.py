@@ -436,7 +436,7 @@ class Block(nn.Module):
 def sinusoids_of(config: ModelConfig) -> Tensor:
     """The rows of a model's table of sinusoids, [pos, d_embed]: as for learned positions, the first may belong to padding."""
     table = sinusoid_table(config.n_ctx + config.position_offset, config.embed_width, config.sinusoid_layout)
-    return table[config.position_offset :].contiguous()
+    return table[config.position_offset :].clone()  # a view would keep the rows of the padding
 
 
 class Embedding(nn.Module):
