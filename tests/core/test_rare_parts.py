@@ -106,5 +106,5 @@ def test_experts_are_not_traced_on_nothing(tiny: Callable[..., Loaded]) -> None:
     ],
 )
 def test_what_cannot_be_built_says_why(config: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(config)).split("_")[0]):
+    with pytest.raises(ConfigError, match="sparsemixer" if "router" in config else next(iter(config)).split("_")[0]):
         ModelConfig(vocab_size=9, d_model=8, n_heads=2, d_ff=8, n_decoder_layers=2, **config)
