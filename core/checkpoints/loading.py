@@ -457,4 +457,5 @@ def fill_computed(model: Transformer, config: ModelConfig, device: torch.device,
         if isinstance(module, Embedding) and config.position == "sinusoidal":
             module.sinusoid = sinusoids_of(config).to(device=device, dtype=dtype)
         if isinstance(module, RMSNorm | nn.LayerNorm) and not config.norm_weight:
-            module.weight = torch.ones(module.weight.shape, device=device, dtype=dtype_of(module, dtype))
+            ones = torch.ones(module.weight.shape, device=device, dtype=dtype_of(module, dtype))
+            module.register_buffer("weight", ones, persistent=False)

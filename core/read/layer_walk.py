@@ -122,9 +122,9 @@ def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
     if not 0 <= layer < stacks.get(stack, 0):
         there = ", ".join(f"{name} layers 0 to {n - 1}" for name, n in stacks.items())
         raise IndexError(f"layer {layer} in {stack!r}: this model has {there}")
-    if (part := unwalked(run.config, layer)) is not None:
+    if (rare := unwalked(run.config, layer)) is not None:
         raise TextError(
-            f"{run.loaded.spec.title} has {part} in this layer, which is not shown step by step. Its patterns, scores and what each "
+            f"{run.loaded.spec.title} has {rare} in this layer, which is not shown step by step. Its patterns, scores and what each "
             "head adds are in the other rooms."
         )
     tokens = run.source if stack == "encoder" or run.target is None else run.target
@@ -148,6 +148,12 @@ def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
 
     seen = run.forward.moments(points, part)
     return _walk(run, stack, layer, query, {point.removeprefix(f"{name}."): x for point, x in seen.items()})
+
+
+def mlp_of(block: Block) -> MLP:
+    """The MLP of a layer that is walked through, which is no mixture of experts."""
+    assert isinstance(block.mlp, MLP)
+    return block.mlp
 
 
 def unwalked(config: ModelConfig, layer: int) -> str | None:
@@ -235,7 +241,7 @@ def _walk(run: Trace, stack: str, layer: int, query: int, seen: Mapping[str, Ten
         values["mlp.up"] = seen["mlp.hook_pre"]
     values["mlp.act"] = seen["mlp.hook_post"]
     with torch.inference_mode():
-        out = _float(whole.block.mlp.down, values["mlp.act"]) if sandwich else seen["hook_mlp_out"][query]
+        out = _float(mlp_of(whole.block).down, values["mlp.act"]) if sandwich else seen["hook_mlp_out"][query]
     end("mlp", out, seen["hook_mlp_out"], seen["hook_resid_post"])
     return whole
 
@@ -292,7 +298,7 @@ def _factors(walk: Walk, step: str, place: Index) -> tuple[Tensor, Tensor, float
         pair = torch.stack([stream[place[0]], added[place[0]]])
         return pair, torch.ones(2), 0.0
     if part == "mlp":
-        return _mlp_factors(block.mlp, values, walk.inputs["mlp"][0], name, place[0])
+        return _mlp_factors(mlp_of(block), values, walk.inputs["mlp"][0], name, place[0])
     if part in walk.inputs:
         attention = block.get_submodule(part)
         assert isinstance(attention, Attention)

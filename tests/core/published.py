@@ -217,7 +217,7 @@ TIED = (
 TIED += ("XGLM", "BioGPT", "GPT-1", "MiniCPM3", "mT5", "UMT5")
 
 
-def with_own_head(model: hf.PreTrainedModel) -> None:
+def with_own_head(model: Any) -> None:
     """Fresh models of some classes are always tied; published ones may have an unembedding of their own."""
     head = model.get_output_embeddings()
     if head.weight is model.get_input_embeddings().weight:

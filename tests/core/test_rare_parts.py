@@ -36,7 +36,8 @@ def test_a_sink_takes_weight_from_the_keys(tiny: Callable[..., Loaded]) -> None:
 
 
 def test_a_token_takes_the_experts_that_its_router_scores_highest(tiny: Callable[..., Loaded]) -> None:
-    mixture: Any = tiny(**EXPERTS).model.decoder.blocks[0].mlp  # type: ignore[union-attr]
+    decoder: Any = tiny(**EXPERTS).model.decoder
+    mixture = decoder.blocks[0].mlp
     x = torch.randn(1, 5, mixture.router.in_features)
     with torch.inference_mode():
         shares = mixture.router(x).softmax(-1)

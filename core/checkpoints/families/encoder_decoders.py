@@ -182,7 +182,7 @@ MBART = Family(
     start_token="eos",
     fields=_SEQ2SEQ_FIELDS,
     fixed=_SEQ2SEQ_FIXED | _PRE_NORM | {"position_offset": 2, "embed_norm": True},
-    weights=BART.weights | _FINAL_NORM,
+    weights={**BART.weights, **_FINAL_NORM},
 )
 PEGASUS = Family(
     model_type="pegasus",
@@ -230,8 +230,8 @@ UMT5 = replace(
     T5,
     model_type="umt5",
     title="UMT5",
-    fields=MT5.fields | {"logit_scale": lambda c: c.int("d_model") ** -0.5 if _t5_tied(c) else 1.0},
-    fixed=T5.fixed | {"relative_per_layer": True},
+    fields={**MT5.fields, "logit_scale": lambda c: c.int("d_model") ** -0.5 if _t5_tied(c) else 1.0},
+    fixed={**T5.fixed, "relative_per_layer": True},
     weights={row: source for row, source in T5.weights.items() if row != "{stack}.relative_bias"}
     | {"{stack}.relative_biases.{i}": "{stack}.block.{i}.layer.0.SelfAttention.relative_attention_bias"},
 )

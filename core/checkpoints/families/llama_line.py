@@ -1,9 +1,13 @@
 """Decoders that came of Llama: rotary positions and a gated MLP, with the norms, biases, windows and multipliers of each."""
 
+from collections.abc import Mapping
+
 from ...errors import CheckpointError
 from ..family import Family, Reader, Source, Theirs, activation, flag, in_halves, in_other_halves, number, shown, whole
 from ..rotary import rope, rotary_base, rotary_fraction, unscaled
 from .decoders import GATE_UP, LLAMA_FIELDS, LLAMA_FIXED, LLAMA_WEIGHTS, QK_NORM, sliding, window_of
+
+Row = str | tuple[str, ...] | Source
 
 LAYER = "{stack}.blocks.{i}"
 NEIGHBOURS = {  # pairs of neighbours turn together
@@ -22,7 +26,7 @@ FUSED_GATE_UP = {
 FREE_BIASES = {k: v for k, v in LLAMA_FIXED.items() if not k.endswith("_bias")}
 
 
-def without(rows: dict[str, object], *names: str) -> dict[str, object]:
+def without(rows: Mapping[str, Row], *names: str) -> dict[str, Row]:
     """The rows but these."""
     return {row: source for row, source in rows.items() if row not in names}
 
