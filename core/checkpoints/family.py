@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..errors import CheckpointError
+from ..model.config import ModelConfig
 
 Required: Any = object()  # stands for "no default": the key must be there
 
@@ -96,6 +97,36 @@ def shown(value: Any) -> str:
 Reader = Callable[[Theirs], Any]
 
 
+def in_halves(config: ModelConfig) -> list[int]:
+    """Features of a head whose rotary pairs are neighbours (GPT-J, GLM, Cohere), in the order in which ours turn: first the
+    first ones of all pairs, then the second ones. Queries and keys change places alike, so that no score changes."""
+    turned = config.d_rotary
+    return [*range(0, turned, 2), *range(1, turned, 2), *range(turned, config.d_head)]
+
+
+def still_first(config: ModelConfig) -> list[int]:
+    """Features of a head that keeps those which turn at its end (DeepSeek), whose pairs are neighbours: ours begin with them."""
+    still = config.d_head - config.d_rotary
+    return [*range(still, config.d_head, 2), *range(still + 1, config.d_head, 2), *range(still)]
+
+
+def still_first_in_halves(config: ModelConfig) -> list[int]:
+    """The same where pairs are halves apart (MiniCPM3)."""
+    still = config.d_head - config.d_rotary
+    return [*range(still, config.d_head), *range(still)]
+
+
+def turned_alone(config: ModelConfig) -> list[int]:
+    """Features that all turn, whose pairs are neighbours."""
+    return [*range(0, config.d_rotary, 2), *range(1, config.d_rotary, 2)]
+
+
+def in_other_halves(config: ModelConfig) -> list[int]:
+    """Features of a head that turn the other way round (nanochat): the halves change places."""
+    half = config.d_rotary // 2
+    return [*range(half, config.d_rotary), *range(half), *range(config.d_rotary, config.d_head)]
+
+
 @dataclass(frozen=True)
 class Source:
     """Where one of our modules comes from in their files, and how to cut it out."""
@@ -104,8 +135,17 @@ class Source:
     transpose: bool = False  # GPT-2's Conv1D keeps weights [in, out]
     fused: tuple[str, ...] = ()  # the projections that share one tensor, in the order of its rows
     part: str = ""  # which of them this is
-    per_head: bool = False  # GPT-NeoX interleaves: [head, (q k v), d_head]
+    per_head: bool = False  # GPT-NeoX and Falcon interleave: [kv_head, (its queries, k, v), d_head]
+    blocks: int = 1  # how many times the parts follow each other: CodeGen keeps four shares of its processors
+    by_head: bool = False  # the parts follow each other once for every head
+    alternate: bool = False  # gpt-oss: a row of each part in turn
+    order: Callable[[ModelConfig], Sequence[int]] | None = (
+        None  # of a head's features, as ours are in theirs: see `in_halves`
+    )
+    expert: int | None = None  # of a tensor that holds all experts: which one. Rows say 0, loading says the others
+    times: Reader | None = None  # a factor that config.json states for all that this projection gives
     plus_one: bool = False  # Gemma keeps a norm's distance from one
+    factor: float = 1.0  # the same as a number, which loading fills in
     zeros_if_absent: bool = False  # a bias that starts at zero and that base models leave out
 
 
@@ -114,7 +154,7 @@ class Family:
     """How one model_type's config.json and tensor names become ours.
 
     `fields` maps a field of ModelConfig to a reader of their config. `requires` maps one of their keys to the values that
-    we can honour; the first is what an absent key means. `weights` maps our modules to theirs, `{i}` the layer and
+    we can honour; the first is what an absent key means. `weights` maps our modules to theirs, `{i}` the layer, `{e}` the expert and
     `{stack}` encoder or decoder (a decoder whose config.json says `is_causal: false` is built as an encoder); weight and bias follow, and a row that names a whole tensor comes first.
     """
 
@@ -157,6 +197,9 @@ ACTIVATIONS = {
     "gelu_fast": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
     "silu": "silu",
+    "quick_gelu": "quick_gelu",
+    "relu2": "relu_squared",
+    "xielu": "xielu",
     "swish": "silu",
 }
 

@@ -16,8 +16,7 @@ from torch.overrides import TorchFunctionMode
 from .. import memory
 from ..errors import CheckpointError, ConfigError
 from ..model.config import ModelConfig
-from ..model.positions import sinusoid_table
-from ..model.transformer import Embedding, Transformer, dtype_of
+from ..model.transformer import Embedding, RMSNorm, Transformer, dtype_of, sinusoids_of
 from .families import FAMILIES
 from .family import Family, Source, Theirs, shown
 from .files import FLOATS, Stored
@@ -29,6 +28,38 @@ HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForCon
 MOST_LAYERS = 1000  # each takes time to build even on the meta device
 SMALLER = "Try a smaller model, or the same one in bfloat16."
 LONGEST_TABLE = 1 << 20  # positions of a sinusoidal table, which no tensor in the file bounds
+
+
+NO_ATTENTION = "It has no attention, so that there is nothing to show."
+SOME_ATTENTION = "Some of its layers have another kind of mixing than attention, which is not computed."
+# What a model type has that is not computed.
+WHY_NOT = (
+    dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm"), NO_ATTENTION)
+    | dict.fromkeys(
+        ("jamba", "falcon_h1", "lfm2", "lfm2_moe", "bamba", "zamba", "zamba2", "recurrent_gemma", "nemotron_h"),
+        SOME_ATTENTION,
+    )
+    | dict.fromkeys(
+        ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "olmo_hybrid", "kimi_linear"), SOME_ATTENTION
+    )
+    | dict.fromkeys(("deberta", "deberta-v2"), "Its scores have terms of content and position that are not computed.")
+    | dict.fromkeys(("longformer", "led", "longt5", "big_bird"), "Its attention over parts of a text is not computed.")
+    | dict.fromkeys(("xlnet", "prophetnet"), "It reads a text in two streams at once, which is not computed.")
+    | dict.fromkeys(
+        ("dbrx", "jetmoe", "granitemoe", "hunyuan_v1_moe", "ernie4_5_moe", "dots1", "qwen2_vl_moe"),
+        "Its mixture of experts is not computed.",
+    )
+    | {
+        "gemma3": "Of its text models, gemma3_text is.",
+        "diffllama": "Its attention is a difference of two, which is not computed.",
+        "fsmt": "It has a vocabulary for each of its languages.",
+        "layoutlm": "It reads where on a page a word is.",
+        "mobilebert": "Its layers narrow the stream within themselves.",
+        "switch_transformers": "Its mixture of experts takes no more than so many tokens.",
+        "llama4_text": "Its attention within chunks of a text is not computed.",
+        "gemma3n_text": "It adds vectors of its own for each word in every layer.",
+    }
+)
 
 
 class Unfilled(TorchFunctionMode):
@@ -69,12 +100,7 @@ def family_of(theirs: Theirs, place: str = PLACE, *, stored: bool = True) -> Fam
         return HEADLIGHT
     if not isinstance(name, str) or name not in FAMILIES:
         supported = ", ".join(sorted(FAMILIES))
-        more = (
-            " A mixture of experts has no single MLP to show."
-            if "moe" in str(name) or name in ("mixtral", "dbrx")
-            else ""
-        )
-        more = " Of its text models, gemma3_text is." if name == "gemma3" else more
+        more = f" {WHY_NOT[name]}" if isinstance(name, str) and name in WHY_NOT else ""
         raise CheckpointError(
             f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}."
         )
@@ -125,7 +151,7 @@ def fitted(theirs: Theirs, tensors: Mapping[str, Stored], place: str = PLACE) ->
         config = really_tied(with_head(config, family, theirs, available), family, available)
     model = empty(config, theirs.where)
     try:
-        places = find_all(model, config, family, Held(available, place, theirs.where))
+        places = find_all(model, config, family, Held(available, place, theirs))
     except _Missing as error:
         raise CheckpointError(why_not_there(error, theirs, family, tensors, place)) from error
     return Fitted(model, config, family, places)
@@ -154,7 +180,7 @@ def assemble(
     model.tie()
     if model.head is not None and device.type == "cpu":
         by_columns(model.head.unembed.weight)
-    fill_sinusoids(model, config, device, dtype)
+    fill_computed(model, config, device, dtype)
     model.requires_grad_(False)
     if missing := [name for name, value in [*model.named_parameters(), *model.named_buffers()] if value.is_meta]:
         raise CheckpointError(f"The weights hold nothing for {missing[0]}.")
@@ -273,27 +299,38 @@ def modules_of(source: Source) -> tuple[str, ...]:
 def names_of(name: str, family: Family) -> tuple[list[str], Source]:
     """'decoder.blocks.3.attn.q.weight' -> the names it may have in their files, and how to cut it. Raises KeyError: no row."""
     module, leaf = name.rsplit(".", 1)
-    layer = re.search(r"\.blocks\.(\d+)\.", name)
+    layer = re.search(r"\.(?:blocks|relative_biases)\.(\d+)\b", name)
+    expert = re.search(r"\.experts\.(\d+)\.", name)
     stack = module.split(".", 1)[0]
-    spots = {"i": layer[1] if layer else "", "stack": stack}
-    template = re.sub(r"\.blocks\.\d+\.", ".blocks.{i}.", module)
+    spots = {"i": layer[1] if layer else "", "e": expert[1] if expert else "", "stack": stack}
+    template = re.sub(r"\.(blocks|relative_biases)\.\d+\b", r".\1.{i}", module)
+    template = re.sub(r"\.experts\.\d+\.", ".experts.{e}.", template)
     for row in (template, template.replace(stack, "{stack}", 1)):
         if f"{row}.{leaf}" in family.weights:
-            source = as_source(family.weights[f"{row}.{leaf}"])
+            source = of_expert(as_source(family.weights[f"{row}.{leaf}"]), expert)
             return [m.format(**spots) for m in modules_of(source)], source
         if row in family.weights:
-            source = as_source(family.weights[row])
+            source = of_expert(as_source(family.weights[row]), expert)
             return [f"{m.format(**spots)}.{old}" for m in modules_of(source) for old in OLD_LEAVES[leaf]], source
     raise KeyError(f"{family.model_type} has no row for {template}.{leaf}")
 
 
+def of_expert(source: Source, expert: re.Match[str] | None) -> Source:
+    """The source of one expert, where their tensor holds all of them."""
+    return source if source.expert is None or expert is None else replace(source, expert=int(expert[1]))
+
+
 @dataclass(frozen=True)
 class Held:
-    """The tensors that there are, and the names of their folder and of their config.json for sentences."""
+    """The tensors that there are, their config.json, and the name of their folder for sentences."""
 
     tensors: Mapping[str, Stored]
     place: str
-    where: str
+    theirs: Theirs
+
+    @property
+    def where(self) -> str:
+        return self.theirs.where
 
 
 def find_all(model: Transformer, config: ModelConfig, family: Family, held: Held) -> dict[str, Place]:
@@ -304,7 +341,7 @@ def find_all(model: Transformer, config: ModelConfig, family: Family, held: Held
         shared.add("head.unembed.weight")
     places: dict[str, Place] = {}
     for name in model.state_dict():
-        if name in shared:
+        if name in shared or (config.shared_layers and re.search(r"\.blocks\.[1-9]\d*\.", name)):
             continue
         names, source = names_of(name, family)
         if name == first and config.tied and config.head != "none":
@@ -319,6 +356,8 @@ def find(ours: str, names: list[str], source: Source, shape: tuple[int, ...], he
     found = [held.tensors[name] for name in names if name in held.tensors]
     if not found and source.zeros_if_absent:
         return Place(None, source)
+    if source.times is not None:
+        source = replace(source, factor=source.times(held.theirs))
     if not found:
         raise _Missing(ours, names)
     stored, twins = found[0], tuple(found[1:])
@@ -356,14 +395,21 @@ def shape_of(model: Transformer, name: str) -> tuple[int, ...]:
 def widths(config: ModelConfig) -> dict[str, int]:
     """How many rows each projection takes in a fused tensor."""
     q, kv = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-    return {"q": q, "k": kv, "v": kv, "gate": config.d_ff, "up": config.d_ff}
+    still = config.d_head - config.d_rotary if config.kv_rank else config.d_head
+    return {"q": q, "k": kv, "v": kv, "gate": config.d_ff, "up": config.d_ff} | {
+        "latent": config.kv_rank,
+        "turned": config.d_rotary if config.kv_rank else 0,
+        "still k": config.n_heads * still,
+        "wide v": config.n_heads * config.value_width,
+    }
 
 
 def their_shape(shape: tuple[int, ...], source: Source, config: ModelConfig) -> tuple[int, ...]:
     """The shape that one of our tensors has in their file."""
     if source.fused:
         shape = (sum(widths(config)[part] for part in source.fused), *shape[1:])
-    return shape[::-1] if source.transpose else shape
+    shape = shape[::-1] if source.transpose else shape
+    return shape if source.expert is None else (config.n_experts, *shape)
 
 
 def owner_of(model: Transformer, name: str) -> nn.Module:
@@ -379,8 +425,12 @@ def value_of(
     tensor = cut(place.stored.read(), place.source, config).reshape(shape)
     if not place.stored.finite or dtype == torch.float16:  # which reads all of a mapped file
         check_numbers(place.stored, tensor, dtype)
+    if place.source.fused or place.source.expert is not None:
+        tensor = tensor.clone()  # a view would keep all of their tensor, once for every part of it
     if place.source.plus_one:
         tensor = tensor.float() + 1
+    if place.source.factor != 1:
+        tensor = tensor.float() * place.source.factor
     value = tensor.to(device=device, dtype=dtype)
     # The head of a model on a CPU is wanted by columns, and stays mapped where it lies so.
     return value if place.stored.by_columns and device.type == "cpu" else value.contiguous()
@@ -399,21 +449,34 @@ def check_numbers(stored: Stored, tensor: Tensor, dtype: torch.dtype) -> None:
 
 def cut(tensor: Tensor, source: Source, config: ModelConfig) -> Tensor:
     """The part of their tensor that is ours, rows first."""
+    tensor = tensor if source.expert is None else tensor[source.expert]
     if source.transpose:
         tensor = tensor.t() if tensor.ndim == 2 else tensor
-    if not source.fused:
+    if source.fused:
+        tensor = part_of(tensor, source, config)
+    if source.order is None:
         return tensor
+    order = list(source.order(config))
+    return tensor.unflatten(0, (-1, len(order)))[:, order].flatten(0, 1)
+
+
+def part_of(tensor: Tensor, source: Source, config: ModelConfig) -> Tensor:
+    """One of several projections that share a tensor."""
     if source.per_head:
-        return tensor.unflatten(0, (config.n_heads, len(source.fused), config.d_head))[
-            :, source.fused.index(source.part)
-        ].flatten(0, 1)
+        group = config.n_heads // config.n_kv_heads
+        rows = {"q": slice(0, group), "k": slice(group, group + 1), "v": slice(group + 1, None)}[source.part]
+        return tensor.unflatten(0, (config.n_kv_heads, group + 2, config.d_head))[:, rows].flatten(0, 2)
     sizes = [widths(config)[part] for part in source.fused]
-    return tensor.split(sizes)[source.fused.index(source.part)]
+    blocks = sizes[0] if source.alternate else config.n_heads if source.by_head else source.blocks
+    shares = tensor.unflatten(0, (blocks, -1)).split([size // blocks for size in sizes], dim=1)
+    return shares[source.fused.index(source.part)].flatten(0, 1)
 
 
-def fill_sinusoids(model: Transformer, config: ModelConfig, device: torch.device, dtype: torch.dtype) -> None:
-    """Sinusoidal tables are computed, not loaded, so they are still on the meta device."""
+def fill_computed(model: Transformer, config: ModelConfig, device: torch.device, dtype: torch.dtype) -> None:
+    """Sinusoids and the ones of norms without weights are computed, not loaded, so they are still on the meta device."""
     for module in model.modules():
         if isinstance(module, Embedding) and config.position == "sinusoidal":
-            table = sinusoid_table(config.n_ctx, config.d_model, config.sinusoid_layout)
-            module.sinusoid = table.to(device=device, dtype=dtype)
+            module.sinusoid = sinusoids_of(config).to(device=device, dtype=dtype)
+        if isinstance(module, RMSNorm | nn.LayerNorm) and not config.norm_weight:
+            ones = torch.ones(module.weight.shape, device=device, dtype=dtype_of(module, dtype))
+            module.register_buffer("weight", ones, persistent=False)

@@ -8,6 +8,7 @@ is refused. Tensors that the model shares are stored once.
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
@@ -37,15 +38,37 @@ MODULES = (
     "{stack}.embed.position",
     "{stack}.embed.token_type",
     "{stack}.embed.norm",
+    "{stack}.embed.project",
     "{stack}.relative_bias",
+    "{stack}.relative_biases.{i}",
     "{stack}.norm",
     *(f"{{stack}}.blocks.{{i}}.{site}.{part}" for site in ("attn", "cross_attn") for part in "qkvo"),
     *(f"{{stack}}.blocks.{{i}}.{site}.{part}_norm" for site in ("attn", "cross_attn") for part in "qk"),
     *(f"{{stack}}.blocks.{{i}}.{part}_norm" for part in ("attn", "cross", "mlp", "attn_out", "cross_out", "mlp_out")),
     *(f"{{stack}}.blocks.{{i}}.mlp.{part}" for part in ("up", "gate", "down")),
+    *(
+        f"{{stack}}.blocks.{{i}}.attn.{part}"
+        for part in ("q_down", "q_down_norm", "kv_down", "kv_down_norm", "k_turned")
+    ),
+    *(f"{{stack}}.blocks.{{i}}.mlp.{part}" for part in ("router", "shared_gate")),
+    *(f"{{stack}}.blocks.{{i}}.mlp.experts.{{e}}.{part}" for part in ("up", "gate", "down")),
+    *(f"{{stack}}.blocks.{{i}}.mlp.shared.{part}" for part in ("up", "gate", "down")),
     "head.dense",
     "head.norm",
     "head.unembed",
+)
+
+
+TENSORS = (  # that are no module's weight or bias
+    "{stack}.blocks.{i}.attn.sinks",
+    "{stack}.blocks.{i}.mlp.correction",
+    *(
+        f"{{stack}}.blocks.{{i}}.mlp.{where}activation.{alpha}"
+        for where in ("", "experts.{e}.", "shared.")
+        for alpha in ("alpha_p", "alpha_n")
+    ),
+    "head.activation.alpha_p",
+    "head.activation.alpha_n",
 )
 
 
@@ -62,12 +85,20 @@ def _read(where: type, name: str) -> Reader:
         if kind is RotaryScaling:
             return read_scaling(c.inside(name))
         if get_origin(kind) is tuple:
-            return _whole_numbers(c, name)
+            return _numbers(c, name) if float in get_args(kind) else _whole_numbers(c, name)
         if get_origin(kind) is Literal:
             return c.str(name)
         return {int: c.int, float: c.float, bool: c.bool}[kind](name)
 
     return read
+
+
+def _numbers(c: Theirs, name: str) -> tuple[float, ...]:
+    values = c.any(name)
+    known = isinstance(values, list) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if not known or not all(math.isfinite(v) for v in values):
+        raise CheckpointError(f"{c.where}: {name} is {shown(values)}, but it must be a list of finite numbers.")
+    return tuple(map(float, values))
 
 
 def _whole_numbers(c: Theirs, name: str) -> tuple[int, ...]:
@@ -92,7 +123,7 @@ HEADLIGHT = Family(
     model_type=MODEL_TYPE,
     title="Headlight",
     fields={f.name: _read(ModelConfig, f.name) for f in fields(ModelConfig)},
-    weights={module: module for module in MODULES},
+    weights={module: module for module in (*TENSORS, *MODULES)},
     head=None,
 )
 KEYS = {f.name for f in fields(ModelConfig)} | {"model_type", *TOKEN_IDS}

@@ -12,7 +12,7 @@ import torch
 
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
-from ..model.positions import sinusoid_table
+from ..model.transformer import sinusoids_of
 from .files import FLOATS, SINGLE, Stored
 from .unopened import class_of, listed, quoted
 
@@ -87,7 +87,7 @@ HARMLESS = (
     ),
     Harmless(r"(^|\.)embeddings\.token_type_ids$", "zeros that older versions of transformers saved"),
     Harmless(
-        r"(^|\.)rotary_emb\.(original_)?inv_freq$",
+        r"(^|\.)rotary_emb(eddings)?\.(original_)?inv_freq$",
         "angles that config.json gives; transformers does not read them either",
     ),
     Harmless(r"(^|\.)rotary_emb\.(cos|sin)_cached$", "tables of the same angles"),
@@ -125,7 +125,7 @@ def reason_harmless(stored: Stored, config: ModelConfig) -> str | None:
         if row.fits(stored):
             return row.reason
     if config.position == "sinusoidal" and re.search(r"(^|\.)embed_positions\.weight$", stored.name):
-        table = sinusoid_table(config.n_ctx, config.d_model, config.sinusoid_layout)
+        table = sinusoids_of(config)
         like = stored.shape == tuple(table.shape) and stored.dtype in FLOATS
         if like and torch.allclose(stored.read().float(), table, atol=0.01):  # it may be stored in half precision
             return "the sinusoids, which are computed"

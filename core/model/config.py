@@ -10,12 +10,14 @@ from ..errors import ConfigError
 
 Position = Literal["none", "learned", "sinusoidal", "rotary", "alibi", "relative"]
 PositionCounts = Literal["places", "seen", "not_padding"]
-SinusoidLayout = Literal["interleaved", "halves"]
+SinusoidLayout = Literal["interleaved", "halves", "fairseq"]
 Norm = Literal["layer", "rms"]
-NormOrder = Literal["pre", "post", "sandwich"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+NormOrder = Literal["pre", "post", "sandwich", "after"]
+QKNormPlace = Literal["head", "full", "turned"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "quick_gelu", "relu_squared", "xielu"]
 HeadKind = Literal["none", "lm", "mlm"]
-ScalingKind = Literal["linear", "dynamic", "yarn", "llama3"]
+ScalingKind = Literal["linear", "dynamic", "yarn", "llama3", "longrope"]
+Router = Literal["softmax", "sigmoid", "sparsemixer"]
 Kind = Literal["encoder", "decoder", "encoder-decoder"]
 
 
@@ -27,6 +29,8 @@ class RotaryScaling:
     dynamic  the base grows with the length of the input (NTK-aware, r/LocalLLaMA 2023)
     yarn     high frequencies kept, low ones interpolated, q and k scaled (Peng et al. 2023, arXiv:2309.00071)
     llama3   the same idea with hard bounds on the wavelength (Llama 3.1 model card and code)
+    longrope each frequency by a factor of its own, others once the input is longer than the training's (Ding et al. 2024,
+             arXiv:2402.13753; Phi-3)
     """
 
     kind: ScalingKind
@@ -40,6 +44,8 @@ class RotaryScaling:
     mscale_all_dim: float | None = None
     low_freq_factor: float = 1.0  # llama3
     high_freq_factor: float = 4.0  # llama3
+    short_factors: tuple[float, ...] = ()  # longrope: a divisor of each frequency, up to n_ctx_original
+    long_factors: tuple[float, ...] = ()  # longrope: beyond it
 
     def __post_init__(self) -> None:
         _one_of("rotary scaling kind", self.kind, ScalingKind)
@@ -49,6 +55,11 @@ class RotaryScaling:
         if self.kind != "linear" and self.n_ctx_original < 1:
             raise ConfigError(
                 f"{self.kind} rotary scaling needs n_ctx_original, the length it was trained on (got {self.n_ctx_original})"
+            )
+        if self.kind == "longrope" and (not self.short_factors or len(self.short_factors) != len(self.long_factors)):
+            raise ConfigError(
+                f"longrope needs short_factors ({len(self.short_factors)}) and long_factors ({len(self.long_factors)}), one of "
+                "each for every pair of features that turns"
             )
         if self.kind == "llama3" and self.high_freq_factor <= self.low_freq_factor:
             raise ConfigError(
@@ -78,6 +89,8 @@ class ModelConfig:
     n_token_types: int = 0
     embed_scale: float = 1.0
     embed_norm: bool = False
+    d_embed: int = 0  # 0: d_model; the width of the token vectors where a projection brings them to d_model (ALBERT)
+    d_unembed: int = 0  # 0: d_embed; what the masked-word head scores words from (RemBERT)
 
     # rotary and relative detail
     rotary_base: float = 10_000.0
@@ -86,33 +99,70 @@ class ModelConfig:
     rotary_base_windowed: float | None = None  # Gemma 3: layers with a window turn by their own, unscaled base
     n_relative_buckets: int = 32
     max_relative_distance: int = 128
+    relative_bias: bool = False  # T5's bias of distance beside another kind of position (MPNet)
+    relative_per_layer: bool = False  # every layer has a table of its own (UMT5)
+    unturned_layers: tuple[int, ...] = ()  # rotary: layers that do not turn q and k (SmolLM3's NoPE layers)
 
     # block
     norm: Norm = "layer"
     norm_eps: float = 1e-5
+    norm_bias: bool = True  # of LayerNorm: it shifts as well as scales
+    norm_weight: bool = True  # norms scale by learned weights; OLMo's and nanochat's do not
     norm_order: NormOrder = "pre"
     parallel: bool = False  # attention and MLP read the same residual (GPT-NeoX)
+    shared_norm: bool = False  # parallel: through one norm (GPT-J, Falcon, Phi, Cohere)
+    first_attn_norm: bool = True  # ModernBERT's first attention reads the embedding, which was just normed, as it is
     final_norm: bool = True
+    shared_layers: bool = False  # every layer has the same weights (ALBERT)
 
     # attention
     causal: bool = True  # of a decoder: no token sees what comes after it; one whose tokens do is built as an encoder
     qkv_bias: bool = True
     out_bias: bool = True
     qk_norm: bool = False
+    qk_norm_place: QKNormPlace = "head"  # each head's, before it turns; the full width at once (OLMo 2); after it turns
     attn_scale: float | None = None  # None: 1/√d_head; T5 leaves it to initialisation (1.0)
     window: int | None = None  # how many positions back a query sees, itself included
     windowed_layers: tuple[int, ...] | None = None  # None: every layer has the window
+    score_softcap: float | None = None  # c · tanh(score / c) before the mask (Gemma 2)
+    # Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434): keys and values come from kv_rank numbers of each token, and
+    # the features of a key that turn are one vector for all heads. 0: straight from the stream.
+    kv_rank: int = 0
+    q_rank: int = 0  # the same for queries
+    d_v: int = 0  # width of a head's values; 0: d_head
+    # The longer the text, the larger its queries: times 1 + growth · ln(1 + ⌊position / length⌋) (Ministral 3)
+    query_growth: float = 0.0
+    query_growth_length: int = 1
+    sinks: bool = False  # each head has a score of its own that takes part in the softmax and has no value (gpt-oss)
 
     # mlp
     activation: Activation = "gelu"
     gated: bool = False
     mlp_bias: bool = True
 
+    # mixture of experts: n_experts MLPs of width d_ff, of which a router gives each token to n_experts_per_token
+    n_experts: int = 0  # 0: one MLP for all tokens
+    n_experts_per_token: int = 0
+    # softmax of all experts, before the best are taken; sigmoid: each by itself (DeepSeek V3); sparsemixer: the best two, each by a
+    # softmax of those that are close to it (Liu et al. 2024, arXiv:2409.12136; PhiMoE)
+    router: Router = "softmax"
+    router_jitter: float = 0.01  # sparsemixer: how close, relative to the best
+    router_normed: bool = True  # the weights of the chosen ones are made to sum to 1
+    router_scale: float = 1.0
+    router_bias: bool = False  # gpt-oss
+    router_correction: bool = False  # a bias that takes part in the choice and not in the weights (DeepSeek V3)
+    d_shared: int = 0  # width of an expert that every token takes as well; 0: there is none
+    shared_gate: bool = False  # it is multiplied by a sigmoid of the token (Qwen2-MoE)
+    dense_layers: tuple[int, ...] = ()  # layers that have one MLP, of width d_dense
+    d_dense: int = 0
+    expert_limit: float | None = None  # gpt-oss keeps gate and up within this, and multiplies by up + 1
+
     # head
     head: HeadKind = "lm"
     tied: bool = True
     head_bias: bool = False
     logit_scale: float = 1.0
+    logit_softcap: float | None = None  # c · tanh(logit / c)
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "d_model", "n_heads", "d_ff", "n_ctx"):
@@ -125,6 +175,15 @@ class ModelConfig:
             "d_head",
             "position_offset",
             "n_token_types",
+            "d_embed",
+            "d_unembed",
+            "n_experts",
+            "n_experts_per_token",
+            "d_shared",
+            "d_dense",
+            "kv_rank",
+            "q_rank",
+            "d_v",
         ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} ({getattr(self, name)}) must not be negative")
@@ -135,6 +194,8 @@ class ModelConfig:
             ("sinusoid_layout", SinusoidLayout),
             ("norm", Norm),
             ("norm_order", NormOrder),
+            ("qk_norm_place", QKNormPlace),
+            ("router", Router),
             ("activation", Activation),
             ("head", HeadKind),
         ):
@@ -160,6 +221,8 @@ class ModelConfig:
             raise ConfigError(f"norm_eps ({self.norm_eps}) must be positive")
         if self.position == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"sinusoidal positions pair their features: d_model ({self.d_model}) must be even")
+        if self.position == "sinusoidal" and self.sinusoid_layout == "fairseq" and self.d_model < 4:
+            raise ConfigError(f"fairseq's sinusoids need d_model ({self.d_model}) of at least 4")
         if self.position_counts != "places" and (self.position != "learned" or self.position_offset < 1):
             raise ConfigError(
                 f"position_counts {self.position_counts!r} needs a table with a row before the first position: position "
@@ -171,7 +234,7 @@ class ModelConfig:
             )
         if self.position == "rotary":
             self._check_rotary()
-        if self.position == "relative":
+        if self.has_relative_bias:
             self._check_relative()
         if self.window is not None and self.window < 1:
             raise ConfigError(f"window ({self.window}) must be at least 1: a query always sees itself")
@@ -183,6 +246,54 @@ class ModelConfig:
                 raise ConfigError(f"windowed_layers names layer {bad[0]}, but the layers run from 0 to {n_layers - 1}")
         if self.parallel and (self.norm_order != "pre" or self.kind == "encoder-decoder"):
             raise ConfigError("parallel blocks are defined for pre-norm encoders and decoders only")
+        if self.shared_norm and not self.parallel:
+            raise ConfigError("shared_norm is the one norm of a parallel block; parallel is False")
+        if not self.first_attn_norm and (self.norm_order != "pre" or self.parallel):
+            raise ConfigError("first_attn_norm False is defined for pre-norm blocks only, one sublayer after the other")
+        for name in ("score_softcap", "logit_softcap", "expert_limit"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ConfigError(f"{name} ({value}) must be positive, or None for none")
+        for name in ("unturned_layers", "dense_layers"):
+            n_layers = max(self.n_encoder_layers, self.n_decoder_layers)
+            if bad := [i for i in getattr(self, name) if not 0 <= i < n_layers]:
+                raise ConfigError(f"{name} names layer {bad[0]}, but the layers run from 0 to {n_layers - 1}")
+        if self.head != "none" and self.tied and self.unembed_width != self.embed_width:
+            raise ConfigError(
+                f"a tied head scores words from {self.unembed_width} numbers, but the table that it shares has "
+                f"{self.embed_width} for each token"
+            )
+        if self.n_experts:
+            self._check_experts()
+        if self.query_growth_length < 1:
+            raise ConfigError(f"query_growth_length ({self.query_growth_length}) must be at least 1")
+        if self.kv_rank:
+            self._check_latent()
+        elif self.q_rank or self.d_v:
+            raise ConfigError("q_rank and d_v belong to multi-head latent attention: give kv_rank as well")
+
+    def _check_latent(self) -> None:
+        if self.kind != "decoder" or self.position != "rotary" or self.qk_norm or self.unturned_layers:
+            raise ConfigError(
+                "multi-head latent attention (kv_rank) is defined for decoders with rotary positions and without qk_norm"
+            )
+        if self.n_kv_heads != self.n_heads:
+            raise ConfigError(
+                f"multi-head latent attention gives every head keys of its own: n_kv_heads ({self.n_kv_heads}) must be n_heads "
+                f"({self.n_heads})"
+            )
+        if self.d_rotary >= self.d_head:
+            raise ConfigError(f"of a head's {self.d_head} features some must not turn (d_rotary is {self.d_rotary})")
+
+    def _check_experts(self) -> None:
+        if not 1 <= self.n_experts_per_token <= self.n_experts:
+            raise ConfigError(
+                f"n_experts_per_token ({self.n_experts_per_token}) must be from 1 to n_experts ({self.n_experts})"
+            )
+        if self.dense_layers and not self.d_dense:
+            raise ConfigError("dense_layers is given but d_dense is 0: say how wide their MLP is")
+        if self.router == "sparsemixer" and (self.n_experts_per_token != 2 or self.n_experts < 2):
+            raise ConfigError(f"sparsemixer takes two experts for each token, not {self.n_experts_per_token}")
 
     def _check_rotary(self) -> None:
         for name in ("rotary_base", "rotary_base_windowed"):
@@ -243,6 +354,39 @@ class ModelConfig:
     def has_position_table(self) -> bool:
         """Whether the number of positions is fixed by a table, so that a longer input cannot run at all."""
         return self.position in ("learned", "sinusoidal")
+
+    @property
+    def value_width(self) -> int:
+        """The width of a head's values."""
+        return self.d_v or self.d_head
+
+    @property
+    def embed_width(self) -> int:
+        """The width of the table of tokens."""
+        return self.d_embed or self.d_model
+
+    @property
+    def unembed_width(self) -> int:
+        """How many numbers the head scores words from."""
+        return (self.d_unembed or self.embed_width) if self.head == "mlm" else self.d_model
+
+    @property
+    def has_relative_bias(self) -> bool:
+        """Whether T5's learned bias of distance is added to the scores."""
+        return self.position == "relative" or self.relative_bias
+
+    @property
+    def runs_in_steps(self) -> bool:
+        """Whether self-attention is more than the fused kernel computes, so that it runs in the textbook's steps."""
+        return self.score_softcap is not None or self.sinks
+
+    def turns(self, layer: int) -> bool:
+        """Whether this layer turns its queries and keys by rotary angles."""
+        return self.position == "rotary" and layer not in self.unturned_layers
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether the MLP of this layer is a mixture of experts."""
+        return self.n_experts > 0 and layer not in self.dense_layers
 
     def is_windowed(self, layer: int) -> bool:
         """Whether this layer looks through the sliding window."""

@@ -15,12 +15,13 @@ def sinusoid_table(n_pos: int, d_model: int, layout: SinusoidLayout) -> Tensor:
     """[pos, d_model]: wavelengths rise geometrically from 2π to 10000·2π (Vaswani et al. 2017, §3.5).
 
     `interleaved` alternates sine and cosine as the paper writes it; `halves` puts all sines first, then all cosines,
-    as fairseq and Marian do.
+    as Marian does; `fairseq` does the same with frequencies that end at exactly 1/10000.
     """
-    frequencies = 10_000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    steps = torch.arange(0, d_model, 2, dtype=torch.float64)
+    frequencies = 10_000 ** (-steps / (d_model - 2 if layout == "fairseq" else d_model))
     angles = torch.arange(n_pos, dtype=torch.float64)[:, None] * frequencies
     parts = [angles.sin(), angles.cos()]
-    table = torch.cat(parts, dim=-1) if layout == "halves" else torch.stack(parts, dim=-1).flatten(1)
+    table = torch.stack(parts, dim=-1).flatten(1) if layout == "interleaved" else torch.cat(parts, dim=-1)
     return table.float()
 
 
@@ -63,7 +64,7 @@ def rotary_rule(config: ModelConfig, n_pos: int, windowed: bool = False) -> Rota
     base, scaling = config.rotary_base, config.rotary_scaling
     if windowed and config.rotary_base_windowed is not None:
         base, scaling = config.rotary_base_windowed, None
-    grown = scaling is not None and scaling.kind == "dynamic" and n_pos > scaling.n_ctx_original
+    grown = scaling is not None and scaling.kind in ("dynamic", "longrope") and n_pos > scaling.n_ctx_original
     return RotaryRule(base, config.d_rotary, scaling, n_pos if grown else None)
 
 
@@ -71,7 +72,7 @@ def rotary_frequencies(config: ModelConfig, n_pos: int, windowed: bool = False) 
     """[d_rotary/2] radians per position, and the factor on q and k that yarn asks for (1 otherwise).
 
     Su et al. 2021 (arXiv:2104.09864), with the published stretchings of RotaryScaling. `n_pos` is the length of this
-    input: only `dynamic` depends on it. `windowed` asks for the frequencies of the layers with a sliding window.
+    input: only `dynamic` and `longrope` depend on it. `windowed` asks for the frequencies of the layers with a sliding window.
     """
     base, d, scaling, length = rotary_rule(config, n_pos, windowed)
     if scaling is not None and scaling.kind == "dynamic" and length is not None and d > 2:
@@ -83,6 +84,9 @@ def rotary_frequencies(config: ModelConfig, n_pos: int, windowed: bool = False) 
         return frequencies / scaling.factor, 1.0
     if scaling.kind == "llama3":
         return _llama3(frequencies, scaling), 1.0
+    if scaling.kind == "longrope":
+        factors = torch.tensor(scaling.short_factors if length is None else scaling.long_factors)
+        return 1.0 / (factors * base ** (torch.arange(0, d, 2).float() / d)), _longrope_factor(scaling)
     return _yarn(frequencies, base, d, scaling)
 
 
@@ -92,6 +96,15 @@ def _llama3(frequencies: Tensor, scaling: RotaryScaling) -> Tensor:
     low, high = scaling.low_freq_factor, scaling.high_freq_factor
     kept = ((turns - low) / (high - low)).clamp(0, 1)
     return frequencies * (kept + (1 - kept) / scaling.factor)
+
+
+def _longrope_factor(scaling: RotaryScaling) -> float:
+    """√(1 + ln factor / ln n_ctx_original), unless it is given (LongRoPE, §3.3 as published for Phi-3)."""
+    if scaling.attention_factor is not None:
+        return scaling.attention_factor
+    if scaling.factor <= 1:
+        return 1.0
+    return math.sqrt(1 + math.log(scaling.factor) / math.log(scaling.n_ctx_original))
 
 
 def _yarn(frequencies: Tensor, base: float, d: int, scaling: RotaryScaling) -> tuple[Tensor, float]:

@@ -195,6 +195,9 @@ BiasRule = DistanceBias | GivenBias
 class ScoreRule:
     """softmax((q·k · scale + bias) / temperature) over what the mask allows: all of attention but q, k and v.
 
+    With a softcap c, q·k · scale becomes c · tanh(q·k · scale / c) (Gemma 2). `sinks` [head] are scores of no key that take
+    part in the softmax, so that a row's weights may sum to less than 1 (gpt-oss).
+
     A score that the mask hides becomes `fill`. With `after`, the mask comes after the softmax instead: hidden weights become
     0, and their share is not redistributed. Where a caller's mask hides by finite numbers, the softmax takes these.
     """
@@ -205,11 +208,25 @@ class ScoreRule:
     temperature: float = 1.0
     fill: float = float("-inf")
     after: bool = False
+    softcap: float | None = None
+    sinks: Tensor | None = None
 
     @property
     def is_fused(self) -> bool:
         """Whether the fused kernel can do it."""
-        return self.fill == float("-inf") and not self.after
+        return self._is_filled and not self.after and self.softcap is None and self.sinks is None
+
+    @property
+    def _is_filled(self) -> bool:
+        """A hidden score is −∞."""
+        return self.fill == float("-inf")
+
+    def sinks_of(self, heads: Tensor | None = None) -> Tensor | None:
+        """[head, 1, 1]: the scores of the sinks as the softmax takes them, of these heads; None where there are none."""
+        if self.sinks is None:
+            return None
+        of_heads = self.sinks if heads is None else self.sinks[heads.to(self.sinks.device)]
+        return of_heads[:, None, None] / self.temperature
 
     def of(self, text: int) -> ScoreRule:
         """The same rule for one text of the batch."""
@@ -220,27 +237,35 @@ class ScoreRule:
 
         q and k hold just the positions that `queries` and `keys` name.
         """
-        scores = q @ _ungrouped(q, k).mT * self.scale
+        scores = self.capped(q @ _ungrouped(q, k).mT * self.scale)
         if self.bias is not None:
             scores = scores + self.bias.block(queries, keys).to(scores.dtype)
         return scores if self.temperature == 1 else scores / self.temperature
+
+    def capped(self, scores: Tensor) -> Tensor:
+        """Scores before bias and mask, kept within the softcap where there is one."""
+        return scores if self.softcap is None else (scores / self.softcap).tanh() * self.softcap
 
     def masked(self, scores: Tensor, queries: Tensor, keys: Tensor, heads: Tensor | None = None) -> Tensor:
         """The scores [batch, head, query, key] as the softmax takes them: `fill` where the mask forbids to look."""
         if self.after:
             return scores
-        fill = self.fill if self.is_fused else max(self.fill, torch.finfo(scores.dtype).min)  # -1e9 is beyond float16
+        fill = self.fill if self._is_filled else max(self.fill, torch.finfo(scores.dtype).min)  # -1e9 is beyond float16
         return scores.masked_fill(~self.mask.block(queries, keys, heads), fill)
 
     def pattern(self, masked_scores: Tensor, queries: Tensor, keys: Tensor, heads: Tensor | None = None) -> Tensor:
         """The weights [batch, head, query, key] from what masked() gives for the same queries, and every key."""
-        pattern = softmax(masked_scores)
+        pattern = softmax(masked_scores, self.sinks_of(heads))
         return pattern * self.mask.block(queries, keys, heads) if self.after else pattern
 
 
-def softmax(masked_scores: Tensor) -> Tensor:
-    """Over keys. A row that may look at nothing (all −inf) becomes zeros, as the fused kernel leaves it; any other row that
-    is no numbers stays so, because its model has come to that."""
+def softmax(masked_scores: Tensor, sinks: Tensor | None = None) -> Tensor:
+    """Over keys, and `sinks` [head, 1, 1] where there are some, whose own weights are left out. A row that may look at nothing
+    (all −inf) becomes zeros, as the fused kernel leaves it; any other row that is no numbers stays so, because its model has
+    come to that."""
+    if sinks is not None:
+        columns = sinks.to(masked_scores.dtype).expand(*masked_scores.shape[:-1], 1)
+        return torch.cat([masked_scores, columns], dim=-1).softmax(-1)[..., :-1]
     pattern = masked_scores.softmax(-1)
     blocked = masked_scores.detach().amax(-1, keepdim=True) == float("-inf")
     # In place only without gradients: the backward pass of softmax reads its own output.

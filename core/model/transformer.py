@@ -37,7 +37,12 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
+    "relu_squared": lambda x: F.relu(x).square(),
 }
+
+XIELU_BETA = 0.5
+XIELU_EPS = -1e-6
 
 KNOWN_RULES = 16  # rotary rules whose frequencies a stack keeps
 
@@ -56,8 +61,34 @@ class RMSNorm(nn.Module):
         return (self.weight * (x32 * torch.rsqrt(x32.pow(2).mean(-1, keepdim=True) + self.eps))).to(x.dtype)
 
 
+class XIELU(nn.Module):
+    """xIELU: α_p x² + βx above zero, α_n (e^min(x, ε) − 1 − x) + βx below it, both α learned (Huang 2024, arXiv:2411.13010)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alpha_p, self.alpha_n = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        above, below = F.softplus(self.alpha_p), XIELU_BETA + F.softplus(self.alpha_n)
+        return torch.where(
+            x > 0,
+            above * x * x + XIELU_BETA * x,
+            (torch.expm1(x.clamp(max=XIELU_EPS)) - x) * below + XIELU_BETA * x,
+        )
+
+
+def make_activation(config: ModelConfig) -> Callable[[Tensor], Tensor]:
+    return XIELU() if config.activation == "xielu" else ACTIVATIONS[config.activation]
+
+
 def make_norm(config: ModelConfig, width: int) -> nn.Module:
-    return RMSNorm(width, config.norm_eps) if config.norm == "rms" else nn.LayerNorm(width, config.norm_eps)
+    bias = config.norm_bias and config.norm_weight
+    norm = RMSNorm(width, config.norm_eps) if config.norm == "rms" else nn.LayerNorm(width, config.norm_eps, bias=bias)
+    if not config.norm_weight:  # ones that are no parameter: neither learned, counted nor stored
+        ones = norm.weight.detach()
+        del norm.weight
+        norm.register_buffer("weight", ones, persistent=False)
+    return norm
 
 
 def dtype_of(module: nn.Module, dtype: torch.dtype) -> torch.dtype:
@@ -74,14 +105,20 @@ class Attention(nn.Module):
 
     def __init__(self, config: ModelConfig, turned: bool):
         super().__init__()
-        self.d_head = config.d_head
+        self.d_head, self.d_v = config.d_head, config.value_width
         self.scale = 1 / math.sqrt(config.d_head) if config.attn_scale is None else config.attn_scale
-        self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.qkv_bias)
-        self.k = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
-        self.v = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
-        self.o = nn.Linear(config.n_heads * config.d_head, config.d_model, bias=config.out_bias)
-        self.q_norm = make_norm(config, config.d_head) if config.qk_norm else nn.Identity()
-        self.k_norm = make_norm(config, config.d_head) if config.qk_norm else nn.Identity()
+        self.make_projections(config)
+        self.o = nn.Linear(config.n_heads * config.value_width, config.d_model, bias=config.out_bias)
+        full = config.qk_norm_place == "full"
+        self.norm_place = config.qk_norm_place
+        self.q_norm = (
+            make_norm(config, config.d_head * (config.n_heads if full else 1)) if config.qk_norm else nn.Identity()
+        )
+        self.k_norm = (
+            make_norm(config, config.d_head * (config.n_kv_heads if full else 1)) if config.qk_norm else nn.Identity()
+        )
+        self.softcap = config.score_softcap
+        self.sinks = nn.Parameter(torch.zeros(config.n_heads)) if config.sinks else None
 
         if turned:  # by rotary positions: as they are before that
             self.hook_q_pre = HookPoint("batch", "head", "query", "d_head", listed=False)
@@ -104,32 +141,49 @@ class Attention(nn.Module):
         bias: BiasRule | None,
         turn: Turn | None,
         cache: AttentionCache | None = None,
+        growth: Tensor | None = None,
     ) -> Tensor:
         """x [batch, query, d_model] looks at memory [batch, key, d_model]; for self-attention they are the same.
 
         With a cache, it looks at the keys and values so far: those of earlier calls and, after them, memory's.
         """
-        q = self.q_norm(self.heads(self.q(x)))  # [batch, head, query, d_head]
+        q = self.queries(x)  # [batch, head, query, d_head]
         known = None if cache is None else cache.known
         if known is None:
-            k = self.k_norm(self.heads(self.k(memory)))  # [batch, kv_head, key, d_head]
-            v = self.heads(self.v(memory))  # [batch, kv_head, key, d_head]
+            k, v = self.keys_and_values(memory)  # [batch, kv_head, key, d_head]
             if turn is not None:
                 q, k = rotate(self.hook_q_pre(q), *turn), rotate(self.hook_k_pre(k), *turn)
+            if self.norm_place == "turned":
+                q, k = self.q_norm(q), self.k_norm(k)
+            if growth is not None:
+                q = q * growth
             known = (k, v) if cache is None else cache.add(k, v)
         k, v = known
         q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
-        rule = self.hook_rule(ScoreRule(mask, self.scale, bias))
+        rule = self.hook_rule(ScoreRule(mask, self.scale, bias, softcap=self.softcap, sinks=self.sinks))
         spelled_out = self.hook_scores.watched or self.hook_pattern.watched
         z = self.hook_z(self.spell_out(q, k, v, rule) if spelled_out else attend(q, k, v, rule))
         return self.hook_o(self.add_up(z))  # [batch, query, d_model]
+
+    def make_projections(self, config: ModelConfig) -> None:
+        self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.qkv_bias)
+        self.k = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
+        self.v = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
+
+    def queries(self, x: Tensor) -> Tensor:
+        """[batch, query, d_model] -> [batch, head, query, d_head], before rotary positions turn them."""
+        return self.headed(self.q(x), self.q_norm)
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """[batch, key, d_model] -> k and v, each [batch, kv_head, key, d_head]; k before rotary positions turn it."""
+        return self.headed(self.k(memory), self.k_norm), self.heads(self.v(memory))
 
     def add_up(self, z: Tensor) -> Tensor:
         """The sum over heads, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if watched."""
         out = self.o(z.transpose(1, 2).flatten(2))
         if not self.hook_result.watched:
             return out
-        weight = self.o.weight.unflatten(1, (-1, self.d_head))  # [d_model, head, d_head]
+        weight = self.o.weight.unflatten(1, (-1, self.d_v))  # [d_model, head, d_head]
         result = torch.einsum("bhqd,mhd->bqhm", z, weight)
         edited = self.hook_result(result)
         if edited is result:  # only looked at: the same bits as ever
@@ -144,20 +198,57 @@ class Attention(nn.Module):
         pattern = self.hook_pattern(rule.pattern(rule.masked(scores, queries, keys), queries, keys))
         return pattern @ v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
 
+    def headed(self, x: Tensor, norm: nn.Module) -> Tensor:
+        """Queries or keys [batch, pos, head * d_head] -> [batch, head, pos, d_head], normed where that comes before rotary."""
+        if self.norm_place == "full":
+            return self.heads(norm(x))
+        return self.heads(x) if self.norm_place == "turned" else norm(self.heads(x))
+
     def heads(self, x: Tensor) -> Tensor:
         """[batch, pos, head * d_head] -> [batch, head, pos, d_head]"""
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
 
 
+class LatentAttention(Attention):
+    """Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434, §2.1): keys and values from few numbers of each token.
+
+    Of a head's d_head features the first d_rotary turn; a key's are one vector for all heads. Keys and values are kept, and
+    cached, as the heads use them.
+    """
+
+    def make_projections(self, config: ModelConfig) -> None:
+        still = config.d_head - config.d_rotary  # features that do not turn
+        self.n_heads = config.n_heads
+        if config.q_rank:
+            self.q_down = nn.Linear(config.d_model, config.q_rank, bias=False)
+            self.q_down_norm = make_norm(config, config.q_rank)
+        self.q = nn.Linear(config.q_rank or config.d_model, config.n_heads * config.d_head, bias=False)
+        self.kv_down = nn.Linear(config.d_model, config.kv_rank, bias=False)
+        self.kv_down_norm = make_norm(config, config.kv_rank)
+        self.k_turned = nn.Linear(config.d_model, config.d_rotary, bias=False)
+        self.k = nn.Linear(config.kv_rank, config.n_heads * still, bias=False)
+        self.v = nn.Linear(config.kv_rank, config.n_heads * config.value_width, bias=False)
+        self.has_q_rank = config.q_rank > 0
+
+    def queries(self, x: Tensor) -> Tensor:
+        return self.heads(self.q(self.q_down_norm(self.q_down(x)) if self.has_q_rank else x))
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        latent = self.kv_down_norm(self.kv_down(memory))  # [batch, key, kv_rank]
+        turned = self.k_turned(memory)[:, None].expand(-1, self.n_heads, -1, -1)
+        k = torch.cat([turned, self.k(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)], dim=-1)
+        return k, self.v(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+
 class MLP(nn.Module):
     """down(act(up(x))), or down(act(gate(x)) * up(x)) when gated (Shazeer 2020, arXiv:2002.05202)."""
 
-    def __init__(self, config: ModelConfig):
+    def __init__(self, config: ModelConfig, d_ff: int):
         super().__init__()
-        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias)
-        self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.mlp_bias) if config.gated else None
-        self.down = nn.Linear(config.d_ff, config.d_model, bias=config.mlp_bias)
-        self.activation = ACTIVATIONS[config.activation]
+        self.up = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias)
+        self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
+        self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
+        self.activation = make_activation(config)
         self.hook_pre = HookPoint("batch", "pos", "d_ff", listed=False)  # what the activation gets
         if self.gate is not None:
             self.hook_pre_linear = HookPoint("batch", "pos", "d_ff", listed=False)  # what the gate is multiplied with
@@ -171,6 +262,77 @@ class MLP(nn.Module):
         return self.down(self.hook_post(post))  # [batch, pos, d_ff] -> [batch, pos, d_model]
 
 
+class Expert(nn.Module):
+    """An MLP of a mixture of experts, which some tokens take: [token, d_model] -> [token, d_model]."""
+
+    def __init__(self, config: ModelConfig, d_ff: int):
+        super().__init__()
+        self.up = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias)
+        self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
+        self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
+        self.activation, self.limit = make_activation(config), config.expert_limit
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.gate is None:
+            return self.down(self.activation(self.up(x)))
+        gate, up = self.gate(x), self.up(x)
+        if self.limit is not None:
+            gate, up = gate.clamp(max=self.limit), up.clamp(-self.limit, self.limit) + 1
+        return self.down(self.activation(gate) * up)
+
+
+class MixtureOfExperts(nn.Module):
+    """Σ over the experts that the router chose of weight · expert(x), for each token (Shazeer et al. 2017, arXiv:1701.06538)."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.n_chosen, self.kind = config.n_experts_per_token, config.router
+        self.normed, self.scale, self.jitter = config.router_normed, config.router_scale, config.router_jitter
+        self.router = nn.Linear(config.d_model, config.n_experts, bias=config.router_bias)
+        self.correction = nn.Parameter(torch.zeros(config.n_experts)) if config.router_correction else None
+        self.experts = nn.ModuleList(Expert(config, config.d_ff) for _ in range(config.n_experts))
+        self.shared = Expert(config, config.d_shared) if config.d_shared else None
+        self.shared_gate = nn.Linear(config.d_model, 1, bias=False) if config.shared_gate else None
+        self.hook_router = HookPoint("batch", "pos", "expert")  # the score of every expert, before any is chosen
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[batch, pos, d_model] -> [batch, pos, d_model]"""
+        weights, chosen = self.routed(self.hook_router(self.router(x)))
+        tokens, out = x.flatten(0, -2), torch.zeros_like(x).flatten(0, -2)  # [token, d_model]
+        weights, chosen = weights.flatten(0, -2), chosen.flatten(0, -2)  # [token, n_chosen]
+        for number, expert in enumerate(self.experts):
+            token, place = (chosen == number).nonzero(as_tuple=True)
+            if len(token):
+                out = out.index_add(0, token, expert(tokens[token]) * weights[token, place, None])
+        if self.shared is not None:
+            added = self.shared(tokens)
+            out = out + (added if self.shared_gate is None else self.shared_gate(tokens).sigmoid() * added)
+        return out.view_as(x)
+
+    def routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores [..., expert] -> weights and numbers of the chosen experts, each [..., n_chosen]."""
+        if self.kind == "sparsemixer":
+            return self.two_routed(scores)
+        shares = scores.float().softmax(-1) if self.kind == "softmax" else scores.float().sigmoid()
+        ranked = shares if self.correction is None else shares + self.correction
+        chosen = ranked.topk(self.n_chosen, dim=-1).indices
+        weights = shares.gather(-1, chosen)
+        if self.normed:
+            weights = weights / weights.sum(-1, keepdim=True)
+        return (weights * self.scale).to(scores.dtype), chosen
+
+    def two_routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The best expert and the next, each weighed by a softmax of those that are close to it."""
+        weights, chosen, left = [], [], scores
+        for _ in range(2):
+            best, number = left.max(-1, keepdim=True)
+            far = (best - scores) / scores.abs().clamp(min=best) > 2 * self.jitter
+            weights.append(left.masked_fill(far, float("-inf")).softmax(-1).gather(-1, number))
+            chosen.append(number)
+            left = left.scatter(-1, number, float("-inf"))
+        return torch.cat(weights, -1), torch.cat(chosen, -1)
+
+
 class LayerInputs(NamedTuple):
     """Inputs of one layer beside the stream."""
 
@@ -180,30 +342,43 @@ class LayerInputs(NamedTuple):
     memory: Tensor | None  # [batch, key, d_model]: what cross-attention looks at
     memory_mask: MaskRule | None
     cache: LayerCache | None
+    growth: Tensor | None = None  # factors of the queries, [batch or 1, 1, pos, 1]
+
+
+def make_mlp(config: ModelConfig, layer: int) -> nn.Module:
+    """The MLP of a layer, or its mixture of experts."""
+    if config.has_experts(layer):
+        return MixtureOfExperts(config)
+    return MLP(config, config.d_dense if config.n_experts else config.d_ff)
 
 
 class Block(nn.Module):
     """One layer of the residual stream. The sublayers f are attention, cross-attention where there is an encoder, and the MLP.
 
-    in turn   pre: x + f(norm(x))    sandwich: x + norm(f(norm(x)))    post: norm(x + f(x))
-    parallel  x + attention(norm(x)) + mlp(norm(x))
+    in turn   pre: x + f(norm(x))    sandwich: x + norm(f(norm(x)))    after: x + norm(f(x))    post: norm(x + f(x))
+    parallel  x + attention(norm(x)) + mlp(norm(x)), with two norms or with one
     """
 
-    def __init__(self, config: ModelConfig, cross: bool):
+    def __init__(self, config: ModelConfig, layer: int, cross: bool):
         super().__init__()
-        self.norm_order, self.parallel = config.norm_order, config.parallel
-        sandwich = config.norm_order == "sandwich"
-        self.attn = Attention(config, turned=config.position == "rotary")
-        self.attn_norm = make_norm(config, config.d_model)
-        self.attn_out_norm = make_norm(config, config.d_model) if sandwich else nn.Identity()
+        self.norm_order, self.parallel, self.shared_norm = config.norm_order, config.parallel, config.shared_norm
+        before = partial(make_norm, config, config.d_model) if config.norm_order != "after" else nn.Identity
+        after = (
+            partial(make_norm, config, config.d_model) if config.norm_order in ("sandwich", "after") else nn.Identity
+        )
+        self.attn = (LatentAttention if config.kv_rank else Attention)(config, turned=config.turns(layer))
+        self.attn_norm = before() if layer or config.first_attn_norm else nn.Identity()
+        self.attn_out_norm = after()
         if cross:
-            self.cross_attn, self.cross_norm = Attention(config, turned=False), make_norm(config, config.d_model)
-            self.cross_out_norm = make_norm(config, config.d_model) if sandwich else nn.Identity()
-        self.mlp, self.mlp_norm = MLP(config), make_norm(config, config.d_model)
-        self.mlp_out_norm = make_norm(config, config.d_model) if sandwich else nn.Identity()
+            self.cross_attn, self.cross_norm = Attention(config, turned=False), before()
+            self.cross_out_norm = after()
+        self.mlp = make_mlp(config, layer)
+        self.mlp_norm = nn.Identity() if config.shared_norm else before()
+        self.mlp_out_norm = after()
         stream = ("batch", "pos", "d_model")
-        # In post order a norm's result is the stream itself, which has its own points.
-        normed = partial(HookPoint, *stream, listed=False) if config.norm_order != "post" else nn.Identity
+        # In post order a norm's result is the stream itself, which has its own points; in after order a sublayer reads the stream.
+        points = config.norm_order not in ("post", "after")
+        normed = partial(HookPoint, *stream, listed=False) if points else nn.Identity
         self.hook_attn_normed, self.hook_mlp_normed = normed(), normed()
         if cross:
             self.hook_cross_normed = normed()
@@ -223,19 +398,20 @@ class Block(nn.Module):
 
     def mixed(self, x: Tensor, inputs: LayerInputs) -> Tensor:
         """The stream after all in which a token reads others; in parallel order, after everything."""
-        mask, bias, turn, memory, memory_mask, cache = inputs
+        mask, bias, turn, memory, memory_mask, cache, growth = inputs
         own, cross = (None, None) if cache is None else (cache.attn, cache.cross)
 
         def attention(h: Tensor) -> Tensor:
-            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, turn, own)))
+            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, turn, own, growth)))
 
         def cross_attention(h: Tensor) -> Tensor:
             return self.hook_cross_out(self.cross_out_norm(self.cross_attn(h, memory, memory_mask, None, None, cross)))
 
         x = self.hook_resid_pre(x)  # [batch, pos, d_model]
         if self.parallel:
-            after = x + attention(self.hook_attn_normed(self.attn_norm(x)))
-            return after + self.fed_forward(self.hook_mlp_normed(self.mlp_norm(x)))
+            normed = self.hook_attn_normed(self.attn_norm(x))
+            after = x + attention(normed)
+            return after + self.fed_forward(self.hook_mlp_normed(normed if self.shared_norm else self.mlp_norm(x)))
         x = self.hook_resid_mid(self.residual(x, self.attn_norm, self.hook_attn_normed, attention))
         if memory is not None:
             x = self.hook_resid_cross(self.residual(x, self.cross_norm, self.hook_cross_normed, cross_attention))
@@ -251,10 +427,16 @@ class Block(nn.Module):
     def residual(
         self, x: Tensor, norm: nn.Module, hook_normed: nn.Module, sublayer: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """post: norm(x + f(x))     pre and sandwich: x + f(norm(x))"""
+        """post: norm(x + f(x))     the others: x + f(norm(x)), where after order has no norm but the one within f"""
         if self.norm_order == "post":
             return norm(x + sublayer(x))
         return x + sublayer(hook_normed(norm(x)))
+
+
+def sinusoids_of(config: ModelConfig) -> Tensor:
+    """The rows of a model's table of sinusoids, [pos, d_embed]: as for learned positions, the first may belong to padding."""
+    table = sinusoid_table(config.n_ctx + config.position_offset, config.embed_width, config.sinusoid_layout)
+    return table[config.position_offset :].clone()  # a view would keep the rows of the padding
 
 
 class Embedding(nn.Module):
@@ -264,18 +446,20 @@ class Embedding(nn.Module):
         super().__init__()
         self.kind, self.has_table = config.position, config.has_position_table
         self.scale, self.offset = config.embed_scale, config.position_offset
-        self.token = nn.Embedding(config.vocab_size, config.d_model)
+        width = config.embed_width
+        self.token = nn.Embedding(config.vocab_size, width)
         if config.position == "learned":
-            self.position = nn.Embedding(config.n_ctx + config.position_offset, config.d_model)
+            self.position = nn.Embedding(config.n_ctx + config.position_offset, width)
         if config.position == "sinusoidal":
-            table = sinusoid_table(config.n_ctx, config.d_model, config.sinusoid_layout)
             self.sinusoid: Tensor
-            self.register_buffer("sinusoid", table, persistent=False)
-        self.token_type = nn.Embedding(config.n_token_types, config.d_model) if config.n_token_types else None
-        self.norm = make_norm(config, config.d_model) if config.embed_norm else nn.Identity()
-        self.hook_token = HookPoint("batch", "pos", "d_model")
+            self.register_buffer("sinusoid", sinusoids_of(config), persistent=False)
+        self.token_type = nn.Embedding(config.n_token_types, width) if config.n_token_types else None
+        self.norm = make_norm(config, width) if config.embed_norm else nn.Identity()
+        self.project = nn.Linear(width, config.d_model) if width != config.d_model else None
+        axis = "d_model" if self.project is None else "d_embed"
+        self.hook_token = HookPoint("batch", "pos", axis)
         if self.has_table:
-            self.hook_position = HookPoint("batch", "pos", "d_model")
+            self.hook_position = HookPoint("batch", "pos", axis)
         self.hook_embed = HookPoint("batch", "pos", "d_model")
 
     def forward(self, ids: Tensor, positions: Tensor, type_ids: Tensor | None) -> Tensor:
@@ -285,7 +469,8 @@ class Embedding(nn.Module):
             x = x + self.token_type(torch.zeros_like(ids) if type_ids is None else type_ids)
         if self.has_table:
             x = x + self.hook_position(self.position_rows(positions))
-        return self.hook_embed(self.norm(x))
+        x = self.norm(x)
+        return self.hook_embed(x if self.project is None else self.project(x))
 
     def position_rows(self, positions: Tensor) -> Tensor:
         """[batch or 1, pos] -> the vectors added there, [batch or 1, pos, d_model]"""
@@ -300,12 +485,13 @@ class StackInputs(NamedTuple):
     n: int  # tokens that the pass reads
     n_seen: int  # tokens before them, which a cache holds
     positions: Tensor  # [batch or 1, pos]
-    bias: DistanceBias | None
+    biases: tuple[DistanceBias | None, ...]  # one for all layers, or one for each
     turns: tuple[Turn | None, Turn | None]  # of layers that see everything, and of those with a window
     keep: Tensor | None
     memory: Tensor | None
     memory_mask: MaskRule | None
     cache: Cache | None
+    growth: Tensor | None  # factors of the queries, [batch or 1, 1, pos, 1]
 
 
 class Stack(nn.Module):
@@ -320,15 +506,19 @@ class Stack(nn.Module):
         self.config, self.causal = config, causal
         self.known_frequencies: dict[Hashable, tuple[Tensor, float]] = {}
         self.embed = Embedding(config)
-        self.blocks = nn.ModuleList(Block(config, cross) for _ in range(n_layers))
+        self.blocks = nn.ModuleList(Block(config, layer, cross) for layer in range(n_layers))
         self.norm = make_norm(config, config.d_model) if config.final_norm else nn.Identity()
         self.hook_positions = HookPoint("batch", "pos")
         if config.position == "rotary":
             self.hook_angles = HookPoint("batch", "pos", "d_rotary/2")
             if config.rotary_base_windowed is not None:
                 self.hook_angles_windowed = HookPoint("batch", "pos", "d_rotary/2")
-        if config.position == "relative":
+        if config.has_relative_bias and not config.relative_per_layer:
             self.relative_bias = RelativeBias(config, bidirectional=not decodes)
+        elif config.has_relative_bias:
+            self.relative_biases = nn.ModuleList(
+                RelativeBias(config, bidirectional=not decodes) for _ in range(n_layers)
+            )
         self.hook_final = HookPoint("batch", "pos", "d_model")
 
     def forward(
@@ -362,10 +552,12 @@ class Stack(nn.Module):
         n, n_seen = ids.shape[1], 0 if cache is None else cache.n_seen
         all_positions = self.hook_positions(count_positions(self.config, n_seen + n, ids, keep))
         positions = all_positions[:, n_seen:] if n_seen else all_positions
-        bias = self.bias(positions, all_positions)
+        biases = self.biases(positions, all_positions)
         turns = self.turns(positions, n_seen + n)
         memory_mask = None if memory is None else MaskRule(self.config.n_heads, n, memory.shape[1], keep=memory_keep)
-        return StackInputs(n, n_seen, positions, bias, turns, keep, memory, memory_mask, cache)
+        return StackInputs(
+            n, n_seen, positions, biases, turns, keep, memory, memory_mask, cache, self.growth(positions)
+        )
 
     def through(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
         """The stream x [batch, pos, d_model] after one layer."""
@@ -386,8 +578,18 @@ class Stack(nn.Module):
             inputs.keep if inputs.keep is None else inputs.keep[:, -n_key:],
             first_query=n_key - n,
         )
-        bias = inputs.bias if inputs.bias is None or n_key == inputs.n_seen + n else inputs.bias.of_last_keys(n_key)
-        return LayerInputs(mask, bias, inputs.turns[windowed], inputs.memory, inputs.memory_mask, held)
+        bias = inputs.biases[layer % len(inputs.biases)]
+        bias = bias if bias is None or n_key == inputs.n_seen + n else bias.of_last_keys(n_key)
+        turn = inputs.turns[windowed] if config.turns(layer) else None
+        return LayerInputs(mask, bias, turn, inputs.memory, inputs.memory_mask, held, inputs.growth)
+
+    def growth(self, positions: Tensor) -> Tensor | None:
+        """By how much queries at these positions are multiplied; None where they are not."""
+        if not self.config.query_growth:
+            return None
+        steps = (positions.float() / self.config.query_growth_length).floor()
+        factors = 1 + self.config.query_growth * (1 + steps).log()
+        return factors.to(self.embed.token.weight.dtype)[:, None, :, None]
 
     def turns(self, positions: Tensor, n_pos: int) -> tuple[Turn | None, Turn | None]:
         """Cosine and sine at these positions of n_pos, for the layers that see everything and for those with a window."""
@@ -424,16 +626,18 @@ class Stack(nn.Module):
             self.known_frequencies[rule, device] = found
         return found
 
-    def bias(self, positions: Tensor, key_positions: Tensor) -> DistanceBias | None:
-        """The bias of distance on the scores of every layer; None when position enters elsewhere."""
-        if self.config.position == "relative":
-            return DistanceBias("relative", positions, key_positions, self.relative_bias)
+    def biases(self, positions: Tensor, key_positions: Tensor) -> tuple[DistanceBias | None, ...]:
+        """The bias of distance on the scores of every layer, or of each; None where position enters elsewhere alone."""
+        if self.config.has_relative_bias:
+            tables = self.relative_biases if self.config.relative_per_layer else [self.relative_bias]
+            return tuple(DistanceBias("relative", positions, key_positions, table) for table in tables)
         if self.config.position == "alibi":
             slopes = alibi_slopes(self.config.n_heads).to(positions.device)
-            return DistanceBias(
+            rule = DistanceBias(
                 "alibi", positions, key_positions, lambda distance: -slopes[:, None, None] * distance.abs()[:, None]
             )
-        return None
+            return (rule,)
+        return (None,)
 
 
 class Head(nn.Module):
@@ -441,19 +645,20 @@ class Head(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.scale, self.mlm = config.logit_scale, config.head == "mlm"
+        self.scale, self.mlm, self.softcap = config.logit_scale, config.head == "mlm", config.logit_softcap
         if self.mlm:
-            self.dense = nn.Linear(config.d_model, config.d_model)
-            self.activation = ACTIVATIONS[config.activation]
-            self.norm = make_norm(config, config.d_model)
-        self.unembed = nn.Linear(config.d_model, config.vocab_size, bias=config.head_bias)
+            self.dense = nn.Linear(config.d_model, config.unembed_width)
+            self.activation = make_activation(config)
+            self.norm = make_norm(config, config.unembed_width)
+        self.unembed = nn.Linear(config.unembed_width, config.vocab_size, bias=config.head_bias)
         self.hook_logits = HookPoint("batch", "pos", "vocab")
 
     def forward(self, x: Tensor) -> Tensor:
         """[batch, pos, d_model] -> [batch, pos, vocab]"""
         if self.mlm:
             x = self.norm(self.activation(self.dense(x)))
-        return self.hook_logits(self.unembed(x * self.scale))
+        logits = self.unembed(x * self.scale)
+        return self.hook_logits(logits if self.softcap is None else (logits / self.softcap).tanh() * self.softcap)
 
 
 class Transformer(nn.Module):
@@ -471,7 +676,10 @@ class Transformer(nn.Module):
         self.tie()
 
     def tie(self) -> None:
-        """Share what the config shares: one token table for both stacks, and with the head where `tied`."""
+        """Share what the config shares: one token table for both stacks, and with the head where `tied`; one layer's weights."""
+        if self.config.shared_layers:
+            for stack in self.stacks:
+                share_layers(stack)
         first = self.stacks[0]
         for stack in self.stacks[1:]:
             stack.embed.token = first.embed.token
@@ -517,6 +725,14 @@ class Transformer(nn.Module):
                 "an encoder-decoder needs target_ids as well: the text that the decoder has written so far"
             )
         return self.decoder(target_ids, keep=target_keep, memory=memory, memory_keep=keep)
+
+
+def share_layers(stack: Stack) -> None:
+    """Give every layer of a stack the weights of its first."""
+    for block in stack.blocks[1:]:
+        for name, weight in stack.blocks[0].named_parameters():
+            module, _, leaf = name.rpartition(".")
+            setattr(block.get_submodule(module), leaf, weight)
 
 
 def cast(model: Transformer, dtype: torch.dtype) -> Transformer:

@@ -37,7 +37,8 @@ def kv_cache(config: ModelConfig, *, batch: int = 1, n: int, memory_len: int = 0
     for name, value in (("batch", batch), ("n", n), ("memory_len", memory_len)):
         if value < 0:
             raise ConfigError(f"{name} ({value}) must not be negative")
-    head = 2 * cache_format(dtype, config.d_head).row(config.d_head)  # one key and one value
+    kind = cache_format(dtype, config.d_head)
+    head = kind.row(config.d_head) + kind.row(config.value_width)  # one key and one value
     windowed = config.n_windowed(config.n_decoder_layers)
     tokens = windowed * min(n, config.window or n) + (config.n_decoder_layers - windowed) * n  # over all layers
     cross = config.n_decoder_layers * memory_len if config.kind == "encoder-decoder" else 0

@@ -8,17 +8,20 @@ from ..model.config import ModelConfig
 
 
 def with_layers(config: ModelConfig, n: int) -> ModelConfig:
-    """n layers in every stack the model has; which of them have a window repeats as it was.
+    """n layers in every stack the model has; which of them have a window, turn or have one MLP repeats as it was.
 
     One layer of each stack is enough to show every shape of a model: layers repeat. Raises ConfigError for n below 1.
     """
-    windowed = config.windowed_layers
-    if windowed is not None:
-        depth = max(config.n_encoder_layers, config.n_decoder_layers)
-        windowed = tuple(layer for layer in range(n) if layer % depth in windowed)
+    depth = max(config.n_encoder_layers, config.n_decoder_layers)
+
+    def repeated(layers: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(layer for layer in range(n) if layer % depth in layers)
+
     return replace(
         config,
         n_encoder_layers=n if config.n_encoder_layers else 0,
         n_decoder_layers=n if config.n_decoder_layers else 0,
-        windowed_layers=windowed,
+        windowed_layers=None if config.windowed_layers is None else repeated(config.windowed_layers),
+        unturned_layers=repeated(config.unturned_layers),
+        dense_layers=repeated(config.dense_layers),
     )

@@ -6,13 +6,15 @@ unfused program reads and writes, each operand once per operation; a fused kerne
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from ..model.config import ModelConfig
 from .dtypes import cache_format
 from .parameters import norm
-from .weights import StoredWeights, stored_weights
+from .weights import StoredWeights, projections, stored_weights
 from .workload import Attention, Workload, as_workload
 
 
@@ -137,17 +139,19 @@ class _Rows:
         n_layers = dict(config.stacks)[name]
         rows = [once._embedding(n)]
         if config.embed_norm:
-            rows.append(once._norm("embed norm", n))
-        if config.position == "relative":
+            rows.append(once._norm_of("embed norm", self.batch * n, config.embed_width))
+        if config.embed_width != config.d_model:
+            rows.append(once._linear("embed project", self.batch * n, config.embed_width, config.d_model, True))
+        if config.has_relative_bias:
             table = config.n_relative_buckets * config.n_heads * self.stored.other
+            times = n_layers if config.relative_per_layer else 1
             rows.append(
-                Operation(name, "relative bias", 1, 0, 0, table, 0, table, "a learned number for each distance")
+                Operation(name, "relative bias", times, 0, 0, table, 0, table, "a learned number for each distance")
             )
         narrow = config.window is not None and config.window < n_key
-        windowed = config.n_windowed(n_layers) if narrow else 0
-        for times, window in ((n_layers - windowed, None), (windowed, config.window)):
-            if times:
-                rows += replace(once, times=times)._layer(n, n_key, memory_len, window, cached)
+        for windowed, mixed, times in layer_kinds(config, n_layers, narrow=narrow):
+            window = config.window if windowed else None
+            rows += replace(once, times=times)._layer(n, n_key, memory_len, window, cached, mixed)
         if config.final_norm:
             rows.append(once._norm("final norm", n))
         return rows
@@ -158,68 +162,97 @@ class _Rows:
             return []
         rows = []
         if config.head == "mlm":
-            rows.append(self._linear("head dense", positions, config.d_model, config.d_model, True))
-            rows.append(self._move("head activation", positions * config.d_model, 1, 1, config.activation))
-            rows.append(self._norm_of("head norm", positions, config.d_model))
-        words = self._linear("unembed", positions, config.d_model, config.vocab_size, config.head_bias)
-        return [*rows, words]
+            width = config.unembed_width
+            rows.append(self._linear("head dense", positions, config.d_model, width, True))
+            rows.append(self._move("head activation", positions * width, 1, 1, config.activation))
+            rows.append(self._norm_of("head norm", positions, width))
+        rows.append(self._linear("unembed", positions, config.unembed_width, config.vocab_size, config.head_bias))
+        if config.logit_softcap is not None:
+            rows.append(self._move("logit soft-cap", positions * config.vocab_size, 1, 1, "c · tanh(x / c)"))
+        return rows
 
-    def _layer(self, n: int, n_key: int, memory_len: int, window: int | None, cached: bool) -> list[Operation]:
+    def _layer(
+        self, n: int, n_key: int, memory_len: int, window: int | None, cached: bool, mixed: bool
+    ) -> list[Operation]:
         config, tokens = self.config, self.batch * n
         reach = min(n_key, window) if cached and window else n_key  # a cache holds no more than the window
         causal = self.stack == "decoder" and config.causal and not cached
         window = None if cached else window
         seen, hides = _cells(n, reach, causal=causal, window=window), causal or window is not None
-        rows = [self._norm("attn norm", n)]
+        before, sandwich = config.norm_order != "after", config.norm_order in ("sandwich", "after")
+        rows = [self._norm("attn norm", n)] if before else []
         rows += self._attention("attn", _Looks(n, reach, n, seen, hides, own=True))
-        sandwich = config.norm_order == "sandwich"
         rows += [self._norm("attn out norm", n)] if sandwich else []
         rows.append(self._residual("attn residual", n))
         if memory_len:
-            rows.append(self._norm("cross norm", n))
+            rows += [self._norm("cross norm", n)] if before else []
             computed = 0 if cached else memory_len
             looks = _Looks(n, memory_len, computed, n * memory_len, hides=False, own=False)
             rows += self._attention("cross attn", looks)
             rows += [self._norm("cross out norm", n)] if sandwich else []
             rows.append(self._residual("cross residual", n))
-        rows.append(self._norm("mlp norm", n))
-        ups = 2 if config.gated else 1
-        for name in ("mlp up", "mlp gate")[:ups]:
-            rows.append(self._linear(name, tokens, config.d_model, config.d_ff, config.mlp_bias))
-        rows.append(self._move("mlp activation", tokens * config.d_ff, 1, 1, config.activation))
-        if config.gated:
-            rows.append(self._move("mlp product", tokens * config.d_ff, 2, 1, "gate × up"))
-        rows.append(self._linear("mlp down", tokens, config.d_ff, config.d_model, config.mlp_bias))
+        rows += [self._norm("mlp norm", n)] if before and not config.shared_norm else []
+        rows += (
+            self._mixture(tokens)
+            if mixed
+            else self._mlp("mlp", tokens, config.d_dense if config.n_experts else config.d_ff)
+        )
         rows += [self._norm("mlp out norm", n)] if sandwich else []
         rows.append(self._residual("mlp residual", n))
+        return rows
+
+    def _mlp(self, name: str, tokens: int, width: int) -> list[Operation]:
+        config = self.config
+        rows = [
+            self._linear(f"{name} {up}", tokens, config.d_model, width, config.mlp_bias)
+            for up in (("up", "gate") if config.gated else ("up",))
+        ]
+        rows.append(self._move(f"{name} activation", tokens * width, 1, 1, config.activation))
+        if config.gated:
+            rows.append(self._move(f"{name} product", tokens * width, 2, 1, "gate × up"))
+        return [*rows, self._linear(f"{name} down", tokens, width, config.d_model, config.mlp_bias)]
+
+    def _mixture(self, tokens: int) -> list[Operation]:
+        """A router, the experts that each token takes, and the one that all take. Of the experts' weights those that some token
+        takes are read, where every token takes others: as many as there are, at most."""
+        config = self.config
+        taken, used = tokens * config.n_experts_per_token, min(config.n_experts, tokens * config.n_experts_per_token)
+        rows = [self._linear("router", tokens, config.d_model, config.n_experts, config.router_bias)]
+        for op in self._mlp("expert", taken, config.d_ff):
+            more = (used - 1) * op.weights
+            rows.append(replace(op, reads=op.reads + more, weights=op.weights + more))
+        if config.d_shared:
+            rows += self._mlp("shared", tokens, config.d_shared)
+        if config.shared_gate:
+            rows.append(self._linear("shared gate of tokens", tokens, config.d_model, 1, False))
+        rows.append(self._move("expert sum", taken * config.d_model, 1, 1, "Σ weight · expert(x)"))
         return rows
 
     def _attention(self, name: str, looks: _Looks) -> list[Operation]:
         config, n, n_key = self.config, looks.queries, looks.keys
         tokens = self.batch * n
-        q, kv = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-        rows = [self._linear(f"{name} q", tokens, config.d_model, q, config.qkv_bias)]
-        for letter in ("k", "v") if looks.computed else ():
+        q, values = config.n_heads * config.d_head, config.n_heads * config.value_width
+        rows = []
+        for letter, d_out, d_in in projections(config):
             keys = self.batch * looks.computed
-            rows.append(self._linear(f"{name} {letter}", keys, config.d_model, kv, config.qkv_bias))
-        if config.qk_norm:
-            rows.append(self._norm_of(f"{name} q norm", tokens * config.n_heads, config.d_head))
-            if looks.computed:
-                rows.append(
-                    self._norm_of(f"{name} k norm", self.batch * looks.computed * config.n_kv_heads, config.d_head)
-                )
+            read = tokens if letter.startswith("q") else keys
+            if letter != "o" and read:
+                rows.append(self._linear(f"{name} {letter}", read, d_in, d_out, config.qkv_bias and not config.kv_rank))
+        rows += self._inner_norms(name, tokens, self.batch * looks.computed)
         cells = self.batch * config.n_heads * n * n_key
-        product, useful = 2 * cells * config.d_head, 2 * self.batch * config.n_heads * looks.seen * config.d_head
+        seen = self.batch * config.n_heads * looks.seen
+        product, useful = 2 * cells * config.d_head, 2 * seen * config.d_head
+        summed, useful_sum = 2 * cells * config.value_width, 2 * seen * config.value_width
         a_key = cache_format(self.work.kv_dtype or self.work.dtype, config.d_head).row(config.d_head)
         q_bytes, kv_bytes = tokens * q * self.by, self.batch * n_key * config.n_kv_heads * a_key
-        if self.work.attention in ("efficient", "flash"):
+        if self.work.attention in ("efficient", "flash") and not (looks.own and config.runs_in_steps):
             rows.append(
                 Operation(
                     self.stack,
                     f"{name} fused",
                     self.times,
-                    2 * product,
-                    2 * useful,
+                    product + summed,
+                    useful + useful_sum,
                     q_bytes + 2 * kv_bytes,
                     q_bytes,
                     0,
@@ -235,7 +268,9 @@ class _Rows:
                 )
             )
             rows.append(self._move(f"{name} scale", cells, 1, 1, "÷ √d_head"))
-            if looks.own and config.position in ("alibi", "relative"):
+            if looks.own and config.score_softcap is not None:
+                rows.append(self._move(f"{name} soft-cap", cells, 1, 1, "c · tanh(x / c)"))
+            if looks.own and (config.position == "alibi" or config.has_relative_bias):
                 bias = config.n_heads * n * n_key * self.by
                 rows.append(
                     Operation(
@@ -255,16 +290,32 @@ class _Rows:
                     self.stack,
                     f"{name} weights × v",
                     self.times,
-                    product,
-                    useful,
+                    summed,
+                    useful_sum,
                     weights + kv_bytes,
                     q_bytes,
                     0,
                     formula,
                 )
             )
-        rows.append(self._linear(f"{name} o", tokens, q, config.d_model, config.out_bias))
+        rows.append(self._linear(f"{name} o", tokens, values, config.d_model, config.out_bias))
         return rows
+
+    def _inner_norms(self, name: str, tokens: int, computed: int) -> list[Operation]:
+        """The norms inside an attention, over `computed` keys."""
+        config = self.config
+        if config.kv_rank:
+            sizes = [("q norm", tokens, config.q_rank)] if config.q_rank else []
+            sizes += [("kv norm", computed, config.kv_rank)] if computed else []
+        elif not config.qk_norm:
+            sizes = []
+        elif config.qk_norm_place == "full":
+            sizes = [("q norm", tokens, config.n_heads * config.d_head)]
+            sizes += [("k norm", computed, config.n_kv_heads * config.d_head)] if computed else []
+        else:
+            sizes = [("q norm", tokens * config.n_heads, config.d_head)]
+            sizes += [("k norm", computed * config.n_kv_heads, config.d_head)] if computed else []
+        return [self._norm_of(f"{name} {what}", rows, width) for what, rows, width in sizes]
 
     def _linear(self, name: str, tokens: int, d_in: int, d_out: int, bias: bool) -> Operation:
         flops = 2 * tokens * d_in * d_out
@@ -275,13 +326,13 @@ class _Rows:
 
     def _embedding(self, n: int) -> Operation:
         """Tables are looked up, not multiplied: a row of each for every token, and for every place, is all that is read."""
-        config, numbers = self.config, self.batch * n * self.config.d_model * self.by
+        config, numbers = self.config, self.batch * n * self.config.embed_width * self.by
         rows = self.batch * n * self.stored.token_row
         if (
             config.has_position_table
         ):  # the same rows for every text; those of sinusoids are in the format of the activations
-            rows += n * config.d_model * (self.stored.other if config.position == "learned" else self.by)
-        rows += config.d_model * self.stored.other if config.n_token_types else 0
+            rows += n * config.embed_width * (self.stored.other if config.position == "learned" else self.by)
+        rows += config.embed_width * self.stored.other if config.n_token_types else 0
         return Operation(self.stack, "embedding", 1, 0, 0, rows, numbers, rows, "a row of the table each")
 
     def _norm(self, name: str, n: int) -> Operation:
@@ -303,6 +354,18 @@ class _Rows:
         """Something done to every number: no product, all traffic."""
         size = numbers * self.by
         return Operation(self.stack, name, self.times, 0, 0, reads * size, writes * size, 0, formula)
+
+
+def layer_kinds(config: ModelConfig, n_layers: int, *, narrow: bool) -> Iterator[tuple[bool, bool, int]]:
+    """(whether with a window, whether with experts, how many) of the layers of a stack, where a window hides something: `narrow`."""
+    if not config.n_experts:
+        windowed = config.n_windowed(n_layers) if narrow else 0
+        kinds = Counter({(False, False): n_layers - windowed, (True, False): windowed})
+    else:
+        kinds = Counter((narrow and config.is_windowed(i), config.has_experts(i)) for i in range(n_layers))
+    for (windows, mixed), times in sorted(kinds.items()):
+        if times:
+            yield windows, mixed, times
 
 
 def _cells(n: int, n_key: int, *, causal: bool, window: int | None) -> int:

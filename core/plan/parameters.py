@@ -10,11 +10,14 @@ from ..model.config import ModelConfig
 
 @dataclass(frozen=True)
 class LayerParameters:
-    """One block. `norms` counts every norm of the block but those inside attention (qk_norm), which are in `attn`."""
+    """One block. `norms` counts every norm of the block but those inside attention (qk_norm), which are in `attn`.
+
+    Where layers differ (a mixture of experts with a few dense layers, a first layer without its norm) it is the last one.
+    """
 
     attn: int
     cross_attn: int  # 0 without cross-attention
-    mlp: int
+    mlp: int  # with all experts
     norms: int
 
     @property
@@ -29,11 +32,12 @@ class StackParameters:
     n_layers: int
     layer: LayerParameters
     final_norm: int
-    relative_bias: int  # T5's table of buckets, one for the whole stack
+    relative_bias: int  # T5's tables of buckets, one for the whole stack or one for each layer
+    others: int = 0  # what layers unlike the last have beyond it, or less; of shared layers: all but one
 
     @property
     def total(self) -> int:
-        return self.n_layers * self.layer.total + self.final_norm + self.relative_bias
+        return self.n_layers * self.layer.total + self.final_norm + self.relative_bias + self.others
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,11 @@ class EmbeddingParameters:
     position: int  # learned positions only
     token_type: int
     norm: int
+    project: int = 0  # from the width of the table to the stream's
 
     @property
     def total(self) -> int:
-        return self.token + self.position + self.token_type + self.norm
+        return self.token + self.position + self.token_type + self.norm + self.project
 
 
 @dataclass(frozen=True)
@@ -92,14 +97,15 @@ def parameters(config: ModelConfig, *, two_vocabularies: bool = False) -> Parame
     a translator of two languages may have it. Attention is d·q + 2·d·kv + q·d, the MLP 2·d·F (3 when gated), plus biases
     (Vaswani et al. 2017, §3; the usual 4d² + 2dF + 4d leaves the biases out).
     """
-    vocabulary = config.vocab_size * config.d_model
+    vocabulary = config.vocab_size * config.embed_width
     encoder = _stack(config, config.n_encoder_layers, cross=False)
     decoder = _stack(config, config.n_decoder_layers, cross=bool(config.n_encoder_layers))
     two_stacks = config.kind == "encoder-decoder"
     has_head = config.head != "none"
     head = config.vocab_size if has_head and config.head_bias else 0
     if config.head == "mlm":
-        head += linear(config.d_model, config.d_model, bias=True) + norm(config, config.d_model)
+        width = config.unembed_width
+        head += linear(config.d_model, width, bias=True) + norm(config, width) + activation(config)
     return Parameters(
         source=_embedding(config, vocabulary),
         target=_embedding(config, vocabulary if two_vocabularies else 0)
@@ -107,21 +113,23 @@ def parameters(config: ModelConfig, *, two_vocabularies: bool = False) -> Parame
         else EmbeddingParameters(0, 0, 0, 0),
         encoder=encoder,
         decoder=decoder,
-        unembed=vocabulary if has_head and not config.tied else 0,
+        unembed=config.vocab_size * config.unembed_width if has_head and not config.tied else 0,
         head=head,
     )
 
 
 def float32_parameters(config: ModelConfig) -> int:
     """How many of them are kept in float32 where the others take fewer bits: those of RMS norms (core.model.dtype_of)."""
-    if config.norm != "rms":
+    if config.norm != "rms" or not config.norm_weight:
         return 0
-    count = config.d_model * (1 if config.head == "mlm" else 0)
+    count = config.unembed_width * (1 if config.head == "mlm" else 0)
     for name, n_layers in config.stacks:
         cross = name == "decoder" and config.kind == "encoder-decoder"
-        heads = 2 * config.d_head * (2 if cross else 1) if config.qk_norm else 0
-        count += n_layers * (_stack(config, 1, cross=cross).layer.norms + heads)
-        count += config.d_model * (config.embed_norm + config.final_norm)
+        inside = attention_norms(config) * (2 if cross else 1)
+        layers = 1 if config.shared_layers else n_layers
+        count += layers * (_stack(config, 1, cross=cross).layer.norms + inside)
+        count -= 0 if config.first_attn_norm else config.d_model
+        count += config.embed_width * config.embed_norm + config.d_model * config.final_norm
     return count
 
 
@@ -130,37 +138,87 @@ def linear(d_in: int, d_out: int, *, bias: bool) -> int:
 
 
 def norm(config: ModelConfig, width: int) -> int:
-    """LayerNorm scales and shifts, RMSNorm only scales."""
-    return width * (2 if config.norm == "layer" else 1)
+    """LayerNorm scales and shifts, RMSNorm only scales; some models' norms do neither."""
+    if not config.norm_weight:
+        return 0
+    return width * (2 if config.norm == "layer" and config.norm_bias else 1)
+
+
+def attention_norms(config: ModelConfig) -> int:
+    """Parameters of the norms inside one attention: of queries and keys, or of the few numbers that they come from."""
+    if config.kv_rank:
+        return norm(config, config.kv_rank) + (norm(config, config.q_rank) if config.q_rank else 0)
+    if not config.qk_norm:
+        return 0
+    if config.qk_norm_place == "full":
+        return norm(config, config.n_heads * config.d_head) + norm(config, config.n_kv_heads * config.d_head)
+    return 2 * norm(config, config.d_head)
+
+
+def activation(config: ModelConfig) -> int:
+    """xIELU learns two numbers; the others none."""
+    return 2 if config.activation == "xielu" else 0
+
+
+def mlp_parameters(config: ModelConfig, *, experts: bool) -> int:
+    """Of one layer: its MLP, or its router and all of its experts."""
+
+    def one(width: int) -> int:
+        ups = (2 if config.gated else 1) * linear(config.d_model, width, bias=config.mlp_bias)
+        return ups + linear(width, config.d_model, bias=config.mlp_bias) + activation(config)
+
+    if not experts:
+        return one(config.d_dense if config.n_experts else config.d_ff)
+    router = linear(config.d_model, config.n_experts, bias=config.router_bias)
+    router += config.n_experts if config.router_correction else 0
+    shared = one(config.d_shared) if config.d_shared else 0
+    return router + config.n_experts * one(config.d_ff) + shared + (config.d_model if config.shared_gate else 0)
+
+
+def attention_parameters(config: ModelConfig) -> int:
+    """Of one self-attention, its norms and sinks included."""
+    d, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
+    values = config.n_heads * config.value_width
+    rest = attention_norms(config) + (config.n_heads if config.sinks else 0) + linear(values, d, bias=config.out_bias)
+    if not config.kv_rank:
+        return linear(d, q, bias=config.qkv_bias) + 2 * linear(d, kv, bias=config.qkv_bias) + rest
+    queries = d * config.q_rank + config.q_rank * q if config.q_rank else d * q
+    still = config.n_heads * (config.d_head - config.d_rotary)
+    return queries + d * (config.kv_rank + config.d_rotary) + config.kv_rank * (still + values) + rest
 
 
 def _embedding(config: ModelConfig, token: int) -> EmbeddingParameters:
     return EmbeddingParameters(
         token=token,
-        position=(config.n_ctx + config.position_offset) * config.d_model if config.position == "learned" else 0,
-        token_type=config.n_token_types * config.d_model,
-        norm=norm(config, config.d_model) if config.embed_norm else 0,
+        position=(config.n_ctx + config.position_offset) * config.embed_width if config.position == "learned" else 0,
+        token_type=config.n_token_types * config.embed_width,
+        norm=norm(config, config.embed_width) if config.embed_norm else 0,
+        project=linear(config.embed_width, config.d_model, bias=True) if config.embed_width != config.d_model else 0,
     )
 
 
 def _stack(config: ModelConfig, n_layers: int, *, cross: bool) -> StackParameters:
     if not n_layers:
         return StackParameters(0, LayerParameters(0, 0, 0, 0), 0, 0)
-    d, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-    attn = (
-        linear(d, q, bias=config.qkv_bias)
-        + 2 * linear(d, kv, bias=config.qkv_bias)
-        + linear(q, d, bias=config.out_bias)
-    )
-    attn += 2 * norm(config, config.d_head) if config.qk_norm else 0
-    ups = 2 if config.gated else 1
-    mlp = ups * linear(d, config.d_ff, bias=config.mlp_bias) + linear(config.d_ff, d, bias=config.mlp_bias)
+    d = config.d_model
+    attn = attention_parameters(config)
     sublayers = 3 if cross else 2
-    norms = sublayers * (2 if config.norm_order == "sandwich" else 1)
+    norms = sublayers * (2 if config.norm_order == "sandwich" else 1) - (1 if config.shared_norm else 0)
+    n_dense = sum(layer < n_layers for layer in set(config.dense_layers)) if config.n_experts else n_layers
+    dense, mixed = (mlp_parameters(config, experts=experts) for experts in (False, True))
+    mlp = mixed if config.has_experts(n_layers - 1) else dense
     layer = LayerParameters(attn, attn if cross else 0, mlp, norms * norm(config, d))
     return StackParameters(
         n_layers=n_layers,
         layer=layer,
         final_norm=norm(config, d) if config.final_norm else 0,
-        relative_bias=config.n_relative_buckets * config.n_heads if config.position == "relative" else 0,
+        relative_bias=config.n_relative_buckets * config.n_heads * (n_layers if config.relative_per_layer else 1)
+        if config.has_relative_bias
+        else 0,
+        others=-(n_layers - 1) * layer.total
+        if config.shared_layers
+        else n_dense * dense
+        + (n_layers - n_dense) * mixed
+        - n_layers * mlp
+        - (0 if config.first_attn_norm else norm(config, d)),
     )

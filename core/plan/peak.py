@@ -102,8 +102,9 @@ class StackPass:
         return self.tokens * self.config.n_heads * self.config.d_head * self.by
 
     def kv(self, n_key: int) -> int:
-        """One [batch, kv_head, key, d_head]."""
-        return self.batch * n_key * self.config.n_kv_heads * self.config.d_head * self.by
+        """One [batch, kv_head, key, d_head], as wide as keys or as values, whichever are wider."""
+        width = max(self.config.d_head, self.config.value_width)
+        return self.batch * n_key * self.config.n_kv_heads * width * self.by
 
     def captured(self, n_key: int) -> int:
         """Bytes kept of one attention over n_key keys."""
@@ -140,7 +141,9 @@ class StackPass:
             before += self.captured(self.memory_len)
         before += self._residual(1)
         moments[f"{self.name} MLP"] = before + self._mlp()
-        outputs = (2 if self.config.norm_order == "sandwich" else 1) * self.stream  # of the sublayer, and what it read
+        outputs = (
+            2 if self.config.norm_order in ("sandwich", "after") else 1
+        ) * self.stream  # of the sublayer, and what it read
         moments[f"{self.name} norm"] = before + outputs + self._norm(self.stream // self.by, self.tokens)
         return moments
 
@@ -151,7 +154,7 @@ class StackPass:
             return 0
         # The stream after a layer is the one before the next, whose size is taken once.
         per_layer = 3 if self.config.parallel else 6 if self.memory_len else 4
-        if self.config.norm_order == "sandwich":  # what an attention adds has a size before its norm as well
+        if self.config.norm_order in ("sandwich", "after"):  # what an attention adds has a size before its norm as well
             per_layer += 2 if self.memory_len else 1
         sizes = (per_layer * self.n_layers + 2) * self.tokens * FLOAT
         return sizes + self._rows_of_positions * INT + self._angles
@@ -183,7 +186,7 @@ class StackPass:
 
     def _normed(self) -> int:
         """What a sublayer reads: a tensor of its own, but for post-norm, where it reads the residual itself."""
-        return 0 if self.config.norm_order == "post" else self.stream
+        return 0 if self.config.norm_order in ("post", "after") else self.stream
 
     def _norm(self, n_numbers: int, rows: int, strided: bool = False) -> int:
         """A norm at work on n_numbers, its output included."""
@@ -244,7 +247,7 @@ class StackPass:
 
     @property
     def _biased(self) -> bool:
-        return self.config.position in ("relative", "alibi")
+        return self.config.position == "alibi" or self.config.has_relative_bias
 
     def _rows(self, n_key: int, window: int | None, *, cross: bool) -> int:
         """Query rows that go through the kernel together: all of them, unless a mask or bias has to be made in numbers."""
@@ -256,6 +259,8 @@ class StackPass:
 
     def _attend(self, n_key: int, *, cross: bool) -> int:
         """z with its log-sum-exp, and where the kernel needs a mask or a bias in numbers, one block of their rows."""
+        if self.config.runs_in_steps and not cross:
+            return self._in_steps(n_key)
         biased = self._biased and not cross
         z = self.q + self.tokens * self.config.n_heads * FLOAT
         widest = z
@@ -269,6 +274,22 @@ class StackPass:
             widest = max(widest, z + block, 2 * self.q if rows < self.n else 0)  # the blocks' rows, and they joined
         return widest
 
+    def _in_steps(self, n_key: int) -> int:
+        """Attention that no fused kernel knows: z, q and k of every head in float32, and the steps of one block of rows."""
+        heads = self.batch * self.config.n_heads
+        row = heads * n_key * FLOAT
+        rows = min(self.n, max(1, BLOCK_BYTES // row))
+        wide = heads * n_key * max(self.config.d_head, self.config.value_width) * FLOAT
+        cells = rows * n_key
+        # Scores, what a soft-cap makes of them, the masked ones with a sink's column, weights.
+        return (
+            2 * self.q
+            + 2 * self.q * FLOAT // self.by
+            + 3 * wide
+            + 5 * rows * row
+            + (2 * INT32 + 4) * self.batch * cells
+        )
+
     def _block(self, cells: int, *, biased: bool, windowed: bool) -> int:
         """The widest moment of a block of `cells` (query, key) pairs of one text."""
         config, texts = self.config, self.batch if self.padded else 1
@@ -278,7 +299,7 @@ class StackPass:
             return max(making, mask + mask * self.by)
         per_head = texts * config.n_heads
         bias = per_head * cells * self.by
-        if config.position == "relative":
+        if config.has_relative_bias:
             distances = max(53 * texts * cells, 2 * INT * texts * cells + bias)  # T5's buckets are computed in int64
             copied = 2 * bias
         else:
@@ -305,7 +326,7 @@ class StackPass:
             return (2 * keys if grouped else 0) + widest
         if biased:
             bias = config.n_heads * cells * self.by
-            if config.position == "relative":
+            if config.has_relative_bias:
                 distances = max(53 * cells, 2 * INT * cells + bias)
             else:
                 distances = 2 * INT * cells + config.n_heads * cells * FLOAT
@@ -325,8 +346,15 @@ class StackPass:
 
     def _mlp(self) -> int:
         """Its input, then the widest of: gate, up and product; before and after the activation; hidden and output."""
-        hidden = self.tokens * self.config.d_ff * self.by
-        return self._normed() + max((3 if self.config.gated else 2) * hidden, hidden + self.stream)
+        config = self.config
+        if not config.n_experts:
+            hidden = self.tokens * config.d_ff * self.by
+            return self._normed() + max((3 if config.gated else 2) * hidden, hidden + self.stream)
+        # At most every token takes one expert: its rows, their hidden layer and what comes of them, beside the sum so far.
+        widest = max(config.d_ff, config.d_shared, config.d_dense)
+        router = self.tokens * (2 * config.n_experts * FLOAT + config.n_experts_per_token * (2 * INT + 2 * self.by))
+        chosen = self.tokens * (config.n_experts_per_token + 2 * INT)
+        return self._normed() + 5 * self.stream + 4 * self.tokens * widest * self.by + router + chosen
 
 
 def head_bytes(config: ModelConfig, positions: int, by: int, *, probabilities: bool) -> int:
@@ -335,4 +363,6 @@ def head_bytes(config: ModelConfig, positions: int, by: int, *, probabilities: b
         return 0
     as_float = FLOAT if by == FLOAT else 2 * FLOAT  # other formats are copied first
     words = config.vocab_size * (by + (as_float if probabilities else 0))
-    return positions * (words + (4 if config.head == "mlm" else 1) * config.d_model * by)
+    capped = 2 * config.vocab_size * by if config.logit_softcap is not None else 0
+    widest = max(config.d_model, config.unembed_width)
+    return positions * (words + capped + (4 if config.head == "mlm" else 1) * widest * by)

@@ -79,7 +79,7 @@ class Plan:
     @property
     def saved_per_layer(self) -> int:
         """Bytes that autograd keeps of the first layer."""
-        return self.layers[0].per_layer
+        return self.layers[0].per_layer if self.layers else 0
 
     @property
     def saved_items(self) -> tuple[SavedItem, ...]:

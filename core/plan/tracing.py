@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_flop
 
 from ..device import dtype_name
+from ..errors import ConfigError
 from ..model.config import ModelConfig
 from ..model.hooks import HookPoint, hook_points, hooked
 from ..model.transformer import Transformer, cast
@@ -96,6 +97,10 @@ def trace_shapes(
     """
     check_lengths(config.kind, batch=batch, source_len=source_len, target_len=target_len)
     check_activations(dtype)
+    if config.n_experts:
+        raise ConfigError(
+            "The steps of a mixture of experts depend on what its router chooses, so that they are not traced on nothing. Run a text."
+        )
     work = Workload(batch=batch, source_len=source_len, target_len=target_len, training=training, padded=padded)
     model_dtype = getattr(torch, dtype_name(dtype))
     with ExitStack() as contexts:

@@ -8,6 +8,7 @@ from typing import Any
 from ..model.config import ModelConfig
 from .depth import with_layers
 from .saved import SavedItem, saved_head, saved_layer, saved_outside
+from .uncounted import rare_parts
 from .workload import Optimizer, Workload
 
 STATES: dict[str, int] = {
@@ -65,10 +66,12 @@ def kept_activations(config: ModelConfig, workload: Workload) -> Kept:
     """Memory that autograd keeps of a forward pass, the loss not counted.
 
     With recompute, "attention" lets go of scores and weights and works them out again; "full" keeps the input of each layer
-    alone (Korthikanti et al. 2022, arXiv:2205.05198, §5).
+    alone (Korthikanti et al. 2022, arXiv:2205.05198, §5). Empty for models that core.plan.uncounted names.
     """
     layers: list[KeptLayers] = []
     outside: list[SavedItem] = []
+    if rare_parts(config):
+        return Kept((), ())  # a training of it is refused, and nothing is kept without one
     for name, n_layers, n, memory_len in workload.stacks(config):
         windowed = config.n_windowed(n_layers)
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):

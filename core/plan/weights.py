@@ -9,8 +9,8 @@ which are hardly made without one, and none for the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -108,33 +108,70 @@ class StoredWeights:
 
 def matrices(config: ModelConfig) -> Iterator[Matrix]:
     """Every matrix that a file may quantize, those of layers that are alike together; the other parameters are norms, biases, positions."""
-    d, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-    yield Matrix("", "token", 0, 1, config.vocab_size, d)
+    d = config.d_model
+    yield Matrix("", "token", 0, 1, config.vocab_size, config.embed_width)
     for stack, n_layers in config.stacks:
         crosses = stack == "decoder" and config.kind == "encoder-decoder"
-        for layer, times in _alike(n_layers):
+        if config.embed_width != d:
+            yield Matrix(stack, "embed project", 0, n_layers, d, config.embed_width)
+        for layer, times in [(0, 1)] if config.shared_layers else _alike(n_layers, config.dense_layers):
             of = {"layer": layer, "n_layers": n_layers, "times": times}
 
             def one(name: str, rows: int, width: int, stack: str = stack, of: dict[str, int] = of) -> Matrix:
                 return Matrix(stack, name, rows=rows, width=width, **of)
 
             for name in ("attn", "cross attn")[: 2 if crosses else 1]:
-                yield one(f"{name} q", q, d)
-                yield one(f"{name} k", kv, d)
-                yield one(f"{name} v", kv, d)
-                yield one(f"{name} o", d, q)
-            yield one("mlp up", config.d_ff, d)
-            if config.gated:
-                yield one("mlp gate", config.d_ff, d)
-            yield one("mlp down", d, config.d_ff)
+                for letter, rows, width in projections(config):
+                    yield one(f"{name} {letter}", rows, width)
+            for name, rows, width, many in mlp_matrices(config, layer):
+                yield replace(one(name, rows, width), times=times * many)
     if config.head == "mlm":
-        yield Matrix("", "head dense", 0, 1, d, d)
+        yield Matrix("", "head dense", 0, 1, config.unembed_width, d)
     if config.head != "none" and not config.tied:
-        yield Matrix("", "unembed", 0, 1, config.vocab_size, d)
+        yield Matrix("", "unembed", 0, 1, config.vocab_size, config.unembed_width)
 
 
-def _alike(n_layers: int) -> Iterator[tuple[int, int]]:
-    """(the first, how many) of the layers that every rule of a mix treats alike: few, however many layers there are."""
+def projections(config: ModelConfig) -> Iterator[tuple[str, int, int]]:
+    """(name, outputs, inputs) of every product of an attention but those of queries with keys and weights with values."""
+    d, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
+    values = config.n_heads * config.value_width
+    if not config.kv_rank:
+        yield from (("q", q, d), ("k", kv, d), ("v", kv, d), ("o", d, q))
+        return
+    if config.q_rank:
+        yield "q down", config.q_rank, d
+    yield "q", q, config.q_rank or d
+    yield from (("kv down", config.kv_rank, d), ("k turned", config.d_rotary, d))
+    yield "k", config.n_heads * (config.d_head - config.d_rotary), config.kv_rank
+    yield from (("v", values, config.kv_rank), ("o", d, values))
+
+
+def mlp_matrices(config: ModelConfig, layer: int) -> Iterator[tuple[str, int, int, int]]:
+    """(name, outputs, inputs, how many) of the matrices of an MLP, or of a router and its experts."""
+    d, ups = config.d_model, ("up", "gate") if config.gated else ("up",)
+    if not config.has_experts(layer):
+        width = config.d_dense if config.n_experts else config.d_ff
+        yield from ((f"mlp {name}", width, d, 1) for name in ups)
+        yield "mlp down", d, width, 1
+        return
+    yield "router", config.n_experts, d, 1
+    for name, width, many in (("expert", config.d_ff, config.n_experts), ("shared", config.d_shared, 1)):
+        if width:
+            yield from ((f"{name} {up}", width, d, many) for up in ups)
+            yield f"{name} down", d, width, many
+    if config.shared_gate:
+        yield "shared gate of tokens", 1, d, 1
+
+
+def _alike(n_layers: int, apart: Collection[int] = ()) -> Iterator[tuple[int, int]]:
+    """(the first, how many) of the layers that every rule of a mix treats alike: few, however many layers there are. Those
+    `apart` are alone."""
+    if apart:
+        alone = {layer for layer in apart if layer < n_layers}
+        yield from ((layer, 1) for layer in sorted(alone))
+        if (rest := n_layers - len(alone)) > 0:
+            yield next(layer for layer in range(n_layers) if layer not in alone), rest
+        return
     begins, ends = n_layers // 8, 7 * n_layers // 8  # the middle, where every third layer is another matter
     cuts = sorted({0, n_layers, begins, ends, *(min(cut, n_layers) for cut in (2, 4, n_layers // 16))})
     for low, high in pairwise(cuts):
@@ -152,8 +189,17 @@ def weight_format(dtype: object) -> str:
 
 
 def stored_weights(config: ModelConfig, *, dtype: object, weight_dtype: object = None) -> StoredWeights:
-    """The weights in `weight_dtype`, None for dtype, which what is not quantized is in. Raises ConfigError for unknown formats."""
-    return _stored(config, bytes_of(dtype), weight_format(weight_dtype or dtype))
+    """The weights in `weight_dtype`, None for dtype, which what is not quantized is in.
+
+    Raises ConfigError for unknown formats, and for llama.cpp's mixes of what they have rules of their own for.
+    """
+    name = weight_format(weight_dtype or dtype)
+    if name in MIXES and name not in BYTES and (config.n_experts or config.kv_rank):
+        raise ConfigError(
+            f"weight_dtype {name!r} is not counted for a mixture of experts or multi-head latent attention: llama.cpp's mixes have "
+            f"rules of their own for them. Choose one of {', '.join((*BYTES, *LAYERS_ALONE))}."
+        )
+    return _stored(config, bytes_of(dtype), name)
 
 
 @lru_cache(maxsize=512)
@@ -169,7 +215,7 @@ def _stored(config: ModelConfig, by: int, name: str) -> StoredWeights:
         numbers += matrix.times * matrix.rows * matrix.width
     count = parameters(config).total
     # Tables of sinusoids are no parameters; RMS norms are in float32 where the others take fewer bits (core.model.dtype_of).
-    tables = len(config.stacks) * config.n_ctx * config.d_model * by if config.position == "sinusoidal" else 0
+    tables = len(config.stacks) * config.n_ctx * config.embed_width * by if config.position == "sinusoidal" else 0
     rest = (count - numbers) * left + float32_parameters(config) * max(0, FLOAT - left)
     total = sum(n_bytes for n_bytes, _ in sums.values()) + rest + tables
     each = {key: n_bytes // times for key, (n_bytes, times) in sums.items()}

@@ -10,6 +10,7 @@ from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig
 from .dtypes import bytes_of, cache_format, check_activations, check_lengths
+from .uncounted import check_counted
 from .weights import weight_format
 
 Attention = Literal["eager", "spelled_out", "efficient", "flash"]
@@ -85,6 +86,8 @@ class Workload:
             if (value := getattr(self, name)) not in get_args(allowed):
                 raise ConfigError(f"{name} ({value!r}) must be one of {', '.join(map(repr, get_args(allowed)))}")
         check_activations(self.dtype)
+        if self.training:
+            check_counted(config, "The memory of a training is not counted")
         if self.piece < 0:
             raise ConfigError(f"piece ({self.piece}) must be at least 1, or 0 for the whole prompt at once")
         if self.piece and (self.training or config.kind != "decoder"):

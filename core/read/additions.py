@@ -11,7 +11,7 @@ from ..model.hooks import hook_points
 from ..model.transformer import Attention
 from ..run.predictions import checked_positions
 from ..run.trace import Trace
-from .layer_walk import Walk
+from .layer_walk import Walk, mlp_of
 
 SUBLAYERS = {
     "attn_out": "attention",
@@ -103,6 +103,6 @@ def loudest(walk: Walk, k: int = 10) -> Neurons:
     """The k neurons that write the longest vectors: |activation| · ‖W_down[:, neuron]‖."""
     with torch.inference_mode():
         act = walk.values["mlp.act"]
-        lengths = walk.block.mlp.down.weight.float().norm(dim=0)  # [d_ff]
+        lengths = mlp_of(walk.block).down.weight.float().norm(dim=0)  # [d_ff]
         chosen = (act.abs() * lengths).topk(min(k, len(act))).indices
         return Neurons(chosen, act[chosen], lengths[chosen])

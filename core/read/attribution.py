@@ -122,6 +122,11 @@ def linear_head(loaded: Loaded) -> Head:
             f"{loaded.spec.title} works on the stream once more before it scores words, with an activation between: what a part "
             "adds to a score is not defined there. Try a model that writes on, such as GPT-2."
         )
+    if head.softcap is not None:
+        raise TextError(
+            f"{loaded.spec.title} bends every score by a tanh at its end: what a part adds to a score is not defined there. Try a model "
+            "without a soft-cap on its logits."
+        )
     return head
 
 
@@ -232,7 +237,7 @@ class _Walk:
         self.through(out_norm, added, layer, f"{short} out norm")
         result = seen.get(f"{path}.{site}.hook_result")
         if result is None:  # z [head, d_head]
-            weight = module.o.weight.float().unflatten(1, (-1, module.d_head))  # [d_model, head, d_head]
+            weight = module.o.weight.float().unflatten(1, (-1, module.d_v))  # [d_model, head, d_head]
             result = torch.einsum("hd,mhd->hm", seen[f"{path}.{site}.hook_z"], weight)
         bias = torch.zeros_like(added) if module.o.bias is None else module.o.bias.float()
         self.add_edit(f"{path}.{site}.hook_o", result.sum(0) + bias, layer)
@@ -250,7 +255,14 @@ class _Walk:
         if embed.has_table:
             parts.append(("position", seen[f"{name}.embed.hook_position"]))
         total = torch.stack([x for _, x in parts]).sum(0)
-        self.add_edit(f"{name}.embed.hook_embed", _apply(embed.norm, total))
+        made = _apply(embed.norm, total)
+        if embed.project is not None:
+            weight, bias = embed.project.weight.float(), embed.project.bias.float()
+            self.add_edit(f"{name}.embed.hook_embed", F.linear(made, weight, bias))
+            self.add("bias", bias, what="embedding projection")
+            self.g = self.g @ weight
+        else:
+            self.add_edit(f"{name}.embed.hook_embed", made)
         self.through(embed.norm, total, None, "embedding norm")
         for part, x in reversed(parts):
             self.add(part, x)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..model.rules import softmax
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
 from ..run.trace import Trace
@@ -295,7 +294,8 @@ def _opening(
         # No later key may be seen, so the softmax over these keys is the whole row's.
         q = record.q[None, :, :n_rows].to(device).float()
         k = record.k[None, :, :n_keys].to(device).float()
-        return softmax(record.rule.masked(record.rule.scores(q, k, rows, columns), rows, columns))[0]
+        masked = record.rule.masked(record.rule.scores(q, k, rows, columns), rows, columns)
+        return record.rule.pattern(masked, rows, columns)[0]
 
     real = _real(queries, n_rows, device)[:, None] & _real(keys, n_keys, device)
     padded = not real.all()

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from .. import memory
+from ..errors import TextError
+from ..model.config import ModelConfig
 from ..model.hooks import hook_points
 from ..model.transformer import MLP, Attention, Block, RMSNorm
 from ..run.attention import AttentionRecord
@@ -112,13 +114,19 @@ class Guess:
 def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
     """One token's way through one layer, from one more pass that ends after this layer, with the run's edits.
 
-    Raises IndexError for a stack, layer or position that the run does not have, TooLarge with the bytes needed and free, and
+    Raises IndexError for a stack, layer or position that the run does not have, TextError for a layer with a part whose numbers
+    are not shown here, TooLarge with the bytes needed and free, and
     Outdated after a training.
     """
     stacks: dict[str, int] = dict(run.config.stacks)
     if not 0 <= layer < stacks.get(stack, 0):
         there = ", ".join(f"{name} layers 0 to {n - 1}" for name, n in stacks.items())
         raise IndexError(f"layer {layer} in {stack!r}: this model has {there}")
+    if (rare := unwalked(run.config, layer)) is not None:
+        raise TextError(
+            f"{run.loaded.spec.title} has {rare} in this layer, which is not shown step by step. Its patterns, scores and what each "
+            "head adds are in the other rooms."
+        )
     tokens = run.source if stack == "encoder" or run.target is None else run.target
     checked_positions(tokens, [query])
     name = f"{stack}.blocks.{layer}"
@@ -140,6 +148,29 @@ def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
 
     seen = run.forward.moments(points, part)
     return _walk(run, stack, layer, query, {point.removeprefix(f"{name}."): x for point, x in seen.items()})
+
+
+def mlp_of(block: Block) -> MLP:
+    """The MLP of a layer that is walked through, which is no mixture of experts."""
+    assert isinstance(block.mlp, MLP)
+    return block.mlp
+
+
+def unwalked(config: ModelConfig, layer: int) -> str | None:
+    """The part of a layer that has no steps here, in words; None where every number of it can be shown."""
+    parts = {
+        "a mixture of experts": config.has_experts(layer),
+        "multi-head latent attention": config.kv_rank > 0,
+        "a soft-cap on scores": config.score_softcap is not None,
+        "attention sinks": config.sinks,
+        "norms after the sublayers alone": config.norm_order == "after",
+        "one norm for both sublayers": config.shared_norm,
+        "an attention without a norm": layer == 0 and not config.first_attn_norm,
+        "queries and keys normed at their full width or after they turn": config.qk_norm
+        and config.qk_norm_place != "head",
+        "queries that grow with the text": config.query_growth != 0,
+    }
+    return next((part for part, has in parts.items() if has), None)
 
 
 # The moments of a layer that a walk needs, by the end of their names; there are no more of them than a layer has.
@@ -210,7 +241,7 @@ def _walk(run: Trace, stack: str, layer: int, query: int, seen: Mapping[str, Ten
         values["mlp.up"] = seen["mlp.hook_pre"]
     values["mlp.act"] = seen["mlp.hook_post"]
     with torch.inference_mode():
-        out = _float(whole.block.mlp.down, values["mlp.act"]) if sandwich else seen["hook_mlp_out"][query]
+        out = _float(mlp_of(whole.block).down, values["mlp.act"]) if sandwich else seen["hook_mlp_out"][query]
     end("mlp", out, seen["hook_mlp_out"], seen["hook_resid_post"])
     return whole
 
@@ -267,7 +298,7 @@ def _factors(walk: Walk, step: str, place: Index) -> tuple[Tensor, Tensor, float
         pair = torch.stack([stream[place[0]], added[place[0]]])
         return pair, torch.ones(2), 0.0
     if part == "mlp":
-        return _mlp_factors(block.mlp, values, walk.inputs["mlp"][0], name, place[0])
+        return _mlp_factors(mlp_of(block), values, walk.inputs["mlp"][0], name, place[0])
     if part in walk.inputs:
         attention = block.get_submodule(part)
         assert isinstance(attention, Attention)

@@ -42,7 +42,7 @@ class Thumbnail:
 class Receipt:
     """Proofs on one record, each a largest absolute deviation, over `rows` query rows of every head."""
 
-    rows_sum_error: float  # |Σ over keys − 1|, on rows that may see something
+    rows_sum_error: float  # |Σ over keys − 1|, on rows that may see something; a sink's weight counts as a key's
     # The largest weight on a masked cell: 0, unless a caller's mask hides by finite numbers (core.capture), which low scores
     # can outdo, and which a row of nothing but masked cells shares its weight over.
     masked_max: float
@@ -338,7 +338,8 @@ class AttentionRecord:
             pattern = self._stage("pattern", head, queries, None)[0]  # [query, key]
             allowed = self.mask(queries, head=head)
             sees = allowed.any(-1)
-            sums = max(sums, _largest((pattern.sum(-1) - 1)[sees]))
+            whole = pattern.sum(-1) if rule.sinks is None else pattern.sum(-1) + self._sink_weights(head, queries)
+            sums = max(sums, _largest((whole - 1)[sees]))
             masked = max(masked, _largest(pattern[~allowed]))
             blocked = max(blocked, int((~sees).sum()))
             z[head] = pattern @ v[head // group]
@@ -353,6 +354,13 @@ class AttentionRecord:
             blocked,
             self._added_error(z, queries),
         )
+
+    def _sink_weights(self, head: int, queries: Tensor) -> Tensor:
+        """[query]: the weight that a head's sink takes of each row."""
+        sinks = self.rule.sinks_of()
+        assert sinks is not None
+        of_keys = self._stage("masked", head, queries, None)[0].logsumexp(-1)  # [query]
+        return 1 - torch.sigmoid(of_keys - sinks[head].flatten().to(of_keys))
 
     def _added_error(self, z: Tensor, queries: Tensor) -> float | None:
         """The receipt's, from z [head, query, d_head] of these queries before any edit of it."""
@@ -427,6 +435,7 @@ class AttentionRecord:
             return scores
         if self.replaced_scores is None:
             scores *= rule.scale
+            scores = rule.capped(scores)
             if rule.bias is not None:
                 scores += pick(rule.bias.block(queries, keys)).float()
             if rule.temperature != 1:
@@ -442,7 +451,8 @@ class AttentionRecord:
             scores.masked_fill_(~rule.mask.block(queries, keys, heads)[0], rule.fill)
         if stage == "masked":
             return scores
-        pattern = softmax(scores)
+        sinks = rule.sinks_of(heads)
+        pattern = softmax(scores, None if sinks is None else sinks.to(scores.device))
         return pattern.mul_(rule.mask.block(queries, keys, heads)[0]) if hides and rule.after else pattern
 
     def _heads_of(self, x: Tensor, heads: Tensor | None, rows: Tensor | slice | None = None) -> Tensor:

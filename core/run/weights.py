@@ -56,8 +56,11 @@ _parameters: WeakKeyDictionary[Transformer, Sequence[Tensor]] = WeakKeyDictionar
 
 def _sample(model: Transformer) -> Tensor:
     """A few of the numbers themselves: torch's fused optimisers, and weights that are put in others' place, move no counter."""
-    ends = [f"{stack}.blocks.{layer}" for stack, n in model.config.stacks for layer in {0, n - 1}]
-    weights = [model.get_parameter(f"{end}.{name}.weight") for end in ends for name in ("attn.q", "mlp.down")]
+    weights = []
+    for stack, n in model.config.stacks:
+        for layer in {0, n - 1}:
+            mlp = "mlp.router" if model.config.has_experts(layer) else "mlp.down"
+            weights += [model.get_parameter(f"{stack}.blocks.{layer}.{name}.weight") for name in ("attn.q", mlp)]
     if model.head is not None:
         weights.append(model.get_parameter("head.unembed.weight"))
     with torch.inference_mode():

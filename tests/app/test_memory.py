@@ -480,7 +480,7 @@ def test_a_config_json_is_counted_in_both_rooms() -> None:
     assert not empty.exception and heading(empty).startswith(words.PASTED_TITLE)
     assert slider(empty, "layers").value == 26 and empty.query_params["config"] in (link, [link])
     box = next(area for area in empty.text_area if str(area.key).startswith("box_config_"))
-    box.set_value('{"model_type": "mixtral"}').run()
+    box.set_value('{"model_type": "dbrx"}').run()
     assert "mixture of experts" in said(empty) and words.LAST_PICTURE in said(empty)
 
 

@@ -222,7 +222,7 @@ def test_a_pasted_config_needs_no_weights():
     [
         ("{", "1 bracket is still open"),
         ("[1]", "object"),
-        ('{"model_type": "mixtral"}', "mixture of experts"),
+        ('{"model_type": "dbrx"}', "mixture of experts"),
         ('{"model_type": "gpt2", "vocab_size": 9, "n_embd": "many"}', "n_embd"),
         ("[" * 60_000, "nested too deep"),
         ("x" * 200_000, "characters"),

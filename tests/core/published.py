@@ -11,7 +11,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ from typing import Any
 import torch
 import transformers as hf
 from torch import Tensor
+
+from benchmarks import coverage
+from benchmarks.coverage import perturb
 
 LENGTHS = ((13, 7), (8, 5))  # source and target of a long text and of a short one
 VOCAB = 53
@@ -129,6 +132,7 @@ class Published:
     change: Callable[[hf.PreTrainedModel], None] | None = None
     restate: Callable[[Sizes], None] | None = None
     grows: bool = False  # longer inputs turn by other angles, so padding is not free
+    row: coverage.Row | None = None  # of the table of all architectures, which then makes the model
 
 
 PUBLISHED: dict[str, Published] = {
@@ -192,6 +196,41 @@ PUBLISHED: dict[str, Published] = {
 }
 
 
+COVERED = {
+    f"row {row.name}": Published(getattr(hf, row.model), row.sizes, row=row)
+    for row in coverage.ROWS
+    if row.name not in coverage.REFUSED
+}
+TIED = (
+    "Gemma 1",
+    "SmolLM3",
+    "ERNIE-4.5",
+    "Cohere",
+    "Cohere 2",
+    "StarCoder2",
+    "GPT-Neo",
+    "BigCode",
+    "BLOOM",
+    "MPT",
+    "Falcon 7B",
+)
+TIED += ("XGLM", "BioGPT", "GPT-1", "MiniCPM3", "mT5", "UMT5")
+
+
+def with_own_head(model: Any) -> None:
+    """Fresh models of some classes are always tied; published ones may have an unembedding of their own."""
+    head = model.get_output_embeddings()
+    if head.weight is model.get_input_embeddings().weight:
+        head.weight = torch.nn.Parameter(torch.randn_like(head.weight) * 0.3)
+
+
+for row in coverage.ROWS:
+    if row.name in TIED:
+        own = replace(row, sizes=row.sizes | {"tie_word_embeddings": False}, change=with_own_head)
+        COVERED[f"row {row.name} untied"] = Published(getattr(hf, row.model), own.sizes, row=own)
+ENCODERS = {getattr(hf, row.model).config_class.model_type for row in coverage.ENCODERS}
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """What transformers computes for one text alone."""
@@ -214,18 +253,21 @@ class Reference:
 @cache
 def reference(name: str) -> Reference:
     """Made once for all tests of a process."""
-    return made(PUBLISHED[name])
+    return made((PUBLISHED | COVERED)[name])
 
 
 def made(case: Published) -> Reference:
     """A model of this case, saved, with what it makes of the two texts."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = case.model(case.model.config_class(**case.sizes, vocab_size=VOCAB, bos_token_id=2)).eval()
-        model.set_attn_implementation("eager")
-        if case.change is not None:
-            case.change(model)
-        perturb(model)
+        if case.row is not None:
+            model = coverage.made(case.row)
+        else:
+            model = case.model(case.model.config_class(**case.sizes, vocab_size=VOCAB, bos_token_id=2)).eval()
+            model.set_attn_implementation("eager")
+            if case.change is not None:
+                case.change(model)
+            perturb(model)
         runs = tuple(run(model, n_source, n_target) for n_source, n_target in LENGTHS)
     folder = Path(tempfile.mkdtemp(prefix="published-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -237,14 +279,6 @@ def made(case: Published) -> Reference:
     return Reference(folder, model, runs)
 
 
-def perturb(model: torch.nn.Module, size: float = 0.1) -> None:
-    """Move every parameter, and the bias that BART keeps as a buffer. Tables that are computed stay."""
-    with torch.no_grad():
-        kept = [buffer for name, buffer in model.named_buffers() if name == "final_logits_bias"]
-        for tensor in [*(p for p in model.parameters() if p.requires_grad), *kept]:
-            tensor.add_(torch.randn_like(tensor) * size)
-
-
 def run(model: hf.PreTrainedModel, n_source: int, n_target: int) -> Run:
     """One text of random words through transformers' eager attention."""
     source = torch.randint(3, VOCAB, (1, n_source))
@@ -254,7 +288,7 @@ def run(model: hf.PreTrainedModel, n_source: int, n_target: int) -> Run:
 
 def reads_both_ways(config: Any) -> bool:
     """Whether each token of a model with one stack sees the whole text."""
-    encoder = config.model_type in ("bert", "roberta", "distilbert")
+    encoder = config.model_type in ENCODERS and not getattr(config, "is_decoder", False)
     return (
         encoder or not getattr(config, "is_causal", True) or bool(getattr(config, "use_bidirectional_attention", False))
     )

@@ -19,10 +19,12 @@ from core.checkpoints.family import Family, Theirs
 from core.checkpoints.files import Stored, read_json, stored_tensors
 from core.errors import CheckpointError
 from core.model.transformer import Transformer
-from tests.core.published import PUBLISHED, reference
-from tests.thorough import THOROUGH
+from tests.core.published import COVERED, PUBLISHED, reference
+from tests.thorough import THOROUGH, part
 
 NOTICED = 1e-4  # ten times what parity allows
+# Norms of q and k after they turn: each score has the product of both weights, whichever is whose.
+ALIKE = {("hunyuan_v1_dense", "{stack}.blocks.{i}.attn.q_norm", "{stack}.blocks.{i}.attn.k_norm")}
 SAMPLED = 20  # swaps of each family that a run of the tests tries
 
 
@@ -30,9 +32,13 @@ SAMPLED = 20  # swaps of each family that a run of the tests tries
 def cases() -> dict[str, list[str]]:
     """The tested models of each family."""
     found: dict[str, list[str]] = {}
-    for name in PUBLISHED:
-        found.setdefault(load(reference(name).folder).spec.family, []).append(name)
+    for name, case in (PUBLISHED | COVERED).items():
+        found.setdefault(case.model.config_class.model_type, []).append(name)
     return found
+
+
+OLD = {case.model.config_class.model_type for case in PUBLISHED.values()}
+FEW = [*OLD, *part([name for name in FAMILIES if name in cases() and name not in OLD], 4)]
 
 
 def build(name: str, tensors: dict[str, Stored]) -> Transformer:
@@ -65,7 +71,7 @@ def rows_used(name: str) -> set[str]:
     return used
 
 
-@pytest.mark.parametrize("model_type", FAMILIES)
+@pytest.mark.parametrize("model_type", FEW)
 def test_every_row_is_used(model_type: str) -> None:
     used = set().union(*(rows_used(name) for name in cases()[model_type]))
     assert used == FAMILIES[model_type].weights.keys()
@@ -81,7 +87,7 @@ def mutants(family: Family) -> Iterator[tuple[str, str, Family]]:
         yield a, b, dataclasses.replace(family, weights=rows)
 
 
-@pytest.mark.parametrize("model_type", FAMILIES)
+@pytest.mark.parametrize("model_type", FEW)
 def test_no_two_rows_can_be_swapped(model_type: str) -> None:
     """Of some swaps, other ones at each run, or of all of them: `make thorough`."""
     family = FAMILIES[model_type]
@@ -102,7 +108,7 @@ def test_no_two_rows_can_be_swapped(model_type: str) -> None:
                     loaded += 1
                 if noticed:
                     break
-            if not noticed:
+            if not noticed and (model_type, a, b) not in ALIKE:
                 survivors.append((a, b))
     finally:
         FAMILIES[model_type] = family

@@ -160,8 +160,8 @@ def test_shards_outside_the_repository_are_not_asked_for(hub: Hub, tmp_path: Pat
 
 
 def test_refused_by_name_before_the_weights_are_fetched(hub: Hub) -> None:
-    hub.publish("lab/moe", reference("gpt2").folder, **{"config.json": b'{"model_type": "mixtral"}'})
-    with pytest.raises(CheckpointError, match="'mixtral' is not supported"):
+    hub.publish("lab/moe", reference("gpt2").folder, **{"config.json": b'{"model_type": "dbrx"}'})
+    with pytest.raises(CheckpointError, match="'dbrx' is not supported"):
         load("lab/moe")
     assert set(hub.asked) == {"config.json"}
 

@@ -11,6 +11,7 @@ from app.rooms.shapes import words
 from core.model.config import ModelConfig
 from core.plan import TracedRun, TracedStep, Workload, parameters, trace_shapes, with_layers
 from core.plan.dtypes import bytes_of
+from core.plan.uncounted import check_counted
 
 SITES = {"attn": "attn", "cross_attn": "cross", "mlp": "mlp"}
 SUBLAYERS = ("attn_norm", "cross_norm", "mlp_norm")
@@ -109,8 +110,10 @@ def diagram(config: ModelConfig, of: Workload) -> Diagram:
     """Trace one layer of each stack, whose shapes all layers of it have, and lay it out: a pass over such texts in such a format.
 
     Its dropout puts in the rows that training has where the textbook drops numbers (Vaswani et al. 2017, §5.4): the sum of the
-    embeddings and what each sublayer adds, and beside them the weights and the hidden layer. Raises ConfigError for lengths below 1.
+    embeddings and what each sublayer adds, and beside them the weights and the hidden layer. Raises ConfigError for lengths below 1, and for models with a part that
+    no diagram shows.
     """
+    check_counted(config, "No diagram is drawn")
     batch, source_len, target_len = of.batch, of.source_len, of.target_len
     one = with_layers(config, 1)
     run = trace_shapes(one, batch=batch, source_len=source_len, target_len=target_len, dtype=of.dtype)

@@ -4,5 +4,10 @@ from ..family import Family
 from .decoders import DECODERS
 from .encoder_decoders import ENCODER_DECODERS
 from .encoders import ENCODERS
+from .experts import EXPERTS
+from .gpt_line import GPT_LINE
+from .llama_line import LLAMA_LINE
 
-FAMILIES: dict[str, Family] = {family.model_type: family for family in (*ENCODERS, *DECODERS, *ENCODER_DECODERS)}
+FAMILIES: dict[str, Family] = {
+    family.model_type: family for family in (*ENCODERS, *DECODERS, *LLAMA_LINE, *GPT_LINE, *EXPERTS, *ENCODER_DECODERS)
+}

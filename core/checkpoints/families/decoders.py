@@ -40,7 +40,7 @@ GPT2 = Family(
     },
 )
 
-_LLAMA_WEIGHTS = {
+LLAMA_WEIGHTS = {
     "{stack}.embed.token": "embed_tokens",
     "{stack}.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
     "{stack}.blocks.{i}.attn.q": "layers.{i}.self_attn.q_proj",
@@ -54,11 +54,11 @@ _LLAMA_WEIGHTS = {
     "{stack}.norm": "norm",
     "head.unembed": "lm_head",
 }
-_QK_NORM = {
+QK_NORM = {
     "{stack}.blocks.{i}.attn.q_norm": "layers.{i}.self_attn.q_norm",
     "{stack}.blocks.{i}.attn.k_norm": "layers.{i}.self_attn.k_norm",
 }
-_LLAMA_FIELDS: dict[str, Reader] = {
+LLAMA_FIELDS: dict[str, Reader] = {
     "vocab_size": whole("vocab_size"),
     "d_model": whole("hidden_size"),
     "n_heads": whole("num_attention_heads"),
@@ -75,7 +75,7 @@ _LLAMA_FIELDS: dict[str, Reader] = {
     "rotary_fraction": all_turns,
     "rotary_scaling": rotary_scaling,
 }
-_LLAMA_FIXED = {
+LLAMA_FIXED = {
     "position": "rotary",
     "norm": "rms",
     "gated": True,
@@ -83,20 +83,20 @@ _LLAMA_FIXED = {
     "out_bias": False,
     "mlp_bias": False,
 }
-_NO_BIAS = {"attention_bias": (False,), "mlp_bias": (False,)}
+NO_BIAS = {"attention_bias": (False,), "mlp_bias": (False,)}
 
 LLAMA = Family(
     model_type="llama",
     title="Llama",
     prefix="model.",
-    fields=_LLAMA_FIELDS
+    fields=LLAMA_FIELDS
     | {
         "qkv_bias": flag("attention_bias", False),
         "out_bias": flag("attention_bias", False),
         "mlp_bias": flag("mlp_bias", False),
     },
-    fixed={k: v for k, v in _LLAMA_FIXED.items() if not k.endswith("_bias")},
-    weights=_LLAMA_WEIGHTS,
+    fixed={k: v for k, v in LLAMA_FIXED.items() if not k.endswith("_bias")},
+    weights=LLAMA_WEIGHTS,
 )
 
 
@@ -105,7 +105,7 @@ def _both_ways(c: Theirs, window: int | None) -> int | None:
     return window if window is None or causal(c) else window + 1
 
 
-def _window(default: int | None) -> Reader:
+def window_of(default: int | None) -> Reader:
     return lambda c: _both_ways(c, c.int("sliding_window", default))
 
 
@@ -113,15 +113,15 @@ MISTRAL = Family(
     model_type="mistral",
     title="Mistral",
     prefix="model.",
-    fields=_LLAMA_FIELDS | {"window": _window(None)},
-    fixed=_LLAMA_FIXED,
+    fields=LLAMA_FIELDS | {"window": window_of(None)},
+    fixed=LLAMA_FIXED,
     requires={"attention_bias": (False,)},
-    weights=_LLAMA_WEIGHTS,
+    weights=LLAMA_WEIGHTS,
 )
 
 
 def _qwen_window(c: Theirs) -> int | None:
-    return _window(4096)(c) if c.bool("use_sliding_window", False) else None
+    return window_of(4096)(c) if c.bool("use_sliding_window", False) else None
 
 
 def _qwen_windowed(c: Theirs) -> tuple[int, ...] | None:
@@ -129,11 +129,11 @@ def _qwen_windowed(c: Theirs) -> tuple[int, ...] | None:
     if _qwen_window(c) is None:
         return None
     if "layer_types" in c:
-        return _sliding(c)
+        return sliding(c)
     return tuple(range(c.int("max_window_layers", 28), c.int("num_hidden_layers")))
 
 
-def _sliding(c: Theirs) -> tuple[int, ...]:
+def sliding(c: Theirs) -> tuple[int, ...]:
     """Which layers `layer_types` calls sliding."""
     types = c.strings("layer_types")
     if unknown := sorted(set(types) - {"sliding_attention", "full_attention"}):
@@ -147,32 +147,32 @@ def _sliding(c: Theirs) -> tuple[int, ...]:
     return tuple(i for i, name in enumerate(types) if name == "sliding_attention")
 
 
-_QWEN_FIELDS = _LLAMA_FIELDS | {"window": _qwen_window, "windowed_layers": _qwen_windowed}
+QWEN_FIELDS = LLAMA_FIELDS | {"window": _qwen_window, "windowed_layers": _qwen_windowed}
 QWEN2 = Family(
     model_type="qwen2",
     title="Qwen2",
     prefix="model.",
-    fields=_QWEN_FIELDS,
-    fixed=_LLAMA_FIXED | {"qkv_bias": True},
-    weights=_LLAMA_WEIGHTS,
+    fields=QWEN_FIELDS,
+    fixed=LLAMA_FIXED | {"qkv_bias": True},
+    weights=LLAMA_WEIGHTS,
 )
 QWEN3 = Family(
     model_type="qwen3",
     title="Qwen3",
     prefix="model.",
-    fields=_QWEN_FIELDS | {"d_head": whole("head_dim", 128)},
-    fixed=_LLAMA_FIXED | {"qk_norm": True},
-    requires=_NO_BIAS,
-    weights=_LLAMA_WEIGHTS | _QK_NORM,
+    fields=QWEN_FIELDS | {"d_head": whole("head_dim", 128)},
+    fixed=LLAMA_FIXED | {"qk_norm": True},
+    requires=NO_BIAS,
+    weights=LLAMA_WEIGHTS | QK_NORM,
 )
 
 
-def _plus_one(rows: dict[str, str]) -> dict[str, Source]:
+def plus_one(rows: dict[str, str]) -> dict[str, Source]:
     """Gemma's norms multiply by one plus what the file holds."""
     return {ours: Source(theirs, plus_one=True) for ours, theirs in rows.items()}
 
 
-_SANDWICH = _plus_one(
+SANDWICH = plus_one(
     {
         "{stack}.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
         "{stack}.blocks.{i}.attn_out_norm": "layers.{i}.post_attention_layernorm",
@@ -181,38 +181,72 @@ _SANDWICH = _plus_one(
         "{stack}.norm": "norm",
     }
 )
-_GEMMA_FIELDS = _LLAMA_FIELDS | {
+GEMMA_FIELDS = LLAMA_FIELDS | {
     "d_head": whole("head_dim", 256),
     "activation": activation("hidden_activation", "gelu_pytorch_tanh"),
     "tied": flag("tie_word_embeddings", True),
     "embed_scale": lambda c: math.sqrt(c.int("hidden_size")),
     "attn_scale": lambda c: max(c.float("query_pre_attn_scalar", 256.0), 1e-6) ** -0.5,
-    "window": _window(4096),
+    "window": window_of(4096),
 }
-# A tanh over the scores is not one of the steps that we show.
-_NO_SOFTCAP = {"attn_logit_softcapping": (None,), "final_logit_softcapping": (None,)}
-_GEMMA_REQUIRES = _NO_SOFTCAP | {"attention_bias": (False,)}
+_GEMMA_REQUIRES: dict[str, tuple[object, ...]] = {"attention_bias": (False,)}
+
+
+def softcap(key: str, default: float | None) -> Reader:
+    """Where a tanh bends scores or logits; null is none, and an absent key what the published code takes."""
+    return lambda c: c.float(key, None) if key in c.values else default
+
+
+_SOFTCAPS = {
+    "score_softcap": softcap("attn_logit_softcapping", 50.0),
+    "logit_softcap": softcap("final_logit_softcapping", 30.0),
+}
+_NO_SOFTCAPS = {
+    "score_softcap": softcap("attn_logit_softcapping", None),
+    "logit_softcap": softcap("final_logit_softcapping", None),
+}
+GEMMA = Family(
+    model_type="gemma",
+    title="Gemma",
+    prefix="model.",
+    fields={k: v for k, v in GEMMA_FIELDS.items() if k not in ("attn_scale", "window")}
+    | {
+        "activation": lambda c: activation(
+            "hidden_activation" if "hidden_activation" in c else "hidden_act", "gelu_new"
+        )(c)
+    },
+    fixed=LLAMA_FIXED,
+    requires={"attention_bias": (False,), "use_bidirectional_attention": (False,)},
+    weights=LLAMA_WEIGHTS
+    | plus_one(
+        {
+            "{stack}.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
+            "{stack}.blocks.{i}.mlp_norm": "layers.{i}.post_attention_layernorm",
+            "{stack}.norm": "norm",
+        }
+    ),
+)
 
 
 def _gemma2_windowed(c: Theirs) -> tuple[int, ...]:
-    return _sliding(c) if "layer_types" in c else tuple(range(0, c.int("num_hidden_layers"), 2))
+    return sliding(c) if "layer_types" in c else tuple(range(0, c.int("num_hidden_layers"), 2))
 
 
 GEMMA2 = Family(
     model_type="gemma2",
-    title="Gemma 2 (without softcapping)",
+    title="Gemma 2",
     prefix="model.",
-    fields=_GEMMA_FIELDS | {"windowed_layers": _gemma2_windowed},
-    fixed=_LLAMA_FIXED | {"norm_order": "sandwich"},
+    fields=GEMMA_FIELDS | _SOFTCAPS | {"windowed_layers": _gemma2_windowed},
+    fixed=LLAMA_FIXED | {"norm_order": "sandwich"},
     # Its published code hands this to some kernels and not to the mask, so that they do not agree.
     requires=_GEMMA_REQUIRES | {"use_bidirectional_attention": (False,)},
-    weights=_LLAMA_WEIGHTS | _SANDWICH,
+    weights=LLAMA_WEIGHTS | SANDWICH,
 )
 
 
 def _gemma3_windowed(c: Theirs) -> tuple[int, ...]:
     if "layer_types" in c:
-        return _sliding(c)
+        return sliding(c)
     every = c.int("sliding_window_pattern", 6)
     if every < 1:
         raise CheckpointError(f"{c.where}: sliding_window_pattern is {every}, but it must be at least 1.")
@@ -247,7 +281,8 @@ GEMMA3 = Family(
     model_type="gemma3_text",
     title="Gemma 3 (text)",
     prefix="model.",
-    fields=_GEMMA_FIELDS
+    fields=GEMMA_FIELDS
+    | _NO_SOFTCAPS
     | {
         "causal": _gemma3_causal,
         "window": _gemma3_window,
@@ -255,24 +290,23 @@ GEMMA3 = Family(
         "rotary_base": rotary_base(default=1_000_000.0),
         "rotary_base_windowed": _gemma3_local_base,
     },
-    fixed=_LLAMA_FIXED | {"norm_order": "sandwich", "qk_norm": True},
+    fixed=LLAMA_FIXED | {"norm_order": "sandwich", "qk_norm": True},
     requires=_GEMMA_REQUIRES,
-    weights=_LLAMA_WEIGHTS | _SANDWICH | _plus_one(_QK_NORM),
+    weights=LLAMA_WEIGHTS | SANDWICH | plus_one(QK_NORM),
 )
 
-_QKV, _GATE_UP = ("q", "k", "v"), ("gate", "up")
+QKV, GATE_UP = ("q", "k", "v"), ("gate", "up")
 PHI3 = Family(
     model_type="phi3",
     title="Phi-3",
     prefix="model.",
-    fields=_LLAMA_FIELDS | {"window": _window(None), "rotary_fraction": rotary_fraction(), "rotary_scaling": unscaled},
-    fixed=_LLAMA_FIXED,
-    requires=_NO_BIAS,
-    weights=_LLAMA_WEIGHTS
-    | {f"{{stack}}.blocks.{{i}}.attn.{p}": Source("layers.{i}.self_attn.qkv_proj", fused=_QKV, part=p) for p in _QKV}
+    fields=LLAMA_FIELDS | {"window": window_of(None), "rotary_fraction": rotary_fraction(), "rotary_scaling": unscaled},
+    fixed=LLAMA_FIXED,
+    requires=NO_BIAS,
+    weights=LLAMA_WEIGHTS
+    | {f"{{stack}}.blocks.{{i}}.attn.{p}": Source("layers.{i}.self_attn.qkv_proj", fused=QKV, part=p) for p in QKV}
     | {
-        f"{{stack}}.blocks.{{i}}.mlp.{p}": Source("layers.{i}.mlp.gate_up_proj", fused=_GATE_UP, part=p)
-        for p in _GATE_UP
+        f"{{stack}}.blocks.{{i}}.mlp.{p}": Source("layers.{i}.mlp.gate_up_proj", fused=GATE_UP, part=p) for p in GATE_UP
     },
 )
 
@@ -311,9 +345,9 @@ GPT_NEOX = Family(
     }
     | {
         f"{{stack}}.blocks.{{i}}.attn.{part}": Source(
-            "layers.{i}.attention.query_key_value", fused=_QKV, part=part, per_head=True
+            "layers.{i}.attention.query_key_value", fused=QKV, part=part, per_head=True
         )
-        for part in _QKV
+        for part in QKV
     },
 )
 
@@ -368,4 +402,4 @@ def _opt_width(c: Theirs) -> int:
     return 0
 
 
-DECODERS = (GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, GEMMA2, GEMMA3, PHI3, GPT_NEOX, OPT)
+DECODERS = (GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, GEMMA, GEMMA2, GEMMA3, PHI3, GPT_NEOX, OPT)

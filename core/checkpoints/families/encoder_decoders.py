@@ -1,6 +1,7 @@
-"""Encoder-decoders: BART and Marian, siblings from fairseq, and T5."""
+"""Encoder-decoders: BART, Marian and others from fairseq, and T5 with its line."""
 
 import math
+from dataclasses import replace
 
 from ...errors import CheckpointError
 from ..family import ACTIVATIONS, Family, Reader, Source, Theirs, activation, causal, flag, number, shown, whole
@@ -83,9 +84,9 @@ MARIAN = Family(
 )
 
 
-def _t5_mlp(c: Theirs) -> tuple[str, bool]:
+def _t5_mlp(c: Theirs, default: str = "relu") -> tuple[str, bool]:
     """The activation, and whether it is gated: "relu", or "gated-gelu" in v1.1, whose gelu is the tanh one."""
-    words = c.str("feed_forward_proj", "relu").split("-")
+    words = c.str("feed_forward_proj", default).split("-")
     name = "gelu_new" if words == ["gated", "gelu"] else words[-1]
     if words[:-1] not in ([], ["gated"]) or name not in ACTIVATIONS:
         raise CheckpointError(
@@ -172,4 +173,67 @@ T5 = Family(
     },
 )
 
-ENCODER_DECODERS = (BART, MARIAN, T5)
+_PRE_NORM = {"final_norm": True, "norm_order": "pre"}
+_FINAL_NORM = {"{stack}.norm": "{stack}.layer_norm", "{stack}.embed.token": _TOKENS}
+MBART = Family(
+    model_type="mbart",
+    title="mBART",
+    prefix="model.",
+    start_token="eos",
+    fields=_SEQ2SEQ_FIELDS,
+    fixed=_SEQ2SEQ_FIXED | _PRE_NORM | {"position_offset": 2, "embed_norm": True},
+    weights={**BART.weights, **_FINAL_NORM},
+)
+PEGASUS = Family(
+    model_type="pegasus",
+    title="Pegasus",
+    prefix="model.",
+    start_token="pad",
+    fields=_SEQ2SEQ_FIELDS,
+    fixed=_SEQ2SEQ_FIXED | _PRE_NORM | {"position": "sinusoidal", "sinusoid_layout": "halves"},
+    weights=_FAIRSEQ_BLOCK | _FINAL_NORM,
+)
+BLENDERBOT = Family(
+    model_type="blenderbot",
+    title="Blenderbot",
+    prefix="model.",
+    start_token="eos",
+    fields=_SEQ2SEQ_FIELDS,
+    fixed=_SEQ2SEQ_FIXED | _PRE_NORM,
+    weights=_FAIRSEQ_BLOCK | _FINAL_NORM | {"{stack}.embed.position": "{stack}.embed_positions"},
+)
+M2M100 = Family(
+    model_type="m2m_100",
+    title="M2M100 and NLLB",
+    prefix="model.",
+    start_token="eos",
+    fields=_SEQ2SEQ_FIELDS | {"activation": activation("activation_function", "relu")},
+    fixed=_SEQ2SEQ_FIXED
+    | _PRE_NORM
+    | {"position": "sinusoidal", "sinusoid_layout": "fairseq", "position_offset": 2, "head_bias": False},
+    requires={
+        "pad_token_id": (1,),
+        "tie_word_embeddings": (True,),
+    },  # its table of sinusoids begins after the padding's row
+    weights={row: source for row, source in _FAIRSEQ_BLOCK.items() if not row.startswith("head.")}
+    | _FINAL_NORM
+    | {"head.unembed.weight": "lm_head.weight"},
+)
+MT5 = replace(
+    T5,
+    model_type="mt5",
+    title="mT5",
+    fields={name: read for name, read in T5.fields.items() if name != "logit_scale"}
+    | {"activation": lambda c: _t5_mlp(c, "gated-gelu")[0], "gated": lambda c: _t5_mlp(c, "gated-gelu")[1]},
+)
+UMT5 = replace(
+    T5,
+    model_type="umt5",
+    title="UMT5",
+    fields={**MT5.fields, "logit_scale": lambda c: c.int("d_model") ** -0.5 if _t5_tied(c) else 1.0},
+    fixed={**T5.fixed, "relative_per_layer": True},
+    weights={row: source for row, source in T5.weights.items() if row != "{stack}.relative_bias"}
+    | {"{stack}.relative_biases.{i}": "{stack}.block.{i}.layer.0.SelfAttention.relative_attention_bias"},
+)
+
+ENCODER_DECODERS = (BART, MARIAN, T5, MBART, PEGASUS, BLENDERBOT, M2M100, MT5, UMT5)

@@ -1,0 +1,40 @@
+"""What a model has that a plan does not count: refused with a sentence, rather than counted wrongly."""
+
+from __future__ import annotations
+
+from ..errors import ConfigError
+from ..model.config import ModelConfig
+
+
+def rare_parts(config: ModelConfig) -> list[str]:
+    """The parts of a model, in words, of which no table of kept tensors and no diagram is made."""
+    parts = {
+        "a mixture of experts": config.n_experts > 0,
+        "multi-head latent attention": config.kv_rank > 0,
+        "a soft-cap on scores": config.score_softcap is not None,
+        "a soft-cap on logits": config.logit_softcap is not None,
+        "attention sinks": config.sinks,
+        "norms after the sublayers alone": config.norm_order == "after",
+        "one norm for both sublayers": config.shared_norm,
+        "a first layer without a norm": not config.first_attn_norm,
+        "norms without weights": not config.norm_weight,
+        "queries and keys normed at their full width or after they turn": config.qk_norm
+        and config.qk_norm_place != "head",
+        "layers that share their weights": config.shared_layers,
+        "word vectors of another width than the stream": config.embed_width != config.d_model
+        or config.unembed_width != config.d_model,
+        "a bias of distance beside other positions": config.relative_bias,
+        "a bias of distance of each layer's own": config.relative_per_layer,
+        "layers that do not turn": bool(config.unturned_layers),
+        "queries that grow with the text": config.query_growth != 0,
+        "an activation that learns": config.activation == "xielu",
+        "a squared activation": config.activation == "relu_squared",
+        "an activation by a sigmoid": config.activation == "quick_gelu",
+    }
+    return [part for part, has in parts.items() if has]
+
+
+def check_counted(config: ModelConfig, what: str) -> None:
+    """Raises ConfigError where a model has a part of which `what` is not made; `what` begins the sentence."""
+    if parts := rare_parts(config):
+        raise ConfigError(f"{what} for a model with {parts[0]}. Its parameters, its operations and its runs are.")
