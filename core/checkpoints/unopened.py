@@ -112,6 +112,24 @@ class Contents:
             return {}
 
 
+# What files of a checkpoint end in: a broken link of another kind in a folder says nothing about a model.
+OF_A_MODEL = (
+    ".json",
+    ".safetensors",
+    ".gguf",
+    ".bin",
+    ".pt",
+    ".pth",
+    ".ckpt",
+    ".h5",
+    ".msgpack",
+    ".onnx",
+    ".model",
+    ".txt",
+    ".jinja",
+)
+
+
 def of_folder(folder: Path, title: str) -> Contents:
     """The files in a folder of this machine."""
     names: list[str] = []
@@ -120,7 +138,10 @@ def of_folder(folder: Path, title: str) -> Contents:
         inside = Path(place).relative_to(folder)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and len(inside.parts) < DEEPEST)
         for name in sorted(name for name in files if not name.startswith(".")):
-            (names if (Path(place) / name).exists() else broken).append((inside / name).as_posix())
+            if (Path(place) / name).exists():
+                names.append((inside / name).as_posix())
+            elif name.lower().endswith(OF_A_MODEL):
+                broken.append((inside / name).as_posix())
         if len(names) >= MOST_NAMES:
             break
     return Contents(title, tuple(names), lambda name: read_json(folder / name), broken=tuple(broken))

@@ -13,6 +13,7 @@ import torch
 
 import core
 from core.errors import Refused
+from core.model.transformer import MLP
 from core.read.additions import additions, by_head, loudest, start
 from core.read.layer_walk import normed, walk
 from core.service import LocalService, WalkFacts, WalkNumber
@@ -76,6 +77,7 @@ def test_what_sublayers_add_is_what_a_walk_adds(tiny: Tiny, config: dict[str, An
 
 def test_the_loudest_neurons_are_the_largest_products() -> None:
     found = walk(animal(), "encoder", 3, 10)
+    assert isinstance(found.block.mlp, MLP)
     loud = loudest(found, 3)
     lengths = found.values["mlp.act"].abs() * found.block.mlp.down.weight.norm(dim=0)
     assert loud.indices.tolist() == lengths.topk(3).indices.tolist()

@@ -38,7 +38,7 @@ def cases() -> dict[str, list[str]]:
 
 
 OLD = {case.model.config_class.model_type for case in PUBLISHED.values()}
-FEW = [*OLD, *part([name for name in FAMILIES if name in cases() and name not in OLD], 4)]
+FEW = [*sorted(OLD), *part([name for name in FAMILIES if name in cases() and name not in OLD], 4)]
 
 
 def build(name: str, tensors: dict[str, Stored]) -> Transformer:

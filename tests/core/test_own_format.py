@@ -79,7 +79,11 @@ def test_saved_and_loaded_is_the_same_to_the_last_bit(
     assert again.config == model.config
     assert again.spec.family == "headlight"
     assert again.unused == ()
-    assert torch.equal(logits(again), logits(model))
+    kept, loaded = model.model.state_dict(), again.model.state_dict()
+    assert kept.keys() == loaded.keys() and all(torch.equal(kept[key], loaded[key]) for key in kept)
+    torch.testing.assert_close(
+        logits(again), logits(model), rtol=0, atol=1e-6
+    )  # a processor may add up in another order
 
 
 def test_every_row_is_some_module_of_ours(tiny: Callable[..., Loaded]) -> None:

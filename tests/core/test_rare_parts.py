@@ -27,7 +27,7 @@ def test_a_soft_cap_keeps_scores_within_it(tiny: Callable[..., Loaded]) -> None:
 def test_a_sink_takes_weight_from_the_keys(tiny: Callable[..., Loaded]) -> None:
     loaded = tiny(sinks=True)
     record = trace(loaded, ids=IDS).attention[0]
-    sink = loaded.model.decoder.blocks[0].attn.sinks  # type: ignore[union-attr]
+    sink = loaded.model.stacks[-1].blocks[0].get_submodule("attn").get_parameter("sinks")
     masked = record.scores(masked=True)
     whole = masked.exp().sum(-1) + sink.exp()[:, None]
     torch.testing.assert_close(record.pattern(), masked.exp() / whole[..., None])

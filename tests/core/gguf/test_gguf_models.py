@@ -151,27 +151,32 @@ def test_metadata_that_make_no_model_are_refused(arch: str, values: dict, senten
 
 
 @pytest.mark.parametrize(
-    ("said", "key"),
+    ("said", "caps"),
     [
-        ({}, "attn_logit_softcapping=50.0"),  # llama.cpp caps where the file does not say
-        ({"attn_logit_softcapping": 50.0, "final_logit_softcapping": 0.0}, "attn_logit_softcapping=50.0"),
-        ({"attn_logit_softcapping": 0.0, "final_logit_softcapping": 30.0}, "final_logit_softcapping=30.0"),
-        ({"attn_logit_softcapping": 0.0}, "final_logit_softcapping=30.0"),
+        ({}, (50.0, 30.0)),  # llama.cpp caps where the file does not say
+        ({"attn_logit_softcapping": 0.0}, (None, 30.0)),
+        ({"final_logit_softcapping": 0.0}, (50.0, None)),
+        ({"attn_logit_softcapping": 0.5, "final_logit_softcapping": 2.0}, (0.5, 2.0)),
     ],
     ids=str,
 )
-def test_a_gemma_2_that_caps_its_scores_is_refused(said: dict[str, float], key: str, tmp_path: Path) -> None:
-    folder = judge("gemma2").folder
-    config = config_of(folder)
+def test_the_caps_of_a_gemma_2_are_the_file_s(
+    said: dict[str, float], caps: tuple[float | None, float | None], tmp_path: Path
+) -> None:
+    case = PUBLISHED["gemma2"]
+    meant = dict(zip(("attn_logit_softcapping", "final_logit_softcapping"), caps, strict=True))
+    theirs = made(replace(case, sizes=case.sizes | FIXED["gemma2"] | meant))  # type: ignore[arg-type]
+    config = config_of(theirs.folder)
     arrays = {
         name: tensor + 1 if name.endswith("norm.weight") else tensor
-        for name, tensor in arrays_of(folder, "gemma2", config).items()
+        for name, tensor in arrays_of(theirs.folder, "gemma2", config).items()
     }
     values = llama_values(config) | {".attention.sliding_window": config["sliding_window"]}
     values |= {f".{name}": value for name, value in said.items()}
-    sentence = rf"model\.gguf: Gemma 2 \(without softcapping\) with {key} is not supported; it must be null"
-    with pytest.raises(CheckpointError, match=sentence):
-        load(write(tmp_path / "model.gguf", "gemma2", values, arrays))
+    loaded = load(write(tmp_path / "model.gguf", "gemma2", values, arrays))
+    assert (loaded.config.score_softcap, loaded.config.logit_softcap) == caps
+    for run in theirs.runs:
+        assert_agrees(loaded, run)
 
 
 @pytest.mark.parametrize("tensors", [("long", "short"), ("long",), ("short",)], ids=str)
