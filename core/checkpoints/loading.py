@@ -32,7 +32,7 @@ LONGEST_TABLE = 1 << 20  # positions of a sinusoidal table, which no tensor in t
 
 NO_ATTENTION = "It has no attention, so that there is nothing to show."
 SOME_ATTENTION = "Some of its layers have another kind of mixing than attention, which is not computed."
-# What a model type has that is not computed.
+# Parts of a model type that are not computed.
 WHY_NOT = (
     dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm"), NO_ATTENTION)
     | dict.fromkeys(

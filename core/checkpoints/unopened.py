@@ -112,7 +112,7 @@ class Contents:
             return {}
 
 
-# What files of a checkpoint end in: a broken link of another kind in a folder says nothing about a model.
+# Endings of a checkpoint's files: a broken link of another kind in a folder says nothing about a model.
 OF_A_MODEL = (
     ".json",
     ".safetensors",

@@ -140,7 +140,7 @@ class ModelConfig:
     gated: bool = False
     mlp_bias: bool = True
 
-    # mixture of experts: n_experts MLPs of width d_ff, of which a router gives each token to n_experts_per_token
+    # mixture of experts: n_experts MLPs of width d_ff; a router gives each token to n_experts_per_token of them
     n_experts: int = 0  # 0: one MLP for all tokens
     n_experts_per_token: int = 0
     # softmax of all experts, before the best are taken; sigmoid: each by itself (DeepSeek V3); sparsemixer: the best two, each by a

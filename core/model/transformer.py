@@ -409,9 +409,11 @@ class Block(nn.Module):
 
         x = self.hook_resid_pre(x)  # [batch, pos, d_model]
         if self.parallel:
-            normed = self.hook_attn_normed(self.attn_norm(x))
-            after = x + attention(normed)
-            return after + self.fed_forward(self.hook_mlp_normed(normed if self.shared_norm else self.mlp_norm(x)))
+            if self.shared_norm:
+                normed = self.hook_attn_normed(self.attn_norm(x))
+                return x + attention(normed) + self.fed_forward(self.hook_mlp_normed(normed))
+            after = x + attention(self.hook_attn_normed(self.attn_norm(x)))
+            return after + self.fed_forward(self.hook_mlp_normed(self.mlp_norm(x)))
         x = self.hook_resid_mid(self.residual(x, self.attn_norm, self.hook_attn_normed, attention))
         if memory is not None:
             x = self.hook_resid_cross(self.residual(x, self.cross_norm, self.hook_cross_normed, cross_attention))

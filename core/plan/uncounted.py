@@ -1,4 +1,4 @@
-"""What a model has that a plan does not count: refused with a sentence, rather than counted wrongly."""
+"""Parts of a model that a plan does not count: refused with a sentence, rather than counted wrongly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..model.config import ModelConfig
 
 
 def rare_parts(config: ModelConfig) -> list[str]:
-    """The parts of a model, in words, of which no table of kept tensors and no diagram is made."""
+    """The parts of a model, in words, that no table of kept tensors and no diagram has."""
     parts = {
         "a mixture of experts": config.n_experts > 0,
         "multi-head latent attention": config.kv_rank > 0,
@@ -35,6 +35,6 @@ def rare_parts(config: ModelConfig) -> list[str]:
 
 
 def check_counted(config: ModelConfig, what: str) -> None:
-    """Raises ConfigError where a model has a part of which `what` is not made; `what` begins the sentence."""
+    """Raises ConfigError where a model has a part that `what` leaves out; `what` begins the sentence."""
     if parts := rare_parts(config):
         raise ConfigError(f"{what} for a model with {parts[0]}. Its parameters, its operations and its runs are.")

@@ -170,7 +170,7 @@ def spaced_words(tokens: Tokens) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """What a head may be named after: names, and for each what its mean is over. rows [query] are True without padding."""
+    """The names that a head may have, and for each what its mean is over. rows [query] are True without padding."""
 
     names: tuple[str, ...]
     cells: Tensor  # [part, query, key] bool

@@ -138,7 +138,7 @@ GLM4_MOE = Family(
         "qk_norm": flag("use_qk_norm", False),
     },
     fixed=_FREE_BIASES | {"out_bias": False, "router": "sigmoid", "router_correction": True},
-    requires={"n_group": (1,), "topk_group": (1,)},  # groups of experts of which only some are looked at
+    requires={"n_group": (1,), "topk_group": (1,)},  # no groups of experts, some of them left out for a token
     weights=LLAMA_WEIGHTS
     | QK_NORM
     | _QWEN_EXPERTS
@@ -236,14 +236,14 @@ DEEPSEEK_V3 = Family(
     fields=_DEEPSEEK
     | {"router_normed": flag("norm_topk_prob", True), "router_scale": number("routed_scaling_factor", 2.5)},
     fixed=LLAMA_FIXED | {"router": "sigmoid", "router_correction": True},
-    # Groups of experts of which only some are looked at are not computed.
+    # Groups of experts, some of them left out for a token, are not computed.
     requires={"n_group": (1, None), "topk_group": (1, None), "rope_interleave": (True,), "attention_bias": (False,)},
     weights=_DEEPSEEK_WEIGHTS | {f"{LAYER}.mlp.correction": "layers.{i}.mlp.gate.e_score_correction_bias"},
 )
 
 
 def _depth(c: Theirs) -> float:
-    """What every sublayer's result is multiplied by."""
+    """The factor of every sublayer's result."""
     n = max(1, c.int("num_hidden_layers"))
     return c.float("scale_depth", math.sqrt(n)) / math.sqrt(n)
 
