@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a row: at parity, refused with a sentence, or computed and different."""
+    """The outcome of a row: at parity, refused with a sentence, or computed and different."""
 
     row: Row
     model_type: str
@@ -551,7 +551,7 @@ def difference(mine: list[Tensor], other: list[Tensor]) -> float:
 
 
 def tried(row: Row) -> Result:
-    """What becomes of one row."""
+    """The outcome of one row."""
     model = made(row)
     model_type = model.config.model_type
     ids = torch.randint(5, VOCAB, (1, LENGTHS[0]), generator=torch.Generator().manual_seed(1))

@@ -234,7 +234,8 @@ export class Facts {
     if (!count.size) {
       const all = site.id === "cross" ? words.free_cross : words.free;
       // The last token of a causal head sees all there is, and still no other side.
-      const isLast = (ranking.masked && !lens.hide.length) || site.masked(lens.layer, lens.head);
+      const isMasked = picture.whole ? site.masked(lens.layer, lens.head) : site.id === "decoder";
+      const isLast = (ranking.masked && !lens.hide.length) || isMasked;
       const unmasked = isLast ? words.free_last : all;
       return ["head", "value"].includes(lens.kind) ? unmasked : "";
     }

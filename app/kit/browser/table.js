@@ -40,8 +40,9 @@ export function table(caption, columns, rows, tone = () => "") {
   shown.forEach((row, i) => {
     const line = add(body, "tr");
     row.forEach((value, j) => {
-      const cell = add(line, j ? "td" : "th", `${tone(i, j)}${right(j)}`.trim());
-      if (!j) cell.scope = "row";
+      const isHeader = !j && value !== ""; // a row without a name has no header
+      const cell = add(line, isHeader ? "th" : "td", `${tone(i, j)}${right(j)}`.trim());
+      if (isHeader) cell.scope = "row";
       cell.append(typeof value === "number" ? decimals(value) : value);
     });
   });
