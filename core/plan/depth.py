@@ -15,7 +15,12 @@ def with_layers(config: ModelConfig, n: int) -> ModelConfig:
     depth = max(config.n_encoder_layers, config.n_decoder_layers)
 
     def repeated(layers: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(layer for layer in range(n) if layer % depth in layers)
+        # As many steps as layers are named: a link may ask for 10^15 layers of a model that names none.
+        return (
+            tuple(start + layer for start in range(0, n, depth) for layer in layers if start + layer < n)
+            if layers
+            else ()
+        )
 
     return replace(
         config,
