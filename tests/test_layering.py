@@ -16,6 +16,7 @@ import pytest
 
 from app.kit.room import Room
 from app.shell import bar, registry
+from tests.every import of_every
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("core", "cluster", "app", "benchmarks", "scripts", "tests")
@@ -155,7 +156,7 @@ def test_every_module_of_core_has_its_place() -> None:
     assert parts <= known, f"give {sorted(parts - known)} a layer in CORE_LAYERS and in docs/architecture.md"
 
 
-@pytest.mark.parametrize("path", python_files("core"), ids=module_name)
+@of_every(python_files("core"), module_name)
 def test_core_imports_only_what_lies_below(path: Path) -> None:
     part = part_of_core(module_name(path))
     upward = [
@@ -169,7 +170,7 @@ def test_core_imports_only_what_lies_below(path: Path) -> None:
     assert not upward, f"{module_name(path)} imports {upward}, which its layer may not"
 
 
-@pytest.mark.parametrize("path", python_files("core", "app"), ids=module_name)
+@of_every(python_files("core", "app"), module_name)
 def test_forbidden_imports(path: Path) -> None:
     module = module_name(path)
     name = module.rsplit(".", 1)[1] if is_part_of(module, "app") else None
@@ -203,7 +204,7 @@ WITH_RAY = frozenset(
 )  # no front end needs them
 
 
-@pytest.mark.parametrize("path", python_files("cluster"), ids=module_name)
+@of_every(python_files("cluster"), module_name)
 def test_cluster_imports_only_what_lies_below(path: Path) -> None:
     allowed = CLUSTER[module_name(path)]
     ours = [name for name in imports(path) if name.split(".")[0] in PACKAGES]
@@ -211,7 +212,7 @@ def test_cluster_imports_only_what_lies_below(path: Path) -> None:
     assert not found, f"{module_name(path)} imports {found}, which its layer may not"
 
 
-@pytest.mark.parametrize("path", python_files(*PRODUCT), ids=module_name)
+@of_every(python_files(*PRODUCT), module_name)
 def test_only_the_machines_that_run_models_need_ray(path: Path) -> None:
     module = module_name(path)
     ours = "cluster.remote" if module == "app.session.service" else ""
@@ -251,7 +252,7 @@ def test_every_field_of_a_room_is_of_several_rooms() -> None:
         assert len(those) > 1, f"Room.{field.name} is set by {those} alone"
 
 
-@pytest.mark.parametrize("path", python_files("app/rooms"), ids=module_name)
+@of_every(python_files("app/rooms"), module_name)
 def test_no_room_reaches_another_through_the_registry(path: Path) -> None:
     found = [name for name in imports(path) if is_part_of(name, "app.shell.registry") or is_part_of(name, "importlib")]
     assert not found, f"{module_name(path)} imports {found}: what it needs of other rooms is told below them"
@@ -265,7 +266,7 @@ def test_every_module_of_app_has_its_place() -> None:
     assert not lost, f"{lost} stand outside a room and outside a shared folder"
 
 
-@pytest.mark.parametrize("path", python_files("app"), ids=module_name)
+@of_every(python_files("app"), module_name)
 def test_app_imports_only_what_lies_below(path: Path) -> None:
     module = module_name(path)
     if module in OUTSIDE:
@@ -311,7 +312,7 @@ BEHIND_THE_SEAM: dict[str, frozenset[str]] = {
 }
 
 
-@pytest.mark.parametrize("path", python_files("app"), ids=module_name)
+@of_every(python_files("app"), module_name)
 def test_app_asks_the_service_and_holds_no_run(path: Path) -> None:
     module = module_name(path)
     allowed = SEAM | BEHIND_THE_SEAM.get(module, frozenset())
@@ -330,7 +331,7 @@ def test_the_seam_names_what_is_asked_through_it_and_nothing_else() -> None:
     assert offered == wanted
 
 
-@pytest.mark.parametrize("path", python_files(*PRODUCT), ids=module_name)
+@of_every(python_files(*PRODUCT), module_name)
 def test_nothing_that_runs_a_file(path: Path) -> None:
     modules = sorted(name for name in imports(path) if name.split(".")[0] in UNSAFE_MODULES)
     assert not modules, f"{module_name(path)} imports {modules}"
@@ -342,7 +343,7 @@ def test_nothing_that_runs_a_file(path: Path) -> None:
                 assert keyword.arg not in ("allow_pickle", "trust_remote_code") or allowed, f"line {node.lineno}"
 
 
-@pytest.mark.parametrize("path", python_files("app"), ids=module_name)
+@of_every(python_files("app"), module_name)
 def test_no_text_becomes_markup(path: Path) -> None:
     lines = [
         node.lineno
@@ -364,7 +365,7 @@ def assets(*suffixes: str) -> list[Path]:
     return sorted(path for path in (ROOT / "app").rglob("*") if path.suffix in suffixes)
 
 
-@pytest.mark.parametrize("path", assets(".js", ".mjs", ".html"), ids=lambda path: path.name)
+@of_every(assets(".js", ".mjs", ".html"), lambda path: path.name)
 def test_labels_are_text(path: Path) -> None:
     found = re.findall(
         r"\b(?:innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|eval\()",
@@ -373,7 +374,7 @@ def test_labels_are_text(path: Path) -> None:
     assert not found, f"{path.name} uses {sorted(set(found))}: labels go in with textContent"
 
 
-@pytest.mark.parametrize("path", assets(".js", ".mjs", ".html", ".css", ".svg"), ids=lambda path: path.name)
+@of_every(assets(".js", ".mjs", ".html", ".css", ".svg"), lambda path: path.name)
 def test_no_request_leaves_for_another_host(path: Path) -> None:
     # the namespaces of SVG and XLink are names, which no browser fetches
     text = re.sub(r"http://www\.w3\.org/[\w/]+", "", path.read_text(encoding="utf-8"))
@@ -412,13 +413,13 @@ def test_every_room_stands_on_the_stage(room: str) -> None:
     assert is_on == (room not in OFF_STAGE), f"{room}: {OFF_STAGE.get(room, 'not on the stage')}"
 
 
-@pytest.mark.parametrize("path", assets(".js"), ids=lambda path: path.relative_to(ROOT).as_posix())
+@of_every(assets(".js"), lambda path: path.relative_to(ROOT).as_posix())
 def test_only_the_ground_mounts_what_streamlit_shows(path: Path) -> None:
     if path.name not in ("mount.js", "ground.js") and path.parents[1].name not in OFF_STAGE:
         assert "/mount.js" not in path.read_text(encoding="utf-8"), "a part of the page stands on ground.js"
 
 
-@pytest.mark.parametrize("path", assets(".js"), ids=lambda path: path.relative_to(ROOT).as_posix())
+@of_every(assets(".js"), lambda path: path.relative_to(ROOT).as_posix())
 def test_browser_files_import_only_what_lies_below(path: Path) -> None:
     """By folder, as Python does; constants.js and words.js are written by Python."""
     own = path.relative_to(ROOT).as_posix()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.every import of_every
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("core", "cluster", "app", "benchmarks", "scripts", "tests")
 # Names on pages that are not ours: a published model's, what the newcomer will write, and what is not to be written
@@ -93,7 +95,7 @@ def test_models_stay_small() -> None:
     assert size < MODELS_LIMIT, f"models/ holds {size:,} bytes; {MODELS_LIMIT:,} are allowed"
 
 
-@pytest.mark.parametrize("path", PYTHON_FILES, ids=name_of)
+@of_every(PYTHON_FILES, name_of)
 def test_a_module_says_what_lives_there(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if path.name == "__init__.py" and not tree.body:
@@ -102,7 +104,7 @@ def test_a_module_says_what_lives_there(path: Path) -> None:
     assert opening.endswith((".", ":")), f"{name_of(path)} must open with a sentence, but opens with {opening!r}"
 
 
-@pytest.mark.parametrize("path", TEST_FILES, ids=name_of)
+@of_every(TEST_FILES, name_of)
 def test_every_test_can_fail(path: Path) -> None:
     tests = [
         node
@@ -185,7 +187,7 @@ def browser_files() -> set[str]:
     return {path.name for path in (ROOT / "app").rglob("*") if path.name.endswith((".js", ".d.ts"))}
 
 
-@pytest.mark.parametrize("name", PAGES)
+@of_every(PAGES)
 def test_a_file_that_a_page_names_is_there(name: str) -> None:
     """A path in backticks leads from the root, from core, app or tests, or from a folder that the page is about; a browser file may
     be named alone. A test after :: is a function of that file."""
@@ -205,7 +207,7 @@ def test_a_file_that_a_page_names_is_there(name: str) -> None:
     assert not gone, f"{name} names {gone}"
 
 
-@pytest.mark.parametrize("name", PAGES)
+@of_every(PAGES)
 def test_a_link_of_a_page_leads_to_a_file(name: str) -> None:
     page = re.sub(r"```.*?```|`[^`\n]*`", "", read(name), flags=re.DOTALL)
     targets = [target for target in re.findall(r"\]\(([^)\s#]+)[^)]*\)", page) if "://" not in target]

@@ -24,6 +24,7 @@ from core.learn.tasks import TASKS, sample
 from core.learn.training import Batch, Recipe, train
 from core.model.hooks import hooked
 from core.plan import trace_shapes
+from tests.every import of_every
 
 CORE = Path(core.__file__).parent
 # `core.checkpoints.build` is the function, not its module.
@@ -105,7 +106,7 @@ def test_the_walk_lets_others_be(line: str) -> None:
 ALONE = CORE / "sweep" / "atlas_ray.py"  # what it sets is of a process that does nothing else
 
 
-@pytest.mark.parametrize("path", sorted({*CORE.rglob("*.py")} - {ALONE}), ids=lambda path: str(path.relative_to(CORE)))
+@of_every({*CORE.rglob("*.py")} - {ALONE})
 def test_core_writes_nothing_that_threads_share(path: Path) -> None:
     assert not shared_writes(path.read_text(encoding="utf-8"))
 

@@ -25,6 +25,7 @@ from core.service import MapKind, MapTransform, Site, word_groups
 from core.service.maps import compute as maps
 from tests.app import models
 from tests.app.served import ask, drawn, serve
+from tests.every import of_every
 from tests.js import generate_golden, lessons_golden
 
 HERE = Path(__file__).parent
@@ -188,7 +189,7 @@ def environment(golden: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     yield
 
 
-@pytest.mark.parametrize("path", BROWSER, ids=lambda path: path.relative_to(ROOT).as_posix())
+@of_every(BROWSER)
 def test_no_file_opts_out_of_its_types(path: Path) -> None:
     """tsc checks every file whole: none says that it, or a line of it, is to be passed over."""
     found = re.findall(r"@ts-(?:nocheck|ignore|expect-error)", path.read_text(encoding="utf-8"))
