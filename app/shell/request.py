@@ -30,8 +30,11 @@ MOST_TRAINED = 4  # runs of Train among the models of a visitor
 FILLED_FROM = "request_links"  # in the session: chosen.Chosen.links when the boxes were filled
 
 
-def request() -> Request:
-    """The sentence, the model, and the target of an encoder–decoder. What a link asks for and does not exist gets a notice."""
+def request() -> tuple[Request, DeltaGenerator]:
+    """The sentence, the model, and the target of an encoder–decoder; and the place of what stands beneath them.
+
+    What a link asks for and does not exist gets a notice.
+    """
     titles = _titles()
     notes: list[str] = []
     _fill_boxes(titles, notes)
@@ -59,7 +62,7 @@ def request() -> Request:
     )
     _fill(model)
     config = service.calls().result(service.service().model(model))
-    is_chat = _as_chat(place, model, config is not None, notes)
+    is_chat, line = _as_chat(place, model, config is not None, notes)
     two = is_chat or (config is not None and config.kind == "encoder-decoder")
     columns = texts.columns(2 if two else 1, gap="small")
     text = columns[0].text_area(
@@ -94,7 +97,7 @@ def request() -> Request:
     chosen.ask(screen.spelled_out(asked))
     notices.add(*notes)
     _filled()
-    return _with_what_to_write(asked)
+    return _with_what_to_write(asked), (line or st).container(key="beneath", gap=None)
 
 
 def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
@@ -174,19 +177,19 @@ def _model_changed() -> None:
         boxes.fill("target", "")
 
 
-def _as_chat(place: DeltaGenerator, model: str, is_known: bool, notes: list[str]) -> bool:
-    """Whether the model is to read the text as a conversation: a choice where it has a template, and else never.
+def _as_chat(place: DeltaGenerator, model: str, is_known: bool, notes: list[str]) -> tuple[bool, DeltaGenerator | None]:
+    """Whether the model is to read the text as a conversation: a choice where it has a template, and else never. And its line.
 
     Of a model that is not loaded yet no one knows: a link that asks for a conversation is taken at its word.
     """
     asked = boxes.held(screen.AS) == screen.CHAT
     if not is_known:
-        return asked
+        return asked, None
     if not service.calls().result(service.service().chats(model)):
         if asked:
             notes.append(words.NO_CHAT.format(title=session_models.spec_of(model).title))
             boxes.fill(screen.AS, "")
-        return False
+        return False, None
     row = place.container(horizontal=True, gap="medium", key="as_row", vertical_alignment="center")
     row.text(words.AS, help=words.AS_HELP, width="content")
     said = row.segmented_control(
@@ -199,7 +202,7 @@ def _as_chat(place: DeltaGenerator, model: str, is_known: bool, notes: list[str]
         required=True,
     )
     boxes.keep(screen.AS, said or "")
-    return said == screen.CHAT
+    return said == screen.CHAT, row
 
 
 def _at_step(place: DeltaGenerator, spec: ModelSpec) -> str:

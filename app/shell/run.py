@@ -34,10 +34,10 @@ class OnScreen:
 
 def on_screen() -> OnScreen | None:
     """Draw the request box and what belongs to it, and wait for the run. None where there is nothing to show yet."""
-    request = shell_request.request()
+    request, beneath = shell_request.request()
     model = screen.model_of(request)
     unknown = service.calls().result(service.service().model(model)) is None
-    beneath, working, place = st.container(key="beneath", gap=None), st.empty(), st.empty()
+    working, place = st.empty(), st.empty()
     answer = session_answer.answer(request, _no_picture, waiting.SOON)
     if answer.waiting is not None:
         waiting.wait(answer.waiting, working)

@@ -27,12 +27,12 @@ from core.service import Facts, Waiting
 
 def show() -> None:
     """Draw the view."""
-    request = shell_request.request()
+    request, beneath = shell_request.request()
     model = screen.model_of(request)
     unknown = service.calls().result(service.service().model(model)) is None
     # What comes below keeps its place among the elements of the page, whatever there is above it. All of it is sent while the
     # run goes on: after its end, Streamlit would send each of them in a message of its own before the picture.
-    beneath, working, place = st.container(key="beneath", gap=None), st.empty(), st.empty()
+    working, place = st.empty(), st.empty()
     so_far = st.container(key="so_far", gap=None)
     answer = session_answer.answer(request, in_progress.picture_of, waiting.SOON)
     if (under_way := answer.waiting) is not None:

@@ -96,7 +96,7 @@ def show() -> None:
     try:
         if of == RUN:
             with left:
-                request = shell_request.request()
+                request, _ = shell_request.request()
             answer = session_answer.answer(request, in_progress.picture_of, waiting.SOON)
             if answer.waiting is not None:
                 waiting.wait(answer.waiting, working)

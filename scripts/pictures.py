@@ -1,0 +1,103 @@
+"""Draws the pictures of the README again, each from the room as it is now, on the model that opens: `make pictures`."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+from urllib.parse import urlencode
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
+
+from scripts import browser
+from tests.app.browsing import browsing, idle, serving
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+LAPTOP = (1280, 720)
+PHONE = (390, 844)
+COLOURS = 256  # of a picture: flat surfaces and thin letters look the same with a palette, in a third of the bytes
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Where a picture is taken, and what is done there before."""
+
+    address: dict[str, str]
+    size: tuple[int, int] = LAPTOP
+    scheme: Literal["light", "dark"] = "light"
+    before: Callable[[Page], None] | None = None
+
+
+PICTURES = {
+    "explore": Picture({}),
+    "explore-dark": Picture({}, scheme="dark"),
+    "explore-phone": Picture({}, size=PHONE),
+    "explore-projector": Picture({"projector": "true"}),
+    "explore-lines": Picture({"show": "lines"}),
+    "explore-translator": Picture({"model": "translator", "text": "A dog runs through the snow.", "site": "cross"}),
+    "step": Picture({"view": "step"}),
+    "masks": Picture({"view": "masks"}),
+    "positions": Picture({"view": "positions"}),
+    "generate": Picture({"view": "generate"}),
+    "whatif": Picture({"view": "whatif"}),
+    "shapes": Picture({"view": "shapes"}),
+}
+
+
+def at_rest(page: Page) -> bytes:
+    """The page once two looks at it, a second apart, are the same: what is worked out row by row has come."""
+    last, now = b"", page.screenshot()
+    while now != last:
+        page.wait_for_timeout(1000)
+        last, now = now, page.screenshot()
+    return now
+
+
+def taken(there: Browser, server: str, picture: Picture) -> bytes:
+    """A picture as PNG, once its room is drawn and comes to rest."""
+    context = there.new_context(
+        viewport={"width": picture.size[0], "height": picture.size[1]},
+        color_scheme=picture.scheme,
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    page.goto(f"{server}/?{urlencode(picture.address)}")
+    expect(page.locator(".hl[data-painted]").first).to_be_visible(timeout=120_000)
+    idle(page)
+    if picture.before is not None:
+        picture.before(page)
+        idle(page)
+    image = Image.open(io.BytesIO(at_rest(page)))
+    context.close()
+    small = io.BytesIO()
+    image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return small.getvalue()
+
+
+def main(names: list[str]) -> int:
+    """The pictures of these names, or all. Returns what a program exits with."""
+    unknown = [name for name in names if name not in PICTURES]
+    if unknown:
+        print(f"No picture is called {', '.join(unknown)}; there are {', '.join(PICTURES)}.", file=sys.stderr)
+        return 2
+    if (chromium := browser.find()) is None:
+        return browser.main()
+    with (
+        TemporaryDirectory() as folder,
+        serving("app/main.py", Path(folder) / "log") as server,
+        browsing(chromium) as there,
+    ):
+        for name in names or PICTURES:
+            data = taken(there, server, PICTURES[name])
+            (DOCS / f"{name}.png").write_bytes(data)
+            print(f"{name}: {len(data) / 1000:.0f} kB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
