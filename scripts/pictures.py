@@ -50,7 +50,7 @@ PICTURES = {
 
 
 def at_rest(page: Page) -> bytes:
-    """The page once two looks at it, a second apart, are the same: what is worked out row by row has come."""
+    """The page once two looks at it, a second apart, are the same: what is computed row by row has come."""
     last, now = b"", page.screenshot()
     while now != last:
         page.wait_for_timeout(1000)
