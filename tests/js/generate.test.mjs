@@ -63,9 +63,10 @@ test("where a column looks, by one head, by all, and where only some were sent",
   assert.deepEqual([...look(some, { layer: 2, head: 1 }, 2)], [0, 1, 0]);
   assert.deepEqual([...look(some, null, 2)], [1, 0, 0]);
   assert.equal(look(some, { layer: 0, head: 0 }, 2), null);
-  assert.equal(most([0.9, 0.06, 0.04], true), 1, "heads rest on the first token");
-  assert.equal(most([0.9, 0.06, 0.04], false), 0);
-  assert.equal(most([0.9, 0.1], true), 0);
+  assert.equal(most([0.9, 0.06, 0.04], 0), 1, "heads rest on the first token");
+  assert.equal(most([0.9, 0.06, 0.04], null), 0);
+  assert.equal(most([0.2, 0.7, 0.1], 1), 0);
+  assert.equal(most([1], 0), 0, "where there is nothing else");
 });
 
 test("the fact says what was taken, what was given, what the settings leave, and what is next", () => {
