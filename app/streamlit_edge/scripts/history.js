@@ -7,7 +7,7 @@
 // over it. The entry that they end in is put right by the last answer (history.py). One that they only passed gets what it said when they
 // came there for the first time, as soon as they come again: without this script Forward would show what another entry says.
 //
-// Who chooses a room makes an entry at once, and the server says the rest of its address when it has drawn it. Without that a room that is
+// A room that is chosen has its entry at once, and the server says the rest of its address when it has drawn it. Without that a room that is
 // left again before then has no entry, and Back leads past it, or out of the page.
 //
 // Light or dark, and the projector, are of the page whatever its room. They change here and nowhere else, at once, and no script on

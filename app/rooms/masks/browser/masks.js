@@ -182,7 +182,7 @@ export class Masks extends Stage {
     const { site } = this;
     if (name === "paint") this.sink.draw(site.id, this.labels(site.key));
     else this.sink.line.hidden = true;
-    // What a changed mask does takes a line more to say: the sink gives its own up, so that the maps stay under the brush.
+    // The sentence on a changed mask takes a line more: the sink gives its own up, so that the maps stay under the brush.
     if (this.isChanged && this.sink.key === null) this.sink.line.hidden = true;
     const turns = this.header.turns ?? [];
     this.turns.hidden = name !== "paint" || !turns.length;
