@@ -41,6 +41,9 @@ def follow(rooms: Sequence[str], redirects: Mapping[str, str]) -> tuple[str, str
         shown = Shown(rooms[0] if unknown else named, choices, named=not unknown)
     elif choices > shown.choices:
         shown, unknown = Shown(chosen, choices, named=False), ""
+        st.query_params.update(
+            {}
+        )  # a room that was left before its script ended may have written its own address over this one's
     elif is_history_navigation() or (shown.named and named != shown.id):
         shown = Shown(rooms[0] if unknown else named, choices, named=not unknown)
     else:

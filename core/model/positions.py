@@ -140,8 +140,9 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     Feature j turns with feature j + d_rotary/2: the halves layout of the published files.
     """
     half = cos.shape[-1]
-    a, b, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
-    return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], dim=-1)
+    a, b = x[..., :half], x[..., half : 2 * half]
+    turned = [a * cos - b * sin, b * cos + a * sin]
+    return torch.cat(turned if x.shape[-1] == 2 * half else [*turned, x[..., 2 * half :]], dim=-1)
 
 
 def alibi_slopes(n_heads: int) -> Tensor:

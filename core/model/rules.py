@@ -6,6 +6,7 @@ the rule, and cells are computed only for the tile on view. Masks are bool and T
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -376,7 +377,7 @@ def _hides_nan(q: Tensor, k: Tensor) -> bool:
     One sum says so at the price of reading q and k once: it is NaN if any of them is, or if infinities meet.
     """
     is_real = type(q) is Tensor and q.device.type == "cpu"  # a tracer's tensor has no numbers
-    return is_real and bool((q.sum() + k.sum()).isnan())
+    return is_real and math.isnan(float(q.sum() + k.sum()))
 
 
 def _kernel_mask(rule: ScoreRule, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:

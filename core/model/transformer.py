@@ -494,6 +494,7 @@ class StackInputs(NamedTuple):
     memory_mask: MaskRule | None
     cache: Cache | None
     growth: Tensor | None  # factors of the queries, [batch or 1, 1, pos, 1]
+    masks: dict[tuple[bool, int], MaskRule]  # by whether there is a window, and the number of keys: one for many layers
 
 
 class Stack(nn.Module):
@@ -558,7 +559,7 @@ class Stack(nn.Module):
         turns = self.turns(positions, n_seen + n)
         memory_mask = None if memory is None else MaskRule(self.config.n_heads, n, memory.shape[1], keep=memory_keep)
         return StackInputs(
-            n, n_seen, positions, biases, turns, keep, memory, memory_mask, cache, self.growth(positions)
+            n, n_seen, positions, biases, turns, keep, memory, memory_mask, cache, self.growth(positions), {}
         )
 
     def through(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
@@ -571,15 +572,17 @@ class Stack(nn.Module):
         windowed = config.is_windowed(layer)
         held = None if inputs.cache is None else inputs.cache.layers[layer]
         n_key = n if held is None else held.attn.n_held + n  # what a window hides for good is not even kept
-        mask = MaskRule(
-            config.n_heads,
-            n,
-            n_key,
-            self.causal,
-            config.window if windowed else None,
-            inputs.keep if inputs.keep is None else inputs.keep[:, -n_key:],
-            first_query=n_key - n,
-        )
+        mask = inputs.masks.get((windowed, n_key))
+        if mask is None:
+            mask = inputs.masks[windowed, n_key] = MaskRule(
+                config.n_heads,
+                n,
+                n_key,
+                self.causal,
+                config.window if windowed else None,
+                inputs.keep if inputs.keep is None else inputs.keep[:, -n_key:],
+                first_query=n_key - n,
+            )
         bias = inputs.biases[layer % len(inputs.biases)]
         bias = bias if bias is None or n_key == inputs.n_seen + n else bias.of_last_keys(n_key)
         turn = inputs.turns[windowed] if config.turns(layer) else None

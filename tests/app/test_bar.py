@@ -174,6 +174,23 @@ def test_a_room_is_chosen_without_loading_the_page_and_back_finds_the_one_before
     assert page.evaluate("window.loaded") == "once"
 
 
+def test_two_rooms_chosen_before_the_server_answers_are_two_steps(page: Page):
+    """Else Back would lead past the first of them, or out of the page."""
+    go_to(page, "Memory")
+    shows(page, "memory")
+    idle(page)
+    ago = page.evaluate("history.length")
+    choose = "rooms => rooms.forEach(room => document.querySelectorAll('*').forEach(node => node.shadowRoot?.querySelector(`nav a[data-room=${room}]`)?.click()))"
+    page.evaluate(choose, ["train", "compute"])
+    shows(page, "compute")
+    idle(page)
+    assert page.evaluate("history.length") == ago + 2
+    page.go_back()
+    page.locator(".train[data-painted]").wait_for()
+    page.go_back()
+    shows(page, "memory")
+
+
 def test_a_link_opens_a_tab_with_the_sentence_the_model_and_the_page_as_it_is(page: Page, address: str):
     page.goto(f"{address}/?text=Two+words+%26+more&model=Storyteller&theme=dark")
     page.locator(".hl[data-painted]").wait_for()

@@ -437,7 +437,7 @@ def test_however_the_answer_leaves_the_wall_the_phones_go_on(screen: Screen, ano
     teacher = screen.open("?view=explore&layer=3&head=1")
     go_to(teacher.page, masks_words.TITLE)
     go_to(teacher.page, "Explore")
-    teacher.painted()
+    teacher.page.locator(".hl.explore[data-painted]").wait_for()  # Masks may still be beside it
     teacher.idle()
     code = share(teacher)
     phone = follow(another(PHONE), code)

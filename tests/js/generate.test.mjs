@@ -12,7 +12,7 @@ const { Writing } = await served("rooms/generate/browser/writing.js");
 const { treeJson } = await served("rooms/generate/browser/tree.js");
 const { percent } = await served("kit/browser/dom.js");
 const { size } = await served("rooms/generate/browser/shapes.js");
-const { fact } = await served("rooms/generate/browser/panel.js");
+const { fact, someLayers } = await served("rooms/generate/browser/panel.js");
 const { lossOf } = await served("rooms/generate/browser/columns.js");
 const { WORDS } = await served("rooms/generate/browser/constants.js");
 const { columns } = expected("generate");
@@ -63,9 +63,18 @@ test("where a column looks, by one head, by all, and where only some were sent",
   assert.deepEqual([...look(some, { layer: 2, head: 1 }, 2)], [0, 1, 0]);
   assert.deepEqual([...look(some, null, 2)], [1, 0, 0]);
   assert.equal(look(some, { layer: 0, head: 0 }, 2), null);
-  assert.equal(most([0.9, 0.06, 0.04], true), 1, "heads rest on the first token");
-  assert.equal(most([0.9, 0.06, 0.04], false), 0);
-  assert.equal(most([0.9, 0.1], true), 0);
+  assert.equal(most([0.9, 0.06, 0.04], 0), 1, "heads rest on the first token");
+  assert.equal(most([0.9, 0.06, 0.04], null), 0);
+  assert.equal(most([0.2, 0.7, 0.1], 1), 0);
+  assert.equal(most([1], 0), 0, "where there is nothing else");
+});
+
+test("of many layers few have a row, the first and the last among them, until all are asked for", () => {
+  const rows = (n) => Array.from({ length: n }, (_, i) => i);
+  assert.deepEqual(someLayers(rows(31), false), [0, 5, 10, 15, 20, 25, 30]);
+  assert.deepEqual(someLayers(rows(10), false), [0, 2, 3, 5, 6, 8, 9]);
+  assert.deepEqual(someLayers(rows(9), false), rows(9));
+  assert.deepEqual(someLayers(rows(31), true), rows(31));
 });
 
 test("the fact says what was taken, what was given, what the settings leave, and what is next", () => {

@@ -50,6 +50,10 @@ function page() {
     history: () => entries.map(({ href }) => new URL(href).search),
     do: (e = {}) => tell("pointerdown", e),
     press: (e) => tell("keydown", e),
+    choose(search) {
+      tell("pointerdown", {});
+      window.headlight.choose(search);
+    },
     says: (search) => history.replaceState({}, "", `/${search}`),
     go(by) {
       at += by;
@@ -102,4 +106,23 @@ test("what is done in an entry that somebody went back to stays", () => {
   one.go(-1);
   one.go(1);
   assert.equal(one.at(), "?at=1&more=yes");
+});
+
+test("each room that is chosen is one step, also before the server has drawn it", () => {
+  const one = page();
+  one.choose("?view=masks");
+  one.choose("?view=step");
+  one.says("?view=masks&late=yes"); // of the room that was left: the next answer puts it right
+  one.says("?view=step&layer=1");
+  assert.deepEqual(one.history(), ["", "?view=masks", "?view=step&layer=1"]);
+  one.choose("?view=masks");
+  one.do(); // in the room, whose address is still to come
+  one.says("?view=masks&layer=1");
+  assert.deepEqual(one.history().slice(2), ["?view=step&layer=1", "?view=masks&layer=1"]);
+  one.says("?view=masks&layer=2");
+  assert.deepEqual(one.history().slice(3), ["?view=masks&layer=1", "?view=masks&layer=2"]);
+  one.go(-1);
+  one.says("?view=masks&layer=1");
+  one.go(-1);
+  assert.equal(one.at(), "?view=step&layer=1");
 });

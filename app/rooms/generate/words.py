@@ -55,6 +55,8 @@ COMPONENT = {
     "surprise": "surprise",
     "bits": "bits",
     "looks": "looks at",
+    "looks_but": "not {token}",
+    "table_looks_but": "looks at most, {token} left out",
     "cache": "cache",
     "line_is": "1 line =",
     "other": "other",
@@ -86,6 +88,7 @@ COMPONENT = {
     # layers
     "layers": "What each layer would say here",
     "layers_note": "rank of “{word}”",
+    "layers_all": "all {n}",
     "layers_help": "A reading, not a thought: the last norm and the head are applied after every layer, which was not trained for it (logit lens).",
     "layers_caption": "What each layer would say, and the rank of “{word}”",
     "word_row": "embedding",

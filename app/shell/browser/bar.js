@@ -187,6 +187,9 @@ class Bar {
     this.sheet.close();
     if (room === this.room) return;
     this.choices += 1;
+    this.address();
+    const link = this.links.find((link) => link.dataset.room === room);
+    window.headlight.choose?.(link?.getAttribute("href") ?? `?view=${room}`);
     this.mark(room);
     this.tell("chosen", { number: this.choices, room });
   }

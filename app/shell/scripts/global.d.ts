@@ -5,5 +5,8 @@ interface Settings {
   watch(hear: (settings: Record<string, string | null>) => void): () => void;
 }
 interface Window {
-  headlight: { settings: Settings };
+  headlight: {
+    settings: Settings;
+    choose?(address: string): void; // a room: an entry of the history, whose address the server will say whole
+  };
 }

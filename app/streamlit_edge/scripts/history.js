@@ -7,6 +7,9 @@
 // over it. The entry that they end in is put right by the last answer (history.py). One that they only passed gets what it said when they
 // came there for the first time, as soon as they come again: without this script Forward would show what another entry says.
 //
+// A room that is chosen has its entry at once, and the server says the rest of its address when it has drawn it. Without that a room that is
+// left again before then has no entry, and Back leads past it, or out of the page.
+//
 // Light or dark, and the projector, are of the page whatever its room. They change here and nowhere else, at once, and no script on
 // the server knows of them: an address that one writes gets them as they are now.
 (() => {
@@ -21,6 +24,8 @@
   let entries = 0; // that this page has made
   const fresh = () => `${Math.round(performance.timeOrigin)}.${++entries}`;
   const entry = () => /** @type {string | undefined} */ (history.state?.entry);
+  /** @type {string | undefined} The entry of a room that was chosen, until the server has said its address */
+  let chosen;
   /** @type {string | undefined} The entry on the screen, where the visitor went back or forward to it and has done nothing since */
   let passing;
   /** @type {Map<string, string>} What such entries said when the visitor came */
@@ -81,13 +86,17 @@
     if (own !== location.href) replace(history.state, "", own);
     passed.set(passing, own);
   };
+  const viewOf = (/** @type {URL} */ url) => url.searchParams.get("view");
   const written = (/** @type {URL} */ url) => url.pathname + String(url.searchParams) + url.hash;
   history.pushState = history.replaceState = (state, title, address) => {
     const url = complete(new URL(address ?? location.href, location.href));
-    const isNew = written(url) !== written(new URL(location.href));
-    const isStep = acted && isNew;
+    const now = new URL(location.href);
+    const isNew = written(url) !== written(now);
+    const isRest = chosen !== undefined && chosen === entry() && viewOf(url) === viewOf(now);
+    if (isRest && isNew) chosen = undefined;
+    const isStep = acted && isNew && !isRest;
     (isStep ? push : replace)({ ...state, entry: isStep ? fresh() : entry() }, title, url);
-    if (isNew) acted = false;
+    if (isNew && !isRest) acted = false; // what was done in the room since it was chosen is a step of its own
   };
 
   if (entry() === undefined) replace({ ...history.state, entry: fresh() }, "", location.href);
@@ -106,6 +115,13 @@
         heard.add(hear);
         return () => heard.delete(hear);
       },
+    },
+    choose(address) {
+      const url = complete(new URL(address, location.href));
+      chosen = fresh();
+      leave();
+      push({ ...history.state, entry: chosen }, "", url);
+      acted = false;
     },
   };
   tell();

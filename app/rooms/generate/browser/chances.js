@@ -76,10 +76,10 @@ export function look(node, by, heads) {
   return found;
 }
 
-// The token that gets most. A decoder's first one is left out where there are others: heads rest on it.
-/** @param {ArrayLike<number>} row @param {boolean} restsOnFirst */
-export function most(row, restsOnFirst) {
-  let best = restsOnFirst && row.length > 2 ? 1 : 0;
-  for (let i = best + 1; i < row.length; i++) if (row[i] > row[best]) best = i;
-  return best;
+// The token that gets most, of all but the one that most heads rest on where there is one; that one where nothing else is there.
+/** @param {ArrayLike<number>} row @param {number | null} sink */
+export function most(row, sink) {
+  let best = -1;
+  for (let i = 0; i < row.length; i++) if (i !== sink && (best < 0 || row[i] > row[best])) best = i;
+  return Math.max(0, best);
 }

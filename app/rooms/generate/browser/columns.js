@@ -102,6 +102,7 @@ export class Columns {
       scene.by?.layer,
       scene.by?.head,
       scene.cached,
+      scene.sink,
       brief,
       scene.path.join("."),
       scene.others.join("_"),
@@ -428,19 +429,21 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
   });
   y += SURPRISE + 20;
   name(words.looks, y);
+  if (scene.sink !== null)
+    name(fill(words.looks_but, { token: cut(scene.nameAt(scene.sink), GUTTER - 24) }), y + 13, 11);
   const looks = row();
   inSight.forEach(({ node }, i) => {
     const row = look(node, scene.by, header.heads);
     if (!row) return;
-    const best = most(row, !header.source);
+    const best = most(row, scene.sink);
     const text = header.source ? header.source[best] : scene.nameAt(best);
     looks.write(middle(i), y, cut(text, step - 3), { anchor: "middle", size: 12.4, fill: "var(--key)" });
   });
   if (brief) {
     end();
-    return { height: y + 10, reads };
+    return { height: y + (scene.sink === null ? 10 : 18), reads };
   }
-  y += 10;
+  y += scene.sink === null ? 10 : 17;
   name(words.cache, y + 14);
   name(words.line_is, y + 28, 11);
   name(size(scene.bytes.token), y + 41, 11);

@@ -42,15 +42,17 @@ class Generate extends Stage {
   known = { text: "", path: /** @type {number[]} */ ([]) };
   guideShown = false;
   tableShown = false;
+  layersShown = false; // every layer of the lens, also of many
   asks = new Asks(this);
 
   /** @param {HTMLElement} root */
   constructor(root) {
     super(root);
     this.leaving.addEventListener("abort", () => this.asks.destroy());
-    this.strips = add(root, "div", "strips");
+    const top = add(root, "div", "top"); // the sink is named beside a short sentence, and below a long one
+    this.strips = add(top, "div", "strips");
     this.sink = new SinkLine(this);
-    root.append(this.sink.line);
+    top.append(this.sink.line);
     this.chooser = new HeadChooser(this, () => this.heads);
     this.controls = new Controls(
       root,
@@ -327,12 +329,14 @@ class Generate extends Stage {
       lens: null,
       label: (id) => writing.label(id),
       nameAt: (position) => this.nameAt(position),
+      sink: null,
     });
     scene.lens = this.asks.lens(all[focus]);
     const complete = writing.knows(this.path, this.by);
     const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete].join(" ");
     // A slice that was made again while it is pressed would lose the click: what stays the same is not drawn again.
     if (!header.source) this.sink.draw("decoder", writing.names);
+    scene.sink = this.sink.found?.is ? this.sink.found.key : null;
     this.part("strips", [text, this.sink.key], () =>
       strips(
         this.strips,
@@ -352,13 +356,23 @@ class Generate extends Stage {
       values.head,
       complete,
       ...settings,
+      scene.sink,
       ...Object.values(sizes),
       this.isProjected,
     ];
     this.part("picture", looks, () => this.drawPicture(scene, sizes));
     this.part("focus", [...looks, focus], () => this.mark(scene));
     this.part("fact", [text, ...settings], () => sayFact(this.fact, scene));
-    this.part("layers", [text, Boolean(scene.lens)], () => layers(this.layers, scene, (v) => this.shade(v)));
+    const fold = {
+      isWhole: this.layersShown,
+      toggle: () => {
+        this.layersShown = !this.layersShown;
+        this.invalidate("selection");
+      },
+    };
+    this.part("layers", [text, Boolean(scene.lens), fold.isWhole], () =>
+      layers(this.layers, scene, (v) => this.shade(v), fold),
+    );
     bars(this.bars, scene, this.does);
     this.cache.draw(scene);
     this.drawFoot(scene);

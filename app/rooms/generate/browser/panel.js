@@ -23,6 +23,7 @@ import { size, time } from "./shapes.js";
 /** @typedef {import("./types.js").Column} Column */
 
 export const BARS = 10;
+const [MOST, FEW] = [9, 7]; // rows of the lens: more than MOST are FEW until all are asked for
 const REST = 0.0005; // below this a bar of the lens has the lightest colour
 
 /** @param {Scene} scene @returns {[template: string, parts: Record<string, unknown>]} */
@@ -126,8 +127,18 @@ export function bars(box, scene, acts) {
   }
 }
 
-/** @param {HTMLElement} box @param {Scene} scene @param {(v: number) => [background: string, ink: string]} shade */
-export function layers(box, scene, shade) {
+// Which rows of a lens are in sight: all of few, else FEW of them, evenly apart, the first and the last among them
+/** @template T @param {T[]} rows @param {boolean} isWhole @returns {T[]} */
+export function someLayers(rows, isWhole) {
+  if (isWhole || rows.length <= MOST) return rows;
+  return Array.from({ length: FEW }, (_, i) => rows[Math.round((i * (rows.length - 1)) / (FEW - 1))]);
+}
+
+/**
+ * @param {HTMLElement} box @param {Scene} scene @param {(v: number) => [background: string, ink: string]} shade
+ * @param {{isWhole: boolean, toggle: () => void}} fold whether every layer has its row
+ */
+export function layers(box, scene, shade, { isWhole, toggle }) {
   const column = scene.columns[scene.focus];
   const asked = scene.label(column.take ?? column.node.ids[0]);
   box.replaceChildren();
@@ -141,9 +152,14 @@ export function layers(box, scene, shade) {
     add(box, "p", "mute").textContent = words.layers_wait;
     return;
   }
+  if (scene.lens.length > MOST) {
+    const all = heading.appendChild(button(fill(words.layers_all, { n: scene.header.layers }), "quiet", toggle));
+    all.setAttribute("aria-pressed", String(isWhole));
+    heading.insertBefore(document.createTextNode(" "), all);
+  }
   const table = add(box, "table", "lens");
   add(table, "caption", "unseen").textContent = fill(words.layers_caption, { word: asked });
-  for (const { layer, ids, labels, probs, rank } of scene.lens) {
+  for (const { layer, ids, labels, probs, rank } of someLayers(scene.lens, isWhole)) {
     const row = add(table, "tr");
     const name = add(row, "th");
     name.scope = "row";

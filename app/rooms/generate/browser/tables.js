@@ -15,7 +15,7 @@ const HOW = { greedy: words.greedy, beam: words.beam };
 function rows(scene) {
   return scene.columns.map(({ node, read, take, known }) => {
     const row = look(node, scene.by, scene.header.heads);
-    const at = row ? most(row, !scene.header.source) : -1;
+    const at = row ? most(row, scene.sink) : -1;
     const seen = at < 0 ? "" : scene.header.source ? scene.header.source[at] : scene.nameAt(at);
     return [
       node.position,
@@ -30,6 +30,15 @@ function rows(scene) {
     ];
   });
 }
+
+// The heads of these columns: that of what is looked at says which token it leaves out
+/** @param {Scene} scene */
+const heads = (scene) =>
+  words.table_heads.map((head) =>
+    head === words.looks && scene.sink !== null
+      ? fill(words.table_looks_but, { token: scene.nameAt(scene.sink) })
+      : head,
+  );
 
 /** @param {Scene} scene @returns {(string | number)[][]} */
 function beamRows(scene) {
@@ -48,7 +57,7 @@ function beamRows(scene) {
 /** @param {HTMLElement} box @param {Scene} scene */
 export function drawTables(box, scene) {
   box.replaceChildren(
-    tableBox(words.table_caption, words.table_heads, rows(scene)),
+    tableBox(words.table_caption, heads(scene), rows(scene)),
     ...(scene.grown.length ? [tableBox(words.beam_caption, words.beam_heads, beamRows(scene))] : []),
   );
 }

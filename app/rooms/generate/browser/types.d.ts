@@ -126,6 +126,7 @@ export interface Scene {
   lens: LensRow[] | null;
   label: (id: number) => string;
   nameAt: (position: number) => string; // of a token that was read
+  sink: number | null; // the place of the token that most heads rest on, which "looks at" leaves out; null where there is none
 }
 
 export interface Acts {

@@ -36,6 +36,8 @@ export const WORDS: {
   "surprise": string;
   "bits": string;
   "looks": string;
+  "looks_but": string;
+  "table_looks_but": string;
   "cache": string;
   "line_is": string;
   "other": string;
@@ -65,6 +67,7 @@ export const WORDS: {
   "take": string;
   "layers": string;
   "layers_note": string;
+  "layers_all": string;
   "layers_help": string;
   "layers_caption": string;
   "word_row": string;

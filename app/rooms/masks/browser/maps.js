@@ -95,17 +95,20 @@ export function canvas(parent, width, height, palette, alt, times = 1) {
 export class Grid {
   /**
    * @param {Element} svg
-   * @param {{x: number, y: number, cell: number, rows: string[], columns: string[], palette: any, named?: boolean, above?: boolean, scrolls?: boolean, act?: (row: number) => void}} how
-   *   of a map that scrolls, the labels stay where they are: see stay()
+   * @param {{x: number, y: number, cell: number, rows: string[], columns: string[], palette: any, letters?: number, named?: boolean, above?: boolean, scrolls?: boolean, act?: (row: number) => void}} how
+   *   letters: units of the type of its labels, at most; of a map that scrolls, the labels stay where they are: see stay()
    */
-  constructor(svg, { x, y, cell, rows, columns, palette, named = false, above = true, scrolls = false, act }) {
+  constructor(
+    svg,
+    { x, y, cell, rows, columns, palette, letters = 13.5, named = false, above = true, scrolls = false, act },
+  ) {
     this.x = x;
     this.y = y;
     this.cell = cell;
     this.palette = palette;
     this.n_query = rows.length;
     this.n_key = columns.length;
-    const size = Math.min(13.5, Math.max(8, cell * 0.72));
+    const size = Math.min(letters, Math.max(8, cell * (letters > 13.5 ? 0.82 : 0.72)));
     const every = Math.ceil(9 / cell); // where cells are narrow, not every column has its label
     this.side = draw(svg, "g");
     this.head = draw(svg, "g");

@@ -51,11 +51,13 @@ export class Masks extends Stage {
   constructor(root) {
     super(root);
     this.tabs = add(root, "div", "tabs");
-    this.fact = add(root, "h2", "fact");
+    const says = add(root, "div", "says-first");
+    this.fact = add(says, "h2", "fact");
     this.fact.setAttribute("aria-live", "polite");
     this.sink = new SinkLine(this);
     this.turns = el("p", "turns note");
-    root.append(this.sink.line, this.turns);
+    says.append(this.sink.line);
+    root.append(this.turns);
     this.host = add(root, "div", "stage");
     this.tableBox = add(root, "div", "tablebox");
     this.tableBox.tabIndex = 0;
@@ -180,6 +182,8 @@ export class Masks extends Stage {
     const { site } = this;
     if (name === "paint") this.sink.draw(site.id, this.labels(site.key));
     else this.sink.line.hidden = true;
+    // The sentence on a changed mask takes a line more: the sink gives its own up, so that the maps stay under the brush.
+    if (this.isChanged && this.sink.key === null) this.sink.line.hidden = true;
     const turns = this.header.turns ?? [];
     this.turns.hidden = name !== "paint" || !turns.length;
     setText(this.turns, fill(words.turns, { all: turns.map(([i, role]) => fill(words.turn, { i, role })).join(", ") }));

@@ -16,6 +16,8 @@ import { table } from "../../../kit/browser/table.js";
 
 const SIGNED = 9; // units of a cell that has room for −∞
 const SCROLLED = 15; // units of a cell of a map that scrolls
+const PROJECTED = { whole: 20, scrolled: 20, letters: 17 }; // the same, for the last row: tokens of a map that does not scroll
+const LETTERS = 13.5; // units of the type of the labels, at most
 const TITLE = 236; // units of the longest heading above a map, in the wider type of a saved page
 const ASIDE = 290; // and of the column beside the maps
 const FULL = 0.9995; // a row that sums to this says 1
@@ -62,25 +64,29 @@ export class Paint {
 
   // Longer texts scroll: three maps in boxes of their own, which go together
   get scrolls() {
-    return Math.max(this.site.n_query, this.site.n_key) > WHOLE;
+    return Math.max(this.site.n_query, this.site.n_key) > (this.view.isProjected ? PROJECTED.whole : WHOLE);
   }
 
   build() {
     const { narrow, beside, tones, isProjected, width, type } = this.view;
     const { palette } = tones;
     const { n_query, n_key } = this.site;
-    const labels = Math.min(86, 14 + Math.max(...this.queries.map((label) => Math.min(10, label.length))) * 7.2);
+    const letters = isProjected ? PROJECTED.letters : LETTERS;
+    const longest = Math.max(...this.queries.map((label) => Math.min(10, label.length)));
+    const labels = Math.min(86, 14 + longest * 7.2) * (letters / LETTERS);
     const { scrolls } = this;
     const apart = narrow || scrolls;
     const room = narrow ? width - labels - 52 : clamp((width - labels - beside - 190) / 3, 110, 420);
-    const tall = clamp(((isProjected ? 0.45 : 0.29) * innerHeight) / type, 210, 460);
+    const tall = clamp(((isProjected ? 0.45 : 0.28) * innerHeight) / type, 210, 460);
     const cell = scrolls
-      ? SCROLLED
+      ? isProjected
+        ? PROJECTED.scrolled
+        : SCROLLED
       : clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
     const wide = n_key * cell;
     const gap = apartBy(wide, 62, TITLE, width - (beside && ASIDE) - labels);
     const height = ABOVE + 20 + n_query * cell + 6;
-    const common = { y: ABOVE + 20, cell, rows: this.queries, columns: this.keys, palette };
+    const common = { y: ABOVE + 20, cell, letters, rows: this.queries, columns: this.keys, palette };
     const alt = fill(words.map_alt, { what: words.masked, n_query, n_key, query: this.queries[this.view.place.query] });
     const lock = (/** @type {number} */ q) => this.view.choose({ query: String(q) });
     const places = apart ? [labels, labels, labels] : [labels, labels + wide + gap, labels + 2 * (wide + gap)];

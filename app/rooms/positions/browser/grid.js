@@ -1,6 +1,6 @@
 // How far each head moves: a cell for every head, layers to the right and heads downward.
 
-import { add, el, fill, share } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill, share } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
 import { rising } from "../../../kit/browser/picture/scale.js";
@@ -8,6 +8,7 @@ import { rising } from "../../../kit/browser/picture/scale.js";
 /** @typedef {import("./types.js").Shown} Shown */
 const CELL = 25.5; // units of the design
 const [NARROWEST, LOWEST] = [7, 7]; // with more layers or heads than fit so, the grid scrolls
+const AROUND = 560; // units of the page above the grid, and of the list and the footer below it
 const FEW = 22; // units of a line of labels along a side
 
 /**
@@ -25,7 +26,7 @@ export function grid(view, host, moved, chosen, choose) {
   const title = add(host, "h2");
   title.append(el("b", "", words.moved));
   const wide = (view.narrow ? view.width : 334 * unit) - 28 * unit;
-  const tall = (view.isProjected ? 380 : 210) * unit;
+  const tall = view.isProjected ? 380 * unit : clamp(innerHeight - AROUND * unit, 120 * unit, 210 * unit);
   const most = (view.narrow ? 40 : CELL) * unit;
   const w = Math.max(NARROWEST * unit, Math.min(most, wide / layers));
   const h = Math.max(LOWEST * unit, Math.min(most, 2.2 * w, tall / heads));

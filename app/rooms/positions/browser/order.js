@@ -267,6 +267,7 @@ export class Order {
       view.width,
       view.narrow,
       view.isProjected,
+      innerHeight,
       view.header.key,
       view.scheme,
     ]);
@@ -307,7 +308,7 @@ export class Order {
     const list = add(this.left, "div", "ranked");
     shown.forEach((at, i) => {
       const choose = () => this.choose(at.layer, at.head);
-      const line = list.appendChild(button("", i === 4 && all.length > 6 ? "apart" : "", choose));
+      const line = list.appendChild(button("", i >= 4 && all.length > 6 ? "apart" : "", choose));
       line.append(
         el("b", "", fill(words.short_head, at)),
         Object.assign(el("i", ""), { style: `width: ${Math.max(1, 100 * at.value)}%` }),

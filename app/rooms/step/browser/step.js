@@ -24,6 +24,7 @@ import { PAGES, Small } from "./small.js";
 import { Tokens } from "./tokens.js";
 import { Walk } from "./walk.js";
 
+const LOWEST = 11; // rem from the top of the page: as if the room began there at the lowest
 const SHOWN = ".meta, .big, .eq, .pic, .from, .rail, .phone-rail, .unseen";
 
 /** @typedef {import("./types.js").Picture} Picture */
@@ -35,6 +36,7 @@ const SHOWN = ".meta, .big, .eq, .pic, .from, .rail, .phone-rail, .unseen";
 /** @extends {Stage<import("./types.js").Header, import("./types.js").Palette>} */
 export class StepThrough extends Stage {
   static style = STYLE;
+  static fills = true;
   static palettes = PALETTES;
   static covers = {
     number: ".pic.tabled, .big, .from, .unseen", // and the grid of the output, by step.css
@@ -180,6 +182,8 @@ export class StepThrough extends Stage {
   /** @param {Set<import("../../../kit/browser/stage.js").Stale>} stale */
   draw(stale) {
     if (stale.has("theme")) this.dress();
+    // Beside a lesson it begins far down: there it is as high as below a bar and a sentence.
+    this.root.style.setProperty("--begins", `${Math.min(this.beginsAt, LOWEST * this.rem)}px`);
     const page = this.opened;
     const layout = `${page !== "run"}/${this.isProjected}`;
     if (layout !== this.layout) this.sizes = null;
