@@ -33,6 +33,7 @@ from .gguf import cache
 from .loading import admit_weights, assemble, family_of, fitted
 from .notices import notices_of, without_tokenizer
 from .own import save_model
+from .text_half import text_half
 from .unopened import (
     HUB_NAME,
     Contents,
@@ -272,7 +273,7 @@ def load_folder(
     """`finite`: the numbers of its files were looked through when they were written."""
     place = spec.location if spec.source == "hub" else spec.title
     check_there(folder, place)
-    theirs = Theirs(read_json(folder / "config.json"))
+    theirs = text_half(Theirs(read_json(folder / "config.json")))
     stated = folder / "generation_config.json"
     generation = Theirs(read_json(stated), "generation_config.json") if stated.is_file() else None
     family = family_of(theirs, place)  # an unknown model is refused before its weights are looked at
@@ -325,7 +326,7 @@ def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.
     special = special_ids(theirs, parts.generation, family, model.config, tokenizer)
     # Without a file of its own, what may be written is where it was before there was one.
     rule, told = next_token_rule(parts.generation or theirs, model.config, special["end_ids"])
-    unused_parts = notices_of(parts.found, unused, parts.tensors, model.config, parts.renumbered)
+    unused_parts = notices_of(parts.found, unused, parts.tensors, model.config, parts.renumbered, theirs.whole)
     notices = (*own_code(theirs, family), *told, *unused_parts, *parts.unread_template)
     n_params = sum(parameter.numel() for parameter in model.parameters())
     return Loaded(

@@ -16,6 +16,7 @@ from . import gguf
 from .family import Theirs, shown
 from .files import INDEX, SINGLE, Stored, read_json, stored_tensors
 from .loading import family_of, fitted
+from .text_half import text_half
 
 MOST = 500  # models of one program that are looked at
 MOST_FILES = 20_000  # names that are read in one folder
@@ -191,7 +192,7 @@ def _tensors_of_folder(folder: Path, found: Found) -> Mapping[str, Stored]:
     inside = {path for path in _files(folder) if _within(path, Path(found.place))}
     if folder / "config.json" not in inside:
         raise CheckpointError("It has no config.json.")
-    theirs = Theirs(read_json(folder / "config.json"))
+    theirs = text_half(Theirs(read_json(folder / "config.json")))
     family_of(theirs, found.name)
     if not {folder / SINGLE, folder / INDEX} & inside:
         raise CheckpointError(f"It has no {SINGLE}.")

@@ -19,6 +19,7 @@ from .family import Theirs
 from .fetching import fetch_config
 from .files import read_json
 from .loading import MOST_LAYERS, config_from, family_of, with_head
+from .text_half import text_half
 
 # quant_method of a quantization_config, and its bits -> the format that such weights are counted in
 QUANTIZED = {("gptq", 4): "int4", ("awq", 4): "int4", ("gptq", 8): "int8", ("fp8", None): "float8"}
@@ -35,7 +36,7 @@ class Described:
 
 def described(values: Mapping[str, Any]) -> Described:
     """The model of a config.json that was read as JSON. Raises CheckpointError for what load() would refuse by name, quantized weights apart."""
-    theirs = Theirs(values)
+    theirs = text_half(Theirs(values))
     family = family_of(theirs, stored=False)
     config = config_from(family, theirs)
     if family.head is not None:
@@ -45,7 +46,7 @@ def described(values: Mapping[str, Any]) -> Described:
         raise CheckpointError(f"config.json speaks of {n_layers:,} layers, and at most {MOST_LAYERS:,} are counted.")
     stated = theirs.any("dtype", theirs.any("torch_dtype", None))
     dtype = dtype_name(stated) if isinstance(stated, str) else None
-    return Described(config, dtype if dtype in BYTES else None, _quantized(values.get("quantization_config")))
+    return Described(config, dtype if dtype in BYTES else None, _quantized(theirs.any("quantization_config", None)))
 
 
 def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> Described:

@@ -22,8 +22,9 @@ class Theirs:
     A key that is null counts as absent, which is how published files mean it.
     """
 
-    def __init__(self, values: Mapping[str, Any], where: str = "config.json"):
+    def __init__(self, values: Mapping[str, Any], where: str = "config.json", whole: str = ""):
         self.values, self.where = values, where
+        self.whole = whole  # the title of the model whose text half this describes; "" for a model of its own
 
     def __contains__(self, key: str) -> bool:
         return self.values.get(key) is not None

@@ -25,6 +25,7 @@ from .catalog import ModelSpec
 from .family import Theirs
 from .files import INDEX, SINGLE, read_json, shard_names
 from .loading import family_of
+from .text_half import text_half
 from .unopened import TOKENIZERS, Contents, missing_shards, of_hub, without_config, without_weights
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far and bytes in all, over all files of the model
@@ -98,7 +99,7 @@ def _download(spec: ModelSpec, progress: Progress | None) -> Path:
     config = get("config.json")  # by the name of the revision, which the cache then knows when there is no connection
     commit = config.parent.name
     # Refused by name before gigabytes are on their way.
-    family_of(Theirs(read_json(config)), spec.location)
+    family_of(text_half(Theirs(read_json(config))), spec.location)
     wanted = [*present(SMALL, sizes), *vocabulary(sizes), *weights(found, get)]
     total = sum(sizes[name] for name in wanted)
     _check_room(total)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
 WITH_LFS = (".safetensors", ".json", ".txt", ".model", ".bin", ".gguf")
 BY_COLUMNS = "by_columns"  # in the notes of a file of our own: the tensors that lie there column after column
 FLOATS = {"F64", "F32", "F16", "BF16"}
+BITS = re.compile(r"\d+")  # of a number, in the name of its kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,12 @@ class Stored:
     handle: Any
     finite: bool = False  # known to hold finite numbers alone, since they were looked through when they were written
     by_columns: bool = False  # it lies there column after column
+
+    @property
+    def n_bytes(self) -> int:
+        """In its file."""
+        bits = BITS.search(self.dtype)
+        return math.prod(self.shape) * (int(bits[0]) if bits else 8) // 8
 
     def read(self) -> Tensor:
         try:

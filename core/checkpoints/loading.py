@@ -17,11 +17,13 @@ from .. import memory
 from ..errors import CheckpointError, ConfigError
 from ..model.config import ModelConfig
 from ..model.transformer import Embedding, RMSNorm, Transformer, dtype_of, sinusoids_of
+from .bare_names import bare
 from .families import FAMILIES
 from .family import Family, Source, Theirs, shown
 from .files import FLOATS, Stored
 from .own import HEADLIGHT, KEYS, check_known
 from .tensor_names import PLACE, quantized, unread_kind, why_missing
+from .text_half import WHOLES
 
 OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms of files that came from TensorFlow
 HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration", "MTModel")
@@ -50,12 +52,14 @@ WHY_NOT = (
         "Its mixture of experts is not computed.",
     )
     | {
-        "gemma3": "Of its text models, gemma3_text is.",
+        "paligemma": "It reads what comes before the answer both ways, which is not computed.",
         "diffllama": "Its attention is a difference of two, which is not computed.",
         "fsmt": "It has a vocabulary for each of its languages.",
         "layoutlm": "It reads where on a page a word is.",
         "mobilebert": "Its layers narrow the stream within themselves.",
         "switch_transformers": "Its mixture of experts takes no more than so many tokens.",
+        "aya_vision": "Programs differ in whether its logits are scaled.",
+        "llama4": "Its attention within chunks of a text is not computed.",
         "llama4_text": "Its attention within chunks of a text is not computed.",
         "gemma3n_text": "It adds vectors of its own for each word in every layer.",
     }
@@ -99,7 +103,7 @@ def family_of(theirs: Theirs, place: str = PLACE, *, stored: bool = True) -> Fam
         check_known(theirs, KEYS)
         return HEADLIGHT
     if not isinstance(name, str) or name not in FAMILIES:
-        supported = ", ".join(sorted(FAMILIES))
+        supported = f"{', '.join(sorted(FAMILIES))}, and the text half of {', '.join(sorted(WHOLES))}"
         more = f" {WHY_NOT[name]}" if isinstance(name, str) and name in WHY_NOT else ""
         raise CheckpointError(
             f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}."
@@ -146,6 +150,8 @@ def fitted(theirs: Theirs, tensors: Mapping[str, Stored], place: str = PLACE) ->
     family = family_of(theirs, place)
     available = without_prefix(family, tensors)
     config = config_from(family, theirs)
+    if theirs.whole and "tie_word_embeddings" not in theirs:
+        config = replace(config, tied=not any(name in available for name in head_names(family)))
     check_sizes(config, available, theirs.where)
     if family.head is not None:
         config = really_tied(with_head(config, family, theirs, available), family, available)
@@ -205,15 +211,20 @@ def by_columns(weight: Tensor) -> None:
 
 
 def without_prefix(family: Family, tensors: Mapping[str, Stored]) -> dict[str, Stored]:
-    available: dict[str, Stored] = {}
-    for name, stored in tensors.items():
-        short = name.removeprefix(family.prefix)
-        if short in available:
-            raise CheckpointError(
-                f"{stored.file} holds both {family.prefix}{short} and {short}; only one can be meant."
-            )
-        available[short] = stored
-    return available
+    tables = [name for stack in ("encoder", "decoder") for name in names_if(f"{stack}.embed.token.weight", family)]
+    return bare(family.prefix, tables, tensors)
+
+
+def names_if(name: str, family: Family) -> list[str]:
+    """The names of one of our tensors in their files; none where the family has no such tensor."""
+    try:
+        return names_of(name, family)[0]
+    except KeyError:
+        return []
+
+
+def head_names(family: Family) -> list[str]:
+    return names_if("head.unembed.weight", family)
 
 
 def check_sizes(config: ModelConfig, available: Mapping[str, Stored], where: str) -> None:

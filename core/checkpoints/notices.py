@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from ..model.config import ModelConfig
 from .files import INDEX, SINGLE, Stored
 from .tensor_names import of_unused
+from .text_half import left_out
 from .unopened import ADAPTERS, TOKENIZERS, Contents, listed, merge_line, quoted
 
 # Weights that another program reads, or the same ones rounded, beside the ones that were read: no part of the model is missing.
@@ -24,9 +25,14 @@ def notices_of(
     tensors: Mapping[str, Stored],
     config: ModelConfig,
     renumbered: Mapping[str, tuple[int, int]],
+    whole: str = "",
 ) -> tuple[str, ...]:
-    """Sentences about a model that was loaded from a folder: tensors and files that take no part, tokens with another number."""
-    said = (of_unused(unused, tensors, config), _adapter(found), _unread(found, tensors), _renumbered(renumbered))
+    """Sentences about a model that was loaded from a folder: tensors and files that take no part, tokens with another number.
+
+    `whole` is the title of the model whose text half this is.
+    """
+    half, unused = left_out(whole, unused, tensors) if whole else (None, unused)
+    said = (half, of_unused(unused, tensors, config), _adapter(found), _unread(found, tensors), _renumbered(renumbered))
     return tuple(sentence for sentence in said if sentence)
 
 

@@ -13,18 +13,12 @@ import torch
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from ..model.transformer import sinusoids_of
+from .bare_names import WRAPPERS, unwrapped
 from .files import FLOATS, SINGLE, Stored
 from .unopened import class_of, listed, quoted
 
 PLACE = "FOLDER"  # in a line of code, where the folder's name is not known
 
-WRAPPERS = {  # a part of the names of a model that was saved inside of something -> the thing that it was in
-    "_orig_mod": "torch.compile",
-    "module": "DataParallel",
-    "_fsdp_wrapped_module": "FSDP",
-    "_checkpoint_wrapped_module": "activation checkpointing",
-    "_forward_module": "Lightning",
-}
 ADAPTER = re.compile(
     r"\.(lora_\w+|base_layer|ia3_l|hada_w\d_\w|lokr_\w+|oft_r|boft_\w+|vera_lambda_\w|modules_to_save)(\.|$)"
 )
@@ -231,11 +225,6 @@ def why_missing(wanted: Sequence[str], prefix: str, tensors: Mapping[str, Stored
         f"for f in glob.glob({quoted(f'{place}/model*.safetensors')}) for k, v in load_file(f).items()}}, "
         f'{quoted(f"{place}/{SINGLE}")}, {{"format": "pt"}})`.'
     )
-
-
-def unwrapped(name: str, wraps: Iterable[str]) -> str:
-    """A tensor's name without the parts of what the model was wrapped in."""
-    return ".".join(part for part in name.split(".") if part not in wraps)
 
 
 def unread_kind(stored: Stored, tensors: Mapping[str, Stored], place: str) -> CheckpointError:

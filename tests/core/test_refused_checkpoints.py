@@ -26,7 +26,7 @@ from tests.core.published import VOCAB, reference
     [
         ("llama gqa", {"model_type": "dbrx"}, "'dbrx' is not supported.*experts.*llama"),
         ("llama gqa", {"model_type": "granitemoe"}, "'granitemoe' is not supported.*experts"),
-        ("llama gqa", {"model_type": "gemma3"}, "gemma3_text"),
+        ("llama gqa", {"model_type": "gemma3n"}, "and the text half of gemma3, got_ocr2"),
         ("llama gqa", {"model_type": "mamba"}, "'mamba' is not supported.*bert.*t5"),
         ("llama gqa", {"model_type": None}, "no model_type"),
         ("llama gqa", {"model_type": ["llama"]}, "not supported"),

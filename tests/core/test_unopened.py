@@ -339,17 +339,40 @@ WRAPS: dict[str, Callable[[str], str]] = {
     "DataParallel and torch.compile": lambda name: f"module._orig_mod.{name}",
     "compiled layer by layer": lambda name: re.sub(r"(\.\d+\.)", r"\1_orig_mod.", name),
     "FSDP": lambda name: re.sub(r"(\.\d+\.)", r"\1_fsdp_wrapped_module._checkpoint_wrapped_module.", name),
+    "multimodal": lambda name: f"language_model.{name}",
+    "of PEFT": lambda name: f"base_model.model.{name}",
+    "multimodal and DataParallel": lambda name: f"module.model.language_model.{name}",
+}
+NAMED: dict[str, Callable[[str], str]] = {  # by what a program called its model, which could be anything
     "Lightning": lambda name: f"net.{name}",
     "two of it": lambda name: f"model.{name}",
-    "multimodal": lambda name: f"language_model.{name}",
     "wrapped and named": lambda name: f"module.net.{name}",
 }
 
 
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("name", ["gpt2", "llama gqa", "bert", "t5 v1.0"])
+def test_wrapped_weights_open(wrap: str, name: str, folder: Callable[[str], Path]) -> None:
+    loaded = load(change_tensors(folder(name), renamed(WRAPS[wrap])))
+    assert agrees(loaded, name)
+    assert loaded.notices == ()
+
+
+def test_a_tensor_that_is_there_wrapped_and_bare(folder: Callable[[str], Path]) -> None:
+    place = change_tensors(folder("gpt2"), lambda t: t | {f"module.{name}": tensor for name, tensor in t.items()})
+    assert re.search(r"holds both (module\.)?transformer\.\S+ and \S+; only one can be meant", refusal(place))
+
+
+def test_a_wrapped_tensor_that_is_missing(folder: Callable[[str], Path]) -> None:
+    place = change_tensors(folder("gpt2"), renamed(WRAPS["torch.compile"]))
+    change_tensors(place, lambda t: {k: v for k, v in t.items() if "h.1.ln_1" not in k})
+    assert "hold no tensor h.1.ln_1.weight" in refusal(place)
+
+
+@pytest.mark.parametrize("wrap", NAMED)
+@pytest.mark.parametrize("name", ["gpt2", "llama gqa", "bert", "t5 v1.0"])
 def test_prefixed_weights(wrap: str, name: str, folder: Callable[[str], Path]) -> None:
-    place = change_tensors(folder(name), renamed(WRAPS[wrap]))
+    place = change_tensors(folder(name), renamed(NAMED[wrap]))
     sentence = refusal(place)
     assert "the names of the tensors" in sentence, sentence
     follow(sentence, place)
@@ -363,7 +386,6 @@ def test_prefixed_shards(sharded: Path) -> None:
         save_file(tensors, file)
         names |= dict.fromkeys(tensors, file.name)
     (sharded / INDEX).write_text(json.dumps({"weight_map": names}))
-    follow(refusal(sharded), sharded)
     assert agrees(load(sharded), "gpt2")
 
 
