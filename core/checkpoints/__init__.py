@@ -27,7 +27,7 @@ from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .chat_template import read_chat_template
 from .family import Family, Theirs, shown
 from .fetching import Progress, fetch
-from .files import INDEX, SINGLE, Stored, absent, is_pointer, pointers, read_json, shard_names, stored_tensors
+from .files import SINGLE, Stored, absent, is_pointer, pointers, read_json, shard_names, stored_tensors, weight_file_of
 from .generation import next_token_rule
 from .gguf import cache
 from .loading import admit_weights, assemble, family_of, fitted
@@ -365,7 +365,7 @@ def gguf_files(place: Path, title: str) -> list[Path]:
     """
     if place.is_file():
         files = gguf.parts_of(place)
-    elif (place / SINGLE).is_file() or (place / INDEX).is_file():
+    elif weight_file_of(place) is not None:
         return []
     else:
         names = gguf.models_in([path.name for path in place.iterdir() if path.is_file()])
@@ -395,13 +395,13 @@ def addresses(empty: list[str], place: str, folder: Path) -> str:
 
 def check_weights(folder: Path, place: str) -> None:
     """Raises CheckpointError for a folder whose weights are not there, not all there, or in another form."""
-    if (folder / SINGLE).is_file():
-        return
-    if not (folder / INDEX).is_file():
+    name = weight_file_of(folder)
+    if name is None:
         raise CheckpointError(without_weights(of_folder(folder, place)))
-    shards = shard_names(read_json(folder / INDEX))
-    if missing := absent(folder, shards):
-        raise CheckpointError(missing_shards(of_folder(folder, place), missing, shards))
+    if name.endswith(".json"):
+        shards = shard_names(read_json(folder / name), name)
+        if missing := absent(folder, shards):
+            raise CheckpointError(missing_shards(of_folder(folder, place), missing, shards, name))
 
 
 def special_ids(

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import CheckpointError, Refused
 from . import gguf
 from .family import Theirs, shown
-from .files import INDEX, SINGLE, Stored, read_json, stored_tensors
+from .files import SINGLE, Stored, read_json, stored_tensors, weight_file
 from .loading import family_of, fitted
 from .text_half import text_half
 
@@ -194,7 +194,7 @@ def _tensors_of_folder(folder: Path, found: Found) -> Mapping[str, Stored]:
         raise CheckpointError("It has no config.json.")
     theirs = text_half(Theirs(read_json(folder / "config.json")))
     family_of(theirs, found.name)
-    if not {folder / SINGLE, folder / INDEX} & inside:
+    if weight_file(path.name for path in inside if path.parent == folder) is None:
         raise CheckpointError(f"It has no {SINGLE}.")
     tensors = stored_tensors(folder)
     fitted(theirs, tensors, found.name)

@@ -23,7 +23,7 @@ from huggingface_hub.errors import (
 from ..errors import CheckpointError
 from .catalog import ModelSpec
 from .family import Theirs
-from .files import INDEX, SINGLE, read_json, shard_names
+from .files import WEIGHTS, read_json, shard_names, weight_file, weight_file_of
 from .loading import family_of
 from .text_half import text_half
 from .unopened import TOKENIZERS, Contents, missing_shards, of_hub, without_config, without_weights
@@ -123,14 +123,15 @@ def vocabulary(sizes: dict[str, int]) -> list[str]:
 
 def weights(found: Contents, get: Callable[[str], Path]) -> list[str]:
     """One safetensors file, or the shards that the index names."""
-    if SINGLE in found.names:
-        return [SINGLE]
-    if INDEX not in found.names:
+    name = weight_file(found.names)
+    if name is None:
         raise CheckpointError(without_weights(found))
-    shards = shard_names(read_json(get(INDEX)))
-    if missing := [name for name in shards if name not in found.names]:
-        raise CheckpointError(missing_shards(found, missing, shards))
-    return [INDEX, *shards]
+    if not name.endswith(".json"):
+        return [name]
+    shards = shard_names(read_json(get(name)), name)
+    if missing := [shard for shard in shards if shard not in found.names]:
+        raise CheckpointError(missing_shards(found, missing, shards, name))
+    return [name, *shards]
 
 
 def _bar(name: str, done: int, total: int, progress: Progress | None) -> type:
@@ -201,18 +202,14 @@ def _refusal(spec: ModelSpec, error: Exception) -> str | None:
 
 def _cached(spec: ModelSpec, error: Exception) -> Path:
     """The folder of an earlier download."""
-    names = [*SMALL, *(name for names in VOCABULARIES for name in names), SINGLE, INDEX, "*.safetensors"]
+    names = [*SMALL, *(name for names in VOCABULARIES for name in names), *WEIGHTS, "*.safetensors"]
     try:
         folder = Path(
             snapshot_download(spec.location, revision=spec.revision, local_files_only=True, allow_patterns=names)
         )
     except (OSError, ValueError):
         folder = None
-    if (
-        folder is None
-        or not (folder / "config.json").is_file()
-        or not ((folder / SINGLE).exists() or (folder / INDEX).exists())
-    ):
+    if folder is None or not (folder / "config.json").is_file() or weight_file_of(folder) is None:
         raise CheckpointError(
             f"The Hub cannot be reached, and {spec.location} is not among the models downloaded before "
             f"({type(error).__name__}). Check the connection, or choose a model that is already here."

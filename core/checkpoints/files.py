@@ -26,6 +26,40 @@ FLOATS = {"F64", "F32", "F16", "BF16"}
 BITS = re.compile(r"\d+")  # of a number, in the name of its kind
 
 
+# Files of weights in the order in which they are looked for. The numbers of a variant are the same, rounded or not.
+KINDS = ("", "bf16", "fp16", "fp32")
+WEIGHTS = tuple(
+    name
+    for stem in ("model", "pytorch_model")
+    for kind in KINDS
+    for name in (
+        f"{stem}{'.' * bool(kind)}{kind}.safetensors",
+        f"{stem}.safetensors.index{'.' * bool(kind)}{kind}.json",
+        f"{stem}{'.' * bool(kind)}{kind}.safetensors.index.json",
+    )
+)
+SHARD_OF = re.compile(r".+-(\d+)-of-(\d+)(\.\w+)?\.safetensors")
+# Safetensors files beside a model, or of one in another form: none is the model's weights by another name.
+NO_MODEL = re.compile(
+    r"adapter_.*|consolidated.*|optimizer.*|unmasked\.safetensors|.*lora.*|.*embeddings?\.safetensors"
+)
+
+
+def weight_file(names: Iterable[str]) -> str | None:
+    """The file that holds a folder's weights, or the index that names its shards: one of WEIGHTS, or the only safetensors file
+    that is there, whatever it is called. None where there is none, or several that could be meant."""
+    here = {name for name in names if "/" not in name}
+    if known := next((name for name in WEIGHTS if name in here), None):
+        return known
+    others = [n for n in here if n.endswith(".safetensors") and not NO_MODEL.fullmatch(n) and not SHARD_OF.fullmatch(n)]
+    return others[0] if len(others) == 1 else None
+
+
+def weight_file_of(folder: Path) -> str | None:
+    """The same of a folder of this machine."""
+    return weight_file(path.name for path in folder.iterdir() if not path.name.startswith(".") and path.is_file())
+
+
 @dataclass(frozen=True, eq=False)
 class Stored:
     """A tensor that lies in a file: its shape is known, its numbers are read on demand (mapped, not copied, where possible)."""
@@ -82,15 +116,16 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def stored_tensors(folder: Path, *, finite: bool = False) -> dict[str, Stored]:
-    """Every tensor of model.safetensors, or of the shards that its index names, by name. `finite`: as Stored has it; such a file is
-    our own, and may name tensors that lie by columns.
+    """Every tensor of the folder's weight file, or of the shards that its index names, by name. `finite`: as Stored has it; such a
+    file is our own, and may name tensors that lie by columns.
 
     One of the two is there. Raises CheckpointError if a header lies, a shard is outside the folder, or two shards hold the
     same tensor.
     """
-    if (folder / SINGLE).is_file():
-        return {stored.name: stored for stored in _header(folder / SINGLE, finite)}
-    return _sharded(folder)
+    name = weight_file_of(folder) or INDEX
+    if not name.endswith(".json"):
+        return {stored.name: stored for stored in _header(folder / name, finite)}
+    return _sharded(folder, name)
 
 
 def _header(path: Path, finite: bool = False) -> list[Stored]:
@@ -110,15 +145,15 @@ def _header(path: Path, finite: bool = False) -> list[Stored]:
         raise CheckpointError(f"{path.name} is not a whole safetensors file ({error}). Download it again.") from error
 
 
-def shard_names(index: Mapping[str, Any]) -> list[str]:
+def shard_names(index: Mapping[str, Any], where: str = INDEX) -> list[str]:
     """The files that an index names, each once. Raises CheckpointError unless they are plain names of safetensors files."""
     placed = index.get("weight_map")
     if not isinstance(placed, dict) or not placed or not all(isinstance(name, str) for name in placed.values()):
-        raise CheckpointError(f"{INDEX} has no weight_map, the list that gives each tensor its file.")
+        raise CheckpointError(f"{where} has no weight_map, the list that gives each tensor its file.")
     for name in placed.values():
         if not SHARD.fullmatch(name):
             raise CheckpointError(
-                f"{INDEX} names the file {shown(name)}. A shard must be a .safetensors file in the same folder."
+                f"{where} names the file {shown(name)}. A shard must be a .safetensors file in the same folder."
             )
     return list(dict.fromkeys(placed.values()))
 
@@ -142,11 +177,11 @@ def is_pointer(path: Path) -> bool:
         return file.read(len(POINTER)) == POINTER
 
 
-def _sharded(folder: Path) -> dict[str, Stored]:
-    index = read_json(folder / INDEX)
-    shards = shard_names(index)
+def _sharded(folder: Path, where: str) -> dict[str, Stored]:
+    index = read_json(folder / where)
+    shards = shard_names(index, where)
     if missing := absent(folder, shards):
-        raise CheckpointError(f"{INDEX} names the file {missing[0]}, which is not there.")
+        raise CheckpointError(f"{where} names the file {missing[0]}, which is not there.")
     found: dict[str, Stored] = {}
     for shard in shards:
         for stored in _header(folder / shard):
@@ -155,5 +190,5 @@ def _sharded(folder: Path) -> dict[str, Stored]:
             found[stored.name] = stored
     for name, shard in index["weight_map"].items():
         if name not in found or found[name].file != shard:
-            raise CheckpointError(f"{INDEX} says that the tensor {name} is in {shard}, but it is not.")
+            raise CheckpointError(f"{where} says that the tensor {name} is in {shard}, but it is not.")
     return found

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from ..model.config import ModelConfig
-from .files import INDEX, SINGLE, Stored
+from .files import Stored, weight_file
 from .tensor_names import of_unused
 from .text_half import left_out
 from .unopened import ADAPTERS, TOKENIZERS, Contents, listed, merge_line, quoted
@@ -15,7 +15,7 @@ from .unopened import ADAPTERS, TOKENIZERS, Contents, listed, merge_line, quoted
 # Weights that another program reads, or the same ones rounded, beside the ones that were read: no part of the model is missing.
 # unmasked: of another model, which core.learn.leakage keeps beside the one that it began as.
 OTHER_FORMS = re.compile(
-    r"consolidated.*|model\.(fp16|bf16|fp32|non_ema)(-.*)?\.safetensors|adapter_.*|unmasked\.safetensors"
+    r"consolidated.*|(pytorch_)?model(-.*)?\.(fp16|bf16|fp32|non_ema)(-.*)?\.safetensors|adapter_.*|unmasked\.safetensors"
 )
 
 
@@ -53,12 +53,13 @@ def _unread(found: Contents, tensors: Mapping[str, Stored]) -> str | None:
     """Other safetensors files in the folder, that were not read."""
     read = {stored.file for stored in tensors.values()}
     others = [n for n in found.ending(".safetensors") if n not in read and not OTHER_FORMS.fullmatch(n)]
-    if not others:
+    chosen = weight_file(found.names)
+    if not others or chosen is None:
         return None
     by = (
-        f"{SINGLE} holds the model"
-        if SINGLE in read
-        else f"{INDEX} does not name {'it' if len(others) == 1 else 'them'}"
+        f"{chosen} does not name {'it' if len(others) == 1 else 'them'}"
+        if chosen.endswith(".json")
+        else f"{chosen} holds the model"
     )
     return f"{listed(others)} {'was' if len(others) == 1 else 'were'} not read: {by}."
 

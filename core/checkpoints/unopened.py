@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import CheckpointError
 from .family import shown
-from .files import INDEX, SINGLE, read_json
+from .files import INDEX, SHARD_OF, SINGLE, read_json
 
 DEEPEST = 3  # folders inside folders that are looked into: the Hub's cache keeps a model in snapshots/<commit>/
 MOST_NAMES = 4000  # files whose names are read, so that a home folder costs no time
@@ -25,7 +25,6 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 RESUMED = re.compile(
     r"(training_args\.bin|(optimizer|scheduler|scaler)\.(pt|bin)|rng_state.*\.pth|random_states_.*\.pkl)"
 )
-SHARD_OF = re.compile(r".+-(\d+)-of-(\d+)\.safetensors")
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 # Files of other programs: whose they are, and how the model is had in the form that is read.
 OTHERS = {
@@ -181,6 +180,7 @@ def without_weights(found: Contents) -> str:
         or _pickles(found)
         or _packed(found, missing)
         or _shards_alone(found)
+        or _consolidated(found, missing)
         or _safetensors(found, missing)
         or _parts_of_a_training(found)
         or _deeper(found)
@@ -189,13 +189,13 @@ def without_weights(found: Contents) -> str:
     )
 
 
-def missing_shards(found: Contents, missing: list[str], shards: list[str]) -> str:
+def missing_shards(found: Contents, missing: list[str], shards: list[str], index: str = INDEX) -> str:
     """Why an index whose files are not all there cannot be followed."""
     absent = "which the repository does not have" if found.on_hub else "which is not there"
-    named = f"{INDEX} names the file {missing[0]}, {absent}"
+    named = f"{index} names the file {missing[0]}, {absent}"
     if len(missing) > 1:
         verb = "the repository does not have" if found.on_hub else "are not there"
-        named = f"{INDEX} names {len(shards)} files. {len(missing)} of them {verb}: {listed(missing)}"
+        named = f"{index} names {len(shards)} files. {len(missing)} of them {verb}: {listed(missing)}"
     others = [n for n in found.ending(".safetensors") if n not in shards and not n.startswith("adapter_")]
     if len(missing) == len(shards) and len(others) == 1:
         return (
@@ -418,6 +418,17 @@ def _shards_alone(found: Contents) -> str:
     )
 
 
+def _consolidated(found: Contents, before: str) -> str:
+    """Weights under the names of those who published them, beside a config.json of the other form."""
+    files = [n for n in found.ending(".safetensors") if n.startswith("consolidated")]
+    if not files or len(found.ending(".safetensors")) > len(files):
+        return ""
+    return (
+        f"{before} {found.name} has {listed(files)}, which is not read: its tensors have the names under which Mistral and Meta publish "
+        f"their models first. The Hub has the same weights as {SINGLE}, or as shards with {INDEX}. {again(found)}"
+    )
+
+
 def _safetensors(found: Contents, before: str = "") -> str:
     files = [n for n in found.ending(".safetensors") if not n.startswith("adapter_")]
     if not files:
@@ -428,8 +439,8 @@ def _safetensors(found: Contents, before: str = "") -> str:
         else " There is no config.json either; it lies beside the weights where they came from."
     )
     return (
-        f"{before or f'{found.name} has no {SINGLE}.'} It has {listed(files)}, which is not read by that name.{config} If it holds all weights of "
-        f"this model, give it the name that is read: `{_renamed(found, files[0])}`."
+        f"{before or f'{found.name} has no {SINGLE}.'} It has {listed(files)}, and {'it is not known which of them is meant' if len(files) > 1 else 'that is not read by that name'}.{config} "
+        f"The one that holds all weights of this model is read by this name: `{_renamed(found, files[0])}`."
     )
 
 

@@ -152,7 +152,7 @@ def test_gguf_files_on_the_hub() -> None:
         ({"model.ckpt-500.index": 0, "model.ckpt-500.meta": 0}, "TensorFlow 1"),
         ({"training_args.bin": 0, "optimizer.pt": 0, "rng_state_0.pth": 0}, "from which a training continues"),
         ({"notes.txt": 0}, "has no config.json, so it is not a model.*notes.txt"),
-        ({"fp16.safetensors": 0}, "fp16.safetensors, which is not read by that name.*no config.json either"),
+        ({"fp16.safetensors": 0}, "fp16.safetensors, and that is not read by that name.*no config.json either"),
     ],
 )
 def test_no_config(contents: dict, says: str, tmp_path: Path) -> None:
@@ -274,10 +274,52 @@ def test_a_pickle_of_another_name(file: str, folder: Callable[[str], Path]) -> N
 def test_another_name_for_the_weights(file: str, folder: Callable[[str], Path]) -> None:
     place = folder("gpt2")
     (place / SINGLE).rename(place / file)
+    (place / "adapter_model.safetensors").write_bytes(b"x")  # beside the model, and read by no one
+    loaded = load(place)
+    assert agrees(loaded, "gpt2") and len(loaded.notices) == 1
+    (place / file).write_bytes((place / file).read_bytes()[:-9])
+    assert re.search(f"{re.escape(file)} is not a whole safetensors file", refusal(place))
+
+
+def test_two_names_for_the_weights(folder: Callable[[str], Path]) -> None:
+    place = folder("gpt2")
+    shutil.copy(place / SINGLE, place / "best.safetensors")
+    (place / SINGLE).rename(place / "last.safetensors")
     sentence = refusal(place)
-    assert file in sentence
+    assert "It has best.safetensors, last.safetensors, and it is not known which of them is meant" in sentence
     follow(sentence, place)
     assert agrees(load(place), "gpt2")
+
+
+def test_mistrals_own_names_are_refused(folder: Callable[[str], Path]) -> None:
+    place = folder("mistral")
+    (place / SINGLE).rename(place / "consolidated.safetensors")
+    assert "consolidated.safetensors, which is not read: its tensors have the names under which Mistral" in refusal(
+        place
+    )
+
+
+@pytest.mark.parametrize(
+    ("index", "shard"),
+    [
+        ("model.safetensors.index.fp16.json", "model-0000{}-of-00002.fp16.safetensors"),
+        ("model.fp16.safetensors.index.json", "model.fp16-0000{}-of-00002.safetensors"),
+        ("pytorch_model.safetensors.index.json", "pytorch_model-0000{}-of-00002.safetensors"),
+    ],
+)
+def test_shards_of_a_variant(index: str, shard: str, folder: Callable[[str], Path]) -> None:
+    place = folder("gpt2")
+    tensors = load_file(place / SINGLE)
+    (place / SINGLE).unlink()
+    halves = {shard.format(i + 1): dict(list(tensors.items())[i::2]) for i in range(2)}
+    for name, half in halves.items():
+        save_file(half, place / name)
+    placed = {tensor: name for name, half in halves.items() for tensor in half}
+    (place / index).write_text(json.dumps({"weight_map": placed}))
+    loaded = load(place)
+    assert agrees(loaded, "gpt2") and loaded.notices == ()
+    (place / shard.format(2)).unlink()
+    assert f"{index} names the file {shard.format(2)}, which is not there" in refusal(place)
 
 
 @pytest.fixture
