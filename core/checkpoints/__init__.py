@@ -33,6 +33,7 @@ from .gguf import cache
 from .loading import admit_weights, assemble, family_of, fitted
 from .notices import notices_of, without_tokenizer
 from .own import save_model
+from .sentencepiece_folder import marian_notices
 from .text_half import text_half
 from .unopened import (
     HUB_NAME,
@@ -264,7 +265,9 @@ class Parts:
     renumbered: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     no_tokenizer: str = ""
     chat_template: ChatTemplate | None = None
-    unread_template: tuple[str, ...] = ()  # a sentence where there is one that cannot be used
+    unread: tuple[
+        str, ...
+    ] = ()  # sentences about a template that cannot be used, and about a text that is read otherwise
 
 
 def load_folder(
@@ -282,8 +285,9 @@ def load_folder(
     tokenizer = read_tokenizer(folder, family.model_type)
     found = of_folder(folder, place)
     no_tokenizer = cache.notes(folder).get("no_tokenizer") or without_tokenizer(found)
-    gaps, template = renumbered(folder, tokenizer), read_chat_template(folder)
-    parts = Parts(theirs, generation, tensors, tokenizer, found, gaps, no_tokenizer, *template)
+    gaps, (template, unread) = renumbered(folder, tokenizer), read_chat_template(folder)
+    unread += marian_notices(folder, family.model_type)
+    parts = Parts(theirs, generation, tensors, tokenizer, found, gaps, no_tokenizer, template, unread)
     return assembled(parts, spec, device, dtype)
 
 
@@ -327,7 +331,7 @@ def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.
     # Without a file of its own, what may be written is where it was before there was one.
     rule, told = next_token_rule(parts.generation or theirs, model.config, special["end_ids"])
     unused_parts = notices_of(parts.found, unused, parts.tensors, model.config, parts.renumbered, theirs.whole)
-    notices = (*own_code(theirs, family), *told, *unused_parts, *parts.unread_template)
+    notices = (*own_code(theirs, family), *told, *unused_parts, *parts.unread)
     n_params = sum(parameter.numel() for parameter in model.parameters())
     return Loaded(
         spec=replace(spec, family=family.model_type, n_params=n_params, notices=notices),

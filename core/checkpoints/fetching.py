@@ -39,10 +39,11 @@ SMALL = (
     "added_tokens.json",
     "adapter_config.json",
 )
-VOCABULARIES = (  # the first that is there is enough; the last are not read, but then it can be said what is there
+VOCABULARIES = (  # the first that is there is enough; some of the last are not read, but then it can be said what is there
     ("tokenizer.json",),
     ("vocab.txt",),
     ("vocab.json", "merges.txt"),
+    ("source.spm", "target.spm", "vocab.json"),
     *((name,) for name in TOKENIZERS if name not in ("vocab.txt", "vocab.json", "merges.txt")),
 )
 PATIENCE = 10.0  # seconds to wait for the Hub's first answer

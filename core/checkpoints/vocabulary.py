@@ -11,6 +11,7 @@ from ..errors import CheckpointError
 from ..model.text import is_tokenizer_fault
 from .added_tokens import Stated, add, read_stated
 from .files import LARGEST_JSON
+from .sentencepiece_folder import from_sentencepiece
 
 BYTE_LEVEL = ("gpt2", "opt", "roberta", "bart")  # families whose vocab.json and merges.txt are all there is to know
 NAMED = {  # by family: the tokens that have a role where the files do not say
@@ -29,7 +30,7 @@ NAMED = {  # by family: the tokens that have a role where the files do not say
 
 
 def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
-    """The tokenizer, set to read whole texts; None when the files are of another kind (sentencepiece) or absent.
+    """The tokenizer, set to read whole texts; None when the files are of a kind that is not read, or absent.
 
     Raises CheckpointError naming the file if it is there but damaged.
     """
@@ -39,7 +40,8 @@ def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
         return _built("vocab.txt", lambda: wordpiece(folder, read_stated(folder)))
     if model_type in BYTE_LEVEL and (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
         return _built("vocab.json with merges.txt", lambda: byte_level(folder, read_stated(folder), model_type))
-    return None
+    tokenizer = from_sentencepiece(folder, model_type)
+    return None if tokenizer is None else plain(tokenizer)
 
 
 def _built(what: str, make: Callable[[], Tokenizer]) -> Tokenizer:

@@ -531,7 +531,7 @@ def test_quantized_tensors_without_a_word_in_the_config(
     ],
 )
 def test_a_tokenizer_that_is_not_read(files_there: tuple[str, ...], says: str, folder: Callable[[str], Path]) -> None:
-    place = files(folder("llama gqa"), **{key: {} for key in files_there})
+    place = files(folder("gpt_neox parallel"), **{key: {} for key in files_there})
     loaded = load(place)
     assert loaded.tokenizer is None and re.search(says, repr(loaded))
     with pytest.raises(TextError, match=rf"cannot read a text.*{says}.*AutoTokenizer\.from_pretrained\("):
