@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,20 +20,21 @@ from ..errors import CheckpointError, TextError
 from ..model.chat import ChatTemplate, ChatText, Message, chat_text, with_answer, with_roles
 from ..model.config import ModelConfig
 from ..model.next_tokens import ANYTHING, NextTokenRule
-from ..model.text import Tokens, tokenize
+from ..model.text import Tokens, from_ids, tokenize
 from ..model.transformer import Transformer
-from . import gguf
+from . import adapter, gguf
 from .added_tokens import renumbered
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .chat_template import read_chat_template
 from .family import Family, Theirs, shown
-from .fetching import Progress, fetch
+from .fetching import Progress, cached, fetch
 from .files import SINGLE, Stored, absent, is_pointer, pointers, read_json, shard_names, stored_tensors, weight_file_of
 from .generation import next_token_rule
 from .gguf import cache
-from .loading import admit_weights, assemble, family_of, fitted
+from .loading import admit_weights, assemble, family_of, fitted, without_prefix
 from .notices import notices_of, without_tokenizer
 from .own import save_model
+from .rounded import in_full
 from .sentencepiece_folder import marian_notices
 from .text_half import text_half
 from .unopened import (
@@ -43,12 +45,20 @@ from .unopened import (
     missing_shards,
     of_folder,
     several,
+    without_base,
     without_config,
     without_weights,
 )
 from .vocabulary import read_tokenizer
 
 __all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "at_point", "curve", "find", "load", "save", "save_model"]
+
+
+NUMBERS = re.compile(r"\s*\d{1,9}([\s,]+\d{1,9})*\s*", re.ASCII)
+DIGITS = re.compile(r"\d+", re.ASCII)
+TYPED = "Type token numbers instead, with spaces between them, such as 5 17 3."
+TEXT_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt")
+REVISION = re.compile(r"[\w][\w./-]{0,99}", re.ASCII)  # a branch, a tag or a commit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,9 +88,11 @@ class Loaded:
         return self.spec.notices
 
     def tokens(self, text: str) -> Tokens:
-        """A text as the model reads it. Raises TextError."""
+        """A text as the model reads it; without a tokenizer, token numbers with spaces between them. Raises TextError."""
+        if self.tokenizer is None and NUMBERS.fullmatch(text):
+            return from_ids(None, [int(number) for number in DIGITS.findall(text)])
         if self.no_tokenizer:
-            raise TextError(f"{self.spec.title} cannot read a text. {self.no_tokenizer}")
+            raise TextError(f"{self.spec.title} cannot read a text. {TYPED} {self.no_tokenizer}")
         return tokenize(self.tokenizer, text)
 
     def chat(self, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> ChatText:
@@ -117,7 +129,8 @@ class Loaded:
 
 
 def find(name: str | os.PathLike[str]) -> ModelSpec:
-    """The spec behind a name: a catalog id, a folder or a GGUF file that exists, or owner/name on the Hub. Nothing is read or downloaded.
+    """The spec behind a name: a catalog id, a folder or a GGUF file that exists, or owner/name on the Hub, also as owner/name@revision,
+    and names of papers such as gpt2. Nothing is read or downloaded.
 
     "copy@00122" is a point along the training of a catalog id: the model after 122 steps.
     """
@@ -132,20 +145,31 @@ def find(name: str | os.PathLike[str]) -> ModelSpec:
     if "\0" not in text and os.path.isdir(text):
         folder = Path(text)
         return ModelSpec(id=text, title=folder.resolve().name, source="folder", location=text)
-    if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name and "--" not in name:
-        return ModelSpec(id=name, title=name.split("/")[1], source="hub", location=name)
+    if isinstance(name, str) and (spec := on_hub(name)) is not None:
+        return spec
     if "\0" not in text and os.path.isfile(text):
         if gguf.is_gguf(text):
             return ModelSpec(id=text, title=gguf.title_of(text), source="folder", location=text)
         raise CheckpointError(a_file(Path(text)))
     offered = ", ".join(spec.id for spec in CATALOG)
-    if text in HUB_NAMES:
-        raise CheckpointError(
-            f"There is no model {shown(text)} here; on the Hub it is {HUB_NAMES[text]}. Give that name, or one of {offered}."
-        )
     raise CheckpointError(
         f"There is no model {shown(text)}. Give one of {offered}, a Hub repository such as openai-community/gpt2, "
         "a GGUF file, or a folder that holds config.json and model.safetensors."
+    )
+
+
+def on_hub(name: str) -> ModelSpec | None:
+    """The spec of owner/name, of a short name from papers (gpt2), or of one of them at a revision (gpt2@main); None for other names."""
+    repository, at, revision = name.partition("@")
+    repository = HUB_NAMES.get(repository, repository)
+    if not HUB_NAME.fullmatch(repository) or ".." in name or "--" in repository:
+        return None
+    if at and not REVISION.fullmatch(revision):
+        raise CheckpointError(
+            f"{shown(name)} asks for the revision {shown(revision)}, but it must be a branch, a tag or a commit, as in {repository}@main."
+        )
+    return ModelSpec(
+        id=name, title=repository.split("/")[1], source="hub", location=repository, revision=revision if at else None
     )
 
 
@@ -275,19 +299,60 @@ def load_folder(
 ) -> Loaded:
     """`finite`: the numbers of its files were looked through when they were written."""
     place = spec.location if spec.source == "hub" else spec.title
+    if is_adapter(folder):
+        return load_adapter(folder, spec, device, dtype)
     check_there(folder, place)
     theirs = text_half(Theirs(read_json(folder / "config.json")))
     stated = folder / "generation_config.json"
     generation = Theirs(read_json(stated), "generation_config.json") if stated.is_file() else None
     family = family_of(theirs, place)  # an unknown model is refused before its weights are looked at
     check_weights(folder, place)
-    tensors = stored_tensors(folder, finite=finite)
+    tensors, rounded = in_full(theirs, stored_tensors(folder, finite=finite))
     tokenizer = read_tokenizer(folder, family.model_type)
     found = of_folder(folder, place)
     no_tokenizer = cache.notes(folder).get("no_tokenizer") or without_tokenizer(found)
     gaps, (template, unread) = renumbered(folder, tokenizer), read_chat_template(folder)
-    unread += marian_notices(folder, family.model_type)
+    unread += (*marian_notices(folder, family.model_type), *filter(None, [rounded]))
     parts = Parts(theirs, generation, tensors, tokenizer, found, gaps, no_tokenizer, template, unread)
+    return assembled(parts, spec, device, dtype)
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter and no model."""
+    there = [(folder / name).is_file() for name in (adapter.CONFIG, adapter.WEIGHTS)]
+    return all(there) and weight_file_of(folder) is None
+
+
+def load_adapter(folder: Path, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
+    """The model that an adapter was made for, with its weights merged. Nothing is downloaded for it.
+
+    Raises CheckpointError where that model is not here, naming it.
+    """
+    read = adapter.read_adapter(folder)
+    base = adapter.base_beside(folder, read.base)
+    base = cached(read.base) if base is None and HUB_NAME.fullmatch(read.base) else base
+    if base is None:
+        raise CheckpointError(without_base(of_folder(folder, spec.title)))
+    theirs = text_half(Theirs(read_json(base / "config.json")))
+    family = family_of(theirs, base.name)
+    check_weights(base, base.name)
+    whole, rounded = in_full(theirs, stored_tensors(base))
+    tensors, said = adapter.merged(read, family, without_prefix(family, whole))
+    text = folder if any((folder / name).is_file() for name in TEXT_FILES) else base
+    stated = base / "generation_config.json"
+    template, unread = read_chat_template(text)
+    tokenizer = read_tokenizer(text, family.model_type)
+    parts = Parts(
+        theirs,
+        Theirs(read_json(stated), "generation_config.json") if stated.is_file() else None,
+        tensors,
+        tokenizer,
+        Contents(spec.title, (), lambda _: {}),
+        renumbered(text, tokenizer),
+        without_tokenizer(of_folder(text, spec.title)),
+        template,
+        (said, *unread, *filter(None, [rounded])),
+    )
     return assembled(parts, spec, device, dtype)
 
 

@@ -16,6 +16,7 @@ from . import gguf
 from .family import Theirs, shown
 from .files import SINGLE, Stored, read_json, stored_tensors, weight_file
 from .loading import family_of, fitted
+from .rounded import in_full
 from .text_half import text_half
 
 MOST = 500  # models of one program that are looked at
@@ -196,7 +197,7 @@ def _tensors_of_folder(folder: Path, found: Found) -> Mapping[str, Stored]:
     family_of(theirs, found.name)
     if weight_file(path.name for path in inside if path.parent == folder) is None:
         raise CheckpointError(f"It has no {SINGLE}.")
-    tensors = stored_tensors(folder)
+    tensors, _ = in_full(theirs, stored_tensors(folder))
     fitted(theirs, tensors, found.name)
     return tensors
 

@@ -201,6 +201,14 @@ def _refusal(spec: ModelSpec, error: Exception) -> str | None:
     return None
 
 
+def cached(repository: str) -> Path | None:
+    """The folder of an earlier download of a whole model; None where there is none. Nothing is asked of the Hub."""
+    try:
+        return _cached(ModelSpec(id=repository, title=repository, source="hub", location=repository), OSError())
+    except CheckpointError:
+        return None
+
+
 def _cached(spec: ModelSpec, error: Exception) -> Path:
     """The folder of an earlier download."""
     names = [*SMALL, *(name for names in VOCABULARIES for name in names), *WEIGHTS, "*.safetensors"]

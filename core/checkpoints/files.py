@@ -124,11 +124,12 @@ def stored_tensors(folder: Path, *, finite: bool = False) -> dict[str, Stored]:
     """
     name = weight_file_of(folder) or INDEX
     if not name.endswith(".json"):
-        return {stored.name: stored for stored in _header(folder / name, finite)}
+        return {stored.name: stored for stored in header(folder / name, finite)}
     return _sharded(folder, name)
 
 
-def _header(path: Path, finite: bool = False) -> list[Stored]:
+def header(path: Path, finite: bool = False) -> list[Stored]:
+    """The tensors of one file. Raises CheckpointError for one that is not whole."""
     try:
         handle = safe_open(path, framework="pt")
         names = list(handle.keys())
@@ -184,7 +185,7 @@ def _sharded(folder: Path, where: str) -> dict[str, Stored]:
         raise CheckpointError(f"{where} names the file {missing[0]}, which is not there.")
     found: dict[str, Stored] = {}
     for shard in shards:
-        for stored in _header(folder / shard):
+        for stored in header(folder / shard):
             if stored.name in found:
                 raise CheckpointError(f"The tensor {stored.name} is both in {found[stored.name].file} and in {shard}.")
             found[stored.name] = stored

@@ -22,6 +22,7 @@ from .families import FAMILIES
 from .family import Family, Source, Theirs, shown
 from .files import FLOATS, Stored
 from .own import HEADLIGHT, KEYS, check_known
+from .rounded import method_of
 from .tensor_names import PLACE, quantized, unread_kind, why_missing
 from .text_half import WHOLES
 
@@ -108,7 +109,7 @@ def family_of(theirs: Theirs, place: str = PLACE, *, stored: bool = True) -> Fam
         raise CheckpointError(
             f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}."
         )
-    if stored and (sentence := quantized(theirs.values, place)) is not None:
+    if stored and method_of(theirs) is None and (sentence := quantized(theirs.values, place)) is not None:
         raise CheckpointError(sentence)
     family = FAMILIES[name]
     for key, allowed in family.requires.items():

@@ -275,6 +275,11 @@ def _adapter(found: Contents) -> str:
     )
 
 
+def without_base(found: Contents) -> str:
+    """Why an adapter is not merged: its base is not here."""
+    return f"{_adapter(found)} Or lay the folder of that model beside this one, under its own name, and open this again: the two are merged then."
+
+
 def _packed(found: Contents, before: str = "") -> str:
     """GGUF on the Hub, where a file is chosen first; and the files that llama.cpp wrote before it."""
     files = [n for n in found.here if n.endswith(".gguf")]

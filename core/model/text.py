@@ -137,7 +137,9 @@ def tokenize(tokenizer: Tokenizer | None, text: str, *, add_special_tokens: bool
     template wrote does. Any number of threads may share one tokenizer: it is read, never set.
     """
     if tokenizer is None:
-        raise TextError("This model has no tokenizer, so it cannot read a text. Give token numbers instead: ids=[...].")
+        raise TextError(
+            "This model has no tokenizer, so it cannot read a text. Give token numbers instead: ids=[...], or 5 17 3 as the text."
+        )
     if not isinstance(text, str):
         raise TextError(f"The text must be a string, not {type(text).__name__}.")
     if not text:

@@ -255,3 +255,24 @@ def test_a_folder_without_config(tmp_path: Path) -> None:
 def test_folders_have_no_revisions(folder: Callable[[str], Path]) -> None:
     with pytest.raises(CheckpointError, match="revision"):
         load(folder("gpt2"), revision="main")
+
+
+@pytest.mark.parametrize(
+    ("name", "location", "revision"),
+    [
+        ("gpt2", "openai-community/gpt2", None),
+        ("gpt2@main", "openai-community/gpt2", "main"),
+        ("owner/name@refs/pr/3", "owner/name", "refs/pr/3"),
+        ("owner/name@0a1b2c", "owner/name", "0a1b2c"),
+    ],
+)
+def test_short_names_and_revisions(name: str, location: str, revision: str | None) -> None:
+    spec = find(name)
+    assert (spec.id, spec.source, spec.location, spec.revision) == (name, "hub", location, revision)
+    assert spec.title == location.split("/")[1]
+
+
+@pytest.mark.parametrize("name", ["owner/name@", "owner/name@ main", "gpt2@a b", "gpt2@-x"])
+def test_revisions_that_are_none(name: str) -> None:
+    with pytest.raises(CheckpointError, match="must be a branch, a tag or a commit"):
+        find(name)

@@ -443,16 +443,17 @@ def test_half_of_an_encoder_decoder_is_called_that(folder: Callable[[str], Path]
 @pytest.mark.parametrize(
     ("said", "says", "line"),
     [
-        ({"quant_method": "gptq", "bits": 4}, "quantized with GPTQ to 4 bits", "core.load("),
-        ({"quant_method": "awq", "bits": 4}, "quantized with AWQ to 4 bits", "core.load("),
+        ({"quant_method": "gptq", "bits": 3}, "quantized with GPTQ to 3 bits", "core.load("),
+        ({"quant_method": "gptq", "bits": 4}, "rounded by gptq, but no tensor is called qweight", "core.load("),
+        ({"quant_method": "awq", "bits": 4}, "rounded by awq, but no tensor is called qweight", "core.load("),
         (
             {"quant_method": "bitsandbytes", "load_in_4bit": True},
             "bitsandbytes to 4 bits",
             ".dequantize().save_pretrained",
         ),
-        ({"load_in_8bit": True}, "bitsandbytes to 8 bits", ".dequantize()"),
+        ({"load_in_8bit": True}, "rounded by bitsandbytes, but no tensor is called SCB", "core.load("),
         ({"quant_method": "mxfp4"}, "MXFP4", "Mxfp4Config(dequantize=True)"),
-        ({"quant_method": "fp8"}, "FP8", "FineGrainedFP8Config"),
+        ({"quant_method": "fp8"}, "rounded by fp8, but no tensor is called weight_scale", "core.load("),
         ({"quant_method": "compressed-tensors"}, "compressed-tensors", "CompressedTensorsConfig"),
         ({"quant_method": "new-one"}, "quantized with new-one", "core.load("),
         ({"bits": 4}, "quantized to 4 bits", "core.load("),
@@ -638,3 +639,20 @@ def test_other_weights_beside_a_model(folder: Callable[[str], Path]) -> None:
     said = repr(load(place))
     assert "lora.safetensors was not read: model.safetensors holds the model" in said
     assert "consolidated" not in said and "fp16" not in said
+
+
+@pytest.mark.parametrize("text", ["3 4 5", " 3  4\n5 ", "3, 4, 5"])
+def test_token_numbers_are_typed_where_there_is_no_tokenizer(text: str, folder: Callable[[str], Path]) -> None:
+    loaded = load(folder("llama gqa"))
+    assert trace(loaded, text).source.ids == (3, 4, 5)
+
+
+@pytest.mark.parametrize("text", ["3 cats", "-3", "3.5", "", "³"])
+def test_another_text_says_how_numbers_are_typed(text: str, folder: Callable[[str], Path]) -> None:
+    with pytest.raises(TextError, match="Type token numbers instead, with spaces between them, such as 5 17 3"):
+        trace(load(folder("llama gqa")), text)
+
+
+def test_a_number_that_the_model_does_not_have(folder: Callable[[str], Path]) -> None:
+    with pytest.raises(Exception, match="999"):
+        trace(load(folder("llama gqa")), "3 999")

@@ -1,0 +1,245 @@
+"""Quantized weights written out in full when they are read: GPTQ, AWQ, FP8, compressed-tensors and bitsandbytes' 8 bits.
+
+Layouts as their authors publish them: GPTQ and AWQ pack whole numbers into 32 bits (AutoGPTQ and AutoAWQ, qlinear modules), FP8 keeps a
+scale for each tensor, row or block (DeepSeek-V3, compressed-tensors), bitsandbytes a largest value for each row (Dettmers et al. 2022,
+arXiv:2208.07339). Shapes are held against each other before a number is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import CheckpointError
+from .computed import computed
+from .family import Theirs, shown
+from .files import Stored
+
+AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # where in 32 bits AWQ keeps the columns 0, 1, … of eight
+FP8 = ("F8_E4M3", "F8_E5M2")
+PACKED_BITS = (2, 4, 8)  # those that divide 32: three bits are packed across words
+MOST = 1 << 34  # numbers in a tensor; the largest that is published has 1 << 31
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The tensors of one linear layer by the last part of their names."""
+
+    name: str  # of the layer, with a dot at its end
+    parts: Mapping[str, Stored]
+
+    def part(self, leaf: str, *axes: int | None, dtype: tuple[str, ...] = ()) -> Stored:
+        """One of its tensors. Raises CheckpointError where it is missing, or of another shape or kind; of an axis, None: any length."""
+        stored = self.parts.get(leaf)
+        if stored is None:
+            some = next(iter(self.parts.values()))
+            raise CheckpointError(
+                f"{some.file} has {some.name} and no {self.name}{leaf}, without which it cannot be read."
+            )
+        fits = len(stored.shape) == len(axes) and all(
+            axis in (None, n) for axis, n in zip(axes, stored.shape, strict=True)
+        )
+        if not fits or 0 in stored.shape:
+            wanted = ", ".join("?" if axis is None else str(axis) for axis in axes)
+            raise CheckpointError(
+                f"{stored.file}: {stored.name} is {list(stored.shape)}, but [{wanted}] belongs there."
+            )
+        if dtype and stored.dtype not in dtype:
+            raise CheckpointError(
+                f"{stored.file}: {stored.name} is stored as {stored.dtype}, but it must be {' or '.join(dtype)}."
+            )
+        return stored
+
+
+def method_of(theirs: Theirs) -> str | None:
+    """The method of a quantization_config that is read here; None where there is none, or one of another kind."""
+    said = theirs.any("quantization_config", None)
+    if not isinstance(said, dict):
+        return None
+    method = said.get("quant_method") or ("bitsandbytes" if said.get("load_in_8bit") else None)
+    bits = said.get("bits", said.get("w_bit"))
+    if method == "gptq" and bits in PACKED_BITS and said.get("checkpoint_format", "gptq") in ("gptq", "gptq_v2"):
+        return method
+    if method == "awq" and bits == 4 and str(said.get("version", "gemm")).lower() == "gemm":
+        return method
+    if method == "bitsandbytes" and said.get("load_in_8bit") and not said.get("load_in_4bit"):
+        return method
+    if method == "fp8":
+        return method
+    return (
+        method
+        if method == "compressed-tensors"
+        and said.get("format") in ("float-quantized", "int-quantized", "naive-quantized")
+        else None
+    )
+
+
+def in_full(theirs: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str, Stored], str]:
+    """The tensors with those that are rounded written out, and a sentence about it; as they are, and "", where none is.
+
+    Raises CheckpointError naming a tensor that is missing or does not fit the others.
+    """
+    method = method_of(theirs)
+    if method is None:
+        return tensors, ""
+    said = theirs.inside("quantization_config")
+    marks = {
+        "gptq": "qweight",
+        "awq": "qweight",
+        "bitsandbytes": "SCB",
+        "fp8": "weight_scale_inv",
+        "compressed-tensors": "weight_scale",
+    }
+    mark, full = marks[method], dict(tensors)
+    if method == "fp8" and not any(name.endswith(".weight_scale_inv") for name in tensors):
+        mark = "weight_scale"
+    layers = [name.removesuffix(mark) for name in tensors if name.endswith(f".{mark}")]
+    for name in layers:
+        leaves = (
+            "qweight",
+            "qzeros",
+            "scales",
+            "g_idx",
+            "weight",
+            "SCB",
+            "weight_format",
+            "weight_scale_inv",
+            "weight_scale",
+            "input_scale",
+            "activation_scale",
+            "weight_zero_point",
+        )
+        layer = Layer(name, {leaf: tensors[name + leaf] for leaf in leaves if name + leaf in tensors})
+        full[f"{name}weight"] = READERS[method](layer, said)
+        for leaf in layer.parts:
+            if leaf != "weight":
+                del full[name + leaf]
+    if not layers:
+        raise CheckpointError(
+            f"{said.where} says that the weights were rounded by {method}, but no tensor is called {mark}, as they are then. They may belong to "
+            'another config.json. Open the original model, which a page on the Hub names as its base: `core.load("OWNER/NAME")`.'
+        )
+    title = {"gptq": "GPTQ", "awq": "AWQ", "bitsandbytes": "bitsandbytes", "fp8": "FP8"}.get(method, method)
+    return (
+        full,
+        f"The weights of {len(layers)} layers were rounded by {title}; they are computed with in full, as they were rounded.",
+    )
+
+
+def _packed(words: Tensor, bits: int) -> Tensor:
+    """Whole numbers [rows, columns] of 32 bits as [rows, columns, 32 / bits], the lowest bits first."""
+    shifts = torch.arange(0, 32, bits, dtype=torch.int32)
+    return (words.unsqueeze(-1) >> shifts) & ((1 << bits) - 1)
+
+
+def _sizes(name: str, *numbers: int) -> None:
+    total = 1
+    for number in numbers:
+        total *= number
+    if total > MOST:
+        raise CheckpointError(f"{name} would have {total:,} numbers, which no published tensor has.")
+
+
+def _gptq(layer: Layer, said: Theirs) -> Stored:
+    """qweight [in / pack, out], qzeros [groups, out / pack], scales [groups, out], g_idx [in]: (number - zero) · scale. In the first
+    version of the format zeros are kept one lower."""
+    bits = said.int("bits")
+    pack = 32 // bits
+    weight = layer.part("qweight", None, None, dtype=("I32",))
+    n_in, n_out = weight.shape[0] * pack, weight.shape[1]
+    _sizes(weight.name, n_in, n_out)
+    scales = layer.part("scales", None, n_out, dtype=("F16", "BF16", "F32"))
+    n_groups = scales.shape[0]
+    zeros = layer.part("qzeros", n_groups, n_out // pack, dtype=("I32",))
+    size = said.int("group_size", 0) if said.any("group_size", -1) != -1 else n_in
+    if "g_idx" not in layer.parts and (size == 0 or -(-n_in // size) != n_groups):
+        raise CheckpointError(
+            f"{scales.file}: {scales.name} has {n_groups} groups, but group_size {size} makes {-(-n_in // max(size, 1))} of {n_in} rows."
+        )
+    group = layer.part("g_idx", n_in, dtype=("I32", "I64")) if "g_idx" in layer.parts else None
+    lower = int(said.str("checkpoint_format", "gptq") == "gptq")
+
+    def make() -> Tensor:
+        numbers = _packed(weight.read(), bits).movedim(-1, 1).flatten(0, 1)
+        zero = _packed(zeros.read(), bits).flatten(1) + lower
+        index = torch.arange(n_in) // size if group is None else group.read().long()
+        if int(index.min()) < 0 or int(index.max()) >= n_groups:
+            raise CheckpointError(f"{weight.file}: {layer.name}g_idx names a group that {scales.name} does not have.")
+        return ((numbers - zero[index]).float() * scales.read().float()[index]).t().contiguous()
+
+    return computed(f"{layer.name}weight", weight.file, (n_out, n_in), make)
+
+
+def _awq(layer: Layer, said: Theirs) -> Stored:
+    """qweight [in, out / 8], qzeros [groups, out / 8], scales [groups, out], eight columns in 32 bits in an order of their own."""
+    weight = layer.part("qweight", None, None, dtype=("I32",))
+    n_in, n_out = weight.shape[0], weight.shape[1] * 8
+    _sizes(weight.name, n_in, n_out)
+    scales = layer.part("scales", None, n_out, dtype=("F16", "BF16", "F32"))
+    n_groups = scales.shape[0]
+    zeros = layer.part("qzeros", n_groups, n_out // 8, dtype=("I32",))
+    if n_in % n_groups:
+        raise CheckpointError(f"{scales.file}: {scales.name} has {n_groups} groups, which do not divide {n_in} rows.")
+
+    def columns(words: Tensor) -> Tensor:
+        return _packed(words, 4)[..., list(AWQ_ORDER)].flatten(1)
+
+    def make() -> Tensor:
+        each = n_in // n_groups
+        numbers = columns(weight.read()) - columns(zeros.read()).repeat_interleave(each, 0)
+        return (numbers.float() * scales.read().float().repeat_interleave(each, 0)).t().contiguous()
+
+    return computed(f"{layer.name}weight", weight.file, (n_out, n_in), make)
+
+
+def _int8(layer: Layer, said: Theirs) -> Stored:
+    """weight [out, in] from -127 to 127, SCB [out]: the largest value of each row."""
+    weight = layer.part("weight", None, None, dtype=("I8",))
+    largest = layer.part("SCB", weight.shape[0], dtype=("F32", "F16", "BF16"))
+
+    def make() -> Tensor:
+        return weight.read().float() * (largest.read().float() / 127)[:, None]
+
+    return computed(weight.name, weight.file, weight.shape, make)
+
+
+def _scaled(layer: Layer, said: Theirs) -> Stored:
+    """weight [out, in] times a scale for all of it, each row, or each block of rows and columns."""
+    weight = layer.part("weight", None, None, dtype=(*FP8, "I8"))
+    n_out, n_in = weight.shape
+    leaf = "weight_scale_inv" if "weight_scale_inv" in layer.parts else "weight_scale"
+    scale = layer.parts[leaf]
+    if "weight_zero_point" in layer.parts:
+        raise CheckpointError(f"{weight.file}: {layer.name}weight_zero_point shifts the numbers, which is not read.")
+    block = said.any("weight_block_size", [128, 128])
+    if scale.shape in ((), (1,), (1, 1), (n_out,), (n_out, 1)):
+        return computed(
+            weight.name,
+            weight.file,
+            weight.shape,
+            lambda: weight.read().float() * scale.read().float().reshape(-1, 1),
+        )
+    known = isinstance(block, list) and len(block) == 2 and all(isinstance(n, int) and n > 0 for n in block)
+    if not known:
+        raise CheckpointError(f"{said.where}: weight_block_size is {shown(block)}, but it must be two numbers.")
+    rows, columns = block
+    layer.part(leaf, -(-n_out // rows), -(-n_in // columns), dtype=("F32", "BF16", "F16"))
+
+    def make() -> Tensor:
+        wide = scale.read().float().repeat_interleave(rows, 0)[:n_out].repeat_interleave(columns, 1)[:, :n_in]
+        return weight.read().float() * wide
+
+    return computed(weight.name, weight.file, weight.shape, make)
+
+
+READERS: dict[str, Callable[[Layer, Theirs], Any]] = {
+    "gptq": _gptq,
+    "awq": _awq,
+    "bitsandbytes": _int8,
+    "fp8": _scaled,
+    "compressed-tensors": _scaled,
+}
