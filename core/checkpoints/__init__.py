@@ -328,11 +328,17 @@ def load_adapter(folder: Path, spec: ModelSpec, device: torch.device, dtype: tor
 
     Raises CheckpointError where that model is not here, naming it.
     """
+    found = of_folder(folder, spec.title)
+    try:
+        config = adapter.read_config(folder)
+        name, is_lora = config.str("base_model_name_or_path", ""), adapter.is_lora(config)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error} {without_config(found)}") from error
+    base = adapter.base_beside(folder, name)
+    base = cached(name) if base is None and HUB_NAME.fullmatch(name) else base
+    if base is None or not is_lora:
+        raise CheckpointError(without_base(found) if is_lora else without_config(found))
     read = adapter.read_adapter(folder)
-    base = adapter.base_beside(folder, read.base)
-    base = cached(read.base) if base is None and HUB_NAME.fullmatch(read.base) else base
-    if base is None:
-        raise CheckpointError(without_base(of_folder(folder, spec.title)))
     theirs = text_half(Theirs(read_json(base / "config.json")))
     family = family_of(theirs, base.name)
     check_weights(base, base.name)

@@ -38,15 +38,25 @@ class Adapter:
 
     said: Theirs
     tensors: Mapping[str, Stored]
-    base: str  # as the file names it
+
+    @property
+    def base(self) -> str:
+        """As the file names it."""
+        return self.said.str("base_model_name_or_path", "")
+
+
+def read_config(folder: Path) -> Theirs:
+    return Theirs(read_json(folder / CONFIG), CONFIG)
+
+
+def is_lora(said: Theirs) -> bool:
+    """Whether it is of the kind that is merged here."""
+    return said.str("peft_type", "LORA") == "LORA"
 
 
 def read_adapter(folder: Path) -> Adapter:
-    """Raises CheckpointError for a kind that is not merged here, by its name."""
-    said = Theirs(read_json(folder / CONFIG), CONFIG)
-    kind = said.str("peft_type", "LORA")
-    if kind != "LORA":
-        raise CheckpointError(f"{CONFIG}: an adapter of the kind {shown(kind)} is not merged here; LORA is.")
+    """A LoRA folder. Raises CheckpointError by name for what is not merged here."""
+    said = read_config(folder)
     begun = said.any("init_lora_weights", True)
     if isinstance(begun, str) and CHANGED_BASE.fullmatch(begun):
         raise CheckpointError(
@@ -56,9 +66,7 @@ def read_adapter(folder: Path) -> Adapter:
     for key in ("trainable_token_indices", "layer_replication", "lora_bias", "use_qalora", "alora_invocation_tokens"):
         if said.any(key, None):
             raise CheckpointError(f"{CONFIG}: {key} is not supported. Merge it in the program that trained it.")
-    return Adapter(
-        said, {stored.name: stored for stored in header(folder / WEIGHTS)}, said.str("base_model_name_or_path", "")
-    )
+    return Adapter(said, {stored.name: stored for stored in header(folder / WEIGHTS)})
 
 
 def base_beside(folder: Path, base: str) -> Path | None:

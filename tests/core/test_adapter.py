@@ -134,7 +134,7 @@ def test_tables_and_modules_that_are_saved_whole(folder: Callable[[str], Path]) 
         ({"lora_alpha": "six"}, "lora_alpha is 'six', but it must be a finite number"),
         ({"fan_in_fan_out": True}, "do not make model.layers.0.self_attn.q_proj.weight"),
         ({"use_dora": True}, "has no lengths of DoRA"),
-        ({"peft_type": "LOHA"}, "of the kind 'LOHA' is not merged here"),
+        ({"peft_type": "LOHA"}, "holds an adapter (LoHa) and no model"),
         ({"init_lora_weights": "pissa_niter_4"}, "which changes the weights of the base as well"),
         ({"layer_replication": [[0, 2]]}, "layer_replication is not supported"),
         ({"rank_pattern": {"(a+)+": 3}}, "only names of modules are read there"),
