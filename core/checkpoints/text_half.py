@@ -10,7 +10,7 @@ from .family import Theirs
 from .files import Stored
 
 # model_type of the whole -> its title, and the model_type of its text half where text_config does not say.
-# Of these the text half alone, on a text without pictures, gives what the whole gives; of others nobody has shown it.
+# Of these the text half alone, on a text without pictures, gives what the whole gives; of the others this is not shown.
 WHOLES: dict[str, tuple[str, str]] = {
     "gemma3": ("Gemma 3", "gemma3_text"),
     "got_ocr2": ("GOT-OCR 2", "qwen2"),
