@@ -29,7 +29,7 @@ PART = re.compile(
 CHANGED_BASE = re.compile(r"pissa.*|olora|corda|loftq")
 PATTERN = re.compile(
     r"[\w.^$\\-]{1,200}"
-)  # of module names; with more of a regular expression's signs one can take for ever
+)  # of module names; with more of a regular expression's signs one can take without end
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ OTHER_NAMES = {  # than those of transformers' writer
 
 @pytest.mark.parametrize(("folder", "name"), [(name, name) for name in OTHER_NAMES], indirect=["folder"])
 def test_other_names(folder: Path, name: str) -> None:
-    agrees(change_tensors(folder, renamed(OTHER_NAMES[name])), name)
+    assert agrees(change_tensors(folder, renamed(OTHER_NAMES[name])), name)
 
 
 @pytest.mark.parametrize("folder", ["qwen2_vl"], indirect=True)
@@ -226,7 +226,7 @@ def test_a_config_without_a_half_of_its_own(folder: Path) -> None:
     flat = text | config | {"rope_theta": rope["rope_theta"]}
     flat["rope_scaling"] = {"type": "mrope", "mrope_section": rope["mrope_section"]}
     (folder / "config.json").write_text(json.dumps(flat))
-    agrees(folder, "qwen2_vl")
+    assert agrees(folder, "qwen2_vl")
 
 
 @pytest.mark.parametrize("folder", ["llava"], indirect=True)
