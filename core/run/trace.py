@@ -42,6 +42,7 @@ from .recorder import (
     logits_step,
     residual_of,
 )
+from .wrapped import Wrapped
 
 if TYPE_CHECKING:
     from ..read.attribution import Contributions, LensLayer
@@ -206,10 +207,14 @@ class Trace:
         head_of(self.loaded)
         chosen = checked_positions(self._last_read, positions)
         self.forward.weights.check()
-        x = self.last_residual(torch.tensor(chosen, device=self.loaded.device))[self.index]
+        x = self.head_input(chosen)
         found = likeliest(self.loaded, x, self._last_read, chosen, k)
         self.forward.weights.check()  # a training may go on beside this
         return found
+
+    def head_input(self, positions: Sequence[int] | Tensor) -> Tensor:
+        """What the head is given at these positions of this text, [pos, d_model]: the last residual stream."""
+        return self.last_residual(torch.as_tensor(positions, device=self.loaded.device))[self.index]
 
     @property
     def _last_read(self) -> Tokens:
@@ -350,6 +355,10 @@ def trace_tokens(
     """trace() for texts that are tokens already, of equal length within each batch."""
     config, device = loaded.config, loaded.device
     prompt = Prompt(sources, targets)
+    if isinstance(loaded, Wrapped):
+        from .wrapped_trace import run_wrapped  # which builds upon Trace
+
+        return run_wrapped(loaded, prompt, interventions, watch)
     forward = prepare(loaded, prompt, interventions)
     predicted = partial(run_bytes, config, forward.workload, edited_rules=forward.edited_rules)
     z_bytes = sum(attention_bytes(prompt, loaded) for name in forward.edited if name.endswith(".hook_z"))
