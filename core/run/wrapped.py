@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NoReturn, cast
 
 import torch
@@ -23,7 +24,7 @@ from ..model.given import Given, given, spread
 from ..model.next_tokens import ANYTHING, NextTokenRule
 from ..model.rules import GivenBias, MaskRule, ScoreRule
 from ..model.text import Tokens, from_ids, tokenize
-from .attention import AttentionRecord
+from .attention import AttentionRecord, receipt_rows
 from .capture import written_out
 from .interface import AttentionCall, configs_of, implementation_of, is_opaque, recording
 from .mask_functions import rule_of
@@ -59,10 +60,16 @@ class Place:
     stack: Literal["encoder", "decoder"]
     layer: int
     site: Literal["attn", "cross_attn"]
+    part: int = 0  # of an attention whose values come in several parts, each in a call of its own (DiffLlama)
+
+    @property
+    def attention(self) -> str:
+        """The name of the attention, which all its parts share."""
+        return f"{self.stack}.blocks.{self.layer}.{self.site}"
 
     @property
     def name(self) -> str:
-        return f"{self.stack}.blocks.{self.layer}.{self.site}"
+        return f"{self.attention}.part{self.part}" if self.part else self.attention
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -413,8 +420,6 @@ def options_of(inner: Any) -> dict[str, Any]:
 
 def accepted_by(inner: Any) -> frozenset[str]:
     """The arguments of a model's forward()."""
-    import inspect
-
     return frozenset(inspect.signature(inner.forward).parameters)
 
 
@@ -438,14 +443,17 @@ def places_of(inner: Any, calls: Sequence[tuple[str, AttentionCall]]) -> Mapping
     the number of calls before it."""
     counts: Counter[str] = Counter()
     found: dict[tuple[str, int], Place] = {}
+    before: tuple[Tensor | None, int] = None, 0  # queries of the call before, and which part it was
     for name, call in calls:
-        found[name, counts[name]] = place_of(inner, name, call)
+        part = before[1] + 1 if call.query is before[0] else 0
+        found[name, counts[name]] = replace(place_of(inner, name, call), part=part)
+        before = call.query, part
         counts[name] += 1
     if len(set(found.values())) < len(found):
         seen: Counter[tuple[str, str]] = Counter()
         for key, place in found.items():
-            found[key] = Place(place.stack, seen[place.stack, place.site], place.site)
-            seen[place.stack, place.site] += 1
+            seen[place.stack, place.site] += not place.part
+            found[key] = replace(place, layer=seen[place.stack, place.site] - 1)
     return found
 
 
@@ -482,6 +490,8 @@ def seen_config(
     """What the pass and the config say of the model's shape."""
     text = inner.config.get_text_config()
     layers = {stack: 1 + max((p.layer for p in places.values() if p.stack == stack), default=-1) for stack in ("encoder", "decoder")}
+    if getattr(inner.config, "is_encoder_decoder", False):  # one of them may have no attention that is seen
+        layers = {stack: n or int(getattr(text, "num_hidden_layers", None) or 1) for stack, n in layers.items()}
     kind = "encoder-decoder" if all(layers.values()) else "decoder" if layers["decoder"] else "encoder"
     width = getattr(text, "hidden_size", None) or getattr(text, "d_model", None) or 1
     return SeenConfig(
@@ -580,13 +590,9 @@ def recorded(
     rule = ScoreRule(mask, call.scale, bias, softcap=call.softcap, sinks=call.sinks)
     returned = None
     if not (call.dropout and call.module.training):
-        from .attention import receipt_rows
-
         returned = z.detach()[:, :, receipt_rows(z.shape[2]).to(z.device)].clone()
     return AttentionRecord("", "module", None, "unknown", q, k, values, rule, returned=returned)
 
 
 def _placed(record: AttentionRecord, name: str, place: Place, call: int) -> AttentionRecord:
-    from dataclasses import replace
-
     return replace(record, name=name, layer=place.layer, site=place.site, call=call)

@@ -159,7 +159,7 @@ class Watch:
     def before(self, call: AttentionCall) -> Tensor | None:
         """The z that edits of the mask, the scale or the softmax make, or None where there are none."""
         place = self.place(call)
-        hook = self.edits.get(place.name + RULE)
+        hook = self.edits.get(place.attention + RULE)
         if hook is None:
             return None
         record = recorded(call, call.query, self.rules)
@@ -183,7 +183,7 @@ class Watch:
         return edited
 
     def silenced(self, place: Place, z: Tensor) -> Tensor | None:
-        hook = self.edits.get(place.name + Z)
+        hook = self.edits.get(place.attention + Z)
         return None if hook is None else hook(z)
 
     def keep(self, call: AttentionCall, record: AttentionRecord, place: Place, edited: Tensor | None) -> None:
@@ -294,7 +294,7 @@ def check_places(chosen: Iterable[int], n: int) -> None:
 def edits_of(loaded: Wrapped, interventions: tuple[Intervention, ...]) -> dict[str, Hook]:
     """The hooks of all interventions. Raises InterventionError for those that need what is not known."""
     hooks = hooks_of(loaded.model, interventions)
-    known = {place.name + end for place in loaded.places.values() for end in (RULE, Z)}
+    known = {place.attention + end for place in loaded.places.values() for end in (RULE, Z)}
     for point in hooks:
         if not point.endswith((RULE, Z)):
             raise InterventionError(
@@ -304,7 +304,7 @@ def edits_of(loaded: Wrapped, interventions: tuple[Intervention, ...]) -> dict[s
     lost = [point for point in hooks if point not in known]
     if lost and len(lost) == len(hooks):
         name = lost[0].rsplit(".", 1)[0]
-        there = ", ".join(dict.fromkeys(place.name for place in loaded.places.values()))
+        there = ", ".join(dict.fromkeys(place.attention for place in loaded.places.values()))
         raise InterventionError(f"There is no attention {name} in this model; there are {there}.")
     return {point: hook for point, hook in hooks.items() if point in known}
 
