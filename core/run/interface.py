@@ -55,7 +55,9 @@ class AttentionCall:
     masks: tuple[MadeMask, ...]  # those made lately in this recording
 
 
-See = Callable[[AttentionCall], Tensor | None]  # z [batch, head, query, d_v] that is to be used, or None: the model's own
+See = Callable[
+    [AttentionCall], Tensor | None
+]  # z [batch, head, query, d_v] that is to be used, or None: the model's own
 After = Callable[[AttentionCall, Tensor], Tensor | None]  # the same, told the model's own z
 
 
@@ -102,7 +104,9 @@ def configs_of(model: nn.Module) -> list[Any]:
         if id(config) in found or not hasattr(config, "_attn_implementation_internal"):
             continue
         found[id(config)] = config
-        waiting += [one for name in getattr(config, "sub_configs", ()) if (one := getattr(config, name, None)) is not None]
+        waiting += [
+            one for name in getattr(config, "sub_configs", ()) if (one := getattr(config, name, None)) is not None
+        ]
     return list(found.values())
 
 
@@ -172,7 +176,9 @@ def mask(*args: Any, **kwargs: Any) -> Any:
 
     own = implementation_of(kwargs.get("config")) or "eager"
     own = "eager" if is_opaque(own) else own
-    if own not in AttentionMaskInterface._global_mapping:  # transformers makes none for an attention that has no mask function
+    if (
+        own not in AttentionMaskInterface._global_mapping
+    ):  # transformers makes none for an attention that has no mask function
         return kwargs.get("attention_mask")
     made = AttentionMaskInterface._global_mapping[own](*args, **kwargs)
     one = _open.get()

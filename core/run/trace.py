@@ -312,6 +312,8 @@ def trace(
     """
     if not isinstance(loaded, Loaded):
         raise TypeError(f"the first argument is a loaded model, as core.load(name) gives it, and not {loaded!r}")
+    if isinstance(loaded, Wrapped) and loaded.no_text:
+        raise TextError(loaded.no_text)
     if not isinstance(interventions, Iterable):
         raise InterventionError(f"Interventions are a list, also where there is one alone: [{interventions!r}].")
     sources = source_tokens(loaded, source, ids, "source", padding_side, keep)

@@ -130,7 +130,7 @@ class TheirModel:
     """Takes the place of our Transformer: whether it has an encoder, a decoder and a head, and nothing else. Raises Refused."""
 
     config: SeenConfig
-    head: Callable[[Tensor], Tensor] | None
+    head: GivenHead | None
     encoder: Literal[True] | None
     decoder: Literal[True] | None
 
@@ -140,9 +140,17 @@ class TheirModel:
         cannot(f"the inside of the model ({name})")
 
 
-def as_given(logits: Tensor) -> Tensor:
-    """The head of a wrapped model: its logits come from the pass itself, with whatever it does to them."""
-    return logits
+@dataclass(eq=False)
+class GivenHead:
+    """The head of a wrapped model: its logits come from the pass itself, with all that the model does to them."""
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        return logits
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        cannot(f"the way from the residual stream to a logit ({name})")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,7 +185,9 @@ class Wrapped(Loaded):
     def tokens(self, text: str) -> Tokens:
         """A text as their tokenizer reads it. Raises TextError."""
         if self.tokenizer is None:
-            raise TextError("No tokenizer was given: core.wrap(model, tokenizer) reads texts; without one give ids=[…].")
+            raise TextError(
+                "No tokenizer was given: core.wrap(model, tokenizer) reads texts; without one give ids=[…]."
+            )
         if self.reads_words is None:
             return tokenize(self.tokenizer, text)
         if not isinstance(text, str):
@@ -249,13 +259,13 @@ def wrap(model: Any, tokenizer: Any = None) -> Wrapped:
     )
     seen = probed(model, inner)
     shape, text_config = seen.config, config.get_text_config()
-    ends, pad = text_config.eos_token_id, text_config.pad_token_id
+    ends, pad = (getattr(text_config, name, None) for name in ("eos_token_id", "pad_token_id"))
     end_ids = () if ends is None else tuple(ends) if isinstance(ends, list | tuple) else (ends,)
     start = getattr(text_config, "decoder_start_token_id", None) or getattr(config, "decoder_start_token_id", None)
     template = getattr(reads_words, "chat_template", None)
     stand_in = TheirModel(
         shape,
-        as_given if shape.head == "lm" else None,
+        GivenHead() if shape.head == "lm" else None,
         True if shape.n_encoder_layers else None,
         True if shape.n_decoder_layers else None,
     )
@@ -290,23 +300,32 @@ def check_model(model: Any, kind: type) -> Any:
         raise TypeError(
             f"core.wrap takes a model of transformers, as from_pretrained gives it, not {name}. For a name or a folder use core.load."
         )
-    inner = model if isinstance(model, kind) else next((part for part in model.modules() if isinstance(part, kind)), None)
+    inner = (
+        model if isinstance(model, kind) else next((part for part in model.modules() if isinstance(part, kind)), None)
+    )
     if inner is None:
         raise Refused(
             f"{name} is no model of transformers, whose attention functions core.wrap watches. core.capture(module) records any "
             "module that calls torch.nn.functional.scaled_dot_product_attention."
         )
     for path, part in model.named_modules():
-        if getattr(part, "_compiled_call_impl", None) is not None or type(part).__name__ in ("OptimizedModule", "ScriptModule"):
+        if getattr(part, "_compiled_call_impl", None) is not None or type(part).__name__ in (
+            "OptimizedModule",
+            "ScriptModule",
+        ):
             raise Refused(
                 f"{path or name} is compiled, and compiled code cannot be looked into. Wrap a model on which compile() was not called."
             )
     weights = list(model.parameters())
     if any("DTensor" in type(weight).__name__ for weight in weights):
-        raise Refused(f"The weights of this {name} are in parts on several devices. Load it without tp_plan, on one device.")
+        raise Refused(
+            f"The weights of this {name} are in parts on several devices. Load it without tp_plan, on one device."
+        )
     if len(devices := {weight.device for weight in weights}) > 1 or any(device.type == "meta" for device in devices):
         found = ", ".join(sorted(map(str, devices)))
-        raise Refused(f"The weights of this {name} are on several devices ({found}). Load it on one: leave device_map out, and call .to(device).")
+        raise Refused(
+            f"The weights of this {name} are on several devices ({found}). Load it on one: leave device_map out, and call .to(device)."
+        )
     if not weights:
         raise Refused(f"This {name} has no weights.")
     return inner
@@ -391,7 +410,15 @@ def probed(model: nn.Module, inner: Any) -> Probed:
         try:
             with written_out(model) as written:
                 out = model(input_ids=ids, **words, **options_of(inner))
-        except (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError, NotImplementedError) as error:
+        except (
+            TypeError,
+            ValueError,
+            RuntimeError,
+            IndexError,
+            KeyError,
+            AttributeError,
+            NotImplementedError,
+        ) as error:
             raise Refused(
                 f"{type(inner).__name__} could not be run on {PROBE} tokens alone: {type(error).__name__}: {error}. core.wrap "
                 "runs a model once to see its attentions."
@@ -489,7 +516,10 @@ def seen_config(
 ) -> SeenConfig:
     """What the pass and the config say of the model's shape."""
     text = inner.config.get_text_config()
-    layers = {stack: 1 + max((p.layer for p in places.values() if p.stack == stack), default=-1) for stack in ("encoder", "decoder")}
+    layers = {
+        stack: 1 + max((p.layer for p in places.values() if p.stack == stack), default=-1)
+        for stack in ("encoder", "decoder")
+    }
     if getattr(inner.config, "is_encoder_decoder", False):  # one of them may have no attention that is seen
         layers = {stack: n or int(getattr(text, "num_hidden_layers", None) or 1) for stack, n in layers.items()}
     kind = "encoder-decoder" if all(layers.values()) else "decoder" if layers["decoder"] else "encoder"
@@ -544,10 +574,18 @@ class Rules:
         if key not in self.known:
             values = spread(_together(call.mask, call.bias)).detach().clone()
             one = given(values, (batch,))
-            rule = MaskRule(n_heads, n_query, n_key, causal=call.is_causal) if call.mask is None else rule_of(free, one, call.masks)
+            rule = (
+                MaskRule(n_heads, n_query, n_key, causal=call.is_causal)
+                if call.mask is None
+                else rule_of(free, one, call.masks)
+            )
             if len(self.known) >= KEPT_RULES:
                 self.known.pop(next(iter(self.known)))
-            self.known[key] = numbers, rule, one if one.adds else None  # numbers are kept so that no other tensor gets their id
+            self.known[key] = (
+                numbers,
+                rule,
+                one if one.adds else None,
+            )  # numbers are kept so that no other tensor gets their id
         _, rule, adds = self.known[key]
         return rule, None if adds is None else GivenBias(adds)
 
@@ -567,9 +605,7 @@ def _together(mask: Tensor | None, bias: Tensor | None) -> Tensor:
     return (bias.float() + mask.float()).clamp(min=torch.finfo(torch.float32).min)
 
 
-def recorded(
-    call: AttentionCall, z: Tensor, rules: Rules, pools: dict[Any, Pool] | None = None
-) -> AttentionRecord:
+def recorded(call: AttentionCall, z: Tensor, rules: Rules, pools: dict[Any, Pool] | None = None) -> AttentionRecord:
     """The record of one call, from copies of its tensors. With `pools`, keys and values that came before are kept once.
 
     Raises TooLarge where the copies would not fit.

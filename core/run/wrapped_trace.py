@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -250,9 +250,13 @@ class WrappedTrace(Trace):
             admit_large(size, self.loaded.device, f"The numbers at {point}", ADVICE)
             return self.head_input(chosen)
         record = next((record for record in self.attention if record.name == name), None)
+        if record is None and point.startswith(("encoder.", "decoder.", "head.")):
+            cannot(f"the point {point}")
         if record is None:
             near = ", ".join(record.name for record in self.records[:2])
-            raise KeyError(f"there is no attention {name or point!r}; there are {near} and so on, and run.cannot says what else is not known")
+            raise KeyError(
+                f"there is no attention {name or point!r}; there are {near} and so on, and run.cannot says what else is not known"
+            )
         whole = {"hook_q": record.n_query, "hook_z": record.n_query, "hook_k": record.n_key, "hook_v": record.n_key}
         n = whole.get(kind, record.n_query)
         chosen = list(range(n)) if positions is None else list(positions)
@@ -267,10 +271,12 @@ class WrappedTrace(Trace):
         cannot(f"the point {point}")
 
     def logit_lens(self, k: int = 10, positions: Sequence[int] | None = None) -> tuple[LensLayer, ...]:
-        _cannot_here("the residual stream between layers, which the logit lens reads,")
+        """Raises Refused."""
+        cannot("the residual stream between layers, which the logit lens reads,")
 
     def contributions(self, position: int | None = None, token: int | None = None) -> Contributions:
-        _cannot_here("what each part adds to a logit")
+        """Raises Refused."""
+        cannot("what each part adds to a logit")
 
     def ablate_each(
         self,
@@ -278,11 +284,8 @@ class WrappedTrace(Trace):
         token: int | None = None,
         watch: Callable[[int, int], object] = lambda done, of: None,
     ) -> HeadEffects:
-        _cannot_here("a sweep over all heads (interventions=[core.Ablate(…)] silences one a run)")
-
-
-def _cannot_here(what: str) -> NoReturn:
-    cannot(what)
+        """Raises Refused."""
+        cannot("a sweep over all heads (interventions=[core.Ablate(…)] silences one a run)")
 
 
 def check_places(chosen: Iterable[int], n: int) -> None:
@@ -313,9 +316,9 @@ def run_wrapped(
     loaded: Wrapped, prompt: Prompt, interventions: tuple[Intervention, ...], watch: Callable[[Trace], object]
 ) -> WrappedTrace:
     """trace_tokens() for a wrapped model."""
-    if loaded.no_text:
-        raise TextError(loaded.no_text)
-    forward = WrappedPass(loaded, prompt, interventions, edits_of(loaded, interventions), WrappedMark(*mark_of(loaded.theirs)))
+    forward = WrappedPass(
+        loaded, prompt, interventions, edits_of(loaded, interventions), WrappedMark(*mark_of(loaded.theirs))
+    )
     records: list[AttentionRecord] = []
     last, empty = _Last(forward), (loaded, prompt.sources, prompt.targets)
 
