@@ -21,7 +21,6 @@ import transformers as hf
 import core
 from benchmarks.coverage import LENGTHS, LOGITS, PATTERNS, ROWS, VOCAB, Row, difference, made, theirs
 
-
 # Rows whose attention is written out by hand, or that have none; tests hold the table to this.
 REFUSED = frozenset(
     (

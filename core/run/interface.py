@@ -27,7 +27,7 @@ OPAQUE = ("flash", "flex", "paged", "kernels", "/")
 
 @dataclass(frozen=True, eq=False)
 class MadeMask:
-    """What a mask was made from: transformers' mask function, a 2D mask of padding, and the places of the first query and key."""
+    """The origin of a mask: transformers' mask function, a 2D mask of padding, and the places of the first query and key."""
 
     function: Callable[..., Any] | None
     padding: Tensor | None  # [batch, key], True or 1 for a real token

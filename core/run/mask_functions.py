@@ -40,7 +40,7 @@ def rule_of(free: MaskRule, given: Given, masks: Sequence[MadeMask]) -> MaskRule
 
 
 def with_parts(free: MaskRule, made: MadeMask) -> MaskRule:
-    """What a mask function says of order, window and padding. Functions that are not known by name add nothing."""
+    """Order, window and padding as a mask function has them. Functions that are not known by name add nothing."""
     causal, window = False, None
     for name, part in parts(made.function):
         if name == "causal_mask_function":

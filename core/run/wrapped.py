@@ -22,7 +22,7 @@ from ..model.chat import ChatTemplate
 from ..model.config import ModelConfig
 from ..model.given import Given, given, spread
 from ..model.next_tokens import ANYTHING, NextTokenRule
-from ..model.rules import GivenBias, MaskRule, ScoreRule
+from ..model.rules import GivenBias, MaskRule, ScoreRule, attend
 from ..model.text import Tokens, from_ids, tokenize
 from .attention import AttentionRecord, receipt_rows
 from .capture import written_out
@@ -74,7 +74,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenConfig:
-    """What is known of a model whose code is not ours. Anything else that ModelConfig has raises Refused."""
+    """The known sizes of a model whose code is not ours. Anything else that ModelConfig has raises Refused."""
 
     model_type: str
     kind: Literal["encoder", "decoder", "encoder-decoder"]
@@ -169,7 +169,7 @@ class Wrapped(Loaded):
 
     @property
     def cannot(self) -> tuple[str, ...]:
-        """What is not known of a run of this model, a line each."""
+        """The things that are not known of a run of this model, a line each."""
         return CANNOT
 
     @property
@@ -352,7 +352,7 @@ class Spelling:
 
 
 def tokenizer_of(given: Any) -> tuple[Any, Any]:
-    """What spells tokens, and their tokenizer where it is one of transformers. Raises TypeError."""
+    """Something that spells tokens, and their tokenizer where it is one of transformers. Raises TypeError."""
     given = getattr(given, "tokenizer", given)  # a processor has one
     if given is None or isinstance(given, Tokenizer):
         return given, None
@@ -380,7 +380,7 @@ def next_tokens_of(inner: Any, config: SeenConfig, end_ids: tuple[int, ...]) -> 
 
 @dataclass(frozen=True)
 class Probed:
-    """What one short pass showed."""
+    """The attentions and sizes that one short pass showed."""
 
     config: SeenConfig
     places: Mapping[tuple[str, int], Place]
@@ -397,10 +397,14 @@ def probed(model: nn.Module, inner: Any) -> Probed:
         )
         return Probed(seen_config(inner, [], {}, False), {}, notes_of(model), no_text)
     calls: list[tuple[str, AttentionCall]] = []
+    unexplained: list[str] = []
+    rules = Rules()
     paths = {module: name for name, module in model.named_modules()}
 
-    def after(call: AttentionCall, _: Tensor) -> None:
+    def after(call: AttentionCall, z: Tensor) -> None:
         calls.append((paths[call.module], call))
+        if not explains(call, z, rules):
+            unexplained.append(paths[call.module])
 
     device = next(model.parameters()).device
     ids = (torch.arange(PROBE, device=device) + 5)[None] % vocab_of(inner)
@@ -432,15 +436,29 @@ def probed(model: nn.Module, inner: Any) -> Probed:
             f"{len(missed)} attention{'s' * (len(missed) > 1)} of this model {'are' if len(missed) > 1 else 'is'} written out by hand and not "
             f"among the records: {', '.join(missed[:3])}{' and others' if len(missed) > 3 else ''}.",
         )
+    if unexplained:
+        notes += (
+            f"{unexplained[0]}{' and others' if len(unexplained) > 1 else ''} returned something else than pattern · v of what its attention "
+            "function was given: it does more than is recorded, and its patterns may be wrong. record.receipt() says by how much.",
+        )
     places = places_of(inner, calls)
     logits = getattr(out, "logits", None)
-    scores = logits is not None and logits.ndim == 3 and logits.shape[:2] == ids.shape and logits.shape[2] > PROBE
-    config = seen_config(inner, [call for _, call in calls], places, scores and logits.shape[2] or 0)
+    scored = logits is not None and logits.ndim == 3 and logits.shape[:2] == ids.shape and logits.shape[2] > PROBE
+    n_logits = int(logits.shape[2]) if logits is not None and scored else 0
+    config = seen_config(inner, [call for _, call in calls], places, n_logits)
     return Probed(config, places, notes)
 
 
+def explains(call: AttentionCall, z: Tensor, rules: Rules) -> bool:
+    """Whether pattern · v of what was recorded is what the attention returned, to the rounding of its dtype."""
+    if call.dropout and call.module.training:
+        return True
+    mine = attend(call.query.float(), call.key.float(), call.value.float(), score_rule(call, rules))
+    return bool((mine - z).abs().max() <= 50 * torch.finfo(z.dtype).eps * (1 + z.abs().max()))
+
+
 def options_of(inner: Any) -> dict[str, Any]:
-    """What a pass over a whole text asks of any model."""
+    """Arguments of any pass over a whole text."""
     accepted = accepted_by(inner)
     return {name: value for name, value in {"use_cache": False, "return_dict": True}.items() if name in accepted}
 
@@ -456,7 +474,7 @@ def vocab_of(inner: Any) -> int:
 
 
 def notes_of(model: nn.Module) -> tuple[str, ...]:
-    """What is run in another way than the model would be."""
+    """Sentences about anything that is run in another way than the model would be."""
     opaque = sorted({str(name) for config in configs_of(model) if is_opaque(name := implementation_of(config))})
     return tuple(
         f"This model was loaded with attn_implementation={name!r}, which cannot be looked into: a recorded pass runs its eager "
@@ -514,7 +532,7 @@ def looks_back_only(call: AttentionCall) -> bool:
 def seen_config(
     inner: Any, calls: Sequence[AttentionCall], places: Mapping[tuple[str, int], Place], n_logits: int
 ) -> SeenConfig:
-    """What the pass and the config say of the model's shape."""
+    """The model's shape as the pass and the config tell it."""
     text = inner.config.get_text_config()
     layers = {
         stack: 1 + max((p.layer for p in places.values() if p.stack == stack), default=-1)
@@ -610,7 +628,6 @@ def recorded(call: AttentionCall, z: Tensor, rules: Rules, pools: dict[Any, Pool
 
     Raises TooLarge where the copies would not fit.
     """
-    mask, bias = rules.of(call)
     size = call.query.nbytes + call.key.nbytes + call.value.nbytes
     admit_large(size, call.query.device, "What an attention keeps", "Use a shorter text.")
     q = call.query.detach().clone(memory_format=torch.contiguous_format)
@@ -623,11 +640,17 @@ def recorded(call: AttentionCall, z: Tensor, rules: Rules, pools: dict[Any, Pool
             pool = pools.setdefault((call.module, what, x.shape[1], x.shape[-1], x.dtype), Pool())
             kept.append(pool.keep(pool.seek(x.detach()), (x.shape[0],)))
         k, values = kept
-    rule = ScoreRule(mask, call.scale, bias, softcap=call.softcap, sinks=call.sinks)
+    rule = score_rule(call, rules)
     returned = None
     if not (call.dropout and call.module.training):
         returned = z.detach()[:, :, receipt_rows(z.shape[2]).to(z.device)].clone()
     return AttentionRecord("", "module", None, "unknown", q, k, values, rule, returned=returned)
+
+
+def score_rule(call: AttentionCall, rules: Rules) -> ScoreRule:
+    """Everything of one call but q, k and v."""
+    mask, bias = rules.of(call)
+    return ScoreRule(mask, call.scale, bias, softcap=call.softcap, sinks=call.sinks)
 
 
 def _placed(record: AttentionRecord, name: str, place: Place, call: int) -> AttentionRecord:

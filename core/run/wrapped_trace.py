@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, NoReturn, cast
 
 import torch
 from torch import Tensor
@@ -18,7 +18,6 @@ from ..errors import InterventionError, Outdated, Refused, TextError
 from ..memory import admit_large
 from ..model.hooks import Hook
 from ..model.rules import attend
-from ..model.text import Tokens
 from .attention import AttentionRecord
 from .forward_pass import Pass
 from .interface import AttentionCall, recording
@@ -26,10 +25,6 @@ from .prompt import Prompt, model_inputs
 from .recorder import HELD_BYTES, Held, NonFinite, Step, last_rows
 from .trace import Trace
 from .wrapped import Place, Rules, Wrapped, accepted_by, cannot, options_of, recorded
-
-if TYPE_CHECKING:
-    from ..read.attribution import Contributions, LensLayer
-    from ..sweep.ablations import HeadEffects
 
 RULE, Z = ".hook_rule", ".hook_z"
 ADVICE = "Ask for fewer positions, or run a shorter text."
@@ -86,7 +81,7 @@ class WrappedPass:
         return replace(self, prompt=self.prompt.of(text))
 
     def outputs(self, see: Callable[[AttentionRecord], object] | None = None, **options: Any) -> Any:
-        """What the model returns. `see` is told each attention with its record. Raises what the model raises."""
+        """The result of the model. `see` is told each attention with its record. Raises what the model raises."""
         watch = Watch(self.loaded, self.edits, see)
         ids, target, keep, target_keep, types = model_inputs(self.prompt, self.loaded.device)
         theirs = self.loaded.theirs
@@ -136,7 +131,7 @@ def inner_of(theirs: Any) -> Any:
 
 
 class Watch:
-    """What is done at each attention of one pass: its edits, and its record."""
+    """The edits of each attention of one pass, and its record."""
 
     def __init__(
         self, loaded: Wrapped, edits: Mapping[str, Hook], see: Callable[[AttentionRecord], object] | None
@@ -206,7 +201,7 @@ class WrappedTrace(Trace):
 
     @property
     def cannot(self) -> tuple[str, ...]:
-        """What is not known of this run, a line each."""
+        """The things that are not known of this run, a line each."""
         return cast(Wrapped, self.loaded).cannot
 
     def head_input(self, positions: Sequence[int] | Tensor) -> Tensor:
@@ -270,11 +265,11 @@ class WrappedTrace(Trace):
             return {"hook_q": record.q, "hook_k": record.k, "hook_v": record.v}[kind][:, rows]
         cannot(f"the point {point}")
 
-    def logit_lens(self, k: int = 10, positions: Sequence[int] | None = None) -> tuple[LensLayer, ...]:
+    def logit_lens(self, k: int = 10, positions: Sequence[int] | None = None) -> NoReturn:
         """Raises Refused."""
         cannot("the residual stream between layers, which the logit lens reads,")
 
-    def contributions(self, position: int | None = None, token: int | None = None) -> Contributions:
+    def contributions(self, position: int | None = None, token: int | None = None) -> NoReturn:
         """Raises Refused."""
         cannot("what each part adds to a logit")
 
@@ -283,7 +278,7 @@ class WrappedTrace(Trace):
         position: int | None = None,
         token: int | None = None,
         watch: Callable[[int, int], object] = lambda done, of: None,
-    ) -> HeadEffects:
+    ) -> NoReturn:
         """Raises Refused."""
         cannot("a sweep over all heads (interventions=[core.Ablate(…)] silences one a run)")
 

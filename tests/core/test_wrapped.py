@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import re
+import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -49,10 +50,10 @@ def nothing_is_left() -> Iterator[None]:
     assert not interface._watched
 
 
-def run_of(name: str, **options: Any) -> core.Trace:
+def run_of(name: str, interventions: Sequence[core.Intervention] = ()) -> core.Trace:
     model = model_of(name)
-    target = {"target_ids": TARGET} if model.config.is_encoder_decoder else {}
-    return core.trace(core.wrap(model), ids=IDS, **target, **options)
+    target = TARGET if model.config.is_encoder_decoder else None
+    return core.trace(core.wrap(model), ids=IDS, target_ids=target, interventions=interventions)
 
 
 def logits(run: core.Trace) -> Tensor:
@@ -130,8 +131,8 @@ def both(name: str, folder: Path) -> tuple[core.Loaded, core.Wrapped]:
 @pytest.mark.parametrize("name", ["Mistral", "BERT", "T5", "Gemma 3 (text)", "ModernBERT"])
 def test_same_names_reasons_and_numbers_as_our_own_engine(name: str, tmp_path: Path) -> None:
     ours, theirs = both(name, tmp_path)
-    target = {"target_ids": TARGET} if ours.config.kind == "encoder-decoder" else {}
-    a, b = (core.trace(loaded, ids=IDS, **target) for loaded in (ours, theirs))
+    target = TARGET if ours.config.kind == "encoder-decoder" else None
+    a, b = (core.trace(loaded, ids=IDS, target_ids=target) for loaded in (ours, theirs))
     assert [(r.name, r.stack, r.layer, r.site) for r in a.attention] == [
         (r.name, r.stack, r.layer, r.site) for r in b.attention
     ]
@@ -250,7 +251,7 @@ def test_a_mask_of_ones_own_is_the_callers() -> None:
     assert (records[0].pattern() - out.attentions[0][0]).abs().max() <= PATTERNS
 
 
-# what is left as it was
+# everything is left as it was
 
 
 def test_sdpa_gives_its_own_numbers_to_the_last_bit() -> None:
@@ -431,7 +432,9 @@ def test_a_text_is_read_by_its_own_tokenizer() -> None:
 class Slow(hf.PythonBackend):
     """A tokenizer without a fast part."""
 
-    vocab_size = VOCAB
+    @property
+    def vocab_size(self) -> int:
+        return VOCAB
 
     def get_vocab(self) -> dict[str, int]:
         return {f"w{i}": i for i in range(VOCAB)}
@@ -542,7 +545,7 @@ def test_a_head_in_several_parts_is_silenced_in_all() -> None:
     assert first.z()[3].abs().max() == second.z()[3].abs().max() == 0 and first.z()[2].abs().max() > 0
 
 
-# what is refused
+# models that are refused
 
 
 def compiled(in_place: bool) -> Any:
@@ -592,6 +595,33 @@ def test_a_kernel_that_cannot_be_looked_into_is_run_as_eager(monkeypatch: pytest
     assert torch.equal(logits(core.trace(wrapped, ids=IDS)), logits(run_of("Llama")))
 
 
+def test_an_attention_that_does_more_than_is_recorded_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = type(model_of("Llama").model.layers[0].self_attn).forward.__globals__
+    own = names["eager_attention_forward"]
+
+    def louder(*args: Any, **kwargs: Any) -> Any:
+        out, weights = own(*args, **kwargs)
+        return out * 1.01, weights
+
+    monkeypatch.setitem(names, "eager_attention_forward", louder)
+    wrapped = core.wrap(model_of("Llama"))
+    assert "does more than is recorded" in wrapped.notices[0]
+    receipt = core.trace(wrapped, ids=IDS).attention[0].receipt()
+    assert receipt.fused_error is not None and receipt.fused_error > 1e-3
+
+
+def test_the_example_of_the_page_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "wrap.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    record, run = names["record"], names["run"]
+    assert record.name == "decoder.blocks.1.attn" and record.why_masked(query=2, key=5) == "future"
+    assert record.receipt().fused_error < 1e-5 and len(run.predictions(k=3).strings[0]) == 3
+    assert names["silent"].attention.at(1).z()[3].abs().max() == 0
+    assert [one.call for one in names["records"] if one.layer == 0] == [0, 1, 2]
+
+
 def test_images_are_recorded_though_not_traced() -> None:
     torch.manual_seed(0)
     config = hf.ViTConfig(
@@ -621,8 +651,6 @@ def test_nothing_in_a_recording_is_an_error() -> None:
 
 
 def test_core_without_transformers() -> None:
-    """core and its screens start without it: only wrap() imports it."""
-    import subprocess
-
-    code = "import sys, core, app.shell.registry; core.wrap; sys.exit('transformers' in sys.modules)"
+    """Only wrap() imports it."""
+    code = "import sys, core; core.wrap; sys.exit('transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0
