@@ -213,7 +213,7 @@ class Trace:
         return found
 
     def head_input(self, positions: Sequence[int] | Tensor) -> Tensor:
-        """What the head is given at these positions of this text, [pos, d_model]: the last residual stream."""
+        """The head's input at these positions of this text, [pos, d_model]: the last residual stream."""
         return self.last_residual(torch.as_tensor(positions, device=self.loaded.device))[self.index]
 
     @property
