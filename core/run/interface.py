@@ -7,7 +7,7 @@ a pass gives the numbers that it gives without us, and other threads, other mode
 
 from __future__ import annotations
 
-import inspect
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -241,7 +241,8 @@ def own_name(module: nn.Module) -> str | None:
 
 def own_function(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
     """The attention function that this module calls when it is not recorded."""
-    names = inspect.unwrap(type(module).forward).__globals__
+    # The file of the class; not its forward's globals, which a decorator may have replaced by its own.
+    names = vars(sys.modules[type(module).__module__])
     name = own_name(module)
     if name in (None, "eager") or is_opaque(name):
         return names.get("eager_attention_forward", eager)
