@@ -55,6 +55,7 @@ from .run.predictions import Predictions
 from .run.recorder import PositionRecord, Step
 from .run.request import Progress, Request
 from .run.trace import Trace, trace, trace_chat, trace_tokens
+from .run.wrapped import Wrapped, wrap
 from .service.engine import Engine
 from .sweep.ablations import HeadEffect, HeadEffects
 from .sweep.sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
@@ -127,6 +128,7 @@ __all__ = [
     "TrainStep",
     "Unknown",
     "Window",
+    "Wrapped",
     "Writer",
     "adds",
     "answer_change",
@@ -160,6 +162,7 @@ __all__ = [
     "trace_chat",
     "trace_tokens",
     "train",
+    "wrap",
 ]
 
 

@@ -59,7 +59,7 @@ OUTSIDE = frozenset({"app.__init__", "app.main", "app.ui"})  # the server, and t
 # For a module, a package, or every module of app with that name: the top-level packages that it never imports, with the
 # reason beside the rule.
 FORBIDDEN: dict[str, frozenset[str]] = {
-    # core knows no screen, and transformers is a judge in the tests only
+    # core knows no screen, and transformers is a judge in the tests, or a person's own that core.wrap is given
     "core": frozenset({"app", "streamlit", "plotly", "pandas", "altair", "starlette", "transformers"}),
     # the planner works out shapes and bytes on paper, without a tokenizer or a checkpoint
     "core.plan": frozenset({"tokenizers", "safetensors", "huggingface_hub"}),
@@ -87,7 +87,13 @@ FORBIDDEN: dict[str, frozenset[str]] = {
 }
 
 # What a module may import all the same, inside a function: whoever never calls that does without it (tests/test_package.py).
-LAZILY: dict[str, frozenset[str]] = {"core.frames": frozenset({"pandas"})}
+LAZILY: dict[str, frozenset[str]] = {
+    "core.frames": frozenset({"pandas"}),
+    # core.wrap, for a person's own model of transformers
+    "core.run.interface": frozenset({"transformers"}),
+    "core.run.wrapped": frozenset({"transformers"}),
+    "core.run.wrapped_trace": frozenset({"transformers"}),
+}
 
 # Modules that run what a file says, and so have no place in a program that opens other people's files.
 UNSAFE_MODULES = frozenset({"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"})
@@ -180,6 +186,18 @@ def test_forbidden_imports(path: Path) -> None:
     forbidden -= LAZILY.get(module, frozenset())
     found = sorted(name for name in imports(path) if name.split(".")[0] in forbidden)
     assert not found, f"{module} imports {found}"
+
+
+@pytest.mark.parametrize("module", LAZILY)
+def test_what_is_optional_is_imported_when_it_is_called(module: str) -> None:
+    tree = tree_of(ROOT / Path(*module.split(".")).with_suffix(".py"))
+    at_once = {node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)}
+    names = {
+        (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
+        for node in at_once
+        if not isinstance(node, ast.ImportFrom) or not node.level
+    }
+    assert not {name.split(".")[0] for name in names} & LAZILY[module]
 
 
 # cluster, from the ground up: the front end imports what lies below Ray, and Ray's side what it needs of all.

@@ -21,6 +21,7 @@ import torch
 
 import core
 from core.checkpoints import find
+from core.run import wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -107,7 +108,11 @@ def test_what_the_package_needs_is_what_is_tested() -> None:
     optional = PROJECT["project"]["optional-dependencies"]
     more = [line for line in (ROOT / "requirements-cluster.txt").read_text("utf-8").split() if "==" in line]
     pins |= {line.split("[")[0]: line.split("==")[1] for line in more if "[" in line}
-    assert {name: pins[name] for name in optional} == {name: line.split(">=")[1] for name, (line,) in optional.items()}
+    needed = {name: line.split(">=")[1] for name, (line,) in optional.items()}
+    assert (
+        needed.pop("transformers") == f"{'.'.join(map(str, wrapped.OLDEST))}.0"
+    )  # a range, whose both ends were tried
+    assert {name: pins[name] for name in needed} == needed
     assert imported - set(sys.stdlib_module_names) - comes_with_the_hub - set(optional) == set(needs)
     assert "core" not in imported, "core would not find itself under another name"
 
@@ -161,7 +166,7 @@ import headlight
 assert importlib.util.find_spec("core") is None and importlib.util.find_spec("app") is None
 run = headlight.trace(headlight.load("copy"), "dabbi=", interventions=[headlight.NoScale()])
 assert abs(run.attention[0].pattern().sum(-1) - 1).max() < 1e-5
-assert "pandas" not in sys.modules
+assert "pandas" not in sys.modules and "transformers" not in sys.modules
 assert len(run.to_frame()) == len(run.steps)
 try:
     headlight.load("gpt2")

@@ -52,6 +52,10 @@ def described(values: Mapping[str, Any]) -> Described:
 def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> Described:
     """The facts of a model without its weights: of a preset of core.plan, a catalogue id, owner/name on the Hub, a folder,
     or a config.json or a GGUF file by its path. Of a repository config.json is all that is fetched. Raises CheckpointError."""
+    if not isinstance(model, str | os.PathLike):
+        raise CheckpointError(
+            f"A plan is of a ModelConfig, a config as a mapping, or a name or path of a model, not of {type(model).__name__}."
+        )
     text = os.fspath(model)
     if isinstance(model, str) and model in PRESETS:
         return Described(PRESETS[model].config)

@@ -173,7 +173,7 @@ def _chances(run: Trace, position: int | None) -> Tensor:
     at = checked_positions(tokens, None if position is None else [position])
     run.forward.weights.check()
     with torch.inference_mode():
-        x = run.last_residual(torch.tensor(at, device=run.loaded.device))[run.index]
+        x = run.head_input(at)
         scores = head_of(run.loaded)(x[None])[0].float()
         found = allowed_scores(scores, following(run.loaded, tokens, at))[0].softmax(-1).cpu()
     run.forward.weights.check()  # a training may go on beside this

@@ -93,6 +93,6 @@ def _last_read(trace: Trace) -> Tokens:
 
 
 def _stream(trace: Trace, positions: Tensor) -> Tensor:
-    """The last residual stream of these positions, [pos, d_model], with the weights of the run."""
+    """The head's input at these positions, [pos, d_model], with the weights of the run."""
     trace.forward.weights.check()
-    return trace.last_residual(positions)[trace.index]
+    return trace.head_input(positions)

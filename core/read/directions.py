@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import TextError
-from ..model.transformer import Block, RMSNorm, Stack
+from ..model.transformer import Block, Head, RMSNorm, Stack
 from ..run.attention import AttentionRecord
 from ..run.predictions import check_token, checked_positions, likeliest
 from ..run.trace import Trace
@@ -65,7 +65,7 @@ def asked(run: Trace, positions: Sequence[int] | None, tokens: Sequence[int] | N
 def has_looks(run: Trace) -> bool:
     """Whether a logit of this model is a sum over looks: where it writes words, or scores them by a linear head."""
     head = run.loaded.model.head
-    return head is not None and not head.mlm and head.softcap is None and run.config.kind != "encoder"
+    return isinstance(head, Head) and not head.mlm and head.softcap is None and run.config.kind != "encoder"
 
 
 def site_of(run: Trace, site: Site | None) -> Site:

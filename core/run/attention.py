@@ -392,7 +392,7 @@ class AttentionRecord:
     def _o_weight(self, heads: Tensor) -> Tensor:
         """W_O of these heads, [d_model, head, d_head], float32."""
         if self.output is None:
-            raise ValueError(f"{self.name}: the output projection of a captured module is not known")
+            raise ValueError(f"{self.name}: the output projection of a captured or wrapped module is not known")
         return self.output().weight.unflatten(1, (self.n_heads, -1))[:, heads].float()
 
     def _stage(self, stage: Stage, heads: Index, queries: Index, keys: Index) -> Tensor:

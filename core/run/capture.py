@@ -51,6 +51,26 @@ def capture(module: nn.Module) -> Iterator[list[AttentionRecord]]:
     Raises Refused at the end of a context in which nothing was seen, with the reason and the cure; warns where only some
     attentions were seen. Raises TooLarge where a record would not fit, and ValueError for nested tensors.
     """
+    with _recorder(module) as recorder:
+        yield recorder.records
+    if not recorder.records:
+        raise Refused(_nothing_seen(module, recorder))
+    if missed := recorder.written_out - {record.name for record in recorder.records}:
+        seen = len(recorder.records)
+        text = f"{_listed(missed)} attention out by hand and {'is' if len(missed) == 1 else 'are'} not among the {seen} records."
+        warnings.warn(f"{text} {_cure(module)}", stacklevel=3)
+
+
+@contextmanager
+def written_out(module: nn.Module) -> Iterator[set[str]]:
+    """The submodules that take the softmax of a product of two tensors in this context, which is attention written out."""
+    with _recorder(module) as recorder:
+        yield recorder.written_out
+
+
+@contextmanager
+def _recorder(module: nn.Module) -> Iterator[_Recorder]:
+    """A recorder that is told which submodule runs."""
     recorder = _Recorder(module)
     handles, leave = [], recorder.leave()
     for name, child in module.named_modules():
@@ -58,16 +78,10 @@ def capture(module: nn.Module) -> Iterator[list[AttentionRecord]]:
         handles.append(child.register_forward_hook(leave, always_call=True))
     try:
         with recorder:
-            yield recorder.records
+            yield recorder
     finally:
         for handle in handles:
             handle.remove()
-    if not recorder.records:
-        raise Refused(_nothing_seen(module, recorder))
-    if missed := recorder.written_out - {record.name for record in recorder.records}:
-        seen = len(recorder.records)
-        text = f"{_listed(missed)} attention out by hand and {'is' if len(missed) == 1 else 'are'} not among the {seen} records."
-        warnings.warn(f"{text} {_cure(module)}", stacklevel=3)
 
 
 class _Recorder(TorchFunctionMode):
@@ -310,12 +324,13 @@ def _cure(module: nn.Module) -> str:
             if getattr(part, "_supports_sdpa", True) is False:
                 return (
                     f'The cure would be attn_implementation="sdpa", which {type(part).__name__} does not have in transformers '
-                    f'(it runs as "{chosen}"). Where core.load reads its family, core.trace shows its attention.'
+                    f'(it runs as "{chosen}"). core.wrap(model, tokenizer) records it as it is, where its code calls '
+                    "transformers' attention functions; where core.load reads its family, core.trace shows its attention."
                 )
             if chosen != "sdpa":
                 return (
                     f'It was loaded with attn_implementation="{chosen}": load it with attn_implementation="sdpa", or call '
-                    'set_attn_implementation("sdpa") on it first.'
+                    'set_attn_implementation("sdpa") on it first. core.wrap(model, tokenizer) records it as it is.'
                 )
             return f'{type(part).__name__} has attn_implementation="sdpa" already, so its code has no such call in this place.'
     return (

@@ -42,6 +42,7 @@ from .recorder import (
     logits_step,
     residual_of,
 )
+from .wrapped import Wrapped
 
 if TYPE_CHECKING:
     from ..read.attribution import Contributions, LensLayer
@@ -206,10 +207,14 @@ class Trace:
         head_of(self.loaded)
         chosen = checked_positions(self._last_read, positions)
         self.forward.weights.check()
-        x = self.last_residual(torch.tensor(chosen, device=self.loaded.device))[self.index]
+        x = self.head_input(chosen)
         found = likeliest(self.loaded, x, self._last_read, chosen, k)
         self.forward.weights.check()  # a training may go on beside this
         return found
+
+    def head_input(self, positions: Sequence[int] | Tensor) -> Tensor:
+        """The head's input at these positions of this text, [pos, d_model]: the last residual stream."""
+        return self.last_residual(torch.as_tensor(positions, device=self.loaded.device))[self.index]
 
     @property
     def _last_read(self) -> Tokens:
@@ -307,6 +312,8 @@ def trace(
     """
     if not isinstance(loaded, Loaded):
         raise TypeError(f"the first argument is a loaded model, as core.load(name) gives it, and not {loaded!r}")
+    if isinstance(loaded, Wrapped) and loaded.no_text:
+        raise TextError(loaded.no_text)
     if not isinstance(interventions, Iterable):
         raise InterventionError(f"Interventions are a list, also where there is one alone: [{interventions!r}].")
     sources = source_tokens(loaded, source, ids, "source", padding_side, keep)
@@ -350,6 +357,10 @@ def trace_tokens(
     """trace() for texts that are tokens already, of equal length within each batch."""
     config, device = loaded.config, loaded.device
     prompt = Prompt(sources, targets)
+    if isinstance(loaded, Wrapped):
+        from .wrapped_trace import run_wrapped  # which builds upon Trace
+
+        return run_wrapped(loaded, prompt, interventions, watch)
     forward = prepare(loaded, prompt, interventions)
     predicted = partial(run_bytes, config, forward.workload, edited_rules=forward.edited_rules)
     z_bytes = sum(attention_bytes(prompt, loaded) for name in forward.edited if name.endswith(".hook_z"))

@@ -36,6 +36,7 @@ from ..run.prompt import (
     target_tokens,
     without_ends,
 )
+from ..run.wrapped import Wrapped, cannot
 
 Texts = str | Sequence[str] | None
 Ids = Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | Tensor | np.ndarray | None
@@ -415,7 +416,9 @@ def begin(
 
 
 def check_writes(loaded: Loaded) -> None:
-    """Raise GenerationError for a model that cannot write."""
+    """Raise GenerationError for a model that cannot write, and Refused for one that writes by itself (core.wrap)."""
+    if isinstance(loaded, Wrapped):
+        cannot("writing token by token (model.generate(…) writes, and wrapped.recording() around it records)")
     if not loaded.config.causal:
         raise GenerationError(
             f"{loaded.spec.title} reads both ways and does not write: its config.json says is_causal: false, so that each "
