@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
@@ -40,12 +41,13 @@ async def picture_of_run(key: str) -> picture.Picture:
 
 
 async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
-    asked = service.service()
+    """An example of the model opens where it says; every other text on the look that says most of it."""
+    asked, is_example = service.service(), text in examples.texts_of(model_id)
     if picture.is_whole(run):
         whole = await asked.whole(run.key)
-        openings = () if text in examples.texts_of(model_id) else whole.openings
-        return picture.whole_picture(run, whole.heads, openings, whole.roles)
-    return picture.small_pictures(run, await asked.thumbnails(run.key))
+        return picture.whole_picture(run, whole.heads, () if is_example else whole.openings, whole.roles, whole.look)
+    thumbnails, look = await asyncio.gather(asked.thumbnails(run.key), asked.opening_look(run.key))
+    return picture.small_pictures(run, thumbnails, () if is_example else await asked.openings(run.key), look)
 
 
 async def parts(run: Facts, record: int, head: int, query: int | None) -> AsyncIterator[bytes]:

@@ -21,7 +21,10 @@ from core.service import (
     THUMBNAIL,
     Column,
     Facts,
+    Finding,
+    HeadAdditions,
     Heads,
+    HeadWords,
     MapTransform,
     NextWord,
     Row,
@@ -50,24 +53,35 @@ def whole_picture(
     heads: Mapping[SiteId, Heads],
     openings: Sequence[OpeningLink] = (),
     roles: Sequence[Sequence[Role]] = (),
+    look: Finding | None = None,
 ) -> Picture:
     """Every head of a small run.
 
     openings are where it opens, by kind of attention; none: at the head of the model's example. roles are what each head of
-    each record does; none: they are fetched.
+    each record does; none: they are fetched. look is the one look that says most of this run.
     """
     parts = messages.Body()
     sites = [_site(site) | _heads(heads[site.id], parts) for site in run.sites]
     ran = {"whole": True, "follows": False, "ids": _ids(run), "sites": sites, "ms": run.seconds * 1000}
     if roles:
         ran["roles"] = roles_message(roles)
-    ran["openings"] = {id_of(o): [o.layer, o.head, o.query, o.key] for o in openings}
+    ran |= _opens(openings, look)
     return Picture(_about(run) | ran, parts.bytes())
 
 
-def small_pictures(run: Facts, thumbnails: Sequence[Thumbnails]) -> Picture:
-    """The thumbnails of a larger run, of every record, the rest being fetched under its key."""
-    header = outline(run)
+def _opens(openings: Sequence[OpeningLink], look: Finding | None) -> dict[str, Any]:
+    places = {id_of(o): [o.layer, o.head, o.query, o.key] for o in openings}
+    return {"openings": places} | ({} if look is None else {"look": finding_message(look)})
+
+
+def small_pictures(
+    run: Facts,
+    thumbnails: Sequence[Thumbnails],
+    openings: Sequence[OpeningLink] = (),
+    look: Finding | None = None,
+) -> Picture:
+    """The thumbnails of a larger run, of every record, the rest being fetched under its key. The rest as in whole_picture()."""
+    header = outline(run) | _opens(openings, look)
     body = bytearray(header.pop("size"))
     for site in header["sites"]:
         for layer, i in enumerate(site["records"]):
@@ -77,8 +91,8 @@ def small_pictures(run: Facts, thumbnails: Sequence[Thumbnails]) -> Picture:
     return Picture(header | {"ms": run.seconds * 1000}, bytes(body))
 
 
-def id_of(opening: OpeningLink) -> SiteId:
-    """The kind of attention that an opening is of."""
+def id_of(opening: OpeningLink | Finding) -> SiteId:
+    """The kind of attention that an opening or a finding is of."""
     return "cross" if opening.site == "cross_attn" else "encoder" if opening.stack == "encoder" else "decoder"
 
 
@@ -240,6 +254,27 @@ def column_message(column: Column) -> bytes:
 def looks_message(found: np.ndarray) -> bytes:
     """The weight of one cell by every head, float32 [layer, head]."""
     return messages.pack({"layers": found.shape[0], "heads": found.shape[1]}, messages.joined(messages.float32(found)))
+
+
+def finding_message(found: Finding) -> dict[str, Any]:
+    """One look, its kind and its numbers; those that it does not have are left out."""
+    said = {"kind": found.kind, "site": id_of(found), "layer": found.layer, "head": found.head}
+    said |= {"query": found.query, "key": found.key, "weight": round(found.weight, 6), "word": found.word}
+    numbers = {"addition": found.addition, "habit": found.habit, "mean": found.mean}
+    return said | {name: round(x, 6) for name, x in numbers.items() if x is not None}
+
+
+def additions_message(found: HeadAdditions) -> bytes:
+    """What all heads add to the likeliest words, float32 [word, layer, head], and these words in the header."""
+    _, layers, heads = found.values.shape
+    header = {"words": found.words, "layers": layers, "heads": heads}
+    return messages.pack(header, messages.joined(messages.float32(found.values)))
+
+
+def words_message(found: HeadWords) -> dict[str, Any]:
+    """What the looks of one head add, by key, and the words that it raises and lowers."""
+    additions = [round(x, 5) for x in found.additions.astype(float).tolist()]
+    return {"additions": additions, "raised": found.raised, "lowered": found.lowered, "among": found.among}
 
 
 def sink_message(found: Sink | None) -> dict[str, Any]:
