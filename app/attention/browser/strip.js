@@ -217,6 +217,7 @@ export class Strip {
       ? endsOf(scale, ofRow.weights.reduce((a, b) => Math.max(a, b), 0) || 1)
       : this.view.shading.ends();
     const coming = this.coming(row_);
+    const apart = row ? this.view.shading.sink : null;
     for (const item of this.items) {
       const { node, axis, i } = item;
       node.classList.toggle("coming", axis === "query" && i === coming);
@@ -229,7 +230,8 @@ export class Strip {
         ? [looked.weights[i], looked.masked?.[i]]
         : [row ? row.weights[i] : (mean?.[i] ?? 0), row?.masked?.[i]];
       const isShaded = axis === shaded && !code && !lens.refused;
-      const level = levelOf(scale, weight, ends);
+      const isApart = i === apart && !looked;
+      const level = isApart ? 0 : levelOf(scale, weight, ends);
       const shade = isShaded ? level : -1;
       if (item.shade !== shade || item.colour !== this.view.palette.tones) {
         Object.assign(item, { shade, colour: this.view.palette.tones });
@@ -287,7 +289,7 @@ export class Strip {
     const across = g.isMirrored ? words.axis_key_back : words.axis_key;
     corner.style.width = `${g.left - 0.5 * room.em}px`;
     corner.style.fontSize = `${0.82 * room.em}px`;
-    if (writes(this.view)) corner.append(el("em", "q", words.reads), el("em", "w", words.about_to_write));
+    if (writes(this.view) && !g.isStair) corner.append(el("em", "q", words.reads), el("em", "w", words.about_to_write));
     else corner.append(el("em", "k", across), el("em", "q", words.axis_query));
     this.box.append((this.corner = corner));
   }

@@ -58,6 +58,7 @@ export interface Picture {
   learnt?: number | null;
   writes?: boolean;
   roles?: import("./roles.js").Role[][];
+  look?: import("./findings.js").Finding;
   openings?: Record<string, [layer: number, head: number, query: number, key: number]>;
   device: string;
   dtype: string;
@@ -95,6 +96,10 @@ export interface Options {
   whole: boolean;
   metric: "auto" | "roles" | "maps" | Metric;
   sort: boolean;
+  by: "auto" | import("./headmap.js").By;
+  of: string;
+  low: "auto" | "head" | "looks" | "maps";
+  predict: boolean;
   spotlight: boolean;
   frozen: boolean;
   projector: boolean;
@@ -203,6 +208,8 @@ export interface Geometry {
   columns?: number[];
   rows?: [q0: number, q1: number];
   isMirrored: boolean;
+  /** What comes after each word is said right of the words that it sees. */
+  isStair?: boolean;
   header: number;
   width: number;
 }
@@ -249,6 +256,7 @@ export interface Shown {
 export interface View extends Shown {
   sites: Site[];
   lens(): Lens;
+  readonly finding: import("./findings.js").Finding | null;
   numbers: Readings;
   chosen: Chosen;
   shading: Shading;

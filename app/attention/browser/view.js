@@ -1,6 +1,7 @@
 // What the parts of a picture of attention know of it: the run, what is chosen in it, its numbers and colours, and the room for it.
 
 import { Chosen } from "./chosen.js";
+import { findingOf } from "./findings.js";
 import { Readings } from "./readings.js";
 import { Shading } from "./shading.js";
 import { Tip } from "../../kit/browser/tip.js";
@@ -47,8 +48,16 @@ export class View {
     return this.sites.find((site) => site.id === this.place.site) ?? this.sites[0];
   }
 
+  // The head that is shown: the one under the pointer in the map of all heads, or else the chosen one
   get place() {
-    return this.chosen.place;
+    const { place, peeked } = this.chosen;
+    return peeked ? { ...place, ...peeked } : place;
+  }
+
+  // What the picture opens on, or the next best of another kind, where that is on the screen
+  /** @returns {import("./findings.js").Finding | null} */
+  get finding() {
+    return findingOf(this);
   }
 
   get options() {

@@ -13,7 +13,7 @@ export const LEAST_TOP = 0.1; // of the colours of the other cells: below it, wh
 
 /**
  * The sink of a kind of attention; null while it is on its way, or where it was refused.
- * @param {import("./stage.js").Stage<any, any, any>} room @param {string} site @returns {Sink | null}
+ * @param {Pick<import("./stage.js").Stage<any, any, any>, "ask">} room @param {string} site @returns {Sink | null}
  */
 export function sinkOf(room, site) {
   const found = room.ask("sink", { site }, json);
