@@ -54,24 +54,30 @@ def whole_picture(
     openings: Sequence[OpeningLink] = (),
     roles: Sequence[Sequence[Role]] = (),
     look: Finding | None = None,
+    sinks: Mapping[SiteId, Sink | None] | None = None,
 ) -> Picture:
     """Every head of a small run.
 
     openings are where it opens, by kind of attention; none: at the head of the model's example. roles are what each head of
-    each record does; none: they are fetched. look is the one look that says most of this run.
+    each record does; none: they are fetched. look is the one look that says most of this run. sinks are the tokens
+    that heads rest on, by kind of attention.
     """
     parts = messages.Body()
     sites = [_site(site) | _heads(heads[site.id], parts) for site in run.sites]
     ran = {"whole": True, "follows": False, "ids": _ids(run), "sites": sites, "ms": run.seconds * 1000}
     if roles:
         ran["roles"] = roles_message(roles)
-    ran |= _opens(openings, look)
+    ran |= _opens(openings, look, sinks)
     return Picture(_about(run) | ran, parts.bytes())
 
 
-def _opens(openings: Sequence[OpeningLink], look: Finding | None) -> dict[str, Any]:
-    places = {id_of(o): [o.layer, o.head, o.query, o.key] for o in openings}
-    return {"openings": places} | ({} if look is None else {"look": finding_message(look)})
+def _opens(
+    openings: Sequence[OpeningLink], look: Finding | None, sinks: Mapping[SiteId, Sink | None] | None
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"openings": {id_of(o): [o.layer, o.head, o.query, o.key] for o in openings}}
+    if look is not None:
+        found["look"] = finding_message(look)
+    return found | {"sinks": {site: sink_message(sink) for site, sink in (sinks or {}).items()}}
 
 
 def small_pictures(
@@ -79,9 +85,10 @@ def small_pictures(
     thumbnails: Sequence[Thumbnails],
     openings: Sequence[OpeningLink] = (),
     look: Finding | None = None,
+    sinks: Mapping[SiteId, Sink | None] | None = None,
 ) -> Picture:
     """The thumbnails of a larger run, of every record, the rest being fetched under its key. The rest as in whole_picture()."""
-    header = outline(run) | _opens(openings, look)
+    header = outline(run) | _opens(openings, look, sinks)
     body = bytearray(header.pop("size"))
     for site in header["sites"]:
         for layer, i in enumerate(site["records"]):

@@ -561,6 +561,7 @@ EXPORT_SCALES = {
     "metric": "colours from 0 to the end of the number’s range",
     "heads": ", each pixel the largest weight of its patch",
 }
+EXPORT_APART = "; {token}, on which most heads rest, is grey and left out of the scale; no number is changed"
 EXPORT_TOO_LARGE = (
     "{rows:,} × {columns:,} cells are {cells:,}, and this file may hold {most:,}. Zoom in to the part you need, or take "
     "the code: it gives them all."

@@ -76,6 +76,13 @@ export class Chosen {
     return this.selection.values.sink ?? "in";
   }
 
+  /** @param {"out" | "in"} sink */
+  setSink(sink) {
+    this.selection.choose({ sink });
+    this.room.forget("scale");
+    this.view.invalidate("layout");
+  }
+
   // A key that is locked instead of a query
   get pin() {
     return this.options.pin;

@@ -2,7 +2,7 @@
 
 import { Bars } from "../../kit/browser/picture/bars.js";
 import { WORDS as words } from "./constants.js";
-import { add, el, fill, finely, number, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
+import { add, el, fill, finely, number, percent, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
 import { lookers } from "./edges.js";
 import { sentenceOf } from "./findings.js";
 import { HIDDEN } from "./lens.js";
@@ -150,7 +150,7 @@ export class Facts {
       label,
       className: "w",
       at: p,
-      value: finely(Math.min(most, p)),
+      value: percent(Math.min(most, p)),
     }));
     const of = row === null ? "" : indexed(this.view.lens().queries, row);
     this.next.draw(row === null ? words.writes_next : fill(words.next_word, { query: quoted(of) }), bars);

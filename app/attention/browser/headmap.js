@@ -41,7 +41,8 @@ const OF_KIND = {
   "one ahead": "back",
   rests: "first",
 };
-const TALL = 9.4; // em, of all cells
+const TALL = [5.5, 9.4]; // em, of all cells: the least and the most
+const SHARE = 0.21; // of the room's height
 
 // What all heads add to the likeliest words after the chosen token; null while it is fetched, or where there is no such number
 /** @param {import("./types.js").View} view @returns {Additions | null} */
@@ -63,8 +64,8 @@ export class HeadMap {
   values = null;
   drawn = "";
 
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {HTMLElement} chooser which names the head, and finds one */
-  constructor(view, parent, chooser) {
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
+  constructor(view, parent) {
     this.view = view;
     this.box = add(parent, "section", "headmap");
     const top = add(this.box, "div", "top");
@@ -79,7 +80,6 @@ export class HeadMap {
     this.over = add(this.grid, "canvas", "over");
     const low = add(this.box, "div", "low");
     this.legend = add(low, "span", "legend");
-    low.append(chooser);
     this.grid.addEventListener("pointermove", (event) => this.point(event));
     this.grid.addEventListener("pointerleave", () => {
       view.chosen.peek(null);
@@ -172,7 +172,13 @@ export class HeadMap {
     const { em } = room;
     const [left, below] = [3.1 * em, 1.25 * em];
     const turned = room.narrow;
-    this.cells = cellsOf(site, room.headsWidth - left - 2, TALL * em, turned, em / 16);
+    this.cells = cellsOf(
+      site,
+      room.headsWidth - left - 2,
+      clamp(SHARE * room.sideHeight, TALL[0] * em, TALL[1] * em),
+      turned,
+      em / 16,
+    );
     const { cells } = this;
     this.origin = [left, 2];
     const [width, height] = [left + cells.width + 3, cells.height + below + 4];

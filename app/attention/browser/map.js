@@ -15,12 +15,14 @@ import {
   hint,
   number,
   percent,
+  quoted,
   share,
   short,
   worded,
 } from "../../kit/browser/dom.js";
 import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
+import { indexed } from "./labels.js";
 import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
 import { isMirrored, mirrored } from "./direction.js";
@@ -217,7 +219,29 @@ export class HeadMap {
       );
     }
     if (this.zooms()) tools.push(this.zoomButtons());
+    const apart = this.apart();
+    if (apart) tools.unshift(apart);
     return tools;
+  }
+
+  // Whether the colours leave out the token that most heads rest on
+  apart() {
+    const { chosen, picture, site, shading, room } = this.view;
+    const { rests } = shading;
+    const isMap = this.view.options.show === "map" && this.view.lens().unit === "weight";
+    if (!rests || rests.key === null || !isMap || site.n_key < 3 || this.view.options.predict) return null;
+    const key = quoted(picture.tokens[site.key]?.[rests.key] ?? "");
+    const [low, high] = rests.between.map((x) => Math.round(100 * x));
+    const range = low === high ? `${low} %` : `${low}–${high} %`;
+    const box = el("span", "apart");
+    if (!room.narrow) box.append(el("span", "mute", rests.key === 0 ? words.set_apart : key), " ");
+    /** @type {Choice[]} */
+    const options = [
+      ["out", words.set_apart_out, fill(words.set_apart_out_help, { key, range })],
+      ["in", words.set_apart_in, words.set_apart_in_help],
+    ];
+    box.append(choice(words.set_apart_label, options, chosen.sink, (sink) => chosen.setSink(sink)));
+    return box;
   }
 
   // Whether there is more than the screen shows at a size that can be read
@@ -788,7 +812,11 @@ export class HeadMap {
       context.textAlign = "right";
       context.font = `${bold}${g.font}px ${family}`;
       context.fillStyle = q === query ? this.view.palette.query : this.view.palette.ink;
-      context.fillText(short(rows[q]), names - 0.5 * em, y + this.slide.offset(called[q]));
+      context.fillText(
+        rows[q].length > 12 ? short(rows[q]) : indexed(rows, q),
+        names - 0.5 * em,
+        y + this.slide.offset(called[q]),
+      );
       const next = hasNext ? nextOf(this.view, q) : null;
       if (!next) continue;
       const [label, p] = next.words[0];

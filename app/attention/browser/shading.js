@@ -27,7 +27,7 @@ export class Shading {
   // The token that most heads rest on; null where they rest on none, or while that is not known
   get rests() {
     const { view } = this;
-    const found = view.remote.offline ? null : sinkOf({ ask: (...asked) => view.remote.get(...asked) }, view.site.id);
+    const found = sinkOf({ ask: (...asked) => view.remote.get(...asked) }, view.site.id);
     return found?.is && found.key !== null ? found : null;
   }
 

@@ -5,8 +5,9 @@
 import { cover } from "../../kit/browser/cover.js";
 import { Arcs } from "./arcs.js";
 import { WORDS as words } from "./constants.js";
-import { add, clamp, described, el, focusedIn } from "../../kit/browser/dom.js";
+import { add, clamp, described, el, focusedIn, percent } from "../../kit/browser/dom.js";
 import { areLetters, isRightToLeft } from "./direction.js";
+import { whichOf } from "./labels.js";
 import { HIDDEN } from "./lens.js";
 import { named, Slide, SLIDES } from "./motion.js";
 import { nextOf, writes } from "./next.js";
@@ -25,6 +26,8 @@ export class Strip {
   isUnderPointer = false;
   /** @type {HTMLElement | undefined} What rows and columns are, beside it */
   corner;
+  /** @type {HTMLElement | undefined} What comes next */
+  after;
   /** @type {HTMLElement | null} The line whose words stand over the columns of the map */
   over = null;
   /** @type {import("./types.js").Geometry | null} The map that they stand over */
@@ -147,6 +150,8 @@ export class Strip {
       const node = el("span", "", labels[i]);
       node.dataset.i = String(first);
       node.dataset.axis = axis;
+      const which = whichOf(labels, i);
+      if (which) node.dataset.which = which;
       node.setAttribute("role", "option");
       node.tabIndex = i === middle ? 0 : -1;
       if (PART.test(labels[i])) node.classList.add("part");
@@ -193,6 +198,7 @@ export class Strip {
   }
 
   shade() {
+    if (this.over) this.tellNext(this.below);
     const { site, place } = this.view;
     const { query, hover } = this.view.chosen;
     const lens = this.view.lens();
@@ -262,6 +268,7 @@ export class Strip {
     this.over = g?.isHeader ? strip : null;
     this.below = g;
     this.corner?.remove();
+    this.after?.remove();
     this.box.classList.toggle("header", Boolean(this.over));
     if (!g || !this.over) {
       this.putBack(strip, axis);
@@ -285,6 +292,7 @@ export class Strip {
       node.style.width = `${Math.max(...ends) - Math.min(...ends) - 2}px`;
     }
     this.slideIn(axis, g);
+    this.tellNext(g);
     const corner = el("small", "corner");
     const across = g.isMirrored ? words.axis_key_back : words.axis_key;
     corner.style.width = `${g.left - 0.5 * room.em}px`;
@@ -292,6 +300,20 @@ export class Strip {
     if (writes(this.view) && !g.isStair) corner.append(el("em", "q", words.reads), el("em", "w", words.about_to_write));
     else corner.append(el("em", "k", across), el("em", "q", words.axis_query));
     this.box.append((this.corner = corner));
+  }
+
+  // What the model would write after the last word, in the place where it would stand
+  /** @param {import("./types.js").Geometry | null} g */
+  tellNext(g) {
+    this.after?.remove();
+    const last = this.items.length - 1;
+    const next = g?.isStair && last >= 0 && !this.view.options.predict ? nextOf(this.view, last) : null;
+    if (!next || !g) return;
+    const [word, p] = next.words[0];
+    this.after = el("small", "after");
+    this.after.append(el("b", "", word), ` ${percent(Math.min(1 - 1e-5, p))}`);
+    this.after.style.left = `${g.xs[g.xs.length - 1] + 4}px`;
+    this.box.append(this.after);
   }
 
   // Words that the text before had too come from where they stood.

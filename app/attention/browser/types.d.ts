@@ -58,6 +58,8 @@ export interface Picture {
   learnt?: number | null;
   writes?: boolean;
   roles?: import("./roles.js").Role[][];
+  /** The token that heads rest on, by kind of attention. */
+  sinks?: Record<string, import("../../kit/browser/sink.js").Sink>;
   look?: import("./findings.js").Finding;
   openings?: Record<string, [layer: number, head: number, query: number, key: number]>;
   device: string;
@@ -218,6 +220,8 @@ export interface Geometry {
 export interface Room {
   em: number;
   headsWidth: number;
+  /** Of the column with the next word and all heads. */
+  sideHeight: number;
   headsHeight: number;
   mapWidth: number;
   mapHeight: number;

@@ -20,6 +20,7 @@ export class View {
   room = {
     em: 0,
     headsWidth: 0,
+    sideHeight: 0,
     headsHeight: 0,
     mapWidth: 0,
     mapHeight: 0,

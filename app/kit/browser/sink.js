@@ -43,13 +43,16 @@ function greys(palette) {
   return found;
 }
 
+/** The colours of a key that is left out of them. @param {{ramp: string[], mute: string}} palette @returns {Scale} */
+export const greyScale = (palette) => rising({ ramp: greys(palette) });
+
 /**
  * The colour of a weight where one key is left out of the colours: that one is grey, and the others have all of the scale.
  * @param {{ramp: string[], mute: string}} palette @param {number} key @param {number} top the largest weight on any other key
  * @returns {(weight: number, at: number) => Tone}
  */
 export function toneWithout(palette, key, top) {
-  const [grey, scale] = [rising({ ramp: greys(palette) }), rising(palette)];
+  const [grey, scale] = [greyScale(palette), rising(palette)];
   const most = Math.max(LEAST_TOP, top);
   return (weight, at) => (at === key ? grey(weight) : scale(weight / most));
 }

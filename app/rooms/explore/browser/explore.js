@@ -60,6 +60,8 @@ const CHANGES = {
   next: ["over", "facts", "strip", "side"],
 };
 
+const ANEW = new Set(["next", "findings", "additions", "headwords", "looks", "metrics", "sink"]); // also of a small run
+
 // A component of its own, which has nothing on the screen: it tells the room above of a run that is not done.
 /** @param {{data: Uint8Array, parentElement: HTMLElement}} given */
 export function underway({ data, parentElement }) {
@@ -115,8 +117,10 @@ export class Explore extends Stage {
     this.predict.classList.add("predict");
     this.reveal = this.button(this.story, words.predict_show, () => this.guess(false));
     this.chooser = new HeadChooser(this, () => this.chooserHeads);
-    this.allHeads = new AllHeads(view, this.side, this.chooser.button);
+    this.allHeads = new AllHeads(view, this.side);
     this.lows = add(this.side, "div", "lows");
+    this.lowChoice = add(this.lows, "span");
+    this.lows.append(this.chooser.button);
     this.card = new HeadCard(view, this.main, this.allHeads, this.overview);
     this.lines = new TokenLines(view, this.map.box);
     this.guide = new Guide(view, root);
@@ -221,7 +225,9 @@ export class Explore extends Stage {
   }
 
   fetcher() {
-    return new Fetcher(this.key, (path) => this.arrived(path));
+    const fetcher = new Fetcher(this.key, (path) => this.arrived(path));
+    for (const [site, sink] of Object.entries(this.header.sinks ?? {})) fetcher.keep("sink", { site }, sink);
+    return fetcher;
   }
 
   readTheme() {
@@ -375,7 +381,7 @@ export class Explore extends Stage {
     if (path === "row" && this.map.geometry?.isFold) this.invalidate("map");
     /** @type {Part[]} */
     const changed = (isTurn ? null : CHANGES[path ?? ""]) ?? ["map", "facts", "strip", "lines"];
-    const parts = path === "next" ? CHANGES.next : fetched ? changed : [];
+    const parts = ANEW.has(path ?? "") ? CHANGES[path ?? ""] : fetched ? changed : [];
     this.invalidate("footer", ...parts);
     if (this.overview.isWaiting()) this.invalidate("overview");
     const { query, key } = view.chosen.hover ?? { query: null, key: null };
@@ -521,13 +527,14 @@ export class Explore extends Stage {
     const { low } = this;
     this.root.dataset.low = low;
     this.predict.hidden = view.options.predict || cover.now !== null;
-    this.lows.hidden = low === "all" || view.room.narrow;
+    this.lows.hidden = low === "all";
+    this.lowChoice.hidden = view.room.narrow;
     /** @type {import("../../../kit/browser/types.js").Choice<any>[]} */
     const options = LOWS.map((name) => [name, ...words.lows[name]]);
     if (!this.lows.hidden && this.lows.dataset.low !== low) {
       this.lows.dataset.low = low;
       const made = choice(words.low_label, options, low, (name, event) => view.chosen.set("low", name, event));
-      this.lows.replaceChildren(made);
+      this.lowChoice.replaceChildren(made);
     }
     this.card.box.hidden = low !== "head";
     if (low === "head") this.card.draw();
@@ -695,7 +702,7 @@ export class Explore extends Stage {
     this.root.classList.toggle("predicting", options.predict);
     this.reveal.hidden = !options.predict;
     this.root.dataset.low = this.low;
-    view.room.headsWidth = side;
+    Object.assign(view.room, { headsWidth: side, sideHeight: height });
     this.looks.draw();
     this.findings.draw();
     this.drawSide();
