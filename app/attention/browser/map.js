@@ -234,7 +234,8 @@ export class HeadMap {
     const [low, high] = rests.between.map((x) => Math.round(100 * x));
     const range = low === high ? `${low} %` : `${low}–${high} %`;
     const box = el("span", "apart");
-    if (!room.narrow) box.append(el("span", "mute", rests.key === 0 ? words.set_apart : key), " ");
+    if (!room.narrow)
+      box.append(el("span", "mute", rests.key === 0 && site.id === "decoder" ? words.set_apart : key), " ");
     /** @type {Choice[]} */
     const options = [
       ["out", words.set_apart_out, fill(words.set_apart_out_help, { key, range })],
