@@ -125,12 +125,9 @@ export class Findings {
     [...this.chips.children].forEach((chip, i) => {
       setAll(chip, { "aria-pressed": String(i === now) });
     });
-    setText(
-      this.at,
-      now < 0
-        ? fill(words.findings_count, { n: found.length })
-        : fill(words.findings_at, { i: now + 1, n: found.length }),
-    );
+    const at = { i: now + 1, n: found.length };
+    const place = view.options.projector ? `${fill(words.place, view.chosen.place)} · ` : "";
+    setText(this.at, place + fill(now < 0 ? words.findings_count : words.findings_at, at));
     const { layers, heads } = view.site;
     const opening = fill(writes(view) ? words.newcomer_writes : words.newcomer, { n: number(layers * heads) });
     const why = now < 0 ? "" : fill(formOf(view, found[now])[2], plain(partsOf(view, found[now])));

@@ -164,9 +164,10 @@ export class HeadMap {
     if (this.box.hidden) return;
     const { site, room, palette } = view;
     const n = site.layers * site.heads;
-    setText(this.title, fill(words.all_heads, { n: number(n) }));
     const { by } = this;
     const parts = this.parts();
+    const what = view.options.projector ? ` ${fill(words.by[by][0], parts)}` : ""; // where no button says it
+    setText(this.title, fill(words.all_heads, { n: number(n) }) + what);
     this.drawKinds(by, parts);
     this.values = this.valuesOf(by);
     const { em } = room;
@@ -264,7 +265,7 @@ export class HeadMap {
     const cells = /** @type {NonNullable<HeadMap["cells"]>} */ (this.cells);
     const { em } = room;
     context.fillStyle = palette.mute;
-    context.font = `${0.82 * em}px ${room.family}`;
+    context.font = `${(this.view.options.projector ? 0.95 : 0.82) * em}px ${room.family}`;
     context.textBaseline = "middle";
     const y = cells.height + 0.8 * em;
     const write = (

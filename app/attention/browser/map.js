@@ -470,7 +470,7 @@ export class HeadMap {
       const taken = widths.reduce((all, w) => all + Math.max(least, (w + padding) * size), 0);
       if (taken > room) size *= room / taken;
     }
-    if (size < (this.view.options.projector ? PROJECTED : 0.72) * em) return null;
+    if (size < (this.view.options.projector ? 1 : 0.72) * em) return null;
     const own = widths.map((w) => Math.max(least, (w + padding) * size));
     const spare = Math.max(0, room - own.reduce((all, w) => all + w, 0)) / n;
     const places = new Float64Array(n + 1);
@@ -834,7 +834,7 @@ export class HeadMap {
         const room = Math.max(2 * em, most - 3.4 * em);
         context.fillText(word, x, y, room);
         const wide = Math.min(room, context.measureText(word).width);
-        context.font = `${0.82 * g.font}px ${family}`;
+        context.font = `${(this.view.options.projector ? 0.94 : 0.82) * g.font}px ${family}`;
         context.fillStyle = this.view.palette.mute;
         context.fillText(said, x + wide + 0.3 * em, y);
         continue;
@@ -914,7 +914,7 @@ export class HeadMap {
     if (!g.isHeader || !row || g.cell < 1.05 * em) return;
     const y = g.top + (query - this.band[0] + 0.5) * g.cell;
     context.textAlign = "center";
-    context.font = `600 ${0.88 * em}px ${view.room.family}`;
+    context.font = `600 ${(view.options.projector ? 0.96 : 0.88) * em}px ${view.room.family}`;
     for (let k = 0; k < row.weights.length; k++) {
       const weight = row.weights[k];
       if (row.masked?.[k] || weight < SAID_FROM) continue;

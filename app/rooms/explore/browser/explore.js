@@ -38,6 +38,7 @@ const SAY_AFTER = 200; // ms before a screen reader is told
 const LEAVES_AFTER = 300; // ms without a picture of a run that went on before the one before it comes back
 const LOWS = /** @type {const} */ (["head", "looks", "maps"]); // what may be below the map of all heads
 const SIDE = 24; // em, for what the map says and all heads, beside it
+const WRITING_SIDE = 15.5; // em, where it is the next word and a map of all heads, projected
 const PROJECTED_SIDE = 19; // em, where there are no heads
 const LEAST_FOLD = 17; // em, of a folded map
 /** @typedef {import("../../../attention/browser/types.js").Picture} Picture */
@@ -657,18 +658,19 @@ export class Explore extends Stage {
   // keyboard too.
   /** @param {boolean} narrow */
   arrange(narrow) {
+    const isAbove = narrow || this.isProjected; // the sentence has all of the width
+    if (isAbove && this.story.nextSibling !== this.main) this.main.before(this.story);
+    else if (!isAbove && this.story.parentNode !== this.sections.map) this.sections.map.prepend(this.story);
     if (this.isNarrow === narrow) return;
     this.isNarrow = narrow;
     this.root.classList.toggle("narrow", narrow);
     this.fold.hidden = !narrow;
-    const { heads, map } = this.sections;
+    const { heads } = this.sections;
     if (narrow) {
-      this.main.before(this.story);
       this.looks.big.after(this.strip.box);
       this.fold.append(heads);
       /** @type {HTMLElement} */ (this.fold.firstChild).append(this.overview.title);
     } else {
-      map.prepend(this.story);
       this.map.head.after(this.strip.box);
       this.main.append(heads);
       heads.prepend(this.overview.title);
@@ -693,8 +695,10 @@ export class Explore extends Stage {
     const top = Math.round(this.beginsAt);
     const below = 0.6 * em;
     const foot = [this.foot, this.share.box, this.clicker].reduce((sum, box) => sum + box.offsetHeight, 0);
-    const height = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
-    const side = wide ? (projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE) * em : width;
+    const all = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
+    const across =
+      projected && writes(view) ? WRITING_SIDE : projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE;
+    const side = wide ? across * em : width;
     this.root.style.setProperty("--side", `${side}px`);
     const free = wide ? width - side - 1.8 * em : width;
     const hasSide = writes(view);
@@ -702,11 +706,12 @@ export class Explore extends Stage {
     this.root.classList.toggle("predicting", options.predict);
     this.reveal.hidden = !options.predict;
     this.root.dataset.low = this.low;
-    Object.assign(view.room, { headsWidth: side, sideHeight: height });
+    Object.assign(view.room, { headsWidth: side, sideHeight: all });
     this.looks.draw();
     this.findings.draw();
     this.drawSide();
     const storyHeight = this.story.offsetHeight + 0.4 * em;
+    const height = projected && wide ? all - storyHeight : all;
     const factsHeight =
       projected || !wide
         ? 0
@@ -715,7 +720,7 @@ export class Explore extends Stage {
           : 15.4 * em - 4.6 * em + (options.hide.length || site.kv_heads < site.heads ? 1.4 * em : 0);
     const note = (picture.whole || picture.follows) && !view.lens().note ? 0.2 * em : 2.6 * em; // room to say what was done to the numbers
     const isMap = options.show === "map";
-    const mapTall = wide ? height - storyHeight : height;
+    const mapTall = wide && !projected ? height - storyHeight : height;
     this.sections.facts.style.height = factsHeight && !hasSide ? `${factsHeight}px` : "";
     const room = Object.assign(view.room, {
       headsWidth: side,
