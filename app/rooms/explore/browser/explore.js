@@ -696,9 +696,9 @@ export class Explore extends Stage {
     const below = 0.6 * em;
     const foot = [this.foot, this.share.box, this.clicker].reduce((sum, box) => sum + box.offsetHeight, 0);
     const all = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
-    const across =
+    const ems =
       projected && writes(view) ? WRITING_SIDE : projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE;
-    const side = wide ? across * em : width;
+    const side = wide ? ems * em : width;
     this.root.style.setProperty("--side", `${side}px`);
     const free = wide ? width - side - 1.8 * em : width;
     const hasSide = writes(view);
