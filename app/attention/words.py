@@ -335,7 +335,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "guide_more": {"light": "Darker", "dark": "Brighter"},
     "guide_heads_touch": "Every small picture is a head: tap one. Tap a token to see what it looks at, and again to let it go.",
     "guide_heads": "Every small picture is a head. Click one, or use the arrow keys. Hover a token and it is highlighted everywhere; click to keep it.",
-    "projector_keys": "← → head · ↑ ↓ token · PgUp/PgDn: previous or next head · F freeze · S spotlight · P or Esc leaves",
+    "projector_keys": "← → head · ↑ ↓ token · PgUp/PgDn: previous or next finding · F freeze · S spotlight · P or Esc leaves",
     "projector_keys_led": "← → head · ↑ ↓ token · PgUp/PgDn: steps of the lesson · F freeze · S spotlight · P or Esc leaves",
     "projector_off": "Projector mode is off.",
     "projector_on": "Projector mode. Arrow keys move between heads and tokens, P leaves.",

@@ -181,8 +181,9 @@ export class HeadMap {
       em / 16,
     );
     const { cells } = this;
-    this.origin = [left, 2];
-    const [width, height] = [left + cells.width + 3, cells.height + below + 4];
+    const up = Math.max(2, 0.5 * em - cells.h / 2); // a name may be higher than a cell
+    this.origin = [left, up];
+    const [width, height] = [left + cells.width + 3, cells.height + below + up + 2];
     const isSigned = by === "adds";
     const scale = isSigned ? signed(palette) : rising(palette);
     const top = this.top(by);
@@ -194,7 +195,7 @@ export class HeadMap {
         const [x, y] = cells.at({ layer, head });
         const t = value === undefined || Number.isNaN(value) ? null : isSigned ? rooted(value / top) : value / top;
         context.fillStyle = t === null ? palette.line : scale(t).fill;
-        context.fillRect(left + x, 2 + y, cells.w - gap, cells.h - gap);
+        context.fillRect(left + x, up + y, cells.w - gap, cells.h - gap);
       }
     this.drawNumbers(context, left, turned);
     this.grid.style.height = `${height}px`;
@@ -267,7 +268,8 @@ export class HeadMap {
     context.fillStyle = palette.mute;
     context.font = `${(this.view.options.projector ? 0.95 : 0.82) * em}px ${room.family}`;
     context.textBaseline = "middle";
-    const y = cells.height + 0.8 * em;
+    const up = this.origin[1];
+    const y = up + cells.height + 0.7 * em;
     const write = (
       /** @type {string} */ text,
       /** @type {number} */ x,
@@ -291,11 +293,11 @@ export class HeadMap {
       "right",
     );
     const first = turned ? fill(words.finding_layer, { layer: 0 }) : fill(words.finding_head, { head: 0 });
-    write(first, left - 0.4 * em, 2 + cells.h / 2, "right");
+    write(first, left - 0.4 * em, up + cells.h / 2, "right");
     const last = turned ? site.layers - 1 : site.heads - 1;
     if (last > 2) {
       const [, at] = cells.at(turned ? { layer: last, head: 0 } : { layer: 0, head: last });
-      write(String(last), left - 0.4 * em, 2 + at + cells.h / 2, "right");
+      write(String(last), left - 0.4 * em, up + at + cells.h / 2, "right");
     }
   }
 

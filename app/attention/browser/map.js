@@ -458,19 +458,20 @@ export class HeadMap {
     const font = clamp(cell * 0.62, 0.66 * em, em);
     const isStair = this.hasNext && this.view.site.query === this.view.site.key && !this.isMirrored;
     const left = this.leftOf(queries, 0, rows, font, em, !isStair);
-    const room = width - left - 2 - (isStair ? AFTER * em : 0);
+    const { projector } = this.view.options;
+    const room = width - left - 2 - (isStair ? this.after * em : 0);
     const each = this.widthsOf(keys); // of type of one pixel
     const widths = isEqual ? each.map(() => Math.max(...each)) : each;
     const sum = widths.reduce((all, w) => all + w, 0);
-    const least = Math.min(2.6 * em, (0.8 * room) / n); // one letter alone has a column that a finger can find
-    const padding = 0.7; // of the type, on both sides of a word together
+    const least = Math.min((projector ? 1.2 : 2.6) * em, (0.8 * room) / n); // one letter alone has a column that a finger can find
+    const padding = projector ? 0.45 : 0.7; // of the type, on both sides of a word together
     // The largest type with which all of them fit
     let size = clamp(room / (sum + padding * n), 0.5 * em, PROJECTED * em);
     for (let again = 0; again < 4; again++) {
       const taken = widths.reduce((all, w) => all + Math.max(least, (w + padding) * size), 0);
       if (taken > room) size *= room / taken;
     }
-    if (size < (this.view.options.projector ? 1 : 0.72) * em) return null;
+    if (size < (projector ? 0.85 : 0.72) * em) return null;
     const own = widths.map((w) => Math.max(least, (w + padding) * size));
     const spare = Math.max(0, room - own.reduce((all, w) => all + w, 0)) / n;
     const places = new Float64Array(n + 1);
@@ -492,10 +493,18 @@ export class HeadMap {
     };
   }
 
+  // em, for what the last row is about to write, right of the map
+  get after() {
+    return this.view.options.projector ? 5 : AFTER;
+  }
+
   // Room for the names of the rows, and for what they are about to write, where that is said beside them
   /** @param {string[]} queries @param {number} q0 @param {number} q1 @param {number} font @param {number} em */
   leftOf(queries, q0, q1, font, em, isBeside = this.hasNext) {
-    const names = Math.max(4.4 * em, this.longest(queries, q0, q1, font) + 0.9 * em);
+    const names = Math.max(
+      (this.view.options.projector ? 3 : 4.4) * em,
+      this.longest(queries, q0, q1, font) + 0.9 * em,
+    );
     return names + (isBeside && this.hasNext ? NEXT * em : 0);
   }
 
@@ -824,7 +833,7 @@ export class HeadMap {
       if (g.isStair) {
         // Right of the last word that it sees; bold where the text continues so
         const x = g.xs[q + 1] + 0.5 * em;
-        const most = g.xs[g.xs.length - 1] + AFTER * em - x;
+        const most = g.xs[g.xs.length - 1] + this.after * em - x;
         const isSo = lens.queryTokens.length === given.length && given[q + 1] === label;
         context.textAlign = "left";
         context.font = `${q === query || isSo ? "650 " : ""}${g.font}px ${family}`;

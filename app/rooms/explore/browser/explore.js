@@ -38,7 +38,7 @@ const SAY_AFTER = 200; // ms before a screen reader is told
 const LEAVES_AFTER = 300; // ms without a picture of a run that went on before the one before it comes back
 const LOWS = /** @type {const} */ (["head", "looks", "maps"]); // what may be below the map of all heads
 const SIDE = 24; // em, for what the map says and all heads, beside it
-const WRITING_SIDE = 15.5; // em, where it is the next word and a map of all heads, projected
+const WRITING_SIDE = 14.5; // em, where it is the next word and a map of all heads, projected
 const PROJECTED_SIDE = 19; // em, where there are no heads
 const LEAST_FOLD = 17; // em, of a folded map
 /** @typedef {import("../../../attention/browser/types.js").Picture} Picture */
