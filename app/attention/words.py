@@ -370,6 +370,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "others": "other {n}",
     "others_help": "What the row gives to all other keys together.",
     "looks_at": "This head looks at {key}, {share}.",
+    "rests_at": "This head rests {share} on {sink}; of the rest most goes to {key}, {p}.",
     "writes": "After {query} it writes {word}, {share}.",
     "writes_guess": "After {query} its best guess is {word}, {share}.",
     "writes_next": "writes next",

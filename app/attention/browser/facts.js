@@ -118,6 +118,17 @@ export class Facts {
       rank,
       n: number(order.length),
     };
+    const sink = this.view.shading.sink;
+    const other = order.find((k) => k !== sink);
+    if (this.writesOf(q) && key === sink && other !== undefined && weight(other) > 0) {
+      const rest = {
+        share: parts.share,
+        sink: named(key),
+        key: named(other),
+        p: [this.amount(weight(other), order.length), ""],
+      };
+      return [...this.written(q), ...phrase(words.rests_at, rest)];
+    }
     return [...this.written(q), ...phrase(this.writesOf(q) ? words.looks_at : template, parts)];
   }
 
