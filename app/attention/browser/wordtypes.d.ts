@@ -256,6 +256,7 @@ export const WORDS: {
   "others": string;
   "others_help": string;
   "looks_at": string;
+  "rests_at": string;
   "writes": string;
   "writes_guess": string;
   "writes_next": string;
