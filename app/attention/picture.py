@@ -272,14 +272,14 @@ def finding_message(found: Finding) -> dict[str, Any]:
 
 
 def additions_message(found: HeadAdditions) -> bytes:
-    """What all heads add to the likeliest words, float32 [word, layer, head], and these words in the header."""
+    """The additions of all heads to the likeliest words, float32 [word, layer, head], and these words in the header."""
     _, layers, heads = found.values.shape
     header = {"words": found.words, "layers": layers, "heads": heads}
     return messages.pack(header, messages.joined(messages.float32(found.values)))
 
 
 def words_message(found: HeadWords) -> dict[str, Any]:
-    """What the looks of one head add, by key, and the words that it raises and lowers."""
+    """The additions of the looks of one head, by key, and the words that it raises and lowers."""
     additions = [round(x, 5) for x in found.additions.astype(float).tolist()]
     return {"additions": additions, "raised": found.raised, "lowered": found.lowered, "among": found.among}
 

@@ -151,7 +151,7 @@ async def findings(request: Request) -> Response:
 
 @answering
 async def additions(request: Request) -> Response:
-    """What every head of a site adds to the five likeliest words after one token: run, site, query. Float32 [word, layer, head]."""
+    """The additions of every head of a site to the five likeliest words after one token: run, site, query. Float32 [word, layer, head]."""
     run = await _run(request)
     site, query = _token(request, run)
     return routes.message(picture.additions_message(await service.service().head_additions(run.key, site.id, query)))
@@ -159,7 +159,7 @@ async def additions(request: Request) -> Response:
 
 @answering
 async def head_words(request: Request) -> Response:
-    """What the looks of one head add after one token, and the words that it raises and lowers: run, site, layer, head, query."""
+    """The additions of the looks of one head after one token, and the words that it raises and lowers: run, site, layer, head, query."""
     run = await _run(request)
     site, query = _token(request, run)
     layer, head = number(request, "layer", 0, len(site.records) - 1), number(request, "head", 0, site.n_heads - 1)

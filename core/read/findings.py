@@ -196,30 +196,28 @@ class _Candidates:
         """The next layer's, by a score of every cell, [head, row, key]: -inf where a cell does not count."""
         best, at = score.flatten(1).max(-1)
         row, key = at // score.shape[-1], at % score.shape[-1]
+        every = torch.arange(len(score), device=score.device)
         known = {"habit": habit, "addition": additions}
-        self._put(seen, best, row, key, {name: x for name, x in known.items() if x is not None}, said)
+        numbers = {name: x[every, row, key].cpu() for name, x in known.items() if x is not None}
+        self._put(seen, best, (row, key), numbers, said)
 
     def add_means(self, seen: _Seen, means: Tensor, cells: Sequence[tuple[int, int]], sign: int = 1) -> None:
         """The next layer's, by a mean over rows of each head, [head], times `sign`; cells are the (row, key) of each to be shown."""
         row, key = torch.tensor(cells, device=means.device).unbind(-1)
-        self._put(seen, means * sign, row, key, {}, (), {"mean": means})
+        self._put(seen, means * sign, (row, key), {"mean": means.cpu()})
 
     def _put(
         self,
         seen: _Seen,
         score: Tensor,
-        row: Tensor,
-        key: Tensor,
-        cells: dict[str, Tensor],
-        said: Sequence[tuple[int, str]],
-        heads: dict[str, Tensor] | None = None,
+        cells: tuple[Tensor, Tensor],
+        numbers: dict[str, Tensor],
+        said: Sequence[tuple[int, str]] = (),
     ) -> None:
-        every = torch.arange(len(score), device=score.device)
-        numbers = {name: x[every, row, key].cpu() for name, x in cells.items()}
-        numbers |= {name: x.cpu() for name, x in (heads or {}).items()}
+        row, key = cells
         self.scores.append(score.cpu())
-        query, weight = seen.rows[row].cpu(), seen.weights[every, row, key].cpu()
-        self.found.append(_Best(seen.record, query, key.cpu(), weight, numbers, said, row.cpu()))
+        weight = seen.weights[torch.arange(len(score), device=score.device), row, key].cpu()
+        self.found.append(_Best(seen.record, seen.rows[row].cpu(), key.cpu(), weight, numbers, said, row.cpu()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,7 +127,7 @@ def test_the_first_token_leaves_the_colours_and_no_number(screen: Screen, run: c
     together, same = shown()
     assert same == value and together != apart
 
-    # Whoever is to guess first sees no answer: neither the word, nor where it looked.
+    # A visitor who guesses first sees no answer: neither the word, nor where it looked.
     root.get_by_role("button", name=WORDS["predict_first"]).click()
     screen.page.wait_for_url(re.compile("predict=true"))
     expect(root.locator(".big")).to_have_text(WORDS["predict_ask"])

@@ -38,8 +38,8 @@ export class Facts {
     const row = query === null ? null : lens.queryOf(query);
     const q = row === null ? null : [quoted(lens.queries[row]), "q"];
     const key = query === null && hover?.key != null && !lens.refused ? lens.keyOf(hover.key) : null; // a key alone: who looks at it
-    const { finding, options } = this.view;
-    if (options.predict) this.big.textContent = words.predict_ask;
+    const { finding, isGuess } = this.view;
+    if (isGuess) this.big.textContent = words.predict_ask;
     else if (finding && summary.ranking) this.big.replaceChildren(...sentenceOf(this.view, finding));
     else if (key === null) this.big.replaceChildren(...this.sentence(q, summary));
     else this.drawLookers(key);

@@ -100,7 +100,7 @@ export class Findings {
 
   // Whether there is anything of them on the screen now: a lesson, or a visitor who guesses first, is not to be told
   get isShown() {
-    return !cover.now && !this.view.options.predict && findingsOf(this.view).length > 0;
+    return !cover.now && !this.view.isGuess && findingsOf(this.view).length > 0;
   }
 
   draw() {

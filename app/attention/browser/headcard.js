@@ -1,4 +1,4 @@
-// What the chosen head does here: where it rests, what it adds to the next word and from which words, and the words that it moves.
+// The chosen head here: where it rests, what it adds to the next word and from which words, and the words that it moves.
 
 import { add, el, fill, fixed, number, percent, phrase, quoted, ranges } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";

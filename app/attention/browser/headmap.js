@@ -27,7 +27,7 @@ import { measured } from "./metrics.js";
 import { writes } from "./next.js";
 
 /** @typedef {"adds" | "look" | "first" | "back" | "far" | "spread"} By */
-/** @typedef {{words: [label: string, p: number][], values: Float32Array}} Additions What heads add to candidates, [word, layer, head] */
+/** @typedef {{candidates: [label: string, p: number][], values: Float32Array}} Additions Of heads to the likeliest next words, [word, layer, head] */
 /** @type {By[]} */
 const FEW = ["adds", "look", "first"]; // that have a button of their own
 /** @type {By[]} */
@@ -44,14 +44,14 @@ const OF_KIND = {
 const TALL = [5.5, 9.4]; // em, of all cells: the least and the most
 const SHARE = 0.21; // of the room's height
 
-// What all heads add to the likeliest words after the chosen token; null while it is fetched, or where there is no such number
+// The additions of all heads to the likeliest words after the chosen token; null while it is fetched, or where there is no such number
 /** @param {import("./types.js").View} view @returns {Additions | null} */
 export function additionsOf(view) {
   const { query } = view.chosen.place;
   if (query === null || !writes(view)) return null;
   const found = view.remote.get("additions", { site: view.site.id, query }, (bytes) => {
     const [header, body] = unpack(bytes);
-    return /** @type {Additions} */ ({ words: header.words, values: new Float32Array(body) });
+    return /** @type {Additions} */ ({ candidates: header.words, values: new Float32Array(body) });
   });
   return found && !found.refused ? found : null;
 }
@@ -94,7 +94,7 @@ export class HeadMap {
 
   // A lesson may ask which head has most of something.
   get isShown() {
-    return writes(this.view) && !cover.hides("heads") && !this.view.options.predict;
+    return writes(this.view) && !cover.hides("heads") && !this.view.isGuess;
   }
 
   // The number that is drawn: chosen, or else the one that the finding on the screen is about
@@ -110,7 +110,7 @@ export class HeadMap {
   // The candidate that heads add to
   get word() {
     const found = additionsOf(this.view);
-    return found ? (found.words[Number(this.view.options.of)]?.[0] ?? found.words[0][0]) : "";
+    return found ? (found.candidates[Number(this.view.options.of)]?.[0] ?? found.candidates[0][0]) : "";
   }
 
   // The key that is meant by "looks at"
@@ -129,7 +129,7 @@ export class HeadMap {
     if (by === "adds") {
       const found = additionsOf(view);
       const n = site.layers * site.heads;
-      const of = Math.min(Number(view.options.of), (found?.words.length ?? 1) - 1);
+      const of = Math.min(Number(view.options.of), (found?.candidates.length ?? 1) - 1);
       return found?.values.subarray(of * n, of * n + n) ?? null;
     }
     if (by === "first") return view.shading.rests && Float32Array.from(view.shading.rests.shares.flat());
@@ -140,7 +140,7 @@ export class HeadMap {
     return measured(shown, site, name)?.values ?? null;
   }
 
-  // What every head gives from one token to another
+  // The weight of every head from one token to another
   /** @param {number | null} query @param {number | null} key */
   looks(query, key) {
     const { site, picture, remote } = this.view;
@@ -392,7 +392,7 @@ export class HeadMap {
   }
 }
 
-/** What the looks of one head add, and the words that its output moves; null while it is fetched. @param {import("./types.js").View} view @returns {{additions: number[], raised: [string, number][], lowered: [string, number][], among: number} | null} */
+/** The additions of the looks of one head, and the words that its output moves; null while it is fetched. @param {import("./types.js").View} view @returns {{additions: number[], raised: [string, number][], lowered: [string, number][], among: number} | null} */
 export function wordsOf(view) {
   const { layer, head, query } = view.chosen.place;
   if (query === null || !writes(view)) return null;

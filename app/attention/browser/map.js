@@ -229,7 +229,7 @@ export class HeadMap {
     const { chosen, picture, site, shading, room } = this.view;
     const { rests } = shading;
     const isMap = this.view.options.show === "map" && this.view.lens().unit === "weight";
-    if (!rests || rests.key === null || !isMap || site.n_key < 3 || this.view.options.predict) return null;
+    if (!rests || rests.key === null || !isMap || site.n_key < 3 || this.view.isGuess) return null;
     const key = quoted(picture.tokens[site.key]?.[rests.key] ?? "");
     const [low, high] = rests.between.map((x) => Math.round(100 * x));
     const range = low === high ? `${low} %` : `${low}–${high} %`;

@@ -26,7 +26,7 @@ export class Strip {
   isUnderPointer = false;
   /** @type {HTMLElement | undefined} What rows and columns are, beside it */
   corner;
-  /** @type {HTMLElement | undefined} What comes next */
+  /** @type {HTMLElement | undefined} The likeliest next word */
   after;
   /** @type {HTMLElement | null} The line whose words stand over the columns of the map */
   over = null;
@@ -302,12 +302,12 @@ export class Strip {
     this.box.append((this.corner = corner));
   }
 
-  // What the model would write after the last word, in the place where it would stand
+  // The likeliest word after the last one, in the place where it would stand
   /** @param {import("./types.js").Geometry | null} g */
   tellNext(g) {
     this.after?.remove();
     const last = this.items.length - 1;
-    const next = g?.isStair && last >= 0 && !this.view.options.predict ? nextOf(this.view, last) : null;
+    const next = g?.isStair && last >= 0 && !this.view.isGuess ? nextOf(this.view, last) : null;
     if (!next || !g) return;
     const [word, p] = next.words[0];
     this.after = el("small", "after");

@@ -2,6 +2,7 @@
 
 import { Chosen } from "./chosen.js";
 import { findingOf } from "./findings.js";
+import { writes } from "./next.js";
 import { Readings } from "./readings.js";
 import { Shading } from "./shading.js";
 import { Tip } from "../../kit/browser/tip.js";
@@ -55,7 +56,12 @@ export class View {
     return peeked ? { ...place, ...peeked } : place;
   }
 
-  // What the picture opens on, or the next best of another kind, where that is on the screen
+  // The finding that the picture opens on, or another one, where that is on the screen
+  // Whether the next word is hidden until a visitor has guessed it
+  get isGuess() {
+    return this.options.predict && writes(this);
+  }
+
   /** @returns {import("./findings.js").Finding | null} */
   get finding() {
     return findingOf(this);

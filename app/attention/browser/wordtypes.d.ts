@@ -177,18 +177,15 @@ export const WORDS: {
   "predict_ask": string;
   "predict_show": string;
   "next_word": string;
-  "next_of_help": string;
   "all_heads": string;
   "all_heads_label": string;
   "all_heads_by": string;
   "by": { "adds": [string, string]; "look": [string, string]; "first": [string, string]; "back": [string, string]; "far": [string, string]; "spread": [string, string]; };
   "by_said": { "adds": string; "look": string; "first": string; "back": string; "far": string; "spread": string; };
-  "by_one_first": string;
   "by_more": string;
   "low_label": string;
   "lows": { "head": [string, string]; "looks": [string, string]; "maps": [string, string]; };
   "card_rests": string;
-  "card_rests_none": string;
   "card_adds": string;
   "card_adds_to": string;
   "card_from": string;
@@ -203,7 +200,6 @@ export const WORDS: {
   "set_apart_in": string;
   "set_apart_out_help": string;
   "set_apart_in_help": string;
-  "set_apart_top": string;
   "axes": string;
   "axes_back": string;
   "axes_help": string;

@@ -100,7 +100,7 @@ class WholeRun:
 
 @dataclass(frozen=True, eq=False)
 class HeadAdditions:
-    """What every head of a kind of attention adds to the logits of the likeliest words after one token, in logits.
+    """The additions of every head of a kind of attention to the logits of the likeliest words after one token, in logits.
 
     words are the likeliest first, each with its probability.
     """
@@ -111,7 +111,7 @@ class HeadAdditions:
 
 @dataclass(frozen=True, eq=False)
 class HeadWords:
-    """What one head does to the word after one token, in logits.
+    """The effect of one head on the word after one token, in logits.
 
     additions are those of its looks to the likeliest word, whose sum the head adds. raised and lowered are the words, of the
     `among` likeliest, that its output moves most, the most moved first.

@@ -113,11 +113,11 @@ class Maps(Protocol):
         ...
 
     async def head_additions(self, key: str, site: SiteId, position: int) -> HeadAdditions:
-        """What every head of a site adds to the five likeliest words after one token. Raises Refused where a logit is no such sum."""
+        """The additions of every head of a site to the five likeliest words after one token. Raises Refused where a logit is no such sum."""
         ...
 
     async def head_words(self, key: str, site: SiteId, layer: int, head: int, position: int) -> HeadWords:
-        """What one head's looks add to the likeliest word after one token, and the words that it raises and lowers."""
+        """The additions of one head's looks to the likeliest word after one token, and the words that it raises and lowers."""
         ...
 
     async def proof(self, key: str, record: int) -> Receipt:

@@ -1,4 +1,4 @@
-"""What heads and their looks add to the logits of the next word: of all heads one number, of one head its looks and its words."""
+"""Additions of heads and of their looks to the logits of the next word: of all heads one number, of one head its looks and its words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .compute import array
 
 CANDIDATES = 5  # likeliest next words whose logits are looked at
 MOVED = 4  # words that are named, each way
-AMONG = 100  # likeliest words of which they are; over a whole vocabulary they are words that no text would have there
+AMONG = 100  # likeliest words, from which they are taken; over a whole vocabulary they are words that no text would have there
 
 
 def additions_of(run: Trace, site: Attention, position: int) -> HeadAdditions:
@@ -23,7 +23,7 @@ def additions_of(run: Trace, site: Attention, position: int) -> HeadAdditions:
 
 
 def moves_of(run: Trace, site: Attention, position: int) -> Moves:
-    """What each head adds to the logits of the likeliest words. Raises as additions_of() does."""
+    """The additions of each head to the logits of the likeliest words. Raises as additions_of() does."""
     return moves(run, position, AMONG, site)
 
 

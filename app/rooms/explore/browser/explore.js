@@ -396,7 +396,7 @@ export class Explore extends Stage {
     return this.view.site;
   }
 
-  // What the map of all heads that "h" opens is made of
+  // The heads of the map that "h" opens
   get chooserHeads() {
     const { site, chosen, picture } = this.view;
     if (!picture || !writes(this.view)) return null;
@@ -527,7 +527,7 @@ export class Explore extends Stage {
     this.chooser?.draw();
     const { low } = this;
     this.root.dataset.low = low;
-    this.predict.hidden = view.options.predict || cover.now !== null;
+    this.predict.hidden = view.isGuess || cover.now !== null;
     this.lows.hidden = low === "all";
     this.lowChoice.hidden = view.room.narrow;
     /** @type {import("../../../kit/browser/types.js").Choice<any>[]} */
@@ -541,7 +541,7 @@ export class Explore extends Stage {
     if (low === "head") this.card.draw();
   }
 
-  // What is below the map of all heads. An older link to small maps by some number shows those. Of a model that writes nothing there
+  // The part below the map of all heads. An older link to small maps by some number shows those. Of a model that writes nothing there
   // is no such map, and all is there.
   get low() {
     const { options } = this.view;
@@ -703,8 +703,8 @@ export class Explore extends Stage {
     const free = wide ? width - side - 1.8 * em : width;
     const hasSide = writes(view);
     this.root.classList.toggle("sided", hasSide);
-    this.root.classList.toggle("predicting", options.predict);
-    this.reveal.hidden = !options.predict;
+    this.root.classList.toggle("predicting", view.isGuess);
+    this.reveal.hidden = !view.isGuess;
     this.root.dataset.low = this.low;
     Object.assign(view.room, { headsWidth: side, sideHeight: all });
     this.looks.draw();
