@@ -45,10 +45,11 @@ async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
     asked, is_example = service.service(), text in examples.texts_of(model_id)
     if picture.is_whole(run):
         whole, sinks = await asyncio.gather(asked.whole(run.key), _sinks(run))
-        openings = () if is_example else whole.openings
-        return picture.whole_picture(run, whole.heads, openings, whole.roles, whole.look, sinks)
+        openings, look = () if is_example else whole.openings, whole.look if run.non_finite is None else None
+        return picture.whole_picture(run, whole.heads, openings, whole.roles, look, sinks)
     thumbnails, look, sinks = await asyncio.gather(asked.thumbnails(run.key), asked.opening_look(run.key), _sinks(run))
     openings = () if is_example else await asked.openings(run.key)
+    look = look if run.non_finite is None else None
     return picture.small_pictures(run, thumbnails, openings, look, sinks)
 
 

@@ -288,8 +288,9 @@ def sink_message(found: Sink | None) -> dict[str, Any]:
     """The token that heads rest on, and the share of each; without a key where no row may see two tokens."""
     if found is None:
         return {"key": None, "is": False, "between": [0, 0], "shares": []}
-    shares = found.shares.astype(float).round(4).tolist()
-    return {"key": found.key, "is": found.is_sink, "between": found.between, "shares": shares}
+    shares = np.nan_to_num(found.shares.astype(float)).round(4).tolist()  # of a run whose numbers are not finite
+    between = np.nan_to_num(found.between).tolist()
+    return {"key": found.key, "is": found.is_sink, "between": between, "shares": shares}
 
 
 def next_message(found: Sequence[NextWord], labels: Sequence[str]) -> dict[str, Any]:

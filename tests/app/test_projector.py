@@ -63,7 +63,7 @@ def test_p_makes_it_large_folds_the_controls_away_and_a_link_opens_it_so(screen:
     fits = "({ scrollHeight, scrollWidth }) => scrollHeight <= 720 && scrollWidth <= 1280"
     once(screen.page, f"({fits})(document.querySelector('[data-testid=stMain]'))")
     # A quarter of this screen must still be read: the sentence and what is said about it are 30 pixels high and more.
-    for part in (".strip span", ".facts .big"):
+    for part in (".strip span", ".story .big"):
         assert screen.root.locator(part).first.evaluate("n => parseFloat(getComputedStyle(n).fontSize)") >= 30
     other = another(reduced_motion="reduce").open(screen.page.url.removeprefix(f"{screen.address}/"))
     assert other.data()["projector"] == "true" and root_size(other.page) == root_size(screen.page)
@@ -96,10 +96,22 @@ def test_p_in_the_sentence_is_a_letter(screen: Screen):
 def test_a_clicker_and_arrows_go_through_heads_and_queries(screen: Screen):
     screen.open("?projector=true&layer=3&head=11")
     keys = screen.page.keyboard
-    keys.press("PageDown")
+    keys.press("ArrowRight")
     screen.wait(layer="4", head="0")
-    keys.press("PageUp")
+    keys.press("ArrowLeft")
     screen.wait(layer="3", head="11")
+    keys.press("PageDown")  # to a finding, and on to the next
+    screen.until("root.dataset.finding")
+    found = screen.data()["finding"]
+    keys.press("PageDown")
+    screen.until(f"root.dataset.finding && root.dataset.finding !== '{found}'")
+    keys.press("PageUp")
+    screen.wait(finding=found)
+    keys.press("/")
+    keys.type("3.11")
+    keys.press("Enter")
+    screen.root.locator(f".strip [data-i='{IT}']").click()
+    screen.wait(layer="3", head="11", locked=str(IT))
     keys.press("ArrowLeft")
     screen.wait(layer="3", head="10")
     keys.press("ArrowDown")
@@ -308,7 +320,7 @@ def test_a_phone_projects_without_a_sideways_scroll(another: Another, scheme: st
     screen.wait(projector="false")
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     picture, strip, heads = (box_of(screen.root.locator(part)) for part in (".matrix", ".strip", ".fold"))
-    assert picture["y"] < strip["y"] < heads["y"]
+    assert strip["y"] < picture["y"] < heads["y"]
 
 
 @pytest.mark.parametrize("asked", ["view=masks&text=The+cat+sat.", "view=shapes&of=gpt2"])

@@ -26,7 +26,7 @@ export class Facts {
     this.leftLine = add(parent, "p", "note");
     this.entropyLine = add(parent, "p", "spread");
     this.next = new Bars(side, "writes");
-    this.nextLine = add(this.next.box, "p", "note");
+    this.nextLine = add(parent, "p", "note");
     this.groupLine = add(parent, "p", "mute");
   }
 

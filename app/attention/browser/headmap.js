@@ -48,7 +48,7 @@ const SHARE = 0.21; // of the room's height
 /** @param {import("./types.js").View} view @returns {Additions | null} */
 export function additionsOf(view) {
   const { query } = view.chosen.place;
-  if (query === null || !writes(view)) return null;
+  if (query === null || !writes(view) || !view.picture.look) return null;
   const found = view.remote.get("additions", { site: view.site.id, query }, (bytes) => {
     const [header, body] = unpack(bytes);
     return /** @type {Additions} */ ({ candidates: header.words, values: new Float32Array(body) });
@@ -395,7 +395,7 @@ export class HeadMap {
 /** The additions of the looks of one head, and the words that its output moves; null while it is fetched. @param {import("./types.js").View} view @returns {{additions: number[], raised: [string, number][], lowered: [string, number][], among: number} | null} */
 export function wordsOf(view) {
   const { layer, head, query } = view.chosen.place;
-  if (query === null || !writes(view)) return null;
+  if (query === null || !writes(view) || !view.picture.look) return null;
   const found = view.remote.get("headwords", { site: view.site.id, layer, head, query }, json);
   return found && !found.refused ? found : null;
 }

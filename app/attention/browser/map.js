@@ -49,6 +49,7 @@ const FADES = 160; // ms
 const SHORT = 24; // keys of a text whose rows have room to say more in large type
 const APART = 1.05; // of their type, from a name to the next
 const NEXT = 10; // em, for what a row is about to write
+const LEGIBLE = 29.5; // pixels of the type of a projected map
 const AFTER = 6.5; // em, for the same of the last row, right of the map
 const SAID_FROM = 0.03; // of the chosen row: a smaller weight has no number in its cell
 
@@ -471,7 +472,7 @@ export class HeadMap {
       const taken = widths.reduce((all, w) => all + Math.max(least, (w + padding) * size), 0);
       if (taken > room) size *= room / taken;
     }
-    if (size < (projector ? 0.85 : 0.72) * em) return null;
+    if (size < (projector ? LEGIBLE : 0.72 * em)) return null;
     const own = widths.map((w) => Math.max(least, (w + padding) * size));
     const spare = Math.max(0, room - own.reduce((all, w) => all + w, 0)) / n;
     const places = new Float64Array(n + 1);

@@ -59,7 +59,7 @@ export class View {
   // The finding that the picture opens on, or another one, where that is on the screen
   // Whether the next word is hidden until a visitor has guessed it
   get isGuess() {
-    return this.options.predict && writes(this);
+    return this.options.predict && Boolean(writes(this));
   }
 
   /** @returns {import("./findings.js").Finding | null} */
