@@ -127,8 +127,8 @@ export class Findings {
     });
     const at = { i: now + 1, n: found.length };
     const place = view.options.projector ? `${fill(words.place, view.chosen.place)} · ` : "";
-    const said = fill(now < 0 ? words.findings_count : words.findings_at, at);
-    setText(this.at, place ? place + said.split(" · ")[0] : said);
+    const which = fill(now < 0 ? words.findings_count : words.findings_at, at);
+    setText(this.at, place ? place + which.split(" · ")[0] : which);
     const { layers, heads } = view.site;
     const opening = fill(writes(view) ? words.newcomer_writes : words.newcomer, { n: number(layers * heads) });
     const why = now < 0 ? "" : fill(formOf(view, found[now])[2], plain(partsOf(view, found[now])));

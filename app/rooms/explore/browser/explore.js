@@ -45,7 +45,7 @@ const LEAST_FOLD = 17; // em, of a folded map
 /** @typedef {"layout" | "map" | "over" | "strip" | "facts" | "lines" | "footer" | "overview" | "chosen" | "alike" | "run" | "tools" | "findings" | "side" | "peek"} Part */
 /** @type {Part[]} */
 const ALL = ["overview", "map", "strip", "facts", "lines", "footer", "alike", "findings", "side"];
-// What an answer about a large run changes, beside the line below. Others may change all of the picture.
+// The parts that an answer about a large run changes, beside the line below. Others may change all of the picture.
 /** @type {Record<string, Part[]>} */
 const CHANGES = {
   row: ["over", "facts", "strip", "lines", "side"],
