@@ -63,6 +63,9 @@ def caption(run: Facts, selection: attention_selection.Selection, today: date) -
     if selection.bounds and scale in ("linear", "log", "heads"):
         low, high = selection.bounds
         said += words.EXPORT_SCALES["bounds"].format(low=low, high=high)
+    if selection.apart is not None and scale in ("linear", "log"):
+        token = run.tokens_of(selection.record)[1].labels[selection.apart]
+        said += words.EXPORT_APART.format(token=token)
     parts.append(said)
     parts.append(f"{run.device} {run.dtype}")
     parts.append(f"Headlight {about.version()}, torch {run.torch_version}")

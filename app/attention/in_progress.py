@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
@@ -9,7 +10,7 @@ from app.attention import picture, transform
 from app.session import examples, service
 from app.transport import messages
 from core.run.request import Request
-from core.service import AnswerCache, Facts, HeadDone, LayerDone
+from core.service import AnswerCache, Facts, HeadDone, LayerDone, Sink, SiteId
 
 PICTURE_BYTES = 64 << 20  # of all pictures that are kept
 
@@ -40,12 +41,22 @@ async def picture_of_run(key: str) -> picture.Picture:
 
 
 async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
-    asked = service.service()
+    """An example of the model opens where it says; every other text on the look that says most of it."""
+    asked, is_example = service.service(), text in examples.texts_of(model_id)
     if picture.is_whole(run):
-        whole = await asked.whole(run.key)
-        openings = () if text in examples.texts_of(model_id) else whole.openings
-        return picture.whole_picture(run, whole.heads, openings, whole.roles)
-    return picture.small_pictures(run, await asked.thumbnails(run.key))
+        whole, sinks = await asyncio.gather(asked.whole(run.key), _sinks(run))
+        openings, look = () if is_example else whole.openings, whole.look if run.non_finite is None else None
+        return picture.whole_picture(run, whole.heads, openings, whole.roles, look, sinks)
+    thumbnails, look, sinks = await asyncio.gather(asked.thumbnails(run.key), asked.opening_look(run.key), _sinks(run))
+    openings = () if is_example else await asked.openings(run.key)
+    look = look if run.non_finite is None else None
+    return picture.small_pictures(run, thumbnails, openings, look, sinks)
+
+
+async def _sinks(run: Facts) -> dict[SiteId, Sink | None]:
+    """The token that heads rest on, by kind of attention."""
+    found = await asyncio.gather(*(service.service().sink(run.key, site.id) for site in run.sites))
+    return {site.id: one for site, one in zip(run.sites, found, strict=True)}
 
 
 async def parts(run: Facts, record: int, head: int, query: int | None) -> AsyncIterator[bytes]:

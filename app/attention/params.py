@@ -152,6 +152,12 @@ PLACE = (
     Param("head", lambda s: str(min(s.opening.head, s.site["heads"] - 1)), _head, _up_to(lambda s: s.site["heads"])),
     Param("query", lambda s: str(s.first_query), _query, _up_to(lambda s: s.site["n_query"])),
 )
+COLOURS = Param(  # whether they leave out the token that heads rest on: of a language model they do
+    "sink",
+    lambda s: "out" if s.header["writes"] and s.site["id"] != "encoder" else "in",
+    one_of("sink", "in", "out").read,
+    "in, out",
+)
 OPTIONS = (
     one_of("show", "map", "lines", "table"),
     one_of("scale", "auto", "linear", "log", "row"),
@@ -167,10 +173,16 @@ OPTIONS = (
     Param("keep", "80", _percent, words.OPTION_KEEP),
     one_of("metric", "auto", "roles", "maps", "entropy", "distance", "sink", "previous", "induction", "diagonal"),
     _flag("sort"),
+    one_of(
+        "by", "auto", "adds", "look", "first", "back", "far", "spread"
+    ),  # the number that colours the map of all heads
+    one_of("of", "0", "1", "2", "3", "4"),  # the candidate for the next word that heads add to
+    one_of("low", "auto", "head", "looks", "maps"),  # what is below it: this head, the row, or small maps
+    _flag("predict"),  # the next word is hidden until it is guessed
     _flag("spotlight"),
     _flag("frozen"),
 )
-PARAMS = (*PLACE, *OPTIONS)
+PARAMS = (*PLACE, COLOURS, *OPTIONS)
 OF_TEXT = ("zoom",)
 
 

@@ -21,7 +21,10 @@ from core.service import (
     THUMBNAIL,
     Column,
     Facts,
+    Finding,
+    HeadAdditions,
     Heads,
+    HeadWords,
     MapTransform,
     NextWord,
     Row,
@@ -50,24 +53,42 @@ def whole_picture(
     heads: Mapping[SiteId, Heads],
     openings: Sequence[OpeningLink] = (),
     roles: Sequence[Sequence[Role]] = (),
+    look: Finding | None = None,
+    sinks: Mapping[SiteId, Sink | None] | None = None,
 ) -> Picture:
     """Every head of a small run.
 
     openings are where it opens, by kind of attention; none: at the head of the model's example. roles are what each head of
-    each record does; none: they are fetched.
+    each record does; none: they are fetched. look is the one look that says most of this run. sinks are the tokens
+    that heads rest on, by kind of attention.
     """
     parts = messages.Body()
     sites = [_site(site) | _heads(heads[site.id], parts) for site in run.sites]
     ran = {"whole": True, "follows": False, "ids": _ids(run), "sites": sites, "ms": run.seconds * 1000}
     if roles:
         ran["roles"] = roles_message(roles)
-    ran["openings"] = {id_of(o): [o.layer, o.head, o.query, o.key] for o in openings}
+    ran |= _opens(openings, look, sinks)
     return Picture(_about(run) | ran, parts.bytes())
 
 
-def small_pictures(run: Facts, thumbnails: Sequence[Thumbnails]) -> Picture:
-    """The thumbnails of a larger run, of every record, the rest being fetched under its key."""
-    header = outline(run)
+def _opens(
+    openings: Sequence[OpeningLink], look: Finding | None, sinks: Mapping[SiteId, Sink | None] | None
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"openings": {id_of(o): [o.layer, o.head, o.query, o.key] for o in openings}}
+    if look is not None:
+        found["look"] = finding_message(look)
+    return found | {"sinks": {site: sink_message(sink) for site, sink in (sinks or {}).items()}}
+
+
+def small_pictures(
+    run: Facts,
+    thumbnails: Sequence[Thumbnails],
+    openings: Sequence[OpeningLink] = (),
+    look: Finding | None = None,
+    sinks: Mapping[SiteId, Sink | None] | None = None,
+) -> Picture:
+    """The thumbnails of a larger run, of every record, the rest being fetched under its key. The rest as in whole_picture()."""
+    header = outline(run) | _opens(openings, look, sinks)
     body = bytearray(header.pop("size"))
     for site in header["sites"]:
         for layer, i in enumerate(site["records"]):
@@ -77,8 +98,8 @@ def small_pictures(run: Facts, thumbnails: Sequence[Thumbnails]) -> Picture:
     return Picture(header | {"ms": run.seconds * 1000}, bytes(body))
 
 
-def id_of(opening: OpeningLink) -> SiteId:
-    """The kind of attention that an opening is of."""
+def id_of(opening: OpeningLink | Finding) -> SiteId:
+    """The kind of attention that an opening or a finding is of."""
     return "cross" if opening.site == "cross_attn" else "encoder" if opening.stack == "encoder" else "decoder"
 
 
@@ -242,12 +263,34 @@ def looks_message(found: np.ndarray) -> bytes:
     return messages.pack({"layers": found.shape[0], "heads": found.shape[1]}, messages.joined(messages.float32(found)))
 
 
+def finding_message(found: Finding) -> dict[str, Any]:
+    """One look, its kind and its numbers; those that it does not have are left out."""
+    said = {"kind": found.kind, "site": id_of(found), "layer": found.layer, "head": found.head}
+    said |= {"query": found.query, "key": found.key, "weight": round(found.weight, 6), "word": found.word}
+    numbers = {"addition": found.addition, "habit": found.habit, "mean": found.mean}
+    return said | {name: round(x, 6) for name, x in numbers.items() if x is not None}
+
+
+def additions_message(found: HeadAdditions) -> bytes:
+    """The additions of all heads to the likeliest words, float32 [word, layer, head], and these words in the header."""
+    _, layers, heads = found.values.shape
+    header = {"words": found.words, "layers": layers, "heads": heads}
+    return messages.pack(header, messages.joined(messages.float32(found.values)))
+
+
+def words_message(found: HeadWords) -> dict[str, Any]:
+    """The additions of the looks of one head, by key, and the words that it raises and lowers."""
+    additions = [round(x, 5) for x in found.additions.astype(float).tolist()]
+    return {"additions": additions, "raised": found.raised, "lowered": found.lowered, "among": found.among}
+
+
 def sink_message(found: Sink | None) -> dict[str, Any]:
     """The token that heads rest on, and the share of each; without a key where no row may see two tokens."""
     if found is None:
         return {"key": None, "is": False, "between": [0, 0], "shares": []}
-    shares = found.shares.astype(float).round(4).tolist()
-    return {"key": found.key, "is": found.is_sink, "between": found.between, "shares": shares}
+    shares = np.nan_to_num(found.shares.astype(float)).round(4).tolist()  # of a run whose numbers are not finite
+    between = np.nan_to_num(found.between).tolist()
+    return {"key": found.key, "is": found.is_sink, "between": between, "shares": shares}
 
 
 def next_message(found: Sequence[NextWord], labels: Sequence[str]) -> dict[str, Any]:

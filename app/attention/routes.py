@@ -12,9 +12,10 @@ from app.attention import corpus, in_progress, picture, transform, words
 from app.session import service
 from app.transport import routes
 from app.transport.routes import answering, number
-from core.service import MAP_KINDS, Facts, MapTransform, SiteId
+from core.service import MAP_KINDS, Facts, MapTransform, Site, SiteId
 
 MOST_NEXT = 64  # tokens of one answer about next words
+CANDIDATES = 5  # words after each of them
 
 
 @answering
@@ -88,7 +89,7 @@ async def next_words(request: Request) -> Response:
     tokens = run.source if run.target is None else run.target
     start = number(request, "from", 0, len(tokens) - 1)
     stop = number(request, "to", start + 1, min(len(tokens), start + MOST_NEXT))
-    found = await service.service().next_words(run.key, range(start, stop))
+    found = await service.service().next_words(run.key, range(start, stop), CANDIDATES)
     return JSONResponse(picture.next_message(found, tokens.labels), headers=routes.KEPT)
 
 
@@ -140,6 +141,32 @@ async def looks(request: Request) -> Response:
     return routes.message(picture.looks_message(await service.service().looks_at(run.key, site.id, query, key)))
 
 
+@answering
+async def findings(request: Request) -> Response:
+    """The look that says most of a run, and the next best of other kinds: run."""
+    run = await _run(request)
+    found = await service.service().findings(run.key)
+    return JSONResponse({"found": [picture.finding_message(one) for one in found]}, headers=routes.KEPT)
+
+
+@answering
+async def additions(request: Request) -> Response:
+    """The additions of every head of a site to the five likeliest words after one token: run, site, query. Float32 [word, layer, head]."""
+    run = await _run(request)
+    site, query = _token(request, run)
+    return routes.message(picture.additions_message(await service.service().head_additions(run.key, site.id, query)))
+
+
+@answering
+async def head_words(request: Request) -> Response:
+    """The additions of the looks of one head after one token, and the words that it raises and lowers: run, site, layer, head, query."""
+    run = await _run(request)
+    site, query = _token(request, run)
+    layer, head = number(request, "layer", 0, len(site.records) - 1), number(request, "head", 0, site.n_heads - 1)
+    found = await service.service().head_words(run.key, site.id, layer, head, query)
+    return JSONResponse(picture.words_message(found), headers=routes.KEPT)
+
+
 @routes.cached_route
 async def proof(request: Request) -> bytes:
     """The receipt of one record: run, record."""
@@ -186,6 +213,13 @@ def _site(request: Request, run: Facts) -> SiteId:
     return known[asked]
 
 
+def _token(request: Request, run: Facts) -> tuple[Site, int]:
+    """A kind of attention, and one of its queries."""
+    asked = _site(request, run)
+    site = next(one for one in run.sites if one.id == asked)
+    return site, number(request, "query", 0, site.n_query - 1)
+
+
 async def _map(request: Request) -> tuple[Facts, MapTransform]:
     """The run, and what the parameters ask for a map of."""
     run, asked = await _run(request), request.query_params
@@ -228,6 +262,9 @@ ROUTES = [
     Route("/headlight/atlas", atlas),
     Route("/headlight/scores", scores),
     Route("/headlight/sink", sink),
+    Route("/headlight/findings", findings),
+    Route("/headlight/additions", additions),
+    Route("/headlight/headwords", head_words),
     Route("/headlight/looks", looks),
     Route("/headlight/metrics", measures),
     Route("/headlight/proof", proof),

@@ -37,6 +37,7 @@ class Selection:
     columns: tuple[int, int] | None = None  # keys k0..k1
     scale: Scale = "linear"  # of the colours
     bounds: tuple[float, float] | None = None  # values at their ends; None: as the scale has them
+    apart: int | None = None  # the key that the colours leave out, on which most heads rest
     show: Show = "map"  # as what; heads: all of them, this one outlined
     keep: int = 80  # percent of each row that lines carry
     metric: str = "maps"  # what the grid of all heads shows: small maps, or one number a head
@@ -78,6 +79,7 @@ def selected(run: Facts, params: Mapping[str, str]) -> Selection:
         merged=one_of(params, "words", ("true", "false"), "false") == "true",
         scale=one_of(params, "scale", get_args(Scale), "linear"),
         bounds=_bounds(params.get("bounds", "")),
+        apart=_number(params, "apart", records[0].n_key) if params.get("apart") else None,
         show=show,
         metric=one_of(params, "metric", ("maps", *METRICS), "maps"),
         keep=_number({"keep": params.get("keep", "80")}, "keep", 101),

@@ -160,6 +160,8 @@ def on_run(facts: Facts, going: bool = False) -> Chosen:
         record = replace(was, room=record.room, run=record.run, links=record.links, lent=record.lent)
     elif record.facts.key != facts.key:
         record = carried(record, facts)
+    elif record.going and not going:
+        record = chosen_again(record)
     record = replace(record, going=going)
     RECORD.put(record)
     return record
@@ -178,6 +180,14 @@ def carried(record: Chosen, facts: Facts) -> Chosen:
         for room, said in record.options.items()
     }
     return replace(record, place=place, options=options, facts=facts, before=replace(record, before=None))
+
+
+def chosen_again(record: Chosen) -> Chosen:
+    """The record of a run that has ended: a rule chooses the place with all of its numbers, which it did not have before."""
+    if not (ruled := record.by_rule & record.place.keys()):
+        return record
+    place = {n: t for n, t in record.place.items() if n not in ruled}
+    return replace(record, place=place, by_rule=record.by_rule - ruled, links=record.links + 1)
 
 
 def on_labels(place: Values, was: Facts, now: Facts) -> dict[str, str]:

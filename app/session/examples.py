@@ -39,7 +39,7 @@ FISHERMAN = Path(__file__).with_name("fisherman.txt").read_text(encoding="utf-8"
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {
     "smollm2": (
-        Example("The name that is missing: “to”, about to write “Mary”, looks at “Mary”", MARY, 24, 4, 13),
+        Example("The name that is missing: “to”, about to write “Mary”, looks at “Mary”", MARY, 23, 0, 13),
         Example("A fact: “is”, about to write “Paris”, looks at “France”", "The capital of France is", 23, 4, "is"),
         Example(
             "A pronoun finds its noun: “it” looks at “animal”",

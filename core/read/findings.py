@@ -17,7 +17,7 @@ from ..run.trace import Trace
 from . import measures
 from .common_words import are_common, are_long
 from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
-from .head_roles import openings, words_of
+from .head_roles import OpeningLink, openings, words_of
 from .looks import Looked, each_look
 
 Kind = Literal[
@@ -129,13 +129,53 @@ def findings(run: Trace) -> tuple[Finding, ...]:
     return tuple(_described(run, found))
 
 
+def opened(links: Sequence[OpeningLink], found: Finding) -> tuple[OpeningLink, ...]:
+    """The links that head_roles.openings() gives, and in the place of the finding's kind of attention the look of the finding."""
+    return tuple(
+        replace(
+            link,
+            layer=found.layer,
+            head=found.head,
+            query=found.query,
+            key=found.key,
+            weight=found.weight,
+            habit=found.habit or 0.0,
+        )
+        if (link.stack, link.site) == (found.stack, found.site)
+        else link
+        for link in links
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """The best look of every head of one attention: numbers of a tensor each, [head]."""
+
+    record: AttentionRecord
+    query: Tensor
+    key: Tensor
+    weight: Tensor
+    numbers: dict[str, Tensor]  # what else a Finding says of them: habit, addition, mean
+    said: Sequence[tuple[int, str]]  # of every row: the token that is likeliest there, and its label
+    row: Tensor
+
+    def finding(self, kind: Kind, head: int) -> Finding:
+        record = self.record
+        site: Site = "cross_attn" if record.site == "cross_attn" else "attn"
+        query, key, weight = int(self.query[head]), int(self.key[head]), float(self.weight[head])
+        token, word = self.said[int(self.row[head])] if self.said else (None, "")
+        numbers = {name: float(values[head]) for name, values in self.numbers.items()}
+        place = (kind, record.stack, site, record.layer or 0, head, query, key, weight)
+        return Finding(*place, **numbers, token=token, word=word)
+
+
 @dataclass
 class _Candidates:
     """The best look of every head by one score, layer after layer."""
 
     kind: Kind
     scores: list[Tensor] = field(default_factory=list)  # [head] each, -inf where there is none
-    found: list[list[Finding]] = field(default_factory=list)
+    found: list[_Best] = field(default_factory=list)
 
     def best(self, used: Collection[tuple[int, int]], least: float = -math.inf) -> Finding | None:
         """That of the largest score above `least`, of a head that is not used yet."""
@@ -143,7 +183,7 @@ class _Candidates:
         for layer, head in used:
             scores[layer, head] = -math.inf
         layer, head = divmod(int(scores.argmax()), scores.shape[1])
-        return self.found[layer][head] if float(scores[layer, head]) > least else None
+        return self.found[layer].finding(self.kind, head) if float(scores[layer, head]) > least else None
 
     def add(
         self,
@@ -155,32 +195,29 @@ class _Candidates:
     ) -> None:
         """The next layer's, by a score of every cell, [head, row, key]: -inf where a cell does not count."""
         best, at = score.flatten(1).max(-1)
-        cells = [(head, *divmod(cell, score.shape[-1])) for head, cell in enumerate(at.tolist())]
-        self.scores.append(best.cpu())
-        self.found.append(
-            [
-                replace(
-                    self._look(seen, head, row, key),
-                    habit=None if habit is None else float(habit[head, row, key]),
-                    addition=None if additions is None else float(additions[head, row, key]),
-                    token=said[row][0] if said else None,
-                    word=said[row][1] if said else "",
-                )
-                for head, row, key in cells
-            ]
-        )
+        row, key = at // score.shape[-1], at % score.shape[-1]
+        every = torch.arange(len(score), device=score.device)
+        known = {"habit": habit, "addition": additions}
+        numbers = {name: x[every, row, key].cpu() for name, x in known.items() if x is not None}
+        self._put(seen, best, (row, key), numbers, said)
 
     def add_means(self, seen: _Seen, means: Tensor, cells: Sequence[tuple[int, int]], sign: int = 1) -> None:
         """The next layer's, by a mean over rows of each head, [head], times `sign`; cells are the (row, key) of each to be shown."""
-        self.scores.append(means.cpu() * sign)
-        self.found.append(
-            [replace(self._look(seen, head, *cell), mean=float(means[head])) for head, cell in enumerate(cells)]
-        )
+        row, key = torch.tensor(cells, device=means.device).unbind(-1)
+        self._put(seen, means * sign, (row, key), {"mean": means.cpu()})
 
-    def _look(self, seen: _Seen, head: int, row: int, key: int) -> Finding:
-        record, weight = seen.record, float(seen.weights[head, row, key])
-        site: Site = "cross_attn" if record.site == "cross_attn" else "attn"
-        return Finding(self.kind, record.stack, site, record.layer or 0, head, int(seen.rows[row]), key, weight)
+    def _put(
+        self,
+        seen: _Seen,
+        score: Tensor,
+        cells: tuple[Tensor, Tensor],
+        numbers: dict[str, Tensor],
+        said: Sequence[tuple[int, str]] = (),
+    ) -> None:
+        row, key = cells
+        self.scores.append(score.cpu())
+        weight = seen.weights[torch.arange(len(score), device=score.device), row, key].cpu()
+        self.found.append(_Best(seen.record, seen.rows[row].cpu(), key.cpu(), weight, numbers, said, row.cpu()))
 
 
 @dataclass(frozen=True, eq=False)

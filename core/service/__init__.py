@@ -2,6 +2,7 @@
 
 # Names for app and cluster, each once: an unused one fails tests/test_layering.py.
 from ..read.comparison import AnswerChange, HeadDifference
+from ..read.findings import Finding
 from ..read.sinks import Sink
 from ..read.word_order import shuffled_words
 from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, SilenceHeads
@@ -17,8 +18,10 @@ from .maps.answers import (
     HIDDEN,
     MAP_KINDS,
     Column,
+    HeadAdditions,
     HeadDone,
     Heads,
+    HeadWords,
     LayerDone,
     Likeness,
     MapKind,

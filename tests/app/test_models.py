@@ -89,7 +89,7 @@ def test_an_example_of_words_shows_what_it_says(model: str, example: Example) ->
 # the language model: query and key by their places, the least weight, and the next word with the least probability of it
 
 LANGUAGE = {
-    "The name that is missing": (13, 1, 0.75, "ĠMary", 0.9),
+    "The name that is missing": (13, 1, 0.65, "ĠMary", 0.9),
     "A fact": (4, 3, 0.85, "ĠParis", 0.7),
     "A pronoun": (8, 1, 0.7, "", 0.0),
     "After a repeat": (10, 5, 0.8, "", 0.0),

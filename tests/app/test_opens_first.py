@@ -81,7 +81,7 @@ def test_the_first_picture_and_the_links_of_before(
     ):
         screen = Screen(page, address).open()
         assert screen.tokens()[1:4] == ["Mary", "and", "John"]
-        assert (screen.data()["layer"], screen.data()["head"]) == ("24", "4")
+        assert (screen.data()["layer"], screen.data()["head"]) == ("23", "0")
         expect(screen.root.locator(".big")).to_contain_text("92", timeout=PATIENCE)
         assert "model=SmolLM2-135M" in page.url
         for link, model in (

@@ -63,7 +63,7 @@ def test_p_makes_it_large_folds_the_controls_away_and_a_link_opens_it_so(screen:
     fits = "({ scrollHeight, scrollWidth }) => scrollHeight <= 720 && scrollWidth <= 1280"
     once(screen.page, f"({fits})(document.querySelector('[data-testid=stMain]'))")
     # A quarter of this screen must still be read: the sentence and what is said about it are 30 pixels high and more.
-    for part in (".strip span", ".facts .big"):
+    for part in (".strip span", ".story .big"):
         assert screen.root.locator(part).first.evaluate("n => parseFloat(getComputedStyle(n).fontSize)") >= 30
     other = another(reduced_motion="reduce").open(screen.page.url.removeprefix(f"{screen.address}/"))
     assert other.data()["projector"] == "true" and root_size(other.page) == root_size(screen.page)
@@ -96,9 +96,9 @@ def test_p_in_the_sentence_is_a_letter(screen: Screen):
 def test_a_clicker_and_arrows_go_through_heads_and_queries(screen: Screen):
     screen.open("?projector=true&layer=3&head=11")
     keys = screen.page.keyboard
-    keys.press("PageDown")
+    keys.press("ArrowRight")
     screen.wait(layer="4", head="0")
-    keys.press("PageUp")
+    keys.press("ArrowLeft")
     screen.wait(layer="3", head="11")
     keys.press("ArrowLeft")
     screen.wait(layer="3", head="10")
@@ -109,28 +109,35 @@ def test_a_clicker_and_arrows_go_through_heads_and_queries(screen: Screen):
     screen.wait(locked=str(IT - 1))
     assert screen.facts().startswith("because gives")
     screen.page.wait_for_url(re.compile(f"query={IT - 1}"))
+    keys.press("PageDown")  # to a finding, and on to the next
+    screen.until("root.dataset.finding")
+    found = screen.data()["finding"]
+    keys.press("PageDown")
+    screen.until(f"root.dataset.finding && root.dataset.finding !== '{found}'")
+    keys.press("PageUp")
+    screen.wait(finding=found)
 
 
 @ONE
 def test_frozen_a_moving_pointer_changes_nothing(screen: Screen):
     screen.open("?projector=true")
-    screen.page.mouse.move(*screen.cell(6, 8))
-    screen.wait(cell="6,8")
+    screen.page.mouse.move(*screen.cell(IT - 1, 2))
+    screen.wait(cell=f"{IT - 1},2")
     screen.page.mouse.move(5, 715)
     screen.wait(cell="")
     screen.page.keyboard.press("f")
     screen.wait(frozen="true")
     said = screen.facts()
-    screen.page.mouse.move(*screen.cell(6, 8))
-    screen.page.mouse.move(*screen.cell(8, 2))
+    screen.page.mouse.move(*screen.cell(IT - 1, 2))
+    screen.page.mouse.move(*screen.cell(IT + 1, 2))
     screen.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert (screen.facts(), screen.data()["cell"], screen.data()["query"]) == (said, "", str(IT))
     assert not screen.root.locator(".tip").is_visible()
     screen.page.wait_for_url(re.compile("frozen=true"))
     screen.page.keyboard.press("f")
     screen.wait(frozen="false")
-    screen.page.mouse.move(*screen.cell(6, 8))
-    screen.wait(cell="6,8")
+    screen.page.mouse.move(*screen.cell(IT - 1, 2))
+    screen.wait(cell=f"{IT - 1},2")
 
 
 def test_a_spotlight_dims_every_row_but_the_chosen(screen: Screen):
@@ -308,7 +315,7 @@ def test_a_phone_projects_without_a_sideways_scroll(another: Another, scheme: st
     screen.wait(projector="false")
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     picture, strip, heads = (box_of(screen.root.locator(part)) for part in (".matrix", ".strip", ".fold"))
-    assert picture["y"] < strip["y"] < heads["y"]
+    assert strip["y"] < picture["y"] < heads["y"]
 
 
 @pytest.mark.parametrize("asked", ["view=masks&text=The+cat+sat.", "view=shapes&of=gpt2"])

@@ -35,7 +35,10 @@ def test_a_text_of_one_s_own_opens_on_the_link_that_stands_out(screen: Screen):
     screen.open()
     screen.run_text(WATER)
     assert (screen.data()["layer"], screen.data()["head"]) == ("1", "6")
-    assert screen.facts() == "into gives 93 % of its attention to poured, rank 1 of 16."
+    assert (
+        screen.facts()
+        == "Head 6 of layer 1 looks from into back at poured: 93 %. 5 tokens back it usually gives 4.4 %."
+    )
     assert screen.root.locator(".map h2 .rule").count() == 1
     screen.root.locator(".overview").focus()
     screen.page.keyboard.press("ArrowRight")
@@ -68,9 +71,11 @@ def test_a_decoder_s_rows_say_what_they_are_about_to_write(screen: Screen):
     screen.until("root.querySelector('.big').textContent.includes('writes')")
     assert screen.facts() == "After the it writes snow, 96 %. This head looks at Schnee, 99.8 %."
     run = core.trace(core.load("translator"), "Ein Hund rennt durch den Schnee.", "A dog runs through the snow.")
-    chances = run.predictions([5], 3).probs[0]
+    chances = run.predictions([5], 5).probs[0]
     assert widths(screen, "writes") == pytest.approx(chances, abs=0.006)
-    assert "next in the text: snow 96.0 %, rank 1 of 6,000" in screen.root.locator(".writes").inner_text()
+    screen.root.get_by_role("button", name="this row", exact=True).click()
+    screen.wait(low="looks")
+    assert "next in the text: snow 96.0 %, rank 1 of 6,000" in screen.root.locator(".facts").inner_text()
     screen.root.locator(".strip.query [data-i='2']").click()
     screen.wait(locked="2")
     assert screen.facts().startswith("After dog its best guess is runs, 48 %.")

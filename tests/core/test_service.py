@@ -19,6 +19,7 @@ from core.errors import Busy, Refused, RunCancelled, TextError, TooLarge, Unknow
 from core.model.rules import REASONS
 from core.read import aggregate, measures
 from core.read import head_roles as heads_of_a_run
+from core.read.findings import opened
 from core.service import HIDDEN, MapTransform, Service, TensorPlace, WalkNumber, word_groups
 from core.service.maps import compute
 from core.service.maps.heads import values_of
@@ -46,6 +47,8 @@ async def everything(shared: Service, request: core.Request, site: str) -> dict[
         "norms": await shared.norms(key, site),  # type: ignore[arg-type]
         "looks_at": await shared.looks_at(key, site, 2, 1),  # type: ignore[arg-type]
         "sink": await shared.sink(key, site),  # type: ignore[arg-type]
+        "opening_look": await shared.opening_look(key),
+        "findings": await shared.findings(key),
         "proof": await shared.proof(key, 0),
         "status": {name: part for name, part in (await shared.status()).items() if name != "models"},
         "config": await shared.model(request.model_id),
@@ -88,6 +91,10 @@ def test_nothing_that_is_kept_of_an_answer_holds_its_run() -> None:
         shared.tile(key, MapTransform(1, 0, "value"), (0, 3), (0, 3)),
         shared.roles(key),
         shared.openings(key),
+        shared.opening_look(key),
+        shared.findings(key),
+        shared.head_additions(key, "decoder", 2),
+        shared.head_words(key, "decoder", 0, 1, 2),
         shared.positions(key),
         shared.masked(key, "decoder"),
         shared.compare(key, key),
@@ -155,12 +162,39 @@ def test_numbers_are_those_of_the_records(name: str) -> None:
     for small, r in zip(ask(shared.thumbnails(key)), run.attention, strict=True):
         assert close(small.values, r.thumbnail(32).values) and small.how == r.thumbnail(32).how
     assert ask(shared.roles(key)) == heads_of_a_run.roles_of(run)
-    assert ask(shared.openings(key)) == heads_of_a_run.openings(run)
+    look = core.opening_look(run)
+    assert ask(shared.opening_look(key)) == look == ask(shared.findings(key))[0]
+    assert ask(shared.findings(key)) == core.findings(run)
+    assert ask(shared.openings(key)) == opened(heads_of_a_run.openings(run), look)
     assert ask(shared.opening(key, 1, 3)) == heads_of_a_run.opening_of(run, 1, 3)
     with pytest.raises(Refused, match="no head 99"):
         ask(shared.opening(key, 1, 99))
     if run.loaded.model.head is not None:
         assert ask(shared.predictions(key, [3], 4)) == run.predictions([3], 4)
+
+
+@pytest.mark.parametrize("name", ["decoder", "grouped", "pair"])
+def test_what_heads_add_to_the_next_words_is_core_s(name: str) -> None:
+    shared = service()
+    request = core.Request(name, (TEXT,), "the mat" if name == "pair" else None)
+    run, key = run_of(shared, request), request.key
+    site = "cross" if name == "pair" else "decoder"
+    at = 1
+    found = ask(shared.head_additions(key, site, at))  # type: ignore[arg-type]
+    likeliest = run.predictions([at], 5)
+    assert [p for _, p in found.words] == pytest.approx(likeliest.probs[0]) and len(found.words) == 5
+    assert close(found.values, core.adds(run, at, likeliest.ids[0]))
+    words = ask(shared.head_words(key, site, 1, 0, at))  # type: ignore[arg-type]
+    assert close(words.additions, core.looks(run, at)[1, 0])
+    assert words.additions.sum() == pytest.approx(float(found.values[0, 1, 0]), abs=1e-4)
+    moved = core.moves(run, at).values[1, 0]
+    assert words.raised[0][1] == pytest.approx(float(moved.max()), abs=1e-5)
+    assert words.lowered[0][1] == pytest.approx(float(moved.min()), abs=1e-5)
+    with pytest.raises(Refused, match="no head 99"):
+        ask(shared.head_words(key, site, 1, 99, at))  # type: ignore[arg-type]
+    if name == "pair":
+        with pytest.raises(Refused, match="no head of its encoder"):
+            ask(shared.head_additions(key, "encoder", at))
 
 
 @pytest.mark.parametrize("name", ["encoder", "decoder", "pair", "long"])

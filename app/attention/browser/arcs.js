@@ -64,7 +64,7 @@ export class Arcs {
     if (!places || !ranking) return;
     const { top } = view.lens();
     const { hover } = view.chosen;
-    const column = hover?.key == null ? (ranking.order[0] ?? null) : view.lens().keyOf(hover.key);
+    const column = hover?.key == null ? view.numbers.at().key : view.lens().keyOf(hover.key);
     const keys = ranking.order.filter((k) => ranking.weights[k] > LEAST * top).slice(0, MOST);
     if (column !== null && !keys.includes(column) && ranking.weights[column] > 0) keys.push(column);
     for (const k of keys.reverse()) {

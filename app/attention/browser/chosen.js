@@ -18,12 +18,16 @@ const REDRAWS = {
   area: ["map", "over"],
   spotlight: ["over", "strip", "lines"],
   frozen: ["over"],
+  by: ["side"],
+  of: ["side"],
 };
 const NUMBERS = ["kind", "members", "hide", "words"]; // the options that change what the numbers are
 
 export class Chosen {
   /** @type {At | null} {query, key}: what the pointer or the keyboard is on; one of them may be null */
   pointed = null;
+  /** @type {{layer: number, head: number} | null} The head under the pointer in the map of all heads: shown, and not chosen */
+  peeked = null;
   /** @type {number | undefined} When what is drawn next was asked for, in ms */
   since;
   /** @type {number | undefined} A timer, until the head has settled */
@@ -65,6 +69,18 @@ export class Chosen {
 
   get options() {
     return this.now.options;
+  }
+
+  // Whether the colours leave out the token that heads rest on: out or in
+  get sink() {
+    return this.selection.values.sink ?? "in";
+  }
+
+  /** @param {"out" | "in"} sink */
+  setSink(sink) {
+    this.selection.choose({ sink });
+    this.room.forget("scale");
+    this.view.invalidate("layout");
   }
 
   // A key that is locked instead of a query
@@ -120,12 +136,13 @@ export class Chosen {
       this.pointed = null;
     }
     this.since = event?.timeStamp;
+    this.peeked = null;
     this.change(next, options);
     if (to !== before) {
       this.room.forget("place");
       view.invalidate("layout");
     }
-    view.invalidate("chosen", "map", "strip", "facts", "footer");
+    view.invalidate("chosen", "map", "strip", "facts", "footer", "findings", "side");
     clearTimeout(this.settling);
     this.settling = setTimeout(() => view.invalidate("lines", "alike"), SETTLED); // what a held arrow key need not wait for
     this.say();
@@ -164,7 +181,7 @@ export class Chosen {
   /** @param {number | null} query @param {number | null} pin */
   hold(query, pin) {
     this.change({ query }, { pin });
-    this.view.invalidate("over", "strip", "facts");
+    this.view.invalidate("over", "strip", "facts", "findings", "side");
     this.say();
   }
 
@@ -180,9 +197,19 @@ export class Chosen {
     if (!same) {
       this.pointed = at;
       this.since = event?.timeStamp;
-      this.view.invalidate("over", "strip", "facts");
+      this.view.invalidate("over", "strip", "facts", "findings");
     }
     if (!at || at.key === null) this.view.tip.hide();
+  }
+
+  // Another head is shown for as long as the pointer is on it.
+  /** @param {{layer: number, head: number} | null} at @param {Event} [event] */
+  peek(at, event) {
+    if (this.options.frozen) at = null;
+    if (at?.layer === this.peeked?.layer && at?.head === this.peeked?.head) return;
+    this.peeked = at;
+    this.since = event?.timeStamp;
+    this.view.invalidate("map", "over", "strip", "facts", "findings", "peek");
   }
 
   // The one way to change how the picture is shown

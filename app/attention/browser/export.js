@@ -140,6 +140,7 @@ export class Export {
     };
     Object.assign(params, { scale: view.shading.scale, show, keep: options.keep });
     if (options.bounds) params.bounds = options.bounds.join();
+    if (view.shading.sink !== null && show !== "lines") params.apart = String(view.shading.rests?.key);
     if (what === "heads") params.metric = view.overview.metric;
     const { n_query, n_key } = view.lens();
     const isPart = what !== "numbers" || Math.max(n_query, n_key) > WHOLE;

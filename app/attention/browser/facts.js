@@ -2,9 +2,11 @@
 
 import { Bars } from "../../kit/browser/picture/bars.js";
 import { WORDS as words } from "./constants.js";
-import { add, el, fill, finely, number, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
+import { add, el, fill, finely, number, percent, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
 import { lookers } from "./edges.js";
+import { sentenceOf } from "./findings.js";
 import { HIDDEN } from "./lens.js";
+import { indexed } from "./labels.js";
 import { nextOf, writes } from "./next.js";
 
 /** @type {Record<string, string>} */
@@ -16,15 +18,15 @@ const SURE = 0.5; // of the probability: above it, the model writes the word, be
 const ALMOST = 1e-5; // less than a whole, by what 16 bits can say: one of several keys never has all of a row
 
 export class Facts {
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
-  constructor(view, parent) {
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {HTMLElement} top for the sentence @param {HTMLElement} side for the next word */
+  constructor(view, parent, top, side) {
     this.view = view;
-    this.big = add(parent, "p", "big");
+    this.big = add(top, "p", "big");
     this.bars = new Bars(parent, "looks");
     this.leftLine = add(parent, "p", "note");
     this.entropyLine = add(parent, "p", "spread");
-    this.next = new Bars(parent, "writes");
-    this.nextLine = add(this.next.box, "p", "note");
+    this.next = new Bars(side, "writes");
+    this.nextLine = add(parent, "p", "note");
     this.groupLine = add(parent, "p", "mute");
   }
 
@@ -36,7 +38,10 @@ export class Facts {
     const row = query === null ? null : lens.queryOf(query);
     const q = row === null ? null : [quoted(lens.queries[row]), "q"];
     const key = query === null && hover?.key != null && !lens.refused ? lens.keyOf(hover.key) : null; // a key alone: who looks at it
-    if (key === null) this.big.replaceChildren(...this.sentence(q, summary));
+    const { finding, isGuess } = this.view;
+    if (isGuess) this.big.textContent = words.predict_ask;
+    else if (finding && summary.ranking) this.big.replaceChildren(...sentenceOf(this.view, finding));
+    else if (key === null) this.big.replaceChildren(...this.sentence(q, summary));
     else this.drawLookers(key);
     this.drawLeft(summary.ranking);
     if (key === null) this.drawBars(summary, "key");
@@ -113,6 +118,17 @@ export class Facts {
       rank,
       n: number(order.length),
     };
+    const sink = this.view.shading.sink;
+    const other = order.find((k) => k !== sink);
+    if (this.writesOf(q) && key === sink && other !== undefined && weight(other) > 0) {
+      const rest = {
+        share: parts.share,
+        sink: named(key),
+        key: named(other),
+        p: [this.amount(weight(other), order.length), ""],
+      };
+      return [...this.written(q), ...phrase(words.rests_at, rest)];
+    }
     return [...this.written(q), ...phrase(this.writesOf(q) ? words.looks_at : template, parts)];
   }
 
@@ -145,9 +161,10 @@ export class Facts {
       label,
       className: "w",
       at: p,
-      value: finely(Math.min(most, p)),
+      value: percent(Math.min(most, p)),
     }));
-    this.next.draw(words.writes_next, bars);
+    const of = row === null ? "" : indexed(this.view.lens().queries, row);
+    this.next.draw(row === null ? words.writes_next : fill(words.next_word, { query: quoted(of) }), bars);
     if (!next) return void (this.nextLine.textContent = row === null ? words.writes_choose : "");
     if (!next.given) return void (this.nextLine.textContent = words.writes_last);
     const [label, p, rank] = next.given;

@@ -7,6 +7,7 @@ import { everyLine, linesOf } from "./edges.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { shapesOf } from "../../kit/browser/picture/heatmap.js";
 import { levelsOfRoots, signed } from "../../kit/browser/picture/scale.js";
+import { greyScale } from "../../kit/browser/sink.js";
 import { smallMaps } from "./smallmaps.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
 
@@ -117,13 +118,15 @@ const strongest = ({ weights, masked }) => {
  * @param {number} top
  * @param {number} cell
  */
-function cells(shapes, view, tile, { colour }, left, top, cell) {
+function cells(shapes, view, tile, { colour, palette }, left, top, cell) {
   const levels = view.shading.levels(tile);
   const [q0, q1, k0, k1] = tile.area;
   const wide = (cell * (k1 - k0)) / tile.columns;
   const down = (cell * (q1 - q0)) / tile.rows;
   const gap = wide > 12 ? 1 : wide > 5 ? 0.5 : 0;
   const tones = colour.css.map((fill, i) => ({ fill, ink: colour.ink[i], packed: colour.packed[i] }));
+  const [apart, grey] = [view.shading.sink, greyScale(palette)];
+  const isApart = (/** @type {number} */ column) => apart !== null && tile.columns === k1 - k0 && k0 + column === apart;
   shapes.push(
     ...shapesOf({
       rows: tile.rows,
@@ -135,7 +138,8 @@ function cells(shapes, view, tile, { colour }, left, top, cell) {
       gap,
       most: RECTS,
       mirrored: isMirrored(view.picture, view.site),
-      tone: (row, column) => tones[levels[row * tile.columns + column]],
+      tone: (row, column) =>
+        isApart(column) ? grey(tile.values[row * tile.columns + column]) : tones[levels[row * tile.columns + column]],
       masked: (row, column) => Boolean(tile.masked?.[row * tile.columns + column]),
     }),
   );

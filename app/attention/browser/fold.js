@@ -8,6 +8,7 @@ import { isMirrored as isMirroredOf, mirrored } from "./direction.js";
 import { unfolded, withGaps } from "./folding.js";
 import { HIDDEN } from "./lens.js";
 import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
+import { greyScale } from "../../kit/browser/sink.js";
 
 const ASKED = 40; // keys
 const ROWS = 9; // as many as there is room for, up to this; more where rows as high as they may be leave room
@@ -138,6 +139,7 @@ export class Fold {
     const perRow = view.shading.scale === "row";
     const ends = view.shading.ends();
     const hatch = this.map.hatching(context);
+    const [apart, grey] = [view.shading.sink, greyScale(view.palette)];
     const gap = 2;
     const [q0, q1] = g.rows ?? [0, 0];
     let isThere = true;
@@ -153,9 +155,11 @@ export class Fold {
         if (code === HIDDEN) return;
         context.fillStyle = code
           ? hatch
-          : row
-            ? view.palette.tones.css[levelOf(perRow ? "linear" : scale, row.weights[k], of)]
-            : view.palette.line;
+          : row && k === apart
+            ? grey(row.weights[k]).fill
+            : row
+              ? view.palette.tones.css[levelOf(perRow ? "linear" : scale, row.weights[k], of)]
+              : view.palette.line;
         context.globalAlpha = row ? 1 : 0.4;
         context.fillRect(x, y, w - gap, g.cell - gap);
       });
@@ -194,11 +198,12 @@ export class Fold {
       }
       const code = ranking?.masked?.[k];
       const level = ranking && !code ? levelOf(view.shading.whole, ranking.weights[k], ends) : 0;
-      context.fillStyle = code ? this.map.hatching(context) : view.palette.tones.css[level];
+      const rests = k === view.shading.sink && ranking && !code ? greyScale(palette)(ranking.weights[k]) : null;
+      context.fillStyle = code ? this.map.hatching(context) : (rests?.fill ?? view.palette.tones.css[level]);
       context.fillRect(x, y, w - 2, h);
       const isQuery = isSelf && k === here;
       const isKey = k === column || k === key;
-      context.fillStyle = code ? palette.mute : view.palette.tones.ink[level];
+      context.fillStyle = code ? palette.mute : (rests?.ink ?? view.palette.tones.ink[level]);
       context.font = `${isQuery || isKey ? 650 : 400} ${g.header}px ${family}`;
       if (view.room.narrow && lens.keys[k].length > 2)
         upright(context, short(lens.keys[k]), x + (w - 2) / 2, y + h - 0.3 * em, h - 0.6 * em);

@@ -7,6 +7,7 @@ import { WORDS as words } from "./constants.js";
 import { strongest } from "./arcs.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { HIDDEN } from "./lens.js";
+import { greyScale } from "../../kit/browser/sink.js";
 import { nextOf } from "./next.js";
 import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 
@@ -68,6 +69,7 @@ export function foldFigure(view, style, about) {
   }
   const perRow = view.shading.scale === "row";
   const ends = view.shading.ends();
+  const [apart, grey] = [view.shading.sink, greyScale(palette)];
   let x = left;
   /** @type {Map<number, number>} */
   const middles = new Map(); // of the columns, by their keys
@@ -94,7 +96,10 @@ export function foldFigure(view, style, about) {
       shapes.push({
         shape: "rect",
         ...box,
-        fill: colour.css[levelOf(perRow ? "linear" : view.shading.whole, row.weights[k], of)],
+        fill:
+          k === apart
+            ? grey(row.weights[k]).fill
+            : colour.css[levelOf(perRow ? "linear" : view.shading.whole, row.weights[k], of)],
       });
     });
     x += widths[c];

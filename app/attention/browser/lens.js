@@ -4,6 +4,7 @@
 // one asked for by route. The order is always the same: heads put together, then hidden keys taken out and rows
 // renormalised, then pieces merged to words: keys added up, queries averaged.
 
+import { topWithout } from "../../kit/browser/sink.js";
 import { WORDS as words } from "./constants.js";
 import { fill } from "../../kit/browser/dom.js";
 import { unpack } from "../../kit/browser/messages.js";
@@ -24,6 +25,9 @@ export class Lens {
   refusal;
   /** @type {number | undefined} The key of a large run that gets the most */
   most;
+  withoutKey = -1; // that withoutTop leaves out
+  /** @type {number | undefined} */
+  withoutTop;
   /** @type {number | undefined} The largest norm */
   topOf;
   /** @type {Float64Array | null | undefined} */
@@ -258,6 +262,16 @@ export class Lens {
     if (!this.whole) return this.largest || 1;
     this.topOf ??= this.numbers().values.reduce((most, x) => Math.max(most, x), 0) || 1;
     return this.topOf;
+  }
+
+  // The same but for one key, of the rows that are there; 1 while none is
+  /** @param {number} key */
+  topWithout(key) {
+    if (this.withoutKey === key && this.withoutTop !== undefined) return this.withoutTop;
+    const tile = this.tile([0, this.n_query, 0, this.n_key]);
+    if (!tile || tile.columns !== this.n_key) return 1;
+    this.withoutKey = key;
+    return (this.withoutTop = topWithout(tile.values, tile.columns, key) || 1);
   }
 
   // What each key gets from the average query that sees anything; null for a large run

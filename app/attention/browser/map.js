@@ -14,12 +14,15 @@ import {
   focusable,
   hint,
   number,
+  percent,
+  quoted,
   share,
   short,
   worded,
 } from "../../kit/browser/dom.js";
 import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
+import { indexed } from "./labels.js";
 import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
 import { isMirrored, mirrored } from "./direction.js";
@@ -46,6 +49,9 @@ const FADES = 160; // ms
 const SHORT = 24; // keys of a text whose rows have room to say more in large type
 const APART = 1.05; // of their type, from a name to the next
 const NEXT = 10; // em, for what a row is about to write
+const LEGIBLE = 29.5; // pixels of the type of a projected map
+const AFTER = 6.5; // em, for the same of the last row, right of the map
+const SAID_FROM = 0.03; // of the chosen row: a smaller weight has no number in its cell
 
 export class HeadMap {
   /** @type {Area | null} The part of the map on the screen */
@@ -214,7 +220,30 @@ export class HeadMap {
       );
     }
     if (this.zooms()) tools.push(this.zoomButtons());
+    const apart = this.apart();
+    if (apart) tools.unshift(apart);
     return tools;
+  }
+
+  // Whether the colours leave out the token that most heads rest on
+  apart() {
+    const { chosen, picture, site, shading, room } = this.view;
+    const { rests } = shading;
+    const isMap = this.view.options.show === "map" && this.view.lens().unit === "weight";
+    if (!rests || rests.key === null || !isMap || site.n_key < 3 || this.view.isGuess) return null;
+    const key = quoted(picture.tokens[site.key]?.[rests.key] ?? "");
+    const [low, high] = rests.between.map((x) => Math.round(100 * x));
+    const range = low === high ? `${low} %` : `${low}–${high} %`;
+    const box = el("span", "apart");
+    if (!room.narrow)
+      box.append(el("span", "mute", rests.key === 0 && site.id === "decoder" ? words.set_apart : key), " ");
+    /** @type {Choice[]} */
+    const options = [
+      ["out", words.set_apart_out, fill(words.set_apart_out_help, { key, range })],
+      ["in", words.set_apart_in, words.set_apart_in_help],
+    ];
+    box.append(choice(words.set_apart_label, options, chosen.sink, (sink) => chosen.setSink(sink)));
+    return box;
   }
 
   // Whether there is more than the screen shows at a size that can be read
@@ -428,20 +457,22 @@ export class HeadMap {
     const top = 2;
     const cell = Math.min((height - top - 2) / rows, 3.3 * em);
     const font = clamp(cell * 0.62, 0.66 * em, em);
-    const left = this.leftOf(queries, 0, rows, font, em);
-    const room = width - left - 2;
+    const isStair = this.hasNext && this.view.site.query === this.view.site.key && !this.isMirrored;
+    const left = this.leftOf(queries, 0, rows, font, em, !isStair);
+    const { projector } = this.view.options;
+    const room = width - left - 2 - (isStair ? this.after * em : 0);
     const each = this.widthsOf(keys); // of type of one pixel
     const widths = isEqual ? each.map(() => Math.max(...each)) : each;
     const sum = widths.reduce((all, w) => all + w, 0);
-    const least = Math.min(2.6 * em, (0.8 * room) / n); // one letter alone has a column that a finger can find
-    const padding = 0.7; // of the type, on both sides of a word together
+    const least = Math.min((projector ? 1.2 : 2.6) * em, (0.8 * room) / n); // one letter alone has a column that a finger can find
+    const padding = projector ? 0.45 : 0.7; // of the type, on both sides of a word together
     // The largest type with which all of them fit
     let size = clamp(room / (sum + padding * n), 0.5 * em, PROJECTED * em);
     for (let again = 0; again < 4; again++) {
       const taken = widths.reduce((all, w) => all + Math.max(least, (w + padding) * size), 0);
       if (taken > room) size *= room / taken;
     }
-    if (size < (this.view.options.projector ? PROJECTED : 0.72) * em) return null;
+    if (size < (projector ? LEGIBLE : 0.72 * em)) return null;
     const own = widths.map((w) => Math.max(least, (w + padding) * size));
     const spare = Math.max(0, room - own.reduce((all, w) => all + w, 0)) / n;
     const places = new Float64Array(n + 1);
@@ -457,16 +488,25 @@ export class HeadMap {
       isHeader: true,
       isFold: false,
       isMirrored: this.isMirrored,
+      isStair,
       header: size,
       width,
     };
   }
 
-  // Room for the names of the rows, and for what they are about to write
+  // em, for what the last row is about to write, right of the map
+  get after() {
+    return this.view.options.projector ? 5 : AFTER;
+  }
+
+  // Room for the names of the rows, and for what they are about to write, where that is said beside them
   /** @param {string[]} queries @param {number} q0 @param {number} q1 @param {number} font @param {number} em */
-  leftOf(queries, q0, q1, font, em) {
-    const names = Math.max(4.4 * em, this.longest(queries, q0, q1, font) + 0.9 * em);
-    return names + (this.hasNext ? NEXT * em : 0);
+  leftOf(queries, q0, q1, font, em, isBeside = this.hasNext) {
+    const names = Math.max(
+      (this.view.options.projector ? 3 : 4.4) * em,
+      this.longest(queries, q0, q1, font) + 0.9 * em,
+    );
+    return names + (isBeside && this.hasNext ? NEXT * em : 0);
   }
 
   // Whether rows say what they are about to write: a projected long text leaves that to its headline
@@ -601,10 +641,24 @@ export class HeadMap {
       context.translate(-x0, 0);
     } else {
       const gap = g.isHeader ? (down > 16 ? 2 : 1) : across > 12 ? 1 : 0.5;
+      const apart = isExact && tile.exact ? this.view.shading.sink : null;
       for (let c = 0; c < tile.columns; c++) {
         const [x, w] = column(c);
         for (let r = 0; r < tile.rows; r++) {
           if (tile.masked?.[r * tile.columns + c]) continue;
+          if (apart !== null && b0 + c === apart) {
+            // A bar of its true length: the token that heads rest on
+            const h = down - gap;
+            const inset = g.isHeader ? 0.15 * h : 0;
+            context.fillStyle = this.view.palette.line;
+            context.fillRect(x, y0 + r * down + inset, w - gap, h - 2 * inset);
+            context.fillStyle = this.view.palette.mute;
+            context.globalAlpha = 0.75;
+            const value = Math.min(1, tile.values[r * tile.columns + c]);
+            context.fillRect(x, y0 + r * down + inset, (w - gap) * value, h - 2 * inset);
+            context.globalAlpha = 1;
+            continue;
+          }
           context.fillStyle = this.view.palette.tones.css[levels[r * tile.columns + c]];
           context.fillRect(x, y0 + r * down, w - gap, down - gap);
         }
@@ -612,10 +666,15 @@ export class HeadMap {
     }
     if (tile.masked) {
       context.fillStyle = this.hatching(context);
+      const later = g.isStair ? this.view.picture.reasons.indexOf("future") : -1; // there stands what the model would write
+      const isHatched = (/** @type {number} */ at) => {
+        const code = tile.masked?.[at] ?? 0;
+        return code % HIDDEN !== 0 && code !== later; // hidden keys stay blank
+      };
       for (let r = 0; r < tile.rows; r++) {
         for (let c = 0; c < tile.columns; c++) {
           const from = c;
-          while (c < tile.columns && tile.masked[r * tile.columns + c] % HIDDEN) c++; // hidden keys stay blank
+          while (c < tile.columns && isHatched(r * tile.columns + c)) c++;
           if (c === from) continue;
           const [[x, w], [last, wide]] = [column(from), column(c - 1)];
           const leftmost = Math.min(x, last);
@@ -748,7 +807,8 @@ export class HeadMap {
     const lens = this.view.lens();
     const rows = lens.queries;
     const { hasNext } = this;
-    const names = g.left - (hasNext ? NEXT * em : 0); // where the names of the rows end
+    const names = g.left - (hasNext && !g.isStair ? NEXT * em : 0); // where the names of the rows end
+    const given = this.view.picture.tokens[this.view.site.query] ?? [];
     const called = named(rows);
     this.slide.put(
       `${this.view.picture.key},${rows.length}`,
@@ -763,10 +823,32 @@ export class HeadMap {
       context.textAlign = "right";
       context.font = `${bold}${g.font}px ${family}`;
       context.fillStyle = q === query ? this.view.palette.query : this.view.palette.ink;
-      context.fillText(short(rows[q]), names - 0.5 * em, y + this.slide.offset(called[q]));
+      context.fillText(
+        rows[q].length > 12 ? short(rows[q]) : indexed(rows, q),
+        names - 0.5 * em,
+        y + this.slide.offset(called[q]),
+      );
       const next = hasNext ? nextOf(this.view, q) : null;
       if (!next) continue;
       const [label, p] = next.words[0];
+      if (g.isStair) {
+        // Right of the last word that it sees; bold where the text continues so
+        const x = g.xs[q + 1] + 0.5 * em;
+        const most = g.xs[g.xs.length - 1] + this.after * em - x;
+        const isSo = lens.queryTokens.length === given.length && given[q + 1] === label;
+        context.textAlign = "left";
+        context.font = `${q === query || isSo ? "650 " : ""}${g.font}px ${family}`;
+        context.fillStyle = this.view.palette.proof;
+        const said = percent(Math.min(1 - 1e-5, p));
+        const word = short(label);
+        const room = Math.max(2 * em, most - 3.4 * em);
+        context.fillText(word, x, y, room);
+        const wide = Math.min(room, context.measureText(word).width);
+        context.font = `${(this.view.options.projector ? 0.94 : 0.82) * g.font}px ${family}`;
+        context.fillStyle = this.view.palette.mute;
+        context.fillText(said, x + wide + 0.3 * em, y);
+        continue;
+      }
       context.font = `${Math.min(g.font, 0.82 * em)}px ${family}`;
       context.fillStyle = this.view.palette.mute;
       context.fillText(finely(Math.min(1 - 1e-5, p)), g.left - 0.5 * em, y);
@@ -776,6 +858,7 @@ export class HeadMap {
       context.fillStyle = this.view.palette.proof;
       context.fillText(short(label), names + 1.1 * em, y, (NEXT - 5) * em);
     }
+    if (query !== null && query >= q0 && query < q1) this.drawShares(context, g, query);
     const columns = lens.keys;
     context.globalAlpha = 1;
     context.textAlign = "left";
@@ -828,6 +911,30 @@ export class HeadMap {
     if (column !== null && column >= k0 && column < k1 && this.placeOf(column) >= 0) {
       const [x, w] = this.columnAt(column);
       outline(this.view.palette.key, x - 1.5, g.top - 1.5, w + 2, height);
+    }
+  }
+
+  // The numbers of the chosen row, in its cells, where these are large enough
+  /** @param {CanvasRenderingContext2D} context @param {import("./types.js").Geometry} g @param {number} query */
+  drawShares(context, g, query) {
+    const { view } = this;
+    const { em } = view.room;
+    const lens = view.lens();
+    const row = lens.unit === "weight" ? lens.row(query) : null;
+    if (!g.isHeader || !row || g.cell < 1.05 * em) return;
+    const y = g.top + (query - this.band[0] + 0.5) * g.cell;
+    context.textAlign = "center";
+    context.font = `600 ${(view.options.projector ? 0.96 : 0.88) * em}px ${view.room.family}`;
+    for (let k = 0; k < row.weights.length; k++) {
+      const weight = row.weights[k];
+      if (row.masked?.[k] || weight < SAID_FROM) continue;
+      const [x, w] = this.columnAt(k);
+      const text = percent(Math.min(1 - 1e-5, weight));
+      const isBar = k === view.shading.sink;
+      const said = isBar || w > 3.4 * em ? text : text.replace(" %", "");
+      if (context.measureText(said).width > w - 4) continue;
+      context.fillStyle = isBar ? view.palette.ink : view.palette.tones.ink[view.shading.levelOf(weight)];
+      context.fillText(said, x + w / 2, y);
     }
   }
 

@@ -113,7 +113,8 @@ export class Readings {
     const { query, hover } = this.view.chosen;
     const lens = this.lens();
     const column = hover?.key == null ? null : lens.keyOf(hover.key);
-    const key = column ?? (query === null ? null : (this.ranking(query)?.order[0] ?? null));
+    const known = column === null ? this.view.finding : null; // a finding may be about another key than the strongest
+    const key = column ?? known?.key ?? (query === null ? null : (this.ranking(query)?.order[0] ?? null));
     return { query: query === null ? null : lens.queryOf(query), column, key };
   }
 

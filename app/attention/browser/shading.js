@@ -2,6 +2,7 @@
 
 import { fill, scientific } from "../../kit/browser/dom.js";
 import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
+import { LEAST_TOP, sinkOf } from "../../kit/browser/sink.js";
 import { WORDS as words } from "./constants.js";
 
 const LONG = 128; // keys; above, the map opens on a logarithmic scale
@@ -23,9 +24,38 @@ export class Shading {
     return this.scale === "log" ? "log" : "linear";
   }
 
+  // The token that most heads rest on; null where they rest on none, or while that is not known
+  get rests() {
+    const { view } = this;
+    const found = sinkOf({ ask: (...asked) => view.remote.get(...asked) }, view.site.id);
+    return found?.is && found.key !== null ? found : null;
+  }
+
+  // The column that the colours leave out: only they change, and no number
+  get sink() {
+    const { chosen, options } = this.view;
+    if (chosen.sink !== "out" || options.bounds || this.scale === "row") return null;
+    const lens = this.view.lens();
+    const key = lens.unit === "weight" ? (this.rests?.key ?? null) : null;
+    return key === null || lens.n_key < 3 ? null : lens.keyOf(key);
+  }
+
+  // The largest value that the colours go to
+  get top() {
+    const { sink } = this;
+    const lens = this.view.lens();
+    return sink === null ? lens.top : Math.max(LEAST_TOP, lens.topWithout(sink));
+  }
+
   // What the colours at both ends stand for, of the whole map or of a part of it whose largest value this is
-  ends(top = this.view.lens().top) {
+  ends(top = this.top) {
     return endsOf(this.whole, top, this.view.options.bounds);
+  }
+
+  // 0 to 255 for one weight of the map
+  /** @param {number} weight */
+  levelOf(weight) {
+    return levelOf(this.whole, weight, this.ends());
   }
 
   // The same of the small maps, which are of weights whatever the large one is of
@@ -34,7 +64,7 @@ export class Shading {
   }
 
   // What is said of both ends and the middle of the scale of a map whose largest value this is
-  ticks(top = this.view.lens().top, digits = 2) {
+  ticks(top = this.top, digits = 2) {
     const lens = this.view.lens();
     /** @param {number} x */
     const text = (x) => (x >= 1e-4 || !x ? String(Number(x.toPrecision(digits))) : scientific(x));
@@ -58,7 +88,8 @@ export class Shading {
   // values 0..top -> 0..255, by the scale
   /** @param {import("./types.js").DrawnTile} tile */
   levels(tile) {
-    const { rows, columns, values, top } = tile;
+    const { rows, columns, values } = tile;
+    const top = this.sink === null ? tile.top : this.top;
     const out = new Uint8Array(rows * columns);
     const scale = this.scale;
     if (scale !== "row") {

@@ -5,8 +5,9 @@
 import { cover } from "../../kit/browser/cover.js";
 import { Arcs } from "./arcs.js";
 import { WORDS as words } from "./constants.js";
-import { add, clamp, described, el, focusedIn } from "../../kit/browser/dom.js";
+import { add, clamp, described, el, focusedIn, percent } from "../../kit/browser/dom.js";
 import { areLetters, isRightToLeft } from "./direction.js";
+import { whichOf } from "./labels.js";
 import { HIDDEN } from "./lens.js";
 import { named, Slide, SLIDES } from "./motion.js";
 import { nextOf, writes } from "./next.js";
@@ -25,6 +26,8 @@ export class Strip {
   isUnderPointer = false;
   /** @type {HTMLElement | undefined} What rows and columns are, beside it */
   corner;
+  /** @type {HTMLElement | undefined} The likeliest next word */
+  after;
   /** @type {HTMLElement | null} The line whose words stand over the columns of the map */
   over = null;
   /** @type {import("./types.js").Geometry | null} The map that they stand over */
@@ -147,6 +150,8 @@ export class Strip {
       const node = el("span", "", labels[i]);
       node.dataset.i = String(first);
       node.dataset.axis = axis;
+      const which = whichOf(labels, i);
+      if (which) node.dataset.which = which;
       node.setAttribute("role", "option");
       node.tabIndex = i === middle ? 0 : -1;
       if (PART.test(labels[i])) node.classList.add("part");
@@ -193,6 +198,7 @@ export class Strip {
   }
 
   shade() {
+    if (this.over) this.tellNext(this.below);
     const { site, place } = this.view;
     const { query, hover } = this.view.chosen;
     const lens = this.view.lens();
@@ -217,6 +223,7 @@ export class Strip {
       ? endsOf(scale, ofRow.weights.reduce((a, b) => Math.max(a, b), 0) || 1)
       : this.view.shading.ends();
     const coming = this.coming(row_);
+    const apart = row ? this.view.shading.sink : null;
     for (const item of this.items) {
       const { node, axis, i } = item;
       node.classList.toggle("coming", axis === "query" && i === coming);
@@ -229,7 +236,8 @@ export class Strip {
         ? [looked.weights[i], looked.masked?.[i]]
         : [row ? row.weights[i] : (mean?.[i] ?? 0), row?.masked?.[i]];
       const isShaded = axis === shaded && !code && !lens.refused;
-      const level = levelOf(scale, weight, ends);
+      const isApart = i === apart && !looked;
+      const level = isApart ? 0 : levelOf(scale, weight, ends);
       const shade = isShaded ? level : -1;
       if (item.shade !== shade || item.colour !== this.view.palette.tones) {
         Object.assign(item, { shade, colour: this.view.palette.tones });
@@ -260,6 +268,7 @@ export class Strip {
     this.over = g?.isHeader ? strip : null;
     this.below = g;
     this.corner?.remove();
+    this.after?.remove();
     this.box.classList.toggle("header", Boolean(this.over));
     if (!g || !this.over) {
       this.putBack(strip, axis);
@@ -283,13 +292,28 @@ export class Strip {
       node.style.width = `${Math.max(...ends) - Math.min(...ends) - 2}px`;
     }
     this.slideIn(axis, g);
+    this.tellNext(g);
     const corner = el("small", "corner");
     const across = g.isMirrored ? words.axis_key_back : words.axis_key;
     corner.style.width = `${g.left - 0.5 * room.em}px`;
     corner.style.fontSize = `${0.82 * room.em}px`;
-    if (writes(this.view)) corner.append(el("em", "q", words.reads), el("em", "w", words.about_to_write));
+    if (writes(this.view) && !g.isStair) corner.append(el("em", "q", words.reads), el("em", "w", words.about_to_write));
     else corner.append(el("em", "k", across), el("em", "q", words.axis_query));
     this.box.append((this.corner = corner));
+  }
+
+  // The likeliest word after the last one, in the place where it would stand
+  /** @param {import("./types.js").Geometry | null} g */
+  tellNext(g) {
+    this.after?.remove();
+    const last = this.items.length - 1;
+    const next = g?.isStair && last >= 0 && !this.view.isGuess ? nextOf(this.view, last) : null;
+    if (!next || !g) return;
+    const [word, p] = next.words[0];
+    this.after = el("small", "after");
+    this.after.append(el("b", "", word), ` ${percent(Math.min(1 - 1e-5, p))}`);
+    this.after.style.left = `${g.xs[g.xs.length - 1] + 4}px`;
+    this.box.append(this.after);
   }
 
   // Words that the text before had too come from where they stood.

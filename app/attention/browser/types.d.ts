@@ -58,6 +58,9 @@ export interface Picture {
   learnt?: number | null;
   writes?: boolean;
   roles?: import("./roles.js").Role[][];
+  /** The token that heads rest on, by kind of attention. */
+  sinks?: Record<string, import("../../kit/browser/sink.js").Sink>;
+  look?: import("./findings.js").Finding;
   openings?: Record<string, [layer: number, head: number, query: number, key: number]>;
   device: string;
   dtype: string;
@@ -95,6 +98,10 @@ export interface Options {
   whole: boolean;
   metric: "auto" | "roles" | "maps" | Metric;
   sort: boolean;
+  by: "auto" | import("./headmap.js").By;
+  of: string;
+  low: "auto" | "head" | "looks" | "maps";
+  predict: boolean;
   spotlight: boolean;
   frozen: boolean;
   projector: boolean;
@@ -203,6 +210,8 @@ export interface Geometry {
   columns?: number[];
   rows?: [q0: number, q1: number];
   isMirrored: boolean;
+  /** What comes after each word is said right of the words that it sees. */
+  isStair?: boolean;
   header: number;
   width: number;
 }
@@ -211,6 +220,8 @@ export interface Geometry {
 export interface Room {
   em: number;
   headsWidth: number;
+  /** Of the column with the next word and all heads. */
+  sideHeight: number;
   headsHeight: number;
   mapWidth: number;
   mapHeight: number;
@@ -249,6 +260,8 @@ export interface Shown {
 export interface View extends Shown {
   sites: Site[];
   lens(): Lens;
+  readonly isGuess: boolean;
+  readonly finding: import("./findings.js").Finding | null;
   numbers: Readings;
   chosen: Chosen;
   shading: Shading;

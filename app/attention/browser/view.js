@@ -1,6 +1,8 @@
 // What the parts of a picture of attention know of it: the run, what is chosen in it, its numbers and colours, and the room for it.
 
 import { Chosen } from "./chosen.js";
+import { findingOf } from "./findings.js";
+import { writes } from "./next.js";
 import { Readings } from "./readings.js";
 import { Shading } from "./shading.js";
 import { Tip } from "../../kit/browser/tip.js";
@@ -19,6 +21,7 @@ export class View {
   room = {
     em: 0,
     headsWidth: 0,
+    sideHeight: 0,
     headsHeight: 0,
     mapWidth: 0,
     mapHeight: 0,
@@ -47,8 +50,21 @@ export class View {
     return this.sites.find((site) => site.id === this.place.site) ?? this.sites[0];
   }
 
+  // The head that is shown: the one under the pointer in the map of all heads, or else the chosen one
   get place() {
-    return this.chosen.place;
+    const { place, peeked } = this.chosen;
+    return peeked ? { ...place, ...peeked } : place;
+  }
+
+  // The finding that the picture opens on, or another one, where that is on the screen
+  // Whether the next word is hidden until a visitor has guessed it
+  get isGuess() {
+    return this.options.predict && Boolean(writes(this));
+  }
+
+  /** @returns {import("./findings.js").Finding | null} */
+  get finding() {
+    return findingOf(this);
   }
 
   get options() {

@@ -13,7 +13,7 @@ export const LEAST_TOP = 0.1; // of the colours of the other cells: below it, wh
 
 /**
  * The sink of a kind of attention; null while it is on its way, or where it was refused.
- * @param {import("./stage.js").Stage<any, any, any>} room @param {string} site @returns {Sink | null}
+ * @param {Pick<import("./stage.js").Stage<any, any, any>, "ask">} room @param {string} site @returns {Sink | null}
  */
 export function sinkOf(room, site) {
   const found = room.ask("sink", { site }, json);
@@ -43,13 +43,16 @@ function greys(palette) {
   return found;
 }
 
+/** The colours of a key that is left out of them. @param {{ramp: string[], mute: string}} palette @returns {Scale} */
+export const greyScale = (palette) => rising({ ramp: greys(palette) });
+
 /**
  * The colour of a weight where one key is left out of the colours: that one is grey, and the others have all of the scale.
  * @param {{ramp: string[], mute: string}} palette @param {number} key @param {number} top the largest weight on any other key
  * @returns {(weight: number, at: number) => Tone}
  */
 export function toneWithout(palette, key, top) {
-  const [grey, scale] = [rising({ ramp: greys(palette) }), rising(palette)];
+  const [grey, scale] = [greyScale(palette), rising(palette)];
   const most = Math.max(LEAST_TOP, top);
   return (weight, at) => (at === key ? grey(weight) : scale(weight / most));
 }

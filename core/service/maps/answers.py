@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ...read.findings import Finding
 from ...read.head_roles import OpeningLink, Role
 from ..answers import SiteId
 
@@ -94,6 +95,32 @@ class WholeRun:
     heads: Mapping[SiteId, Heads]
     openings: tuple[OpeningLink, ...]
     roles: tuple[tuple[Role, ...], ...]
+    look: Finding | None = None  # that it opens on
+
+
+@dataclass(frozen=True, eq=False)
+class HeadAdditions:
+    """The additions of every head of a kind of attention to the logits of the likeliest words after one token, in logits.
+
+    words are the likeliest first, each with its probability.
+    """
+
+    words: tuple[tuple[str, float], ...]
+    values: np.ndarray  # float32 [word, layer, head]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadWords:
+    """The effect of one head on the word after one token, in logits.
+
+    additions are those of its looks to the likeliest word, whose sum the head adds. raised and lowered are the words, of the
+    `among` likeliest, that its output moves most, the most moved first.
+    """
+
+    additions: np.ndarray  # float32 [key]
+    raised: tuple[tuple[str, float], ...]
+    lowered: tuple[tuple[str, float], ...]
+    among: int
 
 
 @dataclass(frozen=True, eq=False)

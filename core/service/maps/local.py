@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from torch import Tensor
 
 from ...errors import Refused
 from ...read import aggregate
+from ...read.findings import Finding, findings, opened, opening_look
 from ...read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
 from ...read.sinks import Sink, sink
 from ...run.attention import Receipt
@@ -23,7 +26,9 @@ from .answers import (
     MAP_KINDS,
     TILE,
     Column,
+    HeadAdditions,
     Heads,
+    HeadWords,
     Likeness,
     MapTransform,
     Measures,
@@ -35,6 +40,7 @@ from .answers import (
 )
 from .compute import Map
 from .heads import heads_of, likeness_of, looks_at, measures_of, thumbnails_of, whole_of
+from .pushes import additions_of, moves_of, words_of
 
 
 class LocalMaps(Worker):
@@ -86,7 +92,9 @@ class LocalMaps(Worker):
 
     async def whole(self, key: str) -> WholeRun:
         run = await self._run(key)
-        return await self._work(partial(whole_of, run, run_sites(run)), slow=True)
+        whole = await self._work(partial(whole_of, run, run_sites(run)), slow=True)
+        found = await self.opening_look(key)
+        return replace(whole, openings=opened(whole.openings, found), look=found)
 
     async def measures(self, key: str, site: SiteId) -> Measures:
         run, at = await self._site(key, site)
@@ -115,6 +123,29 @@ class LocalMaps(Worker):
         check_below("key", at, of.n_key)
         return await self._work(partial(looks_at, run, of, query, at), slow=True)
 
+    async def head_additions(self, key: str, site: SiteId, position: int) -> HeadAdditions:
+        attention = await self._writing(key, site)
+        make = partial(self._again, key, lambda run: additions_of(run, attention, position))
+        return await self._kept.get(("additions of heads", key, site, position), make)
+
+    async def head_words(self, key: str, site: SiteId, layer: int, head: int, position: int) -> HeadWords:
+        _, at = await self._site(key, site)
+        check_below("layer", layer, len(at.records))
+        check_below("head", head, at.n_heads)
+        attention = await self._writing(key, site)
+        make = partial(self._again, key, lambda run: moves_of(run, attention, position))
+        moved = await self._kept.get(("moves", key, site, position), make)
+        return await self._again(key, lambda run: words_of(run, moved, attention, layer, head, position))
+
+    async def _writing(self, key: str, site: SiteId) -> Literal["attn", "cross_attn"]:
+        """The attention of a site whose heads a logit reads. Raises Refused for the encoder's."""
+        _, at = await self._site(key, site)
+        if at.id == "encoder":
+            raise Refused(
+                "The logits of this model read no head of its encoder. Choose the decoder, or cross-attention."
+            )
+        return "cross_attn" if at.id == "cross" else "attn"
+
     async def proof(self, key: str, record: int) -> Receipt:
         async def make() -> Receipt:
             found = await self._record(key, record)
@@ -127,8 +158,17 @@ class LocalMaps(Worker):
         return await self._kept.get(("roles", key), lambda: self._work(partial(roles_of, run), slow=True))
 
     async def openings(self, key: str) -> tuple[OpeningLink, ...]:
-        run = await self._run(key)
-        return await self._kept.get(("openings", key), lambda: self._work(partial(openings, run)))
+        async def make() -> tuple[OpeningLink, ...]:
+            links = await self._work(partial(openings, await self._run(key)))
+            return opened(links, await self.opening_look(key))
+
+        return await self._kept.get(("openings", key), make)
+
+    async def opening_look(self, key: str) -> Finding:
+        return await self._kept.get(("opening look", key), lambda: self._again(key, opening_look))
+
+    async def findings(self, key: str) -> tuple[Finding, ...]:
+        return await self._kept.get(("findings", key), lambda: self._again(key, findings))
 
     async def opening(self, key: str, record: int, head: int) -> OpeningLink:
         check_below("head", head, (await self._record(key, record)).n_heads)

@@ -7,11 +7,26 @@ from typing import Protocol
 
 import numpy as np
 
+from ...read.findings import Finding
 from ...read.head_roles import OpeningLink, Role
 from ...read.sinks import Sink
 from ...run.attention import Receipt
 from ..answers import SiteId
-from .answers import TILE, Column, Heads, Likeness, MapTransform, Measures, Row, Scores, Thumbnails, Tile, WholeRun
+from .answers import (
+    TILE,
+    Column,
+    HeadAdditions,
+    Heads,
+    HeadWords,
+    Likeness,
+    MapTransform,
+    Measures,
+    Row,
+    Scores,
+    Thumbnails,
+    Tile,
+    WholeRun,
+)
 
 
 class Maps(Protocol):
@@ -48,7 +63,7 @@ class Maps(Protocol):
         ...
 
     async def whole(self, key: str) -> WholeRun:
-        """heads(), openings() and roles() of a small run in one answer: the maps that all three read are worked out once.
+        """heads(), openings(), opening_look() and roles() of a small run in one answer: maps that several read are computed once.
 
         Roles are judged by every row here, also where roles() would draw some of them.
         """
@@ -59,7 +74,18 @@ class Maps(Protocol):
         ...
 
     async def openings(self, key: str) -> tuple[OpeningLink, ...]:
-        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.read.head_roles.openings."""
+        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.read.head_roles.openings.
+
+        Of the kind of attention that opening_look() is about, it is that look.
+        """
+        ...
+
+    async def opening_look(self, key: str) -> Finding:
+        """The look that a picture of the run opens on: see core.read.findings."""
+        ...
+
+    async def findings(self, key: str) -> tuple[Finding, ...]:
+        """The same, and the next best looks of other kinds."""
         ...
 
     async def opening(self, key: str, record: int, head: int) -> OpeningLink:
@@ -84,6 +110,14 @@ class Maps(Protocol):
 
     async def looks_at(self, key: str, site: SiteId, query: int, at: int) -> np.ndarray:
         """The weight that each head of a site gives from one query to one key, `at`; float32 [layer, head]."""
+        ...
+
+    async def head_additions(self, key: str, site: SiteId, position: int) -> HeadAdditions:
+        """The additions of every head of a site to the five likeliest words after one token. Raises Refused where a logit is no such sum."""
+        ...
+
+    async def head_words(self, key: str, site: SiteId, layer: int, head: int, position: int) -> HeadWords:
+        """The additions of one head's looks to the likeliest word after one token, and the words that it raises and lowers."""
         ...
 
     async def proof(self, key: str, record: int) -> Receipt:

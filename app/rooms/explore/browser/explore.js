@@ -6,8 +6,11 @@
 import { PALETTES, STYLE, WORDS as words } from "../../../attention/browser/constants.js";
 import { Export } from "../../../attention/browser/export.js";
 import { Facts } from "../../../attention/browser/facts.js";
+import { Findings } from "../../../attention/browser/findings.js";
 import { Footer } from "../../../attention/browser/footer.js";
 import { Guide } from "../../../attention/browser/guide.js";
+import { HeadCard } from "../../../attention/browser/headcard.js";
+import { HeadMap as AllHeads } from "../../../attention/browser/headmap.js";
 import { numbersOf } from "../../../attention/browser/lens.js";
 import { HeadMap } from "../../../attention/browser/map.js";
 import { writes } from "../../../attention/browser/next.js";
@@ -19,11 +22,13 @@ import { Tools } from "../../../attention/browser/tools.js";
 import { Underway } from "../../../attention/browser/underway.js";
 import { placeOf } from "../../../attention/browser/values.js";
 import { View } from "../../../attention/browser/view.js";
+import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { classroom } from "../../../kit/browser/classroom.js";
 import { colours } from "../../../kit/browser/colours.js";
 import { cover } from "../../../kit/browser/cover.js";
-import { add, clamp, el } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el } from "../../../kit/browser/dom.js";
 import { Fetcher } from "../../../kit/browser/fetcher.js";
+import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 
@@ -31,22 +36,32 @@ import { Stage, stage } from "../../../kit/browser/stage.js";
 const SHOWN = new Set(); // the rooms on the page: one
 const SAY_AFTER = 200; // ms before a screen reader is told
 const LEAVES_AFTER = 300; // ms without a picture of a run that went on before the one before it comes back
+const LOWS = /** @type {const} */ (["head", "looks", "maps"]); // what may be below the map of all heads
 const SIDE = 24; // em, for what the map says and all heads, beside it
+const WRITING_SIDE = 14.5; // em, where it is the next word and a map of all heads, projected
 const PROJECTED_SIDE = 19; // em, where there are no heads
 const LEAST_FOLD = 17; // em, of a folded map
 /** @typedef {import("../../../attention/browser/types.js").Picture} Picture */
-/** @typedef {"layout" | "map" | "over" | "strip" | "facts" | "lines" | "footer" | "overview" | "chosen" | "alike" | "run" | "tools"} Part */
+/** @typedef {"layout" | "map" | "over" | "strip" | "facts" | "lines" | "footer" | "overview" | "chosen" | "alike" | "run" | "tools" | "findings" | "side" | "peek"} Part */
 /** @type {Part[]} */
-const ALL = ["overview", "map", "strip", "facts", "lines", "footer", "alike"];
-// What an answer about a large run changes, beside the line below. Others may change all of the picture.
+const ALL = ["overview", "map", "strip", "facts", "lines", "footer", "alike", "findings", "side"];
+// The parts that an answer about a large run changes, beside the line below. Others may change all of the picture.
 /** @type {Record<string, Part[]>} */
 const CHANGES = {
-  row: ["over", "facts", "strip", "lines"],
+  row: ["over", "facts", "strip", "lines", "side"],
+  findings: ["findings", "facts", "over", "strip", "side"],
+  additions: ["side"],
+  headwords: ["side"],
+  looks: ["side"],
+  metrics: ["side"],
+  sink: ["map", "over", "strip", "footer", "side"],
   column: ["over", "facts", "strip", "lines"],
   scores: [],
   proof: [],
-  next: ["over", "facts", "strip"],
+  next: ["over", "facts", "strip", "side"],
 };
+
+const ANEW = new Set(["next", "findings", "additions", "headwords", "looks", "metrics", "sink"]); // also of a small run
 
 // A component of its own, which has nothing on the screen: it tells the room above of a run that is not done.
 /** @param {{data: Uint8Array, parentElement: HTMLElement}} given */
@@ -62,10 +77,10 @@ export function underway({ data, parentElement }) {
 export class Explore extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
-  static covers = { row: ".main > .facts, .main > .big, .tablebox", heads: ".heads .alike" };
+  static covers = { row: ".story, .main > .side, .main > .facts, .tablebox", heads: ".heads .alike" };
   static offers = words.clearest_short;
   static fills = true;
-  static choices = ["chosen", "over", "layout"];
+  static choices = ["chosen", "over", "layout", "findings"];
 
   /** @type {Underway | null} A run that is not done */
   underway = null;
@@ -89,13 +104,25 @@ export class Explore extends Stage {
     SHOWN.add(this);
     root.hidden = true; // until there is something to see
     const view = (this.view = new View(this));
+    this.story = add(root, "section", "story");
     this.strip = new Strip(view, root);
     this.main = add(root, "div", "main");
+    this.side = add(this.main, "section", "side");
     const [map, facts, heads] = ["map", "facts", "heads"].map((name) => add(this.main, "section", name));
     this.sections = { heads, map, facts };
     this.map = new HeadMap(view, map);
     this.overview = new Overview(view, heads, this.map);
-    this.looks = new Facts(view, facts);
+    this.looks = new Facts(view, facts, this.story, this.side);
+    this.findings = new Findings(view, this.story);
+    this.predict = this.button(this.side, words.predict_first, () => this.guess(true), words.predict_first_help);
+    this.predict.classList.add("predict");
+    this.reveal = this.button(this.story, words.predict_show, () => this.guess(false));
+    this.chooser = new HeadChooser(this, () => this.chooserHeads);
+    this.allHeads = new AllHeads(view, this.side);
+    this.lows = add(this.side, "div", "lows");
+    this.lowChoice = add(this.lows, "span");
+    this.lows.append(this.chooser.button);
+    this.card = new HeadCard(view, this.main, this.allHeads, this.overview);
     this.lines = new TokenLines(view, this.map.box);
     this.guide = new Guide(view, root);
     this.footer = new Footer(view, this.foot, this.acts, () => this.trigger("shapes", { run: this.key }));
@@ -121,6 +148,7 @@ export class Explore extends Stage {
       f: (e) => this.toggle("frozen", e),
       s: (e) => this.toggle("spotlight", e),
       o: () => this.tools.turn(),
+      l: () => void this.view.chosen.set("show", this.view.options.show === "lines" ? "map" : "lines"),
     };
     this.leaving.addEventListener("abort", () => {
       SHOWN.delete(this);
@@ -198,7 +226,9 @@ export class Explore extends Stage {
   }
 
   fetcher() {
-    return new Fetcher(this.key, (path) => this.arrived(path));
+    const fetcher = new Fetcher(this.key, (path) => this.arrived(path));
+    for (const [site, sink] of Object.entries(this.header.sinks ?? {})) fetcher.keep("sink", { site }, sink);
+    return fetcher;
   }
 
   readTheme() {
@@ -352,7 +382,7 @@ export class Explore extends Stage {
     if (path === "row" && this.map.geometry?.isFold) this.invalidate("map");
     /** @type {Part[]} */
     const changed = (isTurn ? null : CHANGES[path ?? ""]) ?? ["map", "facts", "strip", "lines"];
-    const parts = path === "next" ? CHANGES.next : fetched ? changed : [];
+    const parts = ANEW.has(path ?? "") ? CHANGES[path ?? ""] : fetched ? changed : [];
     this.invalidate("footer", ...parts);
     if (this.overview.isWaiting()) this.invalidate("overview");
     const { query, key } = view.chosen.hover ?? { query: null, key: null };
@@ -364,6 +394,26 @@ export class Explore extends Stage {
 
   get headGrid() {
     return this.view.site;
+  }
+
+  // The heads of the map that "h" opens
+  get chooserHeads() {
+    const { site, chosen, picture } = this.view;
+    if (!picture || !writes(this.view)) return null;
+    const { layer, head, query } = chosen.place;
+    const labels = /** @type {[string[], string[]]} */ ([
+      picture.tokens[site.query] ?? [],
+      picture.tokens[site.key] ?? [],
+    ]);
+    const of = {
+      site: site.id,
+      query: query ?? undefined,
+      key: this.allHeads.lookedAt ?? undefined,
+      labels,
+      isCross: site.query !== site.key,
+    };
+    const measures = this.chooser?.isOpen ? headMeasures(this, of) : [];
+    return { layers: site.layers, heads: site.heads, kv_heads: site.kv_heads, layer, head, measures };
   }
 
   /** @param {number} layer @param {number} head */
@@ -378,10 +428,17 @@ export class Explore extends Stage {
     return opening ? { layer: opening[0], head: opening[1] } : null;
   }
 
-  // To the next head, and from the last of a layer to the first of the next
+  // To the next finding; where there is none, to the next head
   /** @param {number} by */
   turn(by) {
-    const { site, place } = this.view;
+    if (!this.findings.turn(by)) this.step(by);
+  }
+
+  // To the next head, and from the last of a layer to the first of the next
+  /** @param {number} by */
+  step(by) {
+    const { site } = this.view;
+    const { place } = this.view.chosen;
     const at = clamp(place.layer * site.heads + place.head + by, 0, site.layers * site.heads - 1);
     this.chooseHead(Math.floor(at / site.heads), at % site.heads);
   }
@@ -389,13 +446,21 @@ export class Explore extends Stage {
   // Left and right through heads, up and down through queries
   /** @param {number} down @param {number} right */
   arrow(down, right) {
-    if (right) return this.turn(right);
-    const { chosen, place } = this.view;
+    if (right) return this.step(right);
+    const { chosen } = this.view;
+    const { place } = chosen;
     const lens = this.view.lens(); // its rows are words, where sub-words are merged
     const last = lens.n_query - 1;
     const row = place.query === null ? (down > 0 ? 0 : last) : clamp(lens.queryOf(place.query) + down, 0, last);
     chosen.pointed = null;
     chosen.go({ query: lens.firstQuery(row) });
+  }
+
+  // Whether what the model writes, and where it looked, is hidden until a visitor has guessed it
+  /** @param {boolean} first */
+  guess(first) {
+    this.view.chosen.set("predict", first);
+    this.view.invalidate("layout");
   }
 
   // What only a projector has: the picture frozen under a moving pointer, and a spotlight on the chosen row
@@ -445,11 +510,47 @@ export class Explore extends Stage {
     if (stale.has("run")) this.footer.tellRun();
     if (stale.has("footer")) this.footer.draw();
     if (stale.has("tools")) this.tools.mark();
+    if (stale.has("findings")) this.findings.draw();
+    if (stale.has("side")) this.drawSide();
+    else if (stale.has("peek") || stale.has("chosen")) this.allHeads.drawChosen();
     if (stale.has("strip") || stale.has("over")) strip.drawArcs();
     if (stale.has("strip")) strip.bringIntoView(); // last: to measure, the browser lays out all that has changed
     this.painted += 1;
     if (!this.layersLeft) this.showToClass();
     this.follow();
+  }
+
+  // The next word and all heads, and below them what is chosen of three
+  drawSide() {
+    const { view } = this;
+    this.allHeads.draw();
+    this.chooser?.draw();
+    const { low } = this;
+    this.root.dataset.low = low;
+    this.predict.hidden = view.isGuess || cover.now !== null;
+    this.lows.hidden = low === "all";
+    this.lowChoice.hidden = view.room.narrow;
+    /** @type {import("../../../kit/browser/types.js").Choice<any>[]} */
+    const options = LOWS.map((name) => [name, ...words.lows[name]]);
+    if (!this.lows.hidden && this.lows.dataset.low !== low) {
+      this.lows.dataset.low = low;
+      const made = choice(words.low_label, options, low, (name, event) => view.chosen.set("low", name, event));
+      this.lowChoice.replaceChildren(made);
+    }
+    this.card.box.hidden = low !== "head";
+    if (low === "head") this.card.draw();
+  }
+
+  // The part below the map of all heads. An older link to small maps by some number shows those. Of a model that writes nothing there
+  // is no such map, and all is there.
+  get low() {
+    const { options } = this.view;
+    if (!writes(this.view)) return "all";
+    if (cover.now) return "looks"; // a lesson asks about the row
+    if (this.view.room.narrow) return "head"; // the others stand below it
+    if (options.low !== "auto") return options.low;
+    const isOfMaps = options.metric !== "auto" || options.sort || options.members.length > 0 || options.kind !== "head";
+    return isOfMaps ? "maps" : "head";
   }
 
   // The first line of the facts
@@ -500,7 +601,8 @@ export class Explore extends Stage {
   }
 
   status() {
-    const { site, place, options, chosen, numbers } = this.view;
+    const { site, options, chosen, numbers } = this.view;
+    const { place } = chosen;
     const { query, key } = chosen.hover ?? { query: null, key: null };
     const cell = key != null && query !== null ? { query, key } : null;
     const row = cell && numbers.row(cell.query);
@@ -524,6 +626,10 @@ export class Explore extends Stage {
       tokens: site.n_query,
       key: key ?? "",
       pin: chosen.pin ?? "",
+      peeked: chosen.peeked ? `${chosen.peeked.layer}.${chosen.peeked.head}` : "",
+      finding: this.view.finding?.kind ?? "",
+      low: this.low,
+      by: this.allHeads.box.hidden ? "" : this.allHeads.by,
       cell: cell ? `${cell.query},${cell.key}` : "",
       value: cell && row ? row.weights[this.view.lens().keyOf(cell.key)].toFixed(6) : "",
       painted: this.painted || null,
@@ -552,18 +658,19 @@ export class Explore extends Stage {
   // keyboard too.
   /** @param {boolean} narrow */
   arrange(narrow) {
+    const isAbove = narrow || this.isProjected; // the sentence has all of the width
+    if (isAbove && this.story.nextSibling !== this.main) this.main.before(this.story);
+    else if (!isAbove && this.story.parentNode !== this.sections.map) this.sections.map.prepend(this.story);
     if (this.isNarrow === narrow) return;
     this.isNarrow = narrow;
     this.root.classList.toggle("narrow", narrow);
     this.fold.hidden = !narrow;
-    const { heads, map, facts } = this.sections;
+    const { heads } = this.sections;
     if (narrow) {
-      this.main.prepend(this.looks.big);
-      map.after(this.strip.box);
+      this.looks.big.after(this.strip.box);
       this.fold.append(heads);
       /** @type {HTMLElement} */ (this.fold.firstChild).append(this.overview.title);
     } else {
-      facts.prepend(this.looks.big);
       this.map.head.after(this.strip.box);
       this.main.append(heads);
       heads.prepend(this.overview.title);
@@ -588,47 +695,63 @@ export class Explore extends Stage {
     const top = Math.round(this.beginsAt);
     const below = 0.6 * em;
     const foot = [this.foot, this.share.box, this.clicker].reduce((sum, box) => sum + box.offsetHeight, 0);
-    const height = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
-    const side = wide ? (projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE) * em : width;
+    const all = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
+    const ems =
+      projected && writes(view) ? WRITING_SIDE : projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE;
+    const side = wide ? ems * em : width;
     this.root.style.setProperty("--side", `${side}px`);
     const free = wide ? width - side - 1.8 * em : width;
+    const hasSide = writes(view);
+    this.root.classList.toggle("sided", hasSide);
+    this.root.classList.toggle("predicting", view.isGuess);
+    this.reveal.hidden = !view.isGuess;
+    this.root.dataset.low = this.low;
+    Object.assign(view.room, { headsWidth: side, sideHeight: all });
+    this.looks.draw();
+    this.findings.draw();
+    this.drawSide();
+    const storyHeight = this.story.offsetHeight + 0.4 * em;
+    const height = projected && wide ? all - storyHeight : all;
     const factsHeight =
       projected || !wide
         ? 0
-        : (writes(view) ? 22 : 15.4) * em + (options.hide.length || site.kv_heads < site.heads ? 1.4 * em : 0);
+        : hasSide
+          ? this.side.offsetHeight + 0.5 * em
+          : 15.4 * em - 4.6 * em + (options.hide.length || site.kv_heads < site.heads ? 1.4 * em : 0);
     const note = (picture.whole || picture.follows) && !view.lens().note ? 0.2 * em : 2.6 * em; // room to say what was done to the numbers
     const isMap = options.show === "map";
-    this.sections.facts.style.height = factsHeight ? `${factsHeight}px` : "";
+    const mapTall = wide && !projected ? height - storyHeight : height;
+    this.sections.facts.style.height = factsHeight && !hasSide ? `${factsHeight}px` : "";
     const room = Object.assign(view.room, {
       headsWidth: side,
       headsHeight: wide ? height - factsHeight - 0.5 * em : Infinity,
       mapWidth: free,
       mapHeight: Math.max(20 * em, width),
-      height: wide ? height : Infinity,
+      height: wide ? mapTall : Infinity,
     });
     // The words stand over the columns if they fit beside a map of this height; else the text takes its own room above it.
     const head = map.head.offsetHeight;
     const tools = () => `${map.canFold},${map.zooms()},${map.hasColumns}`;
     const known = tools();
     const across = site.query === site.key ? 2.4 + 2.25 : 1.6 + 2.25 + 2.3;
-    const tall = wide ? height - head - note - across * em : room.mapHeight;
+    const tall = wide ? mapTall - head - note - across * em : room.mapHeight;
     room.isLong = map.isLongIn(free, tall, em);
     const g = wide && isMap ? map.measure(free, tall, em) : null;
     if (g?.isHeader) {
       map.geometry = g;
       strip.lay(g);
       room.mapHeight = Math.min(
-        height - head - note - strip.box.offsetHeight,
+        mapTall - head - note - strip.box.offsetHeight,
         g.top + g.cell * view.lens().n_query + 4,
       );
     } else {
       strip.lay(null);
       // A long text takes as many lines as leave room for the rows of the folded map.
       const most =
-        g?.isFold && !projected ? Math.max(4.3, (height - head - note) / em - LEAST_FOLD) / strip.axes.length : 0;
+        g?.isFold && !projected ? Math.max(4.3, (mapTall - head - note) / em - LEAST_FOLD) / strip.axes.length : 0;
       strip.box.style.setProperty("--most", most ? `${most}em` : "");
       const said = g?.isFold ? (0.4 + 1.1 * map.foldedLines(free, em)) * em : note; // which is always there
-      if (wide) room.mapHeight = height - head - said - (strip.box.offsetHeight + 0.7 * em);
+      if (wide) room.mapHeight = mapTall - head - said - (strip.box.offsetHeight + 0.7 * em);
       map.geometry = map.measure(free, room.mapHeight, em);
       if (!wide && isMap)
         room.mapHeight = Math.min(room.mapHeight, map.geometry.top + map.geometry.cell * map.rows + 4);

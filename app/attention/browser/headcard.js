@@ -1,0 +1,117 @@
+// The chosen head here: where it rests, what it adds to the next word and from which words, and the words that it moves.
+
+import { add, el, fill, fixed, number, percent, phrase, quoted, ranges } from "../../kit/browser/dom.js";
+import { WORDS as words } from "./constants.js";
+import { wordsOf } from "./headmap.js";
+import { indexed } from "./labels.js";
+import { drawSmall } from "./smallmaps.js";
+import { fit } from "../../kit/browser/colours.js";
+
+const LEAST = 0.05; // logits; what moves a word by less is not named
+const FROM = 3; // words that a head's addition comes from
+const PARTNERS = 3; // heads with the same keys that are drawn
+const SMALL = 2.6; // em, of their maps
+
+export class HeadCard {
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {import("./headmap.js").HeadMap} all @param {import("./overview.js").Overview} overview whose small maps are drawn */
+  constructor(view, parent, all, overview) {
+    this.view = view;
+    this.all = all;
+    this.overview = overview;
+    this.box = add(parent, "section", "headcard");
+    this.rests = add(this.box, "p");
+    this.rows = add(this.box, "dl");
+    this.group = add(this.box, "div", "group");
+  }
+
+  draw() {
+    const { view } = this;
+    const { site, chosen, picture } = view;
+    const keys = picture.tokens[site.key] ?? [];
+    const { layer, head } = chosen.place;
+    const sink = view.shading.rests;
+    const rests = sink?.shares[layer]?.[head];
+    this.rests.hidden = rests === undefined;
+    if (sink?.key != null && rests !== undefined) {
+      const parts = { share: [percent(rests), "b"], key: [quoted(indexed(keys, sink.key)), "k"] };
+      this.rests.replaceChildren(...phrase(words.card_rests, parts));
+    }
+    const moved = wordsOf(view);
+    const rank = this.all.rank();
+    /** @type {[name: string, nodes: (Node | string)[]][]} */
+    const rows = [];
+    if (rank) {
+      const parts = {
+        addition: signed(rank.value),
+        word: [quoted(this.all.word), "w"],
+        rank: number(rank.rank),
+        n: number(rank.n),
+      };
+      rows.push([words.card_adds, phrase(words.card_adds_to, parts)]);
+    }
+    if (moved) {
+      const order = moved.additions.map((x, key) => /** @type {[number, number]} */ ([x, key]));
+      const most = order.sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, FROM);
+      const named = most
+        .filter(([x]) => Math.abs(x) >= LEAST)
+        .map(([x, key]) => /** @type {[string, number]} */ ([indexed(keys, key), x]));
+      rows.push([words.card_from, listed(named, "k")]);
+      rows.push([
+        words.card_raises,
+        listed(
+          moved.raised.filter(([, x]) => x >= LEAST),
+          "",
+        ),
+      ]);
+      rows.push([
+        words.card_lowers,
+        listed(
+          moved.lowered.filter(([, x]) => x <= -LEAST),
+          "",
+        ),
+      ]);
+    }
+    this.rows.replaceChildren(
+      ...rows.flatMap(([name, nodes]) => {
+        const said = el("dd");
+        said.append(...nodes);
+        return [el("dt", "", name), said];
+      }),
+    );
+    this.rows.title = moved ? fill(words.card_among, { n: number(moved.among) }) : "";
+    this.drawGroup();
+  }
+
+  // The heads that read the same keys and values, as small maps
+  drawGroup() {
+    const { view } = this;
+    const { site, chosen, room } = view;
+    const { layer, head } = chosen.place;
+    const others = site.kv_heads < site.heads ? site.group(head).filter((one) => one !== head) : [];
+    this.group.hidden = !others.length;
+    if (!others.length) return;
+    const size = SMALL * room.em;
+    this.group.replaceChildren(el("span", "mute", words.card_shares));
+    for (const other of others.slice(0, PARTNERS)) {
+      const choose = el("button", "partner");
+      choose.append(el("canvas"), el("span", "", fill(words.finding_head, { head: other })));
+      choose.addEventListener("click", (event) => chosen.go({ layer, head: other }, event));
+      this.group.append(choose);
+      const context = fit(/** @type {HTMLCanvasElement} */ (choose.firstChild), size, size);
+      if (site.has(layer)) drawSmall(context, this.overview.atlas(site), { layer, head: other }, 0, 0, size);
+    }
+    if (others.length > PARTNERS) this.group.append(el("span", "mute", ranges(others.slice(PARTNERS))));
+  }
+}
+
+/** @param {number} x */
+const signed = (x) => [`${x < 0 ? "" : "+"}${fixed(x)}`, x < 0 ? "less" : "more"];
+
+/** @param {[word: string, addition: number][]} found @param {string} look */
+function listed(found, look) {
+  if (!found.length) return [el("span", "mute", words.card_none)];
+  return found.flatMap(([word, x]) => {
+    const [text, sign] = signed(x);
+    return [el("em", look || "b", quoted(word)), " ", el("em", sign, text), "  "];
+  });
+}

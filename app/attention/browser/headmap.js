@@ -1,0 +1,401 @@
+// All heads as one map, layer across and head down: one number of each as a colour. Pointing shows a head, a click keeps it.
+
+import { cellsOf } from "../../kit/browser/chooser.js";
+import { fit } from "../../kit/browser/colours.js";
+import { cover } from "../../kit/browser/cover.js";
+import {
+  add,
+  arrow,
+  button,
+  clamp,
+  el,
+  fill,
+  fixed,
+  focusable,
+  number,
+  percent,
+  phrase,
+  quoted,
+  setAll,
+  setText,
+} from "../../kit/browser/dom.js";
+import { json, unpack } from "../../kit/browser/messages.js";
+import { rising, rooted, signed } from "../../kit/browser/picture/scale.js";
+import { WORDS as words } from "./constants.js";
+import { indexed } from "./labels.js";
+import { measured } from "./metrics.js";
+import { writes } from "./next.js";
+
+/** @typedef {"adds" | "look" | "first" | "back" | "far" | "spread"} By */
+/** @typedef {{candidates: [label: string, p: number][], values: Float32Array}} Additions Of heads to the likeliest next words, [word, layer, head] */
+/** @type {By[]} */
+const FEW = ["adds", "look", "first"]; // that have a button of their own
+/** @type {By[]} */
+const MORE = ["back", "far", "spread"];
+/** @type {Record<string, By>} The number that says most of a finding of each kind */
+const OF_KIND = {
+  "votes against": "adds",
+  "largest push": "adds",
+  writes: "adds",
+  "one back": "back",
+  "one ahead": "back",
+  rests: "first",
+};
+const TALL = [5.5, 9.4]; // em, of all cells: the least and the most
+const SHARE = 0.21; // of the room's height
+
+// The additions of all heads to the likeliest words after the chosen token; null while it is fetched, or where there is no such number
+/** @param {import("./types.js").View} view @returns {Additions | null} */
+export function additionsOf(view) {
+  const { query } = view.chosen.place;
+  if (query === null || !writes(view) || !view.picture.look) return null;
+  const found = view.remote.get("additions", { site: view.site.id, query }, (bytes) => {
+    const [header, body] = unpack(bytes);
+    return /** @type {Additions} */ ({ candidates: header.words, values: new Float32Array(body) });
+  });
+  return found && !found.refused ? found : null;
+}
+
+export class HeadMap {
+  /** @type {ReturnType<typeof cellsOf> | null} */
+  cells = null;
+  origin = [0, 0];
+  /** @type {ArrayLike<number> | null} */
+  values = null;
+  drawn = "";
+
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent */
+  constructor(view, parent) {
+    this.view = view;
+    this.box = add(parent, "section", "headmap");
+    const top = add(this.box, "div", "top");
+    this.title = add(top, "h3");
+    this.kinds = add(top, "span", "seg");
+    setAll(this.kinds, { role: "group", "aria-label": words.all_heads_by });
+    this.more = add(top, "select", "more-by");
+    this.more.setAttribute("aria-label", words.by_more);
+    this.more.addEventListener("change", (event) => view.chosen.set("by", this.more.value, event));
+    this.grid = focusable(add(this.box, "div", "grid"), "application", words.all_heads_label);
+    this.base = add(this.grid, "canvas");
+    this.over = add(this.grid, "canvas", "over");
+    const low = add(this.box, "div", "low");
+    this.legend = add(low, "span", "legend");
+    this.grid.addEventListener("pointermove", (event) => this.point(event));
+    this.grid.addEventListener("pointerleave", () => {
+      view.chosen.peek(null);
+      view.tip.hide();
+    });
+    this.grid.addEventListener("click", (event) => {
+      const at = this.headAt(event);
+      if (at) view.chosen.go(at, event);
+    });
+    this.grid.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  // A lesson may ask which head has most of something.
+  get isShown() {
+    return writes(this.view) && !cover.hides("heads") && !this.view.isGuess;
+  }
+
+  // The number that is drawn: chosen, or else the one that the finding on the screen is about
+  /** @returns {By} */
+  get by() {
+    const { by } = this.view.options;
+    const hasAdds = writes(this.view);
+    if (by !== "auto") return by === "adds" && !hasAdds ? "look" : by;
+    const { finding } = this.view;
+    return finding ? (OF_KIND[finding.kind] ?? "look") : hasAdds ? "adds" : "look";
+  }
+
+  // The candidate that heads add to
+  get word() {
+    const found = additionsOf(this.view);
+    return found ? (found.candidates[Number(this.view.options.of)]?.[0] ?? found.candidates[0][0]) : "";
+  }
+
+  // The key that is meant by "looks at"
+  get lookedAt() {
+    const { finding, chosen, numbers } = this.view;
+    if (finding) return finding.key;
+    const { query } = chosen.place;
+    if (chosen.pin !== null) return chosen.pin;
+    return query === null ? null : this.view.lens().merged ? null : (numbers.ranking(query)?.order[0] ?? null);
+  }
+
+  /** @param {By} by @returns {ArrayLike<number> | null} */
+  valuesOf(by) {
+    const { view } = this;
+    const { site, picture, remote } = view;
+    if (by === "adds") {
+      const found = additionsOf(view);
+      const n = site.layers * site.heads;
+      const of = Math.min(Number(view.options.of), (found?.candidates.length ?? 1) - 1);
+      return found?.values.subarray(of * n, of * n + n) ?? null;
+    }
+    if (by === "first") return view.shading.rests && Float32Array.from(view.shading.rests.shares.flat());
+    if (by === "look") return this.looks(view.chosen.place.query, this.lookedAt);
+    if (picture.whole && !picture.ids) return null;
+    const name = /** @type {const} */ ({ back: "previous", far: "distance", spread: "entropy" })[by];
+    const shown = /** @type {any} */ ({ picture, remote });
+    return measured(shown, site, name)?.values ?? null;
+  }
+
+  // The weight of every head from one token to another
+  /** @param {number | null} query @param {number | null} key */
+  looks(query, key) {
+    const { site, picture, remote } = this.view;
+    if (query === null || key === null) return null;
+    if (!picture.whole) {
+      const found = remote.get("looks", { site: site.id, query, key }, (bytes) => ({
+        values: new Float32Array(unpack(bytes)[1]),
+      }));
+      return found && !found.refused ? found.values : null;
+    }
+    const at = query * site.n_key + key;
+    return Float32Array.from(
+      { length: site.layers * site.heads },
+      (_, i) => site.weights(Math.floor(i / site.heads), i % site.heads)[at] / 65535,
+    );
+  }
+
+  draw() {
+    const { view } = this;
+    this.box.hidden = !this.isShown;
+    if (this.box.hidden) return;
+    const { site, room, palette } = view;
+    const n = site.layers * site.heads;
+    const { by } = this;
+    const parts = this.parts();
+    const what = view.options.projector ? ` ${fill(words.by[by][0], parts)}` : ""; // where no button says it
+    setText(this.title, fill(words.all_heads, { n: number(n) }) + what);
+    this.drawKinds(by, parts);
+    this.values = this.valuesOf(by);
+    const { em } = room;
+    const [left, below] = [3.1 * em, 1.25 * em];
+    const turned = room.narrow;
+    this.cells = cellsOf(
+      site,
+      room.headsWidth - left - 2,
+      clamp(SHARE * room.sideHeight, TALL[0] * em, TALL[1] * em),
+      turned,
+      em / 16,
+    );
+    const { cells } = this;
+    const up = Math.max(2, 0.5 * em - cells.h / 2); // a name may be higher than a cell
+    this.origin = [left, up];
+    const [width, height] = [left + cells.width + 3, cells.height + below + up + 2];
+    const isSigned = by === "adds";
+    const scale = isSigned ? signed(palette) : rising(palette);
+    const top = this.top(by);
+    const context = fit(this.base, width, height);
+    const gap = Math.min(2, Math.min(cells.w, cells.h) / 6);
+    for (let layer = 0; layer < site.layers; layer++)
+      for (let head = 0; head < site.heads; head++) {
+        const value = this.values?.[layer * site.heads + head];
+        const [x, y] = cells.at({ layer, head });
+        const t = value === undefined || Number.isNaN(value) ? null : isSigned ? rooted(value / top) : value / top;
+        context.fillStyle = t === null ? palette.line : scale(t).fill;
+        context.fillRect(left + x, up + y, cells.w - gap, cells.h - gap);
+      }
+    this.drawNumbers(context, left, turned);
+    this.grid.style.height = `${height}px`;
+    this.drawChosen();
+    this.drawLegend(by, top, parts);
+  }
+
+  // The largest number, whose colour is the strongest
+  /** @param {By} by */
+  top(by) {
+    if (by === "first" || by === "back" || by === "look") return 1;
+    let most = 0;
+    for (const x of Array.from(this.values ?? [])) if (!Number.isNaN(x)) most = Math.max(most, Math.abs(x));
+    return most || 1;
+  }
+
+  parts() {
+    const { site, picture, chosen } = this.view;
+    const { query } = chosen.place;
+    const key = this.lookedAt;
+    const [queries, keys] = [picture.tokens[site.query] ?? [], picture.tokens[site.key] ?? []];
+    return {
+      word: quoted(this.word),
+      query: query === null ? "" : quoted(indexed(queries, query)),
+      key: key === null ? "" : quoted(indexed(keys, key)),
+    };
+  }
+
+  /** @param {By} by @param {Record<string, string>} parts */
+  drawKinds(by, parts) {
+    const state = JSON.stringify([by, parts, Boolean(this.view.shading.rests)]);
+    if (state === this.drawn) return;
+    this.drawn = state;
+    const has = (/** @type {By} */ name) =>
+      (name !== "adds" || parts.word) &&
+      (name !== "look" || parts.key) &&
+      (name !== "first" || this.view.shading.rests);
+    const focused = [...this.kinds.children].findIndex((node) => node.matches(":focus"));
+    this.kinds.replaceChildren(
+      ...FEW.filter(has).map((name) => {
+        const [text, title] = words.by[name];
+        const made = button(
+          fill(text, parts),
+          "",
+          (event) => this.view.chosen.set("by", name, event),
+          fill(title, parts),
+        );
+        made.setAttribute("aria-pressed", String(name === by));
+        return made;
+      }),
+    );
+    if (focused >= 0) /** @type {HTMLElement | undefined} */ (this.kinds.children[focused])?.focus();
+    const options = MORE.filter((name) => name !== "back" || this.view.site.query === this.view.site.key).map((name) =>
+      Object.assign(el("option", "", words.by[name][0]), { value: name, title: words.by[name][1] }),
+    );
+    const isMore = MORE.includes(by);
+    this.more.replaceChildren(
+      ...(isMore ? [] : [Object.assign(el("option", "", words.by_more), { value: "", disabled: true, hidden: true })]),
+      ...options,
+    );
+    this.more.value = isMore ? by : "";
+    this.more.classList.toggle("on", isMore);
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {number} left @param {boolean} turned */
+  drawNumbers(context, left, turned) {
+    const { site, palette, room } = this.view;
+    const cells = /** @type {NonNullable<HeadMap["cells"]>} */ (this.cells);
+    const { em } = room;
+    context.fillStyle = palette.mute;
+    context.font = `${(this.view.options.projector ? 0.95 : 0.82) * em}px ${room.family}`;
+    context.textBaseline = "middle";
+    const up = this.origin[1];
+    const y = up + cells.height + 0.7 * em;
+    const write = (
+      /** @type {string} */ text,
+      /** @type {number} */ x,
+      /** @type {number} */ at,
+      /** @type {CanvasTextAlign} */ align,
+    ) => {
+      context.textAlign = align;
+      context.fillText(text, x, at);
+    };
+    const across = turned ? site.heads : site.layers;
+    const w = turned ? cells.width / site.heads : cells.w;
+    const step = [1, 2, 5, 10, 20, 50].find((s) => s * w >= 1.9 * em) ?? 100;
+    for (let i = 0; i < across; i += step) {
+      const [x] = cells.at(turned ? { layer: 0, head: i } : { layer: i, head: 0 });
+      write(String(i), left + x + w / 2, y, "center");
+    }
+    write(
+      turned ? fill(words.finding_head, { head: "" }).trim() : fill(words.finding_layer, { layer: "" }).trim(),
+      left - 0.4 * em,
+      y,
+      "right",
+    );
+    const first = turned ? fill(words.finding_layer, { layer: 0 }) : fill(words.finding_head, { head: 0 });
+    write(first, left - 0.4 * em, up + cells.h / 2, "right");
+    const last = turned ? site.layers - 1 : site.heads - 1;
+    if (last > 2) {
+      const [, at] = cells.at(turned ? { layer: last, head: 0 } : { layer: 0, head: last });
+      write(String(last), left - 0.4 * em, up + at + cells.h / 2, "right");
+    }
+  }
+
+  // The chosen head, and the one that is pointed at
+  drawChosen() {
+    const { cells, view } = this;
+    if (!cells || this.box.hidden) return;
+    const context = fit(this.over, this.base.clientWidth, this.base.clientHeight);
+    const { place, peeked } = view.chosen;
+    for (const [at, colour] of /** @type {const} */ ([
+      [peeked, view.palette.ink],
+      [place, view.palette.query],
+    ])) {
+      if (!at) continue;
+      const [x, y] = cells.at(at);
+      context.lineWidth = 4.5;
+      context.strokeStyle = view.palette.background;
+      for (const style of [view.palette.background, colour]) {
+        context.strokeStyle = style;
+        context.strokeRect(this.origin[0] + x - 1.5, this.origin[1] + y - 1.5, cells.w + 1, cells.h + 1);
+        context.lineWidth = 2.2;
+      }
+    }
+  }
+
+  /** @param {By} by @param {number} top @param {Record<string, string>} parts */
+  drawLegend(by, top, parts) {
+    const ends =
+      by === "adds"
+        ? [`−${fixed(top, 1)}`, `+${fixed(top, 1)}`]
+        : by === "far" || by === "spread"
+          ? ["0", fixed(top, 1)]
+          : ["0", "100 %"];
+    const known = Array.from(this.values ?? []).filter((x) => !Number.isNaN(x));
+    const mean = known.reduce((sum, x) => sum + x, 0) / Math.max(1, known.length);
+    const bar = el("i", by === "adds" ? "ramp both" : "ramp");
+    const said = this.values ? fill(words.by_said[by], { ...parts, mean: percent(mean) }) : words.loading;
+    this.legend.replaceChildren(el("span", "", ends[0]), bar, el("span", "", ends[1]), el("span", "mute", said));
+  }
+
+  /** @param {MouseEvent} event */
+  headAt(event) {
+    const box = this.base.getBoundingClientRect();
+    return this.cells?.of(event.clientX - box.left - this.origin[0], event.clientY - box.top - this.origin[1]) ?? null;
+  }
+
+  /** @param {PointerEvent} event */
+  point(event) {
+    if (event.pointerType === "touch") return;
+    const { view } = this;
+    const at = this.headAt(event);
+    if (at && !view.site.has(at.layer)) return;
+    view.chosen.peek(at, event);
+    if (!at) return view.tip.hide();
+    const value = this.values?.[at.layer * view.site.heads + at.head];
+    const lines = [el("div", "", fill(words.place, at))];
+    if (value !== undefined && !Number.isNaN(value)) {
+      const parts = this.parts();
+      const line = el("div", "");
+      line.append(...phrase(words.by[this.by][0], parts), ` ${this.say(value)}`);
+      lines.push(line);
+    }
+    view.tip.show(lines, event.clientX, event.clientY);
+  }
+
+  /** @param {number} value */
+  say(value) {
+    const { by } = this;
+    if (by === "adds") return `${value < 0 ? "" : "+"}${fixed(value)}`;
+    return by === "far" || by === "spread" ? fixed(value, 1) : percent(value);
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const step = arrow(event);
+    if (!step) return;
+    event.preventDefault();
+    const { site, chosen, room } = this.view;
+    const [down, right] = room.narrow ? [step[1], step[0]] : step;
+    const layer = clamp(chosen.place.layer + right, 0, site.layers - 1);
+    const head = clamp(chosen.place.head + down, 0, site.heads - 1);
+    if (layer !== chosen.place.layer || head !== chosen.place.head) chosen.go({ layer, head }, event);
+  }
+
+  // Of the chosen head among all: what it adds, and its rank
+  rank() {
+    const { site, chosen } = this.view;
+    const values = this.valuesOf("adds");
+    if (!values) return null;
+    const value = values[chosen.place.layer * site.heads + chosen.place.head];
+    return { value, rank: 1 + Array.from(values).filter((x) => x > value).length, n: values.length };
+  }
+}
+
+/** The additions of the looks of one head, and the words that its output moves; null while it is fetched. @param {import("./types.js").View} view @returns {{additions: number[], raised: [string, number][], lowered: [string, number][], among: number} | null} */
+export function wordsOf(view) {
+  const { layer, head, query } = view.chosen.place;
+  if (query === null || !writes(view) || !view.picture.look) return null;
+  const found = view.remote.get("headwords", { site: view.site.id, layer, head, query }, json);
+  return found && !found.refused ? found : null;
+}

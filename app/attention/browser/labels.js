@@ -1,0 +1,38 @@
+// Names of tokens in a sentence: of a word that the text has more than once, which of them it is.
+
+const DIGITS = [..."₀₁₂₃₄₅₆₇₈₉"];
+const MOST = 99; // of one word: above, its number would be longer than the word
+
+/** @type {WeakMap<string[], string[]>} */
+const known = new WeakMap();
+
+// Of each word that is there more than once, which of them it is, from 1 on; "" of others, of signs, and of very common words
+/** @param {string[]} labels */
+function counts(labels) {
+  const before = known.get(labels);
+  if (before) return before;
+  /** @type {Map<string, number[]>} */
+  const places = new Map();
+  labels.forEach((label, i) => {
+    if (!/[\p{L}\p{N}]/u.test(label) || /^[[<].*[\]>]$/.test(label)) return;
+    const at = places.get(label);
+    if (at) at.push(i);
+    else places.set(label, [i]);
+  });
+  const found = labels.map(() => "");
+  for (const at of places.values())
+    if (at.length > 1 && at.length <= MOST)
+      at.forEach((i, n) => {
+        found[i] = String(n + 1);
+      });
+  known.set(labels, found);
+  return found;
+}
+
+/** @param {string[]} labels @param {number} at @returns {string} */
+export const whichOf = (labels, at) => counts(labels)[at] ?? "";
+
+// "to₂" of the second "to"
+/** @param {string[]} labels @param {number} at @returns {string} */
+export const indexed = (labels, at) =>
+  (labels[at] ?? "") + [...whichOf(labels, at)].map((digit) => DIGITS[Number(digit)]).join("");

@@ -1,0 +1,138 @@
+"""Explore of a language model: it opens on a finding, page keys walk through the others, and all heads are one map."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from playwright.sync_api import expect
+
+import core
+from app.attention import export, picture
+from app.attention import selection as attention_selection
+from app.attention import words as attention_words
+from app.session.examples import MARY
+from core.read.findings import opened
+from core.read.head_roles import openings
+from core.service.facts import facts_of
+from tests.app.browsing import Screen, box_of
+from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
+from tests.core.gguf.test_smollm2 import smollm2
+
+APP = "app/main.py"
+WORDS = attention_words.COMPONENT
+TO, FIRST = 13, 0  # where MARY ends, and the token that its heads rest on
+
+
+@pytest.fixture(scope="module")
+def run() -> core.Trace:
+    return core.trace(smollm2(), MARY)
+
+
+@needs_smollm2
+def test_the_look_takes_the_place_of_the_opening_of_its_own_kind_of_attention(run: core.Trace) -> None:
+    look = core.opening_look(run)
+    (link,) = opened(openings(run), look)
+    assert (link.layer, link.head, link.query, link.key) == (23, 0, TO, 1)
+    other = replace(look, stack="encoder")
+    assert opened(openings(run), other) == openings(run)
+    said = picture.finding_message(look)
+    assert (said["kind"], said["site"], said["word"]) == ("writes", "decoder", "Mary")
+    assert "habit" not in said and said["addition"] == pytest.approx(1.146, abs=1e-3)
+
+
+@needs_smollm2
+def test_a_caption_says_which_token_the_colours_leave_out(run: core.Trace) -> None:
+    facts = facts_of(run, "key")
+    asked = {"site": "decoder", "layer": "23", "head": "0"}
+    plain = attention_selection.selected(facts, asked)
+    apart = attention_selection.selected(facts, asked | {"apart": str(FIRST)})
+    said = attention_words.EXPORT_APART.format(token="When")
+    assert said in export.caption(facts, apart, date(2026, 1, 1))
+    assert said not in export.caption(facts, plain, date(2026, 1, 1))
+    assert export.snippet(facts, apart) == export.snippet(facts, plain)  # numbers are the same
+
+
+@needs_smollm2
+def test_it_opens_on_a_finding_and_page_keys_walk_through_the_others(screen: Screen, run: core.Trace) -> None:
+    screen.open("?model=smollm2")
+    root, keys = screen.root, screen.page.keyboard
+    found = core.findings(run)
+    chips = root.locator(".findings .chip")
+    expect(chips).to_have_count(len(found))
+    expect(root.locator(".big")).to_have_text(
+        "To write Mary, head 0 of layer 23 looks back from to₂ at Mary: 69 %. That look alone adds +1.15 to the logit of Mary."
+    )
+    expect(root.locator(".bars.writes .rows .bar")).to_have_count(5)
+    expect(root.locator(".bars.writes .rows .bar").first).to_have_text(re.compile("Mary.*92 %"))
+    expect(root.locator(".strips .after")).to_have_text("Mary 92 %")
+    for part in (".big", ".bars.writes", ".headmap", ".headcard", ".matrix"):
+        box = box_of(root.locator(part))
+        assert box["y"] + box["height"] <= 720 and box["x"] + box["width"] <= 1280
+    for i, one in enumerate(found):
+        screen.wait(finding=one.kind, layer=str(one.layer), head=str(one.head), locked=str(one.query))
+        expect(chips.nth(i)).to_have_attribute("aria-pressed", "true")
+        keys.press("PageDown")
+    screen.wait(layer="23", head="0")  # from the last to the first
+    keys.press("PageUp")
+    screen.wait(finding=found[-1].kind, by="first")
+    screen.page.wait_for_url(re.compile(f"layer={found[-1].layer}.*head={found[-1].head}"))
+    chips.first.click()
+    screen.wait(layer="23", head="0", by="adds")
+
+    # The map of all heads: pointing shows a head, and only a click keeps it.
+    grid = root.locator(".headmap .grid")
+    additions = core.adds(run)[0]
+    box = box_of(grid.locator("canvas").first)
+    chosen = {name: screen.data()[name] for name in ("layer", "head")}
+    screen.page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 8)
+    screen.until("root.dataset.peeked !== ''")
+    layer, head = map(int, screen.data()["peeked"].split("."))
+    assert (
+        {name: screen.data()[name] for name in ("layer", "head")} == chosen != {"layer": str(layer), "head": str(head)}
+    )
+    expect(root.locator(".tip")).to_contain_text(f"{abs(float(additions[layer, head])):.2f}")
+    expect(root.locator(".big")).not_to_contain_text("head 0 of layer 23")
+    screen.page.mouse.move(5, 5)
+    screen.until("root.dataset.peeked === ''")
+    expect(root.locator(".big")).to_contain_text("head 0 of layer 23")
+    screen.page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 8)
+    screen.page.mouse.down()
+    screen.page.mouse.up()
+    screen.wait(layer=str(layer), head=str(head))
+
+
+@needs_smollm2
+def test_the_first_token_leaves_the_colours_and_no_number(screen: Screen, run: core.Trace) -> None:
+    screen.open("?model=smollm2")
+    root = screen.root
+    cell = (8, 1)  # a weight that is small beside what rests
+    weight = run.attention[23].row(0, cell[0])[cell[1]].item()
+    pixels = "root => root.querySelector('.matrix canvas').toDataURL()"
+
+    def shown() -> tuple[str, float]:
+        screen.page.mouse.move(*screen.cell(*cell))
+        screen.wait(cell=f"{cell[0]},{cell[1]}")
+        value = float(screen.data()["value"])
+        screen.page.mouse.move(5, 5)
+        screen.wait(cell="")
+        return root.evaluate(pixels), value
+
+    apart, value = shown()
+    assert value == pytest.approx(weight, abs=2e-5)
+    root.get_by_role("button", name=WORDS["set_apart_in"]).click()
+    screen.page.wait_for_url(re.compile("sink=in"))
+    together, same = shown()
+    assert same == value and together != apart
+
+    # A visitor who guesses first sees no answer: neither the word, nor where it looked.
+    root.get_by_role("button", name=WORDS["predict_first"]).click()
+    screen.page.wait_for_url(re.compile("predict=true"))
+    expect(root.locator(".big")).to_have_text(WORDS["predict_ask"])
+    for part in (".bars.writes", ".matrix", ".headmap", ".findings", ".headcard"):
+        expect(root.locator(part)).to_be_hidden()
+    assert "Mary 92" not in root.inner_text()
+    root.get_by_role("button", name=WORDS["predict_show"]).click()
+    expect(root.locator(".big")).to_contain_text("To write Mary")
