@@ -6,6 +6,8 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 const { cellsOf, groupsOf, strongest } = await served("kit/browser/chooser.js");
+const { headMeasures } = await served("kit/browser/head_measures.js");
+const { pack } = await served("kit/browser/messages.js");
 
 const MODELS = [
   { layers: 6, heads: 12 },
@@ -66,4 +68,50 @@ test("heads that share keys and values are in groups of one size, which together
   assert.deepEqual(groupsOf({ heads: 8, kv_heads: 1 }), [[0, 7]]);
   assert.equal(groupsOf({ heads: 64, kv_heads: 8 }).length, 8);
   assert.deepEqual(groupsOf({ heads: 12 }), []);
+});
+
+test("the heads are coloured by what they add to the likeliest word, where a model writes", () => {
+  const values = Float32Array.of(0.5, -2, 9, 9); // of two words, one layer and two heads
+  const bytes = pack(
+    {
+      words: [
+        ["Mary", 0.92],
+        ["the", 0.02],
+      ],
+      layers: 1,
+      heads: 2,
+    },
+    values.buffer,
+  );
+  const asked = [];
+  const answers = { additions: (read) => read(bytes) };
+  const room = { ask: (path, params, read) => (asked.push([path, params]), answers[path]?.(read) ?? null) };
+  const of = {
+    site: "decoder",
+    query: 1,
+    labels: [
+      ["John", "to"],
+      ["John", "to"],
+    ],
+  };
+  const adds = headMeasures(room, of).find(({ id }) => id === "adds");
+  assert.ok(!asked.some(([path]) => path === "additions"), "asked for before the map is open");
+  assert.deepEqual([...adds.values()], [0.5, -2]);
+  assert.deepEqual(adds.parts, { query: ["to", "q"], word: ["Mary", "a"] });
+  assert.deepEqual([adds.say(0.5), adds.say(-2), adds.isSigned], ["+0.50", "−2.00", true]);
+  answers.additions = () => ({ refused: "The logits of this model are no sum over heads." });
+  assert.equal(
+    headMeasures(room, of)
+      .find(({ id }) => id === "adds")
+      .values().length,
+    0,
+  );
+  assert.equal(
+    headMeasures(room, { ...of, site: "encoder" }).find(({ id }) => id === "adds"),
+    undefined,
+  );
+  assert.equal(
+    headMeasures(room, { ...of, query: undefined }).find(({ id }) => id === "adds"),
+    undefined,
+  );
 });

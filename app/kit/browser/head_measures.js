@@ -1,6 +1,6 @@
 // By which numbers the map of all heads is coloured where a run is shown: routes of the run answer them, one number for each head.
 
-import { share } from "./dom.js";
+import { fixed, share } from "./dom.js";
 import { json, unpack } from "./messages.js";
 import { sinkOf } from "./sink.js";
 import { WORDS as words } from "./words.js";
@@ -17,6 +17,15 @@ const metrics = (bytes) => {
   return { previous: Float32Array.from(read.previous.flat(), (x) => x ?? NaN) };
 };
 
+// What heads add to the logits of the likeliest words, [word, layer, head]: those of the first word alone
+/** @param {Uint8Array} bytes */
+const added = (bytes) => {
+  const [header, body] = unpack(bytes);
+  return { word: String(header.words[0][0]), values: new Float32Array(body).slice(0, header.layers * header.heads) };
+};
+
+const NONE = new Float32Array(); // of a model whose logits are no sum over heads
+
 /** @type {WeakMap<import("./sink.js").Sink, Float32Array>} */
 const shares = new WeakMap();
 /** @param {import("./sink.js").Sink} sink */
@@ -27,7 +36,8 @@ function sharesOf(sink) {
 }
 
 /**
- * The share that each head gives from one token to another, to the token that most rest on, and to the token just before.
+ * The share that each head gives from one token to another, to the token that most rest on, and to the token just before; and what it
+ * adds to the next word, where a model writes.
  * @param {import("./stage.js").Stage<any, any, any>} room
  * @param {{site: string, query?: number, key?: number, labels: [query: string[], key: string[]], isCross?: boolean}} of
  * @returns {Measure[]}
@@ -45,6 +55,27 @@ export function headMeasures(room, { site, query, key, labels, isCross = false }
       values: () => room.ask("looks", { site, query, key }, numbers)?.values ?? null,
       say: share,
     });
+  if (query !== undefined && queries[query] !== undefined && site !== "encoder") {
+    const after = [queries[query], "q"];
+    /** @type {Measure} */
+    const adds = {
+      id: "adds",
+      name: words.heads_adds,
+      title: words.heads_adds_wait,
+      note: words.heads_adds_note,
+      parts: { query: after },
+      isSigned: true,
+      values: () => {
+        const answer = room.ask("additions", { site, query }, added);
+        if (answer?.refused) return NONE;
+        if (answer)
+          Object.assign(adds, { title: words.heads_adds_title, parts: { query: after, word: [answer.word, "a"] } });
+        return answer?.values ?? null;
+      },
+      say: (x) => `${x > 0 ? "+" : ""}${fixed(x, 2)}`,
+    };
+    found.push(adds);
+  }
   const sink = sinkOf(room, site);
   if (sink?.key !== null && sink?.key !== undefined)
     found.push({

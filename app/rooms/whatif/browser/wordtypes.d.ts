@@ -58,6 +58,10 @@ export const WORDS: {
   "heads_look_title": string;
   "heads_first": string;
   "heads_first_title": string;
+  "heads_adds": string;
+  "heads_adds_title": string;
+  "heads_adds_wait": string;
+  "heads_adds_note": string;
   "heads_back": string;
   "heads_back_title": string;
   "sink_said": string;
