@@ -134,7 +134,12 @@ def made(form: str, tmp_path: Path) -> tuple[Path, Path]:
 
     said, pack = FORMS[form]
     torch.manual_seed(0)
-    sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": N_LAYERS, "num_attention_heads": 4}
+    sizes: dict[str, Any] = {
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": N_LAYERS,
+        "num_attention_heads": 4,
+    }
     model = hf.LlamaForCausalLM(
         hf.LlamaConfig(**sizes, num_key_value_heads=2, vocab_size=53, max_position_embeddings=37)
     )
