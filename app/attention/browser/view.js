@@ -56,12 +56,12 @@ export class View {
     return peeked ? { ...place, ...peeked } : place;
   }
 
-  // The finding that the picture opens on, or another one, where that is on the screen
   // Whether the next word is hidden until a visitor has guessed it
   get isGuess() {
     return this.options.predict && Boolean(writes(this));
   }
 
+  // The finding that the picture opens on, or another one, where that is on the screen
   /** @returns {import("./findings.js").Finding | null} */
   get finding() {
     return findingOf(this);
