@@ -490,7 +490,7 @@ export class Explore extends Stage {
     this.coverRows(stale);
     if (stale.has("layout") || stale.has("tools")) this.drawClicker();
     if (stale.has("layout")) {
-      if (!this.layout()) return;
+      if (!this.layout()) return void this.stale.add("layout"); // hidden: an answer that comes now has nothing to be drawn on
       for (const part of ALL) stale.add(part);
     }
     const { map, overview, strip, lines, view } = this;
