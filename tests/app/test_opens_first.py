@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -82,7 +83,8 @@ def test_the_first_picture_and_the_links_of_before(
         screen = Screen(page, address).open()
         assert screen.tokens()[1:4] == ["Mary", "and", "John"]
         assert (screen.data()["layer"], screen.data()["head"]) == ("23", "0")
-        expect(screen.root.locator(".big")).to_contain_text("92", timeout=PATIENCE)
+        expect(screen.root.locator(".big")).to_contain_text("To write Mary, head 0 of layer 23", timeout=PATIENCE)
+        expect(screen.root.locator(".bars.writes")).to_contain_text(re.compile(r"Mary\s*92"), timeout=PATIENCE)
         assert "model=SmolLM2-135M" in page.url
         for link, model in (
             ("?text=The+cat+sat.", "MiniLM-L6"),
