@@ -176,7 +176,7 @@ OPTIONS = (
     one_of(
         "by", "auto", "adds", "look", "first", "back", "far", "spread"
     ),  # the number that colours the map of all heads
-    one_of("of", "0", "1", "2", "3", "4"),  # the candidate for the next word that heads add to
+    one_of("candidate", "0", "1", "2", "3", "4"),  # for the next word, that heads add to
     one_of("low", "auto", "head", "looks", "maps"),  # what is below it: this head, the row, or small maps
     _flag("predict"),  # the next word is hidden until it is guessed
     _flag("spotlight"),

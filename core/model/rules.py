@@ -377,7 +377,7 @@ def _hides_nan(q: Tensor, k: Tensor) -> bool:
     One sum says so at the price of reading q and k once: it is NaN if any of them is, or if infinities meet.
     """
     is_real = type(q) is Tensor and q.device.type == "cpu"  # a tracer's tensor has no numbers
-    return is_real and math.isnan(float(q.sum() + k.sum()))
+    return is_real and math.isnan(float(q.detach().sum() + k.detach().sum()))
 
 
 def _kernel_mask(rule: ScoreRule, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:

@@ -110,7 +110,7 @@ export class HeadMap {
   // The candidate that heads add to
   get word() {
     const found = additionsOf(this.view);
-    return found ? (found.candidates[Number(this.view.options.of)]?.[0] ?? found.candidates[0][0]) : "";
+    return found ? (found.candidates[Number(this.view.options.candidate)]?.[0] ?? found.candidates[0][0]) : "";
   }
 
   // The key that is meant by "looks at"
@@ -129,7 +129,7 @@ export class HeadMap {
     if (by === "adds") {
       const found = additionsOf(view);
       const n = site.layers * site.heads;
-      const of = Math.min(Number(view.options.of), (found?.candidates.length ?? 1) - 1);
+      const of = Math.min(Number(view.options.candidate), (found?.candidates.length ?? 1) - 1);
       return found?.values.subarray(of * n, of * n + n) ?? null;
     }
     if (by === "first") return view.shading.rests && Float32Array.from(view.shading.rests.shares.flat());

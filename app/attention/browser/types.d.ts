@@ -99,7 +99,7 @@ export interface Options {
   metric: "auto" | "roles" | "maps" | Metric;
   sort: boolean;
   by: "auto" | import("./headmap.js").By;
-  of: string;
+  candidate: string;
   low: "auto" | "head" | "looks" | "maps";
   predict: boolean;
   spotlight: boolean;

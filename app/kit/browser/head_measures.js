@@ -17,7 +17,7 @@ const metrics = (bytes) => {
   return { previous: Float32Array.from(read.previous.flat(), (x) => x ?? NaN) };
 };
 
-// What heads add to the logits of the likeliest words, [word, layer, head]: those of the first word alone
+// The additions of heads to the logits of the likeliest words, [word, layer, head]: those of the first word alone
 /** @param {Uint8Array} bytes */
 const added = (bytes) => {
   const [header, body] = unpack(bytes);
