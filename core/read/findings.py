@@ -274,7 +274,7 @@ def _opening(run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Ki
         found = habits["stands out"].best((), TIER) or found
     if found is None and pushes is not None:
         found = pushes["largest push"].best(())
-    if found is None and habits is not None:
+    if found is None and habits is not None and "stands out" in habits:  # which of cross-attention is not looked for
         found = habits["stands out"].best((), 0)
     if found is not None:
         return found
