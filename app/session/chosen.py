@@ -183,11 +183,14 @@ def carried(record: Chosen, facts: Facts) -> Chosen:
 
 
 def chosen_again(record: Chosen) -> Chosen:
-    """The record of a run that has ended: a rule chooses the place with all of its numbers, which it did not have before."""
+    """The record of a run that has ended: a rule chooses the place with all of its numbers, which it did not have before.
+
+    No link: what the visitor changes next is to count, and what they have changed by hand is not in `by_rule`.
+    """
     if not (ruled := record.by_rule & record.place.keys()):
         return record
     place = {n: t for n, t in record.place.items() if n not in ruled}
-    return replace(record, place=place, by_rule=record.by_rule - ruled, links=record.links + 1)
+    return replace(record, place=place, by_rule=record.by_rule - ruled)
 
 
 def on_labels(place: Values, was: Facts, now: Facts) -> dict[str, str]:

@@ -145,6 +145,28 @@ def test_news_of_the_picture_before_count_as_if_they_had_been_known_in_time(visi
     same(visit)
 
 
+def test_the_first_change_after_a_run_that_was_drawn_on_its_way_counts(visit: Visit):
+    """Its end lets the rule choose again, which is no link: one would take back what the visitor changes next."""
+    other = Visit(visit.patch, Address(text="dog"))
+    on_its_way = other.script(going=True)
+    ended = other.script()
+    assert ended.stamp == on_its_way.stamp
+    assert set(other.address[chosen.RULE].split(",")) == {"layer", "head", "query"}
+    other.report(show="lines")
+    found = other.script()
+    assert (found.values["show"], found.stamp) == ("lines", ended.stamp)
+    same(other)
+
+
+def test_a_head_chosen_while_a_run_is_on_its_way_stays_when_it_has_ended(visit: Visit):
+    other = Visit(visit.patch, Address(text="dog"))
+    other.script(going=True)
+    other.report(head="3")
+    other.script(going=True)
+    assert other.script().values["head"] == "3"
+    same(other)
+
+
 def test_news_of_a_picture_long_gone_change_nothing(visit: Visit):
     visit.type("dog")
     visit.type("no")

@@ -169,7 +169,7 @@ def test_a_map_under_its_words_is_saved_as_it_is_drawn(screen: Screen):
     arcs = [node for node in root.iter(f"{SVG}path") if node.get("fill") == "none" and node.get("stroke") == "#b45309"]
     assert len(arcs) == 1
     screen.open("?model=translator")
-    screen.until("root.querySelector('.writes').textContent.includes('next in the text')")
+    screen.until("root.querySelector('.facts').textContent.includes('next in the text')")
     root = ElementTree.fromstring(saved(screen, "SVG")[1])
     texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
     assert "→ snow" in texts and "96.0 %" in texts and "will write" in texts

@@ -215,7 +215,7 @@ def test_several_heads_have_a_hue_a_dash_and_a_name_each(screen: Screen, run: co
     screen.page.get_by_role("button", name="several heads").click()
     heads = [f"{LAYER}.{head}" for head in range(12)]
     settled(screen, heads=",".join(heads))
-    chips = screen.root.locator(".chip")
+    chips = screen.root.locator(".chip:not(.chips *)")  # and not those of the findings
     assert chips.all_inner_texts() == [f"H{head}" for head in range(12)]
     pictures = chips.evaluate_all("chips => chips.map((chip) => chip.querySelector('canvas').toDataURL())")
     assert len(set(pictures)) == 12
@@ -359,7 +359,7 @@ def test_a_long_text_is_capped_says_so_and_scrolls_inside(screen: Screen):
 
 def test_a_large_run_shows_one_token_s_lines_at_a_time_and_says_so(screen: Screen, model: core.Loaded):
     text = LONGER + " " + LONGER + " " + LONGER
-    screen.open(f"?show=lines&query=20&text={text}")
+    screen.open(f"?show=lines&layer={LAYER}&head={HEAD}&query=20&text={text}")
     assert screen.root.locator(".tokenlines .note").inner_text() == attention_words.COMPONENT["lines_large"]
     run = core.trace(model, text)
     screen.until("JSON.parse(root.querySelector('.tokenlines').dataset.edges || '[]').length > 0")
@@ -368,7 +368,7 @@ def test_a_large_run_shows_one_token_s_lines_at_a_time_and_says_so(screen: Scree
 
 def test_a_locked_key_of_a_large_run_shows_who_makes_up_most_of_what_it_gets(screen: Screen, model: core.Loaded):
     text = LONGER + " " + LONGER + " " + LONGER
-    screen.open(f"?show=lines&key=3&text={text}")
+    screen.open(f"?show=lines&layer={LAYER}&head={HEAD}&key=3&text={text}")
     column = core.trace(model, text).attention[LAYER].pattern(HEAD)[0, :, 3]
     screen.until("JSON.parse(root.querySelector('.tokenlines').dataset.edges || '[]').length > 0")
     drawn = edges(screen)

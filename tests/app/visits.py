@@ -103,8 +103,11 @@ class Visit:
         self.patch(st, "query_params", self.address)
         self.patch(chosen, "is_history_navigation", lambda: back)
 
-    def script(self, back: bool = False, late: Mapping[str, str] | None = None) -> Followed:
-        """Run the script for a message that has the browser's address, or a `late` one that left before the last came."""
+    def script(self, back: bool = False, late: Mapping[str, str] | None = None, going: bool = False) -> Followed:
+        """Run the script for a message that has the browser's address, or a `late` one that left before the last came.
+
+        `going`: the run is still on its way, and drawn as far as it is.
+        """
         if late is not None:
             self.address = Address(late)
         self.use(back)
@@ -123,7 +126,7 @@ class Visit:
         if on.of_run:
             chosen.ask({"model": "Small", "text": self.text})
             run = facts(self.text)
-            followed = kit_stage.follow(on, run, run)
+            followed = kit_stage.follow(on, run, run, going=going)
         else:
             followed = kit_stage.follow(on, None)
         others = {name for room, names in NAMES.items() if room != inner for name in names} - NAMES[inner]

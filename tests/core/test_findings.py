@@ -209,6 +209,21 @@ def test_every_kind_of_model_has_findings_that_are_cells_of_its_maps(config: dic
             assert one.addition is None
 
 
+def test_a_translation_without_logits_has_findings_too() -> None:
+    """No look adds anything there, and none is measured against a habit: it opens where the picture does."""
+    loaded = make_loaded(head="none", n_encoder_layers=1, n_decoder_layers=2)
+    sources, targets = texts(loaded.config.kind, "none", random.Random(0))
+    of = core.trace_tokens(loaded, sources, targets, ()).text(1)
+    assert not has_looks(of)
+    first, *others = core.findings(of)
+    link = next(link for link in head_roles.openings(of) if (link.stack, link.site) == ("decoder", "cross_attn"))
+    assert (first.kind, first.site, first.layer, first.head, first.query, first.key) == (
+        "stands out", "cross_attn", link.layer, link.head, link.query, link.key
+    )  # fmt: skip
+    assert (first.weight, first.addition) == (link.weight, None)
+    assert "one word" in {one.kind for one in others}
+
+
 def test_common_words_are_those_with_the_lowest_numbers(tiny: Tiny) -> None:
     loaded = core.load("minilm")
     assert {"the", "because", "it"} <= common_words(loaded) and "animal" not in common_words(loaded)

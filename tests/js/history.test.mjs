@@ -33,7 +33,9 @@ function page() {
       return new URL(entries[at].href).search;
     },
   };
-  const document = { documentElement: { dataset: {} } };
+  let runs = false; // a script on the server
+  const app = { getAttribute: () => (runs ? "running" : "notRunning") };
+  const document = { documentElement: { dataset: {} }, querySelector: () => app };
   const window = {};
   const addEventListener = (name, hear) => (heard[name] ??= []).push(hear);
   vm.runInNewContext(SCRIPT, {
@@ -53,7 +55,9 @@ function page() {
     choose(search) {
       tell("pointerdown", {});
       window.headlight.choose(search);
+      runs = true;
     },
+    ends: () => void (runs = false),
     says: (search) => history.replaceState({}, "", `/${search}`),
     go(by) {
       at += by;
@@ -125,4 +129,14 @@ test("each room that is chosen is one step, also before the server has drawn it"
   one.says("?view=masks&layer=1");
   one.go(-1);
   assert.equal(one.at(), "?view=step&layer=1");
+});
+
+test("what is done in a room whose link said all of its address is a step", () => {
+  const one = page();
+  one.choose("?view=shapes&text=dog");
+  one.says("?view=shapes&text=dog");
+  one.ends();
+  one.do();
+  one.says("?view=shapes&text=cat");
+  assert.deepEqual(one.history().slice(1), ["?view=shapes&text=dog", "?view=shapes&text=cat"]);
 });

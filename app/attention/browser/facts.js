@@ -165,7 +165,8 @@ export class Facts {
     }));
     const of = row === null ? "" : indexed(this.view.lens().queries, row);
     this.next.draw(row === null ? words.writes_next : fill(words.next_word, { query: quoted(of) }), bars);
-    if (!next) return void (this.nextLine.textContent = row === null ? words.writes_choose : "");
+    const isAsked = row === null && writes(this.view); // an encoder writes after no token
+    if (!next) return void (this.nextLine.textContent = isAsked ? words.writes_choose : "");
     if (!next.given) return void (this.nextLine.textContent = words.writes_last);
     const [label, p, rank] = next.given;
     const parts = {

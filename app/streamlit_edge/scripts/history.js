@@ -60,8 +60,12 @@
     const isBrowsers = (e.altKey || e.metaKey) && e.key !== "Enter"; // such as Alt and an arrow, which go back
     if (!e.isTrusted || isBrowsers) return;
     acted = true;
+    if (isDrawn()) chosen = undefined;
     leave();
   };
+  // Whether no script runs any more, so that the server has said all of the address, be it the one that was there
+  const isDrawn = () =>
+    document.querySelector(`[data-testid="stApp"]`)?.getAttribute("data-test-script-state") === "notRunning";
   const leave = () => {
     passed.delete(passing ?? "");
     passing = undefined;

@@ -717,7 +717,7 @@ export class Explore extends Stage {
         ? 0
         : hasSide
           ? this.side.offsetHeight + 0.5 * em
-          : 15.4 * em - 4.6 * em + (options.hide.length || site.kv_heads < site.heads ? 1.4 * em : 0);
+          : 11.1 * em + (options.hide.length || site.kv_heads < site.heads ? 1.4 * em : 0);
     const note = (picture.whole || picture.follows) && !view.lens().note ? 0.2 * em : 2.6 * em; // room to say what was done to the numbers
     const isMap = options.show === "map";
     const mapTall = wide && !projected ? height - storyHeight : height;
