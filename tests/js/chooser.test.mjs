@@ -85,7 +85,12 @@ test("the heads are coloured by what they add to the likeliest word, where a mod
   );
   const asked = [];
   const answers = { additions: (read) => read(bytes) };
-  const room = { ask: (path, params, read) => (asked.push([path, params]), answers[path]?.(read) ?? null) };
+  const room = {
+    ask(path, params, read) {
+      asked.push([path, params]);
+      return answers[path]?.(read) ?? null;
+    },
+  };
   const of = {
     site: "decoder",
     query: 1,
