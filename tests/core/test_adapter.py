@@ -25,7 +25,13 @@ Change = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 
 def adapter(place: Path, modules: list[str], ranks: dict[str, int] | None = None, **said: Any) -> Path:
     """An adapter's folder beside its base, as peft writes it."""
-    config = {"peft_type": "LORA", "base_model_name_or_path": "owner/model", "r": 3, "lora_alpha": 6} | said
+    config: dict[str, Any] = {
+        "peft_type": "LORA",
+        "base_model_name_or_path": "owner/model",
+        "r": 3,
+        "lora_alpha": 6,
+        **said,
+    }
     base = load_file(place / SINGLE)
     draw = torch.Generator().manual_seed(0)
     tensors: dict[str, Tensor] = {}
