@@ -39,7 +39,7 @@ def adapter(place: Path, modules: list[str], ranks: dict[str, int] | None = None
         n_out, n_in = base[f"{module}.weight"].shape
         if said.get("fan_in_fan_out"):
             n_out, n_in = n_in, n_out
-        rank = (ranks or {}).get(module, config["r"])
+        rank = int((ranks or {}).get(module) or config["r"])
         tensors[f"base_model.model.{module}.lora_A.weight"] = torch.randn(rank, n_in, generator=draw)
         tensors[f"base_model.model.{module}.lora_B.weight"] = torch.randn(n_out, rank, generator=draw)
         if said.get("use_dora"):
