@@ -388,6 +388,19 @@ class Probed:
     no_text: str = ""
 
 
+@contextmanager
+def _evaluated(model: nn.Module) -> Iterator[None]:
+    """Without dropout; afterwards each module trains again that did."""
+    training = [module for module in model.modules() if module.training]
+    try:
+        for module in training:
+            module.training = False
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
 def probed(model: nn.Module, inner: Any) -> Probed:
     """Run the model on a few tokens and see which attentions there are. Raises Refused where there are none to be seen."""
     if inner.main_input_name != "input_ids":
@@ -409,8 +422,8 @@ def probed(model: nn.Module, inner: Any) -> Probed:
     device = next(model.parameters()).device
     ids = (torch.arange(PROBE, device=device) + 5)[None] % vocab_of(inner)
     words = {"decoder_input_ids": ids} if inner.config.is_encoder_decoder else {}
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices), torch.no_grad(), recording(model, lambda _: None, after):
+    # Evaluated, also in the middle of a training: dropout would draw from the random numbers that all threads share.
+    with _evaluated(model), torch.no_grad(), recording(model, lambda _: None, after):
         try:
             with written_out(model) as written:
                 out = model(input_ids=ids, **words, **options_of(inner))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from app.attention import words as attention_words
 from app.kit import words as kit_words
 from app.rooms.train import component, records, routes, words
 from app.rooms.train.recorded import view as recorded_view
@@ -335,7 +336,8 @@ def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
     seen = watched_training.look(Spec("copy", "nomask"), frame, watched_training.example(Spec(), "fade"))
     spot = [int(explore.get_attribute(f"data-{name}") or 0) for name in ("layer", "head", "query")]
     share = float(seen.pattern[spot[0], spot[1], spot[2]].max())
-    expect(explore.locator(".bars, .facts").first).to_contain_text(f"{100 * share:.1f}")
+    explore.get_by_role("button", name=attention_words.COMPONENT["lows"]["looks"][0], exact=True).click()
+    expect(explore.locator(".bars:not(.writes)").first).to_contain_text(f"{100 * share:.1f}")
     page.go_back()
     page.locator('.train[data-painted][data-task="copy"]').wait_for()
 
