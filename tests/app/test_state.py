@@ -23,6 +23,7 @@ HEADER = {
     "key": "k1",
     "model": "Pair",
     "model_id": "pair",
+    "writes": False,
     "tokens": {"source": ["The", "cat", "saw", "it", "."], "target": ["<s>", "die", "Katze"]},
     "sites": [
         {"id": "encoder", "records": [0, 1], "heads": 4, "query": "source", "key": "source", "n_query": 5, "n_key": 5},
@@ -210,6 +211,10 @@ def test_pictures_are_made_once_a_request():
 # the options beside the place
 
 CHOSEN = {
+    "by": "far",
+    "candidate": "2",
+    "low": "maps",
+    "predict": "true",
     "show": "table",
     "scale": "log",
     "bounds": "0.01,0.3",

@@ -77,7 +77,7 @@ export class Paint {
     const { scrolls } = this;
     const apart = narrow || scrolls;
     const room = narrow ? width - labels - 52 : clamp((width - labels - beside - 190) / 3, 110, 420);
-    const tall = clamp(((isProjected ? 0.45 : 0.28) * innerHeight) / type, 210, 460);
+    const tall = clamp(((isProjected ? 0.45 : 0.275) * innerHeight) / type, 210, 460);
     const cell = scrolls
       ? isProjected
         ? PROJECTED.scrolled
