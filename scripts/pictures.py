@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,12 +24,11 @@ COLOURS = 256  # of a picture: flat surfaces and thin letters look the same with
 
 @dataclass(frozen=True)
 class Picture:
-    """Where a picture is taken, and what is done there before."""
+    """Where a picture is taken, in which window and colours."""
 
     address: dict[str, str]
     size: tuple[int, int] = LAPTOP
     scheme: Literal["light", "dark"] = "light"
-    before: Callable[[Page], None] | None = None
 
 
 PICTURES = {
@@ -69,9 +67,6 @@ def taken(there: Browser, server: str, picture: Picture) -> bytes:
     page.goto(f"{server}/?{urlencode(picture.address)}")
     expect(page.locator(".hl[data-painted]").first).to_be_visible(timeout=120_000)
     idle(page)
-    if picture.before is not None:
-        picture.before(page)
-        idle(page)
     image = Image.open(io.BytesIO(at_rest(page)))
     context.close()
     small = io.BytesIO()

@@ -19,6 +19,7 @@ import {
   setAll,
   setText,
 } from "../../kit/browser/dom.js";
+import { sharesOf } from "../../kit/browser/head_measures.js";
 import { json, unpack } from "../../kit/browser/messages.js";
 import { rising, rooted, signed } from "../../kit/browser/picture/scale.js";
 import { WORDS as words } from "./constants.js";
@@ -132,7 +133,7 @@ export class HeadMap {
       const of = Math.min(Number(view.options.candidate), (found?.candidates.length ?? 1) - 1);
       return found?.values.subarray(of * n, of * n + n) ?? null;
     }
-    if (by === "first") return view.shading.rests && Float32Array.from(view.shading.rests.shares.flat());
+    if (by === "first") return view.shading.rests && sharesOf(view.shading.rests);
     if (by === "look") return this.looks(view.chosen.place.query, this.lookedAt);
     if (picture.whole && !picture.ids) return null;
     const name = /** @type {const} */ ({ back: "previous", far: "distance", spread: "entropy" })[by];
@@ -314,7 +315,6 @@ export class HeadMap {
       if (!at) continue;
       const [x, y] = cells.at(at);
       context.lineWidth = 4.5;
-      context.strokeStyle = view.palette.background;
       for (const style of [view.palette.background, colour]) {
         context.strokeStyle = style;
         context.strokeRect(this.origin[0] + x - 1.5, this.origin[1] + y - 1.5, cells.w + 1, cells.h + 1);

@@ -29,7 +29,7 @@ const NONE = new Float32Array(); // of a model whose logits are no sum over head
 /** @type {WeakMap<import("./sink.js").Sink, Float32Array>} */
 const shares = new WeakMap();
 /** @param {import("./sink.js").Sink} sink */
-function sharesOf(sink) {
+export function sharesOf(sink) {
   const found = shares.get(sink) ?? Float32Array.from(sink.shares.flat());
   shares.set(sink, found);
   return found;
