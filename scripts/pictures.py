@@ -19,6 +19,7 @@ from tests.app.browsing import browsing, idle, serving
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LAPTOP = (1280, 720)
 PHONE = (390, 844)
+PROJECTOR = (1920, 1080)
 COLOURS = 256  # of a picture: flat surfaces and thin letters look the same with a palette, in a third of the bytes
 
 
@@ -35,9 +36,9 @@ PICTURES = {
     "explore": Picture({}),
     "explore-dark": Picture({}, scheme="dark"),
     "explore-phone": Picture({}, size=PHONE),
-    "explore-projector": Picture({"projector": "true"}),
-    "explore-lines": Picture({"show": "lines"}),
-    "explore-translator": Picture({"model": "translator", "text": "A dog runs through the snow.", "site": "cross"}),
+    "explore-projector": Picture({"projector": "true"}, size=PROJECTOR),
+    "explore-lines": Picture({"model": "minilm", "show": "lines"}),
+    "explore-translator": Picture({"model": "translator", "text": "Ein Hund läuft durch den Schnee.", "site": "cross"}),
     "step": Picture({"view": "step"}),
     "masks": Picture({"view": "masks"}),
     "positions": Picture({"view": "positions"}),
