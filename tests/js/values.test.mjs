@@ -22,6 +22,10 @@ const CHOSEN = {
   keep: "40",
   metric: "sink",
   sort: "true",
+  by: "far",
+  candidate: "2",
+  low: "maps",
+  predict: "true",
   spotlight: "true",
   frozen: "true",
 };

@@ -4,10 +4,10 @@ import { Bars } from "../../kit/browser/picture/bars.js";
 import { WORDS as words } from "./constants.js";
 import { add, el, fill, finely, number, percent, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
 import { lookers } from "./edges.js";
-import { sentenceOf } from "./findings.js";
+import { findingOf, sentenceOf } from "./findings.js";
 import { HIDDEN } from "./lens.js";
 import { indexed } from "./labels.js";
-import { nextOf, writes } from "./next.js";
+import { isGuess, nextOf, writes } from "./next.js";
 
 /** @type {Record<string, string>} */
 const GIVES = { mean: words.gives_mean, max: words.gives_max, rollout: words.gives_rollout, value: words.gives_value };
@@ -38,8 +38,8 @@ export class Facts {
     const row = query === null ? null : lens.queryOf(query);
     const q = row === null ? null : [quoted(lens.queries[row]), "q"];
     const key = query === null && hover?.key != null && !lens.refused ? lens.keyOf(hover.key) : null; // a key alone: who looks at it
-    const { finding, isGuess } = this.view;
-    if (isGuess) this.big.textContent = words.predict_ask;
+    const finding = findingOf(this.view);
+    if (isGuess(this.view)) this.big.textContent = words.predict_ask;
     else if (finding && summary.ranking) this.big.replaceChildren(...sentenceOf(this.view, finding));
     else if (key === null) this.big.replaceChildren(...this.sentence(q, summary));
     else this.drawLookers(key);

@@ -5,7 +5,7 @@ import { add, el, fill, fixed, number, percent, phrase, quoted, setAll, setText 
 import { json } from "../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
 import { indexed } from "./labels.js";
-import { writes } from "./next.js";
+import { isGuess, writes } from "./next.js";
 
 /**
  * A look of one head, as the server tells of it (app/attention/picture.py).
@@ -100,7 +100,7 @@ export class Findings {
 
   // Whether there is anything of them on the screen now: a lesson, or a visitor who guesses first, is not to be told
   get isShown() {
-    return !cover.now && !this.view.isGuess && findingsOf(this.view).length > 0;
+    return !cover.now && !isGuess(this.view) && findingsOf(this.view).length > 0;
   }
 
   draw() {

@@ -23,9 +23,10 @@ import { sharesOf } from "../../kit/browser/head_measures.js";
 import { json, unpack } from "../../kit/browser/messages.js";
 import { rising, rooted, signed } from "../../kit/browser/picture/scale.js";
 import { WORDS as words } from "./constants.js";
+import { findingOf } from "./findings.js";
 import { indexed } from "./labels.js";
 import { measured } from "./metrics.js";
-import { writes } from "./next.js";
+import { isGuess, writes } from "./next.js";
 
 /** @typedef {"adds" | "look" | "first" | "back" | "far" | "spread"} By */
 /** @typedef {{candidates: [label: string, p: number][], values: Float32Array}} Additions Of heads to the likeliest next words, [word, layer, head] */
@@ -95,7 +96,7 @@ export class HeadMap {
 
   // A lesson may ask which head has most of something.
   get isShown() {
-    return writes(this.view) && !cover.hides("heads") && !this.view.isGuess;
+    return writes(this.view) && !cover.hides("heads") && !isGuess(this.view);
   }
 
   // The number that is drawn: chosen, or else the one that the finding on the screen is about
@@ -104,7 +105,7 @@ export class HeadMap {
     const { by } = this.view.options;
     const hasAdds = writes(this.view);
     if (by !== "auto") return by === "adds" && !hasAdds ? "look" : by;
-    const { finding } = this.view;
+    const finding = findingOf(this.view);
     return finding ? (OF_KIND[finding.kind] ?? "look") : hasAdds ? "adds" : "look";
   }
 
@@ -116,7 +117,8 @@ export class HeadMap {
 
   // The key that is meant by "looks at"
   get lookedAt() {
-    const { finding, chosen, numbers } = this.view;
+    const { chosen, numbers } = this.view;
+    const finding = findingOf(this.view);
     if (finding) return finding.key;
     const { query } = chosen.place;
     if (chosen.pin !== null) return chosen.pin;

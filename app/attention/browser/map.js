@@ -27,7 +27,7 @@ import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
 import { isMirrored, mirrored } from "./direction.js";
 import { isStill, named, Slide } from "./motion.js";
-import { nextOf, writes } from "./next.js";
+import { isGuess, nextOf, writes } from "./next.js";
 import { roleOf } from "./roles.js";
 import { cover } from "../../kit/browser/cover.js";
 import { dots } from "../../kit/browser/picture/canvas.js";
@@ -230,7 +230,7 @@ export class HeadMap {
     const { chosen, picture, site, shading, room } = this.view;
     const { rests } = shading;
     const isMap = this.view.options.show === "map" && this.view.lens().unit === "weight";
-    if (!rests || rests.key === null || !isMap || site.n_key < 3 || this.view.isGuess) return null;
+    if (!rests || rests.key === null || !isMap || site.n_key < 3 || isGuess(this.view)) return null;
     const key = quoted(picture.tokens[site.key]?.[rests.key] ?? "");
     const [low, high] = rests.between.map((x) => Math.round(100 * x));
     const range = low === high ? `${low} %` : `${low}–${high} %`;

@@ -13,6 +13,10 @@ const CHUNK = 64; // positions of one answer
 /** @param {import("./types.js").Shown} view */
 export const writes = ({ picture, site, remote }) => picture.writes && site.id !== "encoder" && !remote.offline;
 
+// Whether the next word is hidden until a visitor has guessed it
+/** @param {import("./types.js").View} view */
+export const isGuess = (view) => view.options.predict && Boolean(writes(view));
+
 // What comes after one row of the lens, and out of how many words; null where nothing does, or while it is fetched
 /** @param {import("./types.js").View} view @param {number} row @returns {(Next & {vocabulary: number}) | null} */
 export function nextOf(view, row) {

@@ -2,6 +2,7 @@
 
 import { fill, worded } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
+import { findingOf } from "./findings.js";
 import { HIDDEN, keyOf, Lens } from "./lens.js";
 
 /** @typedef {import("./types.js").Ranking} Ranking */
@@ -113,7 +114,7 @@ export class Readings {
     const { query, hover } = this.view.chosen;
     const lens = this.lens();
     const column = hover?.key == null ? null : lens.keyOf(hover.key);
-    const known = column === null ? this.view.finding : null; // a finding may be about another key than the strongest
+    const known = column === null ? findingOf(this.view) : null; // a finding may be about another key than the strongest
     const key = column ?? known?.key ?? (query === null ? null : (this.ranking(query)?.order[0] ?? null));
     return { query: query === null ? null : lens.queryOf(query), column, key };
   }

@@ -10,7 +10,7 @@ import { areLetters, isRightToLeft } from "./direction.js";
 import { whichOf } from "./labels.js";
 import { HIDDEN } from "./lens.js";
 import { named, Slide, SLIDES } from "./motion.js";
-import { nextOf, writes } from "./next.js";
+import { isGuess, nextOf, writes } from "./next.js";
 import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 
 const MOST = 600; // tokens up to which the strip holds all of them
@@ -307,7 +307,7 @@ export class Strip {
   tellNext(g) {
     this.after?.remove();
     const last = this.items.length - 1;
-    const next = g?.isStair && last >= 0 && !this.view.isGuess ? nextOf(this.view, last) : null;
+    const next = g?.isStair && last >= 0 && !isGuess(this.view) ? nextOf(this.view, last) : null;
     if (!next || !g) return;
     const [word, p] = next.words[0];
     this.after = el("small", "after");

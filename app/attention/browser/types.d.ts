@@ -260,8 +260,6 @@ export interface Shown {
 export interface View extends Shown {
   sites: Site[];
   lens(): Lens;
-  readonly isGuess: boolean;
-  readonly finding: import("./findings.js").Finding | null;
   numbers: Readings;
   chosen: Chosen;
   shading: Shading;

@@ -1,8 +1,6 @@
 // What the parts of a picture of attention know of it: the run, what is chosen in it, its numbers and colours, and the room for it.
 
 import { Chosen } from "./chosen.js";
-import { findingOf } from "./findings.js";
-import { writes } from "./next.js";
 import { Readings } from "./readings.js";
 import { Shading } from "./shading.js";
 import { Tip } from "../../kit/browser/tip.js";
@@ -54,17 +52,6 @@ export class View {
   get place() {
     const { place, peeked } = this.chosen;
     return peeked ? { ...place, ...peeked } : place;
-  }
-
-  // Whether the next word is hidden until a visitor has guessed it
-  get isGuess() {
-    return this.options.predict && Boolean(writes(this));
-  }
-
-  // The finding that the picture opens on, or another one, where that is on the screen
-  /** @returns {import("./findings.js").Finding | null} */
-  get finding() {
-    return findingOf(this);
   }
 
   get options() {

@@ -6,14 +6,14 @@
 import { PALETTES, STYLE, WORDS as words } from "../../../attention/browser/constants.js";
 import { Export } from "../../../attention/browser/export.js";
 import { Facts } from "../../../attention/browser/facts.js";
-import { Findings } from "../../../attention/browser/findings.js";
+import { findingOf, Findings } from "../../../attention/browser/findings.js";
 import { Footer } from "../../../attention/browser/footer.js";
 import { Guide } from "../../../attention/browser/guide.js";
 import { HeadCard } from "../../../attention/browser/headcard.js";
 import { HeadMap as AllHeads } from "../../../attention/browser/headmap.js";
 import { numbersOf } from "../../../attention/browser/lens.js";
 import { HeadMap } from "../../../attention/browser/map.js";
-import { writes } from "../../../attention/browser/next.js";
+import { isGuess, writes } from "../../../attention/browser/next.js";
 import { Overview } from "../../../attention/browser/overview.js";
 import { Site } from "../../../attention/browser/site.js";
 import { Strip } from "../../../attention/browser/strip.js";
@@ -527,7 +527,7 @@ export class Explore extends Stage {
     this.chooser?.draw();
     const { low } = this;
     this.root.dataset.low = low;
-    this.predict.hidden = view.isGuess || cover.now !== null;
+    this.predict.hidden = isGuess(view) || cover.now !== null;
     this.lows.hidden = low === "all";
     this.lowChoice.hidden = view.room.narrow;
     /** @type {import("../../../kit/browser/types.js").Choice<any>[]} */
@@ -627,7 +627,7 @@ export class Explore extends Stage {
       key: key ?? "",
       pin: chosen.pin ?? "",
       peeked: chosen.peeked ? `${chosen.peeked.layer}.${chosen.peeked.head}` : "",
-      finding: this.view.finding?.kind ?? "",
+      finding: findingOf(this.view)?.kind ?? "",
       low: this.low,
       by: this.allHeads.box.hidden ? "" : this.allHeads.by,
       cell: cell ? `${cell.query},${cell.key}` : "",
@@ -703,8 +703,8 @@ export class Explore extends Stage {
     const free = wide ? width - side - 1.8 * em : width;
     const hasSide = writes(view);
     this.root.classList.toggle("sided", hasSide);
-    this.root.classList.toggle("predicting", view.isGuess);
-    this.reveal.hidden = !view.isGuess;
+    this.root.classList.toggle("predicting", isGuess(view));
+    this.reveal.hidden = !isGuess(view);
     this.root.dataset.low = this.low;
     Object.assign(view.room, { headsWidth: side, sideHeight: all });
     this.looks.draw();
