@@ -247,12 +247,12 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
         "rests": [
             "rests",
             "{Head} of {layer} looks at nothing in particular here: {mean} of its attention rests on the first word, {key}.",
-            "The largest average weight on the first word. Such a place to rest is called an attention sink.",
+            "The largest average weight on the first word. Such a place to rest is called a sink.",
         ],
         "rests_special": [
             "rests",
             "{Head} of {layer} looks at nothing in particular here: {mean} of its attention rests on special tokens, such as {key}.",
-            "The largest average weight on special tokens. Such a place to rest is called an attention sink.",
+            "The largest average weight on special tokens. Such a place to rest is called a sink.",
         ],
     },
     "findings_label": "Findings in this text",
