@@ -48,6 +48,7 @@ export class HeadFinder {
   }
 
   close() {
+    this.field.blur(); // at once: hidden, it would keep the focus until the next frame, and a key before that would be its own
     this.box.hidden = true;
     this.before?.focus({ preventScroll: true });
   }
