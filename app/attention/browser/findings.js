@@ -73,7 +73,7 @@ function partsOf(view, one) {
       (one.addition ?? 0) < 0 ? "less" : "more",
     ],
     loss: [fixed(Math.abs(one.addition ?? 0)), "less"],
-    habit: percent(one.habit ?? 0),
+    habit: [percent(one.habit ?? 0), "b"],
     mean: [percent(one.mean ?? 0), "b"],
     n: number(Math.abs(one.query - one.key)),
     heads: number(of.layers * of.heads),
