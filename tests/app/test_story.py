@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import date
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import expect
@@ -18,6 +19,7 @@ from core.read.findings import opened
 from core.read.head_roles import openings
 from core.service.facts import facts_of
 from tests.app.browsing import Screen, box_of
+from tests.app.test_export import SVG, saved
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
 
@@ -136,3 +138,28 @@ def test_the_first_token_leaves_the_colours_and_no_number(screen: Screen, run: c
     assert "Mary 92" not in root.inner_text()
     root.get_by_role("button", name=WORDS["predict_show"]).click()
     expect(root.locator(".big")).to_contain_text("To write Mary")
+
+
+@needs_smollm2
+def test_a_staircase_is_saved_as_it_is_drawn(screen: Screen, run: core.Trace) -> None:
+    """What the model would write right of each row, shares in the chosen one, the sink as bars, a scale that leaves it out.
+
+    The file is asked for as soon as there is a picture: what comes later is waited for.
+    """
+    screen.arrive("?model=smollm2&layer=23&head=0&query=13&sink=out")
+    root = ElementTree.fromstring(saved(screen, "SVG")[1])
+    texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
+    pattern = run.attention[23].pattern(0)[0]
+    for row in range(TO + 1):
+        told = run.predictions([row], 1)
+        assert told.strings[0][0].strip("Ġ ") in texts, row
+    shares = [weight for weight in pattern[TO].tolist() if weight >= 0.03]
+    said = [text for text in texts if re.fullmatch(r"[\d.]+( %)?", text)]
+    assert {f"{100 * pattern[TO, 1]:.0f}", f"{100 * pattern[TO, FIRST]:.1f} %"} <= {*said} and len(shares) == 5
+    assert f"{pattern[:, 1:].max():.3g}" in texts and "1" not in texts  # the upper end of the scale
+    widths = [float(node.attrib["width"]) for node in root.iter(f"{SVG}rect") if node.get("height") == "21"]
+    bars, wholes = widths[1::2], widths[::2]
+    assert [bar / whole for bar, whole in zip(bars, wholes, strict=True)] == pytest.approx(
+        pattern[:, FIRST].tolist(), abs=2e-3
+    )
+    assert not any(node.get("fill") == "url(#hatch)" for node in root.iter(f"{SVG}rect"))  # there stand the words

@@ -10,6 +10,7 @@ import { choice, fill } from "../../kit/browser/dom.js";
 import { headsFigure, linesFigure, mapFigure } from "./figure.js";
 import { foldFigure } from "./foldfigure.js";
 import { unpack } from "../../kit/browser/messages.js";
+import { isNextThere } from "./next.js";
 import { save } from "../../kit/browser/save.js";
 import { canvas, png, svg } from "../../kit/browser/scene.js";
 import { linkTo } from "../../kit/browser/share.js";
@@ -19,6 +20,7 @@ import { standalone } from "../../kit/browser/standalone.js";
 /** @typedef {import("./figureparts.js").Still} Still */
 /** @typedef {Record<string, any>} Params */
 /** @typedef {import("../../kit/browser/types.js").About & {fact: import("./figureparts.js").Fact, said: string[]}} About */
+const PATIENCE = 5000; // ms
 const SENTENCE = 300; // letters of the text that a picture says it is of
 const WHOLE = 512; // tokens; the numbers of a longer map are those on the screen
 const PAPER = "#ffffff";
@@ -230,9 +232,19 @@ export class Export {
           : this.isOfWords(view)
             ? foldFigure
             : mapFigure;
+    if (make === foldFigure) await this.nextIsThere(view);
     const scene = make(view, this.style(view), about);
     if (!scene) throw { sentence: words.export_wait };
     return { scene, about };
+  }
+
+  // Until the server has said what the rows are about to write, which comes behind the picture; not for ever
+  /** @param {Still} view */
+  async nextIsThere(view) {
+    const [from, to] = view.map.geometry.rows ?? [0, view.lens().n_query];
+    const end = performance.now() + PATIENCE;
+    while (view.map.hasNext && !isNextThere(view, from, to) && performance.now() < end)
+      await new Promise((done) => setTimeout(done, 30));
   }
 
   /** @param {Still} view @param {number} scale */

@@ -126,7 +126,8 @@ function cells(shapes, view, tile, { colour, palette }, left, top, cell) {
   const gap = wide > 12 ? 1 : wide > 5 ? 0.5 : 0;
   const tones = colour.css.map((fill, i) => ({ fill, ink: colour.ink[i], packed: colour.packed[i] }));
   const [apart, grey] = [view.shading.sink, greyScale(palette)];
-  const isApart = (/** @type {number} */ column) => apart !== null && tile.columns === k1 - k0 && k0 + column === apart;
+  const isCells = tile.exact && tile.columns === k1 - k0; // a column is of one token
+  const isApart = (/** @type {number} */ column) => apart !== null && k0 + column === apart && isCells;
   shapes.push(
     ...shapesOf({
       rows: tile.rows,

@@ -49,7 +49,8 @@ function coloured(fact, width, { palette, font }) {
   let used = 0;
   for (const [string, name] of fact) {
     const strong = name !== "" && name !== "mute";
-    const tone = { q: palette.query, k: palette.key, w: palette.proof }[name] ?? palette.ink;
+    const signs = { more: palette.ramp[3], less: palette.ahead[3] };
+    const tone = { q: palette.query, k: palette.key, w: palette.proof, ...signs }[name] ?? palette.ink;
     for (const piece of string.split(/(?<= )/)) {
       const room = widthOf(piece.trimEnd(), FACT, font, strong ? 650 : 400);
       if (used && used + room > width) {
@@ -79,7 +80,7 @@ function coloured(fact, width, { palette, font }) {
 export function legend(shapes, y, width, view, lens, tile, { palette, font }) {
   const scale = view.shading.scale;
   const { low, high } =
-    scale === "row" ? { low: "0", high: words.per_row_top } : view.shading.ticks(tile.top ?? lens.top, 3);
+    scale === "row" ? { low: "0", high: words.per_row_top } : view.shading.ticks(view.shading.topOf(tile.top), 3);
   let x = MARGIN;
   /** @param {string} string @param {string} tone */
   const put = (string, tone) => {

@@ -1,14 +1,16 @@
 // A map whose words stand over its columns, for taking away as it is on the screen: all of a short text, or of a long one the rows
 // and columns that are unfolded, and what is said of those that are not.
 
-import { clamp, finely, number, short } from "../../kit/browser/dom.js";
+import { clamp, finely, number, percent, short } from "../../kit/browser/dom.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
 import { WORDS as words } from "./constants.js";
 import { strongest } from "./arcs.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { HIDDEN } from "./lens.js";
 import { greyScale } from "../../kit/browser/sink.js";
-import { nextOf } from "./next.js";
+import { indexed } from "./labels.js";
+import { SAID_FROM } from "./map.js";
+import { isNextThere, nextOf } from "./next.js";
 import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 
 /** @typedef {import("../../kit/browser/types.js").Shape} Shape */
@@ -16,19 +18,21 @@ const ROW = 32; // px,
 const LOW = 22; // and of many
 const MANY = 24; // rows
 const ARCS = 52; // px, above the words
-const NEXT = 190; // px, for what a row is about to write
+const NEXT = 190; // px, for what a row is about to write, where that stands beside its name
 const GAP = 40; // px, for columns that are folded away
 const TYPE = 14; // px
 const WORD = [36, 150]; // px: the narrowest and the widest column
 
-// null while some of its rows are on their way
+// null while some of it is on its way
 /** @param {import("./figureparts.js").Still} view @param {import("./figureparts.js").Style} style @param {import("./figureparts.js").About} about */
 export function foldFigure(view, style, about) {
   const lens = view.lens();
-  const { columns: read = [...lens.keys.keys()], rows: [q0, q1] = [0, lens.n_query], isMirrored } = view.map.geometry;
+  const { isHeader, isStair = false, isMirrored, ...fold } = view.map.geometry;
+  const { columns: read = [...lens.keys.keys()], rows: [q0, q1] = [0, lens.n_query] } = fold;
   const columns = isMirrored ? [...read].reverse() : read; // from the left to the right
   const rows = Array.from({ length: q1 - q0 }, (_, r) => lens.row(q0 + r));
-  if (rows.includes(null)) return null;
+  const { hasNext } = view.map;
+  if (rows.includes(null) || (hasNext && !isNextThere(view, q0, q1))) return null;
   const { palette, colour, font } = style;
   const { query, pin } =
     view.place.query === null
@@ -42,20 +46,25 @@ export function foldFigure(view, style, about) {
       : lens.keyOf(pin);
   /** @param {string} label */
   const wide = (label) => widthOf(label, TYPE, font, 700);
-  const names = lens.queries.slice(q0, q1).map(short);
-  const { hasNext } = view.map;
-  const left = MARGIN + Math.max(76, ...names.map((label) => wide(label) + 12)) + (hasNext ? NEXT : 0);
-  const called = left - (hasNext ? NEXT : 0); // where the names of the rows end
+  const names = rows.map((_, r) => called(lens.queries, q0 + r));
+  /** @param {number} k */
+  const headed = (k) => (isHeader ? called(lens.keys, k) : short(lens.keys[k]));
+  const isBeside = hasNext && !isStair;
+  const ends = MARGIN + Math.max(76, ...names.map((label) => wide(label) + 12)); // of the names of the rows
+  const left = ends + (isBeside ? NEXT : 0);
   const high = rows.length > MANY ? LOW : ROW;
-  const widths = columns.map((k) => (k < 0 ? GAP : clamp(wide(short(lens.keys[k])) + 14, WORD[0], WORD[1])));
-  const width = Math.max(560, left + widths.reduce((sum, w) => sum + w, 0) + MARGIN);
+  const widths = columns.map((k) => (k < 0 ? GAP : clamp(wide(headed(k)) + 14, WORD[0], WORD[1])));
+  const edges = [left]; // of the columns
+  for (const w of widths) edges.push(edges[edges.length - 1] + w);
+  const stairs = isStair ? rows.map((_, q) => stairOf(view, q, edges[q + 1] + 6, style)) : [];
+  const width = Math.max(560, ...[...edges.slice(-1), ...stairs.map(({ end }) => end)].map((x) => x + MARGIN));
   /** @type {Shape[]} */
   const shapes = [];
   const hasArcs = chosen !== null && view.site.query === view.site.key;
   const top = heading(shapes, width, style, about) + ROW + (hasArcs ? ARCS : 0);
-  if (hasNext) {
-    shapes.push(text(called - 8, top - 10, [[words.reads, palette.query, 600]], SMALL, { anchor: "end" }));
-    shapes.push(text(called + 22, top - 10, [[words.about_to_write, palette.proof, 600]], SMALL));
+  if (isBeside) {
+    shapes.push(text(ends - 8, top - 10, [[words.reads, palette.query, 600]], SMALL, { anchor: "end" }));
+    shapes.push(text(ends + 22, top - 10, [[words.about_to_write, palette.proof, 600]], SMALL));
   } else {
     shapes.push(text(MARGIN, top - 10, [[words.axis_query, palette.query, 600]], SMALL));
     shapes.push(
@@ -68,8 +77,9 @@ export function foldFigure(view, style, about) {
     );
   }
   const perRow = view.shading.scale === "row";
-  const ends = view.shading.ends();
+  const scale = view.shading.ends();
   const [apart, grey] = [view.shading.sink, greyScale(palette)];
+  const later = isStair ? view.picture.reasons.indexOf("future") : -1; // there stands what the model would write
   let x = left;
   /** @type {Map<number, number>} */
   const middles = new Map(); // of the columns, by their keys
@@ -84,38 +94,38 @@ export function foldFigure(view, style, about) {
     middles.set(k, x + w / 2);
     const tone =
       view.site.query === view.site.key && k === query ? palette.query : k === best ? palette.key : palette.ink;
-    shapes.push(
-      text(x + w / 2, top - ROW / 2, [[short(lens.keys[k]), tone, tone === palette.ink ? 0 : 700]], TYPE, middle),
-    );
+    shapes.push(text(x + w / 2, top - ROW / 2, [[headed(k), tone, tone === palette.ink ? 0 : 700]], TYPE, middle));
     rows.forEach((row, r) => {
       if (!row) return;
       const code = row.masked?.[k];
       const box = { x, y: top + r * high, w, h: high - 2 };
-      if (code) return void (code !== HIDDEN && shapes.push({ shape: "hatch", ...box }));
-      const of = perRow ? endsOf("linear", row.weights.reduce((a, b) => Math.max(a, b), 0) || 1) : ends;
-      shapes.push({
-        shape: "rect",
-        ...box,
-        fill:
-          k === apart
-            ? grey(row.weights[k]).fill
-            : colour.css[levelOf(perRow ? "linear" : view.shading.whole, row.weights[k], of)],
-      });
+      if (code) return void (code !== HIDDEN && code !== later && shapes.push({ shape: "hatch", ...box }));
+      const weight = row.weights[k];
+      const of = perRow ? endsOf("linear", row.weights.reduce((a, b) => Math.max(a, b), 0) || 1) : scale;
+      const level = levelOf(perRow ? "linear" : view.shading.whole, weight, of);
+      if (k !== apart) shapes.push({ shape: "rect", ...box, fill: colour.css[level] });
+      else if (!isHeader) shapes.push({ shape: "rect", ...box, fill: grey(weight).fill });
+      else shapes.push(...barOf(box, weight, style));
+      if (!isHeader || q0 + r !== query || lens.unit !== "weight" || weight < SAID_FROM) return;
+      const share = percent(Math.min(1 - 1e-5, weight));
+      const said = k === apart || w > 50 ? share : share.replace(" %", "");
+      const ink = k === apart ? palette.ink : colour.ink[level];
+      if (widthOf(said, SMALL, font, 600) < w - 4)
+        shapes.push(text(x + w / 2, box.y + box.h / 2, [[said, ink, 600]], SMALL, middle));
     });
     x += widths[c];
   });
   names.forEach((label, r) => {
     const is = q0 + r === query;
     const y = top + (r + 0.5) * high - 1;
-    shapes.push(
-      text(called - 8, y, [[label, is ? palette.query : palette.ink, is ? 700 : 0]], TYPE, { anchor: "end" }),
-    );
-    const next = hasNext ? nextOf(view, q0 + r) : null;
+    shapes.push(text(ends - 8, y, [[label, is ? palette.query : palette.ink, is ? 700 : 0]], TYPE, { anchor: "end" }));
+    const next = isBeside ? nextOf(view, q0 + r) : null;
+    if (isStair) shapes.push(...stairs[r].at(y));
     if (next) {
       const [word, p] = next.words[0];
       shapes.push(
         text(
-          called,
+          ends,
           y,
           [
             ["→ ", palette.mute, 0],
@@ -138,9 +148,55 @@ export function foldFigure(view, style, about) {
       });
   });
   if (hasArcs && chosen) arcs(shapes, view, style, chosen, middles, top - ROW);
-  const masked = Uint8Array.from(rows.flatMap((row) => columns.map((k) => (k < 0 ? 0 : (row?.masked?.[k] ?? 0)))));
+  const masked = Uint8Array.from(
+    rows.flatMap((row) => columns.map((k) => (k < 0 ? 0 : (row?.masked?.[k] ?? 0)))).filter((code) => code !== later),
+  );
   const bottom = legend(shapes, top + rows.length * high + 24, width, view, lens, { masked }, style);
-  return finish(shapes, width, bottom, style, [view.map.fold.said(), about.caption, ...about.said].filter(Boolean));
+  const stair = isStair ? words.export_stair : "";
+  return finish(
+    shapes,
+    width,
+    bottom,
+    style,
+    [stair, view.map.fold.said(), about.caption, ...about.said].filter(Boolean),
+  );
+}
+
+// The name of a token as it stands beside its row on the screen
+/** @param {string[]} labels @param {number} i */
+const called = (labels, i) => (labels[i].length > 12 ? short(labels[i]) : indexed(labels, i));
+
+// A bar of its true length: the token that heads rest on
+/** @param {{x: number, y: number, w: number, h: number}} box @param {number} weight @param {import("./figureparts.js").Style} style @returns {Shape[]} */
+function barOf({ x, y, w, h }, weight, { palette }) {
+  const inset = 0.15 * h;
+  const bar = { shape: /** @type {"rect"} */ ("rect"), x, y: y + inset, h: h - 2 * inset };
+  return [
+    { ...bar, w, fill: palette.line },
+    { ...bar, w: w * Math.min(1, weight), fill: greyScale(palette)(0.75).fill },
+  ];
+}
+
+// What the model would write after a row, right of the last token that it sees; bold where the text goes on so
+/** @param {import("./figureparts.js").Still} view @param {number} q @param {number} x @param {import("./figureparts.js").Style} style */
+function stairOf(view, q, x, { palette, font }) {
+  const lens = view.lens();
+  const next = nextOf(view, q);
+  if (!next) return { end: x, at: () => [] };
+  const given = view.picture.tokens[view.site.query] ?? [];
+  const [label, p] = next.words[0];
+  const isSo = lens.queryTokens.length === given.length && given[q + 1] === label;
+  const strong = isSo || q === (view.place.query === null ? null : lens.queryOf(view.place.query)) ? 650 : 0;
+  const share = percent(Math.min(1 - 1e-5, p));
+  const after = x + widthOf(short(label), TYPE, font, strong || 400) + 5;
+  return {
+    end: after + widthOf(share, SMALL, font),
+    /** @param {number} y */
+    at: (y) => [
+      text(x, y, [[short(label), palette.proof, strong]], TYPE),
+      text(after, y, [[share, palette.mute, 0]], SMALL),
+    ],
+  };
 }
 
 // From the chosen token to the keys that it looks at most, as above the map on the screen

@@ -51,7 +51,7 @@ const APART = 1.05; // of their type, from a name to the next
 const NEXT = 10; // em, for what a row is about to write
 const LEGIBLE = 29.5; // pixels of the type of a projected map
 const AFTER = 6.5; // em, for the same of the last row, right of the map
-const SAID_FROM = 0.03; // of the chosen row: a smaller weight has no number in its cell
+export const SAID_FROM = 0.03; // of the chosen row: a smaller weight has no number in its cell
 
 export class HeadMap {
   /** @type {Area | null} The part of the map on the screen */

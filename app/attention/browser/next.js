@@ -17,14 +17,27 @@ export const writes = ({ picture, site, remote }) => picture.writes && site.id !
 /** @param {import("./types.js").View} view */
 export const isGuess = (view) => view.options.predict && Boolean(writes(view));
 
-// What comes after one row of the lens, and out of how many words; null where nothing does, or while it is fetched
-/** @param {import("./types.js").View} view @param {number} row @returns {(Next & {vocabulary: number}) | null} */
-export function nextOf(view, row) {
-  if (!writes(view)) return null;
+// The answer that says what comes after one row of the lens, and after which token; null while it is fetched
+/** @param {import("./types.js").View} view @param {number} row @returns {{found: Answer, token: number} | null} */
+function answerTo(view, row) {
   const token = [view.lens().queryTokens[row]].flat().at(-1) ?? 0; // of a word, after its last piece
   const from = Math.floor(token / CHUNK) * CHUNK;
   const to = Math.min(from + CHUNK, view.site.n_query);
   const found = view.remote.get("next", { from, to }, json);
-  const next = found?.rows?.[token];
-  return next && found ? { ...next, vocabulary: found.vocabulary } : null;
+  return found && { found, token };
+}
+
+// Whether all is known of what these rows are about to write
+/** @param {import("./types.js").View} view @param {number} from @param {number} to */
+export function isNextThere(view, from, to) {
+  for (let row = from; row < to; row++) if (writes(view) && !answerTo(view, row)) return false;
+  return true;
+}
+
+// What comes after one row of the lens, and out of how many words; null where nothing does, or while it is fetched
+/** @param {import("./types.js").View} view @param {number} row @returns {(Next & {vocabulary: number}) | null} */
+export function nextOf(view, row) {
+  const answer = writes(view) ? answerTo(view, row) : null;
+  const next = answer?.found.rows?.[answer.token];
+  return answer && next ? { ...next, vocabulary: answer.found.vocabulary } : null;
 }

@@ -47,6 +47,12 @@ export class Shading {
     return sink === null ? lens.top : Math.max(LEAST_TOP, lens.topWithout(sink));
   }
 
+  // The same of a part of the map whose own largest value this is
+  /** @param {number} [own] */
+  topOf(own = this.view.lens().top) {
+    return this.sink === null ? own : this.top;
+  }
+
   // What the colours at both ends stand for, of the whole map or of a part of it whose largest value this is
   ends(top = this.top) {
     return endsOf(this.whole, top, this.view.options.bounds);
@@ -89,7 +95,7 @@ export class Shading {
   /** @param {import("./types.js").DrawnTile} tile */
   levels(tile) {
     const { rows, columns, values } = tile;
-    const top = this.sink === null ? tile.top : this.top;
+    const top = this.topOf(tile.top);
     const out = new Uint8Array(rows * columns);
     const scale = this.scale;
     if (scale !== "row") {

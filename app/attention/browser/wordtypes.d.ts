@@ -382,6 +382,7 @@ export const WORDS: {
   "export_alt_lines": string;
   "export_alt_heads": string;
   "export_hidden": string;
+  "export_stair": string;
   "export_outlined": string;
   "export_units": { "weight": string; "norm": string; };
   "axis_query": string;
