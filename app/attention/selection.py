@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -143,7 +143,15 @@ async def numbers(service: Service, run: Facts, selection: Selection, most: int)
         tuple(transform.label(keys, group) for group in key_groups[k0:k1]),
         tuple(group.start for group in groups[q0:q1]),
         tuple(group.start for group in key_groups[k0:k1]),
+        sink=_column_of(selection, key_groups[k0:k1]),
     )
+
+
+def _column_of(selection: Selection, groups: Sequence[range]) -> int | None:
+    """Which of these columns has the token that the colours leave out; None where none has, or nothing is left out."""
+    if selection.apart is None or selection.unit != "weight":
+        return None
+    return next((column for column, group in enumerate(groups) if selection.apart in group), None)
 
 
 async def writes(service: Service, run: Facts, selection: Selection) -> tuple[tuple[str, float], ...]:

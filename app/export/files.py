@@ -1,11 +1,13 @@
-"""Numbers as files: CSV and NPZ, safe to open in a spreadsheet."""
+"""Numbers as files: CSV, safe to open in a spreadsheet, NPZ and JSON."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from core.service import HIDDEN
 
 CSV_CELLS = 512 * 512  # a line for each cell: some 15 MB
 NPZ_CELLS = 2048 * 2048  # 16 MiB of float32
+LEAST_LEFT = 1e-6  # of a row: what float32 has of less is noise
 RISKY = re.compile(r"^[=+\-@\t\r]")  # what a spreadsheet may take for the beginning of a formula
 RISKY_INSIDE = re.compile(r"([,;\t])(?=[=+\-@])")  # the same where a line is cut into cells
 
@@ -33,6 +36,21 @@ class Numbers:
     writes: tuple[
         tuple[str, float], ...
     ] = ()  # by query the word that a decoder is about to write, and its probability
+    sink: int | None = None  # the column of a token that the colours of the picture leave out
+
+    @property
+    def without_sink(self) -> np.ndarray | None:
+        """Values by what the sink leaves of a row, w / (1 - w_sink): float32 [query, key], NaN where it leaves nothing.
+
+        NaN in its own column too; None where no token is left out.
+        """
+        if self.sink is None:
+            return None
+        left = 1 - self.values[:, self.sink].astype(np.float64)
+        left[left < LEAST_LEFT] = np.nan
+        found = self.values / left[:, None]
+        found[:, self.sink] = np.nan
+        return found.astype(np.float32)
 
 
 def csv_lines(found: Numbers, about: Sequence[str], unit: str) -> Iterator[str]:
@@ -41,13 +59,22 @@ def csv_lines(found: Numbers, about: Sequence[str], unit: str) -> Iterator[str]:
         for line in text.splitlines():
             yield "# " + RISKY_INSIDE.sub(r"\1 ", line) + "\r\n" if line.strip() else "#\r\n"
     writes = [f",{cell(word)},{p:.9g}" for word, p in found.writes] or [""] * len(found.queries)
-    yield f"query_position,query,key_position,key,{unit},masked{',next_word,next_probability' if found.writes else ''}\r\n"
+    without = found.without_sink
+    apart = "" if without is None else f",{unit}_without_sink"
+    yield f"query_position,query,key_position,key,{unit},masked{apart}{',next_word,next_probability' if found.writes else ''}\r\n"
     keys = [f"{at},{cell(name)}" for at, name in zip(found.key_positions, found.keys, strict=True)]
     for q, name in enumerate(found.queries):
         query = f"{found.query_positions[q]},{cell(name)}"
-        row = zip(keys, found.values[q].tolist(), found.codes[q].tolist(), strict=True)
+        rest = [""] * len(keys) if without is None else [f",{_number(value)}" for value in without[q].tolist()]
+        row = zip(keys, found.values[q].tolist(), found.codes[q].tolist(), rest, strict=True)
         # Nine digits: every float32 comes back as it was.
-        yield "".join(f"{query},{key},{value:.9g},{_reason(code)}{writes[q]}\r\n" for key, value, code in row)
+        yield "".join(
+            f"{query},{key},{value:.9g},{_reason(code)}{left}{writes[q]}\r\n" for key, value, code, left in row
+        )
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.9g}"
 
 
 def _reason(code: int) -> str:
@@ -79,11 +106,41 @@ def npz(found: Numbers, caption: str, alt: str, snippet: str, unit: str) -> byte
         "alt": np.array(alt),
         "snippet": np.array(snippet),
     }
+    if (without := found.without_sink) is not None:
+        arrays[f"{unit}_without_sink"] = without
     if found.writes:
         arrays["next_words"] = np.array([word for word, _ in found.writes])
         arrays["next_probabilities"] = np.array([p for _, p in found.writes], np.float32)
     np.savez_compressed(out, allow_pickle=False, **arrays)
     return out.getvalue()
+
+
+def as_json(found: Numbers, caption: str, alt: str, snippet: str, unit: str) -> str:
+    """The same as one JSON object: values [query][key] under the name of their unit, null where there is none.
+
+    `masked` says why a cell has no number, null where it has one; `next` has the word that is about to be written by query.
+    """
+    said: dict[str, Any] = {
+        "caption": caption,
+        "alt": alt,
+        "snippet": snippet,
+        "queries": [*found.queries],
+        "keys": [*found.keys],
+        "query_positions": [*found.query_positions],
+        "key_positions": [*found.key_positions],
+        unit: _nulled(found.values),
+        "masked": [[_reason(code) or None for code in row] for row in found.codes.tolist()],
+    }
+    if (without := found.without_sink) is not None:
+        said[f"{unit}_without_sink"] = _nulled(without)
+    if found.writes:
+        said["next"] = [{"word": word, "probability": p} for word, p in found.writes]
+    return json.dumps(said, ensure_ascii=False, allow_nan=False)
+
+
+def _nulled(values: np.ndarray) -> list[list[float | None]]:
+    """Nine digits, with which every float32 comes back as it was."""
+    return [[float(f"{v:.9g}") if np.isfinite(v) else None for v in row] for row in values.tolist()]
 
 
 def table_csv(table: pd.DataFrame, caption: str, snippet: str) -> str:

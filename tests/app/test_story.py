@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 from dataclasses import replace
 from datetime import date
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -19,7 +22,7 @@ from core.read.findings import opened
 from core.read.head_roles import openings
 from core.service.facts import facts_of
 from tests.app.browsing import Screen, box_of
-from tests.app.test_export import SVG, saved
+from tests.app.test_export import SVG, matrix, saved, table
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
 
@@ -163,3 +166,28 @@ def test_a_staircase_is_saved_as_it_is_drawn(screen: Screen, run: core.Trace) ->
         pattern[:, FIRST].tolist(), abs=2e-3
     )
     assert not any(node.get("fill") == "url(#hatch)" for node in root.iter(f"{SVG}rect"))  # there stand the words
+
+
+@needs_smollm2
+def test_numbers_are_saved_with_the_sink_and_without(screen: Screen, run: core.Trace) -> None:
+    """Once as they are, and once as shares of what it leaves of a row: nothing in its own column and where it leaves nothing."""
+    screen.open("?model=smollm2&layer=23&head=0&query=13&sink=out")
+    pattern = run.attention[23].pattern(0)[0].double().numpy()
+    rest = pattern / np.where(pattern[:, [FIRST]] < 1 - 1e-6, 1 - pattern[:, [FIRST]], np.nan)
+    rest[:, FIRST] = np.nan
+    frame = table(saved(screen, "CSV")[1])[1].replace("", np.nan)
+    assert np.array_equal(matrix(frame).astype(np.float32), pattern.astype(np.float32))
+    without = matrix(frame, "weight_without_sink").astype(np.float64)
+    assert np.allclose(without, rest, atol=1e-5, equal_nan=True) and np.isnan(without[0]).all()
+    assert np.nansum(without[1:], 1) == pytest.approx(1, abs=1e-4)
+    with np.load(io.BytesIO(saved(screen, "NPZ")[1])) as arrays:
+        assert np.allclose(arrays["weight_without_sink"], rest, atol=1e-5, equal_nan=True)
+    name, data = saved(screen, "JSON")
+    said = json.loads(data)
+    assert name == "smollm2-135m-layer-23-head-0.json" and said["keys"][1] == "Mary"
+    assert np.array_equal(np.array(said["weight"], np.float32), pattern.astype(np.float32))
+    assert said["weight_without_sink"][TO][FIRST] is None and said["masked"][0][:2] == [None, "future"]
+    assert said["next"][TO]["word"] == "Mary" and said["next"][TO]["probability"] == pytest.approx(0.923, abs=1e-3)
+    screen.root.get_by_role("button", name="like the others", exact=True).click()
+    screen.until("location.search.includes('sink=in')")
+    assert "weight_without_sink" not in table(saved(screen, "CSV")[1])[1]

@@ -69,6 +69,7 @@ export class Export {
         words.export_numbers,
         entry("CSV", words.export_csv_help, (still) => this.saveNumbers(still, "csv")),
         entry("NPZ", words.export_npz_help, (still) => this.saveNumbers(still, "npz")),
+        entry("JSON", words.export_json_help, (still) => this.saveNumbers(still, "json")),
       ],
       [
         words.export_page,

@@ -372,6 +372,7 @@ export const WORDS: {
   "export_screen": string;
   "export_paper": string;
   "export_csv_help": string;
+  "export_json_help": string;
   "export_plotly_help": string;
   "export_alt": string;
   "export_alt_help": string;

@@ -22,7 +22,7 @@ from app.transport import edited
 from app.transport.routes import answering
 from core.service import Facts
 
-FORMATS = ("about", "csv", "npz", "page")
+FORMATS = ("about", "csv", "npz", "json", "page")
 LONGEST_ALT = 2000  # characters; the browser says what the picture shows
 _packer = ThreadPoolExecutor(1, thread_name_prefix="export")  # compresses one archive at a time
 
@@ -31,8 +31,8 @@ _packer = ThreadPoolExecutor(1, thread_name_prefix="export")  # compresses one a
 async def exported(request: Request) -> Response:
     """What is on the screen as a file.
 
-    format: about (JSON: title, caption, snippet, file name), csv, npz, or page (the page that works offline, without its
-    data). The rest says what is on the screen: run, site, layer, head, kind, heads, hide, words, scale and q0, q1, k0, k1 in
+    format: about (JSON: title, caption, snippet, file name), csv, npz, json, or page (the page that works offline, without
+    its data). The rest says what is on the screen: run, site, layer, head, kind, heads, hide, words, scale and q0, q1, k0, k1 in
     the words of the URL, and alt, what the picture shows in words.
     """
     params = request.query_params
@@ -46,12 +46,16 @@ async def exported(request: Request) -> Response:
     if kind == "about":
         return JSONResponse(about)
     attachment = {"Content-Disposition": f'attachment; filename="{about["name"]}.{kind}"'}
-    most = files.CSV_CELLS if kind == "csv" else files.NPZ_CELLS
+    most = files.NPZ_CELLS if kind == "npz" else files.CSV_CELLS
     found = await attention_selection.numbers(service.service(), run, selection, most)
     found = replace(found, writes=await attention_selection.writes(service.service(), run, selection))
     if kind == "csv":
         lines = files.csv_lines(found, (about["caption"], alt, about["snippet"]), selection.unit)
         return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=attachment)
+    if kind == "json":
+        make = partial(files.as_json, found, about["caption"], alt, about["snippet"], selection.unit)
+        body = await asyncio.get_running_loop().run_in_executor(_packer, make)
+        return Response(body, media_type="application/json", headers=attachment)
     make = partial(files.npz, found, about["caption"], alt, about["snippet"], selection.unit)
     body = await asyncio.get_running_loop().run_in_executor(_packer, make)
     return Response(body, media_type="application/octet-stream", headers=attachment)
