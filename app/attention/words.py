@@ -504,7 +504,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "export_alt_lines": "{title}. Lines from {n} queries to {m} keys, wider for more attention.",
     "export_alt_heads": "{title}. A grid of small heat maps, {layers} layers down by {heads} heads across.",
     "export_hidden": "hidden by choice",
-    "export_stair": "Right of a row: the word that the model would write there, and its probability. Bold: the text goes on so.",
+    "export_stair": "Right of a row: the word that the model would write there, and its probability. Bold: the text continues so.",
     "export_outlined": "Outlined: {head}",
     "export_units": {"weight": "attention weight", "norm": "norm"},
     "axis_query": "query ↓",

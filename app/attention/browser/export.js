@@ -239,7 +239,7 @@ export class Export {
     return { scene, about };
   }
 
-  // Until the server has said what the rows are about to write, which comes behind the picture; not for ever
+  // Until the server has said which words the rows are about to write, which is later than the picture; some seconds at most
   /** @param {Still} view */
   async nextIsThere(view) {
     const [from, to] = view.map.geometry.rows ?? [0, view.lens().n_query];

@@ -18,7 +18,7 @@ const ROW = 32; // px,
 const LOW = 22; // and of many
 const MANY = 24; // rows
 const ARCS = 52; // px, above the words
-const NEXT = 190; // px, for what a row is about to write, where that stands beside its name
+const NEXT = 190; // px, for what a row is about to write, where that is beside its name
 const GAP = 40; // px, for columns that are folded away
 const TYPE = 14; // px
 const WORD = [36, 150]; // px: the narrowest and the widest column
@@ -162,7 +162,7 @@ export function foldFigure(view, style, about) {
   );
 }
 
-// The name of a token as it stands beside its row on the screen
+// The name of a token beside its row on the screen
 /** @param {string[]} labels @param {number} i */
 const called = (labels, i) => (labels[i].length > 12 ? short(labels[i]) : indexed(labels, i));
 
@@ -177,7 +177,7 @@ function barOf({ x, y, w, h }, weight, { palette }) {
   ];
 }
 
-// What the model would write after a row, right of the last token that it sees; bold where the text goes on so
+// The word that the model would write after a row, right of the last token that it sees; bold where the text continues so
 /** @param {import("./figureparts.js").Still} view @param {number} q @param {number} x @param {import("./figureparts.js").Style} style */
 function stairOf(view, q, x, { palette, font }) {
   const lens = view.lens();
