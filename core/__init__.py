@@ -51,6 +51,7 @@ from .read.looks import Moves, adds, looks, looks_in, moves
 from .read.strongest import Link, Strongest, link, strongest_looks
 from .run.attention import AttentionRecord, Receipt, Thumbnail
 from .run.capture import capture
+from .run.classes import Classes
 from .run.predictions import Predictions
 from .run.recorder import PositionRecord, Step
 from .run.request import Progress, Request
@@ -73,6 +74,7 @@ __all__ = [
     "Busy",
     "ChatText",
     "CheckpointError",
+    "Classes",
     "Comparison",
     "ConfigError",
     "Contribution",

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from ..device import dtype_name
 from ..errors import CheckpointError, TextError
 from ..model.chat import ChatTemplate, ChatText, Message, chat_text, with_answer, with_roles
+from ..model.classifier import Classifier
 from ..model.config import ModelConfig
 from ..model.next_tokens import ANYTHING, NextTokenRule
 from ..model.text import Tokens, from_ids, tokenize
@@ -26,12 +27,13 @@ from . import adapter, gguf
 from .added_tokens import renumbered
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .chat_template import read_chat_template
+from .classifiers import classifies
 from .family import Family, Theirs, shown
 from .fetching import Progress, cached, fetch
 from .files import SINGLE, Stored, absent, is_pointer, pointers, read_json, shard_names, stored_tensors, weight_file_of
 from .generation import next_token_rule
 from .gguf import cache
-from .loading import admit_weights, assemble, family_of, fitted, without_prefix
+from .loading import admit_weights, assemble, assemble_classifier, family_of, fitted, without_prefix
 from .notices import notices_of, without_tokenizer
 from .own import save_model
 from .rounded import in_full
@@ -81,6 +83,7 @@ class Loaded:
     chat_template: ChatTemplate | None = (
         None  # writes a conversation as the text that it was trained on; None: it has none
     )
+    classifier: Classifier | None = None  # its head, where it sorts texts into classes
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -229,8 +232,14 @@ def save(loaded: Loaded, folder: str | os.PathLike[str], *, dtype: torch.dtype |
     load(folder) reads as the same model.
 
     The folder is made where there is none. Numbers are stored as they are, or as `dtype`: float16 and bfloat16 halve the file
-    and round them. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
+    and round them. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold, and
+    for a classifier, whose head the files have no place for.
     """
+    if loaded.classifier is not None:
+        raise CheckpointError(
+            f"{loaded.spec.title} is a classifier, and save() writes no classification heads. Copy the folder or file that it was loaded "
+            "from."
+        )
     save_model(
         loaded.model,
         Path(folder),
@@ -398,14 +407,23 @@ def load_gguf(
 def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
     theirs, tokenizer = parts.theirs, parts.tokenizer
     model, family, unused = assemble(theirs, parts.tensors, device, dtype, parts.found.title)
+    head = assemble_classifier(theirs, family, model.config, parts.tensors, device, dtype, parts.found.title)
+    classifier, used = head or (None, frozenset())
+    unused = tuple(name for name in unused if name not in used)
     special = special_ids(theirs, parts.generation, family, model.config, tokenizer)
     # Without a file of its own, what may be written is where it was before there was one.
     rule, told = next_token_rule(parts.generation or theirs, model.config, special["end_ids"])
     unused_parts = notices_of(parts.found, unused, parts.tensors, model.config, parts.renumbered, theirs.whole)
     notices = (*own_code(theirs, family), *told, *unused_parts, *parts.unread)
-    n_params = sum(parameter.numel() for parameter in model.parameters())
+    if classifier is None and classifies(theirs):
+        notices += (
+            f"Its classes are not computed: config.json names {shown(classifies(theirs))}, whose head is of a kind that is not supported.",
+        )
+    weights = [*model.parameters(), *(() if classifier is None else classifier.parameters())]
+    n_params = sum(parameter.numel() for parameter in weights)
+    classes = None if classifier is None else classifier.classes
     return Loaded(
-        spec=replace(spec, family=family.model_type, n_params=n_params, notices=notices),
+        spec=replace(spec, family=family.model_type, n_params=n_params, notices=notices, classes=classes),
         config=model.config,
         model=model,
         tokenizer=tokenizer,
@@ -416,6 +434,7 @@ def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.
         next_tokens=rule,
         no_tokenizer="" if tokenizer is not None else parts.no_tokenizer,
         chat_template=parts.chat_template,
+        classifier=classifier,
     )
 
 

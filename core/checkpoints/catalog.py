@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from ..model.classifier import ClassNames
+
 SourceKind = Literal["package", "hub", "folder", "shipped", "built", "trained"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -43,6 +45,7 @@ class ModelSpec:
     example: str = ""  # a text that it was made for
     notices: tuple[str, ...] = ()  # sentences about files and tensors that take no part: only the files can tell
     points: tuple[tuple[str, str], ...] = ()  # saved along its training: step as its folder names it, sha256
+    classes: ClassNames | None = None  # of a model that sorts texts into classes: only the files can tell
 
 
 MINILM = ModelSpec(

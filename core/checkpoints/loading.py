@@ -15,9 +15,11 @@ from torch.overrides import TorchFunctionMode
 
 from .. import memory
 from ..errors import CheckpointError, ConfigError
+from ..model.classifier import Classifier
 from ..model.config import ModelConfig
 from ..model.transformer import Embedding, RMSNorm, Transformer, dtype_of, sinusoids_of
 from .bare_names import bare
+from .classifiers import classifies, empty_classifier, filled, format_of, row_of, sources_of
 from .families import FAMILIES
 from .family import Family, Source, Theirs, shown
 from .files import FLOATS, Stored
@@ -195,6 +197,41 @@ def assemble(
     return model, family, tuple(sorted(tensors.keys() - used))
 
 
+def assemble_classifier(
+    theirs: Theirs,
+    family: Family,
+    config: ModelConfig,
+    tensors: Mapping[str, Stored],
+    device: torch.device,
+    dtype: torch.dtype,
+    place: str = PLACE,
+) -> tuple[Classifier, frozenset[str]] | None:
+    """The classification head that config.json names, with its weights, and the names of their tensors that it uses; None where
+    there is none, or it is of a kind that is not computed.
+
+    Raises CheckpointError for a tensor that is missing, of another shape or not finite, and for classes that do not fit.
+    """
+    row = row_of(family, config)
+    if not classifies(theirs) or row is None:
+        return None
+    available = without_prefix(family, tensors)
+    model = empty_classifier(theirs, family, config, available, row)
+    held = Held(available, place, theirs)
+    state, used = {}, set()
+    for name, (names, source) in sources_of(model, row).items():
+        shape = tuple(model.get_parameter(name).shape)
+        try:
+            found = find(name, names, source, shape, held)
+        except _Missing as error:
+            raise CheckpointError(
+                f"The weight files hold no tensor {names[0]}, which {classifies(theirs)[:80]} needs for its classes. They may be "
+                "incomplete, or belong to another config.json."
+            ) from error
+        state[name] = value_of(name, found, shape, config, device, format_of(model, name, dtype))
+        used |= {found.stored.name} if found.stored is not None else set()
+    return filled(model, state), frozenset(used)
+
+
 def admit_weights(fit: Fitted, device: torch.device, dtype: torch.dtype) -> None:
     """Raises TooLarge where the weights would not fit, with both numbers."""
     sizes = [math.prod(shape_of(fit.model, name)) * dtype.itemsize for name in fit.places]
@@ -257,6 +294,8 @@ def with_head(config: ModelConfig, family: Family, theirs: Theirs, available: Ma
     """Without its head if the files hold none and config.json names no class that has one."""
     if not config.n_decoder_layers and "n_encoder_layers" in family.fields and family.head == "lm":
         return replace(config, head="none")  # half of an encoder-decoder
+    if classifies(theirs) and row_of(family, config) is not None:
+        return replace(config, head="none")  # ModernBERT's has layers of the same names
     rows = [row for row in family.weights if row.startswith("head.")]
     held = any(module_held(name, available) for row in rows for name in modules_of(as_source(family.weights[row])))
     named = any(name.endswith(HEADED) for name in theirs.strings("architectures"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -98,7 +98,8 @@ def compare(a: Trace, b: Trace, k: int = 10) -> Comparison:
 
 @dataclass(frozen=True)
 class WordChange:
-    """The probability of one next word in both runs; after is None where the other run's vocabulary is not the same."""
+    """The probability of one next word, or of one class, in both runs, or the number of a regression; after is None where the other
+    run's vocabulary, or its classes, are not the same."""
 
     id: int
     label: str
@@ -108,7 +109,8 @@ class WordChange:
 
 @dataclass(frozen=True)
 class AnswerChange:
-    """How the answer of run b differs from that of a: of models that write, their words; of others, their vectors."""
+    """How the answer of run b differs from that of a: of classifiers their classes, of models that write their words, of others their
+    vectors. Of regressions there are numbers and vectors."""
 
     words: tuple[WordChange, ...] = ()  # a's likeliest in order, then those of b's that are not among them
     likeliest: tuple[WordChange, WordChange] | None = None  # a's first and b's first
@@ -127,11 +129,14 @@ class AnswerChange:
 def answer_change(a: Trace, b: Trace, position: int | None = None, k: int = 6) -> AnswerChange:
     """What the answer of a, after `position` (None: the last real token), has become in b.
 
-    Of texts of other length, b's answer is the one after its last token. Raises IndexError, TooLarge, and Outdated after a
+    Of texts of other length, b's answer is the one after its last token. Two classifiers are asked for their classes, all of them where
+    there are no more than k, unless one is a regression and the other is not. Raises IndexError, TooLarge, and Outdated after a
     training.
     """
     entropy = _entropy(a), _entropy(b)
     bits = None if entropy[0] is None or entropy[1] is None else (entropy[0], entropy[1])
+    if (mine := a.spec.classes) is not None and (theirs := b.spec.classes) is not None and mine.kind == theirs.kind:
+        return _class_change(a, b, bits, k)
     if any(run.loaded.model.head is None or not run.config.writes for run in (a, b)):
         return _vector_change(a, b, bits)
     lengths = [len(run.source if run.target is None else run.target) for run in (a, b)]
@@ -150,6 +155,29 @@ def answer_change(a: Trace, b: Trace, position: int | None = None, k: int = 6) -
     words = tuple(WordChange(i, label, before[i].item(), after[i].item()) for i, label in zip(ids, labels, strict=True))
     kl = (before * (before.clamp(min=1e-38).log() - after.clamp(min=1e-38).log())).sum().item()
     return AnswerChange(words, (words[0], words[ids.index(second[0])]), True, kl, both, entropy=bits)
+
+
+def _class_change(a: Trace, b: Trace, entropy: tuple[float, float] | None, k: int) -> AnswerChange:
+    """Of two classifiers that answer in the same way."""
+    before, after = a.classes(), b.classes()
+    x, y = (found.logits if found.probabilities is None else found.probabilities for found in (before, after))
+    shared = before.names == after.names
+    orders = [sorted(range(len(p)), key=lambda i, p=p: -p[i])[:k] for p in (x, y)]
+    if shared:
+        ids = orders[0] + [i for i in orders[1] if i not in orders[0]]
+        words = tuple(WordChange(i, before.names[i], x[i], y[i]) for i in ids)
+        ends = words[0], words[ids.index(orders[1][0])]
+    else:
+        words = tuple(WordChange(i, before.names[i], x[i], None) for i in orders[0])
+        words += tuple(WordChange(i, after.names[i], None, y[i]) for i in orders[1])
+        ends = words[0], words[len(orders[0])]
+    if before.probabilities is None:  # a number has no divergence: how far the text's vector turned is said beside it
+        return replace(_vector_change(a, b, entropy), words=words, likeliest=ends, shared=shared)
+    kl = None
+    if shared and a.spec.classes is not None:
+        logits = [torch.tensor(found.logits) for found in (before, after)]
+        kl = a.spec.classes.divergence(logits[0], logits[1][None]).item()
+    return AnswerChange(words, ends, shared, kl, entropy=entropy)
 
 
 def _vector_change(a: Trace, b: Trace, entropy: tuple[float, float] | None) -> AnswerChange:

@@ -19,6 +19,7 @@ from ..errors import TooLarge
 from ..memory import MiB, admit, free_bytes
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
+from ..run.classes import Classes
 from ..run.trace import Trace
 from . import measures
 
@@ -62,6 +63,8 @@ def summary(run: Trace) -> dict[str, Any]:
         "notices": list(run.notices),
         "predictions": None if run.loaded.model.head is None else asdict(run.predictions()),
     }
+    if run.loaded.classifier is not None:
+        found["classes"] = asdict(run.classes())
     return _plain(found)
 
 
@@ -91,6 +94,8 @@ def words(run: Trace) -> str:
         found = run.predictions(k=5)
         guesses = ", ".join(f"{s!r} {p:.1%}" for s, p in zip(found.strings[0], found.probs[0], strict=True))
         lines.append(f"after {tokens.labels[found.positions[0]]!r}: {guesses}")
+    if run.loaded.classifier is not None:
+        lines.append(_classes(run.classes()))
     lines.append("strongest look of each attention (where no later token is seen: but for the first token and itself):")
     for record in run.attention:
         queries, keys = run.tokens_of(record)
@@ -98,6 +103,15 @@ def words(run: Trace) -> str:
         looks = f"{queries.labels[query]!r} looks at {keys.labels[key]!r}"
         lines.append(f"  {record.name} head {head}: {looks}, {weight:.0%}")
     return "\n".join(lines)
+
+
+def _classes(found: Classes) -> str:
+    """The likeliest classes of a text, or the numbers of a regression, in a line."""
+    if found.probabilities is None:
+        return "numbers: " + ", ".join(f"{name!r} {x:.4g}" for name, x in zip(found.names, found.logits, strict=True))
+    order = sorted(range(len(found.names)), key=lambda i: -found.logits[i])
+    more = f" and {len(order) - 5} more" if len(order) > 5 else ""
+    return "classes: " + ", ".join(f"{found.names[i]!r} {found.probabilities[i]:.1%}" for i in order[:5]) + more
 
 
 def _strongest(record: AttentionRecord) -> tuple[float, int, int, int]:

@@ -25,6 +25,7 @@ from ..model.text import Tokens
 from ..plan.runs import run_bytes
 from .attention import AttentionRecord
 from .chunks import ChunkRecorder, advice, choose, run_in_chunks
+from .classes import Classes, check_class, class_logits, classifier_of
 from .forward_pass import Pass, prepare
 from .moments import value
 from .notebook_picture import one_line, still
@@ -212,6 +213,19 @@ class Trace:
         self.forward.weights.check()  # a training may go on beside this
         return found
 
+    def classes(self) -> Classes:
+        """What a classifier makes of this text. Raises TextError for models without a classification head."""
+        answers = classifier_of(self.loaded).classes
+        self.forward.weights.check()
+        logits = self.class_logits()
+        found = answers.probabilities(logits)
+        chances = None if found is None else tuple(found.tolist())
+        return Classes(answers.names, answers.kind, tuple(logits.tolist()), chances)
+
+    def class_logits(self) -> Tensor:
+        """The numbers [class] of the classification head, float32. Raises TextError for models without one."""
+        return class_logits(self.loaded, self.head_input(range(len(self._last_read)))[None], self._last_read)[0]
+
     def head_input(self, positions: Sequence[int] | Tensor) -> Tensor:
         """The head's input at these positions of this text, [pos, d_model]: the last residual stream."""
         return self.last_residual(torch.as_tensor(positions, device=self.loaded.device))[self.index]
@@ -264,7 +278,8 @@ class Trace:
         watch: Callable[[int, int], object] = lambda done, of: None,
     ) -> HeadEffects:
         """The effect of silencing each head alone on the prediction of `token` (None: the likeliest) after `position` (None: the
-        last real token): to its logit, its probability and, as a KL divergence, to all words. For an encoder that is asked
+        last real token): to its logit, its probability and, as a KL divergence, to all words; for a classifier the same of the
+        class `token`. For an encoder that is asked
         about no position, and for a model without a head, to the text's vector: the mean of the last residual stream over
         its tokens, as a cosine distance.
 
@@ -272,9 +287,10 @@ class Trace:
         edits. `watch` is told after each pass how many heads are done, and of how many; what it raises ends the work. Raises
         IndexError, TextError for numbers that are no token, TooLarge with both numbers, and Outdated after a training.
         """
-        check_token(self.loaded, token)
+        sorts = position is None and self.spec.classes is not None and self.spec.classes.kind != "numbers"
+        (check_class if sorts else check_token)(self.loaded, token)
         predicts = self.loaded.model.head is not None and (self.config.kind != "encoder" or position is not None)
-        if position is not None or token is not None:
+        if not sorts and (position is not None or token is not None):
             head_of(self.loaded)
             predicts = True
         chosen = checked_positions(self._last_read, None if position is None else [position])[0] if predicts else None

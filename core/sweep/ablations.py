@@ -13,10 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import frames, memory
+from ..checkpoints import Loaded
 from ..model.hooks import Hook, hook_points
 from ..model.mask_edits import Singles
 from ..model.rules import ScoreRule
 from ..model.text import Tokens
+from ..run.classes import class_logits
 from ..run.forward_pass import Pass
 from ..run.predictions import allowed_scores, following, head_of, strings_of
 from ..run.prompt import Prompt
@@ -43,7 +45,8 @@ class HeadEffect:
 
 @dataclass(frozen=True)
 class HeadEffects:
-    """Of a prediction: which, and what the run gives it. Of a text's vector (the mean over its tokens): all None."""
+    """Of a prediction: which, and what the run gives it; of a class: its number and its name, and no position. Of a text's vector (the
+    mean over its tokens): all None."""
 
     heads: tuple[HeadEffect, ...]  # in the order of the pass
     position: int | None = None
@@ -59,12 +62,13 @@ class HeadEffects:
 
 @dataclass(frozen=True, eq=False)
 class RowAnswers:
-    """How several runs answer, a row each. Of a prediction the first five, of a text's vector the last two; the rest is None."""
+    """How several runs answer, a row each. Of a prediction, or of a classifier's classes, the first five; of a text's vector the last
+    two; the rest is None."""
 
-    logit: np.ndarray | None = None  # float32 [row, watched]: of the tokens that are watched
+    logit: np.ndarray | None = None  # float32 [row, watched]: of the tokens, or classes, that are watched
     probability: np.ndarray | None = None  # float32 [row, watched]
     kl: np.ndarray | None = None  # float32 [row]: KL divergence from the plain run's prediction, in nats
-    ids: np.ndarray | None = None  # int64 [row, k]: the likeliest tokens
+    ids: np.ndarray | None = None  # int64 [row, k]: the likeliest tokens, or classes
     likeliest: np.ndarray | None = None  # float32 [row, k]: their probabilities
     distance: np.ndarray | None = (
         None  # float32 [row]: 1 − cosine of the text's vector, the mean over its tokens, and the plain run's
@@ -109,7 +113,7 @@ class Edits:
 class Rows:
     """Runs of one text that differ by an edit each, run in batches as large as one likes.
 
-    `position` asks for the prediction after it, None for the vector of the text. The edits of the run itself, and the hooks
+    `position` asks for the prediction after it, None for the classes of the text or, where the model has none, its vector. The edits of the run itself, and the hooks
     that were open around it, hold in every row and come first.
     """
 
@@ -118,9 +122,9 @@ class Rows:
     begins: tuple[Begin, ...]  # [row]: where each begins to differ, in the order of the pass
     edits: Edits
     position: int | None
-    watched: tuple[int, ...]  # tokens whose probabilities are read, of a prediction
+    watched: tuple[int, ...]  # tokens or classes whose probabilities are read, of a prediction
     trunk: Trunk
-    plain: Tensor  # logits [vocab] or last residual [pos, d_model] of the run itself, float32
+    plain: Tensor  # logits [vocab] or [class], or last residual [pos, d_model], of the run itself, float32
 
     @property
     def n(self) -> int:
@@ -164,13 +168,15 @@ class Rows:
                     self.edits.hooks(start, stop)
                 )
                 final = final if self.position is None else final[:, self.position]
-            outcome = self._read(_answered(forward, final))
+            outcome = self._read(_answered(forward, self.tokens, final))
         forward.weights.check()  # a training may go on beside this
         return outcome
 
     def _read(self, found: Tensor) -> RowAnswers:
-        """found is logits [row, vocab] or last residuals [row, pos, d_model], float32."""
+        """found is logits [row, vocab] or [row, class], or last residuals [row, pos, d_model], float32."""
         with torch.inference_mode():
+            if self.position is None and found.ndim == 2:
+                return self._classes(found)
             if self.position is None:
                 real = ~torch.tensor(self.tokens.padding, device=found.device)
                 turned = 1 - F.cosine_similarity(found, self.plain[None], dim=-1)
@@ -194,6 +200,22 @@ class Rows:
                 likeliest=_array(likeliest),
             )
 
+    def _classes(self, logits: Tensor) -> RowAnswers:
+        """Of logits [row, class]."""
+        answers = self.forward.loaded.spec.classes
+        assert answers is not None
+        found = answers.probabilities(logits)
+        assert found is not None
+        likeliest, ids = found.topk(min(LIKELIEST, found.shape[-1]))
+        watched = list(self.watched)
+        return RowAnswers(
+            logit=_array(logits[:, watched]),
+            probability=_array(found[:, watched]),
+            kl=_array(answers.divergence(self.plain, logits)),
+            ids=ids.cpu().numpy(),
+            likeliest=_array(likeliest),
+        )
+
 
 def rows_of(
     forward: Pass,
@@ -205,18 +227,21 @@ def rows_of(
 ) -> Rows:
     """Rows of a pass over one text, each with its own of the edits.
 
-    Watched are a token, the likeliest of the run itself where none is named, and `also`. `looks` see the run itself.
+    Watched are a token, or of a classifier a class, the likeliest of the run itself where none is named, and `also`. `looks` see
+    the run itself.
     """
     forward.weights.check()
     with torch.inference_mode():
         trunk = trunk_of(forward, looks or {})
-        plain = _answered(forward, trunk.final if position is None else trunk.final[:, position])[0]
+        (tokens,) = forward.prompt.last_read
+        plain = _answered(forward, tokens, trunk.final if position is None else trunk.final[:, position])[0]
     forward.weights.check()
-    (tokens,) = forward.prompt.last_read
     watched: tuple[int, ...] = ()
     if position is not None:
         allowed = allowed_scores(plain[None], following(forward.loaded, tokens, [position]))
         watched = (int(allowed.argmax()) if token is None else token, *also)
+    elif plain.ndim == 1:
+        watched = (int(plain.argmax()) if token is None else token, *also)
     stacks = [name for name, _ in forward.loaded.config.stacks]
     begins = tuple((stacks.index(stack), layer) for stack, layer, _ in map(place_of, edits.attentions))
     return Rows(forward, tokens, begins, edits, position, watched, trunk, plain)
@@ -229,10 +254,22 @@ def in_batches(rows: Rows) -> Iterator[RowAnswers]:
         yield rows.run(start, min(rows.n, start + most))
 
 
-def _answered(forward: Pass, final: Tensor) -> Tensor:
-    """The last residual [row, d_model] of a position -> logits [row, vocab]; that of all, [row, pos, d_model], itself. float32."""
+def has_classes(loaded: Loaded) -> bool:
+    """Whether the answer of a model is one of its classes, with a probability. Of a regression it is the text's vector."""
+    return loaded.spec.classes is not None and loaded.spec.classes.kind != "numbers"
+
+
+def class_names(loaded: Loaded, numbers: Sequence[int]) -> tuple[str, ...]:
+    """The names of some of its classes."""
+    assert loaded.spec.classes is not None
+    return tuple(loaded.spec.classes.names[i] for i in numbers)
+
+
+def _answered(forward: Pass, tokens: Tokens, final: Tensor) -> Tensor:
+    """The last residual [row, d_model] of a position -> logits [row, vocab]; that of all, [row, pos, d_model], of a classifier ->
+    [row, class], and else itself. float32."""
     if final.ndim == 3:
-        return final.float()
+        return class_logits(forward.loaded, final, tokens) if has_classes(forward.loaded) else final.float()
     return head_of(forward.loaded)(final[:, None])[:, 0].float()
 
 
@@ -335,8 +372,8 @@ def ablate_each(
     token: int | None,
     watch: Callable[[int, int], object],
 ) -> HeadEffects:
-    """The effect of every head on what a pass over one text predicts after `position`, or with None on the text's vector: see
-    Trace.ablate_each."""
+    """The effect of every head on what a pass over one text predicts after `position`, or with None on the text's class or vector:
+    see Trace.ablate_each."""
     heads = heads_of(forward)
     rows = rows_of(forward, silenced(heads, "zero", forward.prompt), position, token)
     done: list[RowAnswers] = []
@@ -347,7 +384,9 @@ def ablate_each(
     effects = tuple(_effect(name, head, before, after[i : i + 1]) for i, (name, head) in enumerate(heads))
     if before.logit is None or before.probability is None:
         return HeadEffects(effects)
-    (string,) = strings_of(forward.loaded, rows.watched)
+    (string,) = (
+        strings_of(forward.loaded, rows.watched) if position is not None else class_names(forward.loaded, rows.watched)
+    )
     return HeadEffects(
         effects, position, rows.watched[0], string, float(before.logit[0, 0]), float(before.probability[0, 0])
     )

@@ -16,13 +16,16 @@ from ..errors import InterventionError, TextError
 from ..model.hooks import Look
 from ..model.rules import row_blocks
 from ..model.text import Tokens
+from ..run.classes import check_class
 from ..run.predictions import check_token, checked_positions, head_of, labels_of
 from ..run.trace import Trace
 from .ablations import (
     RowAnswers,
     Rows,
     To,
+    class_names,
     cut,
+    has_classes,
     heads_of,
     in_batches,
     patched,
@@ -99,9 +102,9 @@ class Sweep:
     places: tuple[HeadPlace, ...] | tuple[LookPlace, ...]
     before: RowAnswers  # one row: the run itself
     after: RowAnswers
-    position: int | None  # after which the prediction is; None: it is about the vectors of the text
-    watched: tuple[int, ...] = ()  # tokens: the first is the answer
-    labels: Mapping[int, str] = field(default_factory=dict)  # of every token that a row names
+    position: int | None  # after which the prediction is; None: it is about the classes or the vectors of the text
+    watched: tuple[int, ...] = ()  # tokens or classes: the first is the answer
+    labels: Mapping[int, str] = field(default_factory=dict)  # of every token or class that a row names
     single: tuple[int, ...] = ()  # queries with one key alone, or with none, which are never cut
     query: int | None = None  # the only query whose looks were cut; None: every one
     lengths: np.ndarray | None = (
@@ -109,7 +112,9 @@ class Sweep:
     )
 
     def __repr__(self) -> str:
-        what = "the text's vectors" if self.position is None else f"the prediction after token {self.position}"
+        what = f"the prediction after token {self.position}"
+        if self.position is None:
+            what = "the text's vectors" if self.after.distance is not None else "the text's class"
         edited = "heads" if self._of_heads else "looks"
         return f"<Sweep over {len(self.places)} {edited}: what each changes of {what}>"
 
@@ -153,7 +158,8 @@ class Sweeping:
         before = self.rows.before()
         named = {int(i) for x in (before.ids, after.ids) if x is not None for i in x.flat} | {*self.rows.watched}
         ids = sorted(named)
-        labels = labels_of(self.rows.forward.loaded, ids)
+        loaded = self.rows.forward.loaded
+        labels = labels_of(loaded, ids) if self.rows.position is not None or not ids else class_names(loaded, ids)
         places = self.places[first : first + after.n_rows]
         watched = self.rows.watched
         names = dict(zip(ids, labels, strict=True))
@@ -178,7 +184,8 @@ def sweep_heads(
     groups: bool = False,
 ) -> Sweep:
     """Every head silenced in turn: what each alone changes of the prediction of `token` (None: the likeliest) after
-    `position` (None: the last real token); for an encoder that is asked about no position, of the text's vectors.
+    `position` (None: the last real token); for a classifier of the class `token`; for an encoder that is asked about no position,
+    of the text's vectors.
 
     Silent is an output of zero, or with "mean" the mean of the head's outputs over the text. Michel et al. 2019. With `groups`,
     heads that share keys and values (grouped-query attention) are silenced together, a row for each group. The run's other
@@ -280,6 +287,7 @@ def begin_patches(
 ) -> Sweeping:
     """The sweep of patch_heads(), before it runs."""
     mine, theirs = run.config, other.config
+    mine_classes, their_classes = run.spec.classes, other.spec.classes
     if (mine.n_heads, mine.d_head, mine.stacks, mine.vocab_size) != (
         theirs.n_heads,
         theirs.d_head,
@@ -287,6 +295,10 @@ def begin_patches(
         theirs.vocab_size,
     ):
         raise TextError("A head's output can be taken from a run of the same model alone; this other model has others.")
+    if mine_classes != their_classes:
+        raise TextError(
+            "A head's output can be taken from a run of the same model alone; this other model has other classes."
+        )
     lengths = [(len(run.source), len(other.source))]
     if run.target is not None and other.target is not None:
         lengths.append((len(run.target), len(other.target)))
@@ -303,13 +315,21 @@ def begin_patches(
     places = {name: whole if where == "all" else (_last(run, name), _last(other, name)) for name in names}
     edits = patched(heads, {name: found[f"{name}.hook_z"] for name in names}, places)
     at = asked_position(run, position, token)
-    also = () if at is None else (other.predictions(k=1).ids[0][0],)
+    also: tuple[int, ...] = ()
+    if at is not None:
+        also = (other.predictions(k=1).ids[0][0],)
+    elif has_classes(run.loaded) and has_classes(other.loaded):
+        also = (int(other.class_logits().argmax()),)
     rows = rows_of(run.forward.of(run.index), edits, at, token, also)
     return Sweeping(tuple(HeadPlace(*place_of(name), head) for name, head in heads), rows)
 
 
 def asked_position(run: Trace, position: int | None, token: int | None) -> int | None:
-    """After which token a prediction is asked for; None where it is about the text's vectors. Raises IndexError, TextError."""
+    """After which token a prediction is asked for; None where it is about the text's classes or vectors. Raises IndexError,
+    TextError."""
+    if has_classes(run.loaded) and position is None:
+        check_class(run.loaded, token)
+        return None
     check_token(run.loaded, token)
     named = position is not None or token is not None
     if named:

@@ -178,6 +178,20 @@ def asked_behind(said: Mapping[str, str], shown: Facts) -> int | None:
     return number(said.get("at")) if shown.writes else None
 
 
+def classes(shown: Facts) -> dict[str, Any] | None:
+    """How a classifier answers: the number of its classes, how its numbers are read, and from which token; None for other models."""
+    found = shown.spec.classes
+    if found is None:
+        return None
+    at = {"first": 0, "last": len(shown.source) - 1}.get(found.reads)
+    return {"n": len(found.names), "kind": found.kind, "at": at}
+
+
+def sorts(shown: Facts) -> bool:
+    """Whether the answer is a class with a probability."""
+    return shown.spec.classes is not None and shown.spec.classes.kind != "numbers"
+
+
 def number(text: str | None) -> int | None:
     return int(text) if text else None
 

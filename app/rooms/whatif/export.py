@@ -77,7 +77,7 @@ def sweep_code(run: Facts, other: Facts | None, asked: Asked, predicts: bool) ->
 
 def of_sweep(run: Facts, other: Facts | None, asked: Asked, parts: Sequence[SweepPart], today: date) -> dict[str, Any]:
     """What the files of a sweep say: caption, code and its table."""
-    predicts = parts[0].sweep.position is not None
+    predicts = parts[0].sweep.after.distance is None
     said, code = caption(run, today), sweep_code(run, other, asked, predicts)
     rows = []
     for part in parts:

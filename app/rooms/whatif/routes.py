@@ -107,6 +107,8 @@ async def _swept(request: Request, held: Sequence[Future[None]]) -> Response:
         position = changes.asked_behind(both.said, both.a)
         found = await service.service().predictions(both.a.key, None if position is None else [position], 1)
         token = found.ids[0][0]
+    elif both.edits and changes.sorts(both.a):
+        token = (await service.service().answer_change(both.a.key, both.a.key)).words[0].id
     asked = changes.asked(both.said, both.a, other, token)
     parts = service.service().sweep(key, asked)
     first = await anext(parts)  # what it is refused for comes before anything is sent

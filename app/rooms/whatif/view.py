@@ -26,6 +26,7 @@ def show() -> None:
         "title": facts.spec.title,
         "kind": facts.config.kind,
         "writes": facts.writes,
+        "classes": changes.classes(facts),
         "source": facts.source.labels,
         "target": None if facts.target is None else facts.target.labels,
         "turns": picture.turns(facts.source),

@@ -276,6 +276,7 @@ ESM = Family(
 NOMIC_BERT = Family(
     model_type="nomic_bert",
     title="NomicBERT",
+    prefix="nomic_bert.",
     head=None,
     fields=_BERT_FIELDS
     | {

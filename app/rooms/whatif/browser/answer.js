@@ -1,7 +1,7 @@
 // The answer, right: one sentence about what changed, the words outlined as they were and filled as they are, or the vectors that turned.
 
 import { WORDS as words } from "./constants.js";
-import { add, counted, el, fill, quoted, setText, phrase } from "../../../kit/browser/dom.js";
+import { add, counted, el, fill, fixed, quoted, setText, phrase } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { percent, placed, upTo } from "./numbers.js";
 
@@ -12,7 +12,7 @@ const SHOWN = 11; // words, or tokens
 /**
  * @typedef {{lead: Node[], before: number | null, after: number | null, word: string, likeliest: [label: string, p: number] | null,
  *   other: [label: string, before: number, after: number] | null, plain: boolean, turn: number | null, token: string | null,
- *   unlike: [a: Word, b: Word] | null}} Fact
+ *   unlike: [a: Word, b: Word] | null, classes: boolean, number: [label: string, before: number, after: number] | null}} Fact
  */
 
 // What there is to say, as nodes; a name is set off
@@ -24,7 +24,7 @@ export function sentence(fact) {
   const say = (template, parts = {}) => nodes.push(...phrase(template, parts));
   if (fact.unlike) {
     const [a, b] = fact.unlike;
-    say(words.unlike, {
+    say(fact.classes ? words.unlike_classes : words.unlike, {
       word: [quoted(a[1]), "word"],
       p: percent(a[2]),
       other: [quoted(b[1]), "word"],
@@ -41,6 +41,12 @@ export function sentence(fact) {
   if (fact.turn !== null) {
     say(words.turns, { d: [fact.turn.toFixed(3), "number"] });
     if (fact.token) say(words.most_moves, { token: [quoted(fact.token), "word"] });
+    if (fact.number)
+      say(words.number, {
+        word: [quoted(fact.number[0]), "word"],
+        p: [fixed(fact.number[1], 3), "number"],
+        q: [fixed(fact.number[2], 3), "number"],
+      });
     return capital(nodes);
   }
   if (fact.before === null || fact.after === null) return capital(nodes);

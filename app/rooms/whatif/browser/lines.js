@@ -4,13 +4,15 @@ import { WORDS as words } from "./constants.js";
 import { add, el, fill, quoted } from "../../../kit/browser/dom.js";
 import { isOther } from "./lead.js";
 import { rising, rooted, signed } from "../../../kit/browser/picture/scale.js";
-import { percent } from "./numbers.js";
+import { answered, sorts } from "./numbers.js";
 
 /** @param {HTMLElement} box @param {import("./types.js").Shown} shown @param {(changes: Record<string, string>) => void} choose */
 export function drawLines(box, { data, side, values, palette }, choose) {
   const labels = data.target ?? data.source;
-  const at = values.at === "" ? labels.length - 1 : Number(values.at);
-  const answers = data.kind !== "encoder" && data.writes;
+  const writes = data.kind !== "encoder" && data.writes;
+  const last = data.classes?.at ?? labels.length - 1;
+  const at = values.at === "" || !writes ? last : Number(values.at);
+  const answers = writes || sorts(data);
   const oneQuery = data.long && values.sweep === "looks"; // of a text that writes on, that of the token asked about, unless a link names another
   const map = side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved) ?? side?.maps[0];
   const place = data.places.find(({ id }) => id === map?.site);
@@ -26,7 +28,8 @@ export function drawLines(box, { data, side, values, palette }, choose) {
         .subarray(0, found.shape[1]);
     if (found.shape[1] !== labels.length) return null;
     const all = new Float32Array(side.body, found.at, found.shape[0] * found.shape[1]);
-    if (answers) return all.subarray(Math.min(at, found.shape[0] - 1) * found.shape[1]).subarray(0, found.shape[1]);
+    if (writes || (answers && data.classes?.at !== null))
+      return all.subarray(Math.min(at, found.shape[0] - 1) * found.shape[1]).subarray(0, found.shape[1]);
     return Float32Array.from(
       labels,
       (_, j) => labels.reduce((sum, __, i) => sum + (all[i * labels.length + j] ?? 0), 0) / labels.length,
@@ -41,10 +44,10 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   const token = (parent, { tokens, shade, turned, changed, choosable, asked }, i) => {
     const node = add(parent, choosable ? "button" : "span", i === at && asked ? "token asked" : "token");
     if (choosable) {
-      node.title = fill(answers ? words.ask_after : words.cut_of, { token: quoted(tokens[i]) });
+      node.title = fill(writes ? words.ask_after : words.cut_of, { token: quoted(tokens[i]) });
       node.addEventListener("click", () =>
         choose(
-          answers
+          writes
             ? { at: i === labels.length - 1 ? "" : String(i), ...(oneQuery ? { query: "", key: "" } : {}) }
             : { query: String(i), key: "" },
         ),
@@ -67,7 +70,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   /** @param {HTMLElement} parent @param {Line} line */
   const says = (parent, { answer }) => {
     const said = add(parent, "span", "says");
-    if (answer) said.append(el("b", "", answer[0]), ` ${percent(answer[1])}`);
+    if (answer) said.append(el("b", "", answer[0]), ` ${answered(data, answer[1])}`);
   };
   /** @param {Line} line */
   const alone = (line) => {
@@ -114,8 +117,8 @@ export function drawLines(box, { data, side, values, palette }, choose) {
     turned: false,
     answer: before,
     changed: [],
-    choosable: answers || oneQuery,
-    asked: answers,
+    choosable: writes || oneQuery,
+    asked: writes,
   };
   const theirs = side ? (side.target ?? side.source) : labels;
   /** @type {Line} */
@@ -127,7 +130,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
     answer: after,
     changed: side?.changed ?? [],
     choosable: false,
-    asked: answers && !side?.changed.length,
+    asked: writes && !side?.changed.length,
   };
   const columns = side?.columns ?? [];
   /** @type {HTMLElement[]} */

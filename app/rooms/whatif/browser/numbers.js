@@ -1,6 +1,6 @@
 // Numbers of What if: changes and their order, cells that moved, and edits as the text of a link. Nothing here draws.
 
-import { percent as share } from "../../../kit/browser/dom.js";
+import { fixed, percent as share } from "../../../kit/browser/dom.js";
 
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Part} Part */
@@ -29,6 +29,15 @@ export function finer(x) {
 export function percent(p) {
   return p === null || p === undefined ? "·" : share(p).replace(" ", "\u00a0");
 }
+
+// Whether the answer of a model is a class with a probability
+/** @param {import("./types.js").Header} data */
+export const sorts = (data) => data.classes !== null && data.classes.kind !== "numbers";
+
+// What is said of an answer: a probability, or the number of a regression
+/** @param {import("./types.js").Header} data @param {number | null | undefined} x @param {(p: number | null | undefined) => string} [share_] */
+export const answered = (data, x, share_ = percent) =>
+  data.classes?.kind === "numbers" && x !== null && x !== undefined ? fixed(x, 3) : share_(x);
 
 // A probability in per cent for a table of bars: "89.9"
 /** @param {number | null | undefined} p */
@@ -158,7 +167,7 @@ export class Swept {
   }
 
   get turns() {
-    return this.part?.position === null;
+    return this.part?.distance !== undefined;
   }
 
   // How many changes are small

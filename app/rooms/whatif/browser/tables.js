@@ -4,7 +4,7 @@ import { WORDS as words } from "./constants.js";
 import { fill } from "../../../kit/browser/dom.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { headName, labelsOf, rowName } from "./lead.js";
-import { finer, placed, ranked, tenth } from "./numbers.js";
+import { answered, finer, placed, ranked, tenth } from "./numbers.js";
 
 /** @param {HTMLElement} box @param {import("./types.js").Shown} shown @param {[query: number, key: number, change: number][]} moved */
 export function drawTables(box, { data, values, swept, side }, moved) {
@@ -24,7 +24,7 @@ export function drawTables(box, { data, values, swept, side }, moved) {
     table(
       words.table_words,
       [words.column_word, words.column_before, words.column_after],
-      side.words.map(([, label, a, b]) => [label, tenth(a), tenth(b)]),
+      side.words.map(([, label, a, b]) => [label, answered(data, a, tenth), answered(data, b, tenth)]),
     );
   if (side?.turned)
     table(

@@ -7,6 +7,13 @@ export interface Palette
   ahead: string[];
 }
 
+/** How a classifier answers: how many classes it has, how its numbers are read, and the token that they are read from. */
+export interface Classes {
+  n: number;
+  kind: "one" | "several" | "numbers";
+  at: number | null;
+}
+
 /** A kind of attention whose heads are swept. */
 export interface Place {
   id: string;
@@ -27,6 +34,7 @@ export interface Header {
   title: string;
   kind: string;
   writes: boolean;
+  classes: Classes | null; // of a classifier
   source: string[];
   target: string[] | null;
   turns: [at: number, role: string][]; // of a conversation: where each turn begins, and whose it is

@@ -10,7 +10,7 @@ import { beside, headName, isOther, labelsOf, lead, rowName } from "./lead.js";
 import { Left } from "./left.js";
 import { drawLines } from "./lines.js";
 import { unpack } from "../../../kit/browser/messages.js";
-import { added, points, ranked, swapped, Swept, placed } from "./numbers.js";
+import { added, placed, points, ranked, sorts, swapped, Swept } from "./numbers.js";
 import { Pair } from "./pair.js";
 import { Rack } from "./rack.js";
 import { linkTo, spoken } from "../../../kit/browser/share.js";
@@ -280,12 +280,17 @@ class WhatIf extends Stage {
   /** @param {Row | null} pick @param {number} at */
   drawAnswer(pick, at) {
     const { header: data, values, swept, side } = this;
-    const turns = swept.part ? swept.turns : data.kind === "encoder" || !data.writes;
+    const turns = swept.part ? swept.turns : !sorts(data) && (data.kind === "encoder" || !data.writes);
     const labels = data.target ?? data.source;
     const position = values.at === "" ? labels.length - 1 : Number(values.at);
     const [over, note] = turns
       ? [words.vectors, words.vectors_note]
-      : [words.predicts, fill(words.after, { token: quoted(labels[position] ?? "") })];
+      : data.classes
+        ? [
+            words.decides,
+            fill(data.classes.kind === "one" ? words.of_classes : words.of_several, { n: data.classes.n }),
+          ]
+        : [words.predicts, fill(words.after, { token: quoted(labels[position] ?? "") })];
     this.part("over", [over, note], () => this.over.replaceChildren(el("b", "", over), " ", el("span", "mute", note)));
     const changes = beside(data, values, side);
     const plain = !pick && !values.edits && !values.against && !values.other;
@@ -301,6 +306,8 @@ class WhatIf extends Stage {
       turn: null,
       token: null,
       unlike: null,
+      classes: data.classes !== null,
+      number: null,
     };
     const row = at >= 0 ? swept.after[at] : null;
     const part = swept.part;
@@ -312,6 +319,8 @@ class WhatIf extends Stage {
       fact.turn = byRow ? (swept.changes[at] ?? null) : plain ? 0 : (side?.distance ?? null);
       const turned = byRow ? row.turned : side?.turned;
       if (turned?.length) fact.token = placed(labels, turned.indexOf(Math.max(...turned)));
+      const score = side?.words[0];
+      if (this.fresh && score && score[2] !== null && score[3] !== null) fact.number = [score[1], score[2], score[3]];
       drawTurned(this.words, turned ?? [], labels, this.palette);
     } else if (byRow && part.probability_before && row.probability && row.ids && row.likeliest) {
       const [first, second] = part.watched;

@@ -170,6 +170,11 @@ export const WORDS: {
   "unlike": string;
   "predicts": string;
   "after": string;
+  "decides": string;
+  "of_classes": string;
+  "of_several": string;
+  "unlike_classes": string;
+  "number": string;
   "vectors": string;
   "vectors_note": string;
   "outlined": string;

@@ -1,0 +1,100 @@
+"""Classifier: a head that gives a whole text a number for each class, from the last residual stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .config import ModelConfig
+from .transformer import make_norm
+
+Kind = Literal["one", "several", "numbers"]
+Reads = Literal["first", "last", "mean", "late"]
+
+ACTIVATIONS = {"tanh": torch.tanh, "gelu": F.gelu, "relu": F.relu}
+
+
+@dataclass(frozen=True)
+class ClassNames:
+    """The answers of a classifier: the names of its classes in their order, and how its numbers are read.
+
+    one      of all classes one is right: a softmax gives their probabilities
+    several  each class is right or not by itself: a sigmoid gives each its probability
+    numbers  a regression: the numbers are the answer, and no probabilities
+
+    `reads` says which tokens of the last layer it reads:
+
+    first  the first token, [CLS]             mean  the mean over the tokens of the text
+    last   the last token that is no padding  late  the same mean, taken after the head's dense layer
+    """
+
+    names: tuple[str, ...]
+    kind: Kind = "one"
+    reads: Reads = "first"
+
+    def probabilities(self, logits: Tensor) -> Tensor | None:
+        """Of logits [..., class]; None for a regression, whose numbers are no logits."""
+        if self.kind == "numbers":
+            return None
+        return logits.softmax(-1) if self.kind == "one" else logits.sigmoid()
+
+    def divergence(self, before: Tensor, after: Tensor) -> Tensor:
+        """KL of the answers `after` [row, class] from `before` [class], both logits, in nats [row].
+
+        Of several classes it is the sum over them: each is right or not by itself.
+        """
+        if self.kind == "one":
+            p, q = before.log_softmax(-1), after.log_softmax(-1)
+            return (p.exp() * (p - q)).sum(-1)
+        yes = before.sigmoid() * (F.logsigmoid(before) - F.logsigmoid(after))
+        no = (-before).sigmoid() * (F.logsigmoid(-before) - F.logsigmoid(-after))
+        return (yes + no).sum(-1)
+
+
+@dataclass(frozen=True)
+class ClassifierShape:
+    """The parts of a classification head."""
+
+    classes: ClassNames
+    activation: Literal["", "tanh", "gelu", "relu"] = ""  # of the dense layer; "": there is none
+    norm: bool = False  # after the dense layer
+    bias: bool = True  # of the last layer
+    pad_id: int | None = None  # last: a token that is no end of a text, even where no mask hides it
+
+
+class Classifier(nn.Module):
+    """[dense, activation, norm and] a linear layer over classes (BERT's, RoBERTa's, Llama's heads in transformers)."""
+
+    def __init__(self, shape: ClassifierShape, config: ModelConfig):
+        super().__init__()
+        self.shape = shape
+        self.dense = nn.Linear(config.d_model, config.d_model) if shape.activation else None
+        self.norm = make_norm(config, config.d_model) if shape.norm else None
+        self.out = nn.Linear(config.d_model, len(shape.classes.names), bias=shape.bias)
+
+    @property
+    def classes(self) -> ClassNames:
+        return self.shape.classes
+
+    def place(self, ids: tuple[int, ...], padding: tuple[bool, ...]) -> int | None:
+        """The position that is read of a text; None where it is the mean over all."""
+        real = [i for i, hidden in enumerate(padding) if not hidden]
+        if self.classes.reads == "first":
+            return real[0]
+        if self.classes.reads == "last":
+            return next((i for i in reversed(real) if ids[i] != self.shape.pad_id), real[0])
+        return None
+
+    def forward(self, x: Tensor, ids: tuple[int, ...], padding: tuple[bool, ...]) -> Tensor:
+        """The last residual [row, pos, d_model] of one text, in several runs -> [row, class]. Padding is not read."""
+        at = self.place(ids, padding)
+        x = x[:, [i for i, hidden in enumerate(padding) if not hidden] if at is None else at]
+        x = x.mean(1) if self.classes.reads == "mean" else x
+        if self.dense is not None:
+            x = ACTIVATIONS[self.shape.activation](self.dense(x))
+        x = x if self.norm is None else self.norm(x)
+        return self.out(x.mean(1) if self.classes.reads == "late" else x)

@@ -1,0 +1,63 @@
+"""Classes: what a classifier makes of a text, read from the last residual stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .. import frames
+from ..checkpoints import Loaded
+from ..errors import TextError
+from ..model.classifier import Classifier, Kind
+from ..model.text import Tokens
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The answer of a classifier: a number for each class, in the order of config.json's id2label.
+
+    `kind` says how they are read: "one" of the classes is right, "several" may be, or they are "numbers" of a regression.
+    """
+
+    names: tuple[str, ...]
+    kind: Kind
+    logits: tuple[float, ...]  # of a regression its numbers
+    probabilities: (
+        tuple[float, ...] | None
+    )  # a softmax of the logits, or of several the sigmoid of each; None for a regression
+
+    @property
+    def likeliest(self) -> str | None:
+        """The name of the class with the largest logit; None for a regression."""
+        return None if self.probabilities is None else self.names[self.logits.index(max(self.logits))]
+
+    def to_frame(self) -> frames.DataFrame:
+        """A row for each class. Needs pandas."""
+        columns: dict[str, list[object]] = {"class": [*self.names], "logit": [*self.logits]}
+        if self.probabilities is not None:
+            columns["prob"] = [*self.probabilities]
+        return frames.of_columns(columns)
+
+
+def classifier_of(loaded: Loaded) -> Classifier:
+    """The model's classification head. Raises TextError for a model that has none."""
+    if loaded.classifier is None:
+        raise TextError(
+            f"{loaded.spec.title} has no classification head, so it sorts texts into no classes. Try a classifier."
+        )
+    return loaded.classifier
+
+
+def class_logits(loaded: Loaded, x: Tensor, tokens: Tokens) -> Tensor:
+    """Logits [row, class], float32, from the last residual [row, pos, d_model] of one text in several runs."""
+    with torch.inference_mode():
+        return classifier_of(loaded)(x, tuple(tokens.ids), tuple(tokens.padding)).float()
+
+
+def check_class(loaded: Loaded, number: int | None) -> None:
+    """Raises TextError for a number that is no class."""
+    n = len(classifier_of(loaded).classes.names)
+    if number is not None and not 0 <= number < n:
+        raise TextError(f"Class number {number} is none of {loaded.spec.title}, which has 0 to {n - 1}.")
