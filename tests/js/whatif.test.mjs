@@ -8,6 +8,7 @@ import { served } from "./golden.mjs";
 globalThis.document = { createTextNode: (text) => ({ textContent: text }) };
 const {
   added,
+  answered,
   edited,
   finer,
   movedMost,
@@ -15,6 +16,7 @@ const {
   placed,
   points,
   ranked,
+  sorts,
   stepped,
   swapped,
   Swept,
@@ -39,6 +41,17 @@ test("a probability is never rounded to nothing", () => {
   );
 });
 
+test("a class has a probability, and a regression a number", () => {
+  const of = (kind) => ({ classes: kind && { n: 3, kind, at: 0 } });
+  assert.deepEqual(["one", "several", "numbers", null].map(of).map(sorts), [true, true, false, false]);
+  assert.deepEqual(
+    ["one", "numbers", null].map((kind) => answered(of(kind), 0.5).replace("\u00a0", " ")),
+    ["50 %", "0.500", "50 %"],
+  );
+  assert.equal(answered(of("numbers"), -1.25), "−1.250");
+  assert.equal(answered(of("numbers"), null), "·");
+});
+
 test("tokens that read alike are told apart by their place", () => {
   const labels = ["The", "daughter", "of", "a", "daughter", "constitutionally", "constitutionally"];
   const names = labels.map((_, i) => placed(labels, i, (label) => label.slice(0, 5)));
@@ -51,6 +64,24 @@ test("a word that is not among the likeliest has at most what the last of them h
     [upTo(0.899, 0.0171), upTo(null, 0.0171), upTo(null, 0.0004), upTo(null, null), upTo(undefined, undefined)],
     ["89.9", "≤ 1.8", "≤ 0.1", "·", "·"],
   );
+});
+
+test("rows of classes are a change of probability, though they are after no token", () => {
+  const swept = new Swept();
+  swept.take({
+    first: 0,
+    of: 1,
+    rows: [["encoder", 0, 0]],
+    position: null,
+    watched: [1],
+    labels: { 1: "sad" },
+    probability: [[0.25]],
+    probability_before: [0.75],
+    ids: [[0]],
+    likeliest: [[0.75]],
+    kl: [0.1],
+  });
+  assert.deepEqual([swept.turns, swept.changes], [false, [-0.5]]);
 });
 
 test("the strongest come first, and rows that are not here are left out", () => {

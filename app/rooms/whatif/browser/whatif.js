@@ -284,7 +284,7 @@ class WhatIf extends Stage {
     const labels = data.target ?? data.source;
     const position = values.at === "" ? labels.length - 1 : Number(values.at);
     const [over, note] = turns
-      ? [words.vectors, words.vectors_note]
+      ? [words.vectors, data.classes ? words.number_note : words.vectors_note]
       : data.classes
         ? [
             words.decides,

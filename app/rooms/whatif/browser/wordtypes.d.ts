@@ -177,6 +177,7 @@ export const WORDS: {
   "number": string;
   "vectors": string;
   "vectors_note": string;
+  "number_note": string;
   "outlined": string;
   "turned": string;
   "kl": string;
