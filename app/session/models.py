@@ -48,7 +48,12 @@ def read(text: str, known: Iterable[ModelSpec]) -> dict[str, ModelSpec]:
         if public in found or public in {spec.title for spec in found.values()}:
             log.warning("%s: there are two models called %s; the second is left out.", VARIABLE, public)
             continue
-        found[public] = replace(spec, id=public, title=public)
+        training = checkpoints.training_in(spec)
+        if training is None or checkpoints.opens(spec):
+            found[public] = replace(spec, id=public, title=public)
+        if training is not None:
+            name = words.IN_TRAINING.format(title=public) if public in found else public
+            found[name] = replace(training, id=name, title=name)
     return found
 
 
@@ -63,7 +68,31 @@ def _is_there(spec: ModelSpec) -> bool:
     return True
 
 
+def bases_of(known: Mapping[str, ModelSpec]) -> tuple[dict[str, ModelSpec], dict[str, str]]:
+    """The models that the adapters among these were made for and that are not among them yet, and {adapter's id: id of its base}."""
+    more: dict[str, ModelSpec] = {}
+    bases: dict[str, str] = {}
+    for name, spec in known.items():
+        if (base := checkpoints.base_of(spec)) is None:
+            continue
+        there = Path(base.location).resolve()
+        folders = ((id, each) for id, each in {**known, **more}.items() if each.source == "folder")
+        id = next((id for id, each in folders if Path(each.location).resolve() == there), None)
+        if id is None:
+            taken = {*known, *more, *(each.title for each in known.values())}
+            id = (
+                base.title
+                if base.title not in taken and "@" not in base.title
+                else words.WITHOUT_ADAPTER.format(title=name)
+            )
+            more[id] = replace(base, id=id, title=id)
+        bases[name] = id
+    return more, bases
+
+
 MODELS = read(os.environ.get(VARIABLE, ""), checkpoints.CATALOG)
+_MORE, BASES = bases_of(MODELS)  # an adapter's base is offered too, so that the two can be compared
+MODELS |= _MORE
 TITLES = {name: spec.title for name, spec in MODELS.items()}
 
 

@@ -7,3 +7,5 @@ STOPPED = "Stopped, as you asked. Your text is still in the box."
 # sentences for a person whose request did not work
 LAST_PICTURE = "The picture still shows the last sentence that worked."
 BROKEN = "Something went wrong here, and it is not your fault. Your text is still in the box: try it again, or try another sentence."
+WITHOUT_ADAPTER = "{title} without its adapter"
+IN_TRAINING = "{title} in training"

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app.kit import edits as kit_edits
 from app.kit import held, numbers
 from app.session import answer as session_answer
-from app.session import boxes, chosen, examples, found, notices, screen, service
+from app.session import boxes, chosen, examples, found, notices, room, screen, service
 from app.session import models as session_models
 from app.session.models import MODELS, TITLES
 from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN, Key
@@ -268,10 +268,23 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
         more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE, k=CONTINUATION["top_k"], t=CONTINUATION["temperature"])
         more += f" {words.WRITE_ON_EDITED}" if asked.interventions else ""
         row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))
+    if base := session_models.BASES.get(spec.id):
+        help = words.COMPARE_BASE_HELP.format(title=spec.title, base=session_models.spec_of(base).title)
+        row.button(
+            words.COMPARE_BASE, key="compare_base", type="tertiary", help=help, on_click=_compare, args=(base, spec.id)
+        )
     if run is not None and (run.spec.notices or run.notices):
         said = st.container(key="model_notices", gap="small")
         for notice in (*run.spec.notices, *run.notices):
             said.text(notice)  # never markdown: it names files, tensors and tokens
+
+
+def _compare(base: str, model: str) -> None:
+    """A model above, and another one beside it, in What if; for a callback."""
+    choose_model(base)
+    for name, value in (("other", model), ("against", ""), ("edits", ""), ("pick", "off"), ("moved", "")):
+        chosen.choose("whatif", name, value)
+    room.go("whatif")
 
 
 def was_written(asked: Request, run: Facts | None) -> None:

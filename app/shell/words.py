@@ -114,3 +114,7 @@ REFUSED = {
         "Leave this page open. It continues by itself once a websocket comes through.",
     ],
 }
+COMPARE_BASE = "What did the adapter change?"
+COMPARE_BASE_HELP = (
+    "What if, with {base} above and {title} beside it: which heads look elsewhere, and what becomes of the answer."
+)

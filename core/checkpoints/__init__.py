@@ -60,6 +60,8 @@ NUMBERS = re.compile(r"\s*\d{1,9}([\s,]+\d{1,9})*\s*", re.ASCII)
 DIGITS = re.compile(r"\d+", re.ASCII)
 TYPED = "Type token numbers instead, with spaces between them, such as 5 17 3."
 TEXT_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt")
+TRAINER_STEP = re.compile(r"checkpoint-(0|[1-9]\d{0,9})", re.ASCII)
+MOST_POINTS = 100  # checkpoints of one training
 REVISION = re.compile(r"[\w][\w./-]{0,99}", re.ASCII)  # a branch, a tag or a commit
 
 
@@ -182,14 +184,38 @@ def at_point(spec: ModelSpec, point: str) -> ModelSpec:
     if point not in digests:
         known = f"It has {', '.join(digests)}." if digests else "No points were kept of it."
         raise CheckpointError(f"{spec.title} has no point {shown(point)} of its training. {known}")
+    inside = f"{spec.location}/{POINTS}/{point}"
+    if spec.source == "folder":  # of a Trainer: see training_in()
+        inside = str(Path(spec.location).parent / f"checkpoint-{point}")
     return replace(
         spec,
         id=f"{spec.id}@{point}",
         title=f"{spec.title} at step {int(point):,}",
-        location=f"{spec.location}/{POINTS}/{point}",
+        location=inside,
         sha256=digests[point],
         points=(),
     )
+
+
+def training_in(spec: ModelSpec) -> ModelSpec | None:
+    """The training that transformers' Trainer left in a folder: its last checkpoint, with every one (checkpoint-500, checkpoint-1000, …) as
+    a point along it, by their numbers. Of more than MOST_POINTS the last are there. None for a folder without any that opens."""
+    folder = Path(spec.location)
+    if spec.source != "folder" or not folder.is_dir():
+        return None
+    inside = [path for path in folder.iterdir() if TRAINER_STEP.fullmatch(path.name) and path.is_dir()]
+    whole = [path for path in inside if weight_file_of(path) is not None or is_adapter(path)]
+    steps = sorted(whole, key=lambda path: int(path.name.rpartition("-")[2]))[-MOST_POINTS:]
+    if not steps:
+        return None
+    points = tuple((path.name.rpartition("-")[2], "") for path in steps)
+    return replace(spec, location=str(steps[-1]), points=points)
+
+
+def opens(spec: ModelSpec) -> bool:
+    """Whether a folder holds a model or an adapter itself, and not only in folders inside of it."""
+    folder = Path(spec.location)
+    return not folder.is_dir() or weight_file_of(folder) is not None or is_adapter(folder) or bool(gguf_names(folder))
 
 
 def load(
@@ -332,6 +358,27 @@ def is_adapter(folder: Path) -> bool:
     return all(there) and weight_file_of(folder) is None
 
 
+def base_here(folder: Path, name: str) -> Path | None:
+    """The folder of the model that an adapter was made for, as far as it is here: beside it, or among the Hub's downloads."""
+    base = adapter.base_beside(folder, name)
+    return cached(name) if base is None and HUB_NAME.fullmatch(name) else base
+
+
+def base_of(spec: ModelSpec) -> ModelSpec | None:
+    """The model that the adapter in a folder was made for, as a folder of its own; None for what is no adapter, and where it is not here."""
+    folder = Path(spec.location)
+    if spec.source != "folder" or not folder.is_dir() or not is_adapter(folder):
+        return None
+    try:
+        name = adapter.read_config(folder).str("base_model_name_or_path", "")
+    except CheckpointError:
+        return None
+    if (base := base_here(folder, name)) is None:
+        return None
+    title = base.name if adapter.base_beside(folder, name) is not None else name
+    return ModelSpec(id=str(base), title=title, source="folder", location=str(base))
+
+
 def load_adapter(folder: Path, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
     """The model that an adapter was made for, with its weights merged. Nothing is downloaded for it.
 
@@ -343,8 +390,7 @@ def load_adapter(folder: Path, spec: ModelSpec, device: torch.device, dtype: tor
         name, is_lora = config.str("base_model_name_or_path", ""), adapter.is_lora(config)
     except CheckpointError as error:
         raise CheckpointError(f"{error} {without_config(found)}") from error
-    base = adapter.base_beside(folder, name)
-    base = cached(name) if base is None and HUB_NAME.fullmatch(name) else base
+    base = base_here(folder, name)
     if base is None or not is_lora:
         raise CheckpointError(without_base(found) if is_lora else without_config(found))
     read = adapter.read_adapter(folder)
@@ -462,13 +508,18 @@ def gguf_files(place: Path, title: str) -> list[Path]:
     elif weight_file_of(place) is not None:
         return []
     else:
-        names = gguf.models_in([path.name for path in place.iterdir() if path.is_file()])
+        names = gguf_names(place)
         if len(names) > 1:
             raise CheckpointError(several(title, place, names))
         files = gguf.parts_of(place / names[0]) if names else []
     if empty := [file.name for file in files if is_pointer(file)]:
         raise CheckpointError(addresses(empty, title, files[0].parent))
     return files
+
+
+def gguf_names(folder: Path) -> list[str]:
+    """The GGUF models in a folder, by their files."""
+    return gguf.models_in([path.name for path in folder.iterdir() if path.is_file()])
 
 
 def check_there(folder: Path, place: str) -> None:

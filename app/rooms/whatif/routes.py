@@ -30,6 +30,7 @@ UNKEPT = {"Cache-Control": "no-store"}
 MOST_TOKENS = 256  # along a side of the maps of both runs; what moved most is told of longer texts as well
 MOST_SEVERAL = 64  # beyond, one head alone is sent
 MOVED_HEADS = 3
+MOST_RANKED = 400  # heads in the table of those that look elsewhere; its file has all
 MOVED = 0.02  # of a head's weight, beyond which it is said to look elsewhere
 
 
@@ -225,6 +226,7 @@ async def side(request: Request) -> Response:
             [sites[names[head.name]].id, head.layer, head.head, head.moved, head.query, head.key, head.largest]
             for head in ranked[:MOVED_HEADS]
         ],
+        "ranked": [[sites[names[head.name]].id, head.layer, head.head, head.moved] for head in ranked[:MOST_RANKED]],
         "elsewhere": sum(head.moved > MOVED for head in moved.values()),
         "maps": maps,
         "too_long": size > MOST_TOKENS,

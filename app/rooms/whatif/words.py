@@ -181,6 +181,8 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "npz_help": "Both runs as arrays for numpy: every weight before and after, and what the answer became.",
     "table_sweep": "Every change",
     "table_words": "Words",
+    "table_ranked": "Heads by how far they look elsewhere",
+    "column_moved": "weight that moved, %",
     "table_moved": "What moved most in {head}",
     "column_head": "head",
     "column_look": "look",

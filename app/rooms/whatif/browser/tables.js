@@ -32,6 +32,12 @@ export function drawTables(box, { data, values, swept, side }, moved) {
       [words.column_token, words.column_change],
       (data.target ?? data.source).map((_, i, all) => [placed(all, i), (side.turned?.[i] ?? 0).toFixed(4)]),
     );
+  if (side?.ranked?.length)
+    table(
+      words.table_ranked,
+      [words.column_head, words.column_moved],
+      side.ranked.map(([site, layer, head, share]) => [headName(data, site, layer, head), tenth(share)]),
+    );
   if (moved.length && side?.maps.length) {
     const map = side.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved) ?? side.maps[0];
     const [queries, keys] = labelsOf(data, map.site);

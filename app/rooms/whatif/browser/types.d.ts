@@ -100,6 +100,7 @@ export interface Side {
   entropy: [number, number] | null;
   comparable: boolean;
   moved: [site: string, layer: number, head: number, moved: number, query: number, key: number, largest: number][];
+  ranked: [site: string, layer: number, head: number, moved: number][]; // the first of all heads that look elsewhere
   elsewhere: number;
   maps: { site: string; layer: number; head: number; before: Numbers2d | null; after: Numbers2d | null }[];
   too_long: boolean;

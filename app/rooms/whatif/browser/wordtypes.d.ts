@@ -202,6 +202,8 @@ export const WORDS: {
   "npz_help": string;
   "table_sweep": string;
   "table_words": string;
+  "table_ranked": string;
+  "column_moved": string;
   "table_moved": string;
   "column_head": string;
   "column_look": string;
