@@ -105,15 +105,20 @@ def _both_ways(c: Theirs, window: int | None) -> int | None:
     return window if window is None or causal(c) else window + 1
 
 
+def stated_window(c: Theirs, default: int | None) -> int | None:
+    """`sliding_window`; where the file leaves it out, the default of the published class, and none where it says null."""
+    return None if c.values.get("sliding_window", default) is None else c.int("sliding_window", default)
+
+
 def window_of(default: int | None) -> Reader:
-    return lambda c: _both_ways(c, c.int("sliding_window", default))
+    return lambda c: _both_ways(c, stated_window(c, default))
 
 
 MISTRAL = Family(
     model_type="mistral",
     title="Mistral",
     prefix="model.",
-    fields=LLAMA_FIELDS | {"window": window_of(None)},
+    fields=LLAMA_FIELDS | {"window": window_of(4096)},
     fixed=LLAMA_FIXED,
     requires={"attention_bias": (False,)},
     weights=LLAMA_WEIGHTS,
@@ -273,8 +278,10 @@ def _gemma3_causal(c: Theirs) -> bool:
 
 def _gemma3_window(c: Theirs) -> int | None:
     """Its own word halves the window, so that it reaches as far on both sides together."""
-    window = c.int("sliding_window", 4096)
-    return _both_ways(c, window // 2 + 1 if c.bool("use_bidirectional_attention", False) else window)
+    window = stated_window(c, 4096)
+    return _both_ways(
+        c, window // 2 + 1 if window is not None and c.bool("use_bidirectional_attention", False) else window
+    )
 
 
 GEMMA3 = Family(

@@ -65,15 +65,11 @@ def full_layers(every: int) -> Reader:
     return read
 
 
-def _window(default: int) -> Reader:
-    return lambda c: None if "sliding_window" in c.values and "sliding_window" not in c else window_of(default)(c)
-
-
 MINISTRAL = Family(
     model_type="ministral",
     title="Ministral",
     prefix="model.",
-    fields=LLAMA_FIELDS | {"window": _window(4096), "windowed_layers": lambda c: _ministral_windowed(c)},
+    fields=LLAMA_FIELDS | {"window": window_of(4096), "windowed_layers": lambda c: _ministral_windowed(c)},
     fixed=LLAMA_FIXED,
     requires={"attention_bias": (False,)},
     weights=LLAMA_WEIGHTS,
@@ -81,7 +77,7 @@ MINISTRAL = Family(
 
 
 def _ministral_windowed(c: Theirs) -> tuple[int, ...] | None:
-    return sliding(c) if "layer_types" in c and _window(4096)(c) is not None else None
+    return sliding(c) if "layer_types" in c and window_of(4096)(c) is not None else None
 
 
 MINISTRAL3 = Family(
@@ -267,7 +263,7 @@ OLMO3 = Family(
     fields=_OLMO_FIELDS
     | {
         "norm_eps": number("rms_norm_eps", 1e-5),
-        "window": _window(4096),
+        "window": window_of(4096),
         "windowed_layers": patterned(4),
         "rotary_scaling": unscaled,
     },
@@ -281,7 +277,7 @@ EXAONE4 = Family(
     fields=LLAMA_FIELDS
     | {
         "norm_eps": number("rms_norm_eps", 1e-5),
-        "window": _window(4096),
+        "window": window_of(4096),
         "windowed_layers": patterned(4),
         "unturned_layers": full_layers(4),
     },
@@ -318,7 +314,7 @@ COHERE2 = Family(
     title="Cohere Command 2",
     prefix="model.",
     fields=_COHERE_FIELDS
-    | {"window": _window(4096), "windowed_layers": patterned(4), "unturned_layers": full_layers(4)},
+    | {"window": window_of(4096), "windowed_layers": patterned(4), "unturned_layers": full_layers(4)},
     fixed=_COHERE_FIXED,
     weights=_COHERE_WEIGHTS,
 )
