@@ -50,11 +50,21 @@ def read(text: str, known: Iterable[ModelSpec]) -> dict[str, ModelSpec]:
             continue
         training = checkpoints.training_in(spec)
         if training is None or checkpoints.opens(spec):
-            found[public] = replace(spec, id=public, title=public)
+            found[public] = _as_read(replace(spec, id=public, title=public))
         if training is not None:
             name = words.IN_TRAINING.format(title=public) if public in found else public
-            found[name] = replace(training, id=name, title=name)
+            found[name] = _as_read(replace(training, id=name, title=name))
     return found
+
+
+def _as_read(spec: ModelSpec) -> ModelSpec:
+    """The same, with token numbers to begin with, and a line that says so, where it has no tokenizer."""
+    return replace(spec, example=words.NUMBERS, note=words.NUMBERS_NOTE) if checkpoints.reads_numbers(spec) else spec
+
+
+def reads_numbers(spec: ModelSpec) -> bool:
+    """Whether a model is known to read token numbers alone."""
+    return spec.example == words.NUMBERS
 
 
 def _is_there(spec: ModelSpec) -> bool:
@@ -85,7 +95,7 @@ def bases_of(known: Mapping[str, ModelSpec]) -> tuple[dict[str, ModelSpec], dict
                 if base.title not in taken and "@" not in base.title
                 else words.WITHOUT_ADAPTER.format(title=name)
             )
-            more[id] = replace(base, id=id, title=id)
+            more[id] = _as_read(replace(base, id=id, title=id))
         bases[name] = id
     return more, bases
 

@@ -7,5 +7,9 @@ STOPPED = "Stopped, as you asked. Your text is still in the box."
 # sentences for a person whose request did not work
 LAST_PICTURE = "The picture still shows the last sentence that worked."
 BROKEN = "Something went wrong here, and it is not your fault. Your text is still in the box: try it again, or try another sentence."
+
+# models that a person brings
+NUMBERS = "5 17 3"
+NUMBERS_NOTE = "This model has no tokenizer: the text is token numbers, separated by spaces."
 WITHOUT_ADAPTER = "{title} without its adapter"
 IN_TRAINING = "{title} in training"

@@ -65,11 +65,12 @@ def request() -> tuple[Request, DeltaGenerator]:
     is_chat, line = _as_chat(place, model, config is not None, notes)
     two = is_chat or (config is not None and config.kind == "encoder-decoder")
     columns = texts.columns(2 if two else 1, gap="small")
+    numbers_alone = session_models.reads_numbers(spec)
     text = columns[0].text_area(
-        words.TEXT,
+        words.NUMBERS if numbers_alone else words.TEXT,
         boxes.opened("text"),
         key=boxes.key("text"),
-        placeholder=words.TEXT_PLACEHOLDER,
+        placeholder=words.NUMBERS_PLACEHOLDER if numbers_alone else words.TEXT_PLACEHOLDER,
         label_visibility="collapsed",
         height="content",
     )

@@ -14,6 +14,8 @@ EXPLORE = "Explore"
 EXPLORE_LINE = "who looks at whom"
 TEXT = "Sentence"
 TEXT_PLACEHOLDER = "Type a sentence and press Enter"
+NUMBERS = "Token numbers"
+NUMBERS_PLACEHOLDER = "Token numbers, separated by spaces: 5 17 3"
 TEXT_KEYS = "Enter shows it, Shift+Enter begins a line"
 TARGET = "Target"
 TARGET_PLACEHOLDER = "Target; empty: the model writes it"
@@ -114,7 +116,7 @@ REFUSED = {
         "Leave this page open. It continues by itself once a websocket comes through.",
     ],
 }
-COMPARE_BASE = "What did the adapter change?"
+COMPARE_BASE = "Compare with its base"
 COMPARE_BASE_HELP = (
-    "What if, with {base} above and {title} beside it: which heads look elsewhere, and what becomes of the answer."
+    "Opens {base} with {title} beside it in What if: heads by how far they look elsewhere, and the answer of both."
 )

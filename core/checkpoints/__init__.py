@@ -33,7 +33,7 @@ from .fetching import Progress, cached, fetch
 from .files import SINGLE, Stored, absent, is_pointer, pointers, read_json, shard_names, stored_tensors, weight_file_of
 from .generation import next_token_rule
 from .gguf import cache
-from .loading import admit_weights, assemble, assemble_classifier, family_of, fitted, without_prefix
+from .loading import Held, admit_weights, assemble, assemble_classifier, family_of, fitted, without_prefix
 from .notices import notices_of, without_tokenizer
 from .own import save_model
 from .rounded import in_full
@@ -41,6 +41,7 @@ from .sentencepiece_folder import marian_notices
 from .text_half import text_half
 from .unopened import (
     HUB_NAME,
+    TOKENIZERS,
     Contents,
     a_file,
     listed,
@@ -216,6 +217,18 @@ def opens(spec: ModelSpec) -> bool:
     """Whether a folder holds a model or an adapter itself, and not only in folders inside of it."""
     folder = Path(spec.location)
     return not folder.is_dir() or weight_file_of(folder) is not None or is_adapter(folder) or bool(gguf_names(folder))
+
+
+def reads_numbers(spec: ModelSpec) -> bool:
+    """Whether a folder with a model has no file of a tokenizer, so that it reads token numbers alone. Files are not opened for it."""
+    folder = Path(spec.location)
+    if spec.source != "folder" or not folder.is_dir() or not opens(spec) or gguf_names(folder):
+        return False
+    names = [path.name for path in folder.iterdir()]
+    if any(name in (*TEXT_FILES, *TOKENIZERS) or name.endswith((".tiktoken", ".spm")) for name in names):
+        return False
+    base = base_of(spec) if is_adapter(folder) else None
+    return base is None or reads_numbers(base)
 
 
 def load(
@@ -453,7 +466,8 @@ def load_gguf(
 def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
     theirs, tokenizer = parts.theirs, parts.tokenizer
     model, family, unused = assemble(theirs, parts.tensors, device, dtype, parts.found.title)
-    head = assemble_classifier(theirs, family, model.config, parts.tensors, device, dtype, parts.found.title)
+    held = Held(parts.tensors, parts.found.title, theirs)
+    head = assemble_classifier(family, model.config, held, device, dtype)
     classifier, used = head or (None, frozenset())
     unused = tuple(name for name in unused if name not in used)
     special = special_ids(theirs, parts.generation, family, model.config, tokenizer)

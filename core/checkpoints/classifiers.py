@@ -129,9 +129,7 @@ def read_kind(theirs: Theirs, n_rows: int) -> Kind:
     return KINDS[said]
 
 
-def empty_classifier(
-    theirs: Theirs, family: Family, config: ModelConfig, tensors: Mapping[str, Stored], row: HeadRow
-) -> Classifier:
+def empty_classifier(theirs: Theirs, config: ModelConfig, tensors: Mapping[str, Stored], row: HeadRow) -> Classifier:
     """The head without its numbers. `tensors` are by the names that the family gives them. Raises CheckpointError."""
     out = tensors.get(f"{row.out}.weight")
     if out is None:

@@ -198,25 +198,18 @@ def assemble(
 
 
 def assemble_classifier(
-    theirs: Theirs,
-    family: Family,
-    config: ModelConfig,
-    tensors: Mapping[str, Stored],
-    device: torch.device,
-    dtype: torch.dtype,
-    place: str = PLACE,
+    family: Family, config: ModelConfig, held: Held, device: torch.device, dtype: torch.dtype
 ) -> tuple[Classifier, frozenset[str]] | None:
     """The classification head that config.json names, with its weights, and the names of their tensors that it uses; None where
     there is none, or it is of a kind that is not computed.
 
     Raises CheckpointError for a tensor that is missing, of another shape or not finite, and for classes that do not fit.
     """
-    row = row_of(family, config)
+    theirs, row = held.theirs, row_of(family, config)
     if not classifies(theirs) or row is None:
         return None
-    available = without_prefix(family, tensors)
-    model = empty_classifier(theirs, family, config, available, row)
-    held = Held(available, place, theirs)
+    held = replace(held, tensors=without_prefix(family, held.tensors))
+    model = empty_classifier(theirs, config, held.tensors, row)
     state, used = {}, set()
     for name, (names, source) in sources_of(model, row).items():
         shape = tuple(model.get_parameter(name).shape)

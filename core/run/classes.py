@@ -1,4 +1,4 @@
-"""Classes: what a classifier makes of a text, read from the last residual stream."""
+"""Classes: the answer of a classifier to a text, read from the last residual stream."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class Trace:
         return found
 
     def classes(self) -> Classes:
-        """What a classifier makes of this text. Raises TextError for models without a classification head."""
+        """The answer of a classifier: a number for each class. Raises TextError for models without a classification head."""
         answers = classifier_of(self.loaded).classes
         self.forward.weights.check()
         logits = self.class_logits()

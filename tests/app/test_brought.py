@@ -19,7 +19,7 @@ import core
 from app.session import models
 from app.shell import routes
 from core import checkpoints
-from core.errors import CheckpointError
+from core.errors import CheckpointError, TextError
 from tests.app.browsing import Screen, serving
 from tests.app.test_accessibility import findings
 from tests.app.test_whatif import facts, leave, settled, side, swept
@@ -79,8 +79,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     plain(place / "base")
     for step, change in ((500, 0.5), (1000, 1.0), (1500, 2.0)):
         plain(place / "run" / f"checkpoint-{step}", change)
-    (place / "run" / "checkpoint-2000").mkdir()  # of which nothing was written yet
+    (place / "run" / "checkpoint-2000").mkdir()  # begun, and nothing written yet
+    (plain(place / "bare") / "tokenizer.json").unlink()
     return {
+        "bare": place / "bare",
         "run": place / "run",
         "tuned": adapter(place / "tuned", "base"),
         "moods": classifier(place / "moods", MOODS),
@@ -196,6 +198,19 @@ def test_a_folder_that_is_a_model_itself_stays_one_beside_its_training(
     assert found["kept"].location == str(place)
 
 
+def test_which_models_read_numbers_alone(folders: dict[str, Path], tmp_path: Path) -> None:
+    found = models.read(",".join(map(str, folders.values())), ())
+    assert {name for name, spec in found.items() if models.reads_numbers(spec)} == {"bare"}
+    with pytest.raises(TextError, match="Type token numbers"):
+        core.load(folders["bare"]).tokens("a text")
+    shutil.copytree(folders["bare"], tmp_path / "kept")
+    lone = checkpoints.find(adapter(tmp_path / "added", "kept"))
+    assert checkpoints.reads_numbers(lone)  # its text would be read by its base's tokenizer
+    assert not checkpoints.reads_numbers(checkpoints.find(folders["tuned"]))
+    (tmp_path / "kept" / "qwen.tiktoken").touch()
+    assert not checkpoints.reads_numbers(lone)
+
+
 @pytest.fixture(scope="module")
 def brought(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that offers them."""
@@ -216,7 +231,7 @@ def test_the_classes_are_on_the_screen(
     settled(screen.page, rows="72")
     found = core.trace(core.load(folders["moods"]), TEXT).classes()
     root = screen.page.locator(".hl.whatif")
-    expect(root.locator(".over")).to_have_text("What the model decides 4 classes, one of them is right")
+    expect(root.locator(".over")).to_have_text("The class of this text 4 classes, one of them is right")
     expect(root.locator(".bars .bar")).to_have_count(4)
     assert found.probabilities is not None and found.likeliest is not None
     assert found.likeliest == LONG
@@ -236,7 +251,7 @@ def test_an_adapter_is_compared_with_its_base_by_one_button(
     page = screen.page
     page.goto(f"{brought}/?{urlencode({'view': 'whatif', 'model': 'tuned', 'text': TEXT})}")
     settled(page, rows="72")
-    page.get_by_role("button", name="What did the adapter change?").click()
+    page.get_by_role("button", name="Compare with its base").click()
     page.wait_for_url("**model=base*")
     settled(page, pick="", rows="72")
     asked = dict(parse_qsl(urlsplit(page.url).query))
@@ -252,6 +267,23 @@ def test_an_adapter_is_compared_with_its_base_by_one_button(
     expect(rows.first).to_contain_text(f"{100 * ranked[0].moved:.1f}")
     distance = core.answer_change(a, b).distance
     expect(page.locator(".hl.whatif .fact")).to_contain_text(f"turns by {distance:.3f}")
+    leave(screen)
+
+
+def test_a_model_without_a_tokenizer_says_what_to_type(browser: Browser, brought: str) -> None:
+    screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), brought)
+    page = screen.page
+    page.goto(f"{brought}/?{urlencode({'view': 'whatif', 'model': 'bare'})}")
+    settled(page, rows="72")
+    box = page.get_by_role("textbox", name="Token numbers")
+    expect(box).to_have_value("5 17 3")
+    expect(box).to_have_attribute("placeholder", "Token numbers, separated by spaces: 5 17 3")
+    expect(
+        page.get_by_text("This model has no tokenizer: the text is token numbers, separated by spaces.")
+    ).to_be_visible()
+    box.fill("9 8 7 6")
+    box.press("Enter")
+    expect(page.locator(".hl.whatif .lines .tokens").first.locator(".token")).to_have_count(4)
     leave(screen)
 
 

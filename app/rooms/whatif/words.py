@@ -146,7 +146,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "unlike": "{word}, {p}, is the likeliest in the run above; here it is {other}, {q}. Their vocabularies differ: no probability can be held against another.",
     "predicts": "What the model predicts",
     "after": "after {token}",
-    "decides": "What the model decides",
+    "decides": "The class of this text",
     "of_classes": "{n} classes, one of them is right",
     "of_several": "{n} classes, each by itself",
     "unlike_classes": "{word}, {p}, is the likeliest in the run above; here it is {other}, {q}. Their classes differ: no probability can be held against another.",

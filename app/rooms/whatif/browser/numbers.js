@@ -34,7 +34,7 @@ export function percent(p) {
 /** @param {import("./types.js").Header} data */
 export const sorts = (data) => data.classes !== null && data.classes.kind !== "numbers";
 
-// What is said of an answer: a probability, or the number of a regression
+// An answer in words: a probability, or the number of a regression
 /** @param {import("./types.js").Header} data @param {number | null | undefined} x @param {(p: number | null | undefined) => string} [share_] */
 export const answered = (data, x, share_ = percent) =>
   data.classes?.kind === "numbers" && x !== null && x !== undefined ? fixed(x, 3) : share_(x);
