@@ -6,31 +6,49 @@ python -m scripts.finding_trial docs/findings.md
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import re
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import torch
 
 import core
-from core.read.head_roles import is_punctuation, spaced_words
-from scripts.finding_texts import MINILM, SMOLLM2, STORYTELLER, TRANSLATOR
+from core.checkpoints.catalog import SHIPPED
+from core.model.text import Tokens
+from core.read.head_roles import is_punctuation
+
+TEXTS = Path(__file__).with_name("finding_texts.json")
 
 # Articles, prepositions, conjunctions and auxiliaries: words that say little of a sentence. Pronouns are none of them, because
 # whom a pronoun means is a question that people ask of attention.
-FUNCTION_WORDS = (
-    "a an the this that these those some any no such of in on at to from by "
-    "for with about into onto over under across along through after before between during against without within up "
-    "down off out as than and or but nor so if because although while when where then there "
-    "not be is are was were been being am has have had do does did will would can "
-    "could should may might must too very just only also der die das den dem des ein "
-    "eine einen einem einer eines von vom zu zum zur in im an am auf aus bei mit "
-    "nach vor über unter durch für um und oder aber denn weil dass wenn als wie nicht ist "
-    "sind waren sein haben wird werden sehr le la les un une des du de d l à "
-    "au aux en dans sur sous avec pour par et ou mais que qui est sont était être "
-    "a ont el los las una unos unas del al con por para y o pero es era "
-    "ser ha "
+FUNCTION_WORDS = frozenset(
+    (
+        "a an the this that these those some any no such of in on at to from by "
+        "for with about into onto over under across along through after before between during against without within up "
+        "down off out as than and or but nor so if because although while when where then there "
+        "not be is are was were been being am has have had do does did will would can "
+        "could should may might must too very just only also der die das den dem des ein "
+        "eine einen einem einer eines von vom zu zum zur in im an am auf aus bei mit "
+        "nach vor über unter durch für um und oder aber denn weil dass wenn als wie nicht ist "
+        "sind waren sein haben wird werden sehr le la les un une des du de d l à "
+        "au aux en dans sur sous avec pour par et ou mais que qui est sont était être "
+        "a ont el los las una unos unas del al con por para y o pero es era "
+        "ser ha في من على إلى عن و ال هي هو של את על לא הוא היא 的 了 是 在 和 们 吗"
+    ).split()
 )
 LEAST_WEIGHT = 0.1
+LEAST_ADDED = 0.4  # logits, of a look at the word just before
 POSITIONAL = 0.5  # mean weight on the word before, from which a head looks there whatever the words are
+MOST_WRITTEN = 40  # tokens of a translation
+LETTERS = 100  # a vocabulary of fewer tokens has letters and signs, and no words
+ALONE = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, where each character is a word
+WORD = re.compile(rf"[{ALONE}]|(?:(?![{ALONE}])[\w'’])+")
+PART = re.compile(r"(.) \d/\d")  # the label of a token that is a part of a character
 
 
 @dataclass(frozen=True)
@@ -48,34 +66,59 @@ class Row:
 def judged(run: core.Trace, kind: str) -> Row:
     """A text's opening look, by the test of docs/findings.md."""
     found = core.opening_look(run)
+    queries, keys = run.tokens_of(run.attention.at(found.layer, found.site, found.stack))
+    text = run.source.text if run.target is None else f"{run.source.text} → {run.target.text}"
+    typed = [special for special in queries.special if not special]
+    cross = found.site == "cross_attn"
+    return Row(kind, text, found, sentence(run, found), dull(run, found), len(typed) < 3 and not cross)
+
+
+def dull(run: core.Trace, found: core.Finding) -> str:
+    """The reason why a look is dull, the first that holds: see docs/findings.md. "" where none does."""
     record = run.attention.at(found.layer, found.site, found.stack)
     queries, keys = run.tokens_of(record)
-    cross = found.site == "cross_attn"
-    words, label = spaced_words(queries), keys.labels[found.key]
-    mean = 0.0
-    if not cross and found.query - found.key == 1 and len(queries) > 2:
-        pattern = record.pattern(found.head)[0]
-        mean = pattern.diagonal(-1)[1:].mean().item()
+    cross, decoder = found.site == "cross_attn", run.config.kind == "decoder"
+    back = None if cross else found.query - found.key
+    label = PART.sub(r"\1", keys.labels[found.key])
+    written = found.kind == "writes" and label.casefold() == found.word.casefold()
+    has_words = run.config.vocab_size >= LETTERS
+    word, pieces = word_at(keys, found.key), sum(word_at(keys, i) == word_at(keys, found.key) for i in range(len(keys)))
+    mean = record.pattern(found.head)[0].diagonal(-1)[1:].mean().item() if back == 1 and len(queries) > 2 else 0.0
+    least = LEAST_ADDED if decoder else math.inf
     reasons = {
         "no look to tell of": found.kind == "largest push",
-        "at punctuation": is_punctuation(label) or keys.special[found.key],
-        "at a function word": label.casefold() in FUNCTION_WORDS.split() and label.casefold() != found.word.casefold(),
-        "at a scrap of a word": len(label) < 3
-        and sum(words[i] == words[found.key] and not is_punctuation(other) for i, other in enumerate(keys.labels)) > 1
-        and label.isalpha()
-        and label.casefold() != found.word.casefold()
-        and not cross,
-        "writes no word": found.kind == "writes" and not any(map(str.isalnum, found.word)),
+        "at itself": back == 0,
+        "where attention rests": keys.special[found.key] or (decoder and found.key == 0),
+        "at punctuation": has_words and is_punctuation(label),
+        "at a function word": has_words and label.casefold() in FUNCTION_WORDS and not written,
+        "inside one word": has_words and not cross and word is not None and word == word_at(queries, found.query),
+        "at a scrap of a word": has_words
+        and not cross
+        and not written
+        and word is not None
+        and pieces > 1
+        and len(label) < 3
+        and word[1] - word[0] > 1,
+        "writes no word": has_words and found.kind == "writes" and not writes_a_word(run, found),
         "hardly a look": found.weight < LEAST_WEIGHT,
-        "one back, whatever the words are": mean >= POSITIONAL,
-        "inside one word": not cross
-        and words[found.query] == words[found.key]
-        and not is_punctuation(queries.labels[found.query]),
+        "one back": back is not None and abs(back) == 1 and (mean >= POSITIONAL or (found.addition or 0) < least),
     }
-    typed = [special for special in queries.special if not special]
-    text = run.source.text if run.target is None else f"{run.source.text} → {run.target.text}"
-    dull = next((reason for reason, holds in reasons.items() if holds), "")
-    return Row(kind, text, found, sentence(run, found), dull, len(typed) < 3 and not cross)
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def writes_a_word(run: core.Trace, found: core.Finding) -> bool:
+    """Whether the next token is no mark, no space, and no end of the text."""
+    tokenizer = run.loaded.tokenizer
+    assert tokenizer is not None
+    added = tokenizer.get_added_tokens_decoder().get(found.token or 0)
+    return any(map(str.isalnum, found.word)) and not (added is not None and added.special)
+
+
+def word_at(tokens: Tokens, i: int) -> tuple[int, int] | None:
+    """Where in the text the word is that a token belongs to: a run of letters, or one character of Chinese or Japanese."""
+    start, stop = tokens.offsets[i]
+    found = (match.span() for match in WORD.finditer(tokens.text))
+    return None if tokens.special[i] else next((span for span in found if span[0] < stop and span[1] > start), None)
 
 
 def sentence(run: core.Trace, found: core.Finding) -> str:
@@ -129,57 +172,43 @@ def table(rows: list[Row]) -> list[str]:
     return lines
 
 
-def trial() -> dict[str, list[Row]]:
-    """All texts of all models that ship and were trained on language, by title."""
-    found: dict[str, list[Row]] = {}
-    smollm2 = core.load("smollm2")
-    found[smollm2.spec.title] = [
-        judged(core.trace(smollm2, text), kind) for kind, texts in SMOLLM2.items() for text in texts
-    ]
-    for name, texts in (("storyteller", STORYTELLER), ("minilm", MINILM)):
+WITH_WORDS = ("smollm2", "storyteller", "minilm", "translator")
+TINY = tuple(name for name in SHIPPED if name not in WITH_WORDS)
+
+
+def texts() -> dict[str, Any]:
+    """The inputs: those that the rule was set on by model, the new ones by kind, captions, and those in letters by task."""
+    return json.loads(TEXTS.read_text("utf-8"))
+
+
+def asked_of(name: str) -> dict[str, list[str]]:
+    """The new texts of a model by kind: a hundred of all kinds, and captions for the Translator; of a tiny one its own letters."""
+    known = texts()
+    if name in TINY:
+        return {"": known["letters"][name.partition("-")[0]]}
+    return {**known["new"], "caption": known["captions"]} if name == "translator" else known["new"]
+
+
+def rows_of(loaded: core.Loaded, by_kind: dict[str, list[str]]) -> list[Row]:
+    """Each text opened; an encoder–decoder writes its own target."""
+    rows = []
+    for kind, some in by_kind.items():
+        for text in some:
+            target = None
+            if loaded.config.kind == "encoder-decoder":
+                (written,) = core.generate(loaded, text, max_tokens=MOST_WRITTEN)
+                target = written.text
+            rows.append(judged(core.trace(loaded, text, target), kind))
+    return rows
+
+
+def trial() -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
+    """The rows of every model that ships by its title: of the texts that the rule was set on, and of the new ones."""
+    before, new = {}, {}
+    for name in (*WITH_WORDS, *TINY):
         loaded = core.load(name)
-        found[loaded.spec.title] = [judged(core.trace(loaded, text), "") for text in texts]
-    loaded = core.load("translator")
-    rows = found[loaded.spec.title] = []
-    for text in TRANSLATOR:
-        (written,) = core.generate(loaded, text, max_tokens=24)
-        rows.append(judged(core.trace(loaded, text, written.text), ""))
-    return found
-
-
-def page(found: dict[str, list[Row]], head: str) -> str:
-    """The page: what stands above its first table stays, and the tables are written again."""
-    lines = [
-        head.rstrip(),
-        "",
-        "## Shares",
-        "",
-        "| model | texts | dull | opens on “writes” | too short to judge |",
-        "|---|---|---|---|---|",
-    ]
-    for title, rows in found.items():
-        judged_rows = [row for row in rows if not row.is_short]
-        dull = sum(bool(row.dull) for row in judged_rows)
-        writes = sum(row.found.kind == "writes" for row in judged_rows)
-        lines.append(
-            f"| {title} | {len(rows)} | {dull} of {len(judged_rows)} ({100 * dull / len(judged_rows):.0f} %) | {writes} | {len(rows) - len(judged_rows)} |"
-        )
-    for title, rows in found.items():
-        lines += ["", f"## {title}", "", *table(rows)]
-    return "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m scripts.finding_trial",
-        description=textwrap.dedent(__doc__ or ""),
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
-    parser.add_argument("page", type=Path, help="written again from its part 'Shares' on")
-    path = parser.parse_args().page
-    head = path.read_text("utf-8").split("\n## Shares")[0]
-    path.write_text(page(trial(), head), "utf-8")
-
-
-if __name__ == "__main__":
-    main()
+        title = loaded.spec.title
+        new[title] = rows_of(loaded, asked_of(name))
+        if name in texts()["set on"]:
+            before[title] = rows_of(loaded, texts()["set on"][name])
+    return before, new
