@@ -10,6 +10,7 @@ import json
 import math
 import re
 import textwrap
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +45,10 @@ FUNCTION_WORDS = frozenset(
 LEAST_WEIGHT = 0.1
 LEAST_ADDED = 0.4  # logits, of a look at the word just before
 POSITIONAL = 0.5  # mean weight on the word before, from which a head looks there whatever the words are
+SHORT = 3  # words
 MOST_WRITTEN = 40  # tokens of a translation
 LETTERS = 100  # a vocabulary of fewer tokens has letters and signs, and no words
+JOINERS = "\u200d\ufe0f"  # of emoji
 ALONE = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, where each character is a word
 WORD = re.compile(rf"[{ALONE}]|(?:(?![{ALONE}])[\w'’])+")
 PART = re.compile(r"(.) \d/\d")  # the label of a token that is a part of a character
@@ -68,9 +71,14 @@ def judged(run: core.Trace, kind: str) -> Row:
     found = core.opening_look(run)
     queries, keys = run.tokens_of(run.attention.at(found.layer, found.site, found.stack))
     text = run.source.text if run.target is None else f"{run.source.text} → {run.target.text}"
-    typed = [special for special in queries.special if not special]
-    cross = found.site == "cross_attn"
-    return Row(kind, text, found, sentence(run, found), dull(run, found), len(typed) < 3 and not cross)
+    return Row(kind, text, found, sentence(run, found), dull(run, found), is_short(run))
+
+
+def is_short(run: core.Trace) -> bool:
+    """Whether a text has one word or two, or of a model that reads letters one token or two."""
+    if run.config.vocab_size < LETTERS:
+        return sum(not special for special in run.source.special) < SHORT
+    return max(len(run.source.text.split()), len(re.findall(rf"[{ALONE}]", run.source.text))) < SHORT
 
 
 def dull(run: core.Trace, found: core.Finding) -> str:
@@ -89,7 +97,7 @@ def dull(run: core.Trace, found: core.Finding) -> str:
         "no look to tell of": found.kind == "largest push",
         "at itself": back == 0,
         "where attention rests": keys.special[found.key] or (decoder and found.key == 0),
-        "at punctuation": has_words and is_punctuation(label),
+        "at punctuation": has_words and is_punctuation(label) and not is_emoji(label),
         "at a function word": has_words and label.casefold() in FUNCTION_WORDS and not written,
         "inside one word": has_words and not cross and word is not None and word == word_at(queries, found.query),
         "at a scrap of a word": has_words
@@ -115,10 +123,19 @@ def writes_a_word(run: core.Trace, found: core.Finding) -> bool:
 
 
 def word_at(tokens: Tokens, i: int) -> tuple[int, int] | None:
-    """Where in the text the word is that a token belongs to: a run of letters, or one character of Chinese or Japanese."""
+    """Where in the text the word is that a token belongs to: a run of letters, or one character of Chinese or Japanese, or an
+    emoji. None for a special token, a mark or a space."""
     start, stop = tokens.offsets[i]
-    found = (match.span() for match in WORD.finditer(tokens.text))
-    return None if tokens.special[i] else next((span for span in found if span[0] < stop and span[1] > start), None)
+    if tokens.special[i]:
+        return None
+    if is_emoji(tokens.text[start:stop].strip()):
+        return start, stop
+    return next((match.span() for match in WORD.finditer(tokens.text) if match.start() < stop and match.end() > start), None)
+
+
+def is_emoji(text: str) -> bool:
+    """Whether all of a text is pictures, which were typed to say something, as no mark is."""
+    return bool(text) and all(unicodedata.category(char) == "So" or char in JOINERS for char in text)
 
 
 def sentence(run: core.Trace, found: core.Finding) -> str:
