@@ -46,6 +46,7 @@ LEAST_WEIGHT = 0.1
 LEAST_ADDED = 0.4  # logits, of a look at the word just before
 POSITIONAL = 0.5  # mean weight on the word before, from which a head looks there whatever the words are
 SHORT = 3  # words
+MOST_SHOWN = 64  # characters of a text in a table
 MOST_WRITTEN = 40  # tokens of a translation
 LETTERS = 100  # a vocabulary of fewer tokens has letters and signs, and no words
 JOINERS = "\u200d\ufe0f"  # of emoji
@@ -60,6 +61,7 @@ class Row:
 
     kind: str
     text: str
+    target: str  # that an encoder–decoder wrote, else ""
     found: core.Finding
     sentence: str
     dull: str
@@ -69,9 +71,8 @@ class Row:
 def judged(run: core.Trace, kind: str) -> Row:
     """A text's opening look, by the test of docs/findings.md."""
     found = core.opening_look(run)
-    queries, keys = run.tokens_of(run.attention.at(found.layer, found.site, found.stack))
-    text = run.source.text if run.target is None else f"{run.source.text} → {run.target.text}"
-    return Row(kind, text, found, sentence(run, found), dull(run, found), is_short(run))
+    target = "" if run.target is None else run.target.text
+    return Row(kind, run.source.text, target, found, sentence(run, found), dull(run, found), is_short(run))
 
 
 def is_short(run: core.Trace) -> bool:
@@ -130,7 +131,9 @@ def word_at(tokens: Tokens, i: int) -> tuple[int, int] | None:
         return None
     if is_emoji(tokens.text[start:stop].strip()):
         return start, stop
-    return next((match.span() for match in WORD.finditer(tokens.text) if match.start() < stop and match.end() > start), None)
+    return next(
+        (match.span() for match in WORD.finditer(tokens.text) if match.start() < stop and match.end() > start), None
+    )
 
 
 def is_emoji(text: str) -> bool:
@@ -169,46 +172,53 @@ def signed(found: core.Finding) -> str:
     return f"{found.addition or 0:+.2f}".replace("-", "−")
 
 
+def cell(text: str, most: int = 0) -> str:
+    """A text as a cell of a table in Markdown; of a long one its end."""
+    shown = text.replace("\n", "↵")
+    shown = shown if not most or len(shown) <= most else "… " + shown[2 - most :]
+    for sign, written in (("&", "&amp;"), ("|", "\\|"), ("<", "&lt;"), ("*", "\\*"), ("_", "\\_"), ("`", "\\`")):
+        shown = shown.replace(sign, written)
+    return shown
+
+
+def text_cell(kind: str, text: str) -> str:
+    """The first cell of a text's row."""
+    return cell(f"{kind}: " * bool(kind), 0) + cell(text, MOST_SHOWN)
+
+
 def table(rows: list[Row]) -> list[str]:
     """Markdown: kind and text, head, sentence, verdict."""
     lines = ["| text | head | sentence | |", "|---|---|---|---|"]
     for row in rows:
-        shown = row.text.replace("\n", "↵")
-        shown = shown if len(shown) <= 64 else "… " + shown[-62:]
+        first = text_cell(row.kind, row.text) + f" → {cell(row.target, MOST_SHOWN)}" * bool(row.target)
         verdict = "short" if row.is_short else (row.dull and f"**dull**: {row.dull}") or "interesting"
-        place = f"{row.found.layer}.{row.found.head}"
-        cells = (f"{row.kind}: {shown}" if row.kind else shown, place, row.sentence.replace("\n", "↵"), verdict)
-        lines.append(
-            "| "
-            + " | ".join(
-                cell.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*") if i < 3 else cell
-                for i, cell in enumerate(cells)
-            )
-            + " |"
-        )
+        lines.append(f"| {first} | {row.found.layer}.{row.found.head} | {cell(row.sentence)} | {verdict} |")
     return lines
 
 
 WITH_WORDS = ("smollm2", "storyteller", "minilm", "translator")
 TINY = tuple(name for name in SHIPPED if name not in WITH_WORDS)
+SETS = ("new", "fresh")
 
 
 def texts() -> dict[str, Any]:
-    """The inputs: those that the rule was set on by model, the new ones by kind, captions, and those in letters by task."""
+    """The inputs: those that the rule was set on by model, new and fresh ones by kind, captions, and those in letters by task."""
     return json.loads(TEXTS.read_text("utf-8"))
 
 
-def asked_of(name: str) -> dict[str, list[str]]:
-    """The new texts of a model by kind: a hundred of all kinds, and captions for the Translator; of a tiny one its own letters."""
+def inputs(name: str) -> dict[str, dict[str, list[str]]]:
+    """The texts that have a table of a model, by set and kind: all kinds, and captions for the Translator; of a tiny one those of
+    its own letters, for it reads no others."""
     known = texts()
     if name in TINY:
-        return {"": known["letters"][name.partition("-")[0]]}
-    return {**known["new"], "caption": known["captions"]} if name == "translator" else known["new"]
+        return {"new": {"": known["letters"][name.partition("-")[0]]}}
+    captions = {"new": known["captions"], "fresh": known["fresh captions"]}
+    return {part: known[part] | ({"caption": captions[part]} if name == "translator" else {}) for part in SETS}
 
 
 def rows_of(loaded: core.Loaded, by_kind: dict[str, list[str]]) -> list[Row]:
     """Each text opened; an encoder–decoder writes its own target."""
-    rows = []
+    rows: list[Row] = []
     for kind, some in by_kind.items():
         for text in some:
             target = None
@@ -219,13 +229,40 @@ def rows_of(loaded: core.Loaded, by_kind: dict[str, list[str]]) -> list[Row]:
     return rows
 
 
-def trial() -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
-    """The rows of every model that ships by its title: of the texts that the rule was set on, and of the new ones."""
-    before, new = {}, {}
+def share(rows: list[Row]) -> str:
+    """How many are dull of those that are not short: "9 of 90 (10 %)"."""
+    counted = [bool(row.dull) for row in rows if not row.is_short]
+    return f"{sum(counted)} of {len(counted)} ({100 * sum(counted) / len(counted):.0f} %)"
+
+
+def page(head: str) -> str:
+    """The page, all texts opened on all models that ship: what stands above "Shares" stays, and the rest is written again."""
+    shares = ["| model | texts | dull | opens on “writes” | short |", "|---|---|---|---|---|"]
+    tables: list[str] = []
     for name in (*WITH_WORDS, *TINY):
         loaded = core.load(name)
-        title = loaded.spec.title
-        new[title] = rows_of(loaded, asked_of(name))
-        if name in texts()["set on"]:
-            before[title] = rows_of(loaded, texts()["set on"][name])
-    return before, new
+        old = texts()["set on"].get(name)
+        for part, by_kind in {**({"set on": old} if old else {}), **inputs(name)}.items():
+            rows = rows_of(loaded, by_kind)
+            writes = sum(row.found.kind == "writes" for row in rows if not row.is_short)
+            short = sum(row.is_short for row in rows)
+            shares.append(f"| {loaded.spec.title}, {part} | {len(rows)} | {share(rows)} | {writes} | {short} |")
+            if part != "set on":
+                tables += ["", f"## {loaded.spec.title}, {part}", "", *table(rows)]
+    return "\n".join([head.rstrip(), "", "## Shares", "", *shares, *tables]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.finding_trial",
+        description=textwrap.dedent(__doc__ or ""),
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument("page", type=Path, help="written again from its part 'Shares' on")
+    path = parser.parse_args().page
+    torch.set_num_threads(1)  # sums in one order, so that the page is the same each time
+    path.write_text(page(path.read_text("utf-8").split("\n## Shares")[0]), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

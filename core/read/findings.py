@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -345,19 +346,25 @@ def _telling(run: Trace, texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
         rare = ~torch.tensor(are_common(run.loaded, tokens, COMMONEST), device=device)
         long = torch.tensor(are_long(tokens), device=device)
         return (spoken * (1 + long + (long & rare).int())).expand(len(rows), -1)
-    spoken = spoken & ~torch.tensor(_scraps(tokens), device=device)
+    letters = [scrap and piece.isalpha() for scrap, piece in zip(_scraps(tokens), _typed(tokens), strict=True)]
+    spoken = spoken & ~torch.tensor(letters, device=device)
     common = torch.tensor(are_common(run.loaded, tokens), device=device)
     before = torch.arange(len(tokens), device=device) == rows[:, None] - 1
     return (spoken & ~(before & common)).int()
 
 
 def _scraps(tokens: Tokens) -> list[bool]:
-    """[pos]: whether a token is one or two letters of a longer word."""
+    """[pos]: whether a token is one or two letters or digits of a longer word."""
     whole = words_of(tokens, True, True)
     return [
-        len(label) < SCRAP and label.isalpha() and word < 0 and not is_ideograph(label[0])
-        for label, word in zip(tokens.labels, whole, strict=True)
+        len(piece) < SCRAP and piece.isalnum() and word < 0 and not is_ideograph(piece[0])
+        for piece, word in zip(_typed(tokens), whole, strict=True)
     ]
+
+
+def _typed(tokens: Tokens) -> list[str]:
+    """[pos]: the characters that each token stands for, whole where it is a part of one, without spaces around them."""
+    return [tokens.text[start:stop].strip() for start, stop in tokens.offsets]
 
 
 def _habits(run: Trace) -> dict[Kind, _Candidates]:
@@ -419,22 +426,30 @@ def _tiers(run: Trace, texts: _Texts, rows: Tensor) -> Tensor:
     long = torch.tensor(are_long(tokens), device=device)
     rare = ~torch.tensor(are_common(run.loaded, tokens), device=device)
     known = ~torch.tensor(are_common(run.loaded, tokens, COMMONEST), device=device)
-    piece = ~torch.tensor(_scraps(tokens), device=device)
+    scrap = torch.tensor(_scraps(tokens), device=device)
+    brief = torch.tensor(
+        [len(piece) < SCRAP and piece.isascii() and piece.isalpha() for piece in _typed(tokens)], device=device
+    )
     back = rows[:, None] - torch.arange(len(tokens), device=device)
     apart = spaced[rows][:, None] - spaced
     encoder = run.config.kind == "encoder"
     far, near = (apart.abs() > 1, apart.abs() == 1) if encoder else (back > 1, back == 1)
-    typed = (said >= 0) & texts.real_keys & ~texts.rests & (back != 0)
+    marks = torch.tensor(
+        [all(unicodedata.category(char)[0] == "P" for char in piece) for piece in _typed(tokens)], device=device
+    )
+    typed = (said >= 0) & ~(marks & ~marks.all()) & texts.real_keys & ~texts.rests & (back != 0)
     may = typed & (said[rows][:, None] >= 0) & (same[rows][:, None] != same) & rare
     both = may & whole[rows][:, None] & whole
     other = typed & (apart != 0)
     tiers = (
         both & far & long,
         may & far & long & (apart != 0),
-        both & far,
+        both & far & ~brief,
+        other & far & long & rare,
+        other & far & rare & ~scrap & ~brief,
         other & far & long & known,
         both & near & long & (not encoder),
-        other & far & known & piece,
+        other & far & known & ~scrap & ~brief,
         other & (far | encoder),
         typed & encoder,
     )

@@ -164,7 +164,9 @@ def spaced_words(tokens: Tokens) -> list[int]:
     for i, (start, stop) in enumerate(tokens.offsets):
         alone = tokens.special[i] or tokens.padding[i] or start == stop
         part = not alone and start < end
-        apart = start == 0 or alone or text[start].isspace() or is_ideograph(text[start]) or is_ideograph(text[start - 1])
+        apart = (
+            start == 0 or alone or text[start].isspace() or is_ideograph(text[start]) or is_ideograph(text[start - 1])
+        )
         joined = part or (start == end and not apart)
         words.append(words[-1] + (not joined) if words else 0)
         pieces.append(pieces[-1] + (not part) if pieces else 0)
