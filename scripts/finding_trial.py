@@ -11,7 +11,6 @@ import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,21 +26,20 @@ TEXTS = Path(__file__).with_name("finding_texts.json")
 
 # Articles, prepositions, conjunctions and auxiliaries: words that say little of a sentence. Pronouns are none of them, because
 # whom a pronoun means is a question that people ask of attention.
-FUNCTION_WORDS = frozenset(
-    (
-        "a an the this that these those some any no such of in on at to from by "
-        "for with about into onto over under across along through after before between during against without within up "
-        "down off out as than and or but nor so if because although while when where then there "
-        "not be is are was were been being am has have had do does did will would can "
-        "could should may might must too very just only also der die das den dem des ein "
-        "eine einen einem einer eines von vom zu zum zur in im an am auf aus bei mit "
-        "nach vor über unter durch für um und oder aber denn weil dass wenn als wie nicht ist "
-        "sind waren sein haben wird werden sehr le la les un une des du de d l à "
-        "au aux en dans sur sous avec pour par et ou mais que qui est sont était être "
-        "a ont el los las una unos unas del al con por para y o pero es era "
-        "ser ha في من على إلى عن و ال هي هو של את על לא הוא היא 的 了 是 在 和 们 吗"
-    ).split()
+COMMON = (
+    "a an the this that these those some any no such of in on at to from by "
+    "for with about into onto over under across along through after before between during against without within up "
+    "down off out as than and or but nor so if because although while when where then there "
+    "not be is are was were been being am has have had do does did will would can "
+    "could should may might must too very just only also der die das den dem des ein "
+    "eine einen einem einer eines von vom zu zum zur in im an am auf aus bei mit "
+    "nach vor über unter durch für um und oder aber denn weil dass wenn als wie nicht ist "
+    "sind waren sein haben wird werden sehr le la les un une des du de d l à "
+    "au aux en dans sur sous avec pour par et ou mais que qui est sont était être "
+    "a ont el los las una unos unas del al con por para y o pero es era "
+    "ser ha في من على إلى عن و ال هي هو של את על לא הוא היא 的 了 是 在 和 们 吗"
 )
+FUNCTION_WORDS = frozenset(COMMON.split())
 LEAST_WEIGHT = 0.1
 LEAST_ADDED = 0.4  # logits, of a look at the word just before
 POSITIONAL = 0.5  # mean weight on the word before, from which a head looks there whatever the words are

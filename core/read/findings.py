@@ -90,13 +90,16 @@ def opening_look(run: Trace) -> Finding:
 
     Of a decoder, from the last word, over all heads and earlier words but the first: the largest weight × (what the look adds to
     the logit of the likeliest next word − the mean of what it adds to the 20 next likeliest), of those that add 0.4 or more, and
-    three times that mean ("writes"). Punctuation does not count, neither at the key nor as the next word, nor does a common word
-    just before. Else the look of any row that stands out most: (weight − what the head gives at that distance in other rows) ·
-    log₂(1 + distance), two or more apart, not at the same word nor at a common one, and from 20 % beyond that habit on
-    (core.read.common_words). Looks at long words come first, then at long pieces of words, at short words, and at a long word
-    just before. Of an encoder: the same between
-    words that are no neighbours, without the factor of distance. Of an encoder–decoder: the first rule in cross-attention, over
-    all rows of the target, at long words. Where all this leaves nothing, the largest weight × addition.
+    three times that mean ("writes"). Punctuation does not count, neither at the key nor as the next word, nor do one or two
+    letters of a longer word, nor a common word just before. Else the look of any row that stands out most: (weight − what the
+    head gives at that distance in other rows) · log₂(1 + distance), from 20 % beyond that habit on, and two or more apart.
+    Looks that say more come first (core.read.common_words): between whole words that are not the same, at a long word that is
+    not common; the same at a long piece of a word; at a short word; then from anywhere at a long word that is not common, at
+    three letters or more that are none, at a long word that is none of the commonest; then at a long word just before; and last
+    at anything else that was typed. Of an encoder: the same between words that are no neighbours, without the factor of
+    distance; of one word or two, at what was typed. Of an encoder–decoder: the first rule in cross-attention, over all rows
+    of the target that are followed by a word: at long words that are none of the commonest, else at long ones, else at any.
+    Where all this leaves nothing, the largest weight × addition.
     """
     return _described(run, [_opening(run, _pushes(run), None)])[0]
 
@@ -427,16 +430,15 @@ def _tiers(run: Trace, texts: _Texts, rows: Tensor) -> Tensor:
     rare = ~torch.tensor(are_common(run.loaded, tokens), device=device)
     known = ~torch.tensor(are_common(run.loaded, tokens, COMMONEST), device=device)
     scrap = torch.tensor(_scraps(tokens), device=device)
-    brief = torch.tensor(
-        [len(piece) < SCRAP and piece.isascii() and piece.isalpha() for piece in _typed(tokens)], device=device
-    )
+    pieces = _typed(tokens)
+    latin = [len(piece) < SCRAP and piece.isascii() and piece.isalpha() for piece in pieces]  # in, la, es: few nouns
+    brief = torch.tensor(latin, device=device)
+    punctuation = [all(unicodedata.category(char)[0] == "P" for char in piece) for piece in pieces]  # a part of ¿ too
+    marks = torch.tensor(punctuation, device=device)
     back = rows[:, None] - torch.arange(len(tokens), device=device)
     apart = spaced[rows][:, None] - spaced
     encoder = run.config.kind == "encoder"
     far, near = (apart.abs() > 1, apart.abs() == 1) if encoder else (back > 1, back == 1)
-    marks = torch.tensor(
-        [all(unicodedata.category(char)[0] == "P" for char in piece) for piece in _typed(tokens)], device=device
-    )
     typed = (said >= 0) & ~(marks & ~marks.all()) & texts.real_keys & ~texts.rests & (back != 0)
     may = typed & (said[rows][:, None] >= 0) & (same[rows][:, None] != same) & rare
     both = may & whole[rows][:, None] & whole
@@ -453,7 +455,10 @@ def _tiers(run: Trace, texts: _Texts, rows: Tensor) -> Tensor:
         other & (far | encoder),
         typed & encoder,
     )
-    return torch.stack([cells * (len(tiers) - i) for i, cells in enumerate(tiers)]).amax(0)
+    best = torch.zeros(back.shape, dtype=torch.int8, device=device)
+    for i, cells in enumerate(reversed(tiers), 1):  # from what says least on, so that a better kind takes its place
+        best.masked_fill_(cells, i)
+    return best
 
 
 def _repeats(texts: _Texts, rows: Tensor) -> dict[Kind, Tensor]:
