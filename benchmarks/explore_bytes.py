@@ -58,7 +58,7 @@ def sent(address: str, path: str, text: str) -> tuple[int, dict[str, int]]:
 
 
 def measures() -> dict[str, bytes]:
-    """What a route says of every head, by measure."""
+    """The answer of a route about every head, by measure."""
     rng = np.random.default_rng(0)
     some = rng.random((LAYERS, HEADS), np.float32)
     likeliest = tuple((f"word {i}", 0.2) for i in range(CANDIDATES))

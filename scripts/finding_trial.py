@@ -170,25 +170,31 @@ def signed(found: core.Finding) -> str:
     return f"{found.addition or 0:+.2f}".replace("-", "−")
 
 
-def cell(text: str, most: int = 0) -> str:
-    """A text as a cell of a table in Markdown; of a long one its end."""
+def cell(text: str) -> str:
+    """A sentence as a cell of a table in Markdown."""
     shown = text.replace("\n", "↵")
-    shown = shown if not most or len(shown) <= most else "… " + shown[2 - most :]
     for sign, written in (("&", "&amp;"), ("|", "\\|"), ("<", "&lt;"), ("*", "\\*"), ("_", "\\_"), ("`", "\\`")):
         shown = shown.replace(sign, written)
     return shown
 
 
+def quoted(text: str) -> str:
+    """A text that was typed or written, letter by letter; of a long one its end."""
+    shown = text.replace("\n", "↵").replace("`", "'")
+    shown = shown if len(shown) <= MOST_SHOWN else "… " + shown[2 - MOST_SHOWN :]
+    return f"`{shown}`".replace("|", "\\|")
+
+
 def text_cell(kind: str, text: str) -> str:
-    """The first cell of a text's row."""
-    return cell(f"{kind}: " * bool(kind), 0) + cell(text, MOST_SHOWN)
+    """The first cell of a text's row, without its translation."""
+    return f"{kind}: " * bool(kind) + quoted(text)
 
 
 def table(rows: list[Row]) -> list[str]:
     """Markdown: kind and text, head, sentence, verdict."""
     lines = ["| text | head | sentence | |", "|---|---|---|---|"]
     for row in rows:
-        first = text_cell(row.kind, row.text) + f" → {cell(row.target, MOST_SHOWN)}" * bool(row.target)
+        first = text_cell(row.kind, row.text) + f" → {quoted(row.target)}" * bool(row.target)
         verdict = "short" if row.is_short else (row.dull and f"**dull**: {row.dull}") or "interesting"
         lines.append(f"| {first} | {row.found.layer}.{row.found.head} | {cell(row.sentence)} | {verdict} |")
     return lines
