@@ -140,18 +140,18 @@ def is_emoji(text: str) -> bool:
 
 
 def sentence(run: core.Trace, found: core.Finding) -> str:
-    """The finding in the words of a screen."""
+    """The finding in the words of a screen, as a cell of a table in Markdown: tokens are quoted."""
     record = run.attention.at(found.layer, found.site, found.stack)
     queries, keys = run.tokens_of(record)
-    query, key = queries.labels[found.query], keys.labels[found.key]
+    query, key, word = map(quoted, (queries.labels[found.query], keys.labels[found.key], found.word))
     head, weight, back = f"head {found.head} of layer {found.layer}", percent(found.weight), found.query - found.key
     if found.kind == "writes":
         way = f"looks from {query} across at" if found.site == "cross_attn" else f"looks back from {query} at"
         if found.site != "cross_attn" and len(queries) > 20:
             way = f"looks {back} words back from {query} at"
-        return f"To write {found.word}, {head} {way} {key}: {weight}. That look alone adds {signed(found)} to the logit of {found.word}."
+        return f"To write {word}, {head} {way} {key}: {weight}. That look alone adds {signed(found)} to the logit of {word}."
     if found.kind == "largest push":
-        return f"No single look decides {found.word}. The one that counts most, {head} from {query} at {key} ({weight}), adds only {signed(found)}."
+        return f"No single look decides {word}. The one that counts most, {head} from {query} at {key} ({weight}), adds only {signed(found)}."
     way, far = ("back", back) if back > 0 else ("ahead", -back)
     usual = f" {far} word{'s' * (far > 1)} {way} it usually gives {percent(found.habit or 0)}." if far else ""
     return f"H{head[1:]} looks from {query} {way} at {key}: {weight}.{usual}"
@@ -168,14 +168,6 @@ def percent(share: float) -> str:
 
 def signed(found: core.Finding) -> str:
     return f"{found.addition or 0:+.2f}".replace("-", "−")
-
-
-def cell(text: str) -> str:
-    """A sentence as a cell of a table in Markdown."""
-    shown = text.replace("\n", "↵")
-    for sign, written in (("&", "&amp;"), ("|", "\\|"), ("<", "&lt;"), ("*", "\\*"), ("_", "\\_"), ("`", "\\`")):
-        shown = shown.replace(sign, written)
-    return shown
 
 
 def quoted(text: str) -> str:
@@ -196,7 +188,7 @@ def table(rows: list[Row]) -> list[str]:
     for row in rows:
         first = text_cell(row.kind, row.text) + f" → {quoted(row.target)}" * bool(row.target)
         verdict = "short" if row.is_short else (row.dull and f"**dull**: {row.dull}") or "interesting"
-        lines.append(f"| {first} | {row.found.layer}.{row.found.head} | {cell(row.sentence)} | {verdict} |")
+        lines.append(f"| {first} | {row.found.layer}.{row.found.head} | {row.sentence} | {verdict} |")
     return lines
 
 
