@@ -14,13 +14,18 @@ from ..model.text import SPACE_SIGNS, Tokens
 
 COMMON = 300  # words of a small vocabulary
 SHARE = 64  # of a large one as many as one in this many of its pieces
+COMMONEST = 5  # one in this many of the common words is among the commonest: nearly all articles, and few nouns
+COMMONEST = 5  # one in this many of the common words is among the commonest: nearly all articles, and few nouns
+COMMONEST = 5  # one in this many of the common words is among the commonest: nearly all articles, and few nouns
+COMMONEST = 5  # one in this many of the common words is among the commonest: nearly all articles, and few nouns
 LONG = 4  # letters from which a word is long
 
-_known: WeakKeyDictionary[Loaded, frozenset[str]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Loaded, tuple[str, ...]] = WeakKeyDictionary()  # the commonest first
 
 
-def common_words(loaded: Loaded) -> frozenset[str]:
-    """The commonest, in lower case: 300, or one in 64 of a large vocabulary's pieces; none where there is no tokenizer.
+def common_words(loaded: Loaded, one_in: int = 1) -> frozenset[str]:
+    """The commonest, in lower case: 300, or one in 64 of a large vocabulary's pieces, or the first one in so many of these; none
+    where there is no tokenizer.
 
     Of a vocabulary in another order these are any words.
     """
@@ -32,13 +37,13 @@ def common_words(loaded: Loaded) -> frozenset[str]:
             words[word.casefold()] = None
             if len(words) == most:
                 break
-        found = _known[loaded] = frozenset(words)
-    return found
+        found = _known[loaded] = tuple(words)
+    return frozenset(found[: len(found) // one_in])
 
 
-def are_common(loaded: Loaded, tokens: Tokens) -> list[bool]:
+def are_common(loaded: Loaded, tokens: Tokens, one_in: int = 1) -> list[bool]:
     """Whether each token is one of them, [pos]."""
-    words = common_words(loaded)
+    words = common_words(loaded, one_in)
     return [label.casefold() in words for label in tokens.labels]
 
 

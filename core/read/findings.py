@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -15,9 +16,9 @@ from ..run.attention import AttentionRecord
 from ..run.predictions import labels_of
 from ..run.trace import Trace
 from . import measures
-from .common_words import are_common, are_long
+from .common_words import COMMONEST, are_common, are_long
 from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
-from .head_roles import OpeningLink, openings, words_of
+from .head_roles import OpeningLink, is_ideograph, openings, spaced_words, words_of
 from .looks import Looked, each_look
 
 Kind = Literal[
@@ -39,6 +40,10 @@ OTHERS = 20  # likeliest words after the first, whose mean says how far a look r
 TIMES = 3  # that it must add of that mean
 STANDS_OUT_FROM = 0.2  # of a weight, beyond the head's habit
 TIER = 100.0  # more than any score: a look of a higher tier comes first
+SCRAP = 3  # letters, from which a piece of a word can be told
+SCRAP = 3  # letters, from which a piece of a word can be told
+SCRAP = 3  # letters, from which a piece of a word can be told
+SCRAP = 3  # letters, from which a piece of a word can be told
 AGAINST_FROM = -0.25  # logits
 AGAINST_WEIGHT = 0.2
 REPEAT_FROM = 0.35  # of a weight, beyond the head's habit
@@ -85,13 +90,16 @@ def opening_look(run: Trace) -> Finding:
 
     Of a decoder, from the last word, over all heads and earlier words but the first: the largest weight × (what the look adds to
     the logit of the likeliest next word − the mean of what it adds to the 20 next likeliest), of those that add 0.4 or more, and
-    three times that mean ("writes"). Punctuation does not count, neither at the key nor as the next word, nor does a common word
-    just before. Else the look of any row that stands out most: (weight − what the head gives at that distance in other rows) ·
-    log₂(1 + distance), two or more apart, not at the same word nor at a common one, and from 20 % beyond that habit on
-    (core.read.common_words). Looks at long words come first, then at long pieces of words, at short words, and at a long word
-    just before. Of an encoder: the same between
-    words that are no neighbours, without the factor of distance. Of an encoder–decoder: the first rule in cross-attention, over
-    all rows of the target, at long words. Where all this leaves nothing, the largest weight × addition.
+    three times that mean ("writes"). Punctuation does not count, neither at the key nor as the next word, nor do one or two
+    letters of a longer word, nor a common word just before. Else the look of any row that stands out most: (weight − what the
+    head gives at that distance in other rows) · log₂(1 + distance), from 20 % beyond that habit on, and two or more apart.
+    Looks that say more come first (core.read.common_words): between whole words that are not the same, at a long word that is
+    not common; the same at a long piece of a word; at a short word; then from anywhere at a long word that is not common, at
+    three letters or more that are none, at a long word that is none of the commonest; then at a long word just before; and last
+    at anything else that was typed. Of an encoder: the same between words that are no neighbours, without the factor of
+    distance; of one word or two, at what was typed. Of an encoder–decoder: the first rule in cross-attention, over all rows
+    of the target that are followed by a word: at long words that are none of the commonest, else at long ones, else at any.
+    Where all this leaves nothing, the largest weight × addition.
     """
     return _described(run, [_opening(run, _pushes(run), None)])[0]
 
@@ -297,12 +305,14 @@ def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
     cross = record.site == "cross_attn"
     rows = texts.rows(record) if cross else texts.real_queries.nonzero()[-1]
     cells = _pushing(texts, rows, cross)
-    telling = cells & _telling(run, texts, rows, cross)
     n = len(rows)
     words = likeliest_tokens(run, rows.tolist(), 1 + OTHERS)
     tokens = (*(word[:1] for word in words), *(word[1:] for word in words))
     first = [word[0] for word in words]
     said = list(zip(first, labels_of(run.loaded, first), strict=True))
+    telling = cells * _telling(run, texts, rows, cross)
+    spoken = torch.tensor([_is_word(word) for _, word in said], device=rows.device)
+    telling = telling * (spoken[:, None] | ~spoken.any())
     found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in PUSHES}
 
     def take(looked: Looked) -> None:
@@ -310,8 +320,9 @@ def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
         added, others = looked.additions.split(n, 1)
         product, beyond = seen.weights * added, added - others
         counts = cells & (seen.weights > 0) & ~added.isnan()
-        writes = telling & (added >= WRITES_FROM) & (added >= TIMES * others)
-        found["writes"].add(seen, (seen.weights * beyond).where(writes, -math.inf), additions=added, said=said)
+        writes = (telling > 0) & (added >= WRITES_FROM) & (added >= TIMES * others)
+        score = seen.weights * beyond + TIER * telling
+        found["writes"].add(seen, score.where(writes, -math.inf), additions=added, said=said)
         found["largest push"].add(seen, product.where(counts, -math.inf), additions=added, said=said)
         against = counts & (seen.weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
         found["votes against"].add(seen, (-product).where(against, -math.inf), additions=added, said=said)
@@ -329,18 +340,34 @@ def _pushing(texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
 
 
 def _telling(run: Trace, texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
-    """[row, key] bool: no punctuation where there are words, no single letter of a word, and no common word just before the
-    query; of a text to be translated its long words, where it has any."""
-    spoken = torch.tensor(words_of(texts.keys, True, False), device=rows.device) >= 0
+    """[row, key]: 0 for looks that may not open as "writes": at punctuation where there are words, and of a decoder at one or two
+    letters of a word and at a common word just before the query. Else, of a text to be translated, 3 at a long word that is none
+    of the commonest, 2 at another long word, and 1."""
+    tokens, device = texts.keys, rows.device
+    spoken = torch.tensor(words_of(tokens, True, False), device=device) >= 0
     if cross:
-        long = spoken & torch.tensor(are_long(texts.keys), device=rows.device)
-        return (long if long.any() else spoken).expand(len(rows), -1)
-    whole = words_of(texts.keys, True, True)
-    letters = [len(x) == 1 and x.isalpha() and word < 0 for x, word in zip(texts.keys.labels, whole, strict=True)]
-    spoken = spoken & ~torch.tensor(letters, device=rows.device)
-    common = torch.tensor(are_common(run.loaded, texts.keys), device=rows.device)
-    before = torch.arange(len(texts.keys), device=rows.device) == rows[:, None] - 1
-    return spoken & ~(before & common)
+        rare = ~torch.tensor(are_common(run.loaded, tokens, COMMONEST), device=device)
+        long = torch.tensor(are_long(tokens), device=device)
+        return (spoken * (1 + long + (long & rare).int())).expand(len(rows), -1)
+    letters = [scrap and piece.isalpha() for scrap, piece in zip(_scraps(tokens), _typed(tokens), strict=True)]
+    spoken = spoken & ~torch.tensor(letters, device=device)
+    common = torch.tensor(are_common(run.loaded, tokens), device=device)
+    before = torch.arange(len(tokens), device=device) == rows[:, None] - 1
+    return (spoken & ~(before & common)).int()
+
+
+def _scraps(tokens: Tokens) -> list[bool]:
+    """[pos]: whether a token is one or two letters or digits of a longer word."""
+    whole = words_of(tokens, True, True)
+    return [
+        len(piece) < SCRAP and piece.isalnum() and word < 0 and not is_ideograph(piece[0])
+        for piece, word in zip(_typed(tokens), whole, strict=True)
+    ]
+
+
+def _typed(tokens: Tokens) -> list[str]:
+    """[pos]: the characters that each token stands for, whole where it is a part of one, without spaces around them."""
+    return [tokens.text[start:stop].strip() for start, stop in tokens.offsets]
 
 
 def _habits(run: Trace) -> dict[Kind, _Candidates]:
@@ -390,31 +417,48 @@ def _habits(run: Trace) -> dict[Kind, _Candidates]:
 
 
 def _tiers(run: Trace, texts: _Texts, rows: Tensor) -> Tensor:
-    """[row, key]: 0 for looks that may not stand out. Else, of looks at no common word, 4 between whole words at a long one, 3
-    from anywhere at a long piece of another word, 2 between whole words at a short one, 1 at a long word just before."""
+    """[row, key]: 0 for looks that may not stand out, else how much the words say: the rule of opening_look, from the last of its
+    kinds, 1, up."""
     tokens, device = texts.keys, rows.device
     labels = [label.casefold() for label in tokens.labels]
     number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     same = torch.tensor([number[label] for label in labels], device=device)
-    spoken = torch.tensor(words_of(tokens, True, False), device=device)
+    said = torch.tensor(words_of(tokens, True, False), device=device)
+    spaced = torch.tensor(spaced_words(tokens), device=device)
     whole = torch.tensor(words_of(tokens, True, True), device=device) >= 0
     long = torch.tensor(are_long(tokens), device=device)
-    ends = texts.real_keys & ~texts.rests & ~torch.tensor(are_common(run.loaded, tokens), device=device)
-    words = spoken[rows][:, None]
+    rare = ~torch.tensor(are_common(run.loaded, tokens), device=device)
+    known = ~torch.tensor(are_common(run.loaded, tokens, COMMONEST), device=device)
+    scrap = torch.tensor(_scraps(tokens), device=device)
+    pieces = _typed(tokens)
+    latin = [len(piece) < SCRAP and piece.isascii() and piece.isalpha() for piece in pieces]  # in, la, es: few nouns
+    brief = torch.tensor(latin, device=device)
+    punctuation = [all(unicodedata.category(char)[0] == "P" for char in piece) for piece in pieces]  # a part of ¿ too
+    marks = torch.tensor(punctuation, device=device)
     back = rows[:, None] - torch.arange(len(tokens), device=device)
-    may = (words >= 0) & (spoken >= 0) & ends & (same[rows][:, None] != same)
+    apart = spaced[rows][:, None] - spaced
+    encoder = run.config.kind == "encoder"
+    far, near = (apart.abs() > 1, apart.abs() == 1) if encoder else (back > 1, back == 1)
+    typed = (said >= 0) & ~(marks & ~marks.all()) & texts.real_keys & ~texts.rests & (back != 0)
+    may = typed & (said[rows][:, None] >= 0) & (same[rows][:, None] != same) & rare
     both = may & whole[rows][:, None] & whole
-    if run.config.kind == "encoder":
-        far, near = (words - spoken).abs() > 1, torch.zeros_like(may)
-    else:
-        far, near = back > 1, back == 1
+    other = typed & (apart != 0)
     tiers = (
-        (both & far & long, 4),
-        (may & far & long & (words != spoken), 3),
-        (both & far, 2),
-        (both & near & long, 1),
+        both & far & long,
+        may & far & long & (apart != 0),
+        both & far & ~brief,
+        other & far & long & rare,
+        other & far & rare & ~scrap & ~brief,
+        other & far & long & known,
+        both & near & long & (not encoder),
+        other & far & known & ~scrap & ~brief,
+        other & (far | encoder),
+        typed & encoder,
     )
-    return torch.stack([cells * tier for cells, tier in tiers]).amax(0)
+    best = torch.zeros(back.shape, dtype=torch.int8, device=device)
+    for i, cells in enumerate(reversed(tiers), 1):  # from what says least on, so that a better kind takes its place
+        best.masked_fill_(cells, i)
+    return best
 
 
 def _repeats(texts: _Texts, rows: Tensor) -> dict[Kind, Tensor]:

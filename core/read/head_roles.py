@@ -155,17 +155,29 @@ def is_punctuation(label: str) -> bool:
 def spaced_words(tokens: Tokens) -> list[int]:
     """[pos]: which word each token belongs to: what stands between two spaces. Special tokens are words of their own.
 
-    "didn't" is one word and three tokens. A text without spaces, or without letters of its own, has a word a token.
+    "didn't" is one word and three tokens. Each character of Chinese and Japanese, which have no spaces, is a word. A text without
+    spaces, or without letters of its own, has a word a token; the parts of one character are always of one word.
     """
     words: list[int] = []
-    end = -1  # the character after the last token's
+    pieces: list[int] = []  # as if each token were a word
+    text, end = tokens.text, -1  # the character after the last token's
     for i, (start, stop) in enumerate(tokens.offsets):
         alone = tokens.special[i] or tokens.padding[i] or start == stop
-        joined = not alone and start == end and not tokens.text[start].isspace()
+        part = not alone and start < end
+        apart = (
+            start == 0 or alone or text[start].isspace() or is_ideograph(text[start]) or is_ideograph(text[start - 1])
+        )
+        joined = part or (start == end and not apart)
         words.append(words[-1] + (not joined) if words else 0)
+        pieces.append(pieces[-1] + (not part) if pieces else 0)
         end = -1 if alone else stop
     spoken = {word for word, special in zip(words, tokens.special, strict=True) if not special}
-    return list(range(len(tokens))) if len(spoken) == 1 else words
+    return pieces if len(spoken) == 1 else words
+
+
+def is_ideograph(char: str) -> bool:
+    """Whether a character is written without spaces, as a word or a syllable: Chinese and Japanese."""
+    return "\u3040" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff"
 
 
 @dataclass(frozen=True, eq=False)
