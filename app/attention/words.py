@@ -272,13 +272,33 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "all_heads": "{n} heads",
     "all_heads_label": "All {n} heads: left and right change the layer, up and down the head.",
     "all_heads_by": "Coloured by",
-    "by": {
-        "adds": ["adds to {word}", "Each head’s addition to the logit of {word} after {query}. Direct paths alone."],
-        "look": ["looks at {key}", "The weight that each head gives from {query} to {key}."],
-        "first": ["first word", "The weight that each head gives to the token that most rest on, on average."],
-        "back": ["one back", "The weight that each head gives to the token before, on average."],
-        "far": ["how far", "How many tokens back each head looks, on average."],
-        "spread": ["spread", "How spread out the rows of each head are, in bits, on average."],
+    "by": {  # name, what it is, and the heading of a projected map
+        "adds": [
+            "adds to {word}",
+            "Each head’s addition to the logit of {word} after {query}. Direct paths alone.",
+            "{n} heads: what each adds to {word}",
+        ],
+        "look": [
+            "looks at {key}",
+            "The weight that each head gives from {query} to {key}.",
+            "{n} heads: how much each looks at {key}",
+        ],
+        "first": [
+            "first word",
+            "The weight that each head gives to the token that most rest on, on average.",
+            "{n} heads: how much each rests on the first word",
+        ],
+        "back": [
+            "one back",
+            "The weight that each head gives to the token before, on average.",
+            "{n} heads: how much each looks one back",
+        ],
+        "far": ["how far", "How many tokens back each head looks, on average.", "{n} heads: how far each looks back"],
+        "spread": [
+            "spread",
+            "How spread out the rows of each head are, in bits, on average.",
+            "{n} heads: how spread out each is",
+        ],
     },
     "by_said": {
         "adds": "purple takes, blue adds; square-root scale",

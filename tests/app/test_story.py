@@ -191,3 +191,57 @@ def test_numbers_are_saved_with_the_sink_and_without(screen: Screen, run: core.T
     screen.root.get_by_role("button", name="like the others", exact=True).click()
     screen.until("location.search.includes('sink=in')")
     assert "weight_without_sink" not in table(saved(screen, "CSV")[1])[1]
+
+
+@needs_smollm2
+def test_a_projected_window_of_any_size_keeps_the_staircase_and_a_heading_that_reads_as_a_sentence(
+    own_screen: Screen, run: core.Trace
+) -> None:
+    screen = own_screen
+    shown = []
+    for width, height in ((1280, 720), (1920, 1080)):
+        screen.page.set_viewport_size({"width": width, "height": height})
+        screen.open("?model=smollm2&projector=true")
+        root, data = screen.root, screen.data()
+        assert data["folded"] == ""
+        columns = len(data["columns"].split()) - 1
+        em = root.evaluate("root => parseFloat(getComputedStyle(root).fontSize)")
+        words = root.locator(".strip.over").evaluate("strip => parseFloat(getComputedStyle(strip).fontSize)")
+        assert words >= 0.82 * em >= 28 * height / 1080, "as large on the wall"
+        shown.append((columns, round(words / em, 2)))
+        title = root.locator(".headmap h3")
+        expect(title).to_have_text("270 heads: what each adds to Mary")
+        assert title.evaluate("title => title.scrollWidth <= title.clientWidth")
+        legend = box_of(root.locator(".headmap .legend"))
+        assert legend["y"] + legend["height"] <= box_of(root.locator(".clicker"))["y"]
+    assert shown[0] == shown[1] and shown[0][0] == TO + 1
+    for _ in core.findings(run):  # the same columns for all heads
+        screen.page.keyboard.press("PageDown")
+        screen.idle()
+        assert len(screen.data()["columns"].split()) - 1 == TO + 1
+
+
+# How far the number of each repeated word is from the end of its token, in pixels, as [word, left]
+DIGITS = """root => {
+  const pen = document.createElement("canvas").getContext("2d");
+  const text = document.createRange();
+  return [...root.querySelectorAll(".strip span[data-which]")].map((node) => {
+    const digits = getComputedStyle(node, "::after");
+    pen.font = `${digits.fontWeight} ${digits.fontSize} ${digits.fontFamily}`;
+    text.selectNodeContents(node);
+    const [word, token] = [text.getBoundingClientRect(), node.getBoundingClientRect()];
+    return [node.textContent, token.right - word.right - pen.measureText(node.dataset.which).width];
+  });
+}"""
+
+
+@needs_smollm2
+@pytest.mark.parametrize(
+    "text", ["a house, a house, and a tree. " * 12, "a to a to a to a to a to a to a to a to a to a to a to"]
+)
+@pytest.mark.parametrize("projector", ["", "&projector=true"])
+def test_the_number_of_a_repeated_word_ends_before_the_next_token(screen: Screen, text: str, projector: str) -> None:
+    screen.open(f"?model=smollm2&text={text.strip().replace(' ', '+')}{projector}")
+    found = screen.root.evaluate(DIGITS)
+    assert len(found) > 20
+    assert [(word, left) for word, left in found if left < 0.8] == []

@@ -169,8 +169,8 @@ export class HeadMap {
     const n = site.layers * site.heads;
     const { by } = this;
     const parts = this.parts();
-    const what = view.options.projector ? ` ${fill(words.by[by][0], parts)}` : ""; // where no button says it
-    setText(this.title, fill(words.all_heads, { n: number(n) }) + what);
+    const title = view.options.projector ? words.by[by][2] : words.all_heads; // there no button says what the colours are
+    setText(this.title, fill(title, { ...parts, n: number(n) }));
     this.drawKinds(by, parts);
     this.values = this.valuesOf(by);
     const { em } = room;

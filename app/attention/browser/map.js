@@ -22,7 +22,7 @@ import {
 } from "../../kit/browser/dom.js";
 import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
-import { indexed } from "./labels.js";
+import { indexed, whichOf } from "./labels.js";
 import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
 import { isMirrored, mirrored } from "./direction.js";
@@ -49,8 +49,9 @@ const FADES = 160; // ms
 const SHORT = 24; // keys of a text whose rows have room to say more in large type
 const APART = 1.05; // of their type, from a name to the next
 const NEXT = 10; // em, for what a row is about to write
-const LEGIBLE = 29.5; // pixels of the type of a projected map
+const LEGIBLE = 0.82; // em, of the words over a projected map: a window of any size is as large on the wall
 const AFTER = 6.5; // em, for the same of the last row, right of the map
+const DIGIT = 0.31; // of the type of a word, the width of a digit that says which of several it is
 export const SAID_FROM = 0.03; // of the chosen row: a smaller weight has no number in its cell
 
 export class HeadMap {
@@ -461,7 +462,7 @@ export class HeadMap {
     const left = this.leftOf(queries, 0, rows, font, em, !isStair);
     const { projector } = this.view.options;
     const room = width - left - 2 - (isStair ? this.after * em : 0);
-    const each = this.widthsOf(keys); // of type of one pixel
+    const each = this.widthsOf(keys).map((w, k) => w + DIGIT * whichOf(keys, k).length); // of type of one pixel
     const widths = isEqual ? each.map(() => Math.max(...each)) : each;
     const sum = widths.reduce((all, w) => all + w, 0);
     const least = Math.min((projector ? 1.2 : 2.6) * em, (0.8 * room) / n); // one letter alone has a column that a finger can find
@@ -472,7 +473,7 @@ export class HeadMap {
       const taken = widths.reduce((all, w) => all + Math.max(least, (w + padding) * size), 0);
       if (taken > room) size *= room / taken;
     }
-    if (size < (projector ? LEGIBLE : 0.72 * em)) return null;
+    if (size < (projector ? LEGIBLE : 0.72) * em) return null;
     const own = widths.map((w) => Math.max(least, (w + padding) * size));
     const spare = Math.max(0, room - own.reduce((all, w) => all + w, 0)) / n;
     const places = new Float64Array(n + 1);

@@ -184,7 +184,7 @@ export const WORDS: {
   "all_heads": string;
   "all_heads_label": string;
   "all_heads_by": string;
-  "by": { "adds": [string, string]; "look": [string, string]; "first": [string, string]; "back": [string, string]; "far": [string, string]; "spread": [string, string]; };
+  "by": { "adds": [string, string, string]; "look": [string, string, string]; "first": [string, string, string]; "back": [string, string, string]; "far": [string, string, string]; "spread": [string, string, string]; };
   "by_said": { "adds": string; "look": string; "first": string; "back": string; "far": string; "spread": string; };
   "by_more": string;
   "low_label": string;
