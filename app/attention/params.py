@@ -173,9 +173,9 @@ OPTIONS = (
     Param("keep", "80", _percent, words.OPTION_KEEP),
     one_of("metric", "auto", "roles", "maps", "entropy", "distance", "sink", "previous", "induction", "diagonal"),
     _flag("sort"),
-    one_of(
-        "by", "auto", "adds", "look", "first", "back", "far", "spread"
-    ),  # the number that colours the map of all heads
+    one_of(  # the number that colours the map of all heads
+        "by", "auto", "adds", "look", "first", "back", "far", "spread", "like"
+    ),
     one_of("candidate", "0", "1", "2", "3", "4"),  # for the next word, that heads add to
     one_of("low", "auto", "head", "looks", "maps"),  # what is below it: this head, the row, or small maps
     _flag("predict"),  # the next word is hidden until it is guessed

@@ -258,8 +258,8 @@ def column_message(column: Column) -> bytes:
     return messages.pack(header, messages.joined(messages.float32(column.values), column.reasons))
 
 
-def looks_message(found: np.ndarray) -> bytes:
-    """The weight of one cell by every head, float32 [layer, head]."""
+def heads_numbers_message(found: np.ndarray) -> bytes:
+    """One number of every head, float32 [layer, head]: the weight of a cell, say."""
     return messages.pack({"layers": found.shape[0], "heads": found.shape[1]}, messages.joined(messages.float32(found)))
 
 

@@ -138,7 +138,17 @@ async def looks(request: Request) -> Response:
     run = await _run(request)
     site = next(one for one in run.sites if one.id == _site(request, run))
     query, key = number(request, "query", 0, site.n_query - 1), number(request, "key", 0, site.n_key - 1)
-    return routes.message(picture.looks_message(await service.service().looks_at(run.key, site.id, query, key)))
+    return routes.message(picture.heads_numbers_message(await service.service().looks_at(run.key, site.id, query, key)))
+
+
+@answering
+async def correlations(request: Request) -> Response:
+    """How like the map of one head that of every head of its site is: run, site, layer, head. Float32 [layer, head]."""
+    run = await _run(request)
+    site = next(one for one in run.sites if one.id == _site(request, run))
+    layer, head = number(request, "layer", 0, len(site.records) - 1), number(request, "head", 0, site.n_heads - 1)
+    found = await service.service().correlations(run.key, site.id, layer, head)
+    return routes.message(picture.heads_numbers_message(found))
 
 
 @answering
@@ -266,6 +276,7 @@ ROUTES = [
     Route("/headlight/additions", additions),
     Route("/headlight/headwords", head_words),
     Route("/headlight/looks", looks),
+    Route("/headlight/correlations", correlations),
     Route("/headlight/metrics", measures),
     Route("/headlight/proof", proof),
 ]

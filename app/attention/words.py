@@ -299,7 +299,13 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
             "How spread out the rows of each head are, in bits, on average.",
             "{n} heads: how spread out each is",
         ],
+        "like": [
+            "like this head",
+            "Correlation of each head’s map with that of the chosen head, over the cells that may be seen, without the column of the token that most heads rest on: 1 is the same pattern, 0 is nothing in common.",
+            "{n} heads: how like layer {layer}, head {head} each is",
+        ],
     },
+    "by_like": "correlation with layer {layer}, head {head}:",
     "by_said": {
         "adds": "purple takes, blue adds; square-root scale",
         "look": "weight from here",
@@ -307,7 +313,10 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
         "back": "average weight; mean of all {mean}",
         "far": "tokens back",
         "spread": "bits",
+        "like": "1: the same map; {rest}",
     },
+    "by_like_rest": {"apart": "{key} is left out", "all": "0: nothing in common"},
+    "by_now": "{place}: {name} {value}.",  # for a screen reader, of the chosen head
     "by_more": "more",
     "low_label": "Below",
     "lows": {
@@ -444,7 +453,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "head_only": "H{head}",
     "chip_help": "Layer {layer} · Head {head}. Click adds it or takes it out; double click, or Shift+Enter, shows it alone.",
     "alike": "Heads like this one",
-    "alike_help": "Correlation of the two maps over the cells that may be seen, each weight less the mean of its map: 1 is the same pattern.",
+    "alike_help": "Correlation of the two maps over the cells that may be seen, without the column of the token that most heads rest on, each weight less the mean of its map: 1 is the same pattern.",
     "sums": "rows sum to 1",
     "sums_each": "each head’s rows sum to 1",
     "sums_help": "Every row of this layer sums to 1 within {error}.",

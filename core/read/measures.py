@@ -173,6 +173,23 @@ def by_distance(pattern: Tensor, places: Tensor, reach: int, key_places: Tensor 
     return total / pattern.new_zeros(shape).index_add_(-1, bucket, sees)
 
 
+def correlation(pattern: Tensor, other: Tensor, cells: Tensor) -> Tensor:
+    """How like one map, `other` [query, key], each map of pattern [..., query, key] is over some cells, [...]: Pearson's correlation.
+
+    Each weight counts less the mean of its map over these cells, those where cells [query, key] bool is True. 1 is the same
+    pattern, 0 one that has nothing to do with it, below 0 one that looks where the other does not; nan where either map is flat.
+    Raises ValueError for maps of another shape.
+    """
+    if not pattern.shape[-2:] == other.shape == cells.shape:
+        raise ValueError(
+            f"maps of different shapes: {tuple(pattern.shape)}, {tuple(other.shape)} and {tuple(cells.shape)}"
+        )
+    maps, one = pattern[..., cells], other[cells]
+    maps, one = maps - maps.mean(-1, keepdim=True), one - one.mean()
+    length = maps.norm(dim=-1) * one.norm()
+    return torch.where(length > 1e-12, (maps @ one) / length, torch.nan)
+
+
 def similarity(pattern: Tensor) -> Tensor:
     """How alike the heads' maps are, [head, head]: correlation of the maps, each less its mean."""
     flat = pattern.flatten(-2)

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 import core
 from core.read import head_roles as heads
-from core.read import measures
+from core.read import measures, sinks
 from core.run.trace import Trace
 from tests.app import models
 from tests.app.browsing import Screen, box_of
@@ -68,7 +68,10 @@ def test_heads_like_this_one_are_those_whose_map_correlates_most(screen: Screen,
     screen.until("root.dataset.alike")
     run = core.trace(models.load(query[7:].partition("&")[0]), TEXT)
     layer, head = (int(screen.data()[name]) for name in ("layer", "head"))
-    seen = run.attention[layer].mask(head=head)
+    seen = run.attention[layer].mask(head=head).clone()
+    rest = sinks.sink(run.attention)
+    if rest is not None and rest.is_sink:
+        seen[:, rest.key] = False
     heads = [(at, i) for at, record in enumerate(run.attention) for i in range(record.n_heads)]
     maps = torch.stack([run.attention[at].pattern(i)[0][seen] for at, i in heads])
     close = torch.corrcoef(maps)[heads.index((layer, head))].nan_to_num(-2)

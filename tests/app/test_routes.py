@@ -105,6 +105,16 @@ def test_heads_and_norms_are_what_pack_says(client: TestClient, trace: Trace):
     assert "site must be one of encoder" in ask(client, "norms", site="cross").text
 
 
+def test_the_likeness_of_heads_is_what_core_says_and_small_for_the_largest_model(client: TestClient, trace: Trace):
+    shared, facts = serve(trace)
+    answer = ask(client, "correlations", site="encoder", layer=2, head=3)
+    header, body = messages.unpack(answer.content)
+    sent = np.frombuffer(body, "<f4").reshape(header["layers"], header["heads"])
+    assert np.array_equal(sent, answered(shared.correlations(facts.key, "encoder", 2, 3)), equal_nan=True)
+    assert "must be from 0 to 5" in ask(client, "correlations", site="encoder", layer=99, head=3).text
+    assert len(picture.heads_numbers_message(np.zeros((80, 64), np.float32))) <= 25_000
+
+
 def test_who_asks_the_same_gets_the_same_which_was_worked_out_and_packed_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(transport_routes, "ANSWERS", AnswerCache(1 << 20, len))
     made, body = [], bytes(range(256)) * 99

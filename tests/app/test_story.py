@@ -20,6 +20,7 @@ from app.attention import words as attention_words
 from app.session.examples import MARY
 from core.read.findings import opened
 from core.read.head_roles import openings
+from core.read.measures import correlation
 from core.service.facts import facts_of
 from tests.app.browsing import Screen, box_of
 from tests.app.test_export import SVG, matrix, saved, table
@@ -245,3 +246,40 @@ def test_the_number_of_a_repeated_word_ends_before_the_next_token(screen: Screen
     found = screen.root.evaluate(DIGITS)
     assert len(found) > 20
     assert [(word, left) for word, left in found if left < 0.8] == []
+
+
+@needs_smollm2
+def test_heads_are_coloured_by_how_like_the_chosen_one_they_are(screen: Screen, run: core.Trace) -> None:
+    screen.open("?model=smollm2")
+    root, more = screen.root, screen.root.get_by_label(WORDS["by_more"])
+    more.select_option(label=WORDS["by"]["like"][0])
+    screen.wait(by="like")
+    screen.page.wait_for_url(re.compile("by=like"))
+    for part in (more, root.locator(".headmap .legend")):
+        box = box_of(part)
+        assert box["x"] + box["width"] <= 1280 - 20
+    expect(root.locator(".headmap .legend")).to_contain_text("When is left out")
+    cells = run.attention[23].mask().clone()
+    cells[:, FIRST] = False
+    like = [correlation(record.pattern(), run.attention[23].pattern(0)[0], cells) for record in run.attention]
+    grid = root.locator(".headmap .grid")
+    box = box_of(grid.locator("canvas").first)
+    for across in (0.3, 0.7, 0.92):
+        screen.page.mouse.move(box["x"] + across * box["width"], box["y"] + 8)
+        screen.until("root.dataset.peeked !== ''")
+        layer, head = map(int, screen.data()["peeked"].split("."))
+        expect(root.locator(".tip")).to_contain_text(f"layer 23, head 0: {said(like[layer][head].item())}")
+        screen.page.mouse.move(5, 5)
+        screen.until("root.dataset.peeked === ''")
+    # A screen reader hears the number of the chosen head, which is now like itself.
+    now = root.locator("#all-heads-now")
+    expect(now).to_have_text("Layer 23 · Head 0: correlation with layer 23, head 0: +1.00.")
+    assert grid.get_attribute("aria-describedby") == "all-heads-now"
+    assert (grid.get_attribute("aria-label") or "").startswith("All 270 heads")
+    grid.press("ArrowDown")
+    screen.wait(layer="23", head="1", by="like")
+    expect(now).to_have_text("Layer 23 · Head 1: correlation with layer 23, head 1: +1.00.")
+
+
+def said(x: float) -> str:
+    return f"{'−' if x < 0 else '+'}{abs(x):.2f}"

@@ -66,6 +66,8 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("findings", ()),
     ("head_additions", ("decoder", 5)),
     ("head_words", ("decoder", 1, 1, 5)),
+    ("looks_at", ("decoder", 5, 2)),
+    ("correlations", ("decoder", 1, 1)),
     ("opening", (0, 1)),
     ("point", ("decoder.blocks.0.hook_resid_post", [1])),
     ("logit_lens", (3, [2])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
@@ -79,6 +80,21 @@ def test_measures_on_maps_that_everybody_knows() -> None:
     rows = torch.tensor([2, 5])
     assert measures.distance(before[rows], rows).tolist() == [1.0, 1.0]
     assert measures.previous_token(before[rows], rows) == 1
+
+
+def test_a_map_correlates_with_another_over_the_cells_that_count() -> None:
+    cells = torch.ones(3, 3, dtype=torch.bool).tril()
+    one = torch.tensor([[1.0, 0, 0], [0.2, 0.8, 0], [0.5, 0.1, 0.4]])
+    maps = torch.stack([one, one.flip(0), torch.full((3, 3), 0.5), torch.rand(3, 3)])
+    found = measures.correlation(maps, one, cells)
+    wanted = np.corrcoef(one[cells].numpy(), maps[3][cells].numpy())[0, 1]
+    assert found[0] == pytest.approx(1) and found[2].isnan() and found[3] == pytest.approx(wanted, abs=1e-5)
+    cells[:, 0] = False  # what most rest on is left out
+    apart = measures.correlation(maps, one, cells)
+    assert apart[1] != pytest.approx(found[1].item(), abs=1e-3)
+    assert apart[3] == pytest.approx(np.corrcoef(one[cells].numpy(), maps[3][cells].numpy())[0, 1], abs=1e-5)
+    with pytest.raises(ValueError, match="different shapes"):
+        measures.correlation(maps, one[:2], cells)
 
 
 def test_rows_that_see_nothing_do_not_count() -> None:

@@ -46,6 +46,7 @@ async def everything(shared: Service, request: core.Request, site: str) -> dict[
         "measures": await shared.measures(key, site),  # type: ignore[arg-type]
         "norms": await shared.norms(key, site),  # type: ignore[arg-type]
         "looks_at": await shared.looks_at(key, site, 2, 1),  # type: ignore[arg-type]
+        "correlations": await shared.correlations(key, site, 1, 0),  # type: ignore[arg-type]
         "sink": await shared.sink(key, site),  # type: ignore[arg-type]
         "opening_look": await shared.opening_look(key),
         "findings": await shared.findings(key),

@@ -11,7 +11,8 @@ import torch
 import core
 from core.errors import Refused
 from core.read.sinks import Sink, sink
-from tests.core.serving import ask, service
+from core.service.maps.compute import spread
+from tests.core.serving import ask, run_of, service
 
 TEXT = "When Mary and John went to the store, John gave a drink to"
 MANY = core.ModelConfig(
@@ -62,3 +63,29 @@ def test_one_cell_of_every_head_is_that_cell_of_its_map() -> None:
     assert not ask(asked(2, 3)).any()
     with pytest.raises(Refused, match="key"):
         ask(asked(0, 99))
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_heads_are_like_one_by_the_correlation_of_their_maps_without_the_sink(
+    is_long: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a long text, over evenly spaced rows of both maps."""
+    if is_long:
+        monkeypatch.setattr("core.service.maps.heads.METRIC_ROWS", 3)
+    shared, text = service(), TEXT * (9 if is_long else 1)
+    key = ask(shared.submit(core.Request("decoder", (text,))))
+    found = ask(shared.correlations(key, "decoder", 1, 0))
+    run = run_of(shared, core.Request("decoder", (text,)))
+    rest = sink(run.attention)
+    assert rest is not None
+    n = run.attention[0].n_query
+    rows = spread(n, 3) if is_long else list(range(n))
+    cells = run.attention[1].mask(queries=rows).clone()
+    if rest.is_sink:
+        cells[:, rest.key] = False
+    maps = torch.stack([record.pattern(queries=rows)[:, cells] for record in run.attention]).flatten(0, 1)
+    wanted = torch.corrcoef(maps)[run.attention[0].n_heads].reshape(found.shape)
+    assert found[1, 0] == pytest.approx(1, abs=1e-5) and found.dtype == np.float32
+    assert np.allclose(found, wanted.numpy(), atol=1e-4)
+    with pytest.raises(Refused, match="head"):
+        ask(shared.correlations(key, "decoder", 1, 99))

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { RUNS, arrived, expected, near, served } from "./golden.mjs";
 
-const { likest, measured, metricsOf } = await served("attention/browser/metrics.js");
+const { correlations, likest, measured, metricsOf } = await served("attention/browser/metrics.js");
 const { WORDS } = await served("attention/browser/constants.js");
 
 for (const run of RUNS) {
@@ -37,10 +37,10 @@ for (const run of RUNS) {
     }
   }
 
-  for (const [id, { layer, head, map, row }] of Object.entries(expected(run).alike)) {
+  for (const [id, { layer, head, map, row, apart, key }] of Object.entries(expected(run).alike)) {
     test(`${run}, ${id}: maps are alike by weights less the mean of their map, as the help says, and not of their rows`, () => {
       const { heads } = sites[id];
-      const found = likest(sites[id], { layer, head }, Infinity);
+      const found = likest(sites[id], { layer, head }, Infinity, null);
       const known = map.flatMap((r, at) => (r === null ? [] : [{ r, at }])).sort((a, b) => b.r - a.r);
       near(
         found.map(({ r }) => r),
@@ -52,6 +52,20 @@ for (const run of RUNS) {
       assert(off(map) < 1e-4, "each for its own head");
       // Where every row sees every key, the mean of each row is that of the map.
       if (sites[id].masked(layer, head)) assert(off(row) > 1e-2, "less the mean of its row it would be another number");
+    });
+
+    test(`${run}, ${id}: how like every head is, without the column of one key`, () => {
+      const found = [...correlations(sites[id], { layer, head }, key)];
+      const at = layer * sites[id].heads + head;
+      assert(Math.abs(found[at] - 1) < 1e-6, "a head is like itself");
+      found[at] = NaN;
+      assert.deepEqual(
+        found.map(Number.isNaN),
+        apart.map((r) => r === null),
+      );
+      const known = (values) => values.filter((r) => r !== null && !Number.isNaN(r));
+      near(known(found), known(apart), 1e-4, "likeness");
+      assert(known(found).some((r, i) => Math.abs(r - known(map)[i]) > 1e-3), "another number than with it");
     });
   }
 }

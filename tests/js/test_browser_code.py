@@ -52,6 +52,7 @@ class Choice:
     words: bool = False
 
 
+APART = 0  # a key whose column likenesses of heads leave out
 CHOICES: dict[str, tuple[Choice, ...]] = {
     "grouped": (
         Choice("decoder", 0, 5),
@@ -123,14 +124,17 @@ def measured(run: core.Trace, place: Site) -> dict[str, list[float | None]]:
 
 def alike(run: core.Trace, place: Site, layer: int, head: int) -> dict[str, Any]:
     """How alike every head's map is to that of one, layer by layer, over the cells that this one may see: each weight less the
-    mean of its map, and for comparison less the mean of its row. None for the head itself, and where nothing differs."""
+    mean of its map, and for comparison less the mean of its row; and the first without the column of one key. None for the head
+    itself, and where nothing differs."""
     records = [run.attention[i] for i in place.records]
     seen = records[layer].mask(head=head)
     maps = torch.stack([record.pattern() for record in records]).flatten(0, 1)  # [layer * head, query, key]
     rows = (maps * seen).sum(-1, keepdim=True) / seen.sum(-1, keepdim=True)
     at = layer * records[0].n_heads + head
-    found: dict[str, Any] = {"layer": layer, "head": head}
-    for name, flat in (("map", maps[:, seen]), ("row", (maps - rows)[:, seen])):
+    found: dict[str, Any] = {"layer": layer, "head": head, "key": APART}
+    apart = seen.clone()
+    apart[:, APART] = False
+    for name, flat in (("map", maps[:, seen]), ("row", (maps - rows)[:, seen]), ("apart", maps[:, apart])):
         close = torch.corrcoef(flat)[at].tolist()
         found[name] = [None if i == at or math.isnan(r) else r for i, r in enumerate(close)]
     return found

@@ -77,7 +77,7 @@ export class Alike {
     const space = this.isInCorner ? Infinity : free();
     this.box.hidden = space < (this.areNamed ? 3.2 : 8) * em;
     if (this.box.hidden) return;
-    const best = likest(site, place, SHOWN);
+    const best = likest(site, place, SHOWN, view.shading.rests?.key ?? null);
     this.box.replaceChildren(Object.assign(el("h2", "", words.alike), { title: words.alike_help }));
     const row = this.box.appendChild(el("div", "row"));
     const size = Math.floor(Math.min((view.room.headsWidth - 3 * 0.6 * em) / SHOWN, space - 4.4 * em));

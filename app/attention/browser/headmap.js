@@ -25,15 +25,17 @@ import { rising, rooted, signed } from "../../kit/browser/picture/scale.js";
 import { WORDS as words } from "./constants.js";
 import { findingOf } from "./findings.js";
 import { indexed } from "./labels.js";
-import { measured } from "./metrics.js";
+import { correlations, measured } from "./metrics.js";
 import { isGuess, writes } from "./next.js";
 
-/** @typedef {"adds" | "look" | "first" | "back" | "far" | "spread"} By */
+/** @typedef {"adds" | "look" | "first" | "back" | "far" | "spread" | "like"} By */
 /** @typedef {{candidates: [label: string, p: number][], values: Float32Array}} Additions Of heads to the likeliest next words, [word, layer, head] */
 /** @type {By[]} */
 const FEW = ["adds", "look", "first"]; // that have a button of their own
 /** @type {By[]} */
-const MORE = ["back", "far", "spread"];
+const MORE = ["back", "far", "spread", "like"];
+/** @type {By[]} */
+const SIGNED = ["adds", "like"];
 /** @type {Record<string, By>} The number that says most of a finding of each kind */
 const OF_KIND = {
   "votes against": "adds",
@@ -77,11 +79,14 @@ export class HeadMap {
     this.more = add(top, "select", "more-by");
     this.more.setAttribute("aria-label", words.by_more);
     this.more.addEventListener("change", (event) => view.chosen.set("by", this.more.value, event));
-    this.grid = focusable(add(this.box, "div", "grid"), "application", words.all_heads_label);
+    this.grid = focusable(add(this.box, "div", "grid"), "application", "");
     this.base = add(this.grid, "canvas");
     this.over = add(this.grid, "canvas", "over");
     const low = add(this.box, "div", "low");
     this.legend = add(low, "span", "legend");
+    this.now = add(low, "span", "unseen");
+    this.now.id = "all-heads-now";
+    this.grid.setAttribute("aria-describedby", this.now.id);
     this.grid.addEventListener("pointermove", (event) => this.point(event));
     this.grid.addEventListener("pointerleave", () => {
       view.chosen.peek(null);
@@ -138,9 +143,21 @@ export class HeadMap {
     if (by === "first") return view.shading.rests && sharesOf(view.shading.rests);
     if (by === "look") return this.looks(view.chosen.place.query, this.lookedAt);
     if (picture.whole && !picture.ids) return null;
+    if (by === "like") return this.likeness();
     const name = /** @type {const} */ ({ back: "previous", far: "distance", spread: "entropy" })[by];
     const shown = /** @type {any} */ ({ picture, remote });
     return measured(shown, site, name)?.values ?? null;
+  }
+
+  // How like the map of the chosen head that of every head is
+  likeness() {
+    const { site, picture, remote, chosen, shading } = this.view;
+    const { layer, head } = chosen.place;
+    if (picture.whole) return correlations(site, { layer, head }, shading.rests?.key ?? null);
+    const found = remote.get("correlations", { site: site.id, layer, head }, (bytes) => ({
+      values: new Float32Array(unpack(bytes)[1]),
+    }));
+    return found && !found.refused ? found.values : null;
   }
 
   // The weight of every head from one token to another
@@ -171,6 +188,7 @@ export class HeadMap {
     const parts = this.parts();
     const title = view.options.projector ? words.by[by][2] : words.all_heads; // there no button says what the colours are
     setText(this.title, fill(title, { ...parts, n: number(n) }));
+    setAll(this.grid, { "aria-label": fill(words.all_heads_label, { n: number(n) }) });
     this.drawKinds(by, parts);
     this.values = this.valuesOf(by);
     const { em } = room;
@@ -187,7 +205,7 @@ export class HeadMap {
     const up = Math.max(2, 0.5 * em - cells.h / 2); // a name may be higher than a cell
     this.origin = [left, up];
     const [width, height] = [left + cells.width + 3, cells.height + below + up + 2];
-    const isSigned = by === "adds";
+    const isSigned = SIGNED.includes(by);
     const scale = isSigned ? signed(palette) : rising(palette);
     const top = this.top(by);
     const context = fit(this.base, width, height);
@@ -196,7 +214,7 @@ export class HeadMap {
       for (let head = 0; head < site.heads; head++) {
         const value = this.values?.[layer * site.heads + head];
         const [x, y] = cells.at({ layer, head });
-        const t = value === undefined || Number.isNaN(value) ? null : isSigned ? rooted(value / top) : value / top;
+        const t = value === undefined || Number.isNaN(value) ? null : by === "adds" ? rooted(value / top) : value / top;
         context.fillStyle = t === null ? palette.line : scale(t).fill;
         context.fillRect(left + x, up + y, cells.w - gap, cells.h - gap);
       }
@@ -209,7 +227,7 @@ export class HeadMap {
   // The largest number, whose colour is the strongest
   /** @param {By} by */
   top(by) {
-    if (by === "first" || by === "back" || by === "look") return 1;
+    if (by !== "adds" && by !== "far" && by !== "spread") return 1;
     let most = 0;
     for (const x of Array.from(this.values ?? [])) if (!Number.isNaN(x)) most = Math.max(most, Math.abs(x));
     return most || 1;
@@ -224,12 +242,14 @@ export class HeadMap {
       word: quoted(this.word),
       query: query === null ? "" : quoted(indexed(queries, query)),
       key: key === null ? "" : quoted(indexed(keys, key)),
+      layer: chosen.place.layer,
+      head: chosen.place.head,
     };
   }
 
-  /** @param {By} by @param {Record<string, string>} parts */
+  /** @param {By} by @param {Record<string, string | number>} parts */
   drawKinds(by, parts) {
-    const state = JSON.stringify([by, parts, Boolean(this.view.shading.rests)]);
+    const state = JSON.stringify([by, parts.word, parts.query, parts.key, Boolean(this.view.shading.rests)]);
     if (state === this.drawn) return;
     this.drawn = state;
     const has = (/** @type {By} */ name) =>
@@ -325,19 +345,44 @@ export class HeadMap {
     }
   }
 
-  /** @param {By} by @param {number} top @param {Record<string, string>} parts */
+  /** @param {By} by @param {number} top @param {Record<string, string | number>} parts */
   drawLegend(by, top, parts) {
-    const ends =
-      by === "adds"
-        ? [`−${fixed(top, 1)}`, `+${fixed(top, 1)}`]
-        : by === "far" || by === "spread"
-          ? ["0", fixed(top, 1)]
-          : ["0", "100 %"];
+    const { site, chosen } = this.view;
+    const { place } = chosen;
+    const digits = by === "like" ? 0 : 1;
+    const ends = SIGNED.includes(by)
+      ? [`−${fixed(top, digits)}`, `+${fixed(top, digits)}`]
+      : by === "far" || by === "spread"
+        ? ["0", fixed(top, 1)]
+        : ["0", "100 %"];
     const known = Array.from(this.values ?? []).filter((x) => !Number.isNaN(x));
     const mean = known.reduce((sum, x) => sum + x, 0) / Math.max(1, known.length);
-    const bar = el("i", by === "adds" ? "ramp both" : "ramp");
-    const said = this.values ? fill(words.by_said[by], { ...parts, mean: percent(mean) }) : words.loading;
+    const bar = el("i", SIGNED.includes(by) ? "ramp both" : "ramp");
+    const said = this.values
+      ? fill(words.by_said[by], { ...parts, mean: percent(mean), rest: this.leftOut() })
+      : words.loading;
+    const value = this.values?.[place.layer * site.heads + place.head];
+    const isKnown = value !== undefined && !Number.isNaN(value);
+    const now = {
+      place: fill(words.place, parts),
+      name: fill(this.name, parts),
+      value: isKnown ? this.say(value) : "",
+    };
+    setText(this.now, isKnown ? fill(words.by_now, now) : "");
     this.legend.replaceChildren(el("span", "", ends[0]), bar, el("span", "", ends[1]), el("span", "mute", said));
+  }
+
+  // The number of one head, in words
+  get name() {
+    return this.by === "like" ? words.by_like : words.by[this.by][0];
+  }
+
+  // What a likeness leaves out
+  leftOut() {
+    const { picture, site, shading } = this.view;
+    const key = shading.rests?.key;
+    if (key == null) return words.by_like_rest.all;
+    return fill(words.by_like_rest.apart, { key: quoted(indexed(picture.tokens[site.key] ?? [], key)) });
   }
 
   /** @param {MouseEvent} event */
@@ -359,7 +404,7 @@ export class HeadMap {
     if (value !== undefined && !Number.isNaN(value)) {
       const parts = this.parts();
       const line = el("div", "");
-      line.append(...phrase(words.by[this.by][0], parts), ` ${this.say(value)}`);
+      line.append(...phrase(this.name, parts), ` ${this.say(value)}`);
       lines.push(line);
     }
     view.tip.show(lines, event.clientX, event.clientY);
@@ -368,7 +413,7 @@ export class HeadMap {
   /** @param {number} value */
   say(value) {
     const { by } = this;
-    if (by === "adds") return `${value < 0 ? "" : "+"}${fixed(value)}`;
+    if (SIGNED.includes(by)) return `${value < 0 ? "" : "+"}${fixed(value)}`;
     return by === "far" || by === "spread" ? fixed(value, 1) : percent(value);
   }
 

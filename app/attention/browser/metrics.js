@@ -166,14 +166,16 @@ const OF = {
   },
 };
 
-// The heads whose maps are most like that of one, most alike first: Pearson's correlation over the cells that this one may
-// see, each weight less the mean of its map, and not of its row
-/** @param {Pick<Site, "layers" | "heads" | "n_query" | "n_key" | "weights"> & {masked: (layer: number, head: number) => ArrayLike<number> | null | undefined}} site @param {{layer: number, head: number}} place @param {number} count */
-export function likest(site, place, count) {
+/** @typedef {Pick<Site, "layers" | "heads" | "n_query" | "n_key" | "weights"> & {masked: (layer: number, head: number) => ArrayLike<number> | null | undefined}} Maps */
+
+// How like the map of one head that of every head is, NaN for flat maps, by the definition of core: Pearson's correlation over the cells
+// that this one may see, without the column of a key that is set apart; each weight less the mean of its map, and not of its row
+/** @param {Maps} site @param {{layer: number, head: number}} place @param {number | null} apart */
+export function correlations(site, place, apart) {
   const masked = site.masked(place.layer, place.head);
   /** @type {number[]} */
   const cells = [];
-  for (let at = 0; at < site.n_query * site.n_key; at++) if (!masked?.[at]) cells.push(at);
+  for (let at = 0; at < site.n_query * site.n_key; at++) if (!masked?.[at] && at % site.n_key !== apart) cells.push(at);
   /** @param {number} layer @param {number} head @returns {[weights: Uint16Array, mean: number]} */
   const centred = (layer, head) => {
     const all = site.weights(layer, head);
@@ -189,14 +191,19 @@ export function likest(site, place, count) {
   };
   const mine = centred(place.layer, place.head);
   const length = Math.sqrt(product(mine, mine));
-  const found = [];
-  for (let layer = 0; layer < site.layers; layer++) {
-    for (let head = 0; head < site.heads; head++) {
-      if (layer === place.layer && head === place.head) continue;
-      const other = centred(layer, head);
-      const scale = length * Math.sqrt(product(other, other));
-      if (scale > 0) found.push({ layer, head, r: product(mine, other) / scale });
-    }
-  }
-  return found.sort((a, b) => b.r - a.r).slice(0, count);
+  return Float32Array.from({ length: site.layers * site.heads }, (_, i) => {
+    const other = centred(Math.floor(i / site.heads), i % site.heads);
+    const scale = length * Math.sqrt(product(other, other));
+    return scale > 0 ? product(mine, other) / scale : NaN;
+  });
+}
+
+// The heads whose maps are most like that of one, most alike first
+/** @param {Maps} site @param {{layer: number, head: number}} place @param {number} count @param {number | null} apart */
+export function likest(site, place, count, apart) {
+  return [...correlations(site, place, apart)]
+    .map((r, i) => ({ layer: Math.floor(i / site.heads), head: i % site.heads, r }))
+    .filter(({ layer, head, r }) => !Number.isNaN(r) && !(layer === place.layer && head === place.head))
+    .sort((a, b) => b.r - a.r)
+    .slice(0, count);
 }

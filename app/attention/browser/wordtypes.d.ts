@@ -184,8 +184,11 @@ export const WORDS: {
   "all_heads": string;
   "all_heads_label": string;
   "all_heads_by": string;
-  "by": { "adds": [string, string, string]; "look": [string, string, string]; "first": [string, string, string]; "back": [string, string, string]; "far": [string, string, string]; "spread": [string, string, string]; };
-  "by_said": { "adds": string; "look": string; "first": string; "back": string; "far": string; "spread": string; };
+  "by": { "adds": [string, string, string]; "look": [string, string, string]; "first": [string, string, string]; "back": [string, string, string]; "far": [string, string, string]; "spread": [string, string, string]; "like": [string, string, string]; };
+  "by_like": string;
+  "by_said": { "adds": string; "look": string; "first": string; "back": string; "far": string; "spread": string; "like": string; };
+  "by_like_rest": { "apart": string; "all": string; };
+  "by_now": string;
   "by_more": string;
   "low_label": string;
   "lows": { "head": [string, string]; "looks": [string, string]; "maps": [string, string]; };

@@ -71,6 +71,21 @@ def looks_at(run: Trace, site: Site, query: int, key: int) -> np.ndarray:
     return array(torch.stack([run.attention[i].pattern(queries=[query])[:, 0, key] for i in site.records]))
 
 
+def correlations(run: Trace, site: Site, layer: int, head: int, apart: int | None) -> np.ndarray:
+    """How like the map of one head that of every head of a site is, float32 [layer, head]: see core.read.measures.correlation.
+
+    Over the cells that this head may see, without the column of the key `apart`. Of a long text evenly spaced rows are compared.
+    """
+    one = run.attention[site.records[layer]]
+    rows = _rows_of(one, len(site.records))
+    cells = one.mask(queries=rows, head=head).clone()
+    if apart is not None:
+        cells[:, apart] = False
+    pattern = one.pattern(head, rows)[0]
+    each = [measures.correlation(run.attention[i].pattern(queries=rows), pattern, cells) for i in site.records]
+    return array(torch.stack(each))
+
+
 def masks_of(records: Sequence[AttentionRecord]) -> tuple[tuple[np.ndarray, ...], tuple[tuple[int, ...], ...]]:
     """The distinct masks, and which of them each layer has: one number, or one a head where heads differ."""
     found: list[np.ndarray] = []
@@ -100,8 +115,8 @@ def measures_of(run: Trace, site: Site) -> Measures:
     """
     first = run.attention[site.records[0]]
     queries, keys = run.tokens_of(first)
-    n = max(1, min(METRIC_ROWS, METRIC_CELLS // (len(site.records) * first.n_heads * first.n_key)))
-    rows = spread(first.n_query, n)
+    rows = _rows_of(first, len(site.records))
+    n = len(rows)
     seen: dict[int, int] = {}
     repeats = []
     for i, token in enumerate(queries.ids):
@@ -119,6 +134,11 @@ def measures_of(run: Trace, site: Site) -> Measures:
         for name in METRICS:
             found[name].append(tuple(numbers[name] for numbers in each))
     return Measures(len(rows), first.n_query, {name: tuple(layers) for name, layers in found.items()})
+
+
+def _rows_of(record: AttentionRecord, layers: int) -> list[int]:
+    """Evenly spaced rows of a map, as many as may be read of all heads of that many layers."""
+    return spread(record.n_query, max(1, min(METRIC_ROWS, METRIC_CELLS // (layers * record.n_heads * record.n_key))))
 
 
 def _measures_of_head(

@@ -39,7 +39,7 @@ from .answers import (
     WholeRun,
 )
 from .compute import Map
-from .heads import heads_of, likeness_of, looks_at, measures_of, thumbnails_of, whole_of
+from .heads import correlations, heads_of, likeness_of, looks_at, measures_of, thumbnails_of, whole_of
 from .pushes import additions_of, moves_of, words_of
 
 
@@ -122,6 +122,14 @@ class LocalMaps(Worker):
         check_below("query", query, of.n_query)
         check_below("key", at, of.n_key)
         return await self._work(partial(looks_at, run, of, query, at), slow=True)
+
+    async def correlations(self, key: str, site: SiteId, layer: int, head: int) -> np.ndarray:
+        run, of = await self._site(key, site)
+        check_below("layer", layer, len(of.records))
+        check_below("head", head, of.n_heads)
+        found = await self.sink(key, site)
+        apart = found.key if found is not None and found.is_sink else None
+        return await self._work(partial(correlations, run, of, layer, head, apart), slow=True)
 
     async def head_additions(self, key: str, site: SiteId, position: int) -> HeadAdditions:
         attention = await self._writing(key, site)

@@ -112,6 +112,14 @@ class Maps(Protocol):
         """The weight that each head of a site gives from one query to one key, `at`; float32 [layer, head]."""
         ...
 
+    async def correlations(self, key: str, site: SiteId, layer: int, head: int) -> np.ndarray:
+        """How like the map of one head that of every head of its site is, float32 [layer, head], nan for flat maps.
+
+        Pearson's correlation over the cells that this head may see, without the column of the token that heads rest on, where
+        there is one (Sink.is_sink): core.read.measures.correlation. Of a long text evenly spaced rows are compared.
+        """
+        ...
+
     async def head_additions(self, key: str, site: SiteId, position: int) -> HeadAdditions:
         """The additions of every head of a site to the five likeliest words after one token. Raises Refused where a logit is no such sum."""
         ...
