@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import date
+from urllib.parse import parse_qs, urlsplit
 from xml.etree import ElementTree
 
 import numpy as np
@@ -18,6 +19,7 @@ from app.attention import export, picture
 from app.attention import selection as attention_selection
 from app.attention import words as attention_words
 from app.session.examples import MARY
+from app.shell import registry
 from core.read.findings import opened
 from core.read.head_roles import openings
 from core.read.measures import correlation
@@ -283,3 +285,37 @@ def test_heads_are_coloured_by_how_like_the_chosen_one_they_are(screen: Screen, 
 
 def said(x: float) -> str:
     return f"{'−' if x < 0 else '+'}{abs(x):.2f}"
+
+
+def test_the_menu_of_rooms_has_their_titles() -> None:
+    titles = {room.id: room.title for room in registry.rooms()}
+    assert {id: title for id, (title, *_) in WORDS["elsewhere_rooms"].items()}.items() <= titles.items()
+
+
+@needs_smollm2
+def test_the_chosen_head_opens_in_the_other_rooms(screen: Screen) -> None:
+    screen.open("?model=smollm2&layer=24&head=4&query=13&theme=dark")
+    root = screen.root
+    opener = root.locator(".elsewhere summary")
+    opener.focus()
+    screen.page.keyboard.press("Enter")
+    links = root.locator(".elsewhere a")
+    expect(links).to_have_count(len(WORDS["elsewhere_rooms"]))
+    known = registry.params()
+    for link in links.all():
+        said = {name: values[0] for name, values in parse_qs(urlsplit(link.get_attribute("href") or "").query).items()}
+        room = said.pop("view")
+        assert (said.pop("text"), said.pop("theme"), said.pop("model")) == (MARY, "dark", "SmolLM2-135M")
+        assert (said["layer"], said["head"]) == ("24", "4")
+        assert said.get("query", "13") == "13" and ("query" in said) == (room != "generate")
+        assert said.keys() <= set(known[room]), f"{room} reads all that its link says"
+    screen.page.keyboard.press("Escape")
+    expect(links.first).to_be_hidden()
+    expect(opener).to_be_focused()
+    screen.page.keyboard.press("Enter")
+    expect(links.first).to_have_text("Masks forbid to₂ → Mary")
+    screen.page.keyboard.press("Tab")
+    screen.page.keyboard.press("Enter")
+    screen.page.wait_for_url(re.compile("view=masks.*forbid=13-1"))
+    fact = screen.page.locator(".hl .fact").first
+    expect(fact).to_contain_text("In this head alone, to may not look at Mary")

@@ -2,6 +2,7 @@
 
 import { add, el, fill, fixed, number, percent, phrase, quoted, ranges } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
+import { Elsewhere } from "./elsewhere.js";
 import { wordsOf } from "./headmap.js";
 import { indexed } from "./labels.js";
 import { drawSmall } from "./smallmaps.js";
@@ -19,7 +20,9 @@ export class HeadCard {
     this.all = all;
     this.overview = overview;
     this.box = add(parent, "section", "headcard");
-    this.rests = add(this.box, "p");
+    const top = add(this.box, "div", "top");
+    this.rests = add(top, "p");
+    this.elsewhere = new Elsewhere(view, top, () => ({ query: view.chosen.place.query, key: all.lookedAt }));
     this.rows = add(this.box, "dl");
     this.group = add(this.box, "div", "group");
   }
@@ -80,6 +83,7 @@ export class HeadCard {
     );
     this.rows.title = moved ? fill(words.card_among, { n: number(moved.among) }) : "";
     this.drawGroup();
+    this.elsewhere.draw();
   }
 
   // The heads that read the same keys and values, as small maps

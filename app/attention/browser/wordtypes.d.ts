@@ -192,6 +192,8 @@ export const WORDS: {
   "by_more": string;
   "low_label": string;
   "lows": { "head": [string, string]; "looks": [string, string]; "maps": [string, string]; };
+  "elsewhere": string;
+  "elsewhere_rooms": { "masks": [string, string, string]; "whatif": [string, string, string]; "step": [string, string, string]; "positions": [string, string, string]; "generate": [string, string, string]; };
   "card_rests": string;
   "card_adds": string;
   "card_adds_to": string;
