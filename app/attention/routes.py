@@ -169,11 +169,15 @@ async def additions(request: Request) -> Response:
 
 @answering
 async def head_words(request: Request) -> Response:
-    """The additions of the looks of one head after one token, and the words that it raises and lowers: run, site, layer, head, query."""
+    """The additions of the looks of one head after one token to one of the likeliest words, and the words that it raises and lowers.
+
+    run, site, layer, head, query, and candidate for another word than the likeliest.
+    """
     run = await _run(request)
     site, query = _token(request, run)
     layer, head = number(request, "layer", 0, len(site.records) - 1), number(request, "head", 0, site.n_heads - 1)
-    found = await service.service().head_words(run.key, site.id, layer, head, query)
+    candidate = number(request, "candidate", 0, CANDIDATES - 1) if "candidate" in request.query_params else 0
+    found = await service.service().head_words(run.key, site.id, layer, head, query, candidate)
     return JSONResponse(picture.words_message(found), headers=routes.KEPT)
 
 

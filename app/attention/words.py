@@ -268,6 +268,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "predict_first_help": "Hide what the model writes, and where it looked, until you have guessed.",
     "predict_ask": "How does the sentence go on? Decide first; then see what the model writes, and where it looked.",
     "predict_show": "Show it",
+    "candidate_help": "Colour the heads by what each adds to {word}",
     "next_word": "Next word after {query}",
     "all_heads": "{n} heads",
     "all_heads_label": "All {n} heads: left and right change the layer, up and down the head.",

@@ -67,13 +67,15 @@ def looks(run: Trace, position: int | None = None, token: int | None = None, sit
     return torch.stack([found[:, 0] for found in each_look(wanted, _whole)])
 
 
-def looks_in(run: Trace, layer: int, positions: Sequence[int] | None = None, site: Site | None = None) -> Tensor:
-    """looks() of one layer from several positions (None: from all), each to the likeliest token after it: [head, query, key].
+def looks_in(
+    run: Trace, layer: int, positions: Sequence[int] | None = None, site: Site | None = None, token: int | None = None
+) -> Tensor:
+    """looks() of one layer from several positions (None: from all), each to `token` (None: the likeliest after it): [head, query, key].
 
     Nothing larger than the result is held. Raises as looks() does, and IndexError for a layer.
     """
     n = len(run.forward.prompt.last_read[run.index])
-    wanted = asked(run, range(n) if positions is None else positions, None, site)
+    wanted = asked(run, range(n) if positions is None else positions, _one(token), site)
     record = _at(records_of(run, site), layer)
     what = f"The looks of {record.n_heads} heads at {len(wanted.positions):,} positions"
     _admit(run, 3 * record.n_heads * len(wanted.positions) * record.n_key, what)

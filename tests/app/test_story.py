@@ -319,3 +319,33 @@ def test_the_chosen_head_opens_in_the_other_rooms(screen: Screen) -> None:
     screen.page.wait_for_url(re.compile("view=masks.*forbid=13-1"))
     fact = screen.page.locator(".hl .fact").first
     expect(fact).to_contain_text("In this head alone, to may not look at Mary")
+
+
+@needs_smollm2
+def test_heads_are_coloured_by_the_candidate_that_is_pressed(screen: Screen, run: core.Trace) -> None:
+    screen.open("?model=smollm2&by=first")
+    root, keys = screen.root, screen.page.keyboard
+    rows = root.locator(".bars.writes .rows button")
+    additions = core.adds(run, tokens=run.predictions([TO], 5).ids[0])
+
+    def is_of(which: int, word: str) -> None:
+        for i in range(5):
+            expect(rows.nth(i)).to_have_attribute("aria-pressed", str(i == which).lower())
+        screen.wait(by="adds", candidate=str(which))
+        screen.page.wait_for_url(re.compile(f"by=adds.*candidate={which}"))
+        expect(root.locator(".headmap .seg button").first).to_have_text(f"adds to {word}")
+        value = additions[which, 23, 0].item()
+        expect(root.locator("#all-heads-now")).to_have_text(f"Layer 23 · Head 0: adds to {word} {said(value)}.")
+        expect(root.locator(".headcard dd").first).to_contain_text(f"{said(value)} to {word}")
+        # The looks that this is from are to the same word.
+        looks = core.looks(run, TO, run.predictions([TO], 5).ids[0][which])[23, 0]
+        expect(root.locator(".headcard dd").nth(1)).to_contain_text(f"Mary {said(looks[1].item())}")
+
+    expect(rows.first).to_have_attribute("aria-pressed", "true")
+    rows.nth(1).click()
+    is_of(1, "the")
+    keys.press("Shift+Tab")
+    keys.press("Enter")
+    is_of(0, "Mary")
+    screen.page.go_back()
+    is_of(1, "the")

@@ -188,6 +188,11 @@ def test_what_heads_add_to_the_next_words_is_core_s(name: str) -> None:
     words = ask(shared.head_words(key, site, 1, 0, at))  # type: ignore[arg-type]
     assert close(words.additions, core.looks(run, at)[1, 0])
     assert words.additions.sum() == pytest.approx(float(found.values[0, 1, 0]), abs=1e-4)
+    other = ask(shared.head_words(key, site, 1, 0, at, 2))  # type: ignore[arg-type]
+    assert other.additions.sum() == pytest.approx(float(found.values[2, 1, 0]), abs=1e-4)
+    assert (other.raised, other.lowered) == (words.raised, words.lowered)
+    with pytest.raises(Refused, match="candidate"):
+        ask(shared.head_words(key, site, 1, 0, at, 5))  # type: ignore[arg-type]
     moved = core.moves(run, at).values[1, 0]
     assert words.raised[0][1] == pytest.approx(float(moved.max()), abs=1e-5)
     assert words.lowered[0][1] == pytest.approx(float(moved.min()), abs=1e-5)

@@ -19,7 +19,7 @@ const REDRAWS = {
   spotlight: ["over", "strip", "lines"],
   frozen: ["over"],
   by: ["side"],
-  candidate: ["side"],
+  candidate: ["side", "facts"],
 };
 const NUMBERS = ["kind", "members", "hide", "words"]; // the options that change what the numbers are
 

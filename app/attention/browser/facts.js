@@ -25,7 +25,7 @@ export class Facts {
     this.bars = new Bars(parent, "looks");
     this.leftLine = add(parent, "p", "note");
     this.entropyLine = add(parent, "p", "spread");
-    this.next = new Bars(side, "writes");
+    this.next = new Bars(side, "writes", (i, event) => this.choose(i, event));
     this.nextLine = add(parent, "p", "note");
     this.groupLine = add(parent, "p", "mute");
   }
@@ -159,12 +159,19 @@ export class Facts {
     const most = 1 - ALMOST;
     const bars = (next?.words ?? []).map(([label, p]) => ({
       label,
+      title: fill(words.candidate_help, { word: label }),
       className: "w",
       at: p,
       value: percent(Math.min(most, p)),
     }));
+    const pressed = Math.min(Number(this.view.options.candidate), bars.length - 1);
     const of = row === null ? "" : indexed(this.view.lens().queries, row);
-    this.next.draw(row === null ? words.writes_next : fill(words.next_word, { query: quoted(of) }), bars);
+    this.next.draw(
+      row === null ? words.writes_next : fill(words.next_word, { query: quoted(of) }),
+      bars,
+      true,
+      pressed,
+    );
     const isAsked = row === null && writes(this.view); // an encoder writes after no token
     if (!next) return void (this.nextLine.textContent = isAsked ? words.writes_choose : "");
     if (!next.given) return void (this.nextLine.textContent = words.writes_last);
@@ -176,6 +183,13 @@ export class Facts {
       n: number(next.vocabulary),
     };
     this.nextLine.replaceChildren(...phrase(words.writes_given, parts));
+  }
+
+  // The word that heads add to, by which they are coloured from now on
+  /** @param {number} candidate of the likeliest, 0 the first @param {Event} event */
+  choose(candidate, event) {
+    this.view.chosen.set("candidate", String(candidate), event);
+    this.view.chosen.set("by", "adds", event);
   }
 
   // How much of the row the picture still shows, where tokens are hidden

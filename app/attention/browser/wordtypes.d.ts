@@ -180,6 +180,7 @@ export const WORDS: {
   "predict_first_help": string;
   "predict_ask": string;
   "predict_show": string;
+  "candidate_help": string;
   "next_word": string;
   "all_heads": string;
   "all_heads_label": string;

@@ -113,7 +113,7 @@ class HeadAdditions:
 class HeadWords:
     """The effect of one head on the word after one token, in logits.
 
-    additions are those of its looks to the likeliest word, whose sum the head adds. raised and lowered are the words, of the
+    additions are those of its looks to one of the likeliest words, whose sum the head adds to it. raised and lowered are the words, of the
     `among` likeliest, that its output moves most, the most moved first.
     """
 

@@ -40,7 +40,7 @@ from .answers import (
 )
 from .compute import Map
 from .heads import correlations, heads_of, likeness_of, looks_at, measures_of, thumbnails_of, whole_of
-from .pushes import additions_of, moves_of, words_of
+from .pushes import CANDIDATES, additions_of, moves_of, words_of
 
 
 class LocalMaps(Worker):
@@ -136,14 +136,17 @@ class LocalMaps(Worker):
         make = partial(self._again, key, lambda run: additions_of(run, attention, position))
         return await self._kept.get(("additions of heads", key, site, position), make)
 
-    async def head_words(self, key: str, site: SiteId, layer: int, head: int, position: int) -> HeadWords:
+    async def head_words(
+        self, key: str, site: SiteId, layer: int, head: int, position: int, candidate: int = 0
+    ) -> HeadWords:
         _, at = await self._site(key, site)
+        check_below("candidate", candidate, CANDIDATES)
         check_below("layer", layer, len(at.records))
         check_below("head", head, at.n_heads)
         attention = await self._writing(key, site)
         make = partial(self._again, key, lambda run: moves_of(run, attention, position))
         moved = await self._kept.get(("moves", key, site, position), make)
-        return await self._again(key, lambda run: words_of(run, moved, attention, layer, head, position))
+        return await self._again(key, lambda run: words_of(run, moved, attention, layer, head, position, candidate))
 
     async def _writing(self, key: str, site: SiteId) -> Literal["attn", "cross_attn"]:
         """The attention of a site whose heads a logit reads. Raises Refused for the encoder's."""

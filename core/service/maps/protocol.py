@@ -124,8 +124,10 @@ class Maps(Protocol):
         """The additions of every head of a site to the five likeliest words after one token. Raises Refused where a logit is no such sum."""
         ...
 
-    async def head_words(self, key: str, site: SiteId, layer: int, head: int, position: int) -> HeadWords:
-        """The additions of one head's looks to the likeliest word after one token, and the words that it raises and lowers."""
+    async def head_words(
+        self, key: str, site: SiteId, layer: int, head: int, position: int, candidate: int = 0
+    ) -> HeadWords:
+        """The additions of one head's looks to one of the five likeliest words after one token, and the words that it raises and lowers."""
         ...
 
     async def proof(self, key: str, record: int) -> Receipt:

@@ -27,8 +27,13 @@ def moves_of(run: Trace, site: Attention, position: int) -> Moves:
     return moves(run, position, AMONG, site)
 
 
-def words_of(run: Trace, moved: Moves, site: Attention, layer: int, head: int, position: int) -> HeadWords:
-    """Of one head, from the moves of all. Raises as additions_of() does, and IndexError for a layer or a head."""
+def words_of(
+    run: Trace, moved: Moves, site: Attention, layer: int, head: int, position: int, candidate: int = 0
+) -> HeadWords:
+    """Of one head, from the moves of all; its looks are to the candidate of that rank, 0 the likeliest.
+
+    Raises as additions_of() does, and IndexError for a layer, a head or a candidate.
+    """
     values = moved.values[layer, head]
     order = values.argsort().tolist()
     labels = labels_of(run.loaded, list(moved.tokens))
@@ -38,5 +43,5 @@ def words_of(run: Trace, moved: Moves, site: Attention, layer: int, head: int, p
 
     raised = [i for i in reversed(order) if values[i] > 0][:MOVED]
     lowered = [i for i in order if values[i] < 0][:MOVED]
-    looked = looks_in(run, layer, [position], site)[head, 0]
+    looked = looks_in(run, layer, [position], site, moved.tokens[candidate])[head, 0]
     return HeadWords(array(looked), named(raised), named(lowered), len(moved.tokens))

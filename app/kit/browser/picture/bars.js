@@ -34,8 +34,9 @@ export function upright({ values, x, wide, base, high, fill, stroke = "", line =
 
 // Bars on one fixed track from 0 to 100 %, so that two of them can be compared: across rows, heads and texts
 export class Bars {
-  /** @param {HTMLElement} parent @param {string} className */
-  constructor(parent, className) {
+  /** @param {HTMLElement} parent @param {string} className @param {(i: number, event: Event) => void} [press] of bars that are buttons: one is pressed */
+  constructor(parent, className, press) {
+    this.press = press;
     this.box = add(parent, "div", `bars ${className}`);
     this.head = add(this.box, "div", "bar scale");
     this.name = add(this.head, "b");
@@ -46,19 +47,22 @@ export class Bars {
   }
 
   // isShare: whether the track is 0 to 100 %; else it ends at the largest value, which its own number says
-  /** @param {string} name @param {Bar[]} bars @param {boolean} [isShare] */
-  draw(name, bars, isShare = true) {
+  /** @param {string} name @param {Bar[]} bars @param {boolean} [isShare] @param {number} [pressed] */
+  draw(name, bars, isShare = true, pressed = 0) {
     this.name.textContent = name;
     for (const tick of this.ticks) tick.hidden = !isShare;
     while (this.rows.children.length > bars.length) this.rows.lastChild?.remove();
     while (this.rows.children.length < bars.length) {
-      const bar = this.rows.appendChild(el("div", "bar"));
+      const bar = this.rows.appendChild(el(this.press ? "button" : "div", "bar"));
+      const i = this.rows.children.length - 1;
+      if (this.press) bar.addEventListener("click", (event) => this.press?.(i, event));
       bar.append(el("span"), el("div", "track"), el("u"));
       bar.children[1].append(el("i"));
     }
     bars.forEach(({ label, title, className, at, value }, i) => {
       const [name_, track, number] = /** @type {HTMLElement[]} */ ([...this.rows.children[i].children]);
       this.rows.children[i].className = `bar ${className ?? ""}`;
+      if (this.press) this.rows.children[i].setAttribute("aria-pressed", String(i === pressed));
       name_.textContent = label;
       name_.title = title ?? label;
       /** @type {HTMLElement} */ (track.firstChild).style.width =
