@@ -65,7 +65,10 @@ for (const run of RUNS) {
       );
       const known = (values) => values.filter((r) => r !== null && !Number.isNaN(r));
       near(known(found), known(apart), 1e-4, "likeness");
-      assert(known(found).some((r, i) => Math.abs(r - known(map)[i]) > 1e-3), "another number than with it");
+      assert(
+        known(found).some((r, i) => Math.abs(r - known(map)[i]) > 1e-3),
+        "another number than with it",
+      );
     });
   }
 }
