@@ -54,7 +54,7 @@ export class Elsewhere {
     if (focused >= 0) /** @type {HTMLElement | null} */ (this.list.children[focused].firstChild)?.focus();
   }
 
-  // What a link to a room says of the head and the token, in the names that all rooms share
+  // The head and the token in a link to a room, by the names that all rooms share
   /** @param {string} room @returns {Record<string, string>} */
   said(room) {
     const { layer, head, site } = this.view.chosen.place;

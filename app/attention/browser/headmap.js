@@ -377,7 +377,7 @@ export class HeadMap {
     return this.by === "like" ? words.by_like : words.by[this.by][0];
   }
 
-  // What a likeness leaves out
+  // The key that a likeness leaves out
   leftOut() {
     const { picture, site, shading } = this.view;
     const key = shading.rests?.key;

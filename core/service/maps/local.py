@@ -14,6 +14,7 @@ from ...errors import Refused
 from ...read import aggregate
 from ...read.findings import Finding, findings, opened, opening_look
 from ...read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
+from ...read.looks import looks_in
 from ...read.sinks import Sink, sink
 from ...run.attention import Receipt
 from ...run.trace import Trace
@@ -146,7 +147,12 @@ class LocalMaps(Worker):
         attention = await self._writing(key, site)
         make = partial(self._again, key, lambda run: moves_of(run, attention, position))
         moved = await self._kept.get(("moves", key, site, position), make)
-        return await self._again(key, lambda run: words_of(run, moved, attention, layer, head, position, candidate))
+
+        def of_head(run: Trace) -> HeadWords:
+            looked = looks_in(run, layer, [position], attention, moved.tokens[candidate])
+            return words_of(run, moved, layer, head, looked[head, 0])
+
+        return await self._again(key, of_head)
 
     async def _writing(self, key: str, site: SiteId) -> Literal["attn", "cross_attn"]:
         """The attention of a site whose heads a logit reads. Raises Refused for the encoder's."""

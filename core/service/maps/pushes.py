@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from ...read.directions import Site as Attention
-from ...read.looks import Moves, adds, looks_in, moves
+from ...read.looks import Moves, adds, moves
 from ...run.predictions import labels_of
 from ...run.trace import Trace
 from .answers import HeadAdditions, HeadWords
@@ -27,13 +29,8 @@ def moves_of(run: Trace, site: Attention, position: int) -> Moves:
     return moves(run, position, AMONG, site)
 
 
-def words_of(
-    run: Trace, moved: Moves, site: Attention, layer: int, head: int, position: int, candidate: int = 0
-) -> HeadWords:
-    """Of one head, from the moves of all; its looks are to the candidate of that rank, 0 the likeliest.
-
-    Raises as additions_of() does, and IndexError for a layer, a head or a candidate.
-    """
+def words_of(run: Trace, moved: Moves, layer: int, head: int, additions: Tensor) -> HeadWords:
+    """Of one head, from the moves of all and the additions of its looks [key]."""
     values = moved.values[layer, head]
     order = values.argsort().tolist()
     labels = labels_of(run.loaded, list(moved.tokens))
@@ -43,5 +40,4 @@ def words_of(
 
     raised = [i for i in reversed(order) if values[i] > 0][:MOVED]
     lowered = [i for i in order if values[i] < 0][:MOVED]
-    looked = looks_in(run, layer, [position], site, moved.tokens[candidate])[head, 0]
-    return HeadWords(array(looked), named(raised), named(lowered), len(moved.tokens))
+    return HeadWords(array(additions), named(raised), named(lowered), len(moved.tokens))
