@@ -266,10 +266,11 @@ def test_heads_are_coloured_by_how_like_the_chosen_one_they_are(screen: Screen, 
     like = [correlation(record.pattern(), run.attention[23].pattern(0)[0], cells) for record in run.attention]
     grid = root.locator(".headmap .grid")
     box = box_of(grid.locator("canvas").first)
-    for across in (0.3, 0.7, 0.92):
-        screen.page.mouse.move(box["x"] + across * box["width"], box["y"] + 8)
-        screen.until("root.dataset.peeked !== ''")
-        layer, head = map(int, screen.data()["peeked"].split("."))
+    left = 3.1 * root.evaluate("root => parseFloat(getComputedStyle(root).fontSize)")  # of the names of rows
+    for layer, head in ((5, 0), (17, 0), (28, 0)):
+        middle = left + (layer + 0.5) * (box["width"] - left - 3) / 30
+        screen.page.mouse.move(box["x"] + middle, box["y"] + 8)
+        screen.wait(peeked=f"{layer}.{head}")
         expect(root.locator(".tip")).to_contain_text(f"layer 23, head 0: {said(like[layer][head].item())}")
         screen.page.mouse.move(5, 5)
         screen.until("root.dataset.peeked === ''")
