@@ -8,7 +8,6 @@ more came for a second. Of a measure: its message as the route makes it, of rand
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 
@@ -65,9 +64,9 @@ def measures() -> dict[str, bytes]:
     added = HeadAdditions(likeliest, rng.standard_normal((CANDIDATES, LAYERS, HEADS)).astype(np.float32))
     sink = Sink(0, some, TOKENS - 1)
     return {
-        "looks from here at the chosen word": picture.looks_message(some),
-        f"adds to the next word (all {CANDIDATES} candidates at once)": picture.additions_message(added),
-        "rests on the first token": json.dumps(picture.sink_message(sink), separators=(",", ":")).encode(),
+        "looks from here at the chosen word": picture.heads_numbers_message(some),
+        "adds to the next word": picture.additions_message(added, 0),
+        "rests on the first token": picture.sink_packed(sink),
     }
 
 

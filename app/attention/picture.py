@@ -271,11 +271,15 @@ def finding_message(found: Finding) -> dict[str, Any]:
     return said | {name: round(x, 6) for name, x in numbers.items() if x is not None}
 
 
-def additions_message(found: HeadAdditions) -> bytes:
-    """The additions of all heads to the likeliest words, float32 [word, layer, head], and these words in the header."""
-    _, layers, heads = found.values.shape
+def additions_message(found: HeadAdditions, candidate: int | None = None) -> bytes:
+    """The additions of all heads to the likeliest words, float32 [word, layer, head], and these words in the header.
+
+    With a candidate the additions to that word alone, [layer, head]; of fewer words, to the last.
+    """
+    n_words, layers, heads = found.values.shape
     header = {"words": found.words, "layers": layers, "heads": heads}
-    return messages.pack(header, messages.joined(messages.float32(found.values)))
+    values = found.values if candidate is None else found.values[min(candidate, n_words - 1)]
+    return messages.pack(header, messages.joined(messages.float32(values)))
 
 
 def words_message(found: HeadWords) -> dict[str, Any]:
@@ -291,6 +295,14 @@ def sink_message(found: Sink | None) -> dict[str, Any]:
     shares = np.nan_to_num(found.shares.astype(float)).round(4).tolist()  # of a run whose numbers are not finite
     between = np.nan_to_num(found.between).tolist()
     return {"key": found.key, "is": found.is_sink, "between": between, "shares": shares}
+
+
+def sink_packed(found: Sink | None) -> bytes:
+    """The same with the shares as float32 [layer, head]: of thousands of heads half of the bytes."""
+    said = sink_message(found)
+    shares = np.array(said.pop("shares"), np.float32)
+    layers, heads = shares.shape if shares.ndim == 2 else (0, 0)
+    return messages.pack(said | {"layers": layers, "heads": heads}, messages.joined(messages.float32(shares)))
 
 
 def next_message(found: Sequence[NextWord], labels: Sequence[str]) -> dict[str, Any]:

@@ -129,7 +129,7 @@ async def sink(request: Request) -> Response:
     """The token that most heads of a site rest on: run, site. `is` says whether they do, `between` what the middle half of them give."""
     run = await _run(request)
     found = await service.service().sink(run.key, _site(request, run))
-    return JSONResponse(picture.sink_message(found), headers=routes.KEPT)
+    return routes.message(picture.sink_packed(found))
 
 
 @answering
@@ -161,10 +161,15 @@ async def findings(request: Request) -> Response:
 
 @answering
 async def additions(request: Request) -> Response:
-    """The additions of every head of a site to the five likeliest words after one token: run, site, query. Float32 [word, layer, head]."""
+    """The additions of every head of a site to the five likeliest words after one token: run, site, query. Float32 [word, layer, head].
+
+    With candidate to that one of them alone, [layer, head].
+    """
     run = await _run(request)
     site, query = _token(request, run)
-    return routes.message(picture.additions_message(await service.service().head_additions(run.key, site.id, query)))
+    candidate = number(request, "candidate", 0, CANDIDATES - 1) if "candidate" in request.query_params else None
+    found = await service.service().head_additions(run.key, site.id, query)
+    return routes.message(picture.additions_message(found, candidate))
 
 
 @answering

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,11 @@ from app.shell import routes
 from app.transport import compress, messages, modules
 from app.transport import routes as transport_routes
 from core.errors import Busy, Refused
+from core.read.sinks import Sink
 from core.run.attention import AttentionRecord
 from core.run.request import Request
 from core.run.trace import Trace
-from core.service import AnswerCache, LocalService
+from core.service import AnswerCache, HeadAdditions, LocalService
 from core.service.engine import Engine
 from core.service.worker import MOST_WAITING
 from tests.app.served import ask as answered
@@ -113,6 +115,34 @@ def test_the_likeness_of_heads_is_what_core_says_and_small_for_the_largest_model
     assert np.array_equal(sent, answered(shared.correlations(facts.key, "encoder", 2, 3)), equal_nan=True)
     assert "must be from 0 to 5" in ask(client, "correlations", site="encoder", layer=99, head=3).text
     assert len(picture.heads_numbers_message(np.zeros((80, 64), np.float32))) <= 25_000
+
+
+def test_the_shares_of_the_sink_are_what_core_says_and_small_for_the_largest_model(client: TestClient, trace: Trace):
+    shared, facts = serve(trace)
+    header, body = messages.unpack(ask(client, "sink", site="encoder").content)
+    found = answered(shared.sink(facts.key, "encoder"))
+    assert found is not None
+    sent = np.frombuffer(body, "<f4").reshape(header["layers"], header["heads"])
+    assert (header["key"], header["is"]) == (found.key, found.is_sink)
+    assert sent == pytest.approx(found.shares, abs=1e-4) and header["between"] == list(found.between)
+    assert len(picture.sink_packed(Sink(0, np.ones((80, 64), np.float32), 9))) <= 25_000
+    nowhere, none = messages.unpack(picture.sink_packed(None))
+    assert (nowhere["key"], nowhere["layers"], len(none)) == (None, 0, 0)
+
+
+def test_what_heads_add_to_one_candidate_is_a_part_of_what_they_add_to_all():
+    values = np.arange(30, dtype=np.float32).reshape(5, 2, 3)
+    found = HeadAdditions(tuple((name, 0.1) for name in "abcde"), values)
+    for asked, of in ((0, 0), (3, 3), (4, 4)):
+        header, body = messages.unpack(picture.additions_message(found, asked))
+        assert np.array_equal(np.frombuffer(body, "<f4").reshape(2, 3), values[of]) and len(header["words"]) == 5
+    fewer = replace(found, words=found.words[:2], values=values[:2])
+    assert np.array_equal(
+        np.frombuffer(messages.unpack(picture.additions_message(fewer, 4))[1], "<f4"), values[1].ravel()
+    )
+    assert messages.unpack(picture.additions_message(found))[1] == values.tobytes()
+    large = HeadAdditions(found.words, np.ones((5, 80, 64), np.float32))
+    assert len(picture.additions_message(large, 0)) <= 25_000
 
 
 def test_who_asks_the_same_gets_the_same_which_was_worked_out_and_packed_once(monkeypatch: pytest.MonkeyPatch):

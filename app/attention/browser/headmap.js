@@ -46,14 +46,20 @@ const OF_KIND = {
   rests: "first",
 };
 const TALL = [5.5, 9.4]; // em, of all cells: the least and the most
+const TOGETHER = 1200; // heads: what they add to all candidates comes in one answer of at most 24 kB
 const SHARE = 0.21; // of the room's height
 
-// The additions of all heads to the likeliest words after the chosen token; null while it is fetched, or where there is no such number
+// The additions of all heads to the likeliest words after the chosen token, of very many heads to the chosen word alone; null while it is
+// fetched, or where there is no such number
 /** @param {import("./types.js").View} view @returns {Additions | null} */
 export function additionsOf(view) {
   const { query } = view.chosen.place;
   if (query === null || !writes(view) || !view.picture.look) return null;
-  const found = view.remote.get("additions", { site: view.site.id, query }, (bytes) => {
+  const { id: site, layers, heads } = view.site;
+  /** @type {import("../../kit/browser/types.js").Params} */
+  const asked = { site, query };
+  if (layers * heads > TOGETHER) asked.candidate = view.options.candidate;
+  const found = view.remote.get("additions", asked, (bytes) => {
     const [header, body] = unpack(bytes);
     return /** @type {Additions} */ ({ candidates: header.words, values: new Float32Array(body) });
   });
@@ -137,7 +143,7 @@ export class HeadMap {
     if (by === "adds") {
       const found = additionsOf(view);
       const n = site.layers * site.heads;
-      const of = Math.min(Number(view.options.candidate), (found?.candidates.length ?? 1) - 1);
+      const of = n > TOGETHER ? 0 : Math.min(Number(view.options.candidate), (found?.candidates.length ?? 1) - 1);
       return found?.values.subarray(of * n, of * n + n) ?? null;
     }
     if (by === "first") return view.shading.rests && sharesOf(view.shading.rests);

@@ -17,11 +17,11 @@ const metrics = (bytes) => {
   return { previous: Float32Array.from(read.previous.flat(), (x) => x ?? NaN) };
 };
 
-// The additions of heads to the logits of the likeliest words, [word, layer, head]: those of the first word alone
+// The additions of heads to the logit of the likeliest word, [layer, head]
 /** @param {Uint8Array} bytes */
 const added = (bytes) => {
   const [header, body] = unpack(bytes);
-  return { word: String(header.words[0][0]), values: new Float32Array(body).slice(0, header.layers * header.heads) };
+  return { word: String(header.words[0][0]), values: new Float32Array(body) };
 };
 
 const NONE = new Float32Array(); // of a model whose logits are no sum over heads
@@ -66,7 +66,7 @@ export function headMeasures(room, { site, query, key, labels, isCross = false }
       parts: { query: after },
       isSigned: true,
       values: () => {
-        const answer = room.ask("additions", { site, query }, added);
+        const answer = room.ask("additions", { site, query, candidate: 0 }, added);
         if (answer?.refused) return NONE;
         if (answer)
           Object.assign(adds, { title: words.heads_adds_title, parts: { query: after, word: [answer.word, "a"] } });

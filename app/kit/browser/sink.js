@@ -3,7 +3,7 @@
 import { el, fill, quoted, setAll, phrase } from "./dom.js";
 import { rising } from "./picture/scale.js";
 import { WORDS as words } from "./words.js";
-import { json } from "./messages.js";
+import { unpack } from "./messages.js";
 
 /** @typedef {import("./picture/scale.js").Scale} Scale */
 /** @typedef {import("./picture/scale.js").Tone} Tone */
@@ -16,8 +16,16 @@ export const LEAST_TOP = 0.1; // of the colours of the other cells: below it, wh
  * @param {Pick<import("./stage.js").Stage<any, any, any>, "ask">} room @param {string} site @returns {Sink | null}
  */
 export function sinkOf(room, site) {
-  const found = room.ask("sink", { site }, json);
+  const found = room.ask("sink", { site }, read);
   return found && !found.refused ? found : null;
+}
+
+/** @param {Uint8Array} bytes @returns {Sink} */
+function read(bytes) {
+  const [{ layers, heads, ...said }, body] = unpack(bytes);
+  const shares = new Float32Array(body);
+  const row = (/** @type {number} */ layer) => [...shares.subarray(layer * heads, (layer + 1) * heads)];
+  return { ...said, shares: Array.from({ length: layers }, (_, layer) => row(layer)) };
 }
 
 /** @type {WeakMap<object, string[]>} */
