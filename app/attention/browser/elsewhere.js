@@ -16,7 +16,16 @@ export class Elsewhere {
     this.opener = add(this.box, "summary");
     this.opener.textContent = words.elsewhere;
     this.list = add(this.box, "ul", "menu");
-    this.box.addEventListener("toggle", () => this.draw());
+    const leave = (/** @type {PointerEvent} */ event) => {
+      if (event.composedPath().includes(this.box)) return;
+      this.box.open = false;
+      removeEventListener("pointerdown", leave, true);
+    };
+    this.box.addEventListener("toggle", () => {
+      if (this.box.open) addEventListener("pointerdown", leave, true);
+      else removeEventListener("pointerdown", leave, true);
+      this.draw();
+    });
     this.box.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || !this.box.open) return;
       event.stopPropagation();
