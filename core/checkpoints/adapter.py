@@ -117,7 +117,7 @@ def merged(adapter: Adapter, family: Family, bare: Mapping[str, Stored]) -> tupl
     modules = ", ".join(sorted({module.rpartition(".")[2] for module in layers}))
     text = (
         f"{kind} of rank {_listed(ranks)} (alpha {_listed(alphas)}{', rslora' if said.bool('use_rslora', False) else ''}) is merged into "
-        f"{len(layers)} weights of {PurePosixPath(adapter.base).name or 'its base'}: {modules}."
+        f"{len(layers)} weight{'s' if len(layers) != 1 else ''} of {PurePosixPath(adapter.base).name or 'its base'}: {modules}."
     )
     return found, f"{text} {len(whole)} of its tensors take the place of the base's own." if whole else text
 
