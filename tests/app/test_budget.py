@@ -15,10 +15,7 @@ APP = "app/main.py"
 # Streamlit's files and Plotly's are not counted. Two in a hundred more than was measured, and a request. Every room brings the stage
 # and the picture layer, which Explore brings for all, and every room with heads the chooser of one (7 kB).
 BUDGET = {
-    "explore": (
-        (242, 84),
-        (0, 0),
-    ),  # 30 kB of it what it opens on, its findings, the map of all heads, and the ways to other rooms
+    "explore": ((242, 84), (0, 0)),  # 30 kB of it what it opens on, its findings, and the map of all heads
     "step": ((310, 63), (247, 33)),
     "masks": ((144, 54), (81, 23)),
     "positions": ((212, 57), (144, 24)),
