@@ -149,7 +149,7 @@ def test_a_page_that_is_open_goes_on_with_the_files_that_it_has_loaded(edited: E
     screen.page.locator(".hl.masks").wait_for()
     go_to(screen.page, "Explore")
     screen.page.locator(".hl:not(.masks) .strip").wait_for()
-    screen.page.locator(".hl.masks").wait_for(state="detached")  # which stays until the script of the other room has ended
+    screen.page.locator(".hl.masks").wait_for(state="detached")  # the room before stays until its successor is there
     screen.painted()
     screen.idle()
     assert screen.root.locator(".strip").count() == 1 and line_of(screen) == "underline"
