@@ -71,7 +71,7 @@ test("heads that share keys and values are in groups of one size, which together
 });
 
 test("the heads are coloured by what they add to the likeliest word, where a model writes", () => {
-  const values = Float32Array.of(0.5, -2, 9, 9); // of two words, one layer and two heads
+  const values = Float32Array.of(0.5, -2); // to the first of two words, of one layer and two heads
   const bytes = pack(
     {
       words: [
@@ -102,6 +102,7 @@ test("the heads are coloured by what they add to the likeliest word, where a mod
   const adds = headMeasures(room, of).find(({ id }) => id === "adds");
   assert.ok(!asked.some(([path]) => path === "additions"), "asked for before the map is open");
   assert.deepEqual([...adds.values()], [0.5, -2]);
+  assert.deepEqual(asked.at(-1), ["additions", { site: "decoder", query: 1, candidate: 0 }]);
   assert.deepEqual(adds.parts, { query: ["to", "q"], word: ["Mary", "a"] });
   assert.deepEqual([adds.say(0.5), adds.say(-2), adds.isSigned], ["+0.50", "−2.00", true]);
   answers.additions = () => ({ refused: "The logits of this model are no sum over heads." });
