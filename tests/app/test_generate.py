@@ -336,6 +336,7 @@ def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
     # words behind one text do not go on from another
     found.locator(".bar").first.click()
     expect(found).not_to_have_attribute("data-path", "")
+    page.wait_for_url(re.compile(r"[?&]path=\d+(&|$)"))  # the room has told of it
     key = found.get_attribute("data-run") or ""
     screen.type("The queen had a")
     expect(found).not_to_have_attribute("data-run", key)
