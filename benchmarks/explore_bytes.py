@@ -15,8 +15,7 @@ import numpy as np
 
 import core
 from app.attention import picture
-from app.shell import words
-from benchmarks.page import address_of, arm, kB, opened, settle, verdict, visiting
+from benchmarks.page import address_of, entered, kB, opened, verdict, visiting
 from core.read.sinks import Sink
 from core.service import HeadAdditions
 from scripts import browser as browsers
@@ -42,14 +41,7 @@ def sent(address: str, path: str, text: str) -> tuple[int, dict[str, int]]:
     with browsing(path) as browser, visiting(browser) as context:
         page = context.new_page()
         opened(page, address_of(address, model="smollm2", text="Two+words+and+two"))
-        box = page.get_by_role("textbox", name=words.TEXT, exact=True)
-        box.fill(text)
-        settle(page)
-        since, received = page.evaluate("[performance.now(), bench.received]")
-        arm(page, "keydown", "root.dataset.run !== before.run && !root.dataset.underway")
-        box.press("Enter")
-        page.evaluate("bench.waiting")
-        settle(page)
+        since, received, _ = entered(page, text)
         routes: dict[str, int] = {}
         for name, size in page.evaluate(ROUTES, since):
             routes[name] = routes.get(name, 0) + size

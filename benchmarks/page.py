@@ -174,8 +174,8 @@ def arm(page: Page, event: str, done: str) -> None:
     page.evaluate(f"() => {{ bench.until('{event}', (root, before) => {done}); }}")
 
 
-def typed(page: Page, text: str) -> Visit:
-    """Type a sentence, press Enter, wait for its picture and for whatever follows it."""
+def entered(page: Page, text: str) -> tuple[float, int, float]:
+    """Type a sentence, press Enter, wait for whatever follows it: when that was, the bytes received before, and ms to the picture."""
     box = page.get_by_role("textbox", name=words.TEXT, exact=True)
     box.fill(text)
     settle(page)
@@ -184,6 +184,12 @@ def typed(page: Page, text: str) -> Visit:
     box.press("Enter")
     painted = page.evaluate("bench.waiting")
     settle(page)
+    return since, received, painted
+
+
+def typed(page: Page, text: str) -> Visit:
+    """The picture of a sentence that is typed, and whatever follows it."""
+    since, received, painted = entered(page, text)
     socket, routes = page.evaluate(
         "(since) => [bench.received, bench.routes(since).reduce((sum, { transferSize }) => sum + transferSize, 0)]",
         since,

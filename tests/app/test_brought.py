@@ -244,13 +244,19 @@ def test_the_classes_are_on_the_screen(
     leave(screen)
 
 
+def arrived(browser: Browser, address: str, **said: str) -> Screen:
+    """A new visitor in What if, where the numbers of all heads are there."""
+    screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), address)
+    screen.page.goto(f"{address}/?{urlencode({'view': 'whatif', **said})}")
+    settled(screen.page, rows="72")
+    return screen
+
+
 def test_an_adapter_is_compared_with_its_base_by_one_button(
     browser: Browser, brought: str, folders: dict[str, Path]
 ) -> None:
-    screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), brought)
+    screen = arrived(browser, brought, model="tuned", text=TEXT)
     page = screen.page
-    page.goto(f"{brought}/?{urlencode({'view': 'whatif', 'model': 'tuned', 'text': TEXT})}")
-    settled(page, rows="72")
     page.get_by_role("button", name="Compare with its base").click()
     page.wait_for_url("**model=base*")
     settled(page, pick="", rows="72")
@@ -271,10 +277,8 @@ def test_an_adapter_is_compared_with_its_base_by_one_button(
 
 
 def test_a_model_without_a_tokenizer_says_what_to_type(browser: Browser, brought: str) -> None:
-    screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), brought)
+    screen = arrived(browser, brought, model="bare")
     page = screen.page
-    page.goto(f"{brought}/?{urlencode({'view': 'whatif', 'model': 'bare'})}")
-    settled(page, rows="72")
     box = page.get_by_role("textbox", name="Token numbers")
     expect(box).to_have_value("5 17 3")
     expect(box).to_have_attribute("placeholder", "Token numbers, separated by spaces: 5 17 3")
@@ -290,11 +294,8 @@ def test_a_model_without_a_tokenizer_says_what_to_type(browser: Browser, brought
 def test_steps_of_a_trainer_are_on_the_slider_and_beside_each_other(
     browser: Browser, brought: str, folders: dict[str, Path]
 ) -> None:
-    screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), brought)
+    screen = arrived(browser, brought, model="run", text=TEXT, step="500", other="run@1000", pick="off")
     page = screen.page
-    page.goto(
-        f"{brought}/?{urlencode({'view': 'whatif', 'model': 'run', 'text': TEXT, 'step': '500', 'other': 'run@1000', 'pick': 'off'})}"
-    )
     settled(page, pick="", rows="72")
     expect(page.get_by_text("Step 500 of 1,500")).to_be_visible()
     a, b = (core.trace(core.load(folders["run"] / f"checkpoint-{step}"), TEXT) for step in (500, 1000))

@@ -8,7 +8,7 @@ import { strongest } from "./arcs.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { HIDDEN } from "./lens.js";
 import { greyScale } from "../../kit/browser/sink.js";
-import { indexed } from "./labels.js";
+import { rowName } from "./labels.js";
 import { SAID_FROM } from "./map.js";
 import { isNextThere, nextOf } from "./next.js";
 import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
@@ -46,9 +46,9 @@ export function foldFigure(view, style, about) {
       : lens.keyOf(pin);
   /** @param {string} label */
   const wide = (label) => widthOf(label, TYPE, font, 700);
-  const names = rows.map((_, r) => called(lens.queries, q0 + r));
+  const names = rows.map((_, r) => rowName(lens.queries, q0 + r));
   /** @param {number} k */
-  const headed = (k) => (isHeader ? called(lens.keys, k) : short(lens.keys[k]));
+  const headed = (k) => (isHeader ? rowName(lens.keys, k) : short(lens.keys[k]));
   const isBeside = hasNext && !isStair;
   const ends = MARGIN + Math.max(76, ...names.map((label) => wide(label) + 12)); // of the names of the rows
   const left = ends + (isBeside ? NEXT : 0);
@@ -161,10 +161,6 @@ export function foldFigure(view, style, about) {
     [stair, view.map.fold.said(), about.caption, ...about.said].filter(Boolean),
   );
 }
-
-// The name of a token beside its row on the screen
-/** @param {string[]} labels @param {number} i */
-const called = (labels, i) => (labels[i].length > 12 ? short(labels[i]) : indexed(labels, i));
 
 // A bar of its true length: the token that heads rest on
 /** @param {{x: number, y: number, w: number, h: number}} box @param {number} weight @param {import("./figureparts.js").Style} style @returns {Shape[]} */

@@ -449,8 +449,7 @@ export class HeadMap {
 export function wordsOf(view) {
   const { layer, head, query } = view.chosen.place;
   if (query === null || !writes(view) || !view.picture.look) return null;
-  const { candidate } = view.options;
-  const asked = { site: view.site.id, layer, head, query, ...(candidate === "0" ? {} : { candidate }) };
+  const asked = { site: view.site.id, layer, head, query, candidate: view.options.candidate };
   const found = view.remote.get("headwords", asked, json);
   return found && !found.refused ? found : null;
 }

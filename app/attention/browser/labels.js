@@ -1,5 +1,8 @@
 // Names of tokens in a sentence: of a word that the text has more than once, which of them it is.
 
+import { short } from "../../kit/browser/dom.js";
+
+const LONG = 12; // letters
 const DIGITS = [..."₀₁₂₃₄₅₆₇₈₉"];
 const MOST = 99; // of one word: above, its number would be longer than the word
 
@@ -36,3 +39,7 @@ export const whichOf = (labels, at) => counts(labels)[at] ?? "";
 /** @param {string[]} labels @param {number} at @returns {string} */
 export const indexed = (labels, at) =>
   (labels[at] ?? "") + [...whichOf(labels, at)].map((digit) => DIGITS[Number(digit)]).join("");
+
+// The name of a token beside its row: a long one is cut, and has no room for a number
+/** @param {string[]} labels @param {number} at */
+export const rowName = (labels, at) => (labels[at].length > LONG ? short(labels[at]) : indexed(labels, at));

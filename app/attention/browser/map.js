@@ -22,7 +22,7 @@ import {
 } from "../../kit/browser/dom.js";
 import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
-import { indexed, whichOf } from "./labels.js";
+import { rowName, whichOf } from "./labels.js";
 import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
 import { isMirrored, mirrored } from "./direction.js";
@@ -824,11 +824,7 @@ export class HeadMap {
       context.textAlign = "right";
       context.font = `${bold}${g.font}px ${family}`;
       context.fillStyle = q === query ? this.view.palette.query : this.view.palette.ink;
-      context.fillText(
-        rows[q].length > 12 ? short(rows[q]) : indexed(rows, q),
-        names - 0.5 * em,
-        y + this.slide.offset(called[q]),
-      );
+      context.fillText(rowName(rows, q), names - 0.5 * em, y + this.slide.offset(called[q]));
       const next = hasNext ? nextOf(this.view, q) : null;
       if (!next) continue;
       const [label, p] = next.words[0];
