@@ -43,6 +43,9 @@ def clear(page: Page, options: dict[str, Any]) -> None:
     page.context.clear_cookies()
     page.mouse.move(0, 0)
     page.goto("about:blank")  # ends its visit: the server hears of it as of a closed tab
+    steps = page.context.new_cdp_session(page)
+    steps.send("Page.resetNavigationHistory")  # a page keeps fifty steps at most: then one more no longer counts
+    steps.detach()
     page.set_viewport_size(options["viewport"])
     page.emulate_media(
         color_scheme=options.get("color_scheme", "light"),
