@@ -22,6 +22,7 @@ from .edits import (
     SetPositions,
     ShiftPositions,
     ShufflePositions,
+    SwapWords,
     Temperature,
     Window,
 )
@@ -120,6 +121,7 @@ __all__ = [
     "ShufflePositions",
     "Step",
     "Strongest",
+    "SwapWords",
     "Sweep",
     "Temperature",
     "TextError",

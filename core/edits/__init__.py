@@ -7,6 +7,7 @@ from .head_edits import Ablate, NoScale, ScaleHead, Temperature
 from .masks import AsPadding, DropCausalMask, DropPadding, EditMask, MaskAfterSoftmax, MaskFill, SetMask, Window
 from .positions import DropPositions, SetPositions, ShiftPositions, ShufflePositions
 from .text import edit_text, from_text, to_text
+from .words import SwapWords
 
 __all__ = [
     "KINDS",
@@ -29,6 +30,7 @@ __all__ = [
     "ShufflePositions",
     "Site",
     "StackName",
+    "SwapWords",
     "Temperature",
     "Window",
     "edit_text",

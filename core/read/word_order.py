@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..edits import DropPositions, SetPositions, ShiftPositions
+from ..edits import DropPositions, Edit, SetMask, SetPositions, ShiftPositions, StackName
 from ..errors import Refused
 from ..model.rules import row_blocks
 from ..model.text import Tokens
@@ -107,48 +107,61 @@ def shuffled_words(tokens: Tokens, seed: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Equivariance:
-    """The effect of moving the words of a text on the maps of an encoder: largest |Δ| over all weights of all its heads.
+    """The effect of moving the words of a text on the maps of a stack: largest |Δ| over all weights of all its heads.
 
     Attention without positions is equivariant to the order of its tokens, not invariant: the map is moved about with them.
     """
 
-    without: float  # without positions: the map of the words moved, less the same map moved
-    trained: float  # the same with positions
+    without: float  # without positions and mask: the map of the words moved, less the same map moved
+    trained: float  # the same with positions and mask
     same: float  # with positions: the map of the words moved, less that of the positions moved
+    masked: float | None = None  # without positions, with the mask that tells early from late; None where there is none
 
 
 def equivariance(run: Trace, places: Sequence[int]) -> Equivariance:
-    """The proof that order comes in through positions alone, from four more passes over this text's tokens.
+    """The proof that order comes in through positions and the mask alone, from more passes over this text's tokens: of the
+    encoder, or of a decoder that stands alone.
 
-    places[i] is where token i goes, each once. Raises Refused for a model without an encoder, whose causal mask tells early
-    from late by itself, and for places that are no order of this text.
+    places[i] is where token i goes, each once. A mask that goes by distance tells order as well, and is taken away with the
+    positions. Raises Refused for places that are no order of this text.
     """
-    if run.config.n_encoder_layers == 0:
-        raise Refused(
-            f"{run.spec.title} is a decoder: its causal mask tells early from late by itself, so its maps are not the same "
-            "moved about. Choose an encoder."
-        )
     if sorted(places) != list(range(len(run.source))):
         raise Refused(f"These places are no order of {len(run.source)} tokens: each from 0 must come once.")
+    stack: StackName = "encoder" if run.config.n_encoder_layers else "decoder"
     order = torch.tensor(places).argsort()  # which token stands at each place
     ids, moved_ids = list(run.source.ids), [run.source.ids[i] for i in order.tolist()]
-    drop = [DropPositions("encoder")]
-    free, free_moved = (trace(run.loaded, ids=some, interventions=drop) for some in (ids, moved_ids))
-    kept, moved = trace(run.loaded, ids=ids), trace(run.loaded, ids=moved_ids)
-    placed = trace(run.loaded, ids=ids, interventions=[SetPositions(places, "encoder")])
-    return Equivariance(_apart(free, free_moved, order), _apart(kept, moved, order), _apart(placed, moved, order))
+    tells = run.config.window is not None or (stack == "decoder" and run.config.causal)
+
+    def apart(*edits: Edit) -> float:
+        return _apart(*(trace(run.loaded, ids=some, interventions=edits) for some in (ids, moved_ids)), order, stack)
+
+    placed = trace(run.loaded, ids=ids, interventions=[SetPositions(places, stack)])
+    moved = trace(run.loaded, ids=moved_ids)
+    drop, free = DropPositions(stack), SetMask("none", stack=stack)
+    return Equivariance(
+        without=apart(drop, free) if tells else apart(drop),
+        trained=apart(),
+        same=_apart(placed, moved, order, stack),
+        masked=apart(drop) if tells else None,
+    )
 
 
-def _apart(before: Trace, after: Trace, order: Tensor) -> float:
-    """The largest |Δ| of any weight of the encoder: `before` in another order, less `after`."""
+def _apart(before: Trace, after: Trace, order: Tensor, stack: StackName) -> float:
+    """The largest |Δ| of any weight of a stack's self-attention: `before` in another order, less `after`."""
     worst = 0.0
     for a, b in zip(before.attention, after.attention, strict=True):
-        for head in range(a.n_heads) if a.stack == "encoder" else ():
-            for block in row_blocks(a.n_query, a.n_key * 4):
-                rows = torch.arange(a.n_query)[block]
-                difference = a.pattern(head, order[rows])[..., order.to(a.device)] - b.pattern(head, rows)
-                worst = max(worst, difference.abs().max().item())
+        if a.stack == stack and a.site == "attn":
+            for found in _carried(a, b, order):
+                worst = max(worst, found.abs().max().item())
     return worst
+
+
+def _carried(before: AttentionRecord, after: AttentionRecord, order: Tensor) -> Iterator[Tensor]:
+    """`after` less `before` with its rows and columns carried along, [head, row, key] for some rows at a time."""
+    for block in row_blocks(before.n_query, before.n_heads * before.n_key * 4):
+        rows = torch.arange(before.n_query)[block]
+        moved = before.pattern(queries=order[rows].tolist())[..., order.to(before.device)]
+        yield after.pattern(queries=rows.tolist()) - moved
 
 
 @dataclass(frozen=True)
@@ -188,13 +201,24 @@ def score_by_distance(
 ) -> Tensor:
     """The score of one query and one key by the distance between them, [distance]: the query's place less the key's.
 
+    What every pair adds (scores_of_pairs), and q·k of what is not turned, which is the same at any distance.
+    """
+    half = len(frequencies)
+    rest = q.cpu().double()[2 * half :] @ k.cpu().double()[2 * half :]
+    return scores_of_pairs(q, k, frequencies, scale, distances, factor).sum(-1) + rest * scale
+
+
+def scores_of_pairs(
+    q: Tensor, k: Tensor, frequencies: Tensor, scale: float, distances: Iterable[float], factor: float = 1.0
+) -> Tensor:
+    """What each pair of features adds to the score of one query and one key, [distance, pair].
+
     q and k [d_head] as they were before they were turned, frequencies [d_rotary/2] in radians a position, `factor` what yarn
     makes q and k longer by. Each pair (j, j + d_rotary/2) adds |q||k|cos(angle between the two hands), which the distance alone
-    turns; what is not turned adds q·k as it is (Su et al. 2021, arXiv:2104.09864, §3.2.2).
+    turns (Su et al. 2021, arXiv:2104.09864, §3.2.2).
     """
     half = len(frequencies)
     q, k, frequencies = q.cpu().double(), k.cpu().double(), frequencies.cpu().double()
     a, b = (torch.complex(x[:half], x[half : 2 * half]) for x in (q, k))
     away = torch.tensor(list(distances), dtype=torch.float64)
-    turned = (a * b.conj() * torch.exp(1j * away[:, None] * frequencies)).real.sum(-1)
-    return (turned * factor**2 + q[2 * half :] @ k[2 * half :]) * scale
+    return (a * b.conj() * torch.exp(1j * away[:, None] * frequencies)).real * (factor**2 * scale)

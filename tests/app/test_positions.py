@@ -22,6 +22,7 @@ from app.rooms.positions import choices, export, message, routes, words
 from app.rooms.positions.component import ENTRY
 from app.session import models, service
 from app.transport import messages, modules
+from core.read.word_swap import follows
 from core.service import Facts
 from tests.app.browsing import PATIENCE, box_of, eventually
 from tests.app.lab import Lab, away, everywhere, printed, sized, visiting
@@ -131,7 +132,8 @@ def test_what_a_link_says_of_an_order() -> None:
         ("features", ",".join(map(str, range(7))), "one to six"),
         ("m", "41", "0 to 40"),
         ("kind", "pie", "learned, sinusoidal"),
-        ("lab", "clocks", "order, two, clock, binary"),
+        ("lab", "clocks", "order, swap, two, clock, binary"),
+        ("cond", "none", "trained, drop, free"),
     ],
 )
 def test_what_is_asked_in_vain_gets_a_sentence_with_what_is_allowed(name: str, text: str, says: str) -> None:
@@ -203,6 +205,11 @@ def test_the_proof_and_the_shift(client: TestClient) -> None:
         ("clock", {"record": 0, "head": 0, "query": 1, "key": 0}, "turns no queries"),
         ("order", {"order": "words", "places": "0"}, "every place from 0 to 15 once"),
         ("order", {"site": "cross"}, "encoder"),
+        ("swap", {"swap": "0-3"}, "two words, such as 1-14"),
+        ("swap", {"swap": "3-3"}, "two words, such as 1-14"),
+        ("swapped", {"other": "", "record": 0, "head": 12, "query": 1, "a": 2, "b": 8}, "head"),
+        ("swapped", {"other": "", "record": 0, "head": 0, "query": 16, "a": 2, "b": 8}, "query"),
+        ("swapped", {"other": "", "record": 0, "head": 0, "query": 1, "a": 2, "b": 16}, "query"),
     ],
 )
 def test_routes_refuse_with_a_sentence(client: TestClient, path: str, params: Mapping, says: str) -> None:
@@ -210,9 +217,46 @@ def test_routes_refuse_with_a_sentence(client: TestClient, path: str, params: Ma
     assert answer.status_code == 400 and says in answer.text and len(answer.text) < 400
 
 
-@pytest.mark.parametrize("path", ["order", "proof", "shift", "known", "rows", "clock"])
+def test_two_words_that_change_places_are_core_s(client: TestClient) -> None:
+    run = facts_of("storyteller")
+    answer = got(client, "swap", run, swap="2-6", cond="trained")
+    header, body = messages.unpack(answer.content)
+    before = local().engine.run(core.Request("storyteller", (run.source.text,)))
+    after = core.trace(before.loaded, run.source.text, interventions=[core.SwapWords(2, 6)])
+    found = follows(before, after, range(6), 2, 6)
+    for name, values in (("along", found.along), ("still", found.still)):
+        sent = np.frombuffer(body, "<f4", 48, header[f"{name}_at"]).reshape(6, 8)
+        assert sent == pytest.approx(values.numpy(), abs=1e-6)
+    back = np.frombuffer(body, "<f4", 96, header["back_at"]).reshape(2, 6, 8)
+    assert back == pytest.approx(found.one_back.numpy(), abs=1e-6)
+    assert header["pair"] == [2, 6] and header["before"] == run.key != header["after"]
+    assert header["apart"] == pytest.approx(found.apart.max().item(), abs=1e-6)
+    best = after.predictions(k=1)
+    said = {label: now for label, _, now in header["words"]}
+    assert max(said.values()) == pytest.approx(best.probs[0][0], abs=1e-6)
+    # one head's maps, and what the mask lets it see
+    head = {"record": 2, "head": 3, "query": 9, "a": 2, "b": 6}
+    maps, numbers = messages.unpack(got(client, "swapped", run, other=header["after"], **head).content)
+    n = len(maps["places"])
+    assert maps["places"] == list(range(len(run.source)))
+    for name, some in (("before", before), ("after", after)):
+        sent = np.frombuffer(numbers, "<f4", n * n, maps[f"{name}_at"]).reshape(n, n)
+        assert sent == pytest.approx(some.attention[2].pattern(3)[0].numpy(), abs=1e-6)
+    allowed = np.frombuffer(numbers, "u1", n * n, maps["allowed_at"]).reshape(n, n)
+    assert (allowed == np.tri(n)).all()
+    # without positions and without what tells order, every map moves along
+    free, _ = messages.unpack(got(client, "swap", run, swap="2-6", cond="free").content)
+    masked, _ = messages.unpack(got(client, "swap", run, swap="2-6", cond="drop").content)
+    assert free["apart"] < 1e-5 < 0.01 < masked["behind"]
+    # the words are the text's own where none are named
+    assert messages.unpack(got(client, "swap", run).content)[0]["pair"] == header["pairs"][0]
+    one = got(client, "swap", facts_of("storyteller", "king"))
+    assert one.status_code == 400 and "no two words" in one.text
+
+
+@pytest.mark.parametrize("path", ["order", "swap", "swapped", "proof", "shift", "known", "rows", "clock"])
 def test_a_run_that_nobody_knows_is_not_found(client: TestClient, path: str) -> None:
-    params = {"run": "0" * 64, "first": 0, "rows": 1, "record": 0, "head": 0, "query": 0, "key": 0}
+    params = {"run": "0" * 64, "first": 0, "rows": 1, "record": 0, "head": 0, "query": 0, "key": 0, "a": 0, "b": 1}
     assert client.get(f"/headlight/positions/{path}", params=params).status_code == 404
 
 
@@ -348,6 +392,68 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
         expect(page.locator(".fact")).to_contain_text(
             "You swapped animal and street. it → animal (layer 3, head 1) falls from 68 % to"
         )
+
+
+def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Browser, tmp_path: Path) -> None:
+    room.open(lab="swap", model="Storyteller", text=KING)
+    room.has("pending", "false")
+    run = local().engine.run(core.Request("storyteller", (KING,)))
+    first, second = map(int, (room.root.get_attribute("data-pair") or "").split("-"))
+    after = core.trace(run.loaded, KING, interventions=[core.SwapWords(first, second)])
+    found = follows(run, after, range(6), first, second)
+    layer, head = divmod(int(found.word.argmax()), 8)
+    room.has("head", f"{layer}.{head}")
+    assert room.number("along") == pytest.approx(found.along[layer, head].item(), abs=1e-6)
+    names = [run.source.labels[i] for i in (first, second)]
+    room.says(f"Swap {names[0]}", names[1], f"ead {head} of layer {layer} follows the word")
+    everywhere(room.root, lambda: room.says(f"Swap {names[0]}"))
+    assert room.axe() == []
+    # the findings, by the keys of a clicker: then the lab after
+    for finding in ("place", "drop", "free"):
+        room.page.keyboard.press("PageDown")
+        room.has("finding", finding)
+    room.says("Without positions and without the mask, the map moves along exactly")
+    assert room.number("apart") < 1e-5
+    room.link("cond=free", f"swap={first}-{second}")
+    expect(room.root.locator(".swapmaps")).to_have_attribute("data-sign", "=")
+    room.page.keyboard.press("PageUp")
+    room.says("Only the mask still tells early from late")
+    room.page.keyboard.press("PageUp")
+    room.has("finding", "place")
+    room.says("follows the place")
+    link = room.link("cond=trained", "layer=", "query=")
+    # another word from the list, then one dragged onto another by its name
+    before = room.root.get_attribute("data-pair")
+    room.root.get_by_role("combobox", name=WORDS["swap_first"]).select_option("2")
+    room.root.get_by_role("combobox", name=WORDS["swap_second"]).select_option("7")
+    room.has("pair", "2-7")
+    canvas = box_of(room.root.locator(".swapmaps canvas"))
+    cells = room.root.evaluate("root => { const box = root.querySelector('.swapmaps'); return box.dataset.cells }")
+    x, y, cell = map(float, str(cells).split())
+    mouse = room.page.mouse
+    mouse.move(canvas["x"] + x - 20, canvas["y"] + y + 3.5 * cell)
+    mouse.down()
+    mouse.move(canvas["x"] + x - 20, canvas["y"] + y + 8.5 * cell, steps=3)
+    with room.late("positions/swap"):
+        mouse.up()
+        room.has("pending", "true")
+    room.has("pair", "3-8")
+    room.link("swap=3-8")
+    room.page.go_back()
+    room.has("pair", "2-7")
+    # a link brings it back, and its files say the same
+    room.page.goto(link)
+    room.has("pair", str(before))
+    room.has("finding", "place")
+    code, rows = room.csv(WORDS["table_swap"])
+    assert len(rows) == 49
+    where = next(row for row in rows[1:] if row[:2] == [str(layer), str(head)])
+    assert float(where[2]) == pytest.approx(found.along[layer, head].item(), abs=1e-6)
+    at = divmod(int((-found.word).argmax()), 8)
+    assert f"{found.along[at].item():.4f}" in printed(code), "the code gives the numbers of the file"
+    assert "follows the place" in room.saved("SVG").read_text("utf-8")
+    with away(browser, room.saved("HTML"), tmp_path) as page:
+        expect(page.locator(".fact")).to_contain_text("follows the place")
 
 
 def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) -> None:

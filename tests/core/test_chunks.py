@@ -150,6 +150,7 @@ IN_ONE_GO = [
     core.DropCausalMask(),
     core.MaskAfterSoftmax(),
     core.MaskFill(-3.0),
+    core.SwapWords(2, N - 1),
 ]
 
 

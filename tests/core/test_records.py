@@ -106,6 +106,7 @@ def any_edits(
             core.DropPositions(stack),
             core.ShufflePositions(rng.randrange(9), stack),
             core.ShiftPositions(rng.randint(0, 5), stack),
+            core.SwapWords(0, rng.randint(1, n - 1), stack),
         ]
         if config.kind != "encoder":
             kinds.append(core.DropCausalMask(rng.choice((None, 0))))

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { indexed, whichOf } from "../../app/attention/browser/labels.js";
+import { indexed, whichOf } from "../../app/kit/browser/labels.js";
 
 const LABELS = ["[CLS]", "to", "John", ",", "to", "John", ",", "once", "[CLS]"];
 

@@ -3,7 +3,7 @@
 import { add, el, fill, quoted } from "../../kit/browser/dom.js";
 import { way } from "../../kit/browser/share.js";
 import { WORDS as words } from "./constants.js";
-import { indexed } from "./labels.js";
+import { indexed } from "../../kit/browser/labels.js";
 
 /** @typedef {{query: number | null, key: number | null}} Cell The chosen token, and the one that the head looks at */
 

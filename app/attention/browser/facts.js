@@ -6,7 +6,7 @@ import { add, el, fill, finely, number, percent, phrase, quoted, ranges, share }
 import { lookers } from "./edges.js";
 import { findingOf, sentenceOf } from "./findings.js";
 import { HIDDEN } from "./lens.js";
-import { indexed } from "./labels.js";
+import { indexed } from "../../kit/browser/labels.js";
 import { isGuess, nextOf, writes } from "./next.js";
 
 /** @type {Record<string, string>} */

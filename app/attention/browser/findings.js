@@ -4,7 +4,7 @@ import { cover } from "../../kit/browser/cover.js";
 import { add, el, fill, fixed, number, percent, phrase, quoted, setAll, setText } from "../../kit/browser/dom.js";
 import { json } from "../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
-import { indexed } from "./labels.js";
+import { indexed } from "../../kit/browser/labels.js";
 import { isGuess, writes } from "./next.js";
 
 /**

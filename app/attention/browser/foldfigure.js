@@ -8,7 +8,7 @@ import { strongest } from "./arcs.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { HIDDEN } from "./lens.js";
 import { greyScale } from "../../kit/browser/sink.js";
-import { rowName } from "./labels.js";
+import { rowName } from "../../kit/browser/labels.js";
 import { SAID_FROM } from "./map.js";
 import { isNextThere, nextOf } from "./next.js";
 import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";

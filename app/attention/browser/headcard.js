@@ -4,7 +4,7 @@ import { add, el, fill, fixed, number, percent, phrase, quoted, ranges } from ".
 import { WORDS as words } from "./constants.js";
 import { Elsewhere } from "./elsewhere.js";
 import { wordsOf } from "./headmap.js";
-import { indexed } from "./labels.js";
+import { indexed } from "../../kit/browser/labels.js";
 import { drawSmall } from "./smallmaps.js";
 import { fit } from "../../kit/browser/colours.js";
 

@@ -24,7 +24,7 @@ import { json, unpack } from "../../kit/browser/messages.js";
 import { rising, rooted, signed } from "../../kit/browser/picture/scale.js";
 import { WORDS as words } from "./constants.js";
 import { findingOf } from "./findings.js";
-import { indexed } from "./labels.js";
+import { indexed } from "../../kit/browser/labels.js";
 import { correlations, measured } from "./metrics.js";
 import { isGuess, writes } from "./next.js";
 

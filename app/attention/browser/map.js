@@ -22,7 +22,7 @@ import {
 } from "../../kit/browser/dom.js";
 import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
-import { rowName, whichOf } from "./labels.js";
+import { rowName, whichOf } from "../../kit/browser/labels.js";
 import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
 import { isMirrored, mirrored } from "./direction.js";

@@ -7,7 +7,7 @@ import { Arcs } from "./arcs.js";
 import { WORDS as words } from "./constants.js";
 import { add, clamp, described, el, focusedIn, percent } from "../../kit/browser/dom.js";
 import { areLetters, isRightToLeft } from "./direction.js";
-import { whichOf } from "./labels.js";
+import { whichOf } from "../../kit/browser/labels.js";
 import { HIDDEN } from "./lens.js";
 import { named, Slide, SLIDES } from "./motion.js";
 import { isGuess, nextOf, writes } from "./next.js";

@@ -9,7 +9,7 @@ from app.kit.params import Param
 from app.rooms.positions import words
 from app.session import examples
 from app.transport import limits
-from core.edits import DropPositions, Intervention, SetPositions, StackName
+from core.edits import DropPositions, Intervention, SetMask, SetPositions, StackName, SwapWords
 from core.edits.fields import Places
 from core.errors import InterventionError
 from core.model.text import Tokens
@@ -90,8 +90,9 @@ def _swap(text: str, run: Facts) -> str:
     return f"{first}-{second}"
 
 
-def _swap_allowed(run: Facts) -> str:
-    movable = words_of(tokens_of(run, stacks_of(run)[0]))
+def swap_allowed(run: Facts, stack: str = "") -> str:
+    """Which two words of a stack may change places, as a sentence says it."""
+    movable = words_of(tokens_of(run, stack or stacks_of(run)[0]))
     if len(movable) < 2:
         return words.SWAP_NONE
     return words.SWAP_ALLOWED.format(example=f"{movable[0]}-{movable[-1]}")
@@ -149,9 +150,9 @@ def _row(name: str, default: int) -> Param:
 
 
 PARAMS = (
-    kit_params.one_of("lab", "order", "two", "clock", "binary"),
+    kit_params.one_of("lab", "order", "swap", "two", "clock", "binary"),
     kit_params.one_of("order", "drop", "trained", "words"),
-    Param("swap", "", _swap, _swap_allowed),
+    Param("swap", "", _swap, swap_allowed),
     kit_params.whole("seed", "", lambda _: SEEDS, empty=True),
     Param("places", "", _places, _places_allowed),
     Param("stack", lambda run: stacks_of(run)[0], _stack, lambda run: ", ".join(stacks_of(run))),
@@ -186,6 +187,7 @@ PARAMS = (
     _place("m"),
     _place("n"),
     kit_params.whole("t", "7", lambda _: 16),
+    kit_params.one_of("cond", "trained", "drop", "free"),  # of two words that change places: with what the model is run
     kit_params.one_of("sink", "in", "out"),  # whether colours leave out the token that heads rest on
 )
 
@@ -215,3 +217,38 @@ def edits_of(run: Facts, values: Mapping[str, str], places: Sequence[int]) -> tu
     if list(places) == list(range(len(places))):
         return ()
     return (SetPositions(tuple(places), stack),)
+
+
+def condition(run: Facts, cond: str, stack: StackName) -> tuple[Intervention, ...]:
+    """The edits under which two words change places: none, without positions, or without what tells order at all."""
+    if cond == "trained":
+        return ()
+    return (
+        DropPositions(stack),
+        *((SetMask("none", stack=stack),) if cond == "free" and has_order(run, stack) else ()),
+    )
+
+
+def has_order(run: Facts, stack: str) -> bool:
+    """Whether the mask of a stack tells early from late, or near from far, whatever the positions are."""
+    return run.config.window is not None or (stack == "decoder" and run.config.causal)
+
+
+def swap_edits(run: Facts, values: Mapping[str, str], pair: tuple[int, int]) -> tuple[Intervention, ...]:
+    """All edits of the run on the text in which two words have changed places."""
+    stack = stack_of(run, values)
+    return (*condition(run, values["cond"], stack), SwapWords(*pair, stack))
+
+
+def stack_of(run: Facts, values: Mapping[str, str]) -> StackName:
+    """The stack whose words a link is about."""
+    stacks = stacks_of(run)
+    return stacks[stacks.index(values["stack"])]  # type: ignore[arg-type]
+
+
+def pair_of(values: Mapping[str, str], pairs: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    """The two words that change places: those of a link, else the first of `pairs`; None where the text has not two."""
+    if values["swap"]:
+        first, second = map(int, values["swap"].split("-"))
+        return first, second
+    return next(iter(pairs), None)

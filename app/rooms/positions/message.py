@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from app.rooms.positions import choices
 from app.session import examples
 from app.session.models import MODELS
 from app.transport import messages
-from core.service import Clock, Facts, Heads, OrderChange, PaperRules, Site, StackPositions
+from core.service import Clock, Facts, Heads, OrderChange, PaperRules, Site, StackPositions, SwappedMaps, WordSwap
 
 HOMES = {"learned": "minilm", "sinusoidal": "translator", "rotary": "storyteller"}  # kind -> a model that ships
 AT_ONCE = 50_000  # weights of a site up to which all heads of both runs come with the change; above, maps are fetched one by one
@@ -39,6 +40,7 @@ def header(run: Facts) -> dict[str, Any]:
         "opening": {"layer": layer, "head": head},
         "line": choices.line(run),
         "homes": homes(),
+        "ordered": {stack: choices.has_order(run, stack) for stack in choices.stacks_of(run)},
         "windowed": None
         if run.config.rotary_base_windowed is None
         else [run.config.is_windowed(layer) for layer in range(max(len(site.records) for site in run.sites))],
@@ -96,6 +98,41 @@ def change_message(
     for name, heads in (("weights", before), ("weights_now", after)):
         found[f"{name}_at"] = None if heads is None else body.add(messages.quantised(heads.weights))
         found["cells"] = 0 if heads is None else int(heads.weights.size)
+    return messages.pack(found, body.bytes())
+
+
+def swap_message(about: dict[str, Any], swap: WordSwap) -> bytes:
+    """How far every head is from carried along and from as it was, float32 [layer, head], and its weight on the token before,
+    float32 [2, layer, head]."""
+    body = messages.Body()
+    layers, heads = swap.along.shape
+    found = about | {
+        "layers": layers,
+        "heads": heads,
+        "rows": swap.rows,
+        "read": swap.read,
+        "of": swap.of,
+        "weights": swap.weights,
+        "apart": float(swap.apart.max()),
+        "behind": swap.behind,
+        "word": asdict(swap.word),
+        "place": asdict(swap.place),
+        "along_at": body.add(messages.float32(swap.along)),
+        "still_at": body.add(messages.float32(swap.still)),
+        "back_at": body.add(messages.float32(swap.one_back)),
+    }
+    return messages.pack(found, body.bytes())
+
+
+def maps_message(maps: SwappedMaps) -> bytes:
+    """One head before and after, float32 [row, key] of these places, and where the mask lets it look, a byte each."""
+    body = messages.Body()
+    found = {
+        "places": list(maps.places),
+        "before_at": body.add(messages.float32(maps.before)),
+        "after_at": body.add(messages.float32(maps.after)),
+        "allowed_at": body.add(maps.allowed.astype("u1")),
+    }
     return messages.pack(found, body.bytes())
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -15,7 +18,7 @@ from app.session.screen import Screen
 from app.shell import style
 from app.transport import routes
 from core.run.request import Request as RunRequest
-from core.service import paper_rules
+from core.service import Facts, paper_rules
 
 REACH = 8  # tokens to either side, of the bars by distance
 MOST_PROVEN = 256  # tokens: five passes, and every weight of each
@@ -27,6 +30,10 @@ async def run_of(linked: RunRequest, there: Screen) -> RunRequest:
     """The run that a link to the room shows: with another order of the words, where that is what it shows."""
     facts = await resolving.facts_of(linked)
     values, _ = kit_params.read(choices.PARAMS, facts, there.params)
+    if values["lab"] == "swap":
+        pairs = await service.service().pairs_to_swap(linked.key, _side(facts, values))
+        pair = choices.pair_of(values, pairs)
+        return linked if pair is None else resolving.edited(linked, choices.swap_edits(facts, values, pair))
     if values["lab"] != "order":
         return linked
     return resolving.edited(linked, choices.edits_of(facts, values, choices.places_of(facts, values)))
@@ -57,6 +64,62 @@ async def order(request: Request) -> bytes:
     return message.change_message(about, change, before, after, places)
 
 
+@routes.cached_route
+async def swap(request: Request) -> bytes:
+    """Two words change places, as the parameters of a link ask for it: which heads follow the word and which the place, and what
+    the model would write next."""
+    params, ask = request.query_params, service.service()
+    key = params.get("run", "")
+    facts = await ask.facts(key)
+    values, notes = kit_params.read(choices.PARAMS, facts, params)
+    if notes:
+        raise routes.BadParameter(notes[0])
+    side = _side(facts, values)
+    pairs = await ask.pairs_to_swap(key, side)
+    pair = choices.pair_of(values, pairs)
+    if pair is None:
+        raise routes.BadParameter(words.NOTHING_TO_SWAP)
+    if not set(pair) <= set(choices.words_of(facts.tokens(side))):
+        raise routes.BadParameter(words.NOT_TWO.format(allowed=choices.swap_allowed(facts, values["stack"])))
+    edits = choices.condition(facts, values["cond"], choices.stack_of(facts, values))
+    before = await ask.edited(key, edits) if edits else key
+    after = await ask.edited(key, choices.swap_edits(facts, values, pair))
+    site = next(site for site in facts.sites if site.id == values["stack"])
+    found = await ask.word_swap(before, after, site.id, pair)
+    was = await ask.outcome(before)
+    now = await ask.outcome(after, [i for i, _, _ in was.words])
+    about = {
+        "before": before,
+        "after": after,
+        "pair": list(pair),
+        "pairs": [list(two) for two in pairs],
+        "words": [
+            [label, float(chance), float(then)] for (_, label, chance), then in zip(was.words, now.asked, strict=True)
+        ],
+        **export.edited(await ask.facts(after)),
+        "condition": export.edited(await ask.facts(before))["again"],
+    }
+    return message.swap_message(about, found)
+
+
+@routes.cached_route
+async def swapped(request: Request) -> bytes:
+    """One head on the text as it was and on the one in which two words have changed places: run, other, record, head, query,
+    and the two words as a and b."""
+    params = request.query_params
+    record, head, query, a, b = (
+        routes.number(request, name, 0, LONGEST) for name in ("record", "head", "query", "a", "b")
+    )
+    run = params.get("run", "")
+    found = await service.service().swapped_maps(run, params.get("other") or run, record, head, query, (a, b))
+    return message.maps_message(found)
+
+
+def _side(facts: Facts, values: Mapping[str, str]) -> Literal["source", "target"]:
+    """Whose words change places."""
+    return "target" if values["stack"] == "decoder" and facts.target is not None else "source"
+
+
 @routes.answering
 async def proof(request: Request) -> Response:
     """Words moved without positions, with them, and positions moved: the largest differences."""
@@ -72,7 +135,8 @@ async def proof(request: Request) -> Response:
     if not places:
         raise routes.BadParameter(words.NOT_PLACES)
     found = await service.service().equivariance(key, places)
-    return JSONResponse({"without": found.without, "trained": found.trained, "same": found.same}, headers=routes.KEPT)
+    said = {"without": found.without, "trained": found.trained, "same": found.same, "masked": found.masked}
+    return JSONResponse(said, headers=routes.KEPT)
 
 
 @routes.answering
@@ -115,6 +179,8 @@ async def clock(request: Request) -> Response:
 ROUTES = [
     Route("/headlight/positions/page", offline.answer(OFFLINE, style.page_style)),
     Route("/headlight/positions/order", order),
+    Route("/headlight/positions/swap", swap),
+    Route("/headlight/positions/swapped", swapped),
     Route("/headlight/positions/proof", proof),
     Route("/headlight/positions/shift", shift),
     Route("/headlight/positions/known", known),

@@ -14,13 +14,22 @@ PLACE_ALLOWED = "a place from 0 to {most}"
 NOT_PLACES = "Places are whole numbers from 0, such as 0-3.5.4, one for each token."
 TOO_MANY = "This lab proves it on up to {most} tokens, and this text has {n}. Shorten the text."
 
+NOTHING_TO_SWAP = "This text has no two words that could change places. Type a sentence of two words or more."
+NOT_TWO = "These are not two words of this text. It has {allowed}."
+
 # what files say
 EXPORT_TOKENS = "{n} tokens"
 
 # what the browser writes; it fills in the braces itself
 COMPONENT = {
     "lab": "Lab",
-    "labs": {"order": "Order", "two": "Two positions", "clock": "Clocks", "binary": "Digits to waves"},
+    "labs": {
+        "order": "Order",
+        "swap": "Swap two words",
+        "two": "Two positions",
+        "clock": "Clocks",
+        "binary": "Digits to waves",
+    },
     "head": "layer {layer}, head {head}",
     "head_n": "head {head}",
     "short_head": "L{layer} H{head}",
@@ -76,7 +85,7 @@ COMPONENT = {
     "proof_without": "without",
     "proof_with": "with positions",
     "proof_word": "Equivariant, not invariant: the map moves, no weight changes.",
-    "proof_causal": "The mask of a decoder still tells early from late, so that moving its words is more than moving its map. An encoder shows the proof.",
+    "proof_causal": "The mask of a decoder still tells early from late, so that moving its words is more than moving its map. Swap two words takes the mask away as well: then the map moves along exactly.",
     "foot_order": "moving words or moving positions gives the same result, max |Δ| {size}",
     "foot_moved": "{far} of {n} heads redirect more than half of their attention",
     "rows": "{n} of {of} rows looked at",
@@ -97,6 +106,77 @@ COMPONENT = {
     "fact_keeps": "The previous-token head keeps {share}: it follows position, not meaning. ",
     "fact_loses": "The previous-token head ({head}) falls from {before} to {share}. ",
     "fact_mask": "The mask still tells early from late.",
+    # Swap two words
+    "swap_maps_label": "Two maps of {n} words. From {query}, carried along it looks most at {a}, {p}; run again most at {b}, {q}. Arrow keys choose a row.",
+    "swap_moved": "Before, moved along",
+    "swap_moved_note": "if only words counted",
+    "swap_again": "Run again",
+    "swap_again_note": "on the swapped text",
+    "swap_hidden": "the mask hides it",
+    "swap_cell": "{q} → {k}: {a} moved along, {b} run again",
+    "swap_cell_hidden": "{q} → {k}: {a} moved along; here the mask hides it",
+    "swap_pairs": "Swap these two instead.",
+    "swap_first": "First word",
+    "swap_second": "Second word",
+    "swap_drag": "{a}: let go over another word",
+    "swap_pair": "{a} ⇄ {b}",
+    "swap_play": "▶ swap",
+    "swap_play_help": "Shows once more how the two words change places.",
+    "swap_conditions": "Run with",
+    "swap_condition": {
+        "trained": "as trained",
+        "drop": "no positions",
+        "free": "no positions, no mask",
+    },
+    "swap_findings": "What to see",
+    "swap_finding": {
+        "word": "follows the word",
+        "place": "follows the place",
+        "drop": "no positions",
+        "free": "no mask either",
+    },
+    "swap_why": {
+        "word": "Of {n} heads, its map differs least from one moved along, compared with one that is not moved.",
+        "place": "Of {n} heads, its map differs least from one that is not moved, compared with one moved along.",
+        "drop": "All positions are the same: no two words are near or far.",
+        "free": "Every word may look at every other, and none has a place.",
+    },
+    "swap_heads": "{n} heads",
+    "swap_heads_note": "the word or the place?",
+    "swap_measure": "word or place",
+    "swap_grid": "{n} heads: above 0 a head follows the word, below 0 the place. Now {head}: {points} points. Arrow keys choose another.",
+    "swap_legend_place": "place",
+    "swap_legend_word": "word",
+    "swap_legend": "±{most} points of its attention",
+    "swap_points": "{points} points",
+    "swap_this": "This head",
+    "swap_rank": {"word": "rank {i} for the word of {n}", "place": "rank {i} for the place of {n}"},
+    "swap_along": "from moved along",
+    "swap_still": "from not moved",
+    "swap_back": "one word back",
+    "swap_differs": "differs by {p}",
+    "swap_changes": "{a} → {b}",
+    "swap_next": "Next word",
+    "swap_next_note": "before → swapped",
+    "swap_mean": "means over {rows} rows behind both words",
+    "swap_mean_all": "means over all {rows} rows",
+    "swap_of": "{rows} of {of} rows read",
+    "swap_legend_frames": "10 points more, less",
+    "swap_legend_hidden": "the mask hides it",
+    "fact_swap": "Swap {a} and {b}. ",
+    "fact_swap_word": "Head {head} of layer {layer} follows the word: from {q} it looks at {w}, {x} before and {y} after.",
+    "fact_swap_place": "Head {head} of layer {layer} follows the place: {q} gives {w} {x}, then {v}, which stands there now, {y}.",
+    "fact_swap_hand": "In head {head} of layer {layer}, {q} gives {w} {x} before and {y} after; {v}, now in its place, gets {z}.",
+    "fact_swap_neither": "In head {head} of layer {layer}, {q} looks at neither of them.",
+    "fact_swap_back": "Without positions, the head for one word back falls from {x} to {y}: it no longer knows where back is. Only the mask still tells early from late.",
+    "fact_swap_back_none": "Without positions only the mask still tells early from late: behind both words, weights differ by up to {d} from a map moved along.",
+    "fact_swap_exact": "Without positions the map moves along exactly: of {n} weights none differs by more than {d}. Attention alone has no order.",
+    "fact_swap_exact_free": "Without positions and without the mask, the map moves along exactly: of {n} weights none differs by more than {d}. Attention alone has no order.",
+    "fact_swap_most": "Of {n} weights, the largest difference from a map moved along is {d}.",
+    "table_swap": "The word or the place",
+    "table_swap_columns": ["layer", "head", "from moved along", "from not moved", "one back before", "one back after"],
+    "table_swap_maps": "Layer {layer}, head {head}",
+    "table_swap_maps_columns": ["query", "key", "moved along", "run again", "may look"],
     # Two positions
     "kind": "Kind of positions",
     "kinds": {
@@ -293,6 +373,19 @@ for before, after in zip(run.attention, now.attention):
         print(before.layer, measures.moved(before.pattern(), after.pattern()))  # [head]
 for some in (run, now):
     print(some.attention.at({layer}, "{site}", "{stack}").pattern({head})[0])  # [query, key]
+""",
+    "snippet_swap": """import core
+from core.read.word_swap import follows
+
+{load}
+{trace}
+before = {condition}
+after = {again}
+records = [i for i, one in enumerate(run.attention) if (one.stack, one.site) == ("{stack}", "attn")]
+found = follows(before, after, records, {a}, {b})
+print(found.along[{layer}, {head}], found.still[{layer}, {head}])
+for some in (before, after):
+    print(some.attention[records[{layer}]].pattern({head})[0])  # [query, key]
 """,
     "snippet_two": """import torch
 

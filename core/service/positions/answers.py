@@ -67,3 +67,42 @@ class PaperRules:
     buckets: np.ndarray  # int [2 · REACH + 1]: of 32, up to 128 tokens to both sides
     exact: int  # distances to either side that have a bucket of their own
     far: int  # from here on all distances share one
+
+
+@dataclass(frozen=True)
+class Follower:
+    """The head that follows the word, or the place, more than any other, and the row that shows it best."""
+
+    layer: int
+    head: int
+    query: int
+    by: float  # points of its attention: how much nearer it is to the one map than to the other
+
+
+@dataclass(frozen=True, eq=False)
+class WordSwap:
+    """What it does to the heads of a site that two words change places (core.read.word_swap.Follows, as arrays)."""
+
+    along: (
+        np.ndarray
+    )  # float32 [layer, head]: the share of its attention by which a head's map differs from one carried along
+    still: np.ndarray  # float32 [layer, head]: the same from the map as it was
+    apart: np.ndarray  # float32 [layer]: the largest |Δ| of any weight from the map carried along
+    behind: float  # the same in rows behind both words, over all layers
+    one_back: np.ndarray  # float32 [2, layer, head]: the mean weight on the token before, as it was and now
+    word: Follower
+    place: Follower
+    rows: int  # that along and still are means over
+    read: int  # rows that were read, evenly spaced
+    of: int
+    weights: int  # that apart is the largest over: of all layers and heads
+
+
+@dataclass(frozen=True, eq=False)
+class SwappedMaps:
+    """One head before and after two words have changed places: all tokens of a short text, else those that matter here."""
+
+    places: tuple[int, ...]  # in their order, both words among them
+    before: np.ndarray  # float32 [row, key] of these places, as it was
+    after: np.ndarray  # the same on the swapped text
+    allowed: np.ndarray  # bool [row, key]: whether the mask lets it look, on the swapped text

@@ -14,18 +14,20 @@ from ...model.rules import DistanceBias
 from ...model.transformer import Stack
 from ...read import measures
 from ...read.word_order import Unturned, closest_rows, cosine_by_distance, score_by_distance
+from ...read.word_swap import follows, telling_row
 from ...run.attention import AttentionRecord
 from ...run.prompt import too_long
 from ...run.recorder import PositionRecord, table_rows
 from ...run.trace import Trace
 from ..answers import Site
 from ..maps.compute import array, spread
-from .answers import REACH, Clock, OrderChange, PaperRules, StackPositions
+from .answers import REACH, Clock, Follower, OrderChange, PaperRules, StackPositions, SwappedMaps, WordSwap
 
 BEYOND = 90  # tokens beyond the end of a table, in the sentence that says what happens there
 MOST_COMPARED = 2048  # rows of a table that are held against each other
 MOST_ROWS = 256  # of a table, in one answer
 CELLS = 24_000_000  # weights that are computed to say how far the heads of a site move
+MOST_PLACES = 20  # tokens of a map of two words that change places; of a longer text, those that matter
 MOVED_ROWS = 256  # of each head, at most
 
 
@@ -168,3 +170,50 @@ def scores_of(clock: Clock, distances: Sequence[float]) -> np.ndarray:
     """The score of a clock's two words at other distances, float32 [distance]."""
     q, k, frequencies = (torch.from_numpy(x.copy()) for x in (clock.q, clock.k, clock.frequencies))
     return array(score_by_distance(q, k, frequencies, clock.scale, distances, clock.factor))
+
+
+def swap_of(a: Trace, b: Trace, site: Site, words: tuple[int, int]) -> WordSwap:
+    """From a run and the one in which these two words have changed places."""
+    found = follows(a, b, site.records, *words)
+
+    def follower(by: Tensor, place: bool) -> Follower:
+        layer, head = divmod(int(by.argmax()), site.n_heads)
+        query, _ = telling_row(a, b, site.records[layer], head, words, place)
+        return Follower(layer, head, query, by[layer, head].item())
+
+    return WordSwap(
+        along=array(found.along),
+        still=array(found.still),
+        apart=array(found.apart),
+        behind=found.behind,
+        one_back=array(found.one_back),
+        word=follower(found.word, place=False),
+        place=follower(-found.word, place=True),
+        rows=found.rows,
+        read=found.read,
+        of=found.of,
+        weights=len(site.records) * site.n_heads * found.read * site.n_key,
+    )
+
+
+def swapped_maps(a: AttentionRecord, b: AttentionRecord, head: int, query: int, words: tuple[int, int]) -> SwappedMaps:
+    """Of a text of more than MOST_PLACES tokens: the first, the row, both words, and the keys that the row looks at most in
+    either run; then the rows that have changed most at the two words."""
+    n = a.n_query
+    places = list(range(n))
+    if n > MOST_PLACES:
+        first, second = words
+        other = {first: second, second: first}
+        rows = [x.pattern(head, query)[0, 0].cpu() for x in (a, b)]
+        looks = torch.maximum(*rows).argsort(descending=True, stable=True).tolist()
+        columns = [x.pattern(head, keys=[first, second])[0].cpu() for x in (a, b)]  # [query, 2]
+        change = (columns[1] - columns[0]).abs().sum(-1).argsort(descending=True, stable=True).tolist()
+        chosen = dict.fromkeys([0, query, first, second])
+        for some, most in ((looks, 2 * MOST_PLACES // 3), (change, MOST_PLACES)):
+            for place in some:
+                if len(chosen) >= most:
+                    break
+                chosen.setdefault(other.get(place, place))
+        places = sorted(chosen)
+    before, after = (array(x.pattern(head, places, places)[0]) for x in (a, b))
+    return SwappedMaps(tuple(places), before, after, b.mask(places, places, head=head).cpu().numpy())

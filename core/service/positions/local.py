@@ -7,11 +7,13 @@ from functools import partial
 
 import numpy as np
 
+from ...errors import Refused
 from ...read.word_order import Equivariance, MovedOn, Unturned, equivariance, moved_on, unturned
-from ..answers import SiteId
+from ...read.word_swap import pairs_to_swap
+from ..answers import Side, SiteId
 from ..worker import Worker, check_below
 from . import compute as positions
-from .answers import Clock, OrderChange, StackPositions
+from .answers import Clock, OrderChange, StackPositions, SwappedMaps, WordSwap
 
 
 class LocalPositions(Worker):
@@ -57,3 +59,27 @@ class LocalPositions(Worker):
 
         before = await self._kept.get(("unturned", key, record), make)
         return await self._work(partial(positions.clock_of, await self._run(key), found, before, head, query, at))
+
+    async def pairs_to_swap(self, key: str, side: Side) -> tuple[tuple[int, int], ...]:
+        run = await self._run(key)
+        tokens = run.source if side == "source" else run.target
+        return () if tokens is None else await self._work(partial(pairs_to_swap, run, tokens))
+
+    async def word_swap(self, key: str, other: str, site: SiteId, words: tuple[int, int]) -> WordSwap:
+        async def make() -> WordSwap:
+            run, at = await self._site(key, site)
+            swapped, _ = await self._site(other, site)
+            return await self._work(partial(positions.swap_of, run, swapped, at, words), slow=True)
+
+        return await self._kept.get(("swap", key, other, site, words), make)
+
+    async def swapped_maps(
+        self, key: str, other: str, record: int, head: int, query: int, words: tuple[int, int]
+    ) -> SwappedMaps:
+        found, changed = await self._record(key, record), await self._record(other, record)
+        check_below("head", head, found.n_heads)
+        for place in (query, *words):
+            check_below("query", place, found.n_query)
+        if found.site != "attn":
+            raise Refused("Words are swapped within one text: cross-attention looks from one into another.")
+        return await self._work(partial(positions.swapped_maps, found, changed, head, query, words))

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from ...read.word_order import Equivariance, MovedOn
-from ..answers import SiteId
-from .answers import Clock, OrderChange, StackPositions
+from ..answers import Side, SiteId
+from .answers import Clock, OrderChange, StackPositions, SwappedMaps, WordSwap
 
 
 class Positions(Protocol):
@@ -37,4 +37,19 @@ class Positions(Protocol):
 
     async def clock(self, key: str, record: int, head: int, query: int, at: int) -> Clock:
         """One query and one key before rotary positions turned them, and all that makes their score of a distance."""
+        ...
+
+    async def pairs_to_swap(self, key: str, side: Side) -> tuple[tuple[int, int], ...]:
+        """Pairs of words of one text of the run that are worth swapping, by their places; the first of them first."""
+        ...
+
+    async def word_swap(self, key: str, other: str, site: SiteId, words: tuple[int, int]) -> WordSwap:
+        """Which heads follow the word and which the place, where two words have changed places in another run
+        (edits.SwapWords)."""
+        ...
+
+    async def swapped_maps(
+        self, key: str, other: str, record: int, head: int, query: int, words: tuple[int, int]
+    ) -> SwappedMaps:
+        """One head of both runs, of all places or of those that matter for one row."""
         ...

@@ -1,9 +1,8 @@
-// How far each head moves: a cell for every head, layers to the right and heads downward.
+// One number for each head: a cell for every head, layers to the right and heads downward.
 
-import { add, clamp, el, fill, share } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
-import { rising } from "../../../kit/browser/picture/scale.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 const CELL = 25.5; // units of the design
@@ -11,22 +10,25 @@ const [NARROWEST, LOWEST] = [7, 7]; // with more layers or heads than fit so, th
 const AROUND = 560; // units of the page above the grid, and of the list and the footer below it
 const FEW = 22; // units of a line of labels along a side
 
+/** @typedef {import("../../../kit/browser/picture/scale.js").Tone} Tone */
+/** @typedef {{wide: number, tall?: number, tone: (value: number) => Tone, say: (value: number) => string, label: (head: string, value: number) => string}} Look How it looks: units of the design that it may be wide and high, and its words */
+
 /**
  * Draws it; the answer marks another head of it as the chosen one, and leaves the rest as it is.
  * @param {Shown} view
  * @param {HTMLElement} host
- * @param {Float32Array} moved [layer, head]
+ * @param {Float32Array} values [layer, head]
  * @param {{layer: number, head: number}} chosen
  * @param {(at: {layer: number, head: number}) => void} choose
+ * @param {Look} look
  */
-export function grid(view, host, moved, chosen, choose) {
+export function grid(view, host, values, chosen, choose, { wide: widest, tall: highest, tone, say, label }) {
   const { unit } = view;
   const site = view.site();
   const [layers, heads] = [site.records.length, site.heads];
-  const title = add(host, "h2");
-  title.append(el("b", "", words.moved));
-  const wide = (view.narrow ? view.width : 334 * unit) - 28 * unit;
-  const tall = view.isProjected ? 380 * unit : clamp(innerHeight - AROUND * unit, 120 * unit, 210 * unit);
+  const wide = (view.narrow ? view.width : widest * unit) - 28 * unit;
+  const atMost = highest ? highest * unit : clamp(innerHeight - AROUND * unit, 120 * unit, 210 * unit);
+  const tall = view.isProjected && !highest ? 380 * unit : atMost;
   const most = (view.narrow ? 40 : CELL) * unit;
   const w = Math.max(NARROWEST * unit, Math.min(most, wide / layers));
   const h = Math.max(LOWEST * unit, Math.min(most, 2.2 * w, tall / heads));
@@ -44,7 +46,6 @@ export function grid(view, host, moved, chosen, choose) {
       away,
     };
   };
-  const scale = rising(view.palette);
   const map = new HeatmapView(box);
   map.draw(
     {
@@ -56,7 +57,7 @@ export function grid(view, host, moved, chosen, choose) {
       h,
       gap: 2,
       radius: 2,
-      tone: (head, layer) => scale(moved[layer * heads + head]),
+      tone: (head, layer) => tone(values[layer * heads + head]),
       rowNames: names(heads, h, FEW * 0.7, 10 * unit),
       columnNames: names(layers, w, FEW, 3 * unit),
     },
@@ -76,24 +77,14 @@ export function grid(view, host, moved, chosen, choose) {
     const at = headOf(event);
     const said = (/** @type {{layer: number, head: number}} */ { layer, head }) => [
       `${fill(words.head, { layer, head })}: `,
-      el("b", "", share(moved[layer * heads + head])),
+      el("b", "", say(values[layer * heads + head])),
     ];
     view.tip.follow(at ? said(at) : [], event);
   });
   box.addEventListener("pointerleave", () => view.tip.hide());
-  const legend = add(host, "p", "legend");
-  const ramp = el("i", "ramp");
-  legend.append("0 ", ramp, ` ${words.grid_legend}`);
   const mark = (/** @type {{layer: number, head: number}} */ at) => {
     map.frame([{ row: at.head, column: at.layer, colour: view.palette.query, width: 2.5, out: 1, radius: 3 }]);
-    box.setAttribute(
-      "aria-label",
-      fill(words.grid, {
-        n: moved.length,
-        head: fill(words.head, at),
-        share: share(moved[at.layer * heads + at.head]),
-      }),
-    );
+    box.setAttribute("aria-label", label(fill(words.head, at), values[at.layer * heads + at.head]));
   };
   mark(chosen);
   return mark;

@@ -3,6 +3,7 @@
 
 import { add, button, choice, el, fill, phrase, quoted, scientific, share, worded } from "../../../kit/browser/dom.js";
 import { json, unpack } from "../../../kit/browser/messages.js";
+import { rising } from "../../../kit/browser/picture/scale.js";
 import { bars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
 import { grid } from "./grid.js";
@@ -276,7 +277,16 @@ export class Order {
       const { scrollTop = 0, scrollLeft = 0 } = this.left.querySelector(".grid") ?? {};
       this.left.replaceChildren();
       if (this.refused) add(this.left, "p", "refused").textContent = this.refused;
-      this.mark = grid(view, this.left, change.moved, this.head, (at) => this.choose(at.layer, at.head));
+      add(this.left, "h2").append(el("b", "", words.moved));
+      const tone = rising(view.palette);
+      const { moved } = change;
+      this.mark = grid(view, this.left, moved, this.head, (at) => this.choose(at.layer, at.head), {
+        wide: 334,
+        tone,
+        say: share,
+        label: (head, value) => fill(words.grid, { n: moved.length, head, share: share(value) }),
+      });
+      add(this.left, "p", "legend").append("0 ", el("i", "ramp"), ` ${words.grid_legend}`);
       if (scrollTop || scrollLeft) this.left.querySelector(".grid")?.scrollTo(scrollLeft, scrollTop);
       this.ranks();
     }

@@ -1,4 +1,4 @@
-// The room: four labs over one run, what is chosen in them, the sentence above, the receipts below, tables and files.
+// The room: five labs over one run, what is chosen in them, the sentence above, the receipts below, tables and files.
 
 import { rampsOf } from "../../../kit/browser/colours.js";
 import { HeadChooser } from "../../../kit/browser/chooser.js";
@@ -15,6 +15,7 @@ import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Clocks } from "./clocks.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Order } from "./order.js";
+import { Swap } from "./swap.js";
 import { Two } from "./two.js";
 import { Waves } from "./waves.js";
 import { Tip } from "../../../kit/browser/tip.js";
@@ -23,7 +24,7 @@ import { Tip } from "../../../kit/browser/tip.js";
 /** @typedef {import("./types.js").Lab} Lab */
 /** @typedef {import("./types.js").Shown} Shown */
 /** @type {Record<string, new (view: Shown) => Lab>} */
-const LABS = { order: Order, two: Two, clock: Clocks, binary: Waves };
+const LABS = { order: Order, swap: Swap, two: Two, clock: Clocks, binary: Waves };
 // What a lesson may cover
 const LAB = ".fact, .lab, .foot > .ok, .foot > .facts, .tables > div, .unseen";
 const DESIGN = 15.6; // CSS pixels of the type for which the drawings are measured out
@@ -162,7 +163,7 @@ class Positions extends Stage {
     }
     const lab = /** @type {Lab} */ (this.lab);
     const site = this.site();
-    if (name === "order" && !this.isProjected) this.sink.draw(site.id, this.side(site.key).labels);
+    if (["order", "swap"].includes(name) && !this.isProjected) this.sink.draw(site.id, this.side(site.key).labels);
     else this.sink.line.hidden = true;
     lab.draw();
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
@@ -224,6 +225,7 @@ class Positions extends Stage {
   // A lab that this model cannot show is passed over.
   /** @param {number} by */
   turn(by) {
+    if (this.lab?.turn?.(by)) return true;
     const labs = Object.keys(LABS);
     let at = labs.indexOf(this.labName) + by;
     if (labs[at] === "clock" && this.header.position !== "rotary") at += by;
@@ -260,7 +262,7 @@ class Positions extends Stage {
     const { about } = this.header;
     const sentence = this.sentence.textContent?.trim() ?? "";
     const name = `${about.name}-${this.labName}`;
-    const edit = lab instanceof Order && lab.change?.edit ? lab.change.edit : "";
+    const edit = (lab instanceof Order && lab.change?.edit) || (lab instanceof Swap && lab.found?.edit) || "";
     const caption = [about.caption, edit, this.proof.textContent, this.facts.textContent].filter(Boolean).join(" · ");
     const snippet = lab.snippet();
     const said = `${sentence} ${caption}`;

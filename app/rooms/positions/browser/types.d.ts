@@ -34,6 +34,7 @@ export interface Header extends StageHeader {
   line: number;
   windowed: boolean[] | null;
   homes: Record<string, [model: string, text: string]>;
+  ordered: Record<string, boolean>; // by stack: whether its mask tells order as well
   about: { name: string; caption: string; load: string; trace: string };
 }
 
@@ -51,6 +52,35 @@ export interface Change {
   after: Float32Array | null;
   weights: Uint16Array | null; // [layer, head, query, key]
   weightsNow: Uint16Array | null;
+}
+
+/** Two words that have changed places. */
+export interface Swapped {
+  before: string; // keys of both runs
+  after: string;
+  pair: [number, number];
+  pairs: [number, number][];
+  guesses: [label: string, before: number, after: number][];
+  edit: string;
+  again: string;
+  condition: string;
+  rows: number;
+  read: number;
+  of: number;
+  weights: number;
+  apart: number;
+  behind: number;
+  word: Follower;
+  place: Follower;
+  along: Float32Array; // [layer, head]
+  still: Float32Array;
+  back: Float32Array; // [2, layer, head]
+}
+export interface Follower {
+  layer: number;
+  head: number;
+  query: number;
+  by: number;
 }
 
 export interface Clock {
@@ -130,6 +160,8 @@ export interface Lab {
   tools(): HTMLElement[];
   status(): Record<string, unknown>;
   arrow(down: number, right: number): boolean;
+  /** Its next step or the one before; false where it has none. */
+  turn?(by: number): boolean;
 }
 
 /** What the labs know of the room. */

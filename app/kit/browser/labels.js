@@ -1,6 +1,6 @@
 // Names of tokens in a sentence: of a word that the text has more than once, which of them it is.
 
-import { short } from "../../kit/browser/dom.js";
+import { short } from "./dom.js";
 
 const LONG = 12; // letters
 const DIGITS = [..."₀₁₂₃₄₅₆₇₈₉"];
