@@ -574,6 +574,12 @@ def test_a_projected_lab_fits_with_its_buttons(room: Room) -> None:
     room.says("falls from >99.9 % to 11 %", "it → animal (layer 3, head 1) falls from 68 % to 4 %.")
     fits("order")
     room.page.keyboard.press("PageDown")
+    room.says("follows the word")
+    fits("swap")
+    for finding in ("place", "drop"):
+        room.page.keyboard.press("PageDown")
+        room.has("finding", finding)
+    room.page.keyboard.press("PageDown")
     room.says("Rows 20 and 26 have cosine 0.67; 20 and 23 are nearer and less alike, 0.47")
     fits("two")
     room.page.keyboard.press("PageDown")  # over the clocks, which this model does not have

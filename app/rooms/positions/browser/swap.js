@@ -290,7 +290,9 @@ export class Swap {
 
   // Any two words, by two boxes; others that are worth it, by a button
   /** @param {Swapped} found */
-  pairChoice({ pair, pairs }) {
+  pairChoice({ pair: shown, pairs }) {
+    const chosen = this.view.value("swap"); // which may still be on its way
+    const pair = chosen ? chosen.split("-").map(Number) : shown;
     const box = el("span", "line");
     const labels = this.movable.map((word) => /** @type {[string, string]} */ ([String(word), this.name(word)]));
     const select = (/** @type {string} */ label, /** @type {number} */ at) =>
