@@ -201,7 +201,7 @@ def score_by_distance(
 ) -> Tensor:
     """The score of one query and one key by the distance between them, [distance]: the query's place less the key's.
 
-    What every pair adds (scores_of_pairs), and q·k of what is not turned, which is the same at any distance.
+    The sum over all pairs (scores_of_pairs), and q·k of what is not turned, which is the same at any distance.
     """
     half = len(frequencies)
     rest = q.cpu().double()[2 * half :] @ k.cpu().double()[2 * half :]
@@ -211,7 +211,7 @@ def score_by_distance(
 def scores_of_pairs(
     q: Tensor, k: Tensor, frequencies: Tensor, scale: float, distances: Iterable[float], factor: float = 1.0
 ) -> Tensor:
-    """What each pair of features adds to the score of one query and one key, [distance, pair].
+    """The addition of each pair of features to the score of one query and one key, [distance, pair].
 
     q and k [d_head] as they were before they were turned, frequencies [d_rotary/2] in radians a position, `factor` what yarn
     makes q and k longer by. Each pair (j, j + d_rotary/2) adds |q||k|cos(angle between the two hands), which the distance alone

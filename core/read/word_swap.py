@@ -27,9 +27,9 @@ class Follows:
     along: Tensor  # float32 [layer, head]: from the old map with both words' rows and columns carried along
     still: Tensor  # float32 [layer, head]: from the old map as it was
     apart: Tensor  # float32 [layer]: the largest |Δ| of any weight from the map carried along, over all rows that were read
-    behind: float  # the largest of those in rows that stand behind both words
+    after_both: float  # the largest of those in rows that stand after both words
     one_back: Tensor  # float32 [2, layer, head]: the mean weight on the token before, as it was and on the swapped text
-    rows: int  # that `along` and `still` are means over: those behind both words, or all where no row is
+    rows: int  # that `along` and `still` are means over: those after both words, or all where no row is
     read: int  # rows that were read for `apart`, evenly spaced
     of: int
 
@@ -45,7 +45,7 @@ def follows(before: Trace, after: Trace, records: Sequence[int], first: int, sec
 
     `records` are the attentions of a stack to itself, by layer, and first and second the two places. In a causal stack the
     rows before both words are what they were and those of the words and between them see one word more or less, so that heads
-    are told apart by the rows behind both. Raises Refused for cross-attention, for places that the text does not have, and for
+    are told apart by the rows after both. Raises Refused for cross-attention, for places that the text does not have, and for
     runs of other tokens.
     """
     record = before.attention[records[0]]
@@ -69,7 +69,7 @@ def follows(before: Trace, after: Trace, records: Sequence[int], first: int, sec
         along=shares[:, 0],
         still=shares[:, 1],
         apart=found[:, 2].amax((1, 2)),
-        behind=found[:, 2][..., counted].max().item(),
+        after_both=found[:, 2][..., counted].max().item(),
         one_back=found[:, 3:, :, further].mean(-1).transpose(0, 1),
         rows=int(counted.sum()),
         read=len(read),
@@ -81,7 +81,7 @@ def telling_row(
     before: Trace, after: Trace, record: int, head: int, words: tuple[int, int], place: bool
 ) -> tuple[int, float]:
     """The row in which a head shows best that it follows a word, or with `place` that it stays at a place, and how much it gives
-    it there in both runs at least: one behind both words where there is one."""
+    it there in both runs at least: one after both words where there is one."""
     a, b = before.attention[record], after.attention[record]
     n = a.n_query
     rows = [row for row in spread(n, CELLS // n, words) if row > max(words)] or list(range(n))

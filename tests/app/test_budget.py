@@ -18,7 +18,7 @@ BUDGET = {
     "explore": ((242, 84), (0, 0)),  # 30 kB of it what it opens on, its findings, and the map of all heads
     "step": ((310, 63), (247, 33)),
     "masks": ((144, 54), (81, 23)),
-    "positions": ((212, 57), (144, 24)),
+    "positions": ((226, 60), (157, 27)),
     "generate": ((138, 51), (75, 20)),  # 25 kB of it the words that may follow each token of the sentence
     "whatif": ((121, 50), (57, 17)),
     "train": ((146, 42), (84, 12)),  # 52 kB of it the finished run that it opens on

@@ -247,7 +247,7 @@ def test_two_words_that_change_places_are_core_s(client: TestClient) -> None:
     # without positions and without what tells order, every map moves along
     free, _ = messages.unpack(got(client, "swap", run, swap="2-6", cond="free").content)
     masked, _ = messages.unpack(got(client, "swap", run, swap="2-6", cond="drop").content)
-    assert free["apart"] < 1e-5 < 0.01 < masked["behind"]
+    assert free["apart"] < 1e-5 < 0.01 < masked["after_both"]
     # the words are the text's own where none are named
     assert messages.unpack(got(client, "swap", run).content)[0]["pair"] == header["pairs"][0]
     one = got(client, "swap", facts_of("storyteller", "king"))

@@ -89,7 +89,7 @@ def test_without_positions_and_mask_every_map_moves_along_exactly(tiny: Tiny, ki
     )
     found = follows(before, after, range(len(before.attention)), 1, 6)
     assert found.apart.max() < 1e-6 and found.along.max() < 1e-6 and found.word.max() > 1e-4
-    # the first layer of what is only masked still has exact rows behind both words; with positions nothing is exact
+    # the first layer of what is only masked still has exact rows after both words; with positions nothing is exact
     trained = follows(
         core.trace(loaded, ids=IDS), core.trace(loaded, ids=IDS, interventions=[core.SwapWords(1, 6)]), [0], 1, 6
     )
@@ -110,7 +110,7 @@ def test_numbers_are_those_of_the_maps(tiny: Tiny, monkeypatch: pytest.MonkeyPat
             back = torch.stack([pattern[:, q, q - 1] for q in range(2, 9)]).mean(0)
             assert torch.allclose(found.one_back[which, layer], back, atol=1e-6)
     assert (found.rows, found.read, found.of) == (5, 9, 9)
-    # behind both there may be no row: then all are meant
+    # after both there may be no row: then all are meant
     last = core.trace(loaded, ids=IDS, interventions=[core.SwapWords(0, 8)])
     assert follows(before, last, range(2), 0, 8).rows == 9
     # of a long text some rows are read, both words among them
@@ -140,8 +140,8 @@ def test_heads_of_smollm2() -> None:
     ]
     masked = follows(*dropped, range(30), 1, 3)
     assert masked.apart.max().item() == pytest.approx(0.999, abs=1e-3)
-    assert masked.behind == pytest.approx(0.364, abs=1e-3), "its mask still tells early from late"
-    assert follows(*dropped, [0], 1, 3).behind < 1e-6, "but in the first layer no row behind both knows"
+    assert masked.after_both == pytest.approx(0.364, abs=1e-3), "its mask still tells early from late"
+    assert follows(*dropped, [0], 1, 3).after_both < 1e-6, "but in the first layer no row after both knows"
     site = facts_of(run, "").sites[0]
     plain = swap_of(run, after, site, (1, 3))
     assert (plain.word.layer, plain.word.head, plain.word.query) == (24, 4, 13) and plain.weights == 52_920

@@ -114,7 +114,7 @@ def swap_message(about: dict[str, Any], swap: WordSwap) -> bytes:
         "of": swap.of,
         "weights": swap.weights,
         "apart": float(swap.apart.max()),
-        "behind": swap.behind,
+        "after_both": swap.after_both,
         "word": asdict(swap.word),
         "place": asdict(swap.place),
         "along_at": body.add(messages.float32(swap.along)),

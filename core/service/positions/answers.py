@@ -81,14 +81,14 @@ class Follower:
 
 @dataclass(frozen=True, eq=False)
 class WordSwap:
-    """What it does to the heads of a site that two words change places (core.read.word_swap.Follows, as arrays)."""
+    """Two words that change places, for the heads of a site (core.read.word_swap.Follows, as arrays)."""
 
     along: (
         np.ndarray
     )  # float32 [layer, head]: the share of its attention by which a head's map differs from one carried along
     still: np.ndarray  # float32 [layer, head]: the same from the map as it was
     apart: np.ndarray  # float32 [layer]: the largest |Δ| of any weight from the map carried along
-    behind: float  # the same in rows behind both words, over all layers
+    after_both: float  # the same in rows after both words, over all layers
     one_back: np.ndarray  # float32 [2, layer, head]: the mean weight on the token before, as it was and now
     word: Follower
     place: Follower

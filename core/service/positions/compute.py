@@ -185,7 +185,7 @@ def swap_of(a: Trace, b: Trace, site: Site, words: tuple[int, int]) -> WordSwap:
         along=array(found.along),
         still=array(found.still),
         apart=array(found.apart),
-        behind=found.behind,
+        after_both=found.after_both,
         one_back=array(found.one_back),
         word=follower(found.word, place=False),
         place=follower(-found.word, place=True),

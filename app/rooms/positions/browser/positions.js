@@ -25,7 +25,7 @@ import { Tip } from "../../../kit/browser/tip.js";
 /** @typedef {import("./types.js").Shown} Shown */
 /** @type {Record<string, new (view: Shown) => Lab>} */
 const LABS = { order: Order, swap: Swap, two: Two, clock: Clocks, binary: Waves };
-// What a lesson may cover
+// The parts that a lesson may cover
 const LAB = ".fact, .lab, .foot > .ok, .foot > .facts, .tables > div, .unseen";
 const DESIGN = 15.6; // CSS pixels of the type for which the drawings are measured out
 const NARROW = 960; // units of the design below which everything stands in one column

@@ -473,7 +473,7 @@ export class Swap {
     const n = this.word.length;
     let best = 0;
     for (let i = 1; i < n; i++) if (before[i] > before[best]) best = i;
-    if (before[best] < ONE_BACK) return phrase(words.fact_swap_back_none, { d: [percent(found.behind), ""] });
+    if (before[best] < ONE_BACK) return phrase(words.fact_swap_back_none, { d: [percent(found.after_both), ""] });
     return phrase(words.fact_swap_back, { x: [percent(before[best]), ""], y: [percent(found.back[best]), ""] });
   }
 

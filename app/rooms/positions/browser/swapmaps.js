@@ -26,7 +26,7 @@ const TITLED = 275; // units of the design that a heading with its note takes
 const SLANT = -42; // degrees
 const LEAN = 1 / Math.tan((-SLANT * Math.PI) / 180); // pixels to the right for each one up
 
-// A pair of maps that stand beside each other, with the sign between them
+// Both maps, with the sign between them
 export class SwapMaps {
   started = -Infinity; // when the words began to glide
   frame = 0;
@@ -295,7 +295,7 @@ export class SwapMaps {
     return most < EXACT ? "=" : most < NEAR ? "≈" : "≠";
   }
 
-  // What of a map is at a point: a cell, or the name of a row (column −1) or of a column (row −1)
+  // The part of a map at a point: a cell, or the name of a row (column −1) or of a column (row −1)
   /** @param {MouseEvent} event */
   under(event) {
     const frame = this.canvas.getBoundingClientRect();

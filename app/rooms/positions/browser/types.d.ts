@@ -69,7 +69,7 @@ export interface Swapped {
   of: number;
   weights: number;
   apart: number;
-  behind: number;
+  after_both: number;
   word: Follower;
   place: Follower;
   along: Float32Array; // [layer, head]
