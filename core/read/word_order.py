@@ -133,7 +133,8 @@ def equivariance(run: Trace, places: Sequence[int]) -> Equivariance:
     tells = run.config.window is not None or (stack == "decoder" and run.config.causal)
 
     def apart(*edits: Edit) -> float:
-        return _apart(*(trace(run.loaded, ids=some, interventions=edits) for some in (ids, moved_ids)), order, stack)
+        before, after = (trace(run.loaded, ids=some, interventions=edits) for some in (ids, moved_ids))
+        return _apart(before, after, order, stack)
 
     placed = trace(run.loaded, ids=ids, interventions=[SetPositions(places, stack)])
     moved = trace(run.loaded, ids=moved_ids)

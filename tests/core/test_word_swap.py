@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import core
+from core.edits import StackName
 from core.errors import InterventionError, Refused
 from core.read import measures, word_swap
 from core.read.word_order import equivariance, score_by_distance, scores_of_pairs, unturned
@@ -57,7 +58,11 @@ def test_the_edit_is_the_run_on_the_ids_in_that_order(tiny: Tiny, kind: str) -> 
 def test_of_two_stacks_one_is_named(tiny: Tiny) -> None:
     loaded = tiny(n_encoder_layers=1, n_decoder_layers=2)
     there, written = core.trace(loaded, ids=IDS, target_ids=IDS[:4]), [7, *IDS[:4]]
-    for stack, ids, target in (("encoder", changed(IDS, 1, 3), written), ("decoder", IDS, changed(written, 1, 3))):
+    cases: list[tuple[StackName, list[int], list[int]]] = [
+        ("encoder", changed(IDS, 1, 3), written),
+        ("decoder", IDS, changed(written, 1, 3)),
+    ]
+    for stack, ids, target in cases:
         edits = [core.SwapWords(1, 3, stack)]
         edited = core.trace(loaded, ids=IDS, target_ids=written, interventions=edits)
         other = core.trace(loaded, ids=ids, target_ids=target)
@@ -123,27 +128,27 @@ def test_numbers_are_those_of_the_maps(tiny: Tiny, monkeypatch: pytest.MonkeyPat
 def test_heads_of_smollm2() -> None:
     run = core.trace(smollm2(), MARY)
     assert pairs_to_swap(run, run.source)[0] == (1, 3)
-    after = core.trace(smollm2(), MARY, interventions=[core.SwapWords(1, 3)])
-    found = follows(run, after, range(30), 1, 3)
+    swapped = core.trace(smollm2(), MARY, interventions=[core.SwapWords(1, 3)])
+    found = follows(run, swapped, range(30), 1, 3)
     assert found.along[24, 4].item() == pytest.approx(0.145, abs=5e-4)
     assert found.still[24, 4].item() == pytest.approx(0.251, abs=5e-4)
     assert found.along[16, 0].item() == pytest.approx(0.132, abs=5e-4)
     assert found.still[16, 0].item() == pytest.approx(0.031, abs=5e-4)
     assert divmod(int(found.word.argmax()), 9) == (24, 4) and divmod(int(found.word.argmin()), 9) == (16, 0)
-    assert telling_row(run, after, 24, 4, (1, 3), place=False) == (13, pytest.approx(0.810, abs=1e-3))
-    assert telling_row(run, after, 16, 0, (1, 3), place=True) == (4, pytest.approx(0.917, abs=2e-3))
-    assert after.predictions().probs[0][0] == pytest.approx(0.914, abs=2e-3)
+    assert telling_row(run, swapped, 24, 4, (1, 3), place=False) == (13, pytest.approx(0.810, abs=1e-3))
+    assert telling_row(run, swapped, 16, 0, (1, 3), place=True) == (4, pytest.approx(0.917, abs=2e-3))
+    assert swapped.predictions().probs[0][0] == pytest.approx(0.914, abs=2e-3)
     assert found.apart.max().item() == pytest.approx(0.996, abs=1e-3)
-    dropped = [
+    dropped, after = (
         core.trace(smollm2(), MARY, interventions=edits)
         for edits in ([core.DropPositions()], [core.DropPositions(), core.SwapWords(1, 3)])
-    ]
-    masked = follows(*dropped, range(30), 1, 3)
+    )
+    masked = follows(dropped, after, range(30), 1, 3)
     assert masked.apart.max().item() == pytest.approx(0.999, abs=1e-3)
     assert masked.after_both == pytest.approx(0.364, abs=1e-3), "its mask still tells early from late"
-    assert follows(*dropped, [0], 1, 3).after_both < 1e-6, "but in the first layer no row after both knows"
+    assert follows(dropped, after, [0], 1, 3).after_both < 1e-6, "but in the first layer no row after both knows"
     site = facts_of(run, "").sites[0]
-    plain = swap_of(run, after, site, (1, 3))
+    plain = swap_of(run, swapped, site, (1, 3))
     assert (plain.word.layer, plain.word.head, plain.word.query) == (24, 4, 13) and plain.weights == 52_920
     assert (plain.place.layer, plain.place.head, plain.place.query) == (16, 0, 4)
 
@@ -174,7 +179,9 @@ def test_words_that_are_worth_swapping() -> None:
 def test_what_pairs_of_features_add_is_the_score(tiny: Tiny) -> None:
     run = core.trace(tiny(position="rotary"), ids=IDS)
     before = unturned(run, run.attention[0])
-    frequencies, factor = run.loaded.model.get_submodule("decoder").frequencies(9, False, torch.device("cpu"))
+    decoder = run.loaded.model.decoder
+    assert decoder is not None
+    frequencies, factor = decoder.frequencies(9, False, torch.device("cpu"))
     q, k, scale = before.q[0, 7], before.k[0, 2], run.attention[0].rule.scale
     parts = scores_of_pairs(q, k, frequencies, scale, [5, 0, 3], factor)
     assert parts.shape == (3, len(frequencies))

@@ -208,12 +208,12 @@ def swapped_maps(a: AttentionRecord, b: AttentionRecord, head: int, query: int, 
         looks = torch.maximum(*rows).argsort(descending=True, stable=True).tolist()
         columns = [x.pattern(head, keys=[first, second])[0].cpu() for x in (a, b)]  # [query, 2]
         change = (columns[1] - columns[0]).abs().sum(-1).argsort(descending=True, stable=True).tolist()
-        chosen = dict.fromkeys([0, query, first, second])
+        chosen = {0, query, first, second}
         for some, most in ((looks, 2 * MOST_PLACES // 3), (change, MOST_PLACES)):
             for place in some:
                 if len(chosen) >= most:
                     break
-                chosen.setdefault(other.get(place, place))
+                chosen.add(other.get(place, place))
         places = sorted(chosen)
     before, after = (array(x.pattern(head, places, places)[0]) for x in (a, b))
     return SwappedMaps(tuple(places), before, after, b.mask(places, places, head=head).cpu().numpy())
