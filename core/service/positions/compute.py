@@ -210,7 +210,7 @@ def swapped_maps(a: AttentionRecord, b: AttentionRecord, head: int, query: int, 
         change = (columns[1] - columns[0]).abs().sum(-1).argsort(descending=True, stable=True).tolist()
         chosen = {0, query, first, second}
         for some, most in ((looks, 2 * MOST_PLACES // 3), (change, MOST_PLACES)):
-            for place in some:
+            for place in map(int, some):
                 if len(chosen) >= most:
                     break
                 chosen.add(other.get(place, place))
