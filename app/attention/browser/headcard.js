@@ -102,7 +102,7 @@ export class HeadCard {
       choose.addEventListener("click", (event) => chosen.go({ layer, head: other }, event));
       this.group.append(choose);
       const context = fit(/** @type {HTMLCanvasElement} */ (choose.firstChild), size, size);
-      if (site.has(layer)) drawSmall(context, this.overview.atlas(site), { layer, head: other }, 0, 0, size);
+      if (site.isPictured(layer)) drawSmall(context, this.overview.atlas(site), { layer, head: other }, 0, 0, size);
     }
     if (others.length > PARTNERS) this.group.append(el("span", "mute", ranges(others.slice(PARTNERS))));
   }

@@ -38,6 +38,7 @@ export interface SiteHeader {
   rows?: number;
   columns?: number;
   thumbnails_at?: number;
+  has_small?: boolean; // whether the small pictures are in the body
   weights_at?: number;
   entropy_at?: number;
   masks_at?: number[];

@@ -16,9 +16,8 @@ export class Underway {
     this.opened = opened;
     this.changed = changed;
     this.key = header.key;
-    this.body = new ArrayBuffer(header.size);
     this.sites = header.sites.map((site) =>
-      Object.assign(new Site(site, this.body), { left: /** @type {Set<number>} */ (new Set()) }),
+      Object.assign(new Site(site, new ArrayBuffer(0)), { left: /** @type {Set<number>} */ (new Set()) }),
     );
     /** @type {[path: string, params: import("../../kit/browser/types.js").Params, numbers: import("./types.js").Numbers][]} */
     this.answers = []; // [path, params, numbers]: the head that is opened
@@ -46,12 +45,11 @@ export class Underway {
   }
 
   /** @param {any} header @param {ArrayBuffer} body */
-  take({ site: id, layer, at, how, path, params, ms }, body) {
+  take({ site: id, layer, how, path, params, ms }, body) {
     const site = this.sites.find((site) => site.id === id);
     if (site) {
-      new Uint8Array(this.body, at, body.byteLength).set(new Uint8Array(body));
+      site.take(layer, body, how);
       site.left.add(layer);
-      site.how = how;
     } else if (path) this.answers.push([path, params, numbersOf(new Uint8Array(body))]);
     else this.ms = ms;
     this.changed(this, site, layer);

@@ -15,7 +15,7 @@ import { numbersOf } from "../../../attention/browser/lens.js";
 import { HeadMap } from "../../../attention/browser/map.js";
 import { isGuess, writes } from "../../../attention/browser/next.js";
 import { Overview } from "../../../attention/browser/overview.js";
-import { Site } from "../../../attention/browser/site.js";
+import { Site, takeSmall } from "../../../attention/browser/site.js";
 import { Strip } from "../../../attention/browser/strip.js";
 import { TokenLines } from "../../../attention/browser/tokenlines.js";
 import { Tools } from "../../../attention/browser/tools.js";
@@ -191,13 +191,15 @@ export class Explore extends Stage {
     const isWhole = run?.isShown && run.ms !== null;
     const isSeen = isWhole && JSON.stringify(this.values) === JSON.stringify(this.former);
     const isOpened = !isSeen && (isOther || wasUnderway);
-    if (isOpened)
-      this.open(
-        header,
-        header.sites.map(
-          (/** @type {import("../../../attention/browser/types.js").SiteHeader} */ site) => new Site(site, body),
-        ),
+    if (isOpened) {
+      /** @type {Site[]} */
+      const sites = header.sites.map(
+        (/** @type {import("../../../attention/browser/types.js").SiteHeader} */ site) => new Site(site, body),
       );
+      const known = header.whole ? [] : (run?.sites ?? []);
+      for (const site of known) sites.find(({ id }) => id === site.id)?.borrow(site); // so that nothing comes twice
+      this.open(header, sites);
+    }
     for (const [path, params, at, size] of header.first ?? [])
       this.remote.keep(path, params, numbersOf(new Uint8Array(body, at, size))); // answers that came with the picture
     for (const answer of run?.answers ?? []) this.remote.keep(...answer);
@@ -350,10 +352,15 @@ export class Explore extends Stage {
 
   // ------------------------------------------------------------------ answers
 
-  // The weights of all heads, where they come after the picture that they would have kept waiting
+  // What comes after the picture that it would have kept waiting: the small pictures of a larger run, and the weights of all heads
   follow() {
     const { picture, sites, remote } = this.view;
-    if (picture.whole || !picture.follows) return;
+    if (picture.whole) return;
+    if (takeSmall(this.view)) {
+      this.overview.forget();
+      this.invalidate("overview", "side", "alike", ...(this.map.said.fetching ? /** @type {const} */ (["map"]) : []));
+    }
+    if (!picture.follows) return;
     const heads = remote.get("heads", {}, unpack);
     if (!heads || heads.refused) return;
     const [header, body] = heads;
@@ -377,6 +384,7 @@ export class Explore extends Stage {
     const isTurn = this.remote.failed !== this.isAway; // which is said under the picture
     this.isAway = this.remote.failed;
     if (path === "roles" && this.overview.wantsGroups) this.invalidate("overview");
+    if (path === "small") return this.follow();
     if (path === "atlas") return this.map.atlas.draw();
     if (path === "roles") return options.show === "lines" ? this.invalidate("map", "lines") : this.map.drawTitle();
     if (path === "row" && this.map.geometry?.isFold) this.invalidate("map");
