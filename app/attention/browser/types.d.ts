@@ -186,7 +186,7 @@ export interface At {
 }
 
 export interface Palette
-  extends Record<"background" | "ink" | "mute" | "line" | "query" | "key" | "hatch" | "proof", string> {
+  extends Record<"background" | "ink" | "mute" | "line" | "panel" | "query" | "key" | "hatch" | "proof", string> {
   ramp: string[];
   ahead: string[];
   heads: string[];

@@ -4,6 +4,14 @@ import { numbersOf } from "./lens.js";
 import { Site } from "./site.js";
 import { messages, unpack } from "../../kit/browser/messages.js";
 
+// How many layers the pass has left, of how many; null of a run that has ended
+/** @param {Site[]} sites @returns {{here: number, of: number} | null} */
+export function layersSoFar(sites) {
+  if (!sites.some((site) => site.left)) return null;
+  const sum = (/** @type {(site: Site) => number} */ count) => sites.reduce((all, site) => all + count(site), 0);
+  return { here: sum((site) => site.left?.size ?? 0), of: sum((site) => site.layers) };
+}
+
 export class Underway {
   // header: of the picture. opened: the head whose map is to come first. changed(run, site, layer): called at everything that comes
   /**

@@ -19,7 +19,7 @@ import { Site, takeSmall } from "../../../attention/browser/site.js";
 import { Strip } from "../../../attention/browser/strip.js";
 import { TokenLines } from "../../../attention/browser/tokenlines.js";
 import { Tools } from "../../../attention/browser/tools.js";
-import { Underway } from "../../../attention/browser/underway.js";
+import { layersSoFar, Underway } from "../../../attention/browser/underway.js";
 import { placeOf } from "../../../attention/browser/values.js";
 import { View } from "../../../attention/browser/view.js";
 import { HeadChooser } from "../../../kit/browser/chooser.js";
@@ -272,7 +272,10 @@ export class Explore extends Stage {
   came(site, layer) {
     const run = this.underway;
     if (!run) return;
-    if (run.isShown && site && layer !== undefined) this.overview.fill(site, layer);
+    if (run.isShown && site && layer !== undefined) {
+      this.overview.fill(site, layer);
+      this.invalidate("findings");
+    }
     if (run.isShown && run.ms !== null) this.ended();
     this.show({ underway: this.layersLeft });
     if (run.isShown) return;
@@ -297,9 +300,8 @@ export class Explore extends Stage {
   // Of a run on the screen that still goes on: how many layers the pass has left, and of how many
   get layersLeft() {
     if (!this.underway?.isShown || this.underway.ms !== null) return "";
-    /** @param {(site: Site) => number} count */
-    const sum = (count) => this.view.sites.reduce((all, site) => all + count(site), 0);
-    return `${sum((site) => site.left?.size ?? 0)} of ${sum((site) => site.layers)}`;
+    const so = layersSoFar(this.view.sites);
+    return so ? `${so.here} of ${so.of}` : "";
   }
 
   // Everything of it is there. The script's own picture, of the same numbers, is still to come.
@@ -308,7 +310,7 @@ export class Explore extends Stage {
     for (const site of this.view.sites) site.left = null;
     this.remote.held = false;
     this.unmark();
-    this.stale.add("run");
+    this.stale.add("run").add("findings");
     this.drawNow(); // a visitor waits for it, and not for what follows:
     requestAnimationFrame(() => setTimeout(() => this.arrived())); // answers that no one could give before
   }
@@ -525,6 +527,7 @@ export class Explore extends Stage {
     if (stale.has("strip")) strip.bringIntoView(); // last: to measure, the browser lays out all that has changed
     this.painted += 1;
     if (!this.layersLeft) this.showToClass();
+    this.allHeads.keepWord();
     this.follow();
   }
 
