@@ -165,6 +165,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "atlas_loading": "Looking it up.",
     "atlas_title": "Layer {layer}, head {head}, over {n} texts",
     "atlas_says": "What sets it apart from the other heads: attention {what}, {mean} on average, {low} to {high} in 90 % of texts.",
+    "atlas_short": "{what}, {mean} on average",
     "atlas_of": {
         "previous": "to the previous token",
         "next": "to the next token",

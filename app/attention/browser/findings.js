@@ -168,7 +168,7 @@ export class Findings {
   }
 }
 
-// Of a run that goes on: how far it is, the head on the screen, and what comes last
+// Of a run before its end: how far it is, the head on the screen, and the part that comes last
 /** @param {import("./types.js").View} view @param {{here: number, of: number}} so */
 function soFar(view, { here, of }) {
   const parts = { here: number(here), of: number(of), ...view.chosen.place };

@@ -72,7 +72,7 @@ export class Site {
     this.how = how;
   }
 
-  // What came of another picture of the same run
+  // The small pictures that came with another picture of the same run
   /** @param {Site} other */
   borrow({ small, pictured, how }) {
     Object.assign(this, { small, pictured, how });

@@ -157,6 +157,7 @@ export const WORDS: {
   "atlas_loading": string;
   "atlas_title": string;
   "atlas_says": string;
+  "atlas_short": string;
   "atlas_of": { "previous": string; "next": string; "self": string; "sink": string; "punctuation": string; "induction": string; "distance": string; "entropy": string; };
   "atlas_tokens": string;
   "atlas_bits": string;

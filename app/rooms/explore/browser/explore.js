@@ -122,7 +122,7 @@ export class Explore extends Stage {
     this.lows = add(this.side, "div", "lows");
     this.lowChoice = add(this.lows, "span");
     this.lows.append(this.chooser.button);
-    this.card = new HeadCard(view, this.main, this.allHeads, this.overview);
+    this.card = new HeadCard(view, this.main, this.allHeads, this.overview, this.map.atlas);
     this.lines = new TokenLines(view, this.map.box);
     this.guide = new Guide(view, root);
     this.footer = new Footer(view, this.foot, this.acts, () => this.trigger("shapes", { run: this.key }));
@@ -354,7 +354,7 @@ export class Explore extends Stage {
 
   // ------------------------------------------------------------------ answers
 
-  // What comes after the picture that it would have kept waiting: the small pictures of a larger run, and the weights of all heads
+  // Numbers that come after the picture, which they would have kept waiting: the small pictures of a larger run, and the weights of all heads
   follow() {
     const { picture, sites, remote } = this.view;
     if (picture.whole) return;
@@ -387,7 +387,10 @@ export class Explore extends Stage {
     this.isAway = this.remote.failed;
     if (path === "roles" && this.overview.wantsGroups) this.invalidate("overview");
     if (path === "small") return this.follow();
-    if (path === "atlas") return this.map.atlas.draw();
+    if (path === "atlas") {
+      this.invalidate("side");
+      return this.map.atlas.draw();
+    }
     if (path === "roles") return options.show === "lines" ? this.invalidate("map", "lines") : this.map.drawTitle();
     if (path === "row" && this.map.geometry?.isFold) this.invalidate("map");
     /** @type {Part[]} */
@@ -548,8 +551,9 @@ export class Explore extends Stage {
       const made = choice(words.low_label, options, low, (name, event) => view.chosen.set("low", name, event));
       this.lowChoice.replaceChildren(made);
     }
-    this.card.box.hidden = low !== "head";
-    if (low === "head") this.card.draw();
+    if (low !== "head" || this.isProjected) return this.card.hide();
+    this.card.box.hidden = false;
+    this.card.draw();
   }
 
   // The part below the map of all heads. An older link to small maps by some number shows those. Of a model that writes nothing there
