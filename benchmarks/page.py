@@ -194,9 +194,14 @@ def typed(page: Page, text: str) -> Visit:
         "(since) => [bench.received, bench.routes(since).reduce((sum, { transferSize }) => sum + transferSize, 0)]",
         since,
     )
+    return Visit(forward(page), painted, socket - received, routes)
+
+
+def forward(page: Page) -> float:
+    """ms that the pass of the run on the screen took, as the page says it."""
     told = re.search(r"([\d,.]+) (ms|s)\b", page.locator(".hl footer").inner_text())
     assert told is not None
-    return Visit(float(told[1].replace(",", "")) * (1 if told[2] == "ms" else 1000), painted, socket - received, routes)
+    return float(told[1].replace(",", "")) * (1 if told[2] == "ms" else 1000)
 
 
 def by_itself(page: Page, act: Callable[[], object]) -> float:
@@ -309,9 +314,11 @@ AFTER_EVENT = """(name) => { window.waiting = new Promise((resolve) => addEventL
   requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - timeStamp))), { capture: true, once: true })); }"""
 
 
-def head_view(browser: Browser, view: Callable[..., Any], local: dict[str, Path], n: int, rounds: int) -> HeadView:
-    """The page that bertviz makes of the same model on the same sentence, opened from a file."""
-    run = core.trace(gallery.load(gallery.NAME), sentence(n))
+def head_view(
+    browser: Browser, view: Callable[..., Any], local: dict[str, Path], run: core.Trace, rounds: int
+) -> HeadView:
+    """The page that bertviz makes of the attention of a run, opened from a file."""
+    n = len(run.source)
     attention = [record.pattern()[None] for record in run.attention]  # [1, head, query, key] a layer
     html = view(attention=attention, tokens=list(run.source.labels), html_action="return").data
     size = len(html.encode())
@@ -422,7 +429,7 @@ def print_bertviz(browser: Browser, lengths: Sequence[int], rounds: int) -> None
     print("\n| tokens | bertviz's page, kB | drawn, ms | another layer, ms | hover, ms |\n|---|---|---|---|---|")
     with bertviz() as (view, local):
         for n in lengths:
-            found = head_view(browser, view, local, n, rounds)
+            found = head_view(browser, view, local, core.trace(gallery.load(gallery.NAME), sentence(n)), rounds)
             times = ("–" if ms is None else f"{ms:,.0f}" for ms in found[1:])
             print(f"| {n:,} | {kB(found.size)} | {' | '.join(times)} |", flush=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from app.attention import picture, transform
@@ -47,10 +47,9 @@ async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
         whole, sinks = await asyncio.gather(asked.whole(run.key), _sinks(run))
         openings, look = () if is_example else whole.openings, whole.look if run.non_finite is None else None
         return picture.whole_picture(run, whole.heads, openings, whole.roles, look, sinks)
-    thumbnails, look, sinks = await asyncio.gather(asked.thumbnails(run.key), asked.opening_look(run.key), _sinks(run))
+    look, sinks = await asyncio.gather(asked.opening_look(run.key), _sinks(run))
     openings = () if is_example else await asked.openings(run.key)
-    look = look if run.non_finite is None else None
-    return picture.small_pictures(run, thumbnails, openings, look, sinks)
+    return picture.larger_picture(run, openings, look if run.non_finite is None else None, sinks)
 
 
 async def _sinks(run: Facts) -> dict[SiteId, Sink | None]:
@@ -59,14 +58,13 @@ async def _sinks(run: Facts) -> dict[SiteId, Sink | None]:
     return {site.id: one for site, one in zip(run.sites, found, strict=True)}
 
 
-async def parts(run: Facts, record: int, head: int, query: int | None) -> AsyncIterator[bytes]:
+async def parts(run: Facts, record: int, head: int, query: int | None) -> AsyncGenerator[bytes]:
     """Messages, each after its length as a u32, as the pass goes on: every record's thumbnails, {site, layer, at, how}.
 
     After those of `record` come its map and a row of it, as the routes would answer, {path, params}; and {ms} when the run
     has ended. They stop without it where the run does.
     """
-    sites = picture.outline(run)["sites"]
-    layers = {i: (site, layer) for site in sites for layer, i in enumerate(site["records"])}
+    layers = picture.layers_of(picture.outline(run)["sites"])
     async with aclosing(service.service().parts(run.key, record, head, query)) as coming:
         async for part in coming:
             if isinstance(part, LayerDone):

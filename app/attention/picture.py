@@ -80,22 +80,45 @@ def _opens(
     return found | {"sinks": {site: sink_message(sink) for site, sink in (sinks or {}).items()}}
 
 
-def small_pictures(
+def larger_picture(
     run: Facts,
-    thumbnails: Sequence[Thumbnails],
     openings: Sequence[OpeningLink] = (),
     look: Finding | None = None,
     sinks: Mapping[SiteId, Sink | None] | None = None,
 ) -> Picture:
-    """The thumbnails of a larger run, of every record, the rest being fetched under its key. The rest as in whole_picture()."""
-    header = outline(run) | _opens(openings, look, sinks)
-    body = bytearray(header.pop("size"))
-    for site in header["sites"]:
+    """A larger run without numbers: small pictures, maps and rows are fetched under its key. The rest as in whole_picture()."""
+    return Picture(outline(run) | _opens(openings, look, sinks) | {"ms": run.seconds * 1000}, b"")
+
+
+def with_small_pictures(picture: Picture, thumbnails: Sequence[Thumbnails]) -> Picture:
+    """The same picture with the thumbnails of every record in its body, for who can fetch nothing more."""
+    body, sites = bytearray(picture.header["size"]), [dict(site) for site in picture.header["sites"]]
+    for site in sites:
         for layer, i in enumerate(site["records"]):
             at, data = drawn(site, layer, thumbnails[i])
             body[at : at + len(data)] = data
-            site["how"] = thumbnails[i].how
-    return Picture(header | {"ms": run.seconds * 1000}, bytes(body))
+            site |= {"how": thumbnails[i].how, "has_small": True}
+    return Picture(picture.header | {"sites": sites}, bytes(body))
+
+
+def small_pictures_message(run: Facts, thumbnails: Sequence[Thumbnails], start: int = 0) -> bytes:
+    """The small pictures of the records from `start` on, in the order of the pass: uint8 [head, row, column] of each.
+
+    parts in the header are [kind of attention, layer, offset in the body, bytes, how it was made].
+    """
+    layers = layers_of(outline(run)["sites"])
+    body, parts = messages.Body(), []
+    for i in range(start, len(thumbnails)):
+        site, layer = layers[i]
+        _, data = drawn(site, layer, thumbnails[i])
+        at = body.add(np.frombuffer(data, "u1"))
+        parts.append((site["id"], layer, at, len(data), thumbnails[i].how))
+    return messages.pack({"parts": parts}, body.bytes())
+
+
+def layers_of(sites: Sequence[dict[str, Any]]) -> dict[int, tuple[dict[str, Any], int]]:
+    """By record, in the order of the pass: its kind of attention and layer."""
+    return {i: (site, layer) for site in sites for layer, i in enumerate(site["records"])}
 
 
 def id_of(opening: OpeningLink | Finding) -> SiteId:

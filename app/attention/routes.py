@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app.attention import corpus, in_progress, picture, transform, words
@@ -67,6 +67,18 @@ async def heads(request: Request) -> Response:
         return picture.heads_message(run, await service.service().heads(run.key))
 
     return await routes.kept(request, ("heads", run.key), make)
+
+
+@answering
+async def small(request: Request) -> Response:
+    """The small pictures of a larger run: run, and from, the first record that is wanted, in the order of the pass."""
+    run = await _run(request)
+    start = number(request, "from", 0, len(run.records) - 1)
+
+    async def make() -> bytes:
+        return picture.small_pictures_message(run, await service.service().thumbnails(run.key), start)
+
+    return await routes.kept(request, ("small", run.key, start), make)
 
 
 @answering
@@ -211,8 +223,7 @@ async def layers(request: Request) -> Response:
     query = number(request, "query", 0, site.n_query - 1) if "query" in request.query_params else None
     # Not held on the way: a proxy that collects the answer would keep the layers back until the last.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    coming = in_progress.parts(run, record, head, query)
-    return StreamingResponse(coming, media_type="application/octet-stream", headers=headers)
+    return routes.stream(request, in_progress.parts(run, record, head, query), headers)
 
 
 async def _run(request: Request) -> Facts:
@@ -275,6 +286,7 @@ ROUTES = [
     Route("/headlight/column", column),
     Route("/headlight/heads", heads),
     Route("/headlight/layers", layers),
+    Route("/headlight/small", small),
     Route("/headlight/norms", norms),
     Route("/headlight/next", next_words),
     Route("/headlight/roles", roles),

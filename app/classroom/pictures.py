@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 
-from app.attention import in_progress, params
+from app.attention import in_progress, params, picture
 from app.classroom import sentences
 from app.classroom.messages import Question, Shown, TooLong
 from app.classroom.state import Asked, Screen
@@ -46,10 +46,12 @@ async def screen_of(shown: Shown) -> Screen:
 
 async def message(run: str) -> bytes:
     """The picture of a run as Explore's component takes it, opened as it opens by itself."""
-    picture, facts = await in_progress.picture_of_run(run), await service.service().facts(run)
-    values = kit_params.opening(params.PARAMS, params.Shown(picture.header))
+    made, facts = await in_progress.picture_of_run(run), await service.service().facts(run)
+    if not made.header["whole"]:
+        made = picture.with_small_pictures(made, await service.service().thumbnails(run))
+    values = kit_params.opening(params.PARAMS, params.Shown(made.header))
     rest = {"chosen": {"values": values, "stamp": 0, "reported": 0}, "cover": None, "link": _link(facts)}
-    return messages.pack(picture.header | rest, picture.body)
+    return messages.pack(made.header | rest, made.body)
 
 
 def _link(facts: Facts) -> Mapping[str, str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
+from contextlib import aclosing
 from datetime import date
 from functools import wraps
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from streamlit import config as streamlit_config
 from streamlit.url_util import make_url_path
@@ -20,6 +22,8 @@ from core.errors import Busy, Refused, Unknown
 from core.service import AnswerCache
 
 OCTETS = "application/octet-stream"
+QUICK = 1  # of what a visitor waits for while it is made
+GZIP = 16 + zlib.MAX_WBITS  # zlib's word for gzip with the largest window
 LEVEL = 6  # of what gzip may take; numbers do not get much smaller with more
 ANSWER_BYTES = 48 << 20
 ANSWERS = AnswerCache(ANSWER_BYTES, len)  # packed, by what was asked
@@ -79,6 +83,26 @@ def as_read(request: Request, packed: bytes, headers: Mapping[str, str]) -> Resp
     if "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(gzip.decompress(packed), media_type=OCTETS, headers=headers)
     return Response(packed, media_type=OCTETS, headers={**headers, "Content-Encoding": "gzip"})
+
+
+def stream(request: Request, parts: AsyncGenerator[bytes], headers: Mapping[str, str]) -> Response:
+    """Parts as they come, each packed by gzip so that it can be read when it is there, where the one who asks reads gzip."""
+    headers = {**headers, "Vary": "Accept-Encoding"}
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return StreamingResponse(parts, media_type=OCTETS, headers=headers)
+    return StreamingResponse(_packed_parts(parts), media_type=OCTETS, headers={**headers, "Content-Encoding": "gzip"})
+
+
+async def _packed_parts(parts: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    packer = zlib.compressobj(QUICK, zlib.DEFLATED, GZIP)
+
+    def packed_part(part: bytes) -> bytes:
+        return packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH)
+
+    async with aclosing(parts):
+        async for part in parts:
+            yield await asyncio.to_thread(packed_part, part)
+    yield packer.flush()
 
 
 def message(body: bytes) -> Response:

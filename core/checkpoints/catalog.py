@@ -6,6 +6,7 @@ which `python -m scripts.catalog` writes; a model that is not in it is not on of
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 from dataclasses import dataclass
@@ -205,5 +206,9 @@ CATALOG: tuple[ModelSpec, ...] = (SMOLLM2, MINILM, *shipped())
 def atlas_of(model_id: str, folder: Path = MODELS) -> dict[str, Any] | None:
     """What core.sweep.atlas found of a model over a corpus, where that ships with it: the data of core.sweep.atlas.summary()."""
     path = folder / model_id / "atlas.json"
-    known = path.resolve().is_relative_to(folder.resolve()) and path.is_file()
-    return json.loads(path.read_text(encoding="utf-8")) if known else None
+    if not path.resolve().is_relative_to(folder.resolve()):
+        return None
+    if path.is_file():
+        return json.loads(path.read_text(encoding="utf-8"))
+    packed = path.with_name(f"{path.name}.gz")
+    return json.loads(gzip.decompress(packed.read_bytes())) if packed.is_file() else None

@@ -39,7 +39,7 @@ def drawn(run: Trace) -> picture.Picture:
     service, facts = serve(run)
     if picture.is_whole(facts):
         return picture.whole_picture(facts, ask(service.heads(facts.key)))
-    return picture.small_pictures(facts, ask(service.thumbnails(facts.key)))
+    return picture.with_small_pictures(picture.larger_picture(facts), ask(service.thumbnails(facts.key)))
 
 
 def local() -> LocalService:

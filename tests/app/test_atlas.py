@@ -13,19 +13,21 @@ from starlette.testclient import TestClient
 import core
 from app.attention import corpus
 from app.attention.routes import ROUTES
+from app.attention.words import COMPONENT as WORDS
 from app.session import service
 from core.checkpoints import catalog
 from core.read.head_roles import roles_of
 from core.run.request import Request
 from core.sweep import atlas
-from tests.app.browsing import Another, Screen
+from tests.app.browsing import Another, Screen, box_of
 from tests.app.served import local
+from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 
 APP = "app/main.py"
 REQUEST = Request(service.DEFAULT_MODEL, ("The cat sat on the mat.",))
 
 
-@pytest.mark.parametrize("model", ["minilm", "storyteller"])
+@pytest.mark.parametrize("model", ["minilm", "storyteller", pytest.param("smollm2", marks=needs_smollm2)])
 def test_what_ships_is_of_this_model(model: str) -> None:
     """Every head has an entry, and the strongest examples are found again by running their texts."""
     known, loaded = catalog.atlas_of(model), core.load(model)
@@ -112,3 +114,32 @@ def test_a_model_without_an_atlas_has_no_button(screen: Screen) -> None:
     with screen.page.expect_response(re.compile("/headlight/atlas")):
         screen.open("?model=Copy")
     expect(screen.root.locator("button.atlas")).to_be_hidden()
+
+
+@needs_smollm2
+def test_the_card_of_a_head_says_what_it_does_over_many_texts_with_examples(another: Another) -> None:
+    screen = another((1280, 1000)).open("?model=smollm2&layer=16&head=0")
+    known = catalog.atlas_of("smollm2")
+    assert known is not None
+    told = known["heads"]["decoder.attn.16.0"]
+    mean = told["metrics"][told["stands_out"]]["mean"]
+    card = screen.root.locator(".headcard .corpus")
+    expect(card.locator("button.atlas")).to_have_text("over 1,000 texts")
+    expect(card).to_contain_text(f"{WORDS['atlas_of'][told['stands_out']]}, {100 * mean:.0f} % on average")
+    links = card.get_by_role("link")
+    expect(links).to_have_count(3)
+    for i, (text, query, *_) in enumerate(told["examples"][:3]):
+        asked = parse_qs(urlsplit(links.nth(i).get_attribute("href") or "").query)
+        assert (asked["text"], asked["query"]) == ([known["texts"][str(text)]], [str(query)])
+    assert card.evaluate("card => card.scrollWidth - card.clientWidth") == 0
+    screen.root.get_by_role("button", name=WORDS["lows"]["looks"][0], exact=True).click()
+    expect(screen.root.locator(".map > .head button.atlas")).to_be_visible()
+
+
+@needs_smollm2
+def test_in_a_small_window_the_card_takes_no_more_room_than_there_is(another: Another) -> None:
+    screen = another((1280, 720)).open("?model=smollm2")
+    expect(screen.root.locator(".headcard .corpus button.atlas")).to_be_visible()
+    expect(screen.root.locator(".headcard .corpus")).to_contain_text("on average")
+    low, foot = (box_of(screen.root.locator(name)) for name in (".headcard", "footer"))
+    assert low["y"] + low["height"] <= foot["y"] + 1

@@ -90,6 +90,8 @@ def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_re
     assert f"{run.source.labels[key]}" in screen.facts() and f"{row[key] * 100:.0f} %" in screen.facts()
     assert data["exact"] == "true" and WORDS["run_goes_on"] in screen.root.locator("footer").inner_text()
     assert [drawn(screen, layer) for layer in range(6)] == [True, True, True, False, False, False]
+    why = screen.root.locator(".story .why")
+    expect(why).to_have_text(f"3 of 6 layers are there. Shown: layer {LAYER}, head {HEAD}.")
     opacity = "parseFloat(getComputedStyle(document.querySelector('.st-key-explore_stage')).opacity)"
     assert screen.page.evaluate(opacity) == 1  # what is of this run is not dimmed
 
@@ -102,6 +104,7 @@ def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_re
 
     go_on(screen)
     screen.until("root.dataset.underway === ''")
+    expect(why).not_to_contain_text("layers are there")
     whole = screen.data()
     assert (whole["run"], whole["layer"], whole["head"]) == (data["run"], str(LAYER + 1), str(HEAD))
     assert all(drawn(screen, layer) for layer in range(6))

@@ -24,6 +24,7 @@ from core.read.findings import opened
 from core.read.head_roles import openings
 from core.read.measures import correlation
 from core.service.facts import facts_of
+from core.service.next_words import next_words_of
 from tests.app.browsing import Screen, box_of
 from tests.app.test_export import SVG, matrix, saved, table
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
@@ -31,7 +32,7 @@ from tests.core.gguf.test_smollm2 import smollm2
 
 APP = "app/main.py"
 WORDS = attention_words.COMPONENT
-TO, FIRST = 13, 0  # where MARY ends, and the token that its heads rest on
+TO, GAVE, FIRST = 13, 10, 0  # where MARY ends, a word of it, and the token that its heads rest on
 
 
 @pytest.fixture(scope="module")
@@ -355,3 +356,40 @@ def test_heads_are_coloured_by_the_candidate_that_is_pressed(screen: Screen, run
     is_of(0, "Mary")
     screen.page.go_back()
     is_of(1, "the")
+
+
+@needs_smollm2
+def test_a_candidate_keeps_its_word_in_another_row_or_says_that_it_is_none_there(
+    screen: Screen, run: core.Trace
+) -> None:
+    screen.open("?model=smollm2")
+    rows, legend = screen.root.locator(".bars.writes .rows button"), screen.root.locator(".headmap .legend")
+    rows.nth(1).click()
+    screen.wait(candidate="1", by="adds")
+    asked = next_words_of(run, [TO, GAVE, GAVE + 1], 5)
+    (_, (word, _), *_), there, (none, *_) = asked[0].words, [label for label, _ in asked[1].words], asked[2].words[0]
+    assert there.index(word) != 1
+    screen.root.locator(f".strip [data-i='{GAVE}']").click()
+    screen.wait(query=str(GAVE), candidate=str(there.index(word)))
+    expect(screen.root.locator(".headmap .seg button").first).to_have_text(f"adds to {word}")
+    expect(rows.nth(there.index(word))).to_have_attribute("aria-pressed", "true")
+    screen.page.keyboard.press("ArrowDown")
+    screen.wait(query=str(GAVE + 1), candidate="0")
+    expect(legend).to_contain_text(f"{word} is none of the five here; shown: {none}")
+    screen.page.keyboard.press("ArrowDown")  # said of that row alone
+    screen.wait(query=str(GAVE + 2))
+    expect(legend).not_to_contain_text("none of the five")
+
+
+@needs_smollm2
+@pytest.mark.parametrize("by", ["adds", "like"])
+def test_no_name_of_a_measure_is_cut(screen: Screen, by: str) -> None:
+    """On a text whose words are long: where they do not fit beside each other, the line below the map says them."""
+    screen.open(f"?model=smollm2&by={by}&text=The+veterinarian+examined+the+Tyrannosaurus+and+the+veterinarian")
+    buttons = screen.root.locator(".headmap .seg button")
+    expect(buttons).to_have_count(3)
+    expect(buttons.first).to_have_attribute("aria-label", re.compile("adds to .+"))
+    assert buttons.evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
+    assert buttons.all_inner_texts() == ["adds", "looks", "first"]
+    if by == "adds":
+        expect(screen.root.locator(".headmap .legend")).to_contain_text("to ")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import struct
 import threading
 import time
 import weakref
+import zlib
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import aclosing
@@ -19,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import core
-from app.attention import picture
+from app.attention import in_progress, picture
 from app.session import service as session_service
 from app.shell import routes
 from app.transport import messages as transport_messages
@@ -43,7 +45,7 @@ def test_a_picture_is_the_same_with_thumbnails_made_beside_the_pass():
     run = shared.engine.run(request)
     assert len(shared._in_progress._made[request.key]) == len(run.attention) == 6
     beside, after = ask(shared.thumbnails(request.key)), drawn(run)
-    made = picture.small_pictures(ask(shared.facts(request.key)), beside)
+    made = picture.with_small_pictures(picture.larger_picture(ask(shared.facts(request.key))), beside)
     assert made.body == after.body
     assert made.header | {"key": ""} == after.header | {"key": ""}
     assert not after.header["whole"] and len(after.body) > 0
@@ -97,13 +99,13 @@ def test_what_is_known_before_the_pass_is_the_header_of_the_picture_after_it():
         run = core.trace(loaded, ids=ids, target_ids=target, watch=shown.append)
         body = drawn(run)
         header = picture.outline(facts_of(shown[0], body.header["key"]))
-        assert header.pop("size") == len(body.body)
+        assert header["size"] == len(body.body)
         with_the_pass = {
             name: body.header[name] for name in ("ms", "openings", "sinks")
         }  # what it opens on follows from weights
         after = {name: value for name, value in body.header.items() if name not in with_the_pass}
         for site in (*header["sites"], *after["sites"]):
-            site.pop("how")
+            site.pop("how"), site.pop("has_small", None)
         assert header == after
 
 
@@ -198,6 +200,47 @@ def test_a_run_that_goes_on_is_sent_layer_by_layer_with_the_head_that_is_opened(
     for path, (params, part) in answers.items():
         assert browser.get(f"/headlight/{path}", params={"run": request.key, **params}).content == part
     assert sent[-1][0]["ms"] == pytest.approx(run.seconds * 1000)
+
+
+def test_what_is_sent_layer_by_layer_is_packed_and_each_part_can_be_read_when_it_is_there(
+    shared: LocalService, browser: TestClient
+):
+    gate = Gate(shared, layer=2)
+    request = Request("minilm", ("Some words to look at in parts. " * 20,))
+    ticket = shared.engine.submit(request)
+    assert gate.reached.wait(20)
+    gate.opens_behind(1, gate.open.set)
+    asked = {"run": request.key, "record": 1, "head": 3}
+    with browser.stream("GET", "/headlight/layers", params=asked, headers={"Accept-Encoding": "gzip"}) as answer:
+        assert answer.headers["content-encoding"] == "gzip"
+        packed = b"".join(answer.iter_raw())
+    ticket.result()
+    plain = gzip.decompress(packed)
+    assert len(messages(plain)) == 8 and len(packed) < 0.7 * len(plain)
+    reader, (length,) = zlib.decompressobj(16 + zlib.MAX_WBITS), struct.unpack_from("<I", plain)
+    read, at = b"", 0
+    while len(read) < 4 + length:
+        read, at = read + reader.decompress(packed[at : at + 1]), at + 1
+    first = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    assert at <= len(
+        first.compress(plain[: 4 + length]) + first.flush(zlib.Z_SYNC_FLUSH)
+    )  # none of it waits for the second
+
+
+def test_small_pictures_come_from_the_first_record_that_is_wanted(shared: LocalService, browser: TestClient):
+    run = shared.engine.run(request := Request("minilm", ("Words in a row. " * 30,)))
+    whole, facts = drawn(run), ask(shared.facts(request.key))
+    assert ask(in_progress.picture_of_run(request.key)).body == b""
+    for start in (0, 4):
+        answer = browser.get("/headlight/small", params={"run": request.key, "from": start})
+        header, body = transport_messages.unpack(answer.content)
+        assert [(site, layer) for site, layer, *_ in header["parts"]] == [("encoder", i) for i in range(start, 6)]
+        for _, layer, at, size, how in header["parts"]:
+            assert how == run.attention[layer].thumbnail(THUMBNAIL).how
+            there = whole.header["sites"][0]["thumbnails_at"] + layer * size
+            assert body[at : at + size] == whole.body[there : there + size]
+    beyond = browser.get("/headlight/small", params={"run": request.key, "from": len(facts.records)})
+    assert beyond.status_code == 400 and "from" in beyond.text
 
 
 def test_what_is_sent_of_a_run_that_is_stopped_ends_without_an_end(shared: LocalService, browser: TestClient):

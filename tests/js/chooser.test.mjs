@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { served } from "./golden.mjs";
 
-const { cellsOf, groupsOf, strongest } = await served("kit/browser/chooser.js");
+const { cellsOf, drawLens, groupsOf, strongest } = await served("kit/browser/chooser.js");
 const { headMeasures } = await served("kit/browser/head_measures.js");
 const { pack } = await served("kit/browser/messages.js");
 
@@ -120,4 +120,38 @@ test("the heads are coloured by what they add to the likeliest word, where a mod
     headMeasures(room, { ...of, query: undefined }).find(({ id }) => id === "adds"),
     undefined,
   );
+});
+
+test("the lens shows the heads around one of 5,120, each in its colour, and the one itself in the frame", () => {
+  const heads = { layers: 80, heads: 64, kv_heads: 8 };
+  const cells = cellsOf(heads, 370, 150, false, 1);
+  assert.ok(Math.min(cells.w, cells.h) < 6); // hard to hit
+  for (const at of [{ layer: 40, head: 30 }, { layer: 0, head: 63 }, { layer: 79, head: 0 }]) {
+    const drawn = new Map();
+    const framed = [];
+    const context = {
+      setTransform() {},
+      clearRect() {},
+      fillRect(...box) {
+        if (this.fillStyle !== "panel") drawn.set(this.fillStyle, box);
+      },
+      strokeRect: (...box) => framed.push(box),
+    };
+    const classes = new Set();
+    const lens = { style: {}, classList: { toggle: (name, on) => (on ? classes.add(name) : classes.delete(name)) }, getContext: () => context };
+    const map = { clientWidth: 400, clientHeight: 190 };
+    globalThis.devicePixelRatio = 1;
+    const of = { cells, origin: [50, 5], at, heads, turned: false, unit: 1, isSmall: true, palette: { panel: "panel", ink: "ink" } };
+    drawLens(lens, map, of, ({ layer, head }) => `${layer}.${head}`);
+    const around = (n, last) => Math.min(n, 4) + Math.min(last - n, 4) + 1;
+    assert.equal(drawn.size, around(at.layer, 79) * around(at.head, 63));
+    const [x, y] = drawn.get(`${at.layer}.${at.head}`);
+    const [[left, top, w, h]] = framed;
+    assert.ok(left <= x && top <= y && x + 13 <= left + w + 1 && y + 13 <= top + h + 1);
+    const [from, down] = lens.style.translate.split(" ").map(Number.parseFloat);
+    assert.ok(from >= 0 && from + 9 * 15 <= map.clientWidth + 6);
+    const [, cell] = cells.at(at);
+    assert.ok(down > 5 + cell || down + 9 * 15 < 5 + cell); // beside the cell, and not over it
+    assert.ok(classes.has("raised"));
+  }
 });

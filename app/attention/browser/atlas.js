@@ -45,6 +45,29 @@ export class Atlas {
     return remote.get("atlas", {}, json)?.texts ?? 0;
   }
 
+  // All that is known of a head; null where nothing is, or while it is fetched
+  /** @param {{layer: number, head: number}} at @returns {any} */
+  of({ layer, head }) {
+    const { remote, site } = this.view;
+    if (!this.texts) return null;
+    const found = remote.get("atlas", { record: site.records[layer], head }, json);
+    return found && !found.refused && found.metrics ? found : null;
+  }
+
+  // The number that sets the head apart, in a few words
+  /** @param {any} found @returns {string} */
+  short(found) {
+    const best = found.metrics.find((/** @type {{name: string}} */ metric) => metric.name === found.stands_out);
+    return fill(words.atlas_short, { what: worded(words.atlas_of, best.name), mean: said(best.name, best.mean) });
+  }
+
+  // The button is in the title, or in another part that tells of the head.
+  /** @param {HTMLElement | null} place */
+  stand(place) {
+    if (place && this.button.parentNode !== place) place.prepend(this.button);
+    else if (!place && this.button.parentNode !== this.panel.parentNode) this.panel.before(this.button);
+  }
+
   draw() {
     const n = this.texts;
     this.button.hidden = !n;

@@ -233,6 +233,11 @@ export class Export {
           : this.isOfWords(view)
             ? foldFigure
             : mapFigure;
+    const { site } = view;
+    const isPictured = site.records.every((/** @type {number} */ _, /** @type {number} */ layer) =>
+      site.isPictured(layer),
+    );
+    if (view.of === "heads" && view.overview.metric === "maps" && !isPictured) throw { sentence: words.export_wait };
     if (make === foldFigure) await this.nextIsThere(view);
     const scene = make(view, this.style(view), about);
     if (!scene) throw { sentence: words.export_wait };

@@ -6,6 +6,7 @@ import { json } from "../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
 import { indexed } from "../../kit/browser/labels.js";
 import { isGuess, writes } from "./next.js";
+import { layersSoFar } from "./underway.js";
 
 /**
  * A look of one head, as the server tells of it (app/attention/picture.py).
@@ -107,9 +108,10 @@ export class Findings {
     const { view } = this;
     const found = this.isShown ? findingsOf(view) : [];
     const now = found.findIndex((one) => isAt(one, view.chosen.place));
+    const so = layersSoFar(view.sites);
     this.box.hidden = !found.length;
-    this.why.hidden = this.box.hidden;
-    if (this.box.hidden) return;
+    this.why.hidden = this.box.hidden && !so;
+    if (so || this.box.hidden) return setText(this.why, so ? soFar(view, so) : "");
     const said = found.map((one) => fill(formOf(view, one)[0], plain(partsOf(view, one))));
     if (this.drawn !== `${view.picture.key} ${said}`) {
       this.drawn = `${view.picture.key} ${said}`;
@@ -164,6 +166,13 @@ export class Findings {
     this.show(found[next]);
     return true;
   }
+}
+
+// Of a run before its end: how far it is, the head on the screen, and the part that comes last
+/** @param {import("./types.js").View} view @param {{here: number, of: number}} so */
+function soFar(view, { here, of }) {
+  const parts = { here: number(here), of: number(of), ...view.chosen.place };
+  return fill(writes(view) ? words.so_far_writes : words.so_far, parts);
 }
 
 // The same without what sets them off, for a title

@@ -1,6 +1,6 @@
 // The chosen head here: where it rests, what it adds to the next word and from which words, and the words that it moves.
 
-import { add, el, fill, fixed, number, percent, phrase, quoted, ranges } from "../../kit/browser/dom.js";
+import { add, el, fill, fixed, number, percent, phrase, quoted, ranges, setText } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { Elsewhere } from "./elsewhere.js";
 import { wordsOf } from "./headmap.js";
@@ -11,11 +11,18 @@ import { fit } from "../../kit/browser/colours.js";
 const LEAST = 0.05; // logits; what moves a word by less is not named
 const FROM = 3; // words that a head's addition comes from
 const PARTNERS = 3; // heads with the same keys that are drawn
+const EXAMPLES = 3; // of what the head does over many texts
 const SMALL = 2.6; // em, of their maps
 
 export class HeadCard {
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {import("./headmap.js").HeadMap} all @param {import("./overview.js").Overview} overview whose small maps are drawn */
-  constructor(view, parent, all, overview) {
+  /** @type {string | null} The state that the examples on the screen were made for */
+  shown = null;
+  /** @type {HTMLElement | null} */
+  list = null;
+
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {import("./headmap.js").HeadMap} all @param {import("./overview.js").Overview} overview whose small maps are drawn @param {import("./atlas.js").Atlas} atlas */
+  constructor(view, parent, all, overview, atlas) {
+    this.atlas = atlas;
     this.view = view;
     this.all = all;
     this.overview = overview;
@@ -25,6 +32,8 @@ export class HeadCard {
     this.elsewhere = new Elsewhere(view, top, () => ({ query: view.chosen.place.query, key: all.lookedAt }));
     this.rows = add(this.box, "dl");
     this.group = add(this.box, "div", "group");
+    this.corpus = add(this.box, "div", "corpus");
+    this.what = add(this.corpus, "span");
   }
 
   draw() {
@@ -83,7 +92,39 @@ export class HeadCard {
     );
     this.rows.title = moved ? fill(words.card_among, { n: number(moved.among) }) : "";
     this.drawGroup();
+    this.drawCorpus();
     this.elsewhere.draw();
+  }
+
+  // The same head over many texts: what sets it apart, and as many examples of three as there is room for
+  drawCorpus() {
+    const { atlas, view } = this;
+    this.corpus.hidden = !atlas.texts;
+    atlas.stand(this.corpus.hidden ? null : this.corpus);
+    const found = this.corpus.hidden ? null : atlas.of(view.chosen.place);
+    setText(this.what, found ? atlas.short(found) : "");
+    const { narrow, sideHeight } = view.room;
+    const state =
+      found && `${found.examples[0]?.link} ${narrow} ${sideHeight} ${this.group.hidden} ${this.rows.children.length}`;
+    if (this.shown === state) return;
+    this.shown = state;
+    this.list?.remove();
+    this.list = null;
+    if (!found || !wordsOf(view)) return; // its height is not known yet
+    const line = 1.4 * parseFloat(getComputedStyle(this.box).fontSize);
+    const { top } = this.all.box.parentElement?.getBoundingClientRect() ?? { top: 0 };
+    const free = narrow ? Infinity : top + sideHeight - this.box.getBoundingClientRect().bottom;
+    const n = Math.min(EXAMPLES, Math.floor(free / line));
+    if (n < 1) return; // the button has them all
+    this.list = atlas.examples({ ...found, examples: found.examples.slice(0, n) });
+    for (const link of this.list.querySelectorAll("a")) link.prepend(/** @type {Element} */ (link.querySelector("i")));
+    this.corpus.append(this.list);
+  }
+
+  // The card is not on the screen, so the button is in the title again.
+  hide() {
+    this.box.hidden = true;
+    this.atlas.stand(null);
   }
 
   // The heads that read the same keys and values, as small maps
@@ -102,7 +143,7 @@ export class HeadCard {
       choose.addEventListener("click", (event) => chosen.go({ layer, head: other }, event));
       this.group.append(choose);
       const context = fit(/** @type {HTMLCanvasElement} */ (choose.firstChild), size, size);
-      if (site.has(layer)) drawSmall(context, this.overview.atlas(site), { layer, head: other }, 0, 0, size);
+      if (site.isPictured(layer)) drawSmall(context, this.overview.atlas(site), { layer, head: other }, 0, 0, size);
     }
     if (others.length > PARTNERS) this.group.append(el("span", "mute", ranges(others.slice(PARTNERS))));
   }

@@ -1,6 +1,6 @@
 // All heads as one map, layer across and head down: one number of each as a colour. Pointing shows a head, a click keeps it.
 
-import { cellsOf } from "../../kit/browser/chooser.js";
+import { cellsOf, drawLens } from "../../kit/browser/chooser.js";
 import { fit } from "../../kit/browser/colours.js";
 import { cover } from "../../kit/browser/cover.js";
 import {
@@ -45,6 +45,7 @@ const OF_KIND = {
   "one ahead": "back",
   rests: "first",
 };
+const HIT = 0.5; // em; a cell with a smaller side is hard to hit: what is around it is enlarged
 const TALL = [5.5, 9.4]; // em, of all cells: the least and the most
 const TOGETHER = 1200; // heads: what they add to all candidates comes in one answer of at most 24 kB
 const SHARE = 0.21; // of the room's height
@@ -73,6 +74,11 @@ export class HeadMap {
   /** @type {ArrayLike<number> | null} */
   values = null;
   drawn = "";
+  row = ""; // the run and the token whose next word is meant,
+  meant = ""; // the candidate that was chosen there, "" for the likeliest,
+  lost = ""; // and the one that was chosen before, where it is none of the candidates here
+  /** @type {(at: import("../../kit/browser/chooser.js").Head) => string} The colour of a head */
+  tone = () => "";
 
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
   constructor(view, parent) {
@@ -88,6 +94,8 @@ export class HeadMap {
     this.grid = focusable(add(this.box, "div", "grid"), "application", "");
     this.base = add(this.grid, "canvas");
     this.over = add(this.grid, "canvas", "over");
+    this.lens = add(this.grid, "canvas", "heads-lens");
+    setAll(this.lens, { "aria-hidden": "true", hidden: "" });
     const low = add(this.box, "div", "low");
     this.legend = add(low, "span", "legend");
     this.now = add(low, "span", "unseen");
@@ -97,6 +105,7 @@ export class HeadMap {
     this.grid.addEventListener("pointerleave", () => {
       view.chosen.peek(null);
       view.tip.hide();
+      this.lens.hidden = true;
     });
     this.grid.addEventListener("click", (event) => {
       const at = this.headAt(event);
@@ -124,6 +133,31 @@ export class HeadMap {
   get word() {
     const found = additionsOf(this.view);
     return found ? (found.candidates[Number(this.view.options.candidate)]?.[0] ?? found.candidates[0][0]) : "";
+  }
+
+  // In another row the candidate that was chosen is the same word, whatever its rank there; or else the likeliest, and that is said.
+  keepWord() {
+    const { chosen, options, picture } = this.view;
+    const found = additionsOf(this.view);
+    const { query } = chosen.place;
+    if (!found || chosen.peeked) return;
+    const row = `${picture.key} ${query}`;
+    const labels = found.candidates.map(([label]) => label);
+    const at = Math.min(Number(options.candidate), labels.length - 1);
+    const { meant } = this;
+    if (row === this.row || !meant || !this.row.startsWith(picture.key)) {
+      this.meant = at ? labels[at] : "";
+      if (row !== this.row || at) this.lost = "";
+      this.row = row;
+      return;
+    }
+    this.row = row;
+    const same = labels.indexOf(meant);
+    this.lost = same < 0 ? meant : "";
+    if (same < 0) this.meant = "";
+    if (Math.max(0, same) !== at) chosen.set("candidate", String(Math.max(0, same)));
+    if (this.lost) this.view.announce(fill(words.candidate_lost, { lost: quoted(meant), word: quoted(labels[0]) }));
+    this.view.invalidate("side");
   }
 
   // The key that is meant by "looks at"
@@ -211,17 +245,20 @@ export class HeadMap {
     const up = Math.max(2, 0.5 * em - cells.h / 2); // a name may be higher than a cell
     this.origin = [left, up];
     const [width, height] = [left + cells.width + 3, cells.height + below + up + 2];
-    const isSigned = SIGNED.includes(by);
-    const scale = isSigned ? signed(palette) : rising(palette);
     const top = this.top(by);
+    const scale = SIGNED.includes(by) ? signed(palette) : rising(palette);
+    const tone = (/** @type {import("../../kit/browser/chooser.js").Head} */ { layer, head }) => {
+      const value = this.values?.[layer * site.heads + head];
+      if (value === undefined || Number.isNaN(value)) return palette.line;
+      return scale(by === "adds" ? rooted(value / top) : value / top).fill;
+    };
+    this.tone = tone;
     const context = fit(this.base, width, height);
     const gap = Math.min(2, Math.min(cells.w, cells.h) / 6);
     for (let layer = 0; layer < site.layers; layer++)
       for (let head = 0; head < site.heads; head++) {
-        const value = this.values?.[layer * site.heads + head];
         const [x, y] = cells.at({ layer, head });
-        const t = value === undefined || Number.isNaN(value) ? null : by === "adds" ? rooted(value / top) : value / top;
-        context.fillStyle = t === null ? palette.line : scale(t).fill;
+        context.fillStyle = tone({ layer, head });
         context.fillRect(left + x, up + y, cells.w - gap, cells.h - gap);
       }
     this.drawNumbers(context, left, turned);
@@ -255,7 +292,15 @@ export class HeadMap {
 
   /** @param {By} by @param {Record<string, string | number>} parts */
   drawKinds(by, parts) {
-    const state = JSON.stringify([by, parts.word, parts.query, parts.key, Boolean(this.view.shading.rests)]);
+    const { headsWidth } = this.view.room;
+    const state = JSON.stringify([
+      by,
+      parts.word,
+      parts.query,
+      parts.key,
+      Boolean(this.view.shading.rests),
+      headsWidth,
+    ]);
     if (state === this.drawn) return;
     this.drawn = state;
     const has = (/** @type {By} */ name) =>
@@ -272,7 +317,7 @@ export class HeadMap {
           (event) => this.view.chosen.set("by", name, event),
           fill(title, parts),
         );
-        made.setAttribute("aria-pressed", String(name === by));
+        setAll(made, { "aria-pressed": String(name === by), "data-by": name });
         return made;
       }),
     );
@@ -287,6 +332,13 @@ export class HeadMap {
     );
     this.more.value = isMore ? by : "";
     this.more.classList.toggle("on", isMore);
+    // Where they are not all to be read, the names without their word, which the line below the map says.
+    const buttons = /** @type {HTMLElement[]} */ ([...this.kinds.children]);
+    if (!buttons.some((made) => made.scrollWidth > made.clientWidth)) return;
+    for (const made of buttons) {
+      made.ariaLabel = made.textContent;
+      made.textContent = words.by_short[/** @type {"adds" | "look" | "first"} */ (made.dataset.by)];
+    }
   }
 
   /** @param {CanvasRenderingContext2D} context @param {number} left @param {boolean} turned */
@@ -334,6 +386,7 @@ export class HeadMap {
   drawChosen() {
     const { cells, view } = this;
     if (!cells || this.box.hidden) return;
+    this.enlarge();
     const context = fit(this.over, this.base.clientWidth, this.base.clientHeight);
     const { place, peeked } = view.chosen;
     for (const [at, colour] of /** @type {const} */ ([
@@ -351,6 +404,18 @@ export class HeadMap {
     }
   }
 
+  // The heads around the one that is pointed at, where cells are too small to be told apart
+  enlarge() {
+    const { cells, view, origin } = this;
+    const { peeked } = view.chosen;
+    const { em, narrow } = view.room;
+    this.lens.hidden = !cells || !peeked || Math.min(cells.w, cells.h) >= HIT * em;
+    if (!cells || !peeked || this.lens.hidden) return;
+    const looks = { turned: narrow, unit: em / 16, isSmall: true, palette: view.palette };
+    const of = { cells, origin, at: peeked, heads: view.site, ...looks };
+    drawLens(this.lens, this.base, of, this.tone);
+  }
+
   /** @param {By} by @param {number} top @param {Record<string, string | number>} parts */
   drawLegend(by, top, parts) {
     const { site, chosen } = this.view;
@@ -364,9 +429,13 @@ export class HeadMap {
     const known = Array.from(this.values ?? []).filter((x) => !Number.isNaN(x));
     const mean = known.reduce((sum, x) => sum + x, 0) / Math.max(1, known.length);
     const bar = el("i", SIGNED.includes(by) ? "ramp both" : "ramp");
-    const said = this.values
-      ? fill(words.by_said[by], { ...parts, mean: percent(mean), rest: this.leftOut() })
-      : words.loading;
+    const lost =
+      by === "adds" && this.lost ? fill(words.candidate_lost, { lost: quoted(this.lost), word: parts.word }) : "";
+    const said = lost
+      ? lost
+      : this.values
+        ? fill(words.by_said[by], { ...parts, mean: percent(mean), rest: this.leftOut() })
+        : words.loading;
     const value = this.values?.[place.layer * site.heads + place.head];
     const isKnown = value !== undefined && !Number.isNaN(value);
     const now = {

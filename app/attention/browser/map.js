@@ -582,7 +582,7 @@ export class HeadMap {
       of: lens.key,
       top: 1,
     };
-    if (!lens.plain || picture.whole) return blank; // the picture of one head would stand for several
+    if (!lens.plain || picture.whole || !site.isPictured(place.layer)) return blank; // the picture of one head would stand for several
     const small = site.thumbnail(place.layer, place.head);
     return { ...blank, ...small, values: Float32Array.from(small.values, (v) => (v / 255) ** 2) };
   }

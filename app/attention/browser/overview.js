@@ -402,7 +402,7 @@ export class Overview {
     const { size } = this.grid;
     for (let head = 0; head < site.heads; head++) {
       const [x, y] = this.corner({ site, layer, head });
-      if (!site.has(layer)) this.drawNothing(context, x, y);
+      if (!site.isPictured(layer)) this.drawNothing(context, x, y);
       else drawSmall(context, atlas, { layer, head }, x, y, size);
     }
   }

@@ -55,8 +55,33 @@ export class Site {
   constructor(header, body) {
     Object.assign(this, header);
     this.body = body; // of the weights,
-    this.small = body; // and of the small pictures, where the weights follow them
+    this.small = header.has_small ? body : new ArrayBuffer(0); // and of the small pictures of a larger run
     this.layers = header.records.length;
+    /** @type {Set<number>} The layers whose small pictures have come */
+    this.pictured = new Set(header.has_small ? header.records.keys() : []);
+  }
+
+  // The small pictures of a layer have come.
+  /** @param {number} layer @param {ArrayBuffer} bytes @param {string} how */
+  take(layer, bytes, how, at = 0) {
+    if (this.thumbnails_at === undefined) return;
+    const size = this.heads * this.rows * this.columns;
+    if (!this.small.byteLength) this.small = new ArrayBuffer(this.thumbnails_at + this.layers * size);
+    new Uint8Array(this.small, this.thumbnails_at + layer * size, size).set(new Uint8Array(bytes, at, size));
+    this.pictured.add(layer);
+    this.how = how;
+  }
+
+  // The small pictures that came with another picture of the same run
+  /** @param {Site} other */
+  borrow({ small, pictured, how }) {
+    Object.assign(this, { small, pictured, how });
+  }
+
+  // Whether there is a small picture of the heads of this layer, or the weights that it is made of
+  /** @param {number} layer */
+  isPictured(layer) {
+    return this.pictured.has(layer) || this.weights_at !== undefined;
   }
 
   // Whether the pass has left this layer: always, but in a run that still goes on
@@ -110,9 +135,14 @@ export class Site {
   // uint8 [row, column] on a square-root scale, at most 32 × 32
   /** @param {number} layer @param {number} head */
   thumbnail(layer, head, size = 32) {
-    if (this.thumbnails_at !== undefined) {
+    if (this.pictured.has(layer) || !this.isPictured(layer)) {
       const cells = this.rows * this.columns;
-      const values = new Uint8Array(this.small, this.thumbnails_at + (layer * this.heads + head) * cells, cells);
+      if (!this.pictured.has(layer)) return { rows: this.rows, columns: this.columns, values: new Uint8Array(cells) }; // it comes later
+      const values = new Uint8Array(
+        this.small,
+        /** @type {number} */ (this.thumbnails_at) + (layer * this.heads + head) * cells,
+        cells,
+      );
       return { rows: this.rows, columns: this.columns, values: this.blank(values, this.rows, this.columns) };
     }
     const all = this.weights(layer, head);
@@ -151,6 +181,18 @@ export class Site {
     const first = Math.floor(head / size) * size;
     return Array.from({ length: size }, (_, i) => first + i);
   }
+}
+
+// The small pictures of the layers that have none yet are fetched, all in one answer. Returns whether they have come now.
+/** @param {import("./types.js").View} view */
+export function takeSmall({ sites, remote }) {
+  const missing = sites.flatMap((site) => site.records.filter((_, layer) => !site.isPictured(layer)));
+  if (!missing.length) return false;
+  const found = remote.get("small", { from: Math.min(...missing) }, unpack);
+  if (!found || found.refused) return false;
+  const [{ parts }, body] = /** @type {[any, ArrayBuffer]} */ (found);
+  for (const [id, layer, at, , how] of parts) sites.find((site) => site.id === id)?.take(layer, body, how, at);
+  return true;
 }
 
 // where item `index` starts, of items of `cells` numbers of `width` bytes

@@ -38,6 +38,7 @@ export interface SiteHeader {
   rows?: number;
   columns?: number;
   thumbnails_at?: number;
+  has_small?: boolean; // whether the small pictures are in the body
   weights_at?: number;
   entropy_at?: number;
   masks_at?: number[];
@@ -185,7 +186,7 @@ export interface At {
 }
 
 export interface Palette
-  extends Record<"background" | "ink" | "mute" | "line" | "query" | "key" | "hatch" | "proof", string> {
+  extends Record<"background" | "ink" | "mute" | "line" | "panel" | "query" | "key" | "hatch" | "proof", string> {
   ramp: string[];
   ahead: string[];
   heads: string[];

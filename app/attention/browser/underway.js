@@ -4,6 +4,14 @@ import { numbersOf } from "./lens.js";
 import { Site } from "./site.js";
 import { messages, unpack } from "../../kit/browser/messages.js";
 
+// How many layers the pass has left, of how many; null of a run that has ended
+/** @param {Site[]} sites @returns {{here: number, of: number} | null} */
+export function layersSoFar(sites) {
+  if (!sites.some((site) => site.left)) return null;
+  const sum = (/** @type {(site: Site) => number} */ count) => sites.reduce((all, site) => all + count(site), 0);
+  return { here: sum((site) => site.left?.size ?? 0), of: sum((site) => site.layers) };
+}
+
 export class Underway {
   // header: of the picture. opened: the head whose map is to come first. changed(run, site, layer): called at everything that comes
   /**
@@ -16,9 +24,8 @@ export class Underway {
     this.opened = opened;
     this.changed = changed;
     this.key = header.key;
-    this.body = new ArrayBuffer(header.size);
     this.sites = header.sites.map((site) =>
-      Object.assign(new Site(site, this.body), { left: /** @type {Set<number>} */ (new Set()) }),
+      Object.assign(new Site(site, new ArrayBuffer(0)), { left: /** @type {Set<number>} */ (new Set()) }),
     );
     /** @type {[path: string, params: import("../../kit/browser/types.js").Params, numbers: import("./types.js").Numbers][]} */
     this.answers = []; // [path, params, numbers]: the head that is opened
@@ -46,12 +53,11 @@ export class Underway {
   }
 
   /** @param {any} header @param {ArrayBuffer} body */
-  take({ site: id, layer, at, how, path, params, ms }, body) {
+  take({ site: id, layer, how, path, params, ms }, body) {
     const site = this.sites.find((site) => site.id === id);
     if (site) {
-      new Uint8Array(this.body, at, body.byteLength).set(new Uint8Array(body));
+      site.take(layer, body, how);
       site.left.add(layer);
-      site.how = how;
     } else if (path) this.answers.push([path, params, numbersOf(new Uint8Array(body))]);
     else this.ms = ms;
     this.changed(this, site, layer);

@@ -157,6 +157,7 @@ export const WORDS: {
   "atlas_loading": string;
   "atlas_title": string;
   "atlas_says": string;
+  "atlas_short": string;
   "atlas_of": { "previous": string; "next": string; "self": string; "sink": string; "punctuation": string; "induction": string; "distance": string; "entropy": string; };
   "atlas_tokens": string;
   "atlas_bits": string;
@@ -180,12 +181,14 @@ export const WORDS: {
   "predict_first_help": string;
   "predict_ask": string;
   "predict_show": string;
+  "candidate_lost": string;
   "candidate_help": string;
   "next_word": string;
   "all_heads": string;
   "all_heads_label": string;
   "all_heads_by": string;
   "by": { "adds": [string, string, string]; "look": [string, string, string]; "first": [string, string, string]; "back": [string, string, string]; "far": [string, string, string]; "spread": [string, string, string]; "like": [string, string, string]; };
+  "by_short": { "adds": string; "look": string; "first": string; };
   "by_like": string;
   "by_said": { "adds": string; "look": string; "first": string; "back": string; "far": string; "spread": string; "like": string; };
   "by_like_rest": { "apart": string; "all": string; };
@@ -332,6 +335,8 @@ export const WORDS: {
   "run_took": string;
   "run_took_long": string;
   "run_goes_on": string;
+  "so_far": string;
+  "so_far_writes": string;
   "to_come": string;
   "colour": string;
   "linear": string;

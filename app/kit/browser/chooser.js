@@ -68,6 +68,41 @@ export function cellsOf({ layers, heads, kv_heads = heads }, wide, tall, turned,
   };
 }
 
+/**
+ * The heads around one of a map, large enough to be told apart, beside it; of cells that are, the frame alone.
+ * @param {HTMLCanvasElement} lens @param {HTMLCanvasElement} map
+ * @param {{cells: ReturnType<typeof cellsOf>, origin: number[], at: Head, heads: {layers: number, heads: number}, turned: boolean, unit: number, isSmall: boolean, palette: {panel: string, ink: string}}} of
+ * @param {(at: Head) => string} tone
+ */
+export function drawLens(lens, map, { cells, origin, at, heads, turned, unit, isSmall, palette }, tone) {
+  const [x, y] = cells.at(at).map((start, i) => start + origin[i]);
+  const around = isSmall ? LENS : 0;
+  const [w, h] = isSmall ? [15 * unit, 15 * unit] : [cells.w, cells.h];
+  const size = 2 * around + 1;
+  const edge = 3 * unit;
+  const context = fit(lens, size * w + 2 * edge, size * h + 2 * edge);
+  if (isSmall) {
+    context.fillStyle = palette.panel;
+    context.fillRect(0, 0, size * w + 2 * edge, size * h + 2 * edge);
+  }
+  for (let i = -around; i <= around; i++)
+    for (let j = -around; j <= around; j++) {
+      const [layer, head] = turned ? [at.layer + j, at.head + i] : [at.layer + i, at.head + j];
+      if (layer < 0 || head < 0 || layer >= heads.layers || head >= heads.heads) continue;
+      context.fillStyle = tone({ layer, head });
+      context.fillRect(edge + (i + around) * w, edge + (j + around) * h, w - 2 * unit, h - 2 * unit);
+    }
+  context.strokeStyle = palette.ink;
+  context.lineWidth = 2 * unit;
+  context.strokeRect(edge + around * w - unit, edge + around * h - unit, w, h);
+  const beyond = isSmall && y > map.clientHeight / 2 ? -(size * h) - cells.h - 4 * edge : 0; // not over the cell itself
+  const [left, top] = isSmall
+    ? [clamp(x - (size * w) / 2, 0, Math.max(0, map.clientWidth - size * w)), y + cells.h + 2 * edge + beyond]
+    : [x - edge, y - edge];
+  lens.style.translate = `${left}px ${top}px`;
+  lens.classList.toggle("raised", isSmall);
+}
+
 export class HeadChooser {
   /** @type {Head} Where the arrows are in the map */
   cursor = { layer: 0, head: 0 };
@@ -370,38 +405,21 @@ export class HeadChooser {
   enlarge(heads, quiet) {
     const cells = /** @type {ReturnType<typeof cellsOf>} */ (this.cells);
     const unit = this.room.typeUnit;
-    const turned = innerWidth <= NARROW;
     const isSmall = Math.min(cells.w, cells.h) < FEW_PIXELS * unit;
     this.lens.hidden = quiet && isSmall;
     if (this.lens.hidden) return;
-    const { layer, head } = this.cursor;
-    const [x, y] = cells.at(this.cursor).map((at, i) => at + this.origin[i]);
-    const around = isSmall ? LENS : 0;
-    const [w, h] = isSmall ? [15 * unit, 15 * unit] : [cells.w, cells.h];
-    const size = 2 * around + 1;
-    const edge = 3 * unit;
-    const context = fit(this.lens, size * w + 2 * edge, size * h + 2 * edge);
-    const { palette } = this.room;
-    if (isSmall) {
-      context.fillStyle = palette.panel;
-      context.fillRect(0, 0, size * w + 2 * edge, size * h + 2 * edge);
-    }
-    for (let i = -around; i <= around; i++)
-      for (let j = -around; j <= around; j++) {
-        const [l, n] = turned ? [layer + j, head + i] : [layer + i, head + j];
-        if (l < 0 || n < 0 || l >= heads.layers || n >= heads.heads) continue;
-        context.fillStyle = this.tone(l * heads.heads + n);
-        context.fillRect(edge + (i + around) * w, edge + (j + around) * h, w - 2 * unit, h - 2 * unit);
-      }
-    context.strokeStyle = palette.ink;
-    context.lineWidth = 2 * unit;
-    context.strokeRect(edge + around * w - unit, edge + around * h - unit, w, h);
-    const beyond = isSmall && y > this.canvas.clientHeight / 2 ? -(size * h) - cells.h - 4 * edge : 0; // not over the cell itself
-    const [left, top] = isSmall
-      ? [clamp(x - (size * w) / 2, 0, Math.max(0, this.canvas.clientWidth - size * w)), y + cells.h + 2 * edge + beyond]
-      : [x - edge, y - edge];
-    this.lens.style.translate = `${left}px ${top}px`;
-    this.lens.classList.toggle("raised", isSmall);
+    const { cursor, origin } = this;
+    const of = {
+      cells,
+      origin,
+      at: cursor,
+      heads,
+      turned: innerWidth <= NARROW,
+      unit,
+      isSmall,
+      palette: this.room.palette,
+    };
+    drawLens(this.lens, this.canvas, of, ({ layer, head }) => this.tone(layer * heads.heads + head));
   }
 
   /** @param {KeyboardEvent} event */

@@ -15,11 +15,11 @@ import { numbersOf } from "../../../attention/browser/lens.js";
 import { HeadMap } from "../../../attention/browser/map.js";
 import { isGuess, writes } from "../../../attention/browser/next.js";
 import { Overview } from "../../../attention/browser/overview.js";
-import { Site } from "../../../attention/browser/site.js";
+import { Site, takeSmall } from "../../../attention/browser/site.js";
 import { Strip } from "../../../attention/browser/strip.js";
 import { TokenLines } from "../../../attention/browser/tokenlines.js";
 import { Tools } from "../../../attention/browser/tools.js";
-import { Underway } from "../../../attention/browser/underway.js";
+import { layersSoFar, Underway } from "../../../attention/browser/underway.js";
 import { placeOf } from "../../../attention/browser/values.js";
 import { View } from "../../../attention/browser/view.js";
 import { HeadChooser } from "../../../kit/browser/chooser.js";
@@ -122,7 +122,7 @@ export class Explore extends Stage {
     this.lows = add(this.side, "div", "lows");
     this.lowChoice = add(this.lows, "span");
     this.lows.append(this.chooser.button);
-    this.card = new HeadCard(view, this.main, this.allHeads, this.overview);
+    this.card = new HeadCard(view, this.main, this.allHeads, this.overview, this.map.atlas);
     this.lines = new TokenLines(view, this.map.box);
     this.guide = new Guide(view, root);
     this.footer = new Footer(view, this.foot, this.acts, () => this.trigger("shapes", { run: this.key }));
@@ -191,13 +191,15 @@ export class Explore extends Stage {
     const isWhole = run?.isShown && run.ms !== null;
     const isSeen = isWhole && JSON.stringify(this.values) === JSON.stringify(this.former);
     const isOpened = !isSeen && (isOther || wasUnderway);
-    if (isOpened)
-      this.open(
-        header,
-        header.sites.map(
-          (/** @type {import("../../../attention/browser/types.js").SiteHeader} */ site) => new Site(site, body),
-        ),
+    if (isOpened) {
+      /** @type {Site[]} */
+      const sites = header.sites.map(
+        (/** @type {import("../../../attention/browser/types.js").SiteHeader} */ site) => new Site(site, body),
       );
+      const known = header.whole ? [] : (run?.sites ?? []);
+      for (const site of known) sites.find(({ id }) => id === site.id)?.borrow(site); // so that nothing comes twice
+      this.open(header, sites);
+    }
     for (const [path, params, at, size] of header.first ?? [])
       this.remote.keep(path, params, numbersOf(new Uint8Array(body, at, size))); // answers that came with the picture
     for (const answer of run?.answers ?? []) this.remote.keep(...answer);
@@ -270,7 +272,10 @@ export class Explore extends Stage {
   came(site, layer) {
     const run = this.underway;
     if (!run) return;
-    if (run.isShown && site && layer !== undefined) this.overview.fill(site, layer);
+    if (run.isShown && site && layer !== undefined) {
+      this.overview.fill(site, layer);
+      this.invalidate("findings");
+    }
     if (run.isShown && run.ms !== null) this.ended();
     this.show({ underway: this.layersLeft });
     if (run.isShown) return;
@@ -295,9 +300,8 @@ export class Explore extends Stage {
   // Of a run on the screen that still goes on: how many layers the pass has left, and of how many
   get layersLeft() {
     if (!this.underway?.isShown || this.underway.ms !== null) return "";
-    /** @param {(site: Site) => number} count */
-    const sum = (count) => this.view.sites.reduce((all, site) => all + count(site), 0);
-    return `${sum((site) => site.left?.size ?? 0)} of ${sum((site) => site.layers)}`;
+    const so = layersSoFar(this.view.sites);
+    return so ? `${so.here} of ${so.of}` : "";
   }
 
   // Everything of it is there. The script's own picture, of the same numbers, is still to come.
@@ -306,7 +310,7 @@ export class Explore extends Stage {
     for (const site of this.view.sites) site.left = null;
     this.remote.held = false;
     this.unmark();
-    this.stale.add("run");
+    this.stale.add("run").add("findings");
     this.drawNow(); // a visitor waits for it, and not for what follows:
     requestAnimationFrame(() => setTimeout(() => this.arrived())); // answers that no one could give before
   }
@@ -350,10 +354,15 @@ export class Explore extends Stage {
 
   // ------------------------------------------------------------------ answers
 
-  // The weights of all heads, where they come after the picture that they would have kept waiting
+  // Numbers that come after the picture, which they would have kept waiting: the small pictures of a larger run, and the weights of all heads
   follow() {
     const { picture, sites, remote } = this.view;
-    if (picture.whole || !picture.follows) return;
+    if (picture.whole) return;
+    if (takeSmall(this.view)) {
+      this.overview.forget();
+      this.invalidate("overview", "side", "alike", ...(this.map.said.fetching ? /** @type {const} */ (["map"]) : []));
+    }
+    if (!picture.follows) return;
     const heads = remote.get("heads", {}, unpack);
     if (!heads || heads.refused) return;
     const [header, body] = heads;
@@ -377,7 +386,11 @@ export class Explore extends Stage {
     const isTurn = this.remote.failed !== this.isAway; // which is said under the picture
     this.isAway = this.remote.failed;
     if (path === "roles" && this.overview.wantsGroups) this.invalidate("overview");
-    if (path === "atlas") return this.map.atlas.draw();
+    if (path === "small") return this.follow();
+    if (path === "atlas") {
+      this.invalidate("side");
+      return this.map.atlas.draw();
+    }
     if (path === "roles") return options.show === "lines" ? this.invalidate("map", "lines") : this.map.drawTitle();
     if (path === "row" && this.map.geometry?.isFold) this.invalidate("map");
     /** @type {Part[]} */
@@ -517,6 +530,7 @@ export class Explore extends Stage {
     if (stale.has("strip")) strip.bringIntoView(); // last: to measure, the browser lays out all that has changed
     this.painted += 1;
     if (!this.layersLeft) this.showToClass();
+    this.allHeads.keepWord();
     this.follow();
   }
 
@@ -537,8 +551,9 @@ export class Explore extends Stage {
       const made = choice(words.low_label, options, low, (name, event) => view.chosen.set("low", name, event));
       this.lowChoice.replaceChildren(made);
     }
-    this.card.box.hidden = low !== "head";
-    if (low === "head") this.card.draw();
+    if (low !== "head" || this.isProjected) return this.card.hide();
+    this.card.box.hidden = false;
+    this.card.draw();
   }
 
   // The part below the map of all heads. An older link to small maps by some number shows those. Of a model that writes nothing there
