@@ -163,6 +163,8 @@ export interface Run {
   heads: number;
   kv_heads: number;
   tokens: Record<string, { labels: string[]; joins: number[]; turns: [number, string][]; ids: number[] }>;
+  experts: Record<string, number[]>; // stack -> its layers whose MLP is a mixture of experts
+  shared_expert: boolean; // that every token takes as well
   records: [stack: string, layer: number, site: string][];
   edits: string[];
   ms: number;
