@@ -77,6 +77,23 @@ async def guesses(request: Request) -> Response:
     return JSONResponse(message.lines_of(found, await asked.predictions(key, [query], WORDS)))
 
 
+@answering
+async def classes(request: Request) -> Response:
+    """What the head of a classifier makes of the text: run."""
+    key = request.query_params.get("run", "")
+    found = await service.service().classes(key)
+    kind = (await service.service().facts(key)).spec.classes
+    return JSONResponse(
+        {
+            "names": found.names,
+            "kind": found.kind,
+            "logits": found.logits,
+            "chances": found.probabilities,
+            "reads": "" if kind is None else kind.reads,
+        }
+    )
+
+
 async def small(_: Request) -> Response:
     """The pages of small numbers."""
     return bytes_of(small_message())
@@ -94,5 +111,6 @@ ROUTES = [
     Route("/headlight/step/experts", experts),
     Route("/headlight/step/terms", terms),
     Route("/headlight/step/guesses", guesses),
+    Route("/headlight/step/classes", classes),
     Route("/headlight/step/small", small),
 ]

@@ -39,6 +39,7 @@ NAMES = {
     "down": "MLP down",
     "next": "next word",
     "result": "result",
+    "classes": "class",
 }
 CODES = {
     "token": "x = self.token(ids)",
@@ -69,6 +70,7 @@ CODES = {
     "down": "self.down(h)",
     "next": "logits = self.unembed(self.norm(x))",
     "result": "x.mean(1)",
+    "classes": "logits = self.classifier(x)",
 }
 # *x* is set in italics, _x_ below the line and ^x^ above it.
 EQUATIONS = {
@@ -107,6 +109,9 @@ EQUATIONS = {
     "next": "*p* = softmax(norm(*x*) W_U_)",
     "next_tied": "*p* = softmax(norm(*x*) E^T^),  E: the table of words",
     "result": "*s* = mean over tokens",
+    "classes_one": "*p* = softmax(head(*x*))",
+    "classes_several": "*p*_i_ = σ(head(*x*)_i_)",
+    "classes_numbers": "*y* = head(*x*)",
 }
 SAYS = {
     "token": "{q} is row {id} of a table of {vocab} words: {d} numbers, the same in every sentence.",
@@ -154,6 +159,10 @@ SAYS = {
     "next_since": "{q} came in as itself and leaves as a guess: {w}, {p}. The best since layer {l}’s {sublayer}.",
     "next_waiting": "{q} came in as itself and leaves as a guess.",
     "result": "{n} vectors, one a token. {model} predicts no words; their mean is the vector of the text.",
+    "classes": "The head reads {reads} and finds {w}, {p}.",
+    "classes_several": "The head reads {reads} and weighs each class by itself: {w} has {p}.",
+    "classes_numbers": "The head reads {reads} and says {w}: {p}.",
+    "classes_waiting": "The head reads the last layer and gives the whole text its class.",
     "result_encoder": "One vector for each of {n} tokens. The decoder reads them in its cross-attention.",
 }
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
@@ -347,9 +356,21 @@ COMPONENT = {
     "guess_start": "The embedding alone: best guess {w}, {p}; “{final}” {f}, rank {r} of {vocab}.",
     "guess_reading": "Read with the model’s own last norm and word table. The model itself never looks before the end: this is a reading, not its output.",
     "guess_waiting": "The guesses are on their way: one more pass.",
+    "classes_reads": {
+        "first": "the first token",
+        "last": "the last token",
+        "mean": "the mean of all tokens",
+        "late": "every token, and takes the mean",
+    },
+    "classes_title": ["What the head says", "{n} classes, the likeliest first"],
+    "classes_share": "{w}: e^{logit} over the sum of all {n}",
+    "classes_sigmoid": "{w}: σ({logit}), by itself",
+    "classes_number": "{w}, a number of the head",
+    "classes_more": "{n} others",
+    "classes_columns": ["class", "logit", "probability"],
     "result_says": "Choose Storyteller or Translator to see a token end in the next word’s probabilities.",
     "legend": "below 0, 0, above 0",
-    "shape": {name: name for name in ("batch", "query", "key", "head", "d_model", "d_head", "d_ff", "vocab")},
+    "shape": {name: name for name in ("batch", "query", "key", "head", "d_model", "d_head", "d_ff", "vocab", "class")},
     # the pages of small numbers
     "small_programs": [
         ["x = torch.randn(3, 4)", "3 tokens"],

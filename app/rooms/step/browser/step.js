@@ -328,6 +328,7 @@ export class StepThrough extends Stage {
       this.values.norm,
       this.values.show,
       shown.guesses !== null,
+      shown.classes !== null,
       sizes,
     ]);
     const what = `${place}/${head}/${shown.key}`;

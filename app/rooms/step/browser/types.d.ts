@@ -148,6 +148,16 @@ export interface Guesses {
   refused?: string;
 }
 
+/** What the head of a classifier makes of the text. */
+export interface Classes {
+  names: string[];
+  kind: "one" | "several" | "numbers";
+  logits: number[];
+  chances: number[] | null; // of a regression there are none
+  reads: "first" | "last" | "mean" | "late";
+  refused?: string;
+}
+
 /** What Python sends: the run, if there is one, and what files say of themselves. */
 export interface Header extends StageHeader {
   run: Run | null;
