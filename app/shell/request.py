@@ -246,7 +246,8 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
     text was read that is none."""
     spec = session_models.spec_of(screen.model_of(asked))
     run = answer.facts if answer.request is not None and answer.request.model_id == asked.model_id else None
-    own = run is not None and run.target is not None and asked.target_text is None  # the target is the model's own
+    # The target is the model's own; of a classifier it is the text once more.
+    own = run is not None and run.target is not None and asked.target_text is None and run.spec.classes is None
     if run is None and not spec.note and not asked.interventions:
         return
     edits = EDITS.get()
@@ -265,7 +266,7 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
         )
         filled = (screen.model_of(asked), {"target": run.target.text})
         row.button(words.TARGET_EDIT, key="edit_target", type="tertiary", on_click=_put, args=filled)
-    elif run is not None and run.writes and not (own or asked.write or asked.chat):
+    elif run is not None and run.writes and run.spec.classes is None and not (own or asked.write or asked.chat):
         more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE, k=CONTINUATION["top_k"], t=CONTINUATION["temperature"])
         more += f" {words.WRITE_ON_EDITED}" if asked.interventions else ""
         row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))

@@ -361,6 +361,7 @@ COMPONENT = {
         "last": "the last token",
         "mean": "the mean of all tokens",
         "late": "every token, and takes the mean",
+        "end": "the decoder where the text ends",
     },
     "classes_title": ["What the head says", "{n} classes, the likeliest first"],
     "classes_share": "{w}: e^{logit} over the sum of all {n}",

@@ -154,7 +154,7 @@ export interface Classes {
   kind: "one" | "several" | "numbers";
   logits: number[];
   chances: number[] | null; // of a regression there are none
-  reads: "first" | "last" | "mean" | "late";
+  reads: "first" | "last" | "mean" | "late" | "end";
   refused?: string;
 }
 

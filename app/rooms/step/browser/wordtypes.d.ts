@@ -183,7 +183,7 @@ export const WORDS: {
   "guess_start": string;
   "guess_reading": string;
   "guess_waiting": string;
-  "classes_reads": { "first": string; "last": string; "mean": string; "late": string; };
+  "classes_reads": { "first": string; "last": string; "mean": string; "late": string; "end": string; };
   "classes_title": [string, string];
   "classes_share": string;
   "classes_sigmoid": string;
