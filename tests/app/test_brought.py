@@ -307,7 +307,7 @@ def test_steps_of_a_trainer_are_on_the_slider_and_beside_each_other(
 def masked(folder: Path, key: int, query: int) -> core.Trace:
     """The run of TEXT in which one token may not look at another."""
     loaded = core.load(folder)
-    edit = core.EditMask("encoder", queries=(query,), keys=(key,), allow=False)
+    edit = core.EditMask("encoder", queries=query, keys=key)
     return core.trace(loaded, TEXT, interventions=[edit])
 
 
@@ -336,8 +336,8 @@ def test_masks_have_the_classes_before_and_after(
 
 def percent(p: float) -> str:
     """As the page writes it."""
-    digits = 0 if 0.1 <= p < 0.995 else 1
-    return f"{100 * p:.{digits}f} %".replace(" ", "\u00a0")
+    close = p < 0.0995 or 0.985 <= p < 0.9995
+    return f"{100 * p:.{1 if close else 0}f} %"
 
 
 def test_masks_have_the_number_of_a_regression(browser: Browser, brought: str, folders: dict[str, Path]) -> None:
@@ -367,7 +367,7 @@ def test_step_ends_in_the_classes(browser: Browser, brought: str, folders: dict[
         assert name.strip() == " ".join(found.names[at].split())
         mine = [found.logits[at], *([] if found.probabilities is None else [found.probabilities[at]])]
         assert [float(number.replace("−", "-")) for number in numbers] == pytest.approx(mine, abs=6e-5)
-    expect(root.locator(".big b").first).to_have_text(found.names[order[0]].strip())
+    expect(root.locator(".big .vo").first).to_have_text(found.names[order[0]].strip())
     assert root.locator("img").count() == 0
     root.get_by_role("button", name="Picture", exact=True).click()
     expect(root.locator(".rowhit")).to_have_count(len(found.names))
