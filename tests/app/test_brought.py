@@ -79,6 +79,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     plain(place / "base")
     for step, change in ((500, 0.5), (1000, 1.0), (1500, 2.0)):
         plain(place / "run" / f"checkpoint-{step}", change)
+        state = {"log_history": [{"step": at, "loss": 1000 / at} for at in range(250, step + 1, 250)]}
+        (place / "run" / f"checkpoint-{step}" / "trainer_state.json").write_text(json.dumps(state))
     (place / "run" / "checkpoint-2000").mkdir()  # begun, and nothing written yet
     (plain(place / "bare") / "tokenizer.json").unlink()
     return {
@@ -297,7 +299,8 @@ def test_steps_of_a_trainer_are_on_the_slider_and_beside_each_other(
     screen = arrived(browser, brought, model="run", text=TEXT, step="500", other="run@1000", pick="off")
     page = screen.page
     settled(page, pick="", rows="72")
-    expect(page.get_by_text("Step 500 of 1,500")).to_be_visible()
+    said = "Step 500 of 1,500: the last loss that its Trainer wrote down is 2.000."
+    expect(page.get_by_text(said)).to_be_visible()
     a, b = (core.trace(core.load(folders["run"] / f"checkpoint-{step}"), TEXT) for step in (500, 1000))
     distance = core.answer_change(a, b).distance
     expect(page.locator(".hl.whatif .fact")).to_contain_text(f"turns by {distance:.3f}")
