@@ -423,6 +423,7 @@ def load_adapter(folder: Path, spec: ModelSpec, device: torch.device, dtype: tor
     check_weights(base, base.name)
     whole, rounded = in_full(theirs, stored_tensors(base))
     tensors, said = adapter.merged(read, family, without_prefix(family, whole))
+    theirs = adapter.with_classes(theirs, read, family, tensors)
     text = folder if any((folder / name).is_file() for name in TEXT_FILES) else base
     stated = base / "generation_config.json"
     template, unread = read_chat_template(text)

@@ -43,7 +43,7 @@ class HeadRow:
 
 _POOLED = HeadRow("classifier", dense="pooler.dense", activation="tanh")
 _DENSE = HeadRow("classifier.out_proj", dense="classifier.dense", activation="tanh")
-_SCORE = HeadRow("score", reads="last", bias=False)
+SCORE = HeadRow("score", reads="last", bias=False)
 _OF_TWO = HeadRow("classification_head.out_proj", reads="end", dense="classification_head.dense", activation="tanh")
 ROWS = {
     "bert": _POOLED,
@@ -79,7 +79,7 @@ def classifies(theirs: Theirs) -> str:
 
 def row_of(family: Family, config: ModelConfig) -> HeadRow | None:
     """The head of a family; None where it is not known, and for one stack of two whose head reads its decoder."""
-    row = ROWS.get(family.model_type, _SCORE if family.head == "lm" and not family.start_token else None)
+    row = ROWS.get(family.model_type, SCORE if family.head == "lm" and not family.start_token else None)
     return row if row is None or (row.reads == "end") == (config.kind == "encoder-decoder") else None
 
 
