@@ -246,7 +246,7 @@ def _four(layer: Layer, said: Theirs) -> Stored:
     table = layer.part("weight.quant_map", 16, dtype=floats)
     nested = "weight.nested_absmax" in layer.parts
     largest = layer.part("weight.absmax", n_blocks, dtype=("U8",) if nested else floats)
-    of_blocks, size, offset = None, state.int("nested_blocksize", 256), state.float("nested_offset", 0.0)
+    of_blocks, places, size, offset = None, None, state.int("nested_blocksize", 256), state.float("nested_offset", 0.0)
     if nested:
         if size < 1:
             raise CheckpointError(f"{state.where}: nested_blocksize is {size}, but a block has at least one number.")
@@ -257,7 +257,7 @@ def _four(layer: Layer, said: Theirs) -> Stored:
         packed = weight.read().flatten()
         numbers = torch.stack([packed >> 4, packed & 15], dim=-1).flatten()[:n]
         scale = largest.read()
-        if of_blocks is not None:
+        if of_blocks is not None and places is not None:
             wide = of_blocks.read().float().repeat_interleave(size)[:n_blocks]
             scale = places.read().float()[scale.long()] * wide + offset
         values = table.read().float()[numbers.long()]

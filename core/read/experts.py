@@ -9,7 +9,6 @@ from torch import Tensor
 
 from .. import frames, memory
 from ..errors import TextError
-from ..model.config import ModelConfig
 from ..model.text import Tokens
 from ..model.transformer import MixtureOfExperts
 from ..run.trace import Trace
@@ -61,12 +60,6 @@ class Routing:
         )
 
 
-def stacks_with_experts(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """The layers of each stack whose MLP is a mixture of experts; a stack without one is left out."""
-    found = {str(stack): tuple(layer for layer in range(n) if config.has_experts(layer)) for stack, n in config.stacks}
-    return {stack: layers for stack, layers in found.items() if layers}
-
-
 def routing(run: Trace, stack: str | None = None) -> Routing:
     """The experts that every token took in every layer of a stack (None: the last that has any), from one more pass.
 
@@ -78,7 +71,7 @@ def routing(run: Trace, stack: str | None = None) -> Routing:
     title = run.loaded.spec.title
     if isinstance(run.loaded, Wrapped):
         cannot("the choice of its routers")
-    there = stacks_with_experts(run.config)
+    there = run.config.expert_layers
     if not there:
         raise TextError(f"{title} has one MLP in each layer, which all tokens take, and no experts to choose between.")
     stack = list(there)[-1] if stack is None else stack

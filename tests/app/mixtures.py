@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers as hf
@@ -11,7 +12,7 @@ import transformers as hf
 import core
 from core import checkpoints
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "hidden_size": 32,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,

@@ -13,7 +13,7 @@ import core
 from benchmarks.coverage import ROWS, VOCAB, made
 from core import Loaded, TextError, memory
 from core.errors import TooLarge
-from core.read.experts import routing, stacks_with_experts
+from core.read.experts import routing
 
 ROUTED = {
     row.name: row
@@ -45,7 +45,7 @@ def test_they_are_those_of_transformers_routers(name: str, tmp_path: Path) -> No
     model.save_pretrained(tmp_path)
     found = routing(core.trace(core.load(tmp_path), ids=ids[0].tolist()))
     assert len(found.layers) == len(seen) == len(found.chosen)
-    assert found.layers == stacks_with_experts(core.load(tmp_path).config)["decoder"]
+    assert found.layers == core.load(tmp_path).config.expert_layers["decoder"]
     n = model.config.num_experts_per_tok
     for mine, experts, (weights, numbers) in zip(found.weights, found.chosen, seen, strict=True):
         assert mine.shape == experts.shape == (13, n)

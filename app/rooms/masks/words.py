@@ -105,7 +105,7 @@ COMPONENT: dict[str, Any] = {
     "next_after": "Next word after {word}",
     "class_one": "The class of this text",
     "class_several": "The classes of this text, each by itself",
-    "class_numbers": "What the model says of this text",
+    "class_numbers": "The number of this text",
     "class_number": "own mask {own}",
     "with_mask": "with this mask",
     "models_own": "the model’s own",

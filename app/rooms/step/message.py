@@ -16,7 +16,6 @@ from app.attention import picture
 from app.rooms.step.steps import Fold, Step, guesses_words, steps_of, tokens_of
 from app.transport import messages
 from core.model.rules import REASONS
-from core.read.experts import stacks_with_experts
 from core.service import AddedFacts, ExpertFacts, Facts, SiteWalk, WalkFacts
 
 ALL_HEADS = 120_000  # numbers of keys and values up to which those of every head go along
@@ -128,7 +127,7 @@ def outline(run: Facts) -> dict[str, Any]:
             }
             for stack, tokens in sides.items()
         },
-        "experts": {stack: list(layers) for stack, layers in stacks_with_experts(run.config).items()},
+        "experts": {stack: list(layers) for stack, layers in run.config.expert_layers.items()},
         "shared_expert": run.config.d_shared > 0,
         "records": [[record.stack, record.layer, record.site] for record in run.records],
         "edits": list(run.interventions),

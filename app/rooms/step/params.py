@@ -14,7 +14,6 @@ from app.rooms.step.steps import ids_of, tokens_of
 from app.session import examples
 from core.edits import from_text, to_text
 from core.errors import InterventionError
-from core.read.experts import stacks_with_experts
 from core.service import Facts
 
 OPENS_AT = "softmax"
@@ -80,7 +79,7 @@ def _at() -> Param:
 
 def pages_of(run: Facts | None) -> tuple[str, ...]:
     """The pages that there are: that of the experts is of a run of a model that has some."""
-    return tuple(page for page in PAGES if page != "experts" or run is None or stacks_with_experts(run.config))
+    return tuple(page for page in PAGES if page != "experts" or run is None or run.config.expert_layers)
 
 
 def _page() -> Param:

@@ -79,7 +79,7 @@ async def guesses(request: Request) -> Response:
 
 @answering
 async def classes(request: Request) -> Response:
-    """What the head of a classifier makes of the text: run."""
+    """The answer of a classifier's head: run."""
     key = request.query_params.get("run", "")
     found = await service.service().classes(key)
     kind = (await service.service().facts(key)).spec.classes

@@ -363,7 +363,7 @@ COMPONENT = {
         "late": "every token, and takes the mean",
         "end": "the decoder where the text ends",
     },
-    "classes_title": ["What the head says", "{n} classes, the likeliest first"],
+    "classes_title": ["The answer of the head", "{n} classes, the likeliest first"],
     "classes_share": "{w}: e^{logit} over the sum of all {n}",
     "classes_sigmoid": "{w}: σ({logit}), by itself",
     "classes_number": "{w}, a number of the head",

@@ -12,7 +12,7 @@ export function classPicture(host, on) {
   const sheet = new Sheet(host, on);
   const { r } = sheet;
   const own = on.walk.array("end");
-  // What the head reads, or a token of it
+  // The followed token, as it leaves the last layer
   sheet.strip(0, 8 * r, fill(words.ends, { q: on.q[0] }), own, {
     height: 34 * r,
     note: fill(words.length, { x: fixed(length(own)) }),

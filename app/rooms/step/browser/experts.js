@@ -21,7 +21,7 @@ const LEAST = 7; // px, of a row whose map still shows single tokens
 const SAID = 4; // experts that the sentence names, or one fewer and how many more
 const WRITTEN = 30; // px of a cell that has room for its number
 
-// What the routers of a stack chose
+// The choices of the routers of a stack
 export class Routing {
   /** @param {Uint8Array} bytes */
   constructor(bytes) {

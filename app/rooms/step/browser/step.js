@@ -244,7 +244,7 @@ export class StepThrough extends Stage {
     else this.small.draw(found, page);
   }
 
-  // What every page begins with that has no rail
+  // The beginning of every page without a rail
   begin() {
     const { pic } = this;
     this.isThere = true;

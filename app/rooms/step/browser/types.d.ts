@@ -148,7 +148,7 @@ export interface Guesses {
   refused?: string;
 }
 
-/** What the head of a classifier makes of the text. */
+/** The answer of a classifier's head. */
 export interface Classes {
   names: string[];
   kind: "one" | "several" | "numbers";
