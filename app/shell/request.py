@@ -19,6 +19,7 @@ from app.shell import registry, words
 from core import checkpoints
 from core.checkpoints import ModelSpec
 from core.edits import Edit, InterventionError, from_text, to_text
+from core.errors import CheckpointError
 from core.run.request import Request
 from core.service import Facts
 from core.write.continuation import CONTINUATION
@@ -227,11 +228,32 @@ def _at_step(place: DeltaGenerator, spec: ModelSpec) -> str:
     return spec.id if step == last else f"{spec.id}@{points[step]}"
 
 
+def _logged(spec: ModelSpec, step: int) -> str:
+    """The losses that a Trainer wrote down for a step, in words; what is wrong with its file; "" where there is none."""
+    try:
+        found = checkpoints.trainer_losses(spec).get(step)
+    except CheckpointError as error:
+        return words.STEP_NO_LOSS.format(reason=error)
+    if found is None or (found.training is None and found.evaluation is None):
+        return ""
+    if found.evaluation is None or found.training is None:
+        word = words.STEP_LOSS if found.evaluation is None else words.STEP_EVALUATED
+        return word.format(loss=_loss(found.training if found.training is not None else found.evaluation))
+    return words.STEP_LOSSES.format(loss=_loss(found.training), evaluation=_loss(found.evaluation))
+
+
+def _loss(loss: float | None) -> str:
+    assert loss is not None
+    return f"{loss:.3f}" if abs(loss) >= 0.001 or not loss else numbers.scientific(loss)
+
+
 def _learnt(spec: ModelSpec, step: int, last: int) -> str:
     """How far the training was at a step, in words, by the record that it left."""
     curve = checkpoints.curve(spec.id)
     columns = (curve.get(name, ()) for name in ("step", "loss", "accuracy"))
     rows = {int(at): (loss, accuracy) for at, loss, accuracy in zip(*columns, strict=False)}
+    if step not in rows and spec.source == "folder":
+        return words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}") + _logged(spec, step)
     if step not in rows:
         return words.STEP_UNTRAINED if step == 0 else words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}")
     loss, accuracy = rows[step]
@@ -246,7 +268,8 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
     text was read that is none."""
     spec = session_models.spec_of(screen.model_of(asked))
     run = answer.facts if answer.request is not None and answer.request.model_id == asked.model_id else None
-    own = run is not None and run.target is not None and asked.target_text is None  # the target is the model's own
+    # The target is the model's own; of a classifier it is the text once more.
+    own = run is not None and run.target is not None and asked.target_text is None and run.spec.classes is None
     if run is None and not spec.note and not asked.interventions:
         return
     edits = EDITS.get()
@@ -265,7 +288,7 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
         )
         filled = (screen.model_of(asked), {"target": run.target.text})
         row.button(words.TARGET_EDIT, key="edit_target", type="tertiary", on_click=_put, args=filled)
-    elif run is not None and run.writes and not (own or asked.write or asked.chat):
+    elif run is not None and run.writes and run.spec.classes is None and not (own or asked.write or asked.chat):
         more = words.WRITE_ON_HELP.format(n=WRITTEN_AT_ONCE, k=CONTINUATION["top_k"], t=CONTINUATION["temperature"])
         more += f" {words.WRITE_ON_EDITED}" if asked.interventions else ""
         row.button(words.WRITE_ON, key="write_on", type="tertiary", help=more, on_click=_write_on, args=(asked,))

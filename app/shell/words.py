@@ -56,6 +56,10 @@ STEP_HELP = (
 )
 STEP_SAYS = "Step {step} of {last}"
 STEP_LEARNT = ": loss {loss} nats per token, {share} of the tokens right in that step’s batch."
+STEP_LOSS = ": the last loss that its Trainer wrote down is {loss}."
+STEP_EVALUATED = ": the last loss of an evaluation is {loss}."
+STEP_LOSSES = ": the last loss that its Trainer wrote down is {loss}, and {evaluation} in an evaluation."
+STEP_NO_LOSS = ". Its losses are not shown: {reason}"
 STEP_UNTRAINED = "Untrained: its weights are random."
 UNKNOWN_STEP = (
     "This link asks for training step “{asked}”, which was not saved: {shown} is shown. Saved steps: {known}."

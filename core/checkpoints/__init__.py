@@ -39,6 +39,7 @@ from .own import save_model
 from .rounded import in_full
 from .sentencepiece_folder import marian_notices
 from .text_half import text_half
+from .trainer_state import Losses, losses_at
 from .unopened import (
     HUB_NAME,
     TOKENIZERS,
@@ -211,6 +212,16 @@ def training_in(spec: ModelSpec) -> ModelSpec | None:
         return None
     points = tuple((path.name.rpartition("-")[2], "") for path in steps)
     return replace(spec, location=str(steps[-1]), points=points)
+
+
+def trainer_losses(spec: ModelSpec) -> dict[int, Losses]:
+    """The losses at the points of a training that training_in() found; none for another model, or where its files tell of none.
+
+    Raises CheckpointError where its trainer_state.json is damaged.
+    """
+    if spec.source != "folder" or not spec.points:
+        return {}
+    return losses_at(Path(spec.location), (int(point) for point, _ in spec.points))
 
 
 def opens(spec: ModelSpec) -> bool:
@@ -412,6 +423,7 @@ def load_adapter(folder: Path, spec: ModelSpec, device: torch.device, dtype: tor
     check_weights(base, base.name)
     whole, rounded = in_full(theirs, stored_tensors(base))
     tensors, said = adapter.merged(read, family, without_prefix(family, whole))
+    theirs = adapter.with_classes(theirs, read, family, tensors)
     text = folder if any((folder / name).is_file() for name in TEXT_FILES) else base
     stated = base / "generation_config.json"
     template, unread = read_chat_template(text)

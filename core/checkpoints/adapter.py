@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..errors import CheckpointError
 from .bare_names import unwrapped
+from .classifiers import ROWS, SCORE, SUFFIX
 from .computed import computed
 from .family import Family, Theirs, shown
 from .files import FLOATS, Stored, header, read_json
@@ -87,12 +88,17 @@ def merged(adapter: Adapter, family: Family, bare: Mapping[str, Stored]) -> tupl
     said, found = adapter.said, {stored.name: stored for stored in bare.values()}
     layers: dict[str, dict[str, Stored]] = {}
     whole: list[str] = []
+    heads: list[str] = []
     for name, stored in adapter.tensors.items():
         if stored.dtype not in FLOATS:
             raise CheckpointError(f"{stored.file}: {stored.name} is stored as {stored.dtype}, which is not read.")
         match = PART.fullmatch(name)
         if match:
             layers.setdefault(match["module"], {})[match["part"]] = stored
+            continue
+        if (head := head_name(name, family)) is not None and head not in bare:
+            found[head] = computed(head, stored.file, stored.shape, lambda stored=stored: stored.read().float())
+            heads.append(head)
             continue
         target = _target(name, family, bare, stored)
         if target.shape != stored.shape:
@@ -111,7 +117,7 @@ def merged(adapter: Adapter, family: Family, bare: Mapping[str, Stored]) -> tupl
         found[target.name] = _added(target, parts, module, rank, alpha, said)
         ranks.add(rank)
         alphas.add(alpha)
-    if not layers and not whole:
+    if not layers and not whole and not heads:
         raise CheckpointError(f"{WEIGHTS} holds no weights of an adapter.")
     kind = "DoRA" if said.bool("use_dora", False) else "LoRA"
     modules = ", ".join(sorted({module.rpartition(".")[2] for module in layers}))
@@ -119,7 +125,38 @@ def merged(adapter: Adapter, family: Family, bare: Mapping[str, Stored]) -> tupl
         f"{kind} of rank {_listed(ranks)} (alpha {_listed(alphas)}{', rslora' if said.bool('use_rslora', False) else ''}) is merged into "
         f"{len(layers)} weight{'s' if len(layers) != 1 else ''} of {PurePosixPath(adapter.base).name or 'its base'}: {modules}."
     )
-    return found, f"{text} {len(whole)} of its tensors take the place of the base's own." if whole else text
+    text += f" {len(whole)} of its tensors take the place of the base's own." if whole else ""
+    return found, f"{text} The head that gives a text its class is the adapter's." if heads and sorts(said) else text
+
+
+def sorts(said: Theirs) -> bool:
+    """Whether an adapter was trained to give texts their classes."""
+    return said.str("task_type", None) == "SEQ_CLS"
+
+
+def head_name(name: str, family: Family) -> str | None:
+    """The name that a tensor of an adapter has in the family's classification head; None for one of another part."""
+    row = ROWS.get(family.model_type, SCORE if family.head == "lm" and not family.start_token else None)
+    short = _short(name)
+    for each in (short.removeprefix(family.prefix), short):
+        if row is not None and each.rpartition(".")[0] in (row.out, row.dense, row.norm):
+            return each
+    return None
+
+
+def with_classes(theirs: Theirs, adapter: Adapter, family: Family, tensors: Mapping[str, Stored]) -> Theirs:
+    """The base's config.json, as that of a classifier where the adapter is one (task_type SEQ_CLS) and its head is there.
+
+    The base's names of classes are kept where they are as many: an adapter has none of its own.
+    """
+    row = ROWS.get(family.model_type, SCORE)
+    out = next((tensors[name] for name in tensors if head_name(name, family) == f"{row.out}.weight"), None)
+    if not sorts(adapter.said) or out is None or not out.shape:
+        return theirs
+    values = dict(theirs.values) | {"architectures": [f"{family.title.replace(' ', '')}{SUFFIX}"]}
+    if len(theirs.inside("id2label").values) != out.shape[0]:
+        values = {key: value for key, value in values.items() if key not in ("id2label", "label2id", "num_labels")}
+    return Theirs(values, theirs.where, theirs.whole)
 
 
 def _listed(numbers: set[float]) -> str:
@@ -128,13 +165,18 @@ def _listed(numbers: set[float]) -> str:
 
 def _target(name: str, family: Family, bare: Mapping[str, Stored], of: Stored) -> Stored:
     """The base's tensor that one of the adapter's belongs to."""
-    short = unwrapped(name).removeprefix(BEFORE).replace(".base_layer.", ".").replace(".modules_to_save.", ".")
+    short = _short(name)
     for each in (short.removeprefix(family.prefix), short):
         if each in bare:
             return bare[each]
     raise CheckpointError(
         f"{of.file}: {of.name} belongs to {short}, which the base does not have. It may be the adapter of another model."
     )
+
+
+def _short(name: str) -> str:
+    """A tensor's name without the parts that peft puts into it."""
+    return unwrapped(name).removeprefix(BEFORE).replace(".base_layer.", ".").replace(".modules_to_save.", ".")
 
 
 def _numbers(said: Theirs, module: str) -> tuple[int, float]:

@@ -15,7 +15,7 @@ WRAPPERS = {  # a part of the names of a model that was saved inside of somethin
     "_forward_module": "Lightning",
 }
 # What comes before the names of a text half, or of a model inside of PEFT's.
-BEFORE = ("model.language_model.", "language_model.", "model.text_model.", "base_model.model.")
+BEFORE = ("model.language_model.", "language_model.", "model.text_model.", "base_model.model.", "transformer.")
 
 
 def unwrapped(name: str, wraps: Iterable[str] = WRAPPERS) -> str:

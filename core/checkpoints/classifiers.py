@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -37,12 +37,14 @@ class HeadRow:
     activation: Any = ""
     norm: str = ""
     bias: bool | None = True  # of the last layer; None: where the file has one
+    begins: Literal["start", "last"] = "start"  # end: as ClassifierShape has it
     pooling: str = ""  # the default of classifier_pooling, where config.json says what is read
 
 
 _POOLED = HeadRow("classifier", dense="pooler.dense", activation="tanh")
 _DENSE = HeadRow("classifier.out_proj", dense="classifier.dense", activation="tanh")
-_SCORE = HeadRow("score", reads="last", bias=False)
+SCORE = HeadRow("score", reads="last", bias=False)
+_OF_TWO = HeadRow("classification_head.out_proj", reads="end", dense="classification_head.dense", activation="tanh")
 ROWS = {
     "bert": _POOLED,
     "ernie": _POOLED,
@@ -61,6 +63,11 @@ ROWS = {
         "classifier", reads="last", dense="head.dense", activation="gelu", norm="head.norm", bias=None
     ),
     "eurobert": HeadRow("classifier", dense="dense", activation="gelu", pooling="late"),
+    "bart": _OF_TWO,
+    "mbart": replace(_OF_TWO, begins="last"),
+    "t5": _OF_TWO,
+    "mt5": _OF_TWO,
+    "umt5": _OF_TWO,
     "ctrl": HeadRow("classifier", reads="last", bias=False),
 }
 
@@ -71,10 +78,9 @@ def classifies(theirs: Theirs) -> str:
 
 
 def row_of(family: Family, config: ModelConfig) -> HeadRow | None:
-    """The head of a family; None for an encoder-decoder, whose head reads a token of its decoder."""
-    if config.kind == "encoder-decoder" or family.start_token:
-        return None
-    return ROWS.get(family.model_type, _SCORE if family.head == "lm" else None)
+    """The head of a family; None where it is not known, and for one stack of two whose head reads its decoder."""
+    row = ROWS.get(family.model_type, SCORE if family.head == "lm" and not family.start_token else None)
+    return row if row is None or (row.reads == "end") == (config.kind == "encoder-decoder") else None
 
 
 def read_shape(theirs: Theirs, row: HeadRow, n_rows: int, has_bias: bool) -> ClassifierShape:
@@ -90,7 +96,25 @@ def read_shape(theirs: Theirs, row: HeadRow, n_rows: int, has_bias: bool) -> Cla
     classes = ClassNames(read_names(theirs, n_rows, row.out), read_kind(theirs, n_rows), reads)
     bias = has_bias if row.bias is None else row.bias
     pad_id = theirs.any("pad_token_id", None)
-    return ClassifierShape(classes, row.activation, bool(row.norm), bias, pad_id if isinstance(pad_id, int) else None)
+    end_id = theirs.any("eos_token_id", None)
+    if reads == "end" and not whole(end_id):
+        raise CheckpointError(
+            f"{theirs.where}: eos_token_id is {'left out' if end_id is None else shown(end_id)}, but it must be the number of the token that ends a text: its classes are read "
+            "at the place of that token."
+        )
+    return ClassifierShape(
+        classes,
+        row.activation,
+        bool(row.norm),
+        bias,
+        pad_id if whole(pad_id) else None,
+        end_id if whole(end_id) else None,
+        row.begins,
+    )
+
+
+def whole(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def read_names(theirs: Theirs, n_rows: int, module: str) -> tuple[str, ...]:

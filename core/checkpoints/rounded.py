@@ -1,12 +1,15 @@
-"""Quantized weights written out in full when they are read: GPTQ, AWQ, FP8, compressed-tensors and bitsandbytes' 8 bits.
+"""Quantized weights written out in full when they are read: GPTQ, AWQ, FP8, compressed-tensors and bitsandbytes' 8 and 4 bits.
 
 Layouts as their authors publish them: GPTQ and AWQ pack whole numbers into 32 bits (AutoGPTQ and AutoAWQ, qlinear modules), FP8 keeps a
 scale for each tensor, row or block (DeepSeek-V3, compressed-tensors), bitsandbytes a largest value for each row (Dettmers et al. 2022,
-arXiv:2208.07339). Shapes are held against each other before a number is read.
+arXiv:2208.07339), or for each block of a tensor whose numbers are places in a table of sixteen (NF4 and FP4, Dettmers et al. 2023,
+arXiv:2305.14314, §3; QuantState.as_dict). Shapes are held against each other before a number is read.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +25,9 @@ from .files import Stored
 AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # where in 32 bits AWQ keeps the columns 0, 1, … of eight
 FP8 = ("F8_E4M3", "F8_E5M2")
 PACKED_BITS = (2, 4, 8)  # those that divide 32: three bits are packed across words
+FOUR_BITS = "bitsandbytes to 4 bits"
+STATES = tuple(f"weight.quant_state.bitsandbytes__{kind}" for kind in ("nf4", "fp4"))
+LARGEST_STATE = 1 << 16  # bytes of the description that 4 bits come with
 MOST = 1 << 34  # numbers in a tensor; the largest that is published has 1 << 31
 
 
@@ -60,7 +66,9 @@ def method_of(theirs: Theirs) -> str | None:
     said = theirs.any("quantization_config", None)
     if not isinstance(said, dict):
         return None
-    method = said.get("quant_method") or ("bitsandbytes" if said.get("load_in_8bit") else None)
+    method = said.get("quant_method") or (
+        "bitsandbytes" if said.get("load_in_8bit") or said.get("load_in_4bit") else None
+    )
     bits = said.get("bits", said.get("w_bit"))
     if method == "gptq" and bits in PACKED_BITS and said.get("checkpoint_format", "gptq") in ("gptq", "gptq_v2"):
         return method
@@ -68,6 +76,8 @@ def method_of(theirs: Theirs) -> str | None:
         return method
     if method == "bitsandbytes" and said.get("load_in_8bit") and not said.get("load_in_4bit"):
         return method
+    if method == "bitsandbytes" and said.get("load_in_4bit"):
+        return FOUR_BITS
     if method == "fp8":
         return method
     return (
@@ -91,6 +101,7 @@ def in_full(theirs: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str,
         "gptq": "qweight",
         "awq": "qweight",
         "bitsandbytes": "SCB",
+        FOUR_BITS: "weight.absmax",
         "fp8": "weight_scale_inv",
         "compressed-tensors": "weight_scale",
     }
@@ -112,6 +123,7 @@ def in_full(theirs: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str,
             "input_scale",
             "activation_scale",
             "weight_zero_point",
+            *("weight.absmax", "weight.quant_map", "weight.nested_absmax", "weight.nested_quant_map", *STATES),
         )
         layer = Layer(name, {leaf: tensors[name + leaf] for leaf in leaves if name + leaf in tensors})
         full[f"{name}weight"] = READERS[method](layer, said)
@@ -123,7 +135,13 @@ def in_full(theirs: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str,
             f"{said.where} says that the weights were rounded by {method}, but no tensor is called {mark}, as they are then. They may belong to "
             'another config.json. Open the original model, which a page on the Hub names as its base: `core.load("OWNER/NAME")`.'
         )
-    title = {"gptq": "GPTQ", "awq": "AWQ", "bitsandbytes": "bitsandbytes", "fp8": "FP8"}.get(method, method)
+    title = {
+        "gptq": "GPTQ",
+        "awq": "AWQ",
+        "bitsandbytes": "bitsandbytes",
+        "fp8": "FP8",
+        FOUR_BITS: "bitsandbytes to NF4 or FP4",
+    }.get(method, method)
     return (
         full,
         f"The weights of {len(layers)} layers were rounded by {title}; they are computed with in full, as they were rounded.",
@@ -207,6 +225,61 @@ def _int8(layer: Layer, said: Theirs) -> Stored:
     return computed(weight.name, weight.file, weight.shape, make)
 
 
+def _four(layer: Layer, said: Theirs) -> Stored:
+    """weight [numbers / 2, 1], two in each byte, the first in its upper half: places in quant_map [16]. absmax [blocks] is the largest of
+    each block, or where that is rounded as well a place in nested_quant_map [256], times nested_absmax, plus an offset."""
+    weight = layer.part("weight", None, 1, dtype=("U8",))
+    leaf = next((leaf for leaf in STATES if leaf in layer.parts), STATES[0])
+    state = _state(layer.part(leaf, None, dtype=("U8",)))
+    sizes = state.any("shape", None)
+    if not isinstance(sizes, list) or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in sizes):
+        raise CheckpointError(f"{state.where}: shape is {shown(sizes)}, but it must be the sizes of the weight.")
+    _sizes(weight.name, *sizes)
+    n, block = math.prod(sizes), state.int("blocksize")
+    if weight.shape[0] != -(-n // 2):
+        raise CheckpointError(
+            f"{weight.file}: {weight.name} has {weight.shape[0]:,} bytes, but {sizes} of 4 bits take {-(-n // 2):,}."
+        )
+    if block < 1:
+        raise CheckpointError(f"{state.where}: blocksize is {block}, but a block has at least one number.")
+    n_blocks, floats = -(-n // block), ("F32", "F16", "BF16")
+    table = layer.part("weight.quant_map", 16, dtype=floats)
+    nested = "weight.nested_absmax" in layer.parts
+    largest = layer.part("weight.absmax", n_blocks, dtype=("U8",) if nested else floats)
+    of_blocks, places, size, offset = None, None, state.int("nested_blocksize", 256), state.float("nested_offset", 0.0)
+    if nested:
+        if size < 1:
+            raise CheckpointError(f"{state.where}: nested_blocksize is {size}, but a block has at least one number.")
+        of_blocks = layer.part("weight.nested_absmax", -(-n_blocks // size), dtype=floats)
+        places = layer.part("weight.nested_quant_map", 256, dtype=floats)
+
+    def make() -> Tensor:
+        packed = weight.read().flatten()
+        numbers = torch.stack([packed >> 4, packed & 15], dim=-1).flatten()[:n]
+        scale = largest.read()
+        if of_blocks is not None and places is not None:
+            wide = of_blocks.read().float().repeat_interleave(size)[:n_blocks]
+            scale = places.read().float()[scale.long()] * wide + offset
+        values = table.read().float()[numbers.long()]
+        return (values * scale.float().repeat_interleave(block)[:n]).reshape(sizes)
+
+    return computed(weight.name, weight.file, tuple(sizes), make)
+
+
+def _state(stored: Stored) -> Theirs:
+    """The description of a weight of 4 bits: a JSON object, a byte in each number of the tensor."""
+    where = f"{stored.file}: {stored.name}"
+    if stored.shape[0] > LARGEST_STATE:
+        raise CheckpointError(f"{where} is larger than {LARGEST_STATE >> 10} kB, which no published one is.")
+    try:
+        values = json.loads(bytes(stored.read().tolist()))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{where} is no JSON. Download the file again.") from error
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{where} must hold an object in braces, but it holds a {type(values).__name__}.")
+    return Theirs(values, where)
+
+
 def _scaled(layer: Layer, said: Theirs) -> Stored:
     """weight [out, in] times a scale for all of it, each row, or each block of rows and columns."""
     weight = layer.part("weight", None, None, dtype=(*FP8, "I8"))
@@ -240,6 +313,7 @@ READERS: dict[str, Callable[[Layer, Theirs], Any]] = {
     "gptq": _gptq,
     "awq": _awq,
     "bitsandbytes": _int8,
+    FOUR_BITS: _four,
     "fp8": _scaled,
     "compressed-tensors": _scaled,
 }

@@ -13,7 +13,7 @@ from .config import ModelConfig
 from .transformer import make_norm
 
 Kind = Literal["one", "several", "numbers"]
-Reads = Literal["first", "last", "mean", "late"]
+Reads = Literal["first", "last", "mean", "late", "end"]
 
 ACTIVATIONS = {"tanh": torch.tanh, "gelu": F.gelu, "relu": F.relu}
 
@@ -30,6 +30,7 @@ class ClassNames:
 
     first  the first token, [CLS]             mean  the mean over the tokens of the text
     last   the last token that is no padding  late  the same mean, taken after the head's dense layer
+    end    of a decoder that reads the source once more, one token later: the place of the source's last end token
     """
 
     names: tuple[str, ...]
@@ -64,6 +65,10 @@ class ClassifierShape:
     norm: bool = False  # after the dense layer
     bias: bool = True  # of the last layer
     pad_id: int | None = None  # last: a token that is no end of a text, even where no mask hides it
+    end_id: int | None = None  # end: the token whose place is read
+    begins: Literal["start", "last"] = (
+        "start"  # end: the decoder begins with its start token, or with the source's last one (mBART)
+    )
 
 
 class Classifier(nn.Module):
@@ -81,10 +86,18 @@ class Classifier(nn.Module):
         return self.shape.classes
 
     def place(self, ids: tuple[int, ...], padding: tuple[bool, ...]) -> int | None:
-        """The position that is read of a text; None where it is the mean over all."""
+        """The position that is read of a text; None where it is the mean over all.
+
+        `ids` are the source's where its end is read. Raises ValueError where it has none.
+        """
         real = [i for i, hidden in enumerate(padding) if not hidden]
         if self.classes.reads == "first":
             return real[0]
+        if self.classes.reads == "end":
+            found = next((i for i in reversed(real) if ids[i] == self.shape.end_id), None)
+            if found is None:
+                raise ValueError(f"no token {self.shape.end_id} in a text whose end is read")
+            return found
         if self.classes.reads == "last":
             return next((i for i in reversed(real) if ids[i] != self.shape.pad_id), real[0])
         return None

@@ -384,6 +384,12 @@ class ModelConfig:
         """Whether this layer turns its queries and keys by rotary angles."""
         return self.position == "rotary" and layer not in self.unturned_layers
 
+    @property
+    def expert_layers(self) -> dict[str, tuple[int, ...]]:
+        """The layers of each stack whose MLP is a mixture of experts; a stack without one is left out."""
+        found = {str(stack): tuple(layer for layer in range(n) if self.has_experts(layer)) for stack, n in self.stacks}
+        return {stack: layers for stack, layers in found.items() if layers}
+
     def has_experts(self, layer: int) -> bool:
         """Whether the MLP of this layer is a mixture of experts."""
         return self.n_experts > 0 and layer not in self.dense_layers

@@ -11,7 +11,7 @@ from .. import frames
 from ..checkpoints import Loaded
 from ..errors import TextError
 from ..model.classifier import Classifier, Kind
-from ..model.text import Tokens
+from .prompt import Prompt
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,27 @@ def classifier_of(loaded: Loaded) -> Classifier:
     return loaded.classifier
 
 
-def class_logits(loaded: Loaded, x: Tensor, tokens: Tokens) -> Tensor:
-    """Logits [row, class], float32, from the last residual [row, pos, d_model] of one text in several runs."""
+def class_logits(loaded: Loaded, x: Tensor, prompt: Prompt) -> Tensor:
+    """Logits [row, class], float32, from the last residual [row, pos, d_model] of one text in several runs.
+
+    Raises TextError for a text without the end token whose place the head reads, and for a target that is not as long as it.
+    """
+    head, title = classifier_of(loaded), loaded.spec.title
+    (tokens,) = prompt.last_read
+    if head.classes.reads == "end":
+        (source,) = prompt.sources
+        if len(source) != len(tokens):
+            raise TextError(
+                f"{title} reads its decoder where the text of {len(source):,} tokens ends, and the target has {len(tokens):,}. Leave the "
+                "target out: the decoder then reads the text once more."
+            )
+        tokens = source
+        if head.shape.end_id not in [i for i, hidden in zip(tokens.ids, tokens.padding, strict=True) if not hidden]:
+            raise TextError(
+                f"{title} reads the place of its end token, number {head.shape.end_id}, and this text has none. Put it at the end of the ids."
+            )
     with torch.inference_mode():
-        return classifier_of(loaded)(x, tuple(tokens.ids), tuple(tokens.padding)).float()
+        return head(x, tuple(tokens.ids), tuple(tokens.padding)).float()
 
 
 def check_class(loaded: Loaded, number: int | None) -> None:

@@ -126,11 +126,7 @@ def target_tokens(
     texts = [text or ""] * n_texts if text is None or isinstance(text, str) else list(text)
     if len(texts) != n_texts:
         raise TextError(f"{n_texts} source texts need as many target texts, not {len(texts)}.")
-    if loaded.start_id is None:
-        raise TextError(
-            f"{loaded.spec.title} does not say which token starts its output; give target_ids=[...] instead."
-        )
-    start = replace(from_ids(loaded.tokenizer, [loaded.start_id]), text="", offsets=((0, 0),), special=(True,))
+    start = start_of(loaded)
     batch = []
     for t in texts:
         if not t.strip():
@@ -145,6 +141,44 @@ def decoder_tokens(start: Tokens, tokens: Tokens) -> Tokens:
     stop = len(tokens) - 1 if tokens.special[-1] else len(tokens)
     names = [f.name for f in fields(Tokens) if f.name != "text"]
     return Tokens(tokens.text, **{name: getattr(start, name) + getattr(tokens, name)[:stop] for name in names})
+
+
+def reads_again(loaded: Loaded) -> bool:
+    """Whether the decoder reads the source once more: of a classifier of two stacks, which writes nothing."""
+    return loaded.classifier is not None and loaded.classifier.classes.reads == "end"
+
+
+def read_again(loaded: Loaded, sources: Sequence[Tokens]) -> tuple[Tokens, ...]:
+    """The decoder's input for a class: the source, one token later (shift_tokens_right of BART, T5 and mBART in transformers), with its
+    padding where the source has it.
+
+    Raises TextError where the files do not say with which token a decoder begins.
+    """
+    assert loaded.classifier is not None
+    names = [f.name for f in fields(Tokens) if f.name != "text"]
+    batch = []
+    for source in sources:
+        real = [i for i, hidden in enumerate(source.padding) if not hidden]
+        first, last = real[0], real[-1]
+        parts = {name: getattr(source, name) for name in names}
+        start = {name: part[last : last + 1] for name, part in parts.items()}
+        if loaded.classifier.shape.begins == "start":
+            begin = start_of(loaded)
+            start = {name: getattr(begin, name) for name in names}
+        shifted = {
+            name: part[:first] + start[name] + part[first:last] + part[last + 1 :] for name, part in parts.items()
+        }
+        batch.append(Tokens(source.text, **shifted))
+    return tuple(batch)
+
+
+def start_of(loaded: Loaded) -> Tokens:
+    """The token that a decoder begins with. Raises TextError where the files do not say which."""
+    if loaded.start_id is None:
+        raise TextError(
+            f"{loaded.spec.title} does not say which token starts its output; give target_ids=[...] instead."
+        )
+    return replace(from_ids(loaded.tokenizer, [loaded.start_id]), text="", offsets=((0, 0),), special=(True,))
 
 
 def masked(tokens: Tokens, keep: Keep) -> Tokens:

@@ -30,7 +30,7 @@ from .forward_pass import Pass, prepare
 from .moments import value
 from .notebook_picture import one_line, still
 from .predictions import Predictions, check_token, checked_positions, head_of, likeliest
-from .prompt import Keep, Prompt, Side, chat_sources, notices, source_tokens, target_tokens
+from .prompt import Keep, Prompt, Side, chat_sources, notices, read_again, reads_again, source_tokens, target_tokens
 from .recorder import (
     HELD_BYTES,
     Attentions,
@@ -224,7 +224,8 @@ class Trace:
 
     def class_logits(self) -> Tensor:
         """The numbers [class] of the classification head, float32. Raises TextError for models without one."""
-        return class_logits(self.loaded, self.head_input(range(len(self._last_read)))[None], self._last_read)[0]
+        prompt = Prompt((self.source,), None if self.target is None else (self.target,))
+        return class_logits(self.loaded, self.head_input(range(len(self._last_read)))[None], prompt)[0]
 
     def head_input(self, positions: Sequence[int] | Tensor) -> Tensor:
         """The head's input at these positions of this text, [pos, d_model]: the last residual stream."""
@@ -318,7 +319,8 @@ def trace(
     they hide is padding, which nothing looks at. Ids that end in padding and come without one are attended to as they are, and
     Trace.notices says so.
 
-    target is what an encoder–decoder's decoder has written so far; without one it has only its start token. Texts of
+    target is what an encoder–decoder's decoder has written so far; without one it has only its start token, or, of a classifier,
+    the source once more, one token later. Texts of
     different length are padded, which moves and changes nothing. A text with no room in one go is read in chunks where that
     gives the same (core.run.chunks). Interventions apply in order. `watch` is shown how far the run has come, before its first
     layer and as soon as the pass has left an attention: a trace with the tokens and the attentions so far, and nothing else.
@@ -335,7 +337,10 @@ def trace(
     sources = source_tokens(loaded, source, ids, "source", padding_side, keep)
     targets = None
     if loaded.config.kind == "encoder-decoder":
-        targets = target_tokens(loaded, target, target_ids, len(sources), padding_side, target_keep)
+        if target is None and target_ids is None and target_keep is None and reads_again(loaded):
+            targets = read_again(loaded, sources)
+        else:
+            targets = target_tokens(loaded, target, target_ids, len(sources), padding_side, target_keep)
     elif target is not None or target_ids is not None or target_keep is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     return trace_tokens(loaded, sources, targets, tuple(interventions), watch)

@@ -19,6 +19,7 @@ from ..errors import Refused
 from ..model.config import ModelConfig
 from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison, answer_change, compare
+from ..run.classes import Classes
 from ..run.request import Progress
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
@@ -129,6 +130,9 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
             return await self._again(key, lambda run: run.predictions(positions, k))
 
         return await self._kept.get(("predictions", key, None if positions is None else tuple(positions), k), make)
+
+    async def classes(self, key: str) -> Classes:
+        return await self._kept.get(("classes", key), lambda: self._again(key, lambda run: run.classes()))
 
     async def next_words(self, key: str, positions: Sequence[int], k: int = 3) -> tuple[NextWord, ...]:
         async def make() -> tuple[NextWord, ...]:

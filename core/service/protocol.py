@@ -14,6 +14,7 @@ from ..edits import Intervention
 from ..model.config import ModelConfig
 from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison
+from ..run.classes import Classes
 from ..run.request import Progress, Request
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
@@ -99,6 +100,10 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
 
     async def predictions(self, key: str, positions: Sequence[int] | None = None, k: int = 10) -> Predictions:
         """The k likeliest next tokens at each position; None asks for the last real token."""
+        ...
+
+    async def classes(self, key: str) -> Classes:
+        """The answer of a classifier. Raises Refused for a model without a classification head."""
         ...
 
     async def next_words(self, key: str, positions: Sequence[int], k: int = 3) -> tuple[NextWord, ...]:

@@ -63,7 +63,9 @@ class Worker:
     async def edited_request(self, key: str, interventions: Sequence[Intervention]) -> Request:
         """What edited() begins."""
         request, run = self.engine.request_of(key), await self._run(key)
-        written = None if run.target is None else run.target.text
+        # A classifier whose decoder reads the text once more was given no target, and is given none.
+        again = run.spec.classes is not None and request.target_text is None
+        written = None if run.target is None or again else run.target.text
         source = request.texts if written is not None or not request.write else (run.source.text, *request.texts[1:])
         return replace(
             request,

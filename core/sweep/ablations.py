@@ -168,7 +168,7 @@ class Rows:
                     self.edits.hooks(start, stop)
                 )
                 final = final if self.position is None else final[:, self.position]
-            outcome = self._read(_answered(forward, self.tokens, final))
+            outcome = self._read(_answered(forward, final))
         forward.weights.check()  # a training may go on beside this
         return outcome
 
@@ -234,7 +234,7 @@ def rows_of(
     with torch.inference_mode():
         trunk = trunk_of(forward, looks or {})
         (tokens,) = forward.prompt.last_read
-        plain = _answered(forward, tokens, trunk.final if position is None else trunk.final[:, position])[0]
+        plain = _answered(forward, trunk.final if position is None else trunk.final[:, position])[0]
     forward.weights.check()
     watched: tuple[int, ...] = ()
     if position is not None:
@@ -265,11 +265,11 @@ def class_names(loaded: Loaded, numbers: Sequence[int]) -> tuple[str, ...]:
     return tuple(loaded.spec.classes.names[i] for i in numbers)
 
 
-def _answered(forward: Pass, tokens: Tokens, final: Tensor) -> Tensor:
+def _answered(forward: Pass, final: Tensor) -> Tensor:
     """The last residual [row, d_model] of a position -> logits [row, vocab]; that of all, [row, pos, d_model], of a classifier ->
     [row, class], and else itself. float32."""
     if final.ndim == 3:
-        return class_logits(forward.loaded, final, tokens) if has_classes(forward.loaded) else final.float()
+        return class_logits(forward.loaded, final, forward.prompt) if has_classes(forward.loaded) else final.float()
     return head_of(forward.loaded)(final[:, None])[:, 0].float()
 
 

@@ -79,6 +79,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     plain(place / "base")
     for step, change in ((500, 0.5), (1000, 1.0), (1500, 2.0)):
         plain(place / "run" / f"checkpoint-{step}", change)
+        state = {"log_history": [{"step": at, "loss": 1000 / at} for at in range(250, step + 1, 250)]}
+        (place / "run" / f"checkpoint-{step}" / "trainer_state.json").write_text(json.dumps(state))
     (place / "run" / "checkpoint-2000").mkdir()  # begun, and nothing written yet
     (plain(place / "bare") / "tokenizer.json").unlink()
     return {
@@ -297,11 +299,83 @@ def test_steps_of_a_trainer_are_on_the_slider_and_beside_each_other(
     screen = arrived(browser, brought, model="run", text=TEXT, step="500", other="run@1000", pick="off")
     page = screen.page
     settled(page, pick="", rows="72")
-    expect(page.get_by_text("Step 500 of 1,500")).to_be_visible()
+    said = "Step 500 of 1,500: the last loss that its Trainer wrote down is 2.000."
+    expect(page.get_by_text(said)).to_be_visible()
     a, b = (core.trace(core.load(folders["run"] / f"checkpoint-{step}"), TEXT) for step in (500, 1000))
     distance = core.answer_change(a, b).distance
     expect(page.locator(".hl.whatif .fact")).to_contain_text(f"turns by {distance:.3f}")
     leave(screen)
+
+
+def masked(folder: Path, key: int, query: int) -> core.Trace:
+    """The run of TEXT in which one token may not look at another."""
+    loaded = core.load(folder)
+    edit = core.EditMask("encoder", queries=query, keys=key)
+    return core.trace(loaded, TEXT, interventions=[edit])
+
+
+@pytest.mark.parametrize("model", ["moods", "topics"])
+def test_masks_have_the_classes_before_and_after(
+    browser: Browser, brought: str, folders: dict[str, Path], model: str
+) -> None:
+    screen = Screen(browser.new_page(), brought)
+    said = {"view": "masks", "model": model, "text": TEXT, "forbid": "3-2"}
+    screen.page.goto(f"{brought}/?{urlencode(said)}")
+    root = screen.page.locator(".hl.masks[data-fresh]")
+    before, after = core.trace(core.load(folders[model]), TEXT).classes(), masked(folders[model], 2, 3).classes()
+    assert before.probabilities is not None and after.probabilities is not None
+    place = before.logits.index(max(before.logits))
+    names, (a, b) = before.names, (before.probabilities[place], after.probabilities[place])
+    head = "The class of this text" if model == "moods" else "The classes of this text, each by itself"
+    expect(root.locator("h3").get_by_text(head, exact=True)).to_be_visible()
+    row = root.locator(".words > div").filter(has=screen.page.get_by_text(names[place].strip(), exact=True))
+    expect(row.locator("s").nth(0)).to_have_text(percent(b))
+    expect(row.locator("s").nth(1)).to_have_text(percent(a))
+    expect(root.locator(".fact")).to_contain_text("The class ")
+    assert root.locator("img").count() == 0  # a name is data
+    assert findings(screen) == []
+    screen.page.close()
+
+
+def percent(p: float) -> str:
+    """As the page writes it."""
+    close = p < 0.0995 or 0.985 <= p < 0.9995
+    return f"{100 * p:.{1 if close else 0}f} %"
+
+
+def test_masks_have_the_number_of_a_regression(browser: Browser, brought: str, folders: dict[str, Path]) -> None:
+    screen = Screen(browser.new_page(), brought)
+    screen.page.goto(f"{brought}/?{urlencode({'view': 'masks', 'model': 'stars', 'text': TEXT, 'forbid': '3-2'})}")
+    before, after = core.trace(core.load(folders["stars"]), TEXT).classes(), masked(folders["stars"], 2, 3).classes()
+    (a,), (b,) = before.logits, after.logits
+    expect(screen.page.locator(".hl.masks .fact")).to_contain_text(
+        f"stars goes from {a:.3f} to {b:.3f}".replace("-", "−")
+    )
+    screen.page.close()
+
+
+@pytest.mark.parametrize("model", ["moods", "topics", "stars"])
+def test_step_ends_in_the_classes(browser: Browser, brought: str, folders: dict[str, Path], model: str) -> None:
+    screen = Screen(browser.new_page(), brought)
+    said = {"view": "step", "model": model, "text": TEXT, "at": "end", "show": "table"}
+    screen.page.goto(f"{brought}/?{urlencode(said)}")
+    root = screen.page.locator(".hl.step")
+    found = core.trace(core.load(folders[model]), TEXT).classes()
+    values = found.logits if found.probabilities is None else found.probabilities
+    rows = root.locator("table.numbers tbody tr")
+    expect(rows).to_have_count(len(found.names))
+    order = sorted(range(len(values)), key=lambda i: -values[i])
+    for at, text in zip(order, rows.all_inner_texts(), strict=True):
+        name, *numbers = text.split("\t")
+        assert name.strip() == " ".join(found.names[at].split())
+        mine = [found.logits[at], *([] if found.probabilities is None else [found.probabilities[at]])]
+        assert [float(number.replace("−", "-")) for number in numbers] == pytest.approx(mine, abs=6e-5)
+    expect(root.locator(".big .vo").first).to_have_text(found.names[order[0]].strip())
+    assert root.locator("img").count() == 0
+    root.get_by_role("button", name="Picture", exact=True).click()
+    expect(root.locator(".rowhit")).to_have_count(len(found.names))
+    assert findings(screen) == []
+    screen.page.close()
 
 
 def test_a_regression_is_a_number_on_the_screen(browser: Browser, brought: str, folders: dict[str, Path]) -> None:

@@ -189,3 +189,77 @@ def test_damaged(cut: str, folder: Callable[[str], Path]) -> None:
     (out / "adapter_model.safetensors").write_bytes(b"xx")
     with pytest.raises(CheckpointError, match=r"adapter_model\.safetensors is not a whole safetensors file"):
         load(out)
+
+
+HEADS = {
+    "BertForSequenceClassification": ("bert", "bert.encoder.layer.1.attention.self.query", ("classifier",)),
+    "RobertaForSequenceClassification": (
+        "roberta",
+        "roberta.encoder.layer.1.attention.self.query",
+        ("classifier.dense", "classifier.out_proj"),
+    ),
+    "LlamaForSequenceClassification": ("llama", "model.layers.1.self_attn.q_proj", ("score",)),
+}
+
+
+def classifying(kind: str, tmp_path: Path, **said: Any) -> tuple[Any, Path]:
+    """A classifier of transformers, and a LoRA of it as peft writes one for a sequence classification (modules_to_save: the head),
+    beside a base without the head. The LoRA adds nothing, so that theirs is what ours must be."""
+    import transformers as hf
+
+    from benchmarks.coverage import ROWS, config_of, perturb
+
+    model_type, module, heads = HEADS[kind]
+    row = next(row for row in ROWS if getattr(hf, row.model).config_class.model_type == model_type)
+    config = config_of(row, getattr(hf, kind))
+    config.id2label = {0: "a", 1: "b", 2: "c"}
+    torch.manual_seed(0)
+    model = getattr(hf, kind)(config).eval()
+    perturb(model)
+    place = tmp_path / "model"
+    model.save_pretrained(place)
+    tensors = load_file(place / SINGLE)
+    head = {name: t for name, t in tensors.items() if name.rpartition(".")[0] in heads}
+    save_file({name: t for name, t in tensors.items() if name not in head}, place / SINGLE)
+    values = json.loads((place / "config.json").read_text())
+    values = {key: value for key, value in values.items() if key not in ("id2label", "label2id")}
+    (place / "config.json").write_text(json.dumps(values | {"architectures": [row.model]}))
+    out = adapter(place, [module], task_type="SEQ_CLS", modules_to_save=["classifier", "score"], **said)
+    added = load_file(out / "adapter_model.safetensors")
+    added = {name: t * 0 if "lora_B" in name else t for name, t in added.items()}
+    added |= {f"base_model.model.{name}": t for name, t in head.items()}
+    save_file(added, out / "adapter_model.safetensors")
+    return model, out
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_an_adapter_brings_the_head_of_its_classes(kind: str, tmp_path: Path) -> None:
+    import core
+
+    model, out = classifying(kind, tmp_path)
+    loaded, ids = load(out), [7, 30, 11, 45, 23, 8]
+    found = core.trace(loaded, ids=ids).classes()
+    with torch.no_grad():
+        expected = model(torch.tensor([ids])).logits[0]
+    assert torch.tensor(found.logits) == pytest.approx(expected, abs=1e-5)
+    assert found.names == ("LABEL_0", "LABEL_1", "LABEL_2") and loaded.unused == ()
+    assert "The head that gives a text its class is the adapter's." in loaded.notices[-1]
+
+
+def test_the_base_lends_its_names_where_they_are_as_many(tmp_path: Path) -> None:
+    _, out = classifying("BertForSequenceClassification", tmp_path)
+    path = tmp_path / "model" / "config.json"
+    values = json.loads(path.read_text()) | {"id2label": {"0": "x", "1": "y", "2": "z"}}
+    path.write_text(json.dumps(values))
+    classes = load(out).spec.classes
+    assert classes is not None and classes.names == ("x", "y", "z")
+
+
+def test_a_head_of_another_width_is_refused(tmp_path: Path) -> None:
+    _, out = classifying("BertForSequenceClassification", tmp_path)
+    path = out / "adapter_model.safetensors"
+    tensors = load_file(path)
+    name = next(name for name in tensors if name.endswith("classifier.weight"))
+    save_file(tensors | {name: tensors[name][:, :-1].contiguous()}, path)
+    with pytest.raises(CheckpointError, match=r"classifier\.weight is \[3, 34\], but it must have a row of 35 numbers"):
+        load(out)

@@ -20,10 +20,17 @@ from core.checkpoints.families import FAMILIES
 from core.errors import CheckpointError, TextError
 from core.model.text import from_ids
 from core.read import report
-from core.run.prompt import padded
+from core.run.prompt import padded, read_again
 
 IDS = [7, 30, 11, 45, 23, 8, 50, 12, 19]
 LABELS = {0: "calm", 1: "<b>angry</b>", 2: "glad"}
+OF_TWO = {
+    "BartForSequenceClassification": "BART",
+    "MBartForSequenceClassification": "mBART",
+    "T5ForSequenceClassification": "T5",
+    "MT5ForSequenceClassification": "mT5",
+    "UMT5ForSequenceClassification": "UMT5",
+}
 NOT_TRIED = {"ESM-2"}  # whose config reads a list of amino acids; its head is tried below
 
 
@@ -378,14 +385,72 @@ def test_names_of_a_base_open_it_without_classes(tmp_path: Path) -> None:
         core.trace(loaded, ids=IDS).classes()
 
 
-def test_a_head_of_two_stacks_is_said_to_be_left_out(tmp_path: Path) -> None:
-    row = next(row for row in ROWS if row.name == "BART")
-    model = hf.BartForSequenceClassification(config_of(row, hf.BartForSequenceClassification))
-    loaded = saved(model, tmp_path)
-    assert loaded.classifier is None
-    assert any(
-        "Its classes are not computed" in said and "BartForSequenceClassification" in said for said in loaded.notices
-    )
+def two_stacks(kind: str, folder: Path, **more: Any) -> tuple[Any, core.Loaded]:
+    """Their classifier of two stacks with every parameter moved, and what was loaded of it."""
+    row = next(row for row in ROWS if row.name == OF_TWO[kind])
+    config = config_of(row, getattr(hf, kind))
+    config.id2label = dict(LABELS)
+    for name, value in more.items():
+        setattr(config, name, value)
+    torch.manual_seed(0)
+    model = getattr(hf, kind)(config).eval()
+    perturb(model)
+    return model, saved(model, folder)
+
+
+@pytest.mark.parametrize("kind", OF_TWO)
+def test_a_decoder_reads_the_text_once_more_and_says_its_class(kind: str, tmp_path: Path) -> None:
+    model, loaded = two_stacks(kind, tmp_path)
+    assert not loaded.notices and loaded.model.head is None
+    for ids in (
+        [*IDS, 2],
+        [7, 2, 30, 11, 2],
+        [7, 30, 2, 11, 45],
+    ):  # mBART's end with a language after the end of the text
+        found = core.trace(loaded, ids=ids).classes()
+        assert torch.tensor(found.logits) == pytest.approx(theirs(model, ids), abs=1e-5)
+    assert (theirs(model, [*reversed(IDS), 2]) - theirs(model, [*IDS, 2])).abs().max() > 1e-3
+    assert loaded.spec.n_params == sum(p.numel() for p in model.parameters())
+    with pytest.raises(TextError, match=r"end token, number 2, and this text has none"):
+        core.trace(loaded, ids=IDS).classes()
+    with pytest.raises(TextError, match=r"text of 10 tokens ends, and the target has 1\. Leave the target out"):
+        core.trace(loaded, ids=[*IDS, 2], target_ids=[2]).classes()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_changes_no_class_of_two_stacks(side: Any, tmp_path: Path) -> None:
+    _, loaded = two_stacks("BartForSequenceClassification", tmp_path)
+    keep = [1] * 5 + [0] * 3 if side == "right" else [0] * 3 + [1] * 5
+    ids, pads = [7, 30, 11, 45, 2], [loaded.pad_id] * 3
+    alone = core.trace(loaded, ids=ids).classes()
+    run = core.trace(loaded, ids=[*ids, *pads] if side == "right" else [*pads, *ids], keep=keep, padding_side=side)
+    assert run.target is not None and run.target.padding == run.source.padding
+    assert run.classes().logits == pytest.approx(alone.logits, abs=1e-5)
+    batch = padded(loaded, [from_ids(None, ids), from_ids(None, [*IDS, 2])], side)
+    again = core.trace_tokens(loaded, batch, read_again(loaded, batch), ())
+    assert again.text(0).classes().logits == pytest.approx(alone.logits, abs=1e-5)
+
+
+def test_a_sweep_of_two_stacks_is_of_its_class(tmp_path: Path) -> None:
+    _, loaded = two_stacks("T5ForSequenceClassification", tmp_path)
+    run = core.trace(loaded, ids=[*IDS, 2])
+    effects = run.ablate_each()
+    silent = core.trace(loaded, ids=[*IDS, 2], interventions=[core.Ablate("decoder", 0, 2)]).classes()
+    best = run.classes().logits.index(max(run.classes().logits))
+    mine = next(e for e in effects.heads if (e.stack, e.layer, e.site, e.head) == ("decoder", 0, "attn", 2))
+    assert silent.probabilities is not None and mine.logit is not None
+    assert silent.logits[best] - run.classes().logits[best] == pytest.approx(mine.logit, abs=1e-4)
+
+
+@pytest.mark.parametrize(("said", "found"), [(None, "left out"), ("</s>", "'</s>'")])
+def test_a_head_of_two_stacks_needs_the_number_of_its_end(said: Any, found: str, tmp_path: Path) -> None:
+    two_stacks("BartForSequenceClassification", tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"eos_token_id": said}))
+    with pytest.raises(
+        CheckpointError, match=f"eos_token_id is {found}, but it must be the number of the token that ends"
+    ):
+        core.load(tmp_path)
 
 
 def test_a_classifier_is_not_saved_without_its_head(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -86,6 +87,57 @@ def int8(weight: Tensor, draw: torch.Generator) -> tuple[dict[str, Tensor], Tens
     return {"weight": numbers, "SCB": largest, "weight_format": torch.tensor(0, dtype=torch.uint8)}, full
 
 
+def four(table: Tensor, kind: str, nested: bool = False, block: int = 64) -> Pack:
+    """bitsandbytes' 4 bits: two places of a table in each byte, the first in its upper half (functional.py, quantize_4bit); with
+    `nested` the largest of each block is rounded once more, in blocks of 256 (compress_statistics)."""
+
+    def pack(weight: Tensor, draw: torch.Generator) -> tuple[dict[str, Tensor], Tensor]:
+        flat = weight.flatten()
+        blocks = [flat[i : i + block] for i in range(0, len(flat), block)]
+        largest = torch.stack([part.abs().max() for part in blocks])
+        state: dict[str, Any] = {"quant_type": kind, "blocksize": block, "dtype": "float16", "shape": [*weight.shape]}
+        stored: dict[str, Tensor] = {"weight.absmax": largest}
+        if nested:
+            offset = largest.mean().item()
+            places = torch.linspace(-1, 1, 256)
+            groups = [(largest - offset)[i : i + 256] for i in range(0, len(largest), 256)]
+            most = torch.stack([group.abs().max() for group in groups])
+            each = [
+                int((places * most[i // 256] - (x - offset)).abs().argmin()) for i, x in enumerate(largest.tolist())
+            ]
+            largest = torch.tensor([places[p].item() * most[i // 256].item() + offset for i, p in enumerate(each)])
+            stored = {
+                "weight.absmax": torch.tensor(each, dtype=torch.uint8),
+                "weight.nested_absmax": most,
+                "weight.nested_quant_map": places,
+            }
+            state |= {"nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": offset}
+        numbers = [int((table * largest[i // block] - x).abs().argmin()) for i, x in enumerate(flat.tolist())]
+        full = torch.tensor([table[p].item() * largest[i // block].item() for i, p in enumerate(numbers)])
+        packed = [[numbers[i] << 4 | numbers[i + 1]] for i in range(0, len(numbers), 2)]
+        stored |= {
+            "weight": torch.tensor(packed, dtype=torch.uint8),
+            "weight.quant_map": table.clone(),
+            f"weight.quant_state.bitsandbytes__{kind}": torch.tensor(
+                list(json.dumps(state).encode()), dtype=torch.uint8
+            ),
+        }
+        return stored, full.reshape(weight.shape)
+
+    return pack
+
+
+# arXiv:2305.14314, appendix E
+NF4 = torch.tensor([
+    -1.0, -0.6961928, -0.5250731, -0.3949175, -0.2844414, -0.1847734, -0.0910500, 0.0,
+    0.0795803, 0.1609302, 0.2461123, 0.3379152, 0.4407098, 0.5626170, 0.7229568, 1.0,
+])  # fmt: skip
+FP4 = torch.tensor([
+    0.0, 0.0052083, 0.6666667, 1.0, 0.3333333, 0.5, 0.1666667, 0.25,
+    -0.0, -0.0052083, -0.6666667, -1.0, -0.3333333, -0.5, -0.1666667, -0.25,
+])  # fmt: skip
+
+
 def fp8_blocks(weight: Tensor, draw: torch.Generator) -> tuple[dict[str, Tensor], Tensor]:
     numbers = weight.to(torch.float8_e4m3fn)
     scale = torch.rand(-(-weight.shape[0] // 24), -(-weight.shape[1] // 20), generator=draw)
@@ -108,6 +160,7 @@ def rows(dtype: torch.dtype) -> Pack:
 
 
 GPTQ = {"quant_method": "gptq", "group_size": 16}
+BNB4 = {"quant_method": "bitsandbytes", "load_in_4bit": True}
 FORMS: dict[str, tuple[dict[str, Any], Pack]] = {
     "GPTQ, 4 bits": (GPTQ | {"bits": 4}, gptq(4)),
     "GPTQ, 8 bits": (GPTQ | {"bits": 8}, gptq(8)),
@@ -116,6 +169,9 @@ FORMS: dict[str, tuple[dict[str, Any], Pack]] = {
     "GPTQ, second version": (GPTQ | {"bits": 4, "checkpoint_format": "gptq_v2"}, gptq(4, version=2)),
     "AWQ": ({"quant_method": "awq", "bits": 4, "version": "gemm"}, awq),
     "bitsandbytes": ({"quant_method": "bitsandbytes", "load_in_8bit": True}, int8),
+    "NF4": (BNB4 | {"bnb_4bit_quant_type": "nf4"}, four(NF4, "nf4")),
+    "NF4, nested": (BNB4 | {"bnb_4bit_use_double_quant": True}, four(NF4, "nf4", nested=True, block=16)),
+    "FP4": (BNB4 | {"bnb_4bit_quant_type": "fp4"}, four(FP4, "fp4", block=128)),
     "FP8 in blocks": ({"quant_method": "fp8", "weight_block_size": [24, 20]}, fp8_blocks),
     "FP8 by rows": ({"quant_method": "compressed-tensors", "format": "float-quantized"}, rows(torch.float8_e4m3fn)),
     "whole numbers by rows": ({"quant_method": "compressed-tensors", "format": "int-quantized"}, rows(torch.int8)),
@@ -180,6 +236,13 @@ def changed(leaf: str, change: Callable[[Tensor], Tensor | None]) -> Callable[[d
     return all_of
 
 
+STATE = "weight.quant_state.bitsandbytes__nf4"
+
+
+def said_so(values: dict[str, Any]) -> Tensor:
+    return torch.tensor(list(json.dumps(values).encode()), dtype=torch.uint8)
+
+
 DAMAGED = [
     (
         "GPTQ, 4 bits",
@@ -212,6 +275,18 @@ DAMAGED = [
     ("AWQ", changed("scales", lambda t: t[:3].contiguous()), "qzeros is [4, 12], but [3, 12] belongs there"),
     ("bitsandbytes", changed("SCB", lambda t: t[:-1].contiguous()), "up_proj.SCB is [95], but [96] belongs there"),
     ("bitsandbytes", changed("weight", lambda t: t.float()), "up_proj.weight is stored as F32, but it must be I8"),
+    ("NF4", changed("weight", lambda t: t[:-1].contiguous()), "has 3,071 bytes, but [96, 64] of 4 bits take 3,072"),
+    ("NF4", changed("weight", lambda t: t.float()), "up_proj.weight is stored as F32, but it must be U8"),
+    ("NF4", changed("weight.absmax", lambda t: t[:-1].contiguous()), "weight.absmax is [95], but [96] belongs there"),
+    ("NF4", changed("weight.quant_map", lambda t: t[:8].contiguous()), "quant_map is [8], but [16] belongs there"),
+    ("NF4", changed("weight.quant_map", lambda _: None), "up_proj.weight.quant_map, without which it cannot be read"),
+    ("NF4", changed(STATE, lambda _: None), "quant_state.bitsandbytes__nf4, without which it cannot be read"),
+    ("NF4", changed(STATE, lambda t: t[:-1].contiguous()), "bitsandbytes__nf4 is no JSON. Download the file again"),
+    ("NF4", changed(STATE, lambda _: said_so({"shape": [96, "64"]})), "but it must be the sizes of the weight"),
+    ("NF4", changed(STATE, lambda _: said_so({"shape": [96, 64]})), "blocksize"),
+    ("NF4", changed(STATE, lambda _: said_so({"shape": [96, 64], "blocksize": 0})), "a block has at least one number"),
+    ("NF4, nested", changed("weight.nested_absmax", lambda t: t[:1].contiguous()), "but [2] belongs there"),
+    ("NF4, nested", changed("weight.nested_absmax", lambda _: None), "absmax is stored as U8, but it must be F32"),
     (
         "FP8 in blocks",
         changed("weight_scale_inv", lambda t: t[:-1].contiguous()),
@@ -236,7 +311,7 @@ def test_damaged(form: str, damage: Any, says: str, tmp_path: Path) -> None:
         (GPTQ | {"bits": 4, "checkpoint_format": "marlin"}, "quantized with GPTQ to 4 bits"),
         ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "quantized with AWQ to 4 bits"),
         ({"quant_method": "compressed-tensors", "format": "pack-quantized"}, "quantized with compressed-tensors"),
-        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "quantized with bitsandbytes to 4 bits"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "but no tensor is called weight.absmax"),
         (GPTQ | {"bits": 4, "group_size": "many"}, "group_size is 'many', but it must be a whole number"),
         ({"quant_method": "awq", "bits": 4}, "no model.layers.0"),
     ],

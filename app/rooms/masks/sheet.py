@@ -146,6 +146,7 @@ def packed(
         "turns": picture.turns(facts.source),
         "sites": sites,
         "outcome": outcome(found.outcome),
+        "classes": None if facts.spec.classes is None else facts.spec.classes.kind,
         "lines": len(choices.sentences(text, "")),
         "text": text,
         "link": dict(link),
@@ -188,6 +189,7 @@ def outcome(found: Outcome) -> dict[str, Any]:
         "asked": [round(chance, 7) for chance in found.asked],
         "losses": losses,
         "loss": float(found.losses.mean()) if losses else None,
+        "numbers": [[name, float(number)] for name, number in found.numbers],
     }
 
 

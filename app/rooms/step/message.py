@@ -16,13 +16,13 @@ from app.attention import picture
 from app.rooms.step.steps import Fold, Step, guesses_words, steps_of, tokens_of
 from app.transport import messages
 from core.model.rules import REASONS
-from core.service import AddedFacts, Facts, SiteWalk, WalkFacts
+from core.service import AddedFacts, ExpertFacts, Facts, SiteWalk, WalkFacts
 
 ALL_HEADS = 120_000  # numbers of keys and values up to which those of every head go along
 MOST_ROWS = 48  # of a norm's input
 MOST_COLUMNS = 512  # tokens of the picture of what sublayers add; of more, the longest of several
 
-TYPES = {"f4": "<f4", "f2": "<f2", "u1": "u1"}
+TYPES = {"f4": "<f4", "f2": "<f2", "u1": "u1", "u2": "<u2"}
 
 
 class Arrays:
@@ -98,6 +98,16 @@ def packed(
     return messages.pack(header, arrays.body.bytes())
 
 
+def experts(found: ExpertFacts) -> bytes:
+    """The message of the experts that every token took: [layer, pos, choice], and each one's load, [layer, expert]."""
+    arrays = Arrays()
+    arrays.add("weights", found.weights)
+    arrays.add("load", found.load)
+    arrays.add("chosen", found.chosen, "u2")
+    header = {"stack": found.stack, "layers": list(found.layers), "experts": found.n_experts, "arrays": arrays.at}
+    return messages.pack(header, arrays.body.bytes())
+
+
 def outline(run: Facts) -> dict[str, Any]:
     """What the browser knows of a run before it asks for a walk."""
     sides = {stack: tokens_of(run, stack) for stack, _ in run.config.stacks}
@@ -117,6 +127,8 @@ def outline(run: Facts) -> dict[str, Any]:
             }
             for stack, tokens in sides.items()
         },
+        "experts": {stack: list(layers) for stack, layers in run.config.expert_layers.items()},
+        "shared_expert": run.config.d_shared > 0,
         "records": [[record.stack, record.layer, record.site] for record in run.records],
         "edits": list(run.interventions),
         "ms": run.seconds * 1000,

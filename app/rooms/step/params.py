@@ -17,6 +17,7 @@ from core.errors import InterventionError
 from core.service import Facts
 
 OPENS_AT = "softmax"
+PAGES = ("run", "experts", "one", "batch", "reshape")
 SMALL = ("x", "q", "k", "v", "scores", "scale", "softmax", "output")  # the steps of the page of 3 × 4
 DIVISOR = (0.05, 64.0)
 X = re.compile(r"([0-2])-([0-3]):(-?[0-9]{1,2}(?:\.[0-9]{1,4})?)", re.ASCII)
@@ -74,6 +75,20 @@ def _at() -> Param:
         return text
 
     return Param("at", OPENS_AT, read, lambda run: words.ALLOWED_STEP.format(known=", ".join(known(run))))
+
+
+def pages_of(run: Facts | None) -> tuple[str, ...]:
+    """The pages that there are: that of the experts is of a run of a model that has some."""
+    return tuple(page for page in PAGES if page != "experts" or run is None or run.config.expert_layers)
+
+
+def _page() -> Param:
+    def read(text: str, run: Facts | None) -> str:
+        if text not in pages_of(run):
+            raise ValueError
+        return text
+
+    return Param("page", PAGES[0], read, lambda run: ", ".join(pages_of(run)))
 
 
 def _stack() -> Param:
@@ -149,7 +164,7 @@ def _edits() -> Param:
 
 
 PARAMS: tuple[Param, ...] = (
-    one_of("page", "run", "one", "batch", "reshape"),
+    _page(),
     _at(),
     _stack(),
     whole(

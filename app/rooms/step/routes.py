@@ -40,6 +40,13 @@ async def made(key: str, stack: str, layer: int, query: int, head: int) -> bytes
     return message.packed(run, walk, await asked.additions(key, stack), head, ends)
 
 
+@cached_route
+async def experts(request: Request) -> bytes:
+    """The experts that every token took: run, stack."""
+    params = request.query_params
+    return message.experts(await service.service().experts(params.get("run", ""), params.get("stack", "")[:20]))
+
+
 @answering
 async def terms(request: Request) -> Response:
     """One number as the sum that it is: as for a walk, with step and index, its place in that step's tensor."""
@@ -70,6 +77,23 @@ async def guesses(request: Request) -> Response:
     return JSONResponse(message.lines_of(found, await asked.predictions(key, [query], WORDS)))
 
 
+@answering
+async def classes(request: Request) -> Response:
+    """The answer of a classifier's head: run."""
+    key = request.query_params.get("run", "")
+    found = await service.service().classes(key)
+    kind = (await service.service().facts(key)).spec.classes
+    return JSONResponse(
+        {
+            "names": found.names,
+            "kind": found.kind,
+            "logits": found.logits,
+            "chances": found.probabilities,
+            "reads": "" if kind is None else kind.reads,
+        }
+    )
+
+
 async def small(_: Request) -> Response:
     """The pages of small numbers."""
     return bytes_of(small_message())
@@ -84,7 +108,9 @@ def _place(request: Request) -> tuple[str, str, int, int]:
 ROUTES = [
     Route("/headlight/step/page", offline.answer(OFFLINE, style.page_style)),
     Route("/headlight/step/walk", walked),
+    Route("/headlight/step/experts", experts),
     Route("/headlight/step/terms", terms),
     Route("/headlight/step/guesses", guesses),
+    Route("/headlight/step/classes", classes),
     Route("/headlight/step/small", small),
 ]

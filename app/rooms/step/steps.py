@@ -54,6 +54,9 @@ def steps_of(run: Facts, stack: str, layer: int) -> tuple[Step | Fold, ...]:
         found.append(Fold(layer + 1, stacks[stack] - 1))
     if guesses_words(run, stack):
         found.append(Step("end", "next", "stream", "", (stream[0], ("query", 1), ("vocab", config.vocab_size))))
+    elif run.spec.classes is not None and run.config.stacks[-1][0] == stack:
+        answers: Axes = (stream[0], ("class", len(run.spec.classes.names)))
+        found.append(Step("end", "classes", "stream", "end", answers))
     else:
         found.append(Step("end", "result", "stream", "end", stream))
     return tuple(found)

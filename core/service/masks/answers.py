@@ -23,12 +23,14 @@ class ScoresAndMasks:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a run makes of its text: the next word and the loss, or of a model that writes nothing the text's vector."""
+    """What a run makes of its text: the next word and the loss, of a classifier its classes, of other models the text's vector."""
 
-    words: tuple[tuple[int, str, float], ...]  # the likeliest next ones: id, as a reader sees it, probability
-    asked: tuple[float, ...]  # probabilities of the ids that were asked for
+    # The likeliest next ones: id, as a reader sees it, probability. Of a classifier its classes, with their numbers.
+    words: tuple[tuple[int, str, float], ...]
+    asked: tuple[float, ...]  # probabilities of the ids, or classes, that were asked for
     losses: np.ndarray  # float32 [pos - 1], nats; empty where nothing is foretold
     vector: np.ndarray  # float32 [d_model]: the mean over real tokens of the last residual stream
+    numbers: tuple[tuple[str, float], ...] = ()  # of a regression: what each number is called, and its value
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,13 +33,15 @@ def masked_of(run: Trace, site: Site, layers: Sequence[int]) -> ScoresAndMasks:
 
 
 def outcome_of(run: Trace, ids: Sequence[int]) -> Outcome:
-    """Next words, the probabilities of `ids`, losses, or a vector. Raises Refused for ids that are none."""
+    """Next words or classes, the probabilities of `ids`, losses, and a vector. Raises Refused for ids that are none."""
     if len(ids) > MOST_ASKED:
         raise Refused(f"{len(ids)} words were asked for at once, and {MOST_ASKED} is the most.")
     last = run.source if run.target is None else run.target
     real = [i for i, padding in enumerate(last.padding) if not padding]
     at = torch.tensor(real, device=run.loaded.device)
     vector = array(run.last_residual(at)[run.index].float().mean(0))
+    if run.spec.classes is not None:
+        return classes_of(run, ids, vector)
     if not run.config.writes or run.loaded.model.head is None:
         return Outcome((), (), np.zeros(0, np.float32), vector)
     best = run.predictions(k=BEST)
@@ -51,6 +53,19 @@ def outcome_of(run: Trace, ids: Sequence[int]) -> Outcome:
     except IndexError as error:
         raise Refused(f"There is no {error}.") from None
     return Outcome(words, asked, array(given(run).losses), vector)
+
+
+def classes_of(run: Trace, ids: Sequence[int], vector: np.ndarray) -> Outcome:
+    """The outcome of a classifier: its likeliest classes, or the numbers of a regression. Raises Refused for ids that are no class."""
+    found = run.classes()
+    none, n = np.zeros(0, np.float32), len(found.names)
+    if (wrong := next((i for i in ids if not 0 <= i < n), None)) is not None:
+        raise Refused(f"There is no class {wrong}: they are counted from 0 to {n - 1}.")
+    if found.probabilities is None:
+        return Outcome((), (), none, vector, tuple(zip(found.names, found.logits, strict=True))[:BEST])
+    chances = found.probabilities
+    best = sorted(range(n), key=lambda i: -chances[i])[:BEST]
+    return Outcome(tuple((i, found.names[i], chances[i]) for i in best), tuple(chances[i] for i in ids), none, vector)
 
 
 def padded_of(batch: Trace, free: Trace, proofs: tuple[Inertness, Inertness], layer: int | None) -> PaddingEffect:

@@ -61,6 +61,18 @@ class WalkFacts:
 
 
 @dataclass(frozen=True, eq=False)
+class ExpertFacts:
+    """The experts that every token took in every layer of a stack that has some."""
+
+    stack: str
+    layers: tuple[int, ...]  # the first axis of the arrays
+    n_experts: int
+    chosen: np.ndarray  # int32 [layer, pos, choice], the expert with the largest weight first
+    weights: np.ndarray  # float32 [layer, pos, choice]
+    load: np.ndarray  # float32 [layer, expert]: the share of the text's choices that each expert got
+
+
+@dataclass(frozen=True, eq=False)
 class AddedFacts:
     """How long a vector one sublayer adds to each token's stream."""
 

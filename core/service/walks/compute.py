@@ -10,10 +10,11 @@ from torch import nn
 
 from ...model.transformer import RMSNorm
 from ...read.additions import additions, by_head, loudest, start
+from ...read.experts import routing
 from ...read.layer_walk import Walk
 from ...run.trace import Trace
 from ..maps.compute import array
-from .answers import AddedFacts, NormFacts, SiteWalk, WalkFacts
+from .answers import AddedFacts, ExpertFacts, NormFacts, SiteWalk, WalkFacts
 
 
 def walk_facts(walk: Walk) -> WalkFacts:
@@ -81,6 +82,13 @@ def site_walk(walk: Walk, site: str) -> SiteWalk:
 
 def added(run: Trace, stack: str) -> tuple[AddedFacts, ...]:
     return tuple(AddedFacts(one.layer, one.sublayer, array(one.lengths)) for one in additions(run, stack))
+
+
+def expert_facts(run: Trace, stack: str) -> ExpertFacts:
+    """Raises TextError for a stack without experts, TooLarge and Outdated."""
+    found = routing(run, stack)
+    numbers = found.chosen.cpu().numpy().astype("int32")
+    return ExpertFacts(stack, found.layers, found.n_experts, numbers, array(found.weights), array(found.load))
 
 
 def without_run(walk: Walk) -> partial[Walk]:

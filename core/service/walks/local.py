@@ -10,8 +10,8 @@ from ..answer_cache import AnswerCache
 from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker
-from .answers import AddedFacts, WalkFacts, WalkNumber
-from .compute import added, walk_bytes, walk_facts, without_run
+from .answers import AddedFacts, ExpertFacts, WalkFacts, WalkNumber
+from .compute import added, expert_facts, walk_bytes, walk_facts, without_run
 
 WALK_BYTES = 64 << 20  # of walks, whose numbers somebody asks about one by one
 
@@ -44,6 +44,12 @@ class LocalWalks(Worker):
                 raise Refused(f"This run has no stack called {stack!r}.") from None
 
         return await self._kept.get(("additions", key, stack), make)
+
+    async def experts(self, key: str, stack: str) -> ExpertFacts:
+        async def make() -> ExpertFacts:
+            return await self._again(key, lambda run: expert_facts(run, stack))
+
+        return await self._kept.get(("experts", key, stack), make)
 
     async def guesses(self, key: str, query: int | None = None) -> tuple[Guess, ...]:
         async def make() -> tuple[Guess, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...read.layer_walk import Guess, Terms
-from .answers import AddedFacts, WalkFacts, WalkNumber
+from .answers import AddedFacts, ExpertFacts, WalkFacts, WalkNumber
 
 
 class Walks(Protocol):
@@ -21,6 +21,10 @@ class Walks(Protocol):
 
     async def additions(self, key: str, stack: str) -> tuple[AddedFacts, ...]:
         """How long a vector every sublayer of a stack adds to every token."""
+        ...
+
+    async def experts(self, key: str, stack: str) -> ExpertFacts:
+        """The experts that every token took in every layer. Raises Refused for a stack without experts."""
         ...
 
     async def guesses(self, key: str, query: int | None = None) -> tuple[Guess, ...]:

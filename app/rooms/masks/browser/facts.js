@@ -1,6 +1,6 @@
 // The sentence of Paint a mask, as pieces of text: every number in it is computed from what is on the screen.
 
-import { percent } from "../../../kit/browser/dom.js";
+import { fixed, percent } from "../../../kit/browser/dom.js";
 import { isCausal } from "./rules.js";
 import { named } from "./sheet.js";
 
@@ -31,7 +31,7 @@ export const listed = (several, words) =>
  *   own: Uint8Array | null, mask: Uint8Array, preset: string, window: number, one: boolean, after: boolean, finite: boolean, changed: boolean, early: boolean,
  *   weights: Float64Array, ownWeights: Float64Array, sums: Float64Array, painted: number,
  *   busiest: (keys: number[]) => {layer: number, head: number, share: number} | null,
- *   outcome: import("./types.js").Outcome | null, ownOutcome: import("./types.js").Outcome, cosine: number | null,
+ *   outcome: import("./types.js").Outcome | null, ownOutcome: import("./types.js").Outcome, cosine: number | null, classes?: string | null,
  * }} shown
  * @param {any} words
  * @returns {Piece[]}
@@ -62,7 +62,10 @@ export function factOf(shown, words) {
             : words.fact_free;
     const [word] = shown.ownOutcome.words;
     const end = word
-      ? pieces(words.fact_next, { w: [word[1].trim(), "b"], pw: [percent(word[2]), "b"] })
+      ? pieces(shown.classes ? words.fact_class : words.fact_next, {
+          w: [word[1].trim(), "b"],
+          pw: [percent(word[2]), "b"],
+        })
       : pieces(words.fact_end);
     return [...pieces(template, { q, p: [percent(ownWeights[at + best]), "b"], k: key(best) }), ...end];
   }
@@ -133,12 +136,20 @@ function lossFact({ outcome, ownOutcome }, words) {
 export const cosineText = (cosine) => cosine.toFixed(4);
 
 /** What becomes of the next word, once the run has said it. @param {any} shown @param {any} words @returns {Piece[]} */
-function nextWord({ outcome, ownOutcome, cosine }, words) {
+function nextWord({ outcome, ownOutcome, cosine, classes }, words) {
   if (!outcome) return [];
   const [own] = ownOutcome.words;
+  const [number] = ownOutcome.numbers ?? [];
+  if (number) {
+    const [a, b] = [number[1], outcome.numbers[0][1]];
+    return pieces(words.fact_number, { w: [number[0], "b"], a: [fixed(a, 3), "b"], b: [fixed(b, 3), "b"] });
+  }
   if (!own) return cosine === null ? [] : pieces(words.fact_vector, { cosine: [cosineText(cosine), "b"] });
   const [a, b] = [own[2], outcome.asked[0]];
-  const template = percent(a) === percent(b) ? words.fact_stays : b < a ? words.fact_falls : words.fact_rises;
+  const [stays, falls, rises] = classes
+    ? [words.fact_class_stays, words.fact_class_falls, words.fact_class_rises]
+    : [words.fact_stays, words.fact_falls, words.fact_rises];
+  const template = percent(a) === percent(b) ? stays : b < a ? falls : rises;
   const said = pieces(template, { w: [own[1].trim(), "b"], a: [percent(a), "b"], b: [percent(b), "b"] });
   const [leader] = outcome.words;
   const leads =

@@ -1,6 +1,6 @@
 // Beside the maps: the next word before and after, the loss, or of an encoder the sentence's vector; and cells worth trying.
 
-import { el, fill, percent } from "../../../kit/browser/dom.js";
+import { el, fill, fixed, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { cosineText } from "./facts.js";
 import { weigh } from "./rules.js";
@@ -8,7 +8,7 @@ import { weigh } from "./rules.js";
 /** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */
 export function drawAside(paint, place) {
   const { view, now } = paint;
-  const { outcome: own, title: model, writes } = view.header;
+  const { outcome: own, title: model, writes, classes } = view.header;
   const { found, changed } = now;
   const outcome = changed ? (found?.header?.outcome ?? null) : own;
   const state = JSON.stringify([
@@ -27,8 +27,9 @@ export function drawAside(paint, place) {
   if (own.words.length) {
     const last = queriesLast(paint);
     const heading = el("h3");
-    heading.append(...fillNodes(words.next_after, "word", el("em", "q", last)));
-    parts.push(heading, listOf(own, outcome, changed), ...hidden(paint, own, outcome));
+    if (classes) heading.append(classes === "several" ? words.class_several : words.class_one);
+    else heading.append(...fillNodes(words.next_after, "word", el("em", "q", last)));
+    parts.push(heading, listOf(own, outcome, changed), ...(classes ? [] : hidden(paint, own, outcome)));
     const loss = el("p", "loss");
     const [a, b] = [outcome?.loss, own.loss];
     if (b !== null)
@@ -38,7 +39,9 @@ export function drawAside(paint, place) {
         el("b", "", a === undefined || a === null ? "…" : a.toFixed(2)),
         ` ${fill(words.loss_says, { loss: "", own: b.toFixed(2) }).trim()}`,
       );
-    parts.push(loss);
+    if (!classes) parts.push(loss);
+  } else if (own.numbers.length) {
+    parts.push(el("h3", "", words.class_numbers), ...numbersOf(own, outcome));
   } else {
     parts.push(el("h3", "", words.vector));
     const cosine = !changed ? 1 : (found?.header?.cosine ?? null);
@@ -50,7 +53,7 @@ export function drawAside(paint, place) {
       el(
         "p",
         "mute",
-        `${view.remote.failed ? words.unreachable : words.running} ${now.early ? words.early_here : words.exact_here}`,
+        `${view.remote.failed ? words.unreachable : words.running} ${now.early ? words.early_here : classes ? words.exact_here_class : words.exact_here}`,
       ),
     );
   const { forbid, allow } = view.values;
@@ -65,6 +68,18 @@ export function drawAside(paint, place) {
     chance: String(changed ? (outcome?.asked[0] ?? "") : (own.words[0]?.[2] ?? "")),
     loss: String(outcome?.loss ?? ""),
     cosine: String(found?.header?.cosine ?? ""),
+  });
+}
+
+// The numbers of a regression, under this mask and under the model's own
+/** @param {import("./types.js").Outcome} own @param {import("./types.js").Outcome | null} outcome */
+function numbersOf(own, outcome) {
+  return own.numbers.map(([name, before], i) => {
+    const now = outcome?.numbers[i]?.[1];
+    const line = el("p", "loss", name);
+    const said = ` ${fill(words.class_number, { own: fixed(before, 3) })}`;
+    line.append(el("br"), el("b", "", now === undefined ? "…" : fixed(now, 3)), said);
+    return line;
   });
 }
 

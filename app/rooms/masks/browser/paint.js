@@ -298,6 +298,7 @@ export class Paint {
             busiest: (keys) => this.busiest(keys),
             outcome: found?.header?.outcome ?? null,
             ownOutcome: header.outcome,
+            classes: header.classes,
             cosine: found?.header?.cosine ?? null,
           },
           words,
@@ -521,12 +522,13 @@ export class Paint {
   files() {
     const given = this.now?.found?.header?.about ?? this.view.header.about;
     const about = { ...given, snippet: given.snippet + fill(given.looks, this.view.place) };
-    const { outcome: own } = this.view.header;
+    const { outcome: own, classes } = this.view.header;
     const now = this.now?.found?.header?.outcome;
     const guesses = own.words.map(([, label, p], i) => [label.trim(), p, now?.asked[i] ?? p]);
     /** @type {import("./types.js").Files["tables"]} */
     const tables = [[words.csv_cells, "cells", words.columns, this.now ? this.cells() : []]];
-    if (guesses.length) tables.push([words.csv_words, "words", ["word", words.models_own, words.with_mask], guesses]);
+    if (guesses.length)
+      tables.push([words.csv_words, "words", [classes ? "class" : "word", words.models_own, words.with_mask], guesses]);
     return { ...about, tables, arrays: this.now ? this.arrays() : undefined };
   }
 }

@@ -26,6 +26,7 @@ export interface Outcome {
   asked: number[];
   losses: number[];
   loss: number | null;
+  numbers: [name: string, value: number][]; // of a regression
 }
 
 export interface AboutRun {
@@ -47,6 +48,7 @@ export interface Header extends StageHeader {
   turns?: [at: number, role: string][]; // of a conversation: where each turn begins, and whose it is
   sites: SiteHeader[];
   outcome: Outcome;
+  classes: "one" | "several" | "numbers" | null; // of a classifier: how its answer is read
   lines: number;
   text: string;
   link: Record<string, string>;

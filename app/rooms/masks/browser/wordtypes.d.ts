@@ -55,6 +55,10 @@ export const WORDS: {
   "row_weight": string;
   "row_after": string;
   "next_after": string;
+  "class_one": string;
+  "class_several": string;
+  "class_numbers": string;
+  "class_number": string;
   "with_mask": string;
   "models_own": string;
   "new_word": string;
@@ -80,6 +84,12 @@ export const WORDS: {
   "fact_cross": string;
   "fact_window_own": string;
   "fact_next": string;
+  "fact_class": string;
+  "fact_class_falls": string;
+  "fact_class_rises": string;
+  "fact_class_stays": string;
+  "fact_number": string;
+  "exact_here_class": string;
   "fact_end": string;
   "fact_one": string;
   "fact_forbid": string;

@@ -26,6 +26,7 @@ export function snippet(lines, on, cell) {
   const code = [...lines, `found = walk(run, "${header.stack}", ${header.layer}, ${header.query})`];
   const name = site?.site ?? "attn";
   const { kind, value } = step;
+  if (kind === "classes") return [...code, "numbers = run.classes()", ""].join("\n");
   if (kind === "next")
     return [
       ...code,

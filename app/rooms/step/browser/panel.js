@@ -46,7 +46,7 @@ export function tell(view, on, at) {
   const steps = on.walk.steps;
   const where = ["token", "embed"].includes(kind)
     ? words.where_before
-    : kind === "next" || kind === "result"
+    : ["next", "result", "classes"].includes(kind)
       ? words.where_after
       : ATTENTION.includes(kind)
         ? fill(step.id.startsWith("cross-") ? words.where_cross : words.where_head, { layer: header.layer, head })

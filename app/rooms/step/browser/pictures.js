@@ -5,6 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { activation, down, neurons } from "./neurons.js";
 import { norm } from "./norm.js";
+import { classPicture } from "./classes.js";
 import { asked, column, columnsOf, heat, Sheet, withHeat, x } from "./sheet.js";
 import { largest, length, limit } from "./sums.js";
 import { turn } from "./turn.js";
@@ -137,6 +138,8 @@ export const PICTURES = {
       numbers: () => column("x", vector),
     });
   },
+
+  classes: classPicture,
 
   result(host, on) {
     const sheet = new Sheet(host, on);

@@ -238,11 +238,24 @@ function saysOf(on) {
         ? ["next_since", { ...parts, l: since.layer, sublayer: worded(words.sublayers, since.sublayer) }, scored, {}]
         : ["next", parts, scored, {}];
     }
+    case "classes":
+      return classesSay(on);
     default:
       return header.kind === "encoder-decoder"
         ? ["result_encoder", { n: on.labels.length }, "result", {}]
         : ["result", { n: on.labels.length, model: on.model }, "result", {}];
   }
+}
+
+/** @param {Shown} on @returns {[key: string, parts: Record<string, unknown>, equation: string, more: Record<string, unknown>]} */
+function classesSay({ classes: found }) {
+  if (!found || found.refused) return ["classes_waiting", {}, "classes_one", {}];
+  const numbers = found.chances ?? found.logits;
+  const best = numbers.indexOf(Math.max(...numbers));
+  const p = strong(found.chances ? percent(numbers[best]) : fixed(numbers[best], 3));
+  const parts = { reads: worded(words.classes_reads, found.reads), w: [found.names[best], "vo"], p };
+  const key = found.kind === "one" ? "classes" : `classes_${found.kind}`;
+  return [key, parts, `classes_${found.kind}`, {}];
 }
 
 /** @param {Shown} on @returns {[says: string, parts: Record<string, unknown>]} */

@@ -70,15 +70,7 @@ export class Small {
     this.data = data;
     if (page !== this.page) this.spot = null;
     this.page = page;
-    view.rail.leave();
-    view.walk = null;
-    view.drawn = view.asks = "";
-    view.pic.replaceChildren();
-    view.pic.style.minHeight = "";
-    view.eq.replaceChildren();
-    view.pic.tabIndex = 0;
-    view.pic.setAttribute("role", "group");
-    view.pic.classList.remove("tabled");
+    view.begin();
     this.grids = {};
     this.host = view.pic;
     this.shown.draw();
@@ -104,7 +96,12 @@ export class Small {
 
   // The room that there is, once all that stands above it is written
   room() {
-    return (this.view.box = this.host.getBoundingClientRect());
+    return this.roomOf(this.host);
+  }
+
+  /** @param {HTMLElement} host */
+  roomOf(host) {
+    return (this.view.box = host.getBoundingClientRect());
   }
 
   /** @param {string} title @param {string} facts @param {[axis: string, n: number][]} axes @param {Node[]} more */

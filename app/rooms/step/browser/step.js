@@ -15,6 +15,7 @@ import { Stage, stage } from "../../../kit/browser/stage.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { smallSnippet, snippet } from "./export.js";
 import { ATTENTION, drawFoot } from "./foot.js";
+import { Experts } from "./experts.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
 import { drawPanel, tell } from "./panel.js";
@@ -92,6 +93,7 @@ export class StepThrough extends Stage {
     this.rail = new Rail(this.railBox, (at) => this.go(at));
     this.slider = slider(this.phone, (at) => this.go(at));
     this.small = new Small(this);
+    this.experts = new Experts(this);
     this.sink = new SinkLine(this, false);
     this.chooser = new HeadChooser(this, () => this.heads);
     const [back, next] = [
@@ -121,7 +123,8 @@ export class StepThrough extends Stage {
   // The page that is open: without a run there are those of small numbers
   get opened() {
     const { page } = this.values;
-    return page === "run" && !this.run ? "one" : page;
+    const own = page === "experts" && !this.experts.has ? "run" : page;
+    return own === "run" && !this.run ? "one" : own;
   }
 
   // The stack, the layer and the token as this run has them
@@ -158,7 +161,7 @@ export class StepThrough extends Stage {
       page,
       // The one grid that is covered by itself, so that what it is made of can be seen
       covered: cover.hides("number") ? "output" : "",
-      ...(page === small.page ? small.status() : {}),
+      ...(page === "experts" ? this.experts.status() : page === small.page ? small.status() : {}),
       ...(page === "run" &&
         shown &&
         header && {
@@ -196,8 +199,9 @@ export class StepThrough extends Stage {
     if (!this.sizes || stale.has("data") || stale.has("theme") || stale.has("cover")) this.drawn = "";
     this.sizes ??= this.measured();
     if (page === "run") this.drawRun();
+    else if (page === "experts") this.drawExperts();
     else this.drawSmall(page);
-    this.files.box.hidden = page === "run" && !this.shown;
+    this.files.box.hidden = page === "run" ? !this.shown : page === "experts" && !this.experts.found;
     this.foot.hidden = !this.isThere;
     this.chooser?.draw();
   }
@@ -240,6 +244,29 @@ export class StepThrough extends Stage {
     else this.small.draw(found, page);
   }
 
+  // The beginning of every page without a rail
+  begin() {
+    const { pic } = this;
+    this.isThere = true;
+    this.isWaiting = false;
+    this.shown = null;
+    this.rail.leave();
+    this.walk = null;
+    this.drawn = this.asks = "";
+    pic.replaceChildren();
+    pic.style.minHeight = "";
+    this.eq.replaceChildren();
+    pic.tabIndex = 0;
+    pic.setAttribute("role", "group");
+    pic.classList.remove("tabled");
+  }
+
+  drawExperts() {
+    this.walk = null; // the tokens are shaded by no weights here
+    this.drawBar("experts");
+    this.experts.draw();
+  }
+
   drawRun() {
     const { stack, layer, query, head } = this.place;
     const sizes = /** @type {import("./types.js").Sizes} */ (this.sizes);
@@ -258,7 +285,8 @@ export class StepThrough extends Stage {
       this.isWaiting = false;
       this.shown = null;
       this.drawBar("run");
-      this.big.textContent = /** @type {any} */ (walk).refused;
+      const { refused } = /** @type {any} */ (walk);
+      this.big.textContent = this.experts.has ? `${refused} ${words.experts_there}` : refused;
       this.drawn = ""; // what stands below is of the walk before
       return;
     }
@@ -300,6 +328,7 @@ export class StepThrough extends Stage {
       this.values.norm,
       this.values.show,
       shown.guesses !== null,
+      shown.classes !== null,
       sizes,
     ]);
     const what = `${place}/${head}/${shown.key}`;
@@ -413,7 +442,8 @@ export class StepThrough extends Stage {
         words.pages,
         /** @type {[string, string][]} */ ([
           ...(run ? [["run", words.page_run]] : []),
-          ...Object.entries(PAGES).slice(0, page === "run" ? 1 : undefined),
+          ...(this.experts.has ? [["experts", words.page_experts]] : []),
+          ...Object.entries(PAGES).slice(0, page === "run" || page === "experts" ? 1 : undefined),
         ]),
         page,
         (next) =>
@@ -423,7 +453,7 @@ export class StepThrough extends Stage {
             at: next === "one" ? "output" : next === "run" ? "softmax" : this.values.at,
           }),
       );
-    if (page !== "run" || !run) {
+    if ((page !== "run" && page !== "experts") || !run) {
       this.bar.replaceChildren(pages());
       this.bar.firstElementChild?.classList.add("pages");
       this.tokens.of = "";
@@ -442,6 +472,7 @@ export class StepThrough extends Stage {
   /** @param {number} at @returns {boolean | void} */
   go(at) {
     const { walk } = this;
+    if (this.opened === "experts") return this.experts.go(at);
     if (this.opened !== "run") return this.small.go(at);
     if (!walk) return false;
     const step = walk.steps[clamp(at, 0, walk.steps.length - 1)];
@@ -450,7 +481,8 @@ export class StepThrough extends Stage {
 
   /** @param {number} by */
   turn(by) {
-    const at = this.opened !== "run" ? this.small.at : this.walk ? this.stepAt() : 0;
+    const { opened, experts } = this;
+    const at = opened === "experts" ? experts.row : opened !== "run" ? this.small.at : this.walk ? this.stepAt() : 0;
     return this.go(at + by);
   }
 
@@ -461,6 +493,7 @@ export class StepThrough extends Stage {
     const scrolls =
       focused === this.fromBox ? right && focused.scrollWidth > focused.clientWidth : focused?.matches(".tablebox");
     if (scrolls) return false;
+    if (this.opened === "experts") return this.experts.move(down, right);
     const heads = this.headGrid?.heads;
     if (focused === this.pic && this.values.show !== "table")
       return heads ? this.walkCells(down, right) : this.small.move(down, right);
@@ -520,21 +553,40 @@ export class StepThrough extends Stage {
     return rows([this.meta, this.big, this.eq, this.pic, this.fromBox]);
   }
 
-  about() {
-    const { opened: page, shown } = this;
+  // The name of the page's files, the code that gives its numbers again, and the tables
+  /** @returns {{name: string, code: string, numbers: import("./types.js").Numbers, more?: import("./types.js").Numbers}} */
+  saved() {
+    const { opened: page, shown, experts, small } = this;
     const { about } = this.header;
-    const isRun = page === "run" && shown;
-    const name = isRun
-      ? fill(words.file, { model: about.name, layer: this.place.layer, step: shown.step.id })
-      : fill(words.file_small, { page });
-    const code = isRun
-      ? snippet(about.code, shown, this.cell)
-      : smallSnippet(page, this.small.shown.x, this.small.followed);
+    if (page === "experts" && experts.found)
+      return {
+        name: fill(words.file_experts, { model: about.name, layer: experts.layer }),
+        code: experts.snippet(about.code),
+        numbers: experts.choices(experts.found),
+        more: experts.allLoads(experts.found),
+      };
+    if (page === "run" && shown)
+      return {
+        name: fill(words.file, { model: about.name, layer: this.place.layer, step: shown.step.id }),
+        code: snippet(about.code, shown, this.cell),
+        numbers: /** @type {Picture} */ (this.stepPicture).numbers(),
+      };
+    return {
+      name: fill(words.file_small, { page }),
+      code: smallSnippet(page, small.shown.x, small.followed),
+      numbers: small.numbers(),
+    };
+  }
+
+  about() {
+    const { about } = this.header;
+    const { name, code, numbers, more } = this.saved();
     const title = this.big.textContent ?? "";
-    const numbers = isRun ? /** @type {Picture} */ (this.stepPicture).numbers() : this.small.numbers();
-    const file = csv(numbers.columns, numbers.rows, [about.caption, code.trimEnd()]);
+    const file = (/** @type {import("./types.js").Numbers} */ { columns, rows: all }) =>
+      csv(columns, all, [about.caption, code.trimEnd()]);
     /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */
-    const tables = [[words.csv, name, file, { of: "", ...numbers }]];
+    const tables = [[words.csv, name, file(numbers), { of: "", ...numbers }]];
+    if (more) tables.push([words.experts_csv, `${name}-load`, file(more), { of: "load", ...more }]);
     return {
       title,
       alt: `${title} ${this.said}`,

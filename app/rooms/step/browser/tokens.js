@@ -20,7 +20,7 @@ export class Tokens {
     const run = /** @type {Run} */ (view.run);
     const { stack, query } = view.place;
     const { labels, joins, turns } = run.tokens[stack];
-    const of = JSON.stringify([run.key, stack, Object.keys(run.layers).length]);
+    const of = JSON.stringify([run.key, stack, view.opened, Object.keys(run.layers).length]);
     if (of !== this.of) this.build(view, run, stack, labels, joins, new Map(turns), pages());
     this.of = of;
     const at = view.walk && view.walkOf === run.key ? view.shown : null;

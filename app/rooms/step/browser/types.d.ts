@@ -148,6 +148,16 @@ export interface Guesses {
   refused?: string;
 }
 
+/** The answer of a classifier's head. */
+export interface Classes {
+  names: string[];
+  kind: "one" | "several" | "numbers";
+  logits: number[];
+  chances: number[] | null; // of a regression there are none
+  reads: "first" | "last" | "mean" | "late" | "end";
+  refused?: string;
+}
+
 /** What Python sends: the run, if there is one, and what files say of themselves. */
 export interface Header extends StageHeader {
   run: Run | null;
@@ -163,6 +173,8 @@ export interface Run {
   heads: number;
   kv_heads: number;
   tokens: Record<string, { labels: string[]; joins: number[]; turns: [number, string][]; ids: number[] }>;
+  experts: Record<string, number[]>; // stack -> its layers whose MLP is a mixture of experts
+  shared_expert: boolean; // that every token takes as well
   records: [stack: string, layer: number, site: string][];
   edits: string[];
   ms: number;
