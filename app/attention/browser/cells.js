@@ -84,7 +84,7 @@ function imageOf({ rows, columns, at, column, y, down, apart }, packed, grey) {
   return { shape: "image", canvas, x: Math.min(first, last), y, w: wide * columns, h: down * rows };
 }
 
-/** What a part of a map has in a cell. @param {View} view @param {import("./types.js").DrawnTile} tile @returns {Grid["at"]} */
+/** The cells of a part of a map. @param {View} view @param {import("./types.js").DrawnTile} tile @returns {Grid["at"]} */
 export function tiled(view, tile) {
   const levels = view.shading.levels(tile);
   return (r, c) => {
@@ -93,7 +93,7 @@ export function tiled(view, tile) {
   };
 }
 
-/** The same of rows, and of the keys that stand in columns. @param {View} view @param {(import("./types.js").Row | null)[]} rows @param {ArrayLike<number>} keys @returns {Grid["at"]} */
+/** The same of rows, and of the keys with a column. @param {View} view @param {(import("./types.js").Row | null)[]} rows @param {ArrayLike<number>} keys @returns {Grid["at"]} */
 export function rowed(view, rows, keys) {
   const levels = rows.map((row) => row && view.shading.levelIn(row));
   return (r, c) => {

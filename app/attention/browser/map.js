@@ -718,7 +718,7 @@ export class HeadMap {
     return Boolean(lens.refused);
   }
 
-  // What its shapes are drawn with
+  // Colours and type of its shapes
   get style() {
     const { palette, room } = this.view;
     return { palette, colour: palette.tones, font: room.family };
