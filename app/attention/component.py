@@ -76,7 +76,7 @@ def explore(mounts: Mounts, run: Facts, picture: attention_picture.Picture, link
     if not header["whole"] and SEEN.get() != header["key"]:
         records = next(site["records"] for site in header["sites"] if site["id"] == place.site)
         head = transform.first(service.service(), run, records[place.layer], place.head, place.query)
-        index, first = service.calls().result(head)
+        index, first = service.awaited(head)
         more["first"] = [[path, params, len(body) + at, size] for path, params, at, size in index]
         body += first
     FIRST.put(True)
@@ -112,7 +112,7 @@ def _followed(
     mounts: Mounts, run: Facts, header: Mapping[str, Any], wish: Mapping[str, str] | None, going: bool = False
 ) -> stage.Followed:
     def begin(record: int, head: int) -> int:
-        return service.calls().result(service.service().opening(header["key"], record, head)).query
+        return service.awaited(service.service().opening(header["key"], record, head)).query
 
     def shown(said: Mapping[str, str]) -> attention_params.Shown:
         return attention_params.Shown(header, said, begin)

@@ -19,7 +19,7 @@ PICTURES = AnswerCache(PICTURE_BYTES, lambda made: len(made.body) + 16_384)
 
 def picture_of(request: Request) -> picture.Picture:
     """The picture of a request's run, ready to send, for a script. Raises Refused."""
-    return service.calls().result(made_of(request))
+    return service.awaited(made_of(request))
 
 
 async def made_of(request: Request) -> picture.Picture:

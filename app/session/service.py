@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Coroutine
+from concurrent import futures
 from functools import cache
+from typing import Any, TypeVar
 
 from app.session import examples, idle, models
+from app.streamlit_edge.yielding import give_way
 from app.transport import metrics
 from cluster import remote
 from core.run.request import Request
 from core.service import Calls, LocalService, Service
 from core.service.engine import Engine
 
+T = TypeVar("T")
+LOOK = 0.05  # seconds between two looks at whether the visitor has done something else
 ELSEWHERE = "HEADLIGHT_SERVICE"  # http://host:port
 DEFAULT_MODEL = models.DEFAULT
 DEFAULT_REQUEST = Request(DEFAULT_MODEL, (examples.first_text(models.MODELS[DEFAULT_MODEL]),))
@@ -33,3 +39,14 @@ def service() -> Service:
 def calls() -> Calls:
     """The same for scripts, which cannot await."""
     return Calls(service())
+
+
+def awaited(call: Coroutine[Any, Any, T]) -> T:
+    """The answer of a call that may take a while, for a script: broken off here for a visitor who has done something else.
+
+    A script ends before the next one of its visitor begins, so one that waits without a look would hold that one up.
+    """
+    coming = calls().begin(call)
+    while not futures.wait([coming], LOOK).done:
+        give_way()
+    return coming.result()

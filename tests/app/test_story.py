@@ -171,6 +171,15 @@ def test_a_staircase_is_saved_as_it_is_drawn(screen: Screen, run: core.Trace) ->
     )
     assert not any(node.get("fill") == "url(#hatch)" for node in root.iter(f"{SVG}rect"))  # there stand the words
 
+    # The same bars where all columns are equally wide
+    screen.arrive("?model=smollm2&layer=23&head=0&query=13&sink=out&columns=equal")
+    root = ElementTree.fromstring(saved(screen, "SVG")[1])
+    rects = [node.attrib for node in root.iter(f"{SVG}rect") if node.get("height") == "33"]
+    first = [float(one["width"]) for one in rects if one["x"] == rects[0]["x"]]
+    assert [bar / whole for bar, whole in zip(first[1::2], first[::2], strict=True)] == pytest.approx(
+        pattern[:, FIRST].tolist(), abs=2e-3
+    )
+
 
 @needs_smollm2
 def test_numbers_are_saved_with_the_sink_and_without(screen: Screen, run: core.Trace) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import queue
 import re
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
-from streamlit import runtime
+from streamlit import config, runtime
 from streamlit.components.lib.local_component_registry import LocalComponentRegistry
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
@@ -26,6 +28,8 @@ from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_session_storage import MemorySessionStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.script_data import ScriptData
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.runtime.session_manager import SessionInfo
 from streamlit.runtime.state import SafeSessionState, SessionState
 from streamlit.testing.v1 import AppTest
@@ -445,18 +449,87 @@ def test_a_callback_comes_to_its_end_and_the_script_after_it_is_broken_off(monke
         session["more"] = "of the script"
 
 
+SAYS = """
+import streamlit as st
+st.text_area("Text", "one", key="box_text_0")
+"""
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_sentence_that_comes_with_a_click_is_what_the_session_holds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fast: bool
+) -> None:
+    """With `fast`, as Streamlit does by itself, the script of the click puts the text before over the new one."""
+    (script := tmp_path / "says.py").write_text(SAYS)
+    was_begun, may_go_on = threading.Event(), threading.Event()  # the script of the click
+    taken: queue.Queue[str] = queue.Queue()  # the texts that scripts have taken from their messages
+    takes = SessionState.on_script_will_rerun
+
+    def take(state: SessionState, states: WidgetStates | None, **given: Any) -> None:
+        said = states.widgets[0].string_value if states and states.widgets else ""
+        if said == "one":
+            was_begun.set()
+            assert may_go_on.wait(PATIENCE / 1000)
+        takes(state, states, **given)
+        taken.put(said)
+
+    def visit() -> str:
+        async def visited() -> str:
+            session = AppSession(ScriptData(str(script)), MemoryUploadedFileManager("/upload"), ScriptCache(), None, {})
+            session.request_rerun(ClientState())
+            await ended(session)
+            (box,) = session.session_state.get_widget_states()
+
+            def ask(text: str) -> None:
+                states = WidgetStates()
+                states.widgets.add(id=box.id, string_value=text)
+                session.request_rerun(ClientState(widget_states=states))
+
+            assert taken.get(timeout=PATIENCE / 1000) == ""
+            ask("one")  # a click: the box says what it said
+            assert was_begun.wait(PATIENCE / 1000)
+            ask("two")
+            if fast:
+                assert taken.get(timeout=PATIENCE / 1000) == "two"
+            may_go_on.set()
+            assert taken.get(timeout=PATIENCE / 1000) == "one"
+            await ended(session)
+            return str(session.session_state["box_text_0"])
+
+        return asyncio.run(asyncio.wait_for(visited(), PATIENCE / 1000))
+
+    async def ended(session: AppSession) -> None:
+        while session._scriptrunner is not None:
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(SessionState, "on_script_will_rerun", take)
+    served(monkeypatch)
+    said_of, name = config.get_option, "runner.fastReruns"
+    assert not said_of(name)  # .streamlit/config.toml
+    monkeypatch.setattr(config, "get_option", lambda key: fast if key == name else said_of(key))
+    with ThreadPoolExecutor(1) as own:
+        assert own.submit(visit).result() == ("one" if fast else "two")
+
+
+def served(monkeypatch: pytest.MonkeyPatch, **kept: Any) -> Runtime:
+    """A server of Streamlit without a page."""
+    monkeypatch.setattr(Runtime, "_instance", None)
+    return Runtime(
+        RuntimeConfig(
+            script_path="",
+            component_registry=LocalComponentRegistry(),
+            media_file_storage=MemoryMediaFileStorage("/media"),
+            uploaded_file_manager=MemoryUploadedFileManager("/upload"),
+            **kept,
+        )
+    )
+
+
 def test_who_stays_away_is_forgotten_without_another_who_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a server keeps its sessions: what a new Streamlit keeps elsewhere would be kept for ever."""
-    config = RuntimeConfig(
-        script_path="",
-        component_registry=LocalComponentRegistry(),
-        media_file_storage=MemoryMediaFileStorage("/media"),
-        uploaded_file_manager=MemoryUploadedFileManager("/upload"),
-        session_storage=(kept := MemorySessionStorage(ttl_seconds=0)),
-    )
-    monkeypatch.setattr(Runtime, "_instance", None)
-    served = Runtime(config)
-    assert runtime.get_instance() is served and departures.forget() == 0
+    kept = MemorySessionStorage(ttl_seconds=0)
+    now = served(monkeypatch, session_storage=kept)
+    assert runtime.get_instance() is now and departures.forget() == 0
     kept.save(SessionInfo(None, cast(AppSession, SimpleNamespace(id="gone"))))
     assert (departures.forget(), departures.forget()) == (1, 0)
 

@@ -2,12 +2,12 @@
 
 import { WORDS as words } from "./constants.js";
 import { clamp, fill, short } from "../../kit/browser/dom.js";
+import { cells, tiled } from "./cells.js";
 import { across, isMirrored } from "./direction.js";
 import { everyLine, linesOf } from "./edges.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { shapesOf } from "../../kit/browser/picture/heatmap.js";
 import { levelsOfRoots, signed } from "../../kit/browser/picture/scale.js";
-import { greyScale } from "../../kit/browser/sink.js";
 import { smallMaps } from "./smallmaps.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
 
@@ -53,7 +53,27 @@ export function mapFigure(view, style, about) {
     text(MARGIN, top - 12 - SMALL * 1.35, [[isBack ? words.axis_key_back : words.axis_key, palette.key, 600]], SMALL),
   );
 
-  cells(shapes, view, tile, style, left, top, cell);
+  const wide = (cell * columns) / tile.columns;
+  const gap = wide > 12 ? 1 : wide > 5 ? 0.5 : 0;
+  const isApart = tile.exact && tile.columns === columns; // a column is of one token
+  const sink = isApart ? view.shading.sink : null;
+  shapes.push(
+    ...cells(
+      {
+        rows: tile.rows,
+        columns: tile.columns,
+        at: tiled(view, tile),
+        column: (c) => [left + across(c, tile.columns, isBack) * wide, wide],
+        y: top,
+        down: (cell * rows) / tile.rows,
+        gap,
+        apart: sink === null ? null : sink - k0,
+        inset: 0,
+        isImage: tile.rows * tile.columns > RECTS,
+      },
+      style,
+    ),
+  );
   const { query } = view.place;
   const chosen = query === null ? null : lens.queryOf(query);
   const row = chosen === null ? null : lens.row(chosen);
@@ -108,43 +128,6 @@ const strongest = ({ weights, masked }) => {
   for (let k = 0; k < weights.length; k++) if (!masked?.[k] && (best === null || weights[k] > weights[best])) best = k;
   return best;
 };
-
-/**
- * @param {Shape[]} shapes
- * @param {View} view
- * @param {import("./types.js").DrawnTile} tile
- * @param {Style} style
- * @param {number} left
- * @param {number} top
- * @param {number} cell
- */
-function cells(shapes, view, tile, { colour, palette }, left, top, cell) {
-  const levels = view.shading.levels(tile);
-  const [q0, q1, k0, k1] = tile.area;
-  const wide = (cell * (k1 - k0)) / tile.columns;
-  const down = (cell * (q1 - q0)) / tile.rows;
-  const gap = wide > 12 ? 1 : wide > 5 ? 0.5 : 0;
-  const tones = colour.css.map((fill, i) => ({ fill, ink: colour.ink[i], packed: colour.packed[i] }));
-  const [apart, grey] = [view.shading.sink, greyScale(palette)];
-  const isCells = tile.exact && tile.columns === k1 - k0; // a column is of one token
-  const isApart = (/** @type {number} */ column) => apart !== null && k0 + column === apart && isCells;
-  shapes.push(
-    ...shapesOf({
-      rows: tile.rows,
-      columns: tile.columns,
-      x: left - gap / 2,
-      y: top - gap / 2,
-      w: wide,
-      h: down,
-      gap,
-      most: RECTS,
-      mirrored: isMirrored(view.picture, view.site),
-      tone: (row, column) =>
-        isApart(column) ? grey(tile.values[row * tile.columns + column]) : tones[levels[row * tile.columns + column]],
-      masked: (row, column) => Boolean(tile.masked?.[row * tile.columns + column]),
-    }),
-  );
-}
 
 // All heads of the kind of attention on the screen, a small picture each; rows are layers, columns are heads
 /** @param {View} view @param {Style} style @param {About} about */

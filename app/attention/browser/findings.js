@@ -17,7 +17,7 @@ const KNOWS = "headlight-knows-attention"; // kept by the browser of a visitor w
 
 // All that there are; the one that a picture opens on until the others are there
 /** @param {import("./types.js").Shown} view @returns {Finding[]} */
-export function findingsOf({ picture, remote }) {
+function findingsOf({ picture, remote }) {
   const found = picture.look && !remote.offline ? remote.get("findings", {}, json) : null;
   return found?.found ?? (picture.look ? [picture.look] : []);
 }

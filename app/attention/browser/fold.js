@@ -1,13 +1,12 @@
 // A text that is too long for a map of all of it: some rows around the chosen one, and the columns that anybody looks at there.
 
 import { Arcs } from "./arcs.js";
+import { cells, rowed } from "./cells.js";
 import { WORDS as words } from "./constants.js";
 import { cover } from "../../kit/browser/cover.js";
 import { clamp, fill, finely, number, short } from "../../kit/browser/dom.js";
 import { isMirrored as isMirroredOf, mirrored } from "./direction.js";
 import { unfolded, withGaps } from "./folding.js";
-import { HIDDEN } from "./lens.js";
-import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 import { greyScale } from "../../kit/browser/sink.js";
 
 const ASKED = 40; // keys
@@ -135,37 +134,25 @@ export class Fold {
   draw(context, g) {
     const { view } = this;
     const lens = view.lens();
-    const scale = view.shading.whole;
-    const perRow = view.shading.scale === "row";
-    const ends = view.shading.ends();
-    const hatch = this.map.hatching(context);
-    const [apart, grey] = [view.shading.sink, greyScale(view.palette)];
-    const gap = 2;
     const [q0, q1] = g.rows ?? [0, 0];
-    let isThere = true;
-    for (let q = q0; q < q1; q++) {
-      const row = lens.row(q);
-      isThere = isThere && row !== null;
-      const y = g.top + (q - q0) * g.cell;
-      const of = perRow && row ? endsOf("linear", row.weights.reduce((a, b) => Math.max(a, b), 0) || 1) : ends;
-      g.columns?.forEach((k, c) => {
-        if (k < 0) return;
-        const [x, w] = columnOf(g, c);
-        const code = row?.masked?.[k];
-        if (code === HIDDEN) return;
-        context.fillStyle = code
-          ? hatch
-          : row && k === apart
-            ? grey(row.weights[k]).fill
-            : row
-              ? view.palette.tones.css[levelOf(perRow ? "linear" : scale, row.weights[k], of)]
-              : view.palette.line;
-        context.globalAlpha = row ? 1 : 0.4;
-        context.fillRect(x, y, w - gap, g.cell - gap);
-      });
-    }
-    context.globalAlpha = 1;
-    return isThere;
+    const rows = Array.from({ length: q1 - q0 }, (_, r) => lens.row(q0 + r));
+    const keys = g.columns ?? [];
+    const shapes = cells(
+      {
+        rows: rows.length,
+        columns: keys.length,
+        at: rowed(view, rows, keys),
+        column: (c) => (keys[c] < 0 ? null : columnOf(g, c)),
+        y: g.top,
+        down: g.cell,
+        gap: 2,
+        apart: keys.indexOf(view.shading.sink ?? -1),
+        inset: null,
+      },
+      this.map.style,
+    );
+    this.map.paint(context, shapes);
+    return !rows.includes(null);
   }
 
   // The words above the columns, shaded like their cells of the chosen row, and how many are folded away between them
@@ -181,7 +168,7 @@ export class Fold {
     const isSelf = view.site.query === view.site.key;
     const here = query === null ? null : lens.queryOf(query);
     const { column, key } = view.numbers.at();
-    const ends = view.shading.ends();
+    const head = rowed(view, [ranking], g.columns ?? []);
     const y = ARCS * em;
     const h = g.top - y - 4;
     context.textAlign = "center";
@@ -196,14 +183,14 @@ export class Fold {
         if (!view.room.narrow) context.fillText(number(-k), x + w / 2, y + 0.72 * h);
         return;
       }
-      const code = ranking?.masked?.[k];
-      const level = ranking && !code ? levelOf(view.shading.whole, ranking.weights[k], ends) : 0;
-      const rests = k === view.shading.sink && ranking && !code ? greyScale(palette)(ranking.weights[k]) : null;
-      context.fillStyle = code ? this.map.hatching(context) : (rests?.fill ?? view.palette.tones.css[level]);
-      context.fillRect(x, y, w - 2, h);
+      const cell = head(0, c);
+      const rests = k === view.shading.sink && cell && !cell.code ? greyScale(palette)(cell.weight) : null;
+      const fill = rests?.fill ?? palette.tones.css[cell?.level ?? 0];
+      const box = { x, y, w: w - 2, h };
+      this.map.paint(context, [cell?.code ? { shape: "hatch", ...box } : { shape: "rect", ...box, fill }]);
       const isQuery = isSelf && k === here;
       const isKey = k === column || k === key;
-      context.fillStyle = code ? palette.mute : (rests?.ink ?? view.palette.tones.ink[level]);
+      context.fillStyle = cell?.code ? palette.mute : (rests?.ink ?? palette.tones.ink[cell?.level ?? 0]);
       context.font = `${isQuery || isKey ? 650 : 400} ${g.header}px ${family}`;
       if (view.room.narrow && lens.keys[k].length > 2)
         upright(context, short(lens.keys[k]), x + (w - 2) / 2, y + h - 0.3 * em, h - 0.6 * em);

@@ -1,17 +1,14 @@
 // A map whose words stand over its columns, for taking away as it is on the screen: all of a short text, or of a long one the rows
 // and columns that are unfolded, and what is said of those that are not.
 
-import { clamp, finely, number, percent, short } from "../../kit/browser/dom.js";
+import { clamp, number, short } from "../../kit/browser/dom.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
 import { WORDS as words } from "./constants.js";
 import { strongest } from "./arcs.js";
+import { beside, cells, rowed, shares, stair } from "./cells.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
-import { HIDDEN } from "./lens.js";
-import { greyScale } from "../../kit/browser/sink.js";
 import { rowName } from "../../kit/browser/labels.js";
-import { SAID_FROM } from "./map.js";
-import { isNextThere, nextOf } from "./next.js";
-import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
+import { isNextThere } from "./next.js";
 
 /** @typedef {import("../../kit/browser/types.js").Shape} Shape */
 const ROW = 32; // px,
@@ -33,7 +30,7 @@ export function foldFigure(view, style, about) {
   const rows = Array.from({ length: q1 - q0 }, (_, r) => lens.row(q0 + r));
   const { hasNext } = view.map;
   if (rows.includes(null) || (hasNext && !isNextThere(view, q0, q1))) return null;
-  const { palette, colour, font } = style;
+  const { palette, font } = style;
   const { query, pin } =
     view.place.query === null
       ? { query: null, pin: view.chosen.pin }
@@ -56,8 +53,11 @@ export function foldFigure(view, style, about) {
   const widths = columns.map((k) => (k < 0 ? GAP : clamp(wide(headed(k)) + 14, WORD[0], WORD[1])));
   const edges = [left]; // of the columns
   for (const w of widths) edges.push(edges[edges.length - 1] + w);
-  const stairs = isStair ? rows.map((_, q) => stairOf(view, q, edges[q + 1] + 6, style)) : [];
-  const width = Math.max(560, ...[...edges.slice(-1), ...stairs.map(({ end }) => end)].map((x) => x + MARGIN));
+  const type = { size: TYPE, small: SMALL };
+  /** @param {number} q @param {number} y */
+  const said = (q, y) => stair(view, q, style, { ...type, x: edges[q + 1] + 6, y, gap: 5, isChosen: q === query });
+  const rights = [...edges.slice(-1), ...(isStair ? rows.map((_, q) => said(q, 0).end) : [])];
+  const width = Math.max(560, ...rights.map((x) => x + MARGIN));
   /** @type {Shape[]} */
   const shapes = [];
   const hasArcs = chosen !== null && view.site.query === view.site.key;
@@ -76,9 +76,6 @@ export function foldFigure(view, style, about) {
       ),
     );
   }
-  const perRow = view.shading.scale === "row";
-  const scale = view.shading.ends();
-  const [apart, grey] = [view.shading.sink, greyScale(palette)];
   const later = isStair ? view.picture.reasons.indexOf("future") : -1; // there stands what the model would write
   let x = left;
   /** @type {Map<number, number>} */
@@ -95,47 +92,37 @@ export function foldFigure(view, style, about) {
     const tone =
       view.site.query === view.site.key && k === query ? palette.query : k === best ? palette.key : palette.ink;
     shapes.push(text(x + w / 2, top - ROW / 2, [[headed(k), tone, tone === palette.ink ? 0 : 700]], TYPE, middle));
-    rows.forEach((row, r) => {
-      if (!row) return;
-      const code = row.masked?.[k];
-      const box = { x, y: top + r * high, w, h: high - 2 };
-      if (code) return void (code !== HIDDEN && code !== later && shapes.push({ shape: "hatch", ...box }));
-      const weight = row.weights[k];
-      const of = perRow ? endsOf("linear", row.weights.reduce((a, b) => Math.max(a, b), 0) || 1) : scale;
-      const level = levelOf(perRow ? "linear" : view.shading.whole, weight, of);
-      if (k !== apart) shapes.push({ shape: "rect", ...box, fill: colour.css[level] });
-      else if (!isHeader) shapes.push({ shape: "rect", ...box, fill: grey(weight).fill });
-      else shapes.push(...barOf(box, weight, style));
-      if (!isHeader || q0 + r !== query || lens.unit !== "weight" || weight < SAID_FROM) return;
-      const share = percent(Math.min(1 - 1e-5, weight));
-      const said = k === apart || w > 50 ? share : share.replace(" %", "");
-      const ink = k === apart ? palette.ink : colour.ink[level];
-      if (widthOf(said, SMALL, font, 600) < w - 4)
-        shapes.push(text(x + w / 2, box.y + box.h / 2, [[said, ink, 600]], SMALL, middle));
-    });
     x += widths[c];
   });
+  const column = (/** @type {number} */ c) => /** @type {[number, number]} */ ([edges[c], widths[c]]);
+  shapes.push(
+    ...cells(
+      {
+        rows: rows.length,
+        columns: columns.length,
+        at: rowed(view, rows, columns),
+        column: (c) => (columns[c] < 0 ? null : column(c)),
+        y: top,
+        down: high,
+        gap: 2,
+        apart: columns.indexOf(view.shading.sink ?? -1),
+        inset: isHeader ? 0.15 : null,
+        later,
+      },
+      style,
+    ),
+  );
+  if (isHeader && chosen && query !== null && lens.unit === "weight") {
+    const how = { y: top + (query - q0 + 0.5) * high - 1, size: SMALL, long: 50 };
+    shapes.push(...shares(view, chosen, style, { ...how, column: (k) => column(columns.indexOf(k)) }));
+  }
   names.forEach((label, r) => {
     const is = q0 + r === query;
     const y = top + (r + 0.5) * high - 1;
     shapes.push(text(ends - 8, y, [[label, is ? palette.query : palette.ink, is ? 700 : 0]], TYPE, { anchor: "end" }));
-    const next = isBeside ? nextOf(view, q0 + r) : null;
-    if (isStair) shapes.push(...stairs[r].at(y));
-    if (next) {
-      const [word, p] = next.words[0];
-      shapes.push(
-        text(
-          ends,
-          y,
-          [
-            ["→ ", palette.mute, 0],
-            [short(word), palette.proof, is ? 700 : 0],
-          ],
-          TYPE,
-        ),
-      );
-      shapes.push(text(left - 8, y, [[finely(Math.min(1 - 1e-5, p)), palette.mute, 0]], SMALL, { anchor: "end" }));
-    }
+    if (isStair) shapes.push(...said(r, y).shapes);
+    const how = { ...type, x: ends, right: left - 8, y, indent: 18, isChosen: is };
+    if (isBeside) shapes.push(...beside(view, q0 + r, style, how));
     if (is)
       shapes.push({
         shape: "frame",
@@ -152,47 +139,13 @@ export function foldFigure(view, style, about) {
     rows.flatMap((row) => columns.map((k) => (k < 0 ? 0 : (row?.masked?.[k] ?? 0)))).filter((code) => code !== later),
   );
   const bottom = legend(shapes, top + rows.length * high + 24, width, view, lens, { masked }, style);
-  const stair = isStair ? words.export_stair : "";
   return finish(
     shapes,
     width,
     bottom,
     style,
-    [stair, view.map.fold.said(), about.caption, ...about.said].filter(Boolean),
+    [isStair ? words.export_stair : "", view.map.fold.said(), about.caption, ...about.said].filter(Boolean),
   );
-}
-
-// A bar of its true length: the token that heads rest on
-/** @param {{x: number, y: number, w: number, h: number}} box @param {number} weight @param {import("./figureparts.js").Style} style @returns {Shape[]} */
-function barOf({ x, y, w, h }, weight, { palette }) {
-  const inset = 0.15 * h;
-  const bar = { shape: /** @type {"rect"} */ ("rect"), x, y: y + inset, h: h - 2 * inset };
-  return [
-    { ...bar, w, fill: palette.line },
-    { ...bar, w: w * Math.min(1, weight), fill: greyScale(palette)(0.75).fill },
-  ];
-}
-
-// The word that the model would write after a row, right of the last token that it sees; bold where the text continues so
-/** @param {import("./figureparts.js").Still} view @param {number} q @param {number} x @param {import("./figureparts.js").Style} style */
-function stairOf(view, q, x, { palette, font }) {
-  const lens = view.lens();
-  const next = nextOf(view, q);
-  if (!next) return { end: x, at: () => [] };
-  const given = view.picture.tokens[view.site.query] ?? [];
-  const [label, p] = next.words[0];
-  const isSo = lens.queryTokens.length === given.length && given[q + 1] === label;
-  const strong = isSo || q === (view.place.query === null ? null : lens.queryOf(view.place.query)) ? 650 : 0;
-  const share = percent(Math.min(1 - 1e-5, p));
-  const after = x + widthOf(short(label), TYPE, font, strong || 400) + 5;
-  return {
-    end: after + widthOf(share, SMALL, font),
-    /** @param {number} y */
-    at: (y) => [
-      text(x, y, [[short(label), palette.proof, strong]], TYPE),
-      text(after, y, [[share, palette.mute, 0]], SMALL),
-    ],
-  };
 }
 
 // From the chosen token to the keys that it looks at most, as above the map on the screen

@@ -53,7 +53,7 @@ const SHARE = 0.21; // of the room's height
 // The additions of all heads to the likeliest words after the chosen token, of very many heads to the chosen word alone; null while it is
 // fetched, or where there is no such number
 /** @param {import("./types.js").View} view @returns {Additions | null} */
-export function additionsOf(view) {
+function additionsOf(view) {
   const { query } = view.chosen.place;
   if (query === null || !writes(view) || !view.picture.look) return null;
   const { id: site, layers, heads } = view.site;

@@ -10,11 +10,9 @@ import {
   clamp,
   el,
   fill,
-  finely,
   focusable,
   hint,
   number,
-  percent,
   quoted,
   share,
   short,
@@ -23,14 +21,14 @@ import {
 import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
 import { rowName, whichOf } from "../../kit/browser/labels.js";
-import { HIDDEN } from "./lens.js";
 import { unpack } from "../../kit/browser/messages.js";
 import { isMirrored, mirrored } from "./direction.js";
 import { isStill, named, Slide } from "./motion.js";
-import { isGuess, nextOf, writes } from "./next.js";
+import { isGuess, writes } from "./next.js";
 import { roleOf } from "./roles.js";
 import { cover } from "../../kit/browser/cover.js";
-import { dots } from "../../kit/browser/picture/canvas.js";
+import { paintShapes, text } from "../../kit/browser/scene.js";
+import { beside, cells, shares, stair, tiled } from "./cells.js";
 import { Table } from "./table.js";
 import { isPerHead } from "./values.js";
 
@@ -40,6 +38,8 @@ const LONGEST = 150; // labels that are measured to find the widest
 /** @typedef {import("./types.js").At} At */
 /** @typedef {import("./types.js").Area} Area */
 /** @typedef {import("./types.js").DrawnTile} DrawnTile */
+/** @typedef {import("../../kit/browser/types.js").TextPart} TextPart */
+/** @typedef {import("../../kit/browser/types.js").Shape} Shape */
 /** @typedef {import("../../kit/browser/types.js").Choice<any>} Choice */
 const ZOOM_FROM = 24; // tokens; below, every cell is large enough as it is
 const MOST_UPRIGHT = 80; // keys whose words may stand above their columns, where they fit
@@ -52,7 +52,6 @@ const NEXT = 10; // em, for what a row is about to write
 const LEGIBLE = 0.82; // em, of the words over a projected map: a window of any size is as large on the wall
 const AFTER = 6.5; // em, for the same of the last row, right of the map
 const DIGIT = 0.31; // of the type of a word, the width of a digit that says which of several it is
-export const SAID_FROM = 0.03; // of the chosen row: a smaller weight has no number in its cell
 
 export class HeadMap {
   /** @type {Area | null} The part of the map on the screen */
@@ -65,8 +64,6 @@ export class HeadMap {
   geometry;
   /** @type {DrawnTile | undefined} */
   lastTile;
-  /** @type {{ratio: number, pattern: CanvasPattern} | null} */
-  hatch = null;
   /** @type {{x: number, y: number, area: Area, cell: number, moved: boolean} | null} */
   dragging = null;
   /** @type {[x?: number, y?: number]} What showTip() was last called with */
@@ -116,7 +113,6 @@ export class HeadMap {
 
   // Colours or type have changed.
   forget() {
-    this.hatch = null;
     this.widths = new WeakMap();
     this.each = new WeakMap();
   }
@@ -617,72 +613,40 @@ export class HeadMap {
     const across = g.isHeader ? Infinity : (g.cell * (b1 - b0)) / tile.columns;
     const [start, end] = [Math.min(g.xs[0], g.xs[k1 - k0]), Math.max(g.xs[0], g.xs[k1 - k0])];
     const x0 = g.isMirrored ? end - (b0 - k0) * g.cell : start + (b0 - k0) * g.cell; // where the tile's first column begins
-    const onward = g.isMirrored ? -1 : 1;
     // Left edge and width of a column of the tile
     /** @param {number} c @returns {[x: number, width: number]} */
     const column = (c) => {
-      if (!g.isHeader) return [x0 + onward * c * across - (g.isMirrored ? across : 0), across];
+      if (!g.isHeader) return [g.isMirrored ? x0 - (c + 1) * across : x0 + c * across, across];
       const [from, to] = isExact
         ? [c, c + 1]
         : [Math.floor((c * (k1 - k0)) / tile.columns), Math.floor(((c + 1) * (k1 - k0)) / tile.columns)];
       return [Math.min(g.xs[from], g.xs[to]), Math.abs(g.xs[to] - g.xs[from])];
     };
-    const levels = this.view.shading.levels(tile);
+    const isImage = !g.isHeader && (tile.rows * tile.columns > MANY_CELLS || across < 5);
+    const rests = isExact && tile.exact ? this.view.shading.sink : null;
     context.save();
     context.beginPath();
     context.rect(g.left, g.top, end - g.left, g.cell * (q1 - q0));
     context.clip();
-    if (!g.isHeader && (tile.rows * tile.columns > MANY_CELLS || across < 5)) {
-      const canvas = dots(tile, levels, this.view.palette.tones.packed);
-      context.imageSmoothingEnabled = false;
-      context.translate(x0, 0);
-      context.scale(onward, 1);
-      context.drawImage(canvas, 0, y0, across * tile.columns, down * tile.rows);
-      context.scale(onward, 1);
-      context.translate(-x0, 0);
-    } else {
-      const gap = g.isHeader ? (down > 16 ? 2 : 1) : across > 12 ? 1 : 0.5;
-      const apart = isExact && tile.exact ? this.view.shading.sink : null;
-      for (let c = 0; c < tile.columns; c++) {
-        const [x, w] = column(c);
-        for (let r = 0; r < tile.rows; r++) {
-          if (tile.masked?.[r * tile.columns + c]) continue;
-          if (apart !== null && b0 + c === apart) {
-            // A bar of its true length: the token that heads rest on
-            const h = down - gap;
-            const inset = g.isHeader ? 0.15 * h : 0;
-            context.fillStyle = this.view.palette.line;
-            context.fillRect(x, y0 + r * down + inset, w - gap, h - 2 * inset);
-            context.fillStyle = this.view.palette.mute;
-            context.globalAlpha = 0.75;
-            const value = Math.min(1, tile.values[r * tile.columns + c]);
-            context.fillRect(x, y0 + r * down + inset, (w - gap) * value, h - 2 * inset);
-            context.globalAlpha = 1;
-            continue;
-          }
-          context.fillStyle = this.view.palette.tones.css[levels[r * tile.columns + c]];
-          context.fillRect(x, y0 + r * down, w - gap, down - gap);
-        }
-      }
-    }
-    if (tile.masked) {
-      context.fillStyle = this.hatching(context);
-      const later = g.isStair ? this.view.picture.reasons.indexOf("future") : -1; // there stands what the model would write
-      const isHatched = (/** @type {number} */ at) => {
-        const code = tile.masked?.[at] ?? 0;
-        return code % HIDDEN !== 0 && code !== later; // hidden keys stay blank
-      };
-      for (let r = 0; r < tile.rows; r++) {
-        for (let c = 0; c < tile.columns; c++) {
-          const from = c;
-          while (c < tile.columns && isHatched(r * tile.columns + c)) c++;
-          if (c === from) continue;
-          const [[x, w], [last, wide]] = [column(from), column(c - 1)];
-          const leftmost = Math.min(x, last);
-          context.fillRect(leftmost, y0 + r * down, Math.max(x + w, last + wide) - leftmost, down);
-        }
-      }
-    }
+    this.paint(
+      context,
+      cells(
+        {
+          rows: tile.rows,
+          columns: tile.columns,
+          at: tiled(this.view, tile),
+          column,
+          y: y0,
+          down,
+          gap: isImage ? 0 : g.isHeader ? (down > 16 ? 2 : 1) : across > 12 ? 1 : 0.5,
+          apart: rests === null ? null : rests - b0,
+          inset: g.isHeader ? 0.15 : 0,
+          later: this.later,
+          isImage,
+        },
+        this.style,
+      ),
+    );
     context.restore();
   }
 
@@ -754,26 +718,20 @@ export class HeadMap {
     return Boolean(lens.refused);
   }
 
-  /** @param {CanvasRenderingContext2D} context */
-  hatching(context) {
-    const ratio = devicePixelRatio || 1;
-    if (this.hatch?.ratio === ratio) return this.hatch.pattern;
-    const size = Math.round(6 * ratio);
-    const canvas = document.createElement("canvas");
-    canvas.width = canvas.height = size;
-    const inner = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    inner.strokeStyle = this.view.palette.hatch;
-    inner.lineWidth = ratio;
-    inner.beginPath();
-    for (const shift of [-size, 0, size]) {
-      inner.moveTo(shift - 1, size + 1);
-      inner.lineTo(shift + size + 1, -1);
-    }
-    inner.stroke();
-    const pattern = /** @type {CanvasPattern} */ (context.createPattern(canvas, "repeat"));
-    pattern.setTransform(new DOMMatrix().scale(1 / ratio));
-    this.hatch = { ratio, pattern };
-    return pattern;
+  // Colours and type of its shapes
+  get style() {
+    const { palette, room } = this.view;
+    return { palette, colour: palette.tones, font: room.family };
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Shape[]} shapes */
+  paint(context, shapes) {
+    paintShapes(context, shapes, { hatch: this.view.palette.hatch, font: this.view.room.family });
+  }
+
+  // Where the model would write stand no cells: the code of what is later.
+  get later() {
+    return this.geometry.isStair ? this.view.picture.reasons.indexOf("future") : -1;
   }
 
   drawOver() {
@@ -809,51 +767,33 @@ export class HeadMap {
     const rows = lens.queries;
     const { hasNext } = this;
     const names = g.left - (hasNext && !g.isStair ? NEXT * em : 0); // where the names of the rows end
-    const given = this.view.picture.tokens[this.view.site.query] ?? [];
     const called = named(rows);
     this.slide.put(
       `${this.view.picture.key},${rows.length}`,
       new Map(called.slice(q0, q1).map((name, r) => [name, g.top + (r + 0.5) * g.cell])),
     );
     if (this.slide.isMoving) requestAnimationFrame(() => this.view.invalidate("over"));
+    const { style } = this;
+    const { palette } = style;
     for (let q = q0; q < q1; q++) {
-      if (q !== query && ((q - q0) % every || near(q, query))) continue;
+      const isChosen = q === query;
+      if (!isChosen && ((q - q0) % every || near(q, query))) continue;
       const y = g.top + (q - q0 + 0.5) * g.cell;
-      const bold = q === query ? "700 " : "";
-      context.globalAlpha = lit && q !== query ? 0.3 : 1;
-      context.textAlign = "right";
-      context.font = `${bold}${g.font}px ${family}`;
-      context.fillStyle = q === query ? this.view.palette.query : this.view.palette.ink;
-      context.fillText(rowName(rows, q), names - 0.5 * em, y + this.slide.offset(called[q]));
-      const next = hasNext ? nextOf(this.view, q) : null;
-      if (!next) continue;
-      const [label, p] = next.words[0];
-      if (g.isStair) {
-        // Right of the last word that it sees; bold where the text continues so
+      /** @type {TextPart} */
+      const name = [rowName(rows, q), isChosen ? palette.query : palette.ink, isChosen ? 700 : 0];
+      /** @type {Shape[]} */
+      const shapes = [text(names - 0.5 * em, y + this.slide.offset(called[q]), [name], g.font, { anchor: "end" })];
+      if (hasNext && g.isStair) {
         const x = g.xs[q + 1] + 0.5 * em;
-        const most = g.xs[g.xs.length - 1] + this.after * em - x;
-        const isSo = lens.queryTokens.length === given.length && given[q + 1] === label;
-        context.textAlign = "left";
-        context.font = `${q === query || isSo ? "650 " : ""}${g.font}px ${family}`;
-        context.fillStyle = this.view.palette.proof;
-        const said = percent(Math.min(1 - 1e-5, p));
-        const word = short(label);
-        const room = Math.max(2 * em, most - 3.4 * em);
-        context.fillText(word, x, y, room);
-        const wide = Math.min(room, context.measureText(word).width);
-        context.font = `${(this.view.options.projector ? 0.94 : 0.82) * g.font}px ${family}`;
-        context.fillStyle = this.view.palette.mute;
-        context.fillText(said, x + wide + 0.3 * em, y);
-        continue;
+        const most = Math.max(2 * em, g.xs[g.xs.length - 1] + (this.after - 3.4) * em - x);
+        const small = (this.view.options.projector ? 0.94 : 0.82) * g.font;
+        shapes.push(...stair(this.view, q, style, { x, y, size: g.font, small, gap: 0.3 * em, isChosen, most }).shapes);
+      } else if (hasNext) {
+        const [x, right, small] = [names - 0.3 * em, g.left - 0.5 * em, Math.min(g.font, 0.82 * em)];
+        const how = { x, right, y, size: g.font, small, indent: 1.4 * em, isChosen, most: (NEXT - 5) * em };
+        shapes.push(...beside(this.view, q, style, how));
       }
-      context.font = `${Math.min(g.font, 0.82 * em)}px ${family}`;
-      context.fillStyle = this.view.palette.mute;
-      context.fillText(finely(Math.min(1 - 1e-5, p)), g.left - 0.5 * em, y);
-      context.textAlign = "left";
-      context.fillText("→", names - 0.3 * em, y);
-      context.font = `${bold}${g.font}px ${family}`;
-      context.fillStyle = this.view.palette.proof;
-      context.fillText(short(label), names + 1.1 * em, y, (NEXT - 5) * em);
+      this.paint(context, lit && !isChosen ? shapes.map((shape) => ({ ...shape, opacity: 0.3 })) : shapes);
     }
     if (query !== null && query >= q0 && query < q1) this.drawShares(context, g, query);
     const columns = lens.keys;
@@ -920,19 +860,9 @@ export class HeadMap {
     const row = lens.unit === "weight" ? lens.row(query) : null;
     if (!g.isHeader || !row || g.cell < 1.05 * em) return;
     const y = g.top + (query - this.band[0] + 0.5) * g.cell;
-    context.textAlign = "center";
-    context.font = `600 ${(view.options.projector ? 0.96 : 0.88) * em}px ${view.room.family}`;
-    for (let k = 0; k < row.weights.length; k++) {
-      const weight = row.weights[k];
-      if (row.masked?.[k] || weight < SAID_FROM) continue;
-      const [x, w] = this.columnAt(k);
-      const text = percent(Math.min(1 - 1e-5, weight));
-      const isBar = k === view.shading.sink;
-      const said = isBar || w > 3.4 * em ? text : text.replace(" %", "");
-      if (context.measureText(said).width > w - 4) continue;
-      context.fillStyle = isBar ? view.palette.ink : view.palette.tones.ink[view.shading.levelOf(weight)];
-      context.fillText(said, x + w / 2, y);
-    }
+    const size = (view.options.projector ? 0.96 : 0.88) * em;
+    const column = (/** @type {number} */ k) => this.columnAt(k);
+    this.paint(context, shares(view, row, this.style, { column, y, size, long: 3.4 * em }));
   }
 
   // The rows on the screen, end excluded

@@ -58,10 +58,12 @@ export class Shading {
     return endsOf(this.whole, top, this.view.options.bounds);
   }
 
-  // 0 to 255 for one weight of the map
-  /** @param {number} weight */
-  levelOf(weight) {
-    return levelOf(this.whole, weight, this.ends());
+  // 0 to 255 for each weight of a row
+  /** @param {import("./types.js").Row} row @returns {(weight: number) => number} */
+  levelIn({ weights }) {
+    const { whole } = this;
+    const ends = this.scale === "row" ? endsOf(whole, weights.reduce((a, b) => Math.max(a, b), 0) || 1) : this.ends();
+    return (weight) => levelOf(whole, weight, ends);
   }
 
   // The same of the small maps, which are of weights whatever the large one is of

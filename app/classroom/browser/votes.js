@@ -11,7 +11,7 @@ import { counted, fill, finely, share } from "../../kit/browser/dom.js";
 /** @typedef {[template: string, parts: Record<string, unknown>]} Sentence what phrase() and fill() take */
 /** @typedef {{layer: number, head: number, agreement: number}} Like */
 
-export const MOST_WORDS = 24; // columns that all stand side by side; of a longer text, those that matter
+const MOST_WORDS = 24; // columns that all stand side by side; of a longer text, those that matter
 export const MOST_COLUMNS = 30; // of a longer text
 const FAINT = 0.02; // of the weight: below it a word of a long text has no column of its own
 const OWN = 0.3; // of a row: from here on a word may be said to have a head of its own

@@ -17,7 +17,7 @@ const MIDDLE = 0.35; // of the size of the type: from the middle of small letter
  * @param {number} y
  * @param {import("./types.js").TextPart[]} parts
  * @param {number} size
- * @param {{anchor?: "start" | "middle" | "end", angle?: number}} [more]
+ * @param {{anchor?: "start" | "middle" | "end", angle?: number, most?: number}} [more]
  * @returns {import("./types.js").Text}
  */
 export const text = (x, y, parts, size, more = {}) => ({
@@ -81,7 +81,7 @@ export function drawShapes(pen, shapes) {
   for (const s of shapes) {
     const { x, y, w, h, rx } = /** @type {Box & {rx?: number}} */ (s);
     const box = { x, y, width: w, height: h, rx };
-    if (s.shape === "rect") pen.draw("rect", { ...box, fill: s.fill });
+    if (s.shape === "rect") pen.draw("rect", { ...box, fill: s.fill, "fill-opacity": s.opacity });
     else if (s.shape === "hatch") pen.draw("rect", { ...box, fill: "url(#hatch)" });
     else if (s.shape === "frame") pen.draw("rect", { ...box, fill: "none", stroke: s.stroke, "stroke-width": s.width });
     else if (s.shape === "dot")
@@ -165,8 +165,10 @@ export function paintShapes(c, shapes, { hatch: lines, font }) {
       c.beginPath();
       c.arc(s.x, s.y, s.r, 0, 2 * Math.PI);
       c.fill();
-    } else if (s.shape === "hatch") hatch(c, s, lines);
-    else if (s.shape === "image") {
+    } else if (s.shape === "hatch") {
+      c.fillStyle = lined(c, lines);
+      c.fillRect(s.x, s.y, s.w, s.h);
+    } else if (s.shape === "image") {
       c.imageSmoothingEnabled = false;
       c.drawImage(s.canvas, s.x, s.y, s.w, s.h);
     } else if (s.shape === "ramp") {
@@ -199,41 +201,52 @@ function rounded(c, { x, y, w, h, rx }) {
 const typeface = (weight, size, font) => `${weight || 400} ${size}px ${font}`;
 
 /** @param {CanvasRenderingContext2D} c @param {import("./types.js").Text} text @param {string} font */
-function write(c, { x, y, parts, size, anchor, angle }, font) {
+function write(c, { x, y, parts, size, anchor, angle, most }, font) {
   const widths = parts.map(([string, , weight]) => {
     c.font = typeface(weight, size, font);
     return c.measureText(string).width;
   });
   const all = widths.reduce((a, b) => a + b, 0);
   c.save();
+  c.textAlign = "left";
+  c.textBaseline = "alphabetic";
   c.translate(x, y);
   c.rotate((angle * Math.PI) / 180);
   let at = anchor === "end" ? -all : anchor === "middle" ? -all / 2 : 0;
   parts.forEach(([string, fill, weight], i) => {
     c.font = typeface(weight, size, font);
     c.fillStyle = fill;
-    c.fillText(string, at, MIDDLE * size);
+    c.fillText(string, at, MIDDLE * size, most);
     at += widths[i];
   });
   c.restore();
 }
 
+/** @type {Map<string, CanvasPattern>} */
+const HATCHES = new Map(); // of each colour and number of pixels
+
 // The same lines as SVG's pattern: they run on from one cell to the next.
-/** @param {CanvasRenderingContext2D} c @param {{x: number, y: number, w: number, h: number}} box @param {string} stroke */
-function hatch(c, { x, y, w, h }, stroke) {
-  c.save();
-  c.beginPath();
-  c.rect(x, y, w, h);
-  c.clip();
-  c.strokeStyle = stroke;
-  c.lineWidth = 1;
-  c.beginPath();
-  for (let sum = Math.floor((x + y) / HATCH) * HATCH; sum <= x + y + w + h; sum += HATCH) {
-    c.moveTo(x - 1, sum - x + 1);
-    c.lineTo(x + w + 1, sum - x - w - 1);
+/** @param {CanvasRenderingContext2D} c @param {string} stroke */
+function lined(c, stroke) {
+  const ratio = c.getTransform().a;
+  const name = `${stroke} ${ratio}`;
+  const known = HATCHES.get(name);
+  if (known) return known;
+  const canvas = document.createElement("canvas");
+  const size = (canvas.width = canvas.height = Math.round(HATCH * ratio));
+  const inner = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  inner.strokeStyle = stroke;
+  inner.lineWidth = ratio;
+  inner.beginPath();
+  for (const shift of [-size, 0, size]) {
+    inner.moveTo(shift - 1, size + 1);
+    inner.lineTo(shift + size + 1, -1);
   }
-  c.stroke();
-  c.restore();
+  inner.stroke();
+  const pattern = /** @type {CanvasPattern} */ (c.createPattern(canvas, "repeat"));
+  pattern.setTransform(new DOMMatrix().scale(HATCH / size));
+  HATCHES.set(name, pattern);
+  return pattern;
 }
 
 /** @type {CanvasRenderingContext2D | undefined} */

@@ -89,7 +89,7 @@ export type Point = [x: number, y: number];
 
 /** One of the shapes that a scene is made of (scene.js). */
 export type Shape =
-  | { shape: "rect"; x: number; y: number; w: number; h: number; fill: string; rx?: number }
+  | { shape: "rect"; x: number; y: number; w: number; h: number; fill: string; rx?: number; opacity?: number }
   | { shape: "frame"; x: number; y: number; w: number; h: number; stroke: string; width: number; rx?: number }
   | { shape: "hatch"; x: number; y: number; w: number; h: number }
   | { shape: "image"; canvas: HTMLCanvasElement; x: number; y: number; w: number; h: number }
@@ -105,6 +105,9 @@ export interface Text {
   size: number;
   anchor: "start" | "middle" | "end";
   angle: number;
+  opacity?: number;
+  /** px: letters of a longer line stand closer on a canvas */
+  most?: number;
 }
 export interface Scene {
   width: number;

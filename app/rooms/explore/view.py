@@ -99,7 +99,7 @@ def _inspect(run: Facts, asked: Mapping[str, Any]) -> None:
         params = {name: str(value) for name, value in asked.items()}
         selection = attention_selection.selected(run, params)
         inspect.check_size(run, selection)
-        found = service.calls().result(attention_selection.numbers(service.service(), run, selection, inspect.MOST))
+        found = service.awaited(attention_selection.numbers(service.service(), run, selection, inspect.MOST))
         figure = inspect.heatmap(found, selection, "dark" if params.get("theme") == "dark" else "light")
     except Refused as refusal:
         st.text(str(refusal))

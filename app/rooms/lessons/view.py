@@ -67,7 +67,7 @@ def shown(step: Step) -> Shown:
 def truth(step: Step, on: Shown) -> dict[str, Any]:
     """What is true of it, or why nothing can be asked of it, as plain data for the browser."""
     try:
-        found = service.calls().result(_asked(step, on))
+        found = service.awaited(_asked(step, on))
     except Refused as refusal:
         found = Unanswerable(str(refusal), step.model, step.sentence)
     except Exception:

@@ -27,7 +27,7 @@ def show() -> None:
     if shown is None:
         return
     try:
-        opened = service.calls().result(sheet.opened(service.service(), shown.facts))
+        opened = service.awaited(sheet.opened(service.service(), shown.facts))
     except Refused as refusal:
         shown.say(str(refusal))
         _offer_beginning(shown)

@@ -3,7 +3,7 @@
 import { colours } from "../colours.js";
 import { clamp } from "../dom.js";
 
-export const DECADES = 4; // of the logarithmic scale: from a ten-thousandth of the top
+const DECADES = 4; // of the logarithmic scale: from a ten-thousandth of the top
 
 /** @typedef {{low: number, high: number}} Ends The numbers whose colours are the ends of a scale */
 /** @typedef {{fill: string, ink: string, packed: number}} Tone A colour, and black or white to be read on it */

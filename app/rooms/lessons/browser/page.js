@@ -7,7 +7,7 @@ import { save } from "../../../kit/browser/save.js";
 /** @typedef {import("./types.js").Step & {number: string, question: string, words?: string[], picture?: string}} Finished */
 
 /** @param {string} title @param {Finished[]} steps @param {Record<string, string>} rooms @returns {string} */
-export function pageOf(title, steps, rooms) {
+function pageOf(title, steps, rooms) {
   const page = document.implementation.createHTMLDocument(title);
   page.documentElement.lang = "en";
   page.head.prepend(

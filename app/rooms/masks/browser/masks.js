@@ -25,7 +25,7 @@ const BOARD = ".fact, .stage, .tablebox, .foot > :not(.acts), .unseen";
 const NARROW = 720; // pixels: maps stand below each other
 const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
-export const UNMASKED = { mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
+const UNMASKED = { mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
 
 /** @extends {Stage<import("./types.js").Header, any>} */
 export class Masks extends Stage {

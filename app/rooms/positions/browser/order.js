@@ -18,7 +18,7 @@ const LEAST = 0.5; // of the mean weight one word back: below it, no head is cal
 const SEEDS = 1_000_000;
 
 /** @param {Uint8Array} bytes @returns {Change} */
-export function readChange(bytes) {
+function readChange(bytes) {
   const [header, body] = unpack(bytes);
   const n = header.layers * header.heads;
   const numbers = (/** @type {number | null} */ at, each = 1) =>
@@ -35,7 +35,7 @@ export function readChange(bytes) {
 }
 
 /** @param {number} columns @param {number} rows @param {Uint16Array} values @param {number} from @returns {Weights} */
-export const weightsOf = (columns, rows, values, from) => ({
+const weightsOf = (columns, rows, values, from) => ({
   rows,
   columns,
   at: (row, column) => values[from + row * columns + column] / 65535,

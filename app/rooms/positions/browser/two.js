@@ -22,7 +22,7 @@ const AXIS = 44; // units of the design below a curve
 const FEATURES = 76; // and of what stands around the one below it
 
 /** @param {Uint8Array} bytes @returns {Rows} */
-export function readRows(bytes) {
+function readRows(bytes) {
   const [header, body] = unpack(bytes);
   return { ...header, values: new Float32Array(body) };
 }

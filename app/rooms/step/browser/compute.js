@@ -77,7 +77,7 @@ export function dot(a, b) {
 
 // a [rows, inner] times the transpose of b [columns, inner], as nn.Linear does
 /** @param {number[][]} a @param {number[][]} b */
-export const timesTransposed = (a, b) => a.map((row) => b.map((column) => dot(row, column)));
+const timesTransposed = (a, b) => a.map((row) => b.map((column) => dot(row, column)));
 /** @param {number[][]} a */
 export const transposed = (a) => a[0].map((_, j) => a.map((row) => row[j]));
 

@@ -9,7 +9,7 @@ import { addUp, ofUnits } from "./sums.js";
 
 // The parts of a sum as texts: {total, terms: [product], others, bias}, which add up as they stand
 /** @param {From} from */
-export function shownSum({ total = 0, terms = [], nRest = 0, bias = null, edited = 0, digits = 2 }) {
+function shownSum({ total = 0, terms = [], nRest = 0, bias = null, edited = 0, digits = 2 }) {
   const parts = terms.map((term) => term.product);
   if (bias !== null) parts.push(bias);
   if (edited) parts.push(edited);

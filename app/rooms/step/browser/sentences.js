@@ -284,7 +284,7 @@ function maskSays(on) {
 
 // Since which addition the model's word has been the best guess; null where it always was, or came last
 /** @param {import("./types.js").Guess[]} guesses */
-export function sinceWhen(guesses) {
+function sinceWhen(guesses) {
   let first = guesses.length - 1;
   while (first > 0 && guesses[first - 1].rank === 1) first--;
   return first > 0 && first < guesses.length ? guesses[first] : null;

@@ -54,7 +54,7 @@ export class Finished {
 export const endOf = (run) => run.frames.at(-1)?.step ?? 0;
 
 /** @param {Uint8Array} bytes @param {Record<string, string>} spec @returns {Run} */
-export function runOf(bytes, spec) {
+function runOf(bytes, spec) {
   const [{ points, frames }] = unpack(bytes);
   const { seen, looks } = looksOf(bytes);
   return {

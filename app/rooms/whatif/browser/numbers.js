@@ -9,7 +9,7 @@ const MINUS = "−";
 // Below which a change is said to be small, of probability and of 1 − cosine: where the cells of the map round to 3 and to 1.0, so that
 // as many cells as are counted show less
 export const FEW = 0.025;
-export const FEW_TURN = 0.0095;
+const FEW_TURN = 0.0095;
 
 // A change of probability in points: "−87", "+2", "0"
 /** @param {number} x */
