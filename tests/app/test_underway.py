@@ -105,7 +105,8 @@ def test_what_is_known_before_the_pass_is_the_header_of_the_picture_after_it():
         }  # what it opens on follows from weights
         after = {name: value for name, value in body.header.items() if name not in with_the_pass}
         for site in (*header["sites"], *after["sites"]):
-            site.pop("how"), site.pop("has_small", None)
+            site.pop("how")
+            site.pop("has_small", None)
         assert header == after
 
 
