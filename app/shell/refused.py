@@ -16,7 +16,9 @@ COLOURS = {
 }
 
 modules.add("shell/browser", BROWSER)
-modules.add_constants("shell/browser/constants.js", WORDS=lambda: words.REFUSED, COLOURS=COLOURS)
+modules.add_constants(
+    "shell/browser/constants.js", WORDS=lambda: words.REFUSED | {"dropped": words.DROPPED}, COLOURS=COLOURS
+)
 
 
 def script() -> str:

@@ -120,6 +120,11 @@ REFUSED = {
         "Leave this page open. It continues by itself once a websocket comes through.",
     ],
 }
+DROPPED = {
+    "close": "Close",
+    "large": "This file has {n} kB. A config.json has a few: drop that one, without the weights.",
+    "unreachable": "The server does not answer. Drop the file again once it does.",
+}
 COMPARE_BASE = "Compare with its base"
 COMPARE_BASE_HELP = (
     "Opens {base} with {title} beside it in What if: heads by how far they look elsewhere, and the answer of both."

@@ -10,8 +10,8 @@ PASTED = "A config.json"
 PASTE_BOX = "Sizes"
 PASTE = "config.json of a model, as text"
 PASTE_HELP = (
-    "Copy the file from the model's page on the Hub. Its weights are not needed. What Headlight reads of it goes into the address of "
-    "this page, so that a link brings the same model back."
+    "Copy the file from the model's page on the Hub, or drop it anywhere onto this page. Its weights are not needed. What Headlight reads "
+    "of it goes into the address of this page, so that a link brings the same model back."
 )
 PASTE_FIRST = "Paste the text of a model's config.json into “Sizes” to see it here."
 PASTE_NO_JSON = "This is not JSON: line {line}, column {column}: {message}. Paste the whole file, from {{ to }}."

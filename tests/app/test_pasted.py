@@ -8,12 +8,16 @@ import random
 import re
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 from transformers import AutoConfig
 
 from app.kit import params
+from app.rooms.shapes import dropped
 from app.rooms.shapes import words as shapes_words
 from app.sizes import pasted, words
 from core.checkpoints.families import FAMILIES
@@ -160,6 +164,12 @@ def test_no_value_of_a_link_raises_anything_else():
     assert 50 < read < len(asked)
 
 
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with TestClient(Starlette(routes=dropped.ROUTES)) as client:
+        yield client
+
+
 # end to end
 
 
@@ -217,3 +227,71 @@ def test_a_pasted_config_outlives_a_visit_to_another_model(screen: Screen):
         screen.page.get_by_role("option", name=model).click()
         screen.wait(shape=shape)
         expect(screen.page).to_have_url(re.compile(r"config=" if model == words.PASTED else r"^[^#]*\?(?!.*config=)"))
+
+
+# dropped onto the page
+
+
+def drop(page: Page, name: str, body: str) -> None:
+    """Drop a file of this text onto the page."""
+    page.evaluate(
+        """([name, body]) => {
+            const data = new DataTransfer();
+            data.items.add(new File([body], name));
+            const target = document.querySelector("[data-testid=stMain]");
+            for (const type of ["dragover", "drop"])
+                target.dispatchEvent(new DragEvent(type, {dataTransfer: data, bubbles: true, cancelable: true}));
+        }""",
+        [name, body],
+    )
+
+
+def test_a_config_that_is_dropped_opens_where_the_visitor_is(screen: Screen):
+    page = screen.page
+    page.goto(f"{screen.address}/?view=explore&model=MiniLM-L6&text=One+two.&theme=dark")
+    screen.idle()
+    drop(page, "config.json", "\ufeff" + json.dumps(SMALL | LABELS))
+    screen.wait(shape="1,6,128,128")
+    in_the_address(screen, SMALL)
+    assert "theme=dark" in page.url and "view=shapes" in page.url
+    page.goto(f"{screen.address}/?view=memory&model=MiniLM-L6&text=One+two.")
+    page.locator(".planner[data-painted][data-view=memory]").wait_for()
+    screen.idle()
+    drop(page, "config.json", json.dumps(OTHER))
+    in_the_address(screen, OTHER)
+    page.wait_for_url(re.compile("view=memory"))
+    page.locator(".planner[data-painted][data-view=memory]").wait_for()
+    # a file that will not do is a sentence, and the page stays as it is
+    screen.idle()
+    before = page.url
+    for body, sentence in (
+        ('{"model_type": "gpt2",', "The text ends before the file does"),
+        ("[1, 2]", words.PASTE_NO_OBJECT),
+        (json.dumps({"model_type": "mamba"}), "mamba"),
+        ("x" * 450_000, "This file has 450 kB"),
+    ):
+        drop(page, "config.json", body)
+        expect(page.get_by_role("alert").filter(has_text=sentence)).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("#headlight-dropped")).to_have_count(0)
+    assert page.url == before
+
+
+def test_what_is_sent_as_a_config_is_bounded_and_data(client: TestClient):
+    def sent(body: bytes) -> Any:
+        return client.post("/headlight/shapes/config", content=body)
+
+    good = sent(json.dumps(SMALL | LABELS).encode())
+    assert good.json() == {"config": pasted.to_link(json.dumps(SMALL))} and good.headers["cache-control"] == "no-store"
+    assert sent(b"\xff\xfe\x00" * 9).status_code == 400 and "no text" in sent(b"\xff\xfe\x00" * 9).text
+    assert sent(b" " * (dropped.MOST_BYTES + 1)).status_code == 413
+    assert sent(b" " * (pasted.MOST_TEXT + 1)).text == words.PASTE_TOO_LONG.format(n=pasted.MOST_TEXT + 1)
+    assert sent(b"<script>alert(1)</script>").text == words.PASTE_PAGE
+    assert client.get("/headlight/shapes/config").status_code == 405
+    draw = random.Random(3)
+    for _ in range(300):  # never another status, and never a trace
+        body = bytearray(json.dumps(SMALL).encode())
+        for _ in range(draw.randrange(1, 6)):
+            body[draw.randrange(len(body))] = draw.randrange(256)
+        found = sent(bytes(body))
+        assert found.status_code in (200, 400) and "Traceback" not in found.text

@@ -126,7 +126,11 @@ test("the lens shows the heads around one of 5,120, each in its colour, and the 
   const heads = { layers: 80, heads: 64, kv_heads: 8 };
   const cells = cellsOf(heads, 370, 150, false, 1);
   assert.ok(Math.min(cells.w, cells.h) < 6); // hard to hit
-  for (const at of [{ layer: 40, head: 30 }, { layer: 0, head: 63 }, { layer: 79, head: 0 }]) {
+  for (const at of [
+    { layer: 40, head: 30 },
+    { layer: 0, head: 63 },
+    { layer: 79, head: 0 },
+  ]) {
     const drawn = new Map();
     const framed = [];
     const context = {
@@ -138,10 +142,23 @@ test("the lens shows the heads around one of 5,120, each in its colour, and the 
       strokeRect: (...box) => framed.push(box),
     };
     const classes = new Set();
-    const lens = { style: {}, classList: { toggle: (name, on) => (on ? classes.add(name) : classes.delete(name)) }, getContext: () => context };
+    const lens = {
+      style: {},
+      classList: { toggle: (name, on) => (on ? classes.add(name) : classes.delete(name)) },
+      getContext: () => context,
+    };
     const map = { clientWidth: 400, clientHeight: 190 };
     globalThis.devicePixelRatio = 1;
-    const of = { cells, origin: [50, 5], at, heads, turned: false, unit: 1, isSmall: true, palette: { panel: "panel", ink: "ink" } };
+    const of = {
+      cells,
+      origin: [50, 5],
+      at,
+      heads,
+      turned: false,
+      unit: 1,
+      isSmall: true,
+      palette: { panel: "panel", ink: "ink" },
+    };
     drawLens(lens, map, of, ({ layer, head }) => `${layer}.${head}`);
     const around = (n, last) => Math.min(n, 4) + Math.min(last - n, 4) + 1;
     assert.equal(drawn.size, around(at.layer, 79) * around(at.head, 63));

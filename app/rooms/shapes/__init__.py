@@ -1,7 +1,7 @@
 """Shapes: every tensor of the pass."""
 
 from app.kit.room import Room
-from app.rooms.shapes import component, values, view, words
+from app.rooms.shapes import component, dropped, values, view, words
 
 ROOM = Room(
     id="shapes",
@@ -11,5 +11,5 @@ ROOM = Room(
     show=view.show,
     old={"Shapes": {}},
     params=(*view.PANEL.params, *component.PARAMS),
-    routes=values.ROUTES,
+    routes=(*values.ROUTES, *dropped.ROUTES),
 )

@@ -240,6 +240,7 @@ COMPONENT = {
 }
 
 THREE_PRODUCTS = "Three tables, a product each, as this diagram draws them."
+DROPPED_NO_TEXT = "This file is no text. Drop the config.json of a model, without its weights."
 ONE_PRODUCT = "One table with the three below each other, one product, then views of its parts: the same numbers. Often without bias: after a norm with a shift of its own, b_K adds the same to a whole row of scores, and softmax takes it out again."
 STRIDES = "Strides of z are {z}; of z.transpose(1, 2) {turned}, so that its last two axes do not lie side by side; of its copy {copied}."
 # the shape debugger: why a line raises, or why its result is wrong

@@ -3,4 +3,5 @@ export const WORDS: {
   "title": string;
   "why": string;
   "tries": [string, string, string, string];
+  "dropped": { "close": string; "large": string; "unreachable": string; };
 };
