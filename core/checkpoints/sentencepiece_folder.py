@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
@@ -30,6 +31,10 @@ from .sentencepiece_file import (
 BEGUN = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 SOURCE, TARGET_FILE, VOCAB = "source.spm", "target.spm", "vocab.json"  # of Marian
 T5_LINE, FAIRSEQ = ("t5", "mt5", "umt5"), ("xlm-roberta", "xglm")
+TRANSLATORS = ("mbart", "m2m_100")  # between many languages: a code of its language stands with each text
+FIRST_CODES = {"mbart": "en_XX", "m2m_100": "__en__"}  # of a text whose language the folder does not name
+NLLB_CODE = "eng_Latn"
+OF_25 = 25  # languages of the first mBART, whose code comes after the text; all later ones have it before
 # Families whose ids are those of the file, and whose texts begin with a mark of their own.
 OPENED = [
     "llama",
@@ -79,7 +84,7 @@ def from_sentencepiece(folder: Path, model_type: str) -> Tokenizer | None:
     if ranks := next((path for path in sorted(folder.glob("*.tiktoken")) if path.is_file()), None):
         return _ranked(ranks, read_stated(folder), model_type)
     file = next((folder / name for name in BEGUN if (folder / name).is_file()), None)
-    if file is None or model_type not in (*OPENED, *FAIRSEQ, *T5_LINE, *RANKED, "albert"):
+    if file is None or model_type not in (*OPENED, *FAIRSEQ, *T5_LINE, *RANKED, *TRANSLATORS, "albert", "pegasus"):
         return None
     if _is_ranks(file):
         return _ranked(file, read_stated(folder), model_type)
@@ -93,6 +98,10 @@ def from_sentencepiece(folder: Path, model_type: str) -> Tokenizer | None:
         return _t5(model, stated)
     if model_type == "albert":
         return _albert(model, stated)
+    if model_type == "pegasus":
+        return _pegasus(model, stated)
+    if model_type in TRANSLATORS:
+        return _translator(folder, model, stated, model_type)
     return _opened(model, stated) if model_type in OPENED else None
 
 
@@ -144,6 +153,65 @@ def _fairseq(model: SentencePieceModel, stated: Stated, model_type: str) -> Toke
     return tokenizer
 
 
+def _pegasus(model: SentencePieceModel, stated: Stated) -> Tokenizer:
+    """Zhang et al. 2020, arXiv:1912.08777: the file's own numbers come after marks of the training, and a text ends with a mark."""
+    offset = stated.settings.int("offset", 103)
+    if not 2 < offset <= 1000:
+        raise CheckpointError(f"{stated.settings.where}: offset is {offset}, and 3 to 1000 are supported.")
+    marks = ("<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{i}>" for i in range(2, offset)))
+    first = (Piece(text, 0.0, CONTROL) for text in marks)
+    tokenizer = tokenizer_of(model, before=(*first, *model.pieces[2:]))
+    named = stated.named_or({"eos": "</s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask_2>"})
+    add(tokenizer, stated, named)
+    return _marked(tokenizer, [], [str(named["eos"])])
+
+
+def _translator(folder: Path, model: SentencePieceModel, stated: Stated, model_type: str) -> Tokenizer | None:
+    """mBART (Liu et al. 2020, arXiv:2001.08210), M2M100 (Fan et al. 2020, arXiv:2010.11125) and NLLB (2022, arXiv:2207.04672): the
+    codes of their languages follow the vocabulary, and that of `src_lang` stands with a text, before it or after its end.
+
+    The languages are those that the folder lists, in that order, which numbers them: None where it lists none.
+    """
+    numbered = model_type == "m2m_100" and (folder / VOCAB).is_file()  # M2M100 has a list of its own
+    codes = [str(token) for token in (*stated.numbers.values(), *stated.more)]
+    codes = [text for text in dict.fromkeys(codes) if text not in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")]
+    if not codes:
+        return None
+    roles: dict[str, Token] = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "sep": "</s>", "pad": "<pad>"}
+    if numbered:
+        vocab = read_json(folder / VOCAB)
+        texts = _by_number(vocab)
+        scores = {piece.text: piece.score for piece in model.pieces if piece.type == NORMAL}
+        before = tuple(_marian_piece(text, scores) for text in texts)
+        last: list[str] = [*codes]
+    else:
+        first = [
+            Piece(text, 0.0, UNKNOWN if text == "<unk>" else CONTROL) for text in ("<s>", "<pad>", "</s>", "<unk>")
+        ]
+        before = (*first, *model.pieces[3:])
+        roles |= {"cls": "<s>", "mask": AddedToken("<mask>", lstrip=True, special=True)}
+        last = [*codes, "<mask>"]
+    tokenizer = tokenizer_of(model, before=(*before, *(Piece(text, 0.0, CONTROL) for text in last)))
+    add(tokenizer, stated, stated.named_or(roles))
+    is_nllb = model_type == "m2m_100" and not numbered
+    said = stated.settings.str("src_lang", "") or (NLLB_CODE if is_nllb else FIRST_CODES[model_type])
+    code = f"__{said}__" if numbered and not said.startswith("__") else said
+    if tokenizer.token_to_id(code) is None or code not in codes:
+        raise CheckpointError(f"{stated.settings.where}: src_lang is {said}, which is none of the folder's languages.")
+    is_after = len(codes) == OF_25 if model_type == "mbart" else stated.settings.bool("legacy_behaviour", False)
+    return _marked(tokenizer, [], ["</s>", code]) if is_after else _marked(tokenizer, [code], ["</s>"])
+
+
+def _by_number(vocab: dict[str, Any]) -> list[str]:
+    """The pieces of a vocab.json in the order of their numbers."""
+    texts = sorted(vocab, key=lambda text: vocab[text] if isinstance(vocab[text], int) else -1)
+    if [vocab[text] for text in texts] != list(range(len(texts))) or "<unk>" not in vocab or "</s>" not in vocab:
+        raise CheckpointError(
+            f"{VOCAB} must number its pieces from 0 without a gap, <unk> and </s> among them. Download it again."
+        )
+    return texts
+
+
 def _albert(model: SentencePieceModel, stated: Stated) -> Tokenizer:
     """Lan et al. 2020, from lower-case letters without accents where the files do not say otherwise."""
     steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
@@ -174,11 +242,7 @@ def _albert(model: SentencePieceModel, stated: Stated) -> Tokenizer:
 def _marian(folder: Path) -> Tokenizer | None:
     """Marian cuts a text by source.spm and numbers the pieces by vocab.json, which has those of the target as well."""
     model, vocab = read_sentencepiece(folder / SOURCE), read_json(folder / VOCAB)
-    texts = sorted(vocab, key=lambda text: vocab[text] if isinstance(vocab[text], int) else -1)
-    if [vocab[text] for text in texts] != list(range(len(texts))) or "<unk>" not in vocab or "</s>" not in vocab:
-        raise CheckpointError(
-            f"{VOCAB} must number its pieces from 0 without a gap, <unk> and </s> among them. Download it again."
-        )
+    texts = _by_number(vocab)
     if unread_rule(model):
         return None
     scores = {piece.text: piece.score for piece in model.pieces if piece.type == NORMAL}

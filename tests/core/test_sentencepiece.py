@@ -193,6 +193,80 @@ def test_fairseqs_numbers(kind: str, tmp_path: Path) -> None:
     assert ours.token_to_id("<mask>" if kind == "xlm-roberta" else "<madeupword0>") == size + 1
 
 
+CODES = {
+    "mbart of 25": [f"l{chr(97 + i)}_XX" for i in range(24)] + ["en_XX"],
+    "mbart of more": ["ar_AR", "cs_CZ", "de_DE", "en_XX", "ro_RO"],
+    "nllb": ["ace_Latn", "deu_Latn", "eng_Latn", "zul_Latn"],
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_languages_have_codes_after_the_vocabulary(name: str, tmp_path: Path) -> None:
+    """As fairseq numbers them: four marks, the pieces from the fourth on, the codes, the mask."""
+    data, codes = train(model_type="unigram", vocab_size=400), CODES[name]
+    kind = "m2m_100" if name == "nllb" else "mbart"
+    place = folder_of(tmp_path, "sentencepiece.bpe.model", data, additional_special_tokens=codes)
+    ours = read_tokenizer(place, kind)
+    assert ours is not None
+    own = spm.SentencePieceProcessor(model_proto=data)
+    size, first = own.get_piece_size(), codes.index("eng_Latn" if name == "nllb" else "en_XX")
+    before, after = ([], [2, size + 1 + first]) if name == "mbart of 25" else ([size + 1 + first], [2])
+    for text in texts()[:300]:
+        if "<" not in text:
+            assert ours.encode(text).ids == [*before, *(i + 1 if i else 3 for i in own.encode(text)), *after], text
+    assert [ours.token_to_id(code) for code in codes] == list(range(size + 1, size + 1 + len(codes)))
+    assert ours.token_to_id("<mask>") == size + 1 + len(codes)
+    other = folder_of(place, "sentencepiece.bpe.model", data, additional_special_tokens=codes, src_lang=codes[1])
+    again = read_tokenizer(other, kind)
+    assert again is not None and size + 2 in again.encode("a").ids
+    folder_of(place, "sentencepiece.bpe.model", data, additional_special_tokens=codes, src_lang="xx")
+    with pytest.raises(CheckpointError, match="src_lang is xx, which is none of the folder's languages"):
+        read_tokenizer(place, kind)
+    folder_of(place, "sentencepiece.bpe.model", data)
+    assert read_tokenizer(place, kind) is None, "a folder that lists no languages does not say their numbers"
+
+
+def test_m2m100(tmp_path: Path) -> None:
+    """Pieces by the file, numbers by vocab.json, then the languages, as M2M100Tokenizer of transformers gives them."""
+    data = train(model_type="unigram", vocab_size=400)
+    own = spm.SentencePieceProcessor(model_proto=data)
+    pieces = [own.id_to_piece(i) for i in range(3, own.get_piece_size())]
+    vocab = ["<s>", "<pad>", "</s>", "<unk>", *pieces[::-1]]
+    (tmp_path / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(vocab)}))
+    codes = [f"__{code}__" for code in hf.models.m2m_100.tokenization_m2m_100.FAIRSEQ_LANGUAGE_CODES["m2m100"]]
+    place = folder_of(tmp_path, "sentencepiece.bpe.model", data, additional_special_tokens=codes, src_lang="de")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = hf.M2M100Tokenizer.from_pretrained(place)
+    ours = read_tokenizer(place, "m2m_100")
+    assert ours is not None
+    for text in LINES[:80]:
+        assert ours.encode(text).ids == theirs(text)["input_ids"], text
+    assert ours.encode("a").ids[0] == len(vocab) + codes.index("__de__") == theirs("a")["input_ids"][0]
+
+
+def test_pegasus(tmp_path: Path) -> None:
+    data = train(model_type="unigram", vocab_size=400, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    place = folder_of(tmp_path, "spiece.model", data)
+    ours = read_tokenizer(place, "pegasus")
+    assert ours is not None
+    own = spm.SentencePieceProcessor(model_proto=data)
+    for text in texts()[:300]:
+        if "<" not in text:
+            assert ours.encode(text).ids == [*(i + 103 for i in own.encode(text)), 1], text
+    assert [ours.token_to_id(t) for t in ("<pad>", "</s>", "<mask_1>", "<mask_2>", "<unk_2>", "<unk>")] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        105,
+    ]
+    folder_of(place, "spiece.model", data, offset=0)
+    with pytest.raises(CheckpointError, match="offset is 0, and 3 to 1000"):
+        read_tokenizer(place, "pegasus")
+
+
 def test_albert(tmp_path: Path) -> None:
     data = train(
         model_type="unigram",

@@ -448,8 +448,8 @@ def test_half_of_an_encoder_decoder_is_called_that(folder: Callable[[str], Path]
         ({"quant_method": "awq", "bits": 4}, "rounded by awq, but no tensor is called qweight", "core.load("),
         (
             {"quant_method": "bitsandbytes", "load_in_4bit": True},
-            "bitsandbytes to 4 bits",
-            ".dequantize().save_pretrained",
+            "rounded by bitsandbytes to 4 bits, but no tensor is called weight.absmax",
+            "core.load(",
         ),
         ({"load_in_8bit": True}, "rounded by bitsandbytes, but no tensor is called SCB", "core.load("),
         ({"quant_method": "mxfp4"}, "MXFP4", "Mxfp4Config(dequantize=True)"),

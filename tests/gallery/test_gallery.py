@@ -43,6 +43,7 @@ UNDRAWN = {
     "fetcher": "fetches",
     "ground": "keeps what stands on it in its place (the stories of the stage stand on it)",
     "head_measures": "gives the chooser its numbers",
+    "labels": "gives a token its name",
     "mount": "keeps a view on its place",
     "npz": "writes a file",
     "offline": "begins a page of its own (tests/app/test_export.py opens it)",
