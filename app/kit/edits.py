@@ -18,7 +18,11 @@ def said(edit: Edit) -> str:
         sentence = words.EDIT_ALLOWED if edit.allowed else sentence
     elif isinstance(edit, kinds.SetMask):
         sentence = words.EDIT_MASKS[edit.kind]
-    numbers = {name: getattr(edit, name) for name in ("factor", "value", "size", "seed", "by") if hasattr(edit, name)}
+    numbers = {
+        name: getattr(edit, name)
+        for name in ("factor", "value", "size", "seed", "by", "first", "second")
+        if hasattr(edit, name)
+    }
     return sentence.format(
         where=_where(edit), **{name: f"{value:g}" for name, value in numbers.items() if value is not None}
     )

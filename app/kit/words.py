@@ -30,6 +30,7 @@ EDITS = {
     "shuffle": "positions are shuffled with seed {seed}",
     "positions": "positions are given by hand",
     "shift": "positions are moved by {by}",
+    "swap": "tokens {first} and {second} change places",
 }
 EDIT_MEAN = "{where} gives its mean over the text"
 EDIT_ALLOWED = "{where} may look where it could not"
