@@ -243,6 +243,7 @@ export class Swap {
   // The findings are the first steps through the room
   /** @param {number} by */
   turn(by) {
+    if (!this.found && !this.refused) return by > 0; // the steps are not known yet
     const { findings, shownFinding } = this;
     const next = findings[(shownFinding ? findings.indexOf(shownFinding) : -1) + by];
     if (!next) return false;
