@@ -251,15 +251,14 @@ def test_a_config_that_is_dropped_opens_where_the_visitor_is(screen: Screen):
     page.goto(f"{screen.address}/?view=explore&model=MiniLM-L6&text=One+two.&theme=dark")
     screen.idle()
     drop(page, "config.json", "\ufeff" + json.dumps(SMALL | LABELS))
+    page.wait_for_url(lambda url: f"config={pasted.to_link(json.dumps(SMALL))}" in url)
     screen.wait(shape="1,6,128,128")
-    in_the_address(screen, SMALL)
     assert "theme=dark" in page.url and "view=shapes" in page.url
     page.goto(f"{screen.address}/?view=memory&model=MiniLM-L6&text=One+two.")
     page.locator(".planner[data-painted][data-view=memory]").wait_for()
     screen.idle()
     drop(page, "config.json", json.dumps(OTHER))
-    in_the_address(screen, OTHER)
-    page.wait_for_url(re.compile("view=memory"))
+    page.wait_for_url(lambda url: "view=memory" in url and f"config={pasted.to_link(json.dumps(OTHER))}" in url)
     page.locator(".planner[data-painted][data-view=memory]").wait_for()
     # a file that will not do is a sentence, and the page stays as it is
     screen.idle()
