@@ -427,6 +427,7 @@ def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Brows
     room.root.get_by_role("combobox", name=WORDS["swap_first"]).select_option("2")
     room.root.get_by_role("combobox", name=WORDS["swap_second"]).select_option("7")
     room.has("pair", "2-7")
+    room.link("swap=2-7")  # a step of its own: what is chosen within a moment is told as one
     canvas = box_of(room.root.locator(".swapmaps canvas"))
     cells = room.root.evaluate("root => { const box = root.querySelector('.swapmaps'); return box.dataset.cells }")
     x, y, cell = map(float, str(cells).split())
