@@ -64,8 +64,11 @@ export class Swap {
   refused = "";
   hasHeads = true;
   gridOf = "";
-  /** @type {import("./swapmaps.js").Pair | null} */
+  /** @type {import("./swapmaps.js").Pair | null} On the screen: the last that came */
   maps = null;
+  mapsOf = ""; // the run and the head that they are of
+  /** @type {[number, number]} And their two words, which stay until the maps of two others are there */
+  mapsPair = [-1, -1];
   /** @type {((at: {layer: number, head: number}) => void) | undefined} */
   mark;
 
@@ -122,10 +125,7 @@ export class Swap {
     if (!found) return;
     this.refused = found.refused ?? "";
     if (found.refused) return;
-    const isNew = this.foundOf !== of;
-    const isOther = this.found?.pair.join() !== found.pair.join();
     [this.found, this.foundOf] = [found, of];
-    if (isNew && isOther) this.pair.play();
   }
 
   get isPending() {
@@ -167,6 +167,12 @@ export class Swap {
     return { site: this.site, ...this.head, query: this.query, measures };
   }
 
+  // The run and the head whose maps belong on the screen
+  get asksMapsOf() {
+    const { layer, head } = this.head;
+    return `${this.found?.after} ${layer}.${head}`;
+  }
+
   // Above 0 a head follows the word, below 0 the place, [layer, head]
   get word() {
     const { along, still } = /** @type {Swapped} */ (this.found);
@@ -187,9 +193,8 @@ export class Swap {
   }
 
   // Which word stands at a place, once both have changed theirs
-  /** @param {number} place */
-  standing(place) {
-    const [a, b] = this.found?.pair ?? [-1, -1];
+  /** @param {number} place @param {[number, number]} [pair] */
+  standing(place, [a, b] = this.found?.pair ?? [-1, -1]) {
     return place === a ? b : place === b ? a : place;
   }
 
@@ -328,19 +333,22 @@ export class Swap {
     const [a, b] = found.pair;
     const params = { other: found.after, record: site.records[layer], head, query, a, b };
     const maps = view.ask("positions/swapped", params, readMaps, found.before);
-    if (maps && !maps.refused) this.maps = maps;
+    const isOther = this.mapsPair.join() !== found.pair.join();
+    if (maps && !maps.refused) [this.maps, this.mapsOf, this.mapsPair] = [maps, this.asksMapsOf, [a, b]];
     this.pair.box.classList.toggle("pending", this.isPending || !maps);
     if (!this.maps) return this.pair.clear();
     const { places } = this.maps;
-    const names = this.side.labels.map((_, place) => this.name(this.standing(place)));
+    const pair = this.mapsPair;
+    const names = this.side.labels.map((_, place) => this.name(this.standing(place, pair)));
+    if (isOther && pair.join() === found.pair.join()) this.pair.play();
     this.pair.draw({
       maps: this.maps,
-      pair: [a, b],
+      pair,
       names,
       query: places.includes(query) ? query : places[places.length - 1],
       sink: view.sink.key,
       lock: (row) => this.go({ query: String(row) }),
-      swap: (from, to) => this.swap(this.standing(from), this.standing(to)),
+      swap: (from, to) => this.swap(this.standing(from, pair), this.standing(to, pair)),
     });
     this.legend.replaceChildren(
       el("i", "framed"),
@@ -482,7 +490,7 @@ export class Swap {
   aboutHead(found) {
     const { maps, query } = this;
     const { layer, head } = this.head;
-    if (!maps) return [];
+    if (!maps || this.mapsOf !== this.asksMapsOf) return []; // nothing is said of the maps before
     const row = maps.places.indexOf(query);
     if (row < 0) return [];
     const n = maps.places.length;
@@ -568,9 +576,9 @@ export class Swap {
         ]),
       },
     ];
-    if (maps) {
-      const moved = carried(maps, found.pair);
-      const label = (/** @type {number} */ place) => this.name(this.standing(place));
+    if (maps && this.mapsOf === this.asksMapsOf) {
+      const moved = carried(maps, this.mapsPair);
+      const label = (/** @type {number} */ place) => this.name(this.standing(place, this.mapsPair));
       const m = maps.places.length;
       tables.push({
         title: fill(words.table_swap_maps, { layer, head }),

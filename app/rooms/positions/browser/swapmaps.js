@@ -32,6 +32,7 @@ export class SwapMaps {
   frame = 0;
   /** @type {Drawn | null} */
   drawn = null;
+  moved = new Float32Array(); // its map as it was, carried along
   cell = 1; // pixels
   side = 0;
   top = 0; // pixels above the cells, for their names
@@ -80,13 +81,14 @@ export class SwapMaps {
   /** @param {Drawn} drawn */
   draw(drawn) {
     this.drawn = drawn;
+    this.moved = carried(drawn.maps, drawn.pair);
     const { view, box } = this;
     const { maps, names, query } = drawn;
     box.dataset.empty = "false";
     this.lay();
     this.paint();
     const row = maps.places.indexOf(query);
-    const [was, now] = [carried(maps, drawn.pair), maps.after].map((map) => strongest(map, row, maps.places.length));
+    const [was, now] = [this.moved, maps.after].map((map) => strongest(map, row, maps.places.length));
     box.setAttribute(
       "aria-label",
       fill(words.swap_maps_label, {
@@ -169,7 +171,7 @@ export class SwapMaps {
     );
     const t = this.come;
     const from = (/** @type {number} */ i) => other[i] + (i - other[i]) * t; // of what stands at i now
-    const moved = carried(maps, pair);
+    const { moved } = this;
     const rest = sink === null ? -1 : places.indexOf(sink);
     const most = Math.max(...[moved, maps.after].flatMap((map) => Array.from(map, (x, i) => (i % n === rest ? 0 : x))));
     const without = rest < 0 ? null : toneWithout(palette, rest, most);
@@ -287,9 +289,9 @@ export class SwapMaps {
   // Of a row: whether it is the same as carried along, nearly, or another
   /** @param {number} row */
   sign(row) {
-    const { maps, pair } = /** @type {Drawn} */ (this.drawn);
+    const { maps } = /** @type {Drawn} */ (this.drawn);
     const n = maps.places.length;
-    const moved = carried(maps, pair);
+    const { moved } = this;
     let most = 0;
     for (let c = 0; c < n; c++) most = Math.max(most, Math.abs(maps.after[row * n + c] - moved[row * n + c]));
     return most < EXACT ? "=" : most < NEAR ? "≈" : "≠";
@@ -317,10 +319,10 @@ export class SwapMaps {
 
   listen() {
     const { view, box } = this;
-    const { maps, names, query, lock, pair, swap } = /** @type {Drawn} */ (this.drawn);
+    const { maps, names, query, lock, swap } = /** @type {Drawn} */ (this.drawn);
     const { places } = maps;
     const n = places.length;
-    const moved = carried(maps, pair);
+    const { moved } = this;
     // The word whose name is at a point, as its place among those that are drawn
     const named = (/** @type {MouseEvent} */ event) => {
       const at = this.under(event);
