@@ -457,6 +457,23 @@ def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Brows
         expect(page.locator(".fact")).to_contain_text("follows the place")
 
 
+def test_words_glide_once_their_maps_are_there(browser: Browser, address: str) -> None:
+    """With motion: nothing is drawn of maps that have not come, and the sentence is of the maps that it stands over."""
+    page = browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="no-preference")
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    room = Room(page, address).open(lab="swap", model="Storyteller", text=KING)
+    room.has("pending", "false")
+    room.says("follows the word")
+    with room.late("positions/swapped"):
+        page.get_by_role("combobox", name=WORDS["swap_first"]).select_option("3")
+        room.has("pair", re.compile(r"^3-"))
+        expect(room.root.locator(".fact")).not_to_contain_text("%")
+    expect(room.root.locator(".fact")).to_contain_text("%", timeout=PATIENCE)
+    assert errors == []
+    page.context.close()
+
+
 def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) -> None:
     room.open(lab="two", places="0-3")
     expect(room.page.locator(".st-key-sentences")).to_contain_text("every place from 0 to 15 once")
