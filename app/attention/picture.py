@@ -32,6 +32,7 @@ from core.service import (
     Sink,
     Site,
     SiteId,
+    StripFacts,
     Thumbnails,
     Tile,
     word_groups,
@@ -326,6 +327,28 @@ def sink_packed(found: Sink | None) -> bytes:
     shares = np.array(said.pop("shares"), np.float32)
     layers, heads = shares.shape if shares.ndim == 2 else (0, 0)
     return messages.pack(said | {"layers": layers, "heads": heads}, messages.joined(messages.float32(shares)))
+
+
+def strip_message(found: StripFacts) -> dict[str, Any]:
+    """The whole model at one word, in five digits: a screen says three."""
+
+    def rounded(values: np.ndarray) -> list[float]:
+        return [float(f"{x:.5g}") for x in values.tolist()]
+
+    return {
+        "position": found.position,
+        "stream": rounded(found.stream),
+        "parts": [
+            {
+                "name": name,
+                "lengths": rounded(lengths),
+                "adds": None if found.adds is None else rounded(found.adds[name]),
+            }
+            for name, lengths in found.lengths.items()
+        ],
+        "next": found.next_word,
+        "wires": None if found.wires is None else [rounded(row) for row in found.wires],
+    }
 
 
 def next_message(found: Sequence[NextWord], labels: Sequence[str]) -> dict[str, Any]:

@@ -198,6 +198,19 @@ async def head_words(request: Request) -> Response:
     return JSONResponse(picture.words_message(found), headers=routes.KEPT)
 
 
+@answering
+async def strip(request: Request) -> Response:
+    """The whole model at one word, layer by layer: run, stack, and query, without which it is the last word's."""
+    run, asked = await _run(request), request.query_params.get("stack", "")
+    if asked not in dict(run.config.stacks):
+        allowed = ", ".join(name for name, _ in run.config.stacks)
+        raise routes.BadParameter(words.ROUTE_CHOICE.format(name="stack", allowed=allowed, value=asked[:20]))
+    tokens = run.tokens("source" if asked == "encoder" else "target")
+    query = number(request, "query", 0, len(tokens) - 1) if "query" in request.query_params else None
+    found = await service.service().strip(run.key, asked, query)
+    return JSONResponse(picture.strip_message(found), headers=routes.KEPT)
+
+
 @routes.cached_route
 async def proof(request: Request) -> bytes:
     """The receipt of one record: run, record."""
@@ -300,4 +313,5 @@ ROUTES = [
     Route("/headlight/correlations", correlations),
     Route("/headlight/metrics", measures),
     Route("/headlight/proof", proof),
+    Route("/headlight/strip", strip),
 ]

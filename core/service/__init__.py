@@ -41,6 +41,15 @@ from .training.answers import FrameFacts, LookFacts, News
 from .training.local import look_facts
 from .training.trainer import frame_facts
 from .waiting import Waiting
-from .walks.answers import AddedFacts, ExpertFacts, SiteWalk, WalkFacts, WalkNumber
+from .walks.answers import (
+    AddedFacts,
+    EndingFacts,
+    ExpertFacts,
+    ResidualPathFacts,
+    SiteWalk,
+    StripFacts,
+    WalkFacts,
+    WalkNumber,
+)
 from .worker import cores
 from .writing.answers import MOST_WRITTEN, BeamsGrown, OpenedText, WrittenToken

@@ -79,3 +79,44 @@ class AddedFacts:
     layer: int
     sublayer: str
     lengths: np.ndarray  # float32 [pos]
+
+
+@dataclass(frozen=True, eq=False)
+class StripFacts:
+    """One stack at one position: core.read.strip.Strip in plain data."""
+
+    stack: str
+    position: int
+    stream: np.ndarray  # float32 [layer + 1]: ‖x‖ before every layer, and after the last
+    lengths: dict[str, np.ndarray]  # attention, cross-attention, MLP -> float32 [layer]: the length of what it adds
+    adds: dict[str, np.ndarray] | None  # the same names -> float32 [layer], in logits; None where that is no sum
+    next_word: tuple[str, float] | None  # the label of the likeliest token, and its probability
+    wires: np.ndarray | None  # float32 [layer, key]: cross-attention's weights, the mean of all heads
+
+
+@dataclass(frozen=True, eq=False)
+class EndingFacts:
+    """The end of the pass at one position: core.read.ending.Ending in plain data."""
+
+    position: int
+    before: np.ndarray  # float32 [d_model]: the stream after the last layer
+    after: np.ndarray  # float32 [d_model]: what the head is given
+    scale: float | None  # what the last norm divides by; None where there is none
+    labels: tuple[str, ...]  # of the likeliest tokens, the likeliest first
+    logits: tuple[float, ...]
+    probabilities: tuple[float, ...]
+    log_sum_exp: float
+    mean: float  # of all logits, as the two that follow
+    deviation: float
+    lowest: float
+    losses: np.ndarray  # float32 [pos], −ln of the probability of the token that follows; nan where none does
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualPathFacts:
+    """One backward pass through fresh layers: core.learn.residual_paths.ResidualPath in plain data."""
+
+    norm: str  # pre, post, none
+    residual: bool
+    gradients: tuple[float, ...]  # [layer + 1]
+    alike: tuple[float, ...]  # [layer + 1]

@@ -8,13 +8,26 @@ from functools import partial
 import torch
 from torch import nn
 
+from ...learn.residual_paths import residual_paths
+from ...model.text import from_ids
 from ...model.transformer import RMSNorm
 from ...read.additions import additions, by_head, loudest, start
+from ...read.ending import ending
 from ...read.experts import routing
 from ...read.layer_walk import Walk
+from ...read.strip import strip
 from ...run.trace import Trace
 from ..maps.compute import array
-from .answers import AddedFacts, ExpertFacts, NormFacts, SiteWalk, WalkFacts
+from .answers import (
+    AddedFacts,
+    EndingFacts,
+    ExpertFacts,
+    NormFacts,
+    ResidualPathFacts,
+    SiteWalk,
+    StripFacts,
+    WalkFacts,
+)
 
 
 def walk_facts(walk: Walk) -> WalkFacts:
@@ -82,6 +95,50 @@ def site_walk(walk: Walk, site: str) -> SiteWalk:
 
 def added(run: Trace, stack: str) -> tuple[AddedFacts, ...]:
     return tuple(AddedFacts(one.layer, one.sublayer, array(one.lengths)) for one in additions(run, stack))
+
+
+def strip_facts(run: Trace, stack: str, position: int | None) -> StripFacts:
+    """Raises KeyError for a stack, IndexError for a position, and Outdated after a training."""
+    found = strip(run, stack, position)
+    next_word = None
+    if found.next_word is not None:
+        token, _, chance = found.next_word
+        next_word = (from_ids(run.loaded.tokenizer, (token,)).labels[0], chance)
+    return StripFacts(
+        stack,
+        found.position,
+        array(found.stream),
+        {name: array(lengths) for name, lengths in found.lengths.items()},
+        None if found.adds is None else {name: array(values) for name, values in found.adds.items()},
+        next_word,
+        None if found.wires is None else array(found.wires),
+    )
+
+
+def ending_facts(run: Trace, position: int | None, k: int) -> EndingFacts:
+    """Raises TextError for models without a head, IndexError for a position, and Outdated after a training."""
+    found = ending(run, position, k)
+    return EndingFacts(
+        found.position,
+        array(found.before),
+        array(found.after),
+        found.scale,
+        found.labels,
+        tuple(found.logits.tolist()),
+        tuple(found.probabilities.tolist()),
+        found.log_sum_exp,
+        found.mean,
+        found.deviation,
+        found.lowest,
+        array(found.losses),
+    )
+
+
+def residual_path_facts() -> tuple[ResidualPathFacts, ...]:
+    return tuple(
+        ResidualPathFacts(one.norm, one.residual, tuple(one.gradients.tolist()), tuple(one.alike.tolist()))
+        for one in residual_paths()
+    )
 
 
 def expert_facts(run: Trace, stack: str) -> ExpertFacts:

@@ -10,8 +10,17 @@ from ..answer_cache import AnswerCache
 from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker
-from .answers import AddedFacts, ExpertFacts, WalkFacts, WalkNumber
-from .compute import added, expert_facts, walk_bytes, walk_facts, without_run
+from .answers import AddedFacts, EndingFacts, ExpertFacts, ResidualPathFacts, StripFacts, WalkFacts, WalkNumber
+from .compute import (
+    added,
+    ending_facts,
+    expert_facts,
+    residual_path_facts,
+    strip_facts,
+    walk_bytes,
+    walk_facts,
+    without_run,
+)
 
 WALK_BYTES = 64 << 20  # of walks, whose numbers somebody asks about one by one
 
@@ -56,6 +65,24 @@ class LocalWalks(Worker):
             return await self._again(key, lambda run: guesses(run, query))
 
         return await self._kept.get(("guesses", key, query), make)
+
+    async def strip(self, key: str, stack: str, position: int | None = None) -> StripFacts:
+        async def make() -> StripFacts:
+            try:
+                return await self._again(key, lambda run: strip_facts(run, stack, position))
+            except KeyError:
+                raise Refused(f"This run has no stack called {stack!r}.") from None
+
+        return await self._kept.get(("strip", key, stack, position), make)
+
+    async def ending(self, key: str, position: int | None = None, k: int = 10) -> EndingFacts:
+        async def make() -> EndingFacts:
+            return await self._again(key, lambda run: ending_facts(run, position, k))
+
+        return await self._kept.get(("ending", key, position, k), make)
+
+    async def residual_paths(self) -> tuple[ResidualPathFacts, ...]:
+        return await self._kept.get("residual paths", lambda: self._work(residual_path_facts, slow=True))
 
     async def _walk(self, key: str, stack: str, layer: int, query: int) -> Walk:
         async def make() -> partial[Walk]:

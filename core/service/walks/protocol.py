@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...read.layer_walk import Guess, Terms
-from .answers import AddedFacts, ExpertFacts, WalkFacts, WalkNumber
+from .answers import AddedFacts, EndingFacts, ExpertFacts, ResidualPathFacts, StripFacts, WalkFacts, WalkNumber
 
 
 class Walks(Protocol):
@@ -29,4 +29,16 @@ class Walks(Protocol):
 
     async def guesses(self, key: str, query: int | None = None) -> tuple[Guess, ...]:
         """What the head would make of a token's stream behind every addition; None asks for the last real token."""
+        ...
+
+    async def strip(self, key: str, stack: str, position: int | None = None) -> StripFacts:
+        """One stack at one position, layer by layer; None asks for the last real token."""
+        ...
+
+    async def ending(self, key: str, position: int | None = None, k: int = 10) -> EndingFacts:
+        """From the last layer to the next word. Raises Refused for a model without a head."""
+        ...
+
+    async def residual_paths(self) -> tuple[ResidualPathFacts, ...]:
+        """The gradient in fresh layers with the residual connection and without, worked out once."""
         ...

@@ -12,6 +12,7 @@ import { takesArrows } from "../../../kit/browser/shortcuts.js";
 import { json, unpack } from "../../../kit/browser/messages.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Strip } from "../../../kit/browser/strip.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { smallSnippet, snippet } from "./export.js";
 import { ATTENTION, drawFoot } from "./foot.js";
@@ -77,6 +78,8 @@ export class StepThrough extends Stage {
   /** @param {HTMLElement} root */
   constructor(root) {
     super(root);
+    this.strip = new Strip(this, (layer, stack) => this.chooseLayer(layer, stack));
+    root.append(this.strip.box);
     this.bar = add(root, "div", "bar-top");
     this.main = add(root, "div", "main");
     this.phone = add(root, "div", "phone-rail");
@@ -204,6 +207,7 @@ export class StepThrough extends Stage {
     this.files.box.hidden = page === "run" ? !this.shown : page === "experts" && !this.experts.found;
     this.foot.hidden = !this.isThere;
     this.chooser?.draw();
+    this.drawStrip();
   }
 
   // Whether the place of what is drawn has the size that it was drawn for: a sentence that needs a line more or less changes the picture's
@@ -523,6 +527,25 @@ export class StepThrough extends Stage {
     const key = this.walkOf === this.key ? this.shown?.key : undefined;
     const measures = headMeasures(this, { site: stack, query, key, labels: [labels, labels] });
     return { ...headGrid, kv_heads: run.kv_heads, layer, head, measures };
+  }
+
+  drawStrip() {
+    const { run } = this;
+    if (!run || this.opened !== "run") return this.strip.draw(null);
+    const { stack, layer, query } = this.place;
+    const at = this.shown?.step.id;
+    const where = at === "end" ? "end" : at === "token" || at === "embed" ? "start" : layer;
+    const labels = Object.fromEntries(Object.entries(run.tokens).map(([name, side]) => [name, side.labels]));
+    const key = this.shown?.site?.site === "cross_attn" ? this.shown.key : undefined;
+    this.strip.draw({ stack, layer: where, query, key, labels });
+  }
+
+  /** @param {number | "start" | "end"} layer @param {string} stack */
+  chooseLayer(layer, stack) {
+    if (layer === "start") return this.choose({ stack, layer: "0", at: "embed", key: "", cell: "" });
+    if (layer === "end") return this.choose({ stack, at: "end", key: "", cell: "" });
+    const at = ["token", "embed", "end"].includes(this.values.at) ? "softmax" : this.values.at;
+    this.choose({ stack, layer: String(layer), at, key: "", cell: "" });
   }
 
   /** @param {number} layer @param {number} head */

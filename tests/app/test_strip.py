@@ -1,0 +1,94 @@
+"""The strip of the whole model: what it says is the run's, and a layer that is clicked there is the one that is shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+import core
+from app.attention import picture
+from app.session.examples import MARY
+from core.read.strip import strip
+from core.service.walks.compute import strip_facts
+from tests.app.browsing import Screen, box_of
+from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
+from tests.core.gguf.test_smollm2 import smollm2
+
+APP = "app/main.py"
+LAYERS = 30
+
+
+@needs_smollm2
+def test_its_message_has_the_run_s_numbers_in_five_digits() -> None:
+    run = core.trace(smollm2(), MARY)
+    found, said = strip(run, "decoder"), picture.strip_message(strip_facts(run, "decoder", None))
+    assert json.loads(json.dumps(said)) == {**said, "next": list(said["next"])}
+    assert said["stream"] == pytest.approx(found.stream.tolist(), rel=1e-4) and len(said["stream"]) == LAYERS + 1
+    for part in said["parts"]:
+        assert found.adds is not None
+        assert part["lengths"] == pytest.approx(found.lengths[part["name"]].tolist(), rel=1e-4)
+        assert part["adds"] == pytest.approx(found.adds[part["name"]].tolist(), rel=1e-4)
+    assert said["next"][0] == "Mary" and said["wires"] is None
+    assert len(json.dumps(said)) < 2_500
+
+
+@needs_smollm2
+def test_layers_are_chosen_by_a_click_and_by_keys(screen: Screen) -> None:
+    screen.open("?view=step&model=smollm2&layer=23&head=0&at=softmax")
+    root, page = screen.root, screen.page
+    whole = root.locator(".strip")
+    expect(whole).to_have_attribute("aria-label", "The whole model at to₂")
+    expect(whole).to_have_attribute("aria-valuenow", "23")
+    expect(whole).to_have_attribute("aria-valuetext", "Layer 23: the stream is 337 long before it, 408 after it. It adds attention 183, MLP 88.3. To the score of Mary: attention +4.06, MLP +0.41.")  # fmt: skip
+    expect(whole).to_contain_text("Mary 92 %")
+    box = box_of(whole)
+    number = box_of(whole.locator("text", has_text="29").last)
+    page.mouse.move(number["x"] + number["width"] / 2, box["y"] + box["height"] / 2)
+    expect(root.locator(".tip:not([hidden])")).to_contain_text("Layer 29: the stream is 778 long before it")
+    page.mouse.down()
+    page.mouse.up()
+    screen.wait(layer="29", head="0", at="softmax")
+    page.wait_for_url("**layer=29**")
+    whole.focus()
+    page.keyboard.press("ArrowLeft")
+    screen.wait(layer="28")
+    expect(whole).to_have_attribute("aria-valuenow", "28")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    screen.wait(at="end")
+    expect(whole).to_have_attribute("aria-valuenow", str(LAYERS))
+    page.mouse.click(box["x"] + 4, box["y"] + box["height"] / 2)
+    screen.wait(at="embed", layer="0")
+    expect(whole).to_have_attribute("aria-valuetext", "The embedding: 2.86 long. Click for how it is made.")
+
+
+def test_an_encoder_and_a_decoder_are_two_strips_with_wires(screen: Screen) -> None:
+    screen.open(
+        "?view=step&model=translator&text=Ein+Hund+rennt+durch+den+Schnee.&target=A&stack=decoder&layer=1&query=1"
+    )
+    whole = screen.root.locator(".strip")
+    expect(whole).to_contain_text("encoder at Hund")  # at which all layers together look most
+    for share in ("86 %", "80 %", "88 %"):
+        expect(whole).to_contain_text(f"{share} on Hund")
+    expect(whole).to_contain_text("dog 93 %")
+    upper = box_of(whole.locator("text", has_text="encoder at"))
+    layer = box_of(whole.locator("text", has_text="2").first)
+    screen.page.mouse.click(layer["x"] + layer["width"] / 2, upper["y"] + 10)
+    screen.wait(stack="encoder", layer="2")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("stack=middle", "stack"),
+        ("stack=decoder&query=99", "query"),
+        ("stack=decoder&query=-1", "query"),
+    ],
+)
+def test_a_route_that_is_asked_for_what_is_not_there_says_what_is(query: str, said: str, screen: Screen) -> None:
+    screen.open("?view=step&model=translator&text=Ein+Hund")
+    run = screen.data()["run"]
+    answer = screen.page.request.get(f"{screen.address}/headlight/strip?run={run}&{query}")
+    assert answer.status == 400 and said in answer.text()
