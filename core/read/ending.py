@@ -1,4 +1,4 @@
-"""The end of a pass at one word: the last norm, a logit for every token of the vocabulary, and the loss of what the text goes on with."""
+"""The end of a pass at one word: the last norm, a logit for every token of the vocabulary, and the losses of the text."""
 
 from __future__ import annotations
 

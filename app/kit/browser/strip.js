@@ -1,5 +1,5 @@
-// The whole model at one word, as a strip: how long its stream is, what attention and MLP add in each layer, and the next word. Every
-// room that stands in a layer has it. Of an encoder–decoder there are two, and the wires from one to the other.
+// The whole model at one word, as a strip: the length of its stream, what attention and MLP add in each layer, and the next word. Every
+// room that shows a layer has it. Of an encoder–decoder there are two, and the wires from one to the other.
 
 import { arrow, clamp, described, el, fill, phrase, setAll, share, worded } from "./dom.js";
 import { indexed, rowName } from "./labels.js";
@@ -11,9 +11,9 @@ import { WORDS as words } from "./words.js";
 
 /** @typedef {{name: string, lengths: number[], adds: number[] | null}} Part */
 /** The answer of the route. @typedef {{position: number, stream: number[], parts: Part[], next: [word: string, p: number] | null, wires: number[][] | null, refused?: string}} Whole */
-/** Where a room stands. `layer`: "start" is the embedding and "end" the last norm; `key`: the word that cross-attention is asked about.
+/** The place that a room shows. `layer`: "start" is the embedding and "end" the last norm; `key`: the word that cross-attention is asked about.
  * @typedef {{stack: string, layer: number | "start" | "end", query: number, key?: number, labels: Record<string, string[]>}} Place */
-/** A strip that was laid out: its stack, and where its layers stand. @typedef {{stack: string, top: number, from: number, wide: number, layers: number}} Laid */
+/** A strip that was laid out: its stack, and the places of its layers. @typedef {{stack: string, top: number, from: number, wide: number, layers: number}} Laid */
 
 const HIGH = 2.75; // rem of one strip
 const GAP = 1.9; // between two, where the wires are
