@@ -15,6 +15,16 @@ from .conditional_loss import given
 
 
 @dataclass(frozen=True, eq=False)
+class LastNorm:
+    """The norm before the head at one position: after = (before − centre) / scale · gain + shift."""
+
+    centre: float  # the mean of the stream; 0 of an RMS norm
+    scale: float  # √(mean x² + ε), or the standard deviation
+    gain: Tensor  # [d_model] float32: γ
+    shift: Tensor | None  # [d_model] float32: β
+
+
+@dataclass(frozen=True, eq=False)
 class Ending:
     """From the stream after the last layer to the next word, at one position.
 
@@ -24,9 +34,7 @@ class Ending:
     position: int
     before: Tensor  # [d_model] float32: the stream after the last layer
     after: Tensor  # [d_model] float32: what the head is given
-    scale: (
-        float | None
-    )  # what the last norm divides by, √(mean x² + ε) or the standard deviation; None where there is none
+    norm: LastNorm | None  # None where there is none
     ids: tuple[int, ...]  # the likeliest tokens, the likeliest first
     strings: tuple[str, ...]
     labels: tuple[str, ...]
@@ -67,7 +75,7 @@ def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
         at,
         before,
         x[0].float(),
-        _divisor(stack.norm, before),
+        _last_norm(stack.norm, before),
         tuple(ids),
         strings_of(run.loaded, ids),
         tuple(
@@ -83,9 +91,11 @@ def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
     )
 
 
-def _divisor(norm: nn.Module, x: Tensor) -> float | None:
+def _last_norm(norm: nn.Module, x: Tensor) -> LastNorm | None:
     if isinstance(norm, RMSNorm):
-        return float((x.square().mean() + norm.eps).sqrt())
+        return LastNorm(0.0, float((x.square().mean() + norm.eps).sqrt()), norm.weight.detach().float(), None)
     if isinstance(norm, nn.LayerNorm):
-        return float((x.var(correction=0) + norm.eps).sqrt())
+        shift = None if norm.bias is None else norm.bias.detach().float()
+        spread = float((x.var(correction=0) + norm.eps).sqrt())
+        return LastNorm(float(x.mean()), spread, norm.weight.detach().float(), shift)
     return None

@@ -57,7 +57,7 @@ def test_layers_are_chosen_by_a_click_and_by_keys(screen: Screen) -> None:
     expect(whole).to_have_attribute("aria-valuenow", "28")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    screen.wait(at="end")
+    screen.wait(at="words")
     expect(whole).to_have_attribute("aria-valuenow", str(LAYERS))
     page.mouse.click(box["x"] + 4, box["y"] + box["height"] / 2)
     screen.wait(at="embed", layer="0")

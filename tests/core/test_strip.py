@@ -78,9 +78,10 @@ def test_a_strip_adds_up_to_what_the_pass_has(tiny: Tiny, config: dict[str, Any]
 
 def test_the_ending_is_the_model_s_own_with_the_mock_s_numbers() -> None:
     run, found = mary(), ending(mary())
-    assert found.before.norm().item() == pytest.approx(884.39, abs=0.02) and found.scale == pytest.approx(
-        36.85, abs=0.01
-    )
+    own = found.norm
+    assert own is not None and own.shift is None and (own.centre, own.scale) == pytest.approx((0, 36.85), abs=0.01)
+    assert found.before.norm().item() == pytest.approx(884.39, abs=0.02)
+    assert torch.allclose(found.before / own.scale * own.gain, found.after, atol=1e-4)
     assert found.labels[:2] == ("Mary", "the") and found.logits[:2].tolist() == pytest.approx(
         [11.037, 7.282], abs=0.005
     )
@@ -93,6 +94,10 @@ def test_the_ending_is_the_model_s_own_with_the_mock_s_numbers() -> None:
     norm = run.loaded.model.stacks[-1].norm
     with torch.inference_mode():
         assert torch.allclose(norm(found.before), found.after, atol=1e-4)
+    told = ending(core.trace(core.load("storyteller"), "The wolf"))
+    assert told.norm is not None and told.norm.shift is not None
+    by_hand = (told.before - told.norm.centre) / told.norm.scale * told.norm.gain + told.norm.shift
+    assert torch.allclose(by_hand, told.after, atol=1e-4)
     with pytest.raises(TextError, match="has no head"):
         ending(core.trace(core.load("minilm"), "The animal"))
 

@@ -16,7 +16,7 @@ from app.attention import picture
 from app.rooms.step.steps import Fold, Step, guesses_words, steps_of, tokens_of
 from app.transport import messages
 from core.model.rules import REASONS
-from core.service import AddedFacts, ExpertFacts, Facts, SiteWalk, WalkFacts
+from core.service import AddedFacts, EndingFacts, ExpertFacts, Facts, ResidualPathFacts, SiteWalk, WalkFacts
 
 ALL_HEADS = 120_000  # numbers of keys and values up to which those of every head go along
 MOST_ROWS = 48  # of a norm's input
@@ -189,6 +189,48 @@ def _norm(walk: WalkFacts, step: str, arrays: Arrays) -> dict[str, Any]:
     wide = before.astype(np.float64)
     arrays.add(f"{step}.columns", np.stack([wide.mean(0), wide.std(0)]))
     return {"first": first, "of": n, "eps": norm.eps, "mean": norm.takes_mean}
+
+
+def ending(found: EndingFacts) -> bytes:
+    """The message of the end of a pass at one position."""
+    arrays = Arrays()
+    arrays.add("before", found.before)
+    arrays.add("after", found.after)
+    if (norm := found.norm) is not None:
+        arrays.add("gain", norm.gain)
+        if norm.shift is not None:
+            arrays.add("shift", norm.shift)
+    losses = [None if np.isnan(loss) else float(f"{loss:.6g}") for loss in found.losses.tolist()]
+    said = {
+        "norm": None if norm is None else [norm.centre, norm.scale],
+        "words": [list(word) for word in zip(found.labels, found.logits, found.probabilities, strict=True)],
+        "log_sum_exp": found.log_sum_exp,
+        "mean": found.mean,
+        "deviation": found.deviation,
+        "lowest": found.lowest,
+        "losses": losses,
+        "arrays": arrays.at,
+    }
+    return messages.pack(said, arrays.body.bytes())
+
+
+def residual(paths: Sequence[ResidualPathFacts]) -> Mapping[str, Any]:
+    """The gradient and the likeness of words, layer by layer, in four digits, as JSON."""
+
+    def rounded(values: Sequence[float]) -> list[float]:
+        return [float(f"{x:.4g}") for x in values]
+
+    return {
+        "paths": [
+            {
+                "norm": one.norm,
+                "residual": one.residual,
+                "gradients": rounded(one.gradients),
+                "alike": rounded(one.alike),
+            }
+            for one in paths
+        ]
+    }
 
 
 def lines_of(guesses: Sequence[Any], predictions: Any) -> Mapping[str, Any]:

@@ -94,6 +94,19 @@ async def classes(request: Request) -> Response:
     )
 
 
+@cached_route
+async def ending(request: Request) -> bytes:
+    """From the last layer to the next word, at one position: run, query."""
+    query = number(request, "query", 0, MOST)
+    return message.ending(await service.service().ending(request.query_params.get("run", ""), query, WORDS))
+
+
+@answering
+async def residual(_: Request) -> Response:
+    """Gradients in fresh layers, with the residual connection and without, which no run decides."""
+    return JSONResponse(message.residual(await service.service().residual_paths()))
+
+
 async def small(_: Request) -> Response:
     """The pages of small numbers."""
     return bytes_of(small_message())
@@ -112,5 +125,7 @@ ROUTES = [
     Route("/headlight/step/terms", terms),
     Route("/headlight/step/guesses", guesses),
     Route("/headlight/step/classes", classes),
+    Route("/headlight/step/ending", ending),
+    Route("/headlight/step/residual", residual),
     Route("/headlight/step/small", small),
 ]

@@ -47,12 +47,14 @@ def steps_of(run: Facts, stack: str, layer: int) -> tuple[Step | Fold, ...]:
         found.append(Fold(0, layer - 1))
     found.append(Step("x", "x", "stream", "x", stream))
     found += _attention(config, "attn", stream, n, n)
+    found.append(Step("why", "why", "stream", "", stream))
     if stack == "decoder" and config.kind == "encoder-decoder":
         found += _attention(config, "cross_attn", stream, n, len(run.source))
     found += _mlp(config, stream)
     if layer + 1 < stacks[stack]:
         found.append(Fold(layer + 1, stacks[stack] - 1))
     if guesses_words(run, stack):
+        found += _ending(config, stream)
         found.append(Step("end", "next", "stream", "", (stream[0], ("query", 1), ("vocab", config.vocab_size))))
     elif run.spec.classes is not None and run.config.stacks[-1][0] == stack:
         answers: Axes = (stream[0], ("class", len(run.spec.classes.names)))
@@ -105,6 +107,17 @@ def _mlp(config: ModelConfig, stream: Axes) -> list[Step]:
     found.append(Step("act", "product" if config.gated else "act", "branch", "mlp.act", hidden))
     found.append(Step("down", "down", "branch", "mlp.out", stream))
     return found + _behind(config, "mlp", "out2", "add2", "norm2", stream)
+
+
+def _ending(config: ModelConfig, stream: Axes) -> list[Step]:
+    """Post-LN streams are normed as they come, and some models have no last norm. Only of a model that writes has a word a loss."""
+    found = []
+    if config.norm_order != "post" and config.final_norm:
+        found.append(Step("lastnorm", "lastnorm", "stream", "", stream))
+    found.append(Step("words", "words", "stream", "", (*stream[:2], ("vocab", config.vocab_size))))
+    if config.writes:
+        found.append(Step("loss", "loss", "stream", "", stream[:2]))
+    return found
 
 
 def _before(config: ModelConfig, id: str, value: str, stream: Axes) -> list[Step]:

@@ -95,13 +95,23 @@ class StripFacts:
 
 
 @dataclass(frozen=True, eq=False)
+class LastNormFacts:
+    """The norm before the head: after = (before − centre) / scale · gain + shift."""
+
+    centre: float  # 0 of an RMS norm
+    scale: float
+    gain: np.ndarray  # float32 [d_model]
+    shift: np.ndarray | None  # float32 [d_model]
+
+
+@dataclass(frozen=True, eq=False)
 class EndingFacts:
     """The end of the pass at one position: core.read.ending.Ending in plain data."""
 
     position: int
     before: np.ndarray  # float32 [d_model]: the stream after the last layer
     after: np.ndarray  # float32 [d_model]: what the head is given
-    scale: float | None  # what the last norm divides by; None where there is none
+    norm: LastNormFacts | None  # None where there is none
     labels: tuple[str, ...]  # of the likeliest tokens, the likeliest first
     logits: tuple[float, ...]
     probabilities: tuple[float, ...]

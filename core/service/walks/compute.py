@@ -22,6 +22,7 @@ from .answers import (
     AddedFacts,
     EndingFacts,
     ExpertFacts,
+    LastNormFacts,
     NormFacts,
     ResidualPathFacts,
     SiteWalk,
@@ -117,12 +118,14 @@ def strip_facts(run: Trace, stack: str, position: int | None) -> StripFacts:
 
 def ending_facts(run: Trace, position: int | None, k: int) -> EndingFacts:
     """Raises TextError for models without a head, IndexError for a position, and Outdated after a training."""
-    found = ending(run, position, k)
+    found, norm = ending(run, position, k), None
+    if (own := found.norm) is not None:
+        norm = LastNormFacts(own.centre, own.scale, array(own.gain), None if own.shift is None else array(own.shift))
     return EndingFacts(
         found.position,
         array(found.before),
         array(found.after),
-        found.scale,
+        norm,
         found.labels,
         tuple(found.logits.tolist()),
         tuple(found.probabilities.tolist()),

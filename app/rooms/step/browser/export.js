@@ -1,6 +1,7 @@
 // The code that gives the numbers on the page again.
 
 // Which of a walk's values a step shows, and which part of it
+const ENDED = { lastnorm: "end.after", words: "end.logits", loss: "end.losses" };
 const HEADS = ["qkv", "turn", "scores", "mask", "softmax", "z"];
 
 // Python that gives the numbers of a page of small numbers: with x as it was dragged, and the way of the number that is followed
@@ -27,6 +28,22 @@ export function snippet(lines, on, cell) {
   const name = site?.site ?? "attn";
   const { kind, value } = step;
   if (kind === "classes") return [...code, "numbers = run.classes()", ""].join("\n");
+  if (kind in ENDED)
+    return [
+      "from core.read.ending import ending",
+      "",
+      ...code.slice(0, -1),
+      `end = ending(run, ${header.query})`,
+      `numbers = ${ENDED[/** @type {"loss"} */ (kind)]}`,
+      "",
+    ].join("\n");
+  if (kind === "why")
+    return [
+      "from core.learn.residual_paths import residual_paths",
+      "",
+      "numbers = [path.gradients for path in residual_paths()]  # with the residual: pre, post, no norm; then without",
+      "",
+    ].join("\n");
   if (kind === "next")
     return [
       ...code,

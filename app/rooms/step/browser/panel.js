@@ -46,13 +46,15 @@ export function tell(view, on, at) {
   const steps = on.walk.steps;
   const where = ["token", "embed"].includes(kind)
     ? words.where_before
-    : ["next", "result", "classes"].includes(kind)
+    : ["next", "result", "classes", "lastnorm", "words", "loss"].includes(kind)
       ? words.where_after
       : ATTENTION.includes(kind)
         ? fill(step.id.startsWith("cross-") ? words.where_cross : words.where_head, { layer: header.layer, head })
         : MLP.includes(kind)
           ? fill(words.where_mlp, { layer: header.layer })
-          : fill(words.where_layer, { layer: header.layer });
+          : kind === "why"
+            ? words.where_fresh
+            : fill(words.where_layer, { layer: header.layer });
   // A slider that is held must stay the element that it is.
   // Where a row of weights is shown, the token that most heads rest on is named
   const rests = ["softmax", "z"].includes(step.kind) && on.site?.site === "attn" && !view.isProjected;

@@ -6,6 +6,8 @@ import { termsOf } from "./from.js";
 import { activation, down, neurons } from "./neurons.js";
 import { norm } from "./norm.js";
 import { classPicture } from "./classes.js";
+import { ENDINGS } from "./ending.js";
+import { residualPicture } from "./residual.js";
 import { asked, column, columnsOf, heat, Sheet, withHeat, x } from "./sheet.js";
 import { largest, length, limit } from "./sums.js";
 import { turn } from "./turn.js";
@@ -140,6 +142,8 @@ export const PICTURES = {
   },
 
   classes: classPicture,
+  ...ENDINGS,
+  why: residualPicture,
 
   result(host, on) {
     const sheet = new Sheet(host, on);

@@ -122,6 +122,7 @@ export class Rail {
     walk.steps.forEach((step, i) => {
       if (!all && !OF_A_HEAD.includes(step.kind)) return;
       const vector = walk.vector(step, head, edit);
+      this.canvases[i].hidden = !vector.length;
       barcode(
         this.canvases[i],
         vector,

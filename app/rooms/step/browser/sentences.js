@@ -3,6 +3,8 @@
 import { el, fill, fixed, number, phrase, quoted, worded } from "../../../kit/browser/dom.js";
 import { LOWEST, softmax } from "./compute.js";
 import { WORDS as words } from "./constants.js";
+import { endingSays } from "./ending.js";
+import { residualSays } from "./residual.js";
 import { length, percent, spread } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
@@ -238,6 +240,12 @@ function saysOf(on) {
         ? ["next_since", { ...parts, l: since.layer, sublayer: worded(words.sublayers, since.sublayer) }, scored, {}]
         : ["next", parts, scored, {}];
     }
+    case "lastnorm":
+    case "words":
+    case "loss":
+      return endingSays(on);
+    case "why":
+      return residualSays(on);
     case "classes":
       return classesSay(on);
     default:

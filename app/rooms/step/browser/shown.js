@@ -2,6 +2,7 @@
 
 import { clamp, quoted } from "../../../kit/browser/dom.js";
 import { whole } from "../../../kit/browser/selection.js";
+import { ENDINGS, readEnding } from "./ending.js";
 import { ledgerRows } from "./ledger.js";
 import { json } from "../../../kit/browser/messages.js";
 
@@ -16,7 +17,8 @@ import { json } from "../../../kit/browser/messages.js";
  *   step: Step, header: any, walk: Walk, site: import("./types.js").Site | undefined, head: number, at: import("./types.js").Attended,
  *   plain: import("./types.js").Attended, edit: import("./types.js").Edit, key: number, cell: Cell, chosen: Record<string, string>,
  *   labels: string[], keyLabels: string[], id: number, q: [string, string], k: [string, string], model: string, reasons: string[],
- *   guesses: import("./types.js").Guesses | null, classes: import("./types.js").Classes | null, paint: import("./grid.js").Paint, rem: number, perLayer: number, sublayers: string[],
+ *   guesses: import("./types.js").Guesses | null, classes: import("./types.js").Classes | null,
+ *   ending: import("./ending.js").Ending | null, residual: import("./residual.js").Paths | null, paint: import("./grid.js").Paint, rem: number, perLayer: number, sublayers: string[],
  *   ledgerRows: {rows: number[], others: number[]}, normRow: (value: string) => Float32Array, additionOf: (part: string) => Float32Array[], box?: {width: number, height: number},
  *   keyVector: (key: number) => Float32Array, value: (key: number) => Float32Array, point: (cell: Cell) => void, leave: () => void,
  *   choose: (changes: Record<string, string>) => void, toggle: (key: number) => void,
@@ -60,6 +62,8 @@ export function shownOf(view, walk, step) {
     model: run.model,
     reasons: header.reasons,
     guesses: step.kind === "next" ? view.ask("step/guesses", { query: header.query }, json) : null,
+    ending: step.kind in ENDINGS ? view.ask("step/ending", { query: header.query }, readEnding) : null,
+    residual: step.kind === "why" ? view.ask("step/residual", {}, json) : null,
     classes: step.kind === "classes" ? view.ask("step/classes", {}, json) : null,
     paint: view.paint,
     rem: view.rem,

@@ -26,6 +26,7 @@ import { PAGES, Small } from "./small.js";
 import { Tokens } from "./tokens.js";
 import { Walk } from "./walk.js";
 
+const ENDS = ["lastnorm", "words", "loss", "end"]; // steps after the last layer
 const LOWEST = 11; // rem from the top of the page: as if the room began there at the lowest
 const SHOWN = ".meta, .big, .eq, .pic, .from, .rail, .phone-rail, .unseen";
 
@@ -226,6 +227,7 @@ export class StepThrough extends Stage {
       `linear-gradient(90deg, ${[...this.palette.ahead].reverse().join(", ")}, ${this.palette.ramp.join(", ")})`,
     );
     this.root.style.setProperty("--bar", this.palette.ramp[3]);
+    this.root.style.setProperty("--less", this.palette.ahead[3]);
     this.rail.shown = this.rail.barred = this.rail.at = "";
   }
 
@@ -333,6 +335,8 @@ export class StepThrough extends Stage {
       this.values.show,
       shown.guesses !== null,
       shown.classes !== null,
+      shown.ending !== null,
+      shown.residual !== null,
       sizes,
     ]);
     const what = `${place}/${head}/${shown.key}`;
@@ -534,7 +538,7 @@ export class StepThrough extends Stage {
     if (!run || this.opened !== "run") return this.strip.draw(null);
     const { stack, layer, query } = this.place;
     const at = this.shown?.step.id;
-    const where = at === "end" ? "end" : at === "token" || at === "embed" ? "start" : layer;
+    const where = at && ENDS.includes(at) ? "end" : at === "token" || at === "embed" ? "start" : layer;
     const labels = Object.fromEntries(Object.entries(run.tokens).map(([name, side]) => [name, side.labels]));
     const key = this.shown?.site?.site === "cross_attn" ? this.shown.key : undefined;
     this.strip.draw({ stack, layer: where, query, key, labels });
@@ -543,8 +547,14 @@ export class StepThrough extends Stage {
   /** @param {number | "start" | "end"} layer @param {string} stack */
   chooseLayer(layer, stack) {
     if (layer === "start") return this.choose({ stack, layer: "0", at: "embed", key: "", cell: "" });
-    if (layer === "end") return this.choose({ stack, at: "end", key: "", cell: "" });
-    const at = ["token", "embed", "end"].includes(this.values.at) ? "softmax" : this.values.at;
+    if (layer === "end")
+      return this.choose({
+        stack,
+        at: this.run?.tokens[stack] && this.walk?.step("words") ? "words" : "end",
+        key: "",
+        cell: "",
+      });
+    const at = ["token", "embed", ...ENDS].includes(this.values.at) ? "softmax" : this.values.at;
     this.choose({ stack, layer: String(layer), at, key: "", cell: "" });
   }
 

@@ -1,9 +1,9 @@
 // Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).
 export const WORDS: {
-  "names": { "token": string; "embed": string; "embed_position": string; "x": string; "norm": string; "qkv": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "next": string; "result": string; "classes": string; };
-  "codes": { "token": string; "embed": string; "embed_position": string; "embed_normed": string; "x": string; "norm_pre": string; "norm_post": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "next": string; "result": string; "classes": string; };
-  "equations": { "token": string; "embed": string; "embed_position": string; "embed_scaled": string; "embed_normed": string; "x": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "up_gated": string; "relu": string; "gelu": string; "gelu_tanh": string; "silu": string; "product": string; "down": string; "next": string; "next_tied": string; "result": string; "classes_one": string; "classes_several": string; "classes_numbers": string; };
-  "says": { "token": string; "embed_position": string; "embed_scaled": string; "embed": string; "embed_rotary": string; "embed_bias": string; "embed_none": string; "x": string; "x_first": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "qkv_shared": string; "heads": string; "turn": string; "turn_first": string; "scores": string; "scale": string; "scale_plain": string; "mask_hidden": string; "mask_both": string; "mask_cross": string; "mask_causal": string; "mask_last": string; "mask_some": string; "softmax": string; "z": string; "join": string; "wo": string; "add_attn": string; "add_cross_attn": string; "add_mlp": string; "gate": string; "up": string; "up_gated": string; "act_relu": string; "act_soft": string; "product": string; "down": string; "next": string; "next_since": string; "next_waiting": string; "result": string; "classes": string; "classes_several": string; "classes_numbers": string; "classes_waiting": string; "result_encoder": string; };
+  "names": { "token": string; "embed": string; "embed_position": string; "x": string; "norm": string; "qkv": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "lastnorm": string; "words": string; "loss": string; "next": string; "why": string; "result": string; "classes": string; };
+  "codes": { "token": string; "embed": string; "embed_position": string; "embed_normed": string; "x": string; "norm_pre": string; "norm_post": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "lastnorm": string; "words": string; "loss": string; "why": string; "next": string; "result": string; "classes": string; };
+  "equations": { "token": string; "embed": string; "embed_position": string; "embed_scaled": string; "embed_normed": string; "x": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "up_gated": string; "relu": string; "gelu": string; "gelu_tanh": string; "silu": string; "product": string; "down": string; "words": string; "words_tied": string; "loss": string; "why": string; "next": string; "next_tied": string; "result": string; "classes_one": string; "classes_several": string; "classes_numbers": string; };
+  "says": { "token": string; "embed_position": string; "embed_scaled": string; "embed": string; "embed_rotary": string; "embed_bias": string; "embed_none": string; "x": string; "x_first": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "qkv_shared": string; "heads": string; "turn": string; "turn_first": string; "scores": string; "scale": string; "scale_plain": string; "mask_hidden": string; "mask_both": string; "mask_cross": string; "mask_causal": string; "mask_last": string; "mask_some": string; "softmax": string; "z": string; "join": string; "wo": string; "add_attn": string; "add_cross_attn": string; "add_mlp": string; "gate": string; "up": string; "up_gated": string; "act_relu": string; "act_soft": string; "product": string; "down": string; "lastnorm": string; "words": string; "loss": string; "loss_open": string; "loss_one": string; "ending_waiting": string; "why": string; "why_waiting": string; "next": string; "next_since": string; "next_waiting": string; "result": string; "classes": string; "classes_several": string; "classes_numbers": string; "classes_waiting": string; "result_encoder": string; };
   "acts": { "relu": string; "gelu": string; "gelu_tanh": string; "silu": string; };
   "rail": string;
   "rail_value": string;
@@ -25,6 +25,7 @@ export const WORDS: {
   "step_of": string;
   "where_before": string;
   "where_after": string;
+  "where_fresh": string;
   "where_layer": string;
   "where_head": string;
   "where_cross": string;
@@ -176,6 +177,28 @@ export const WORDS: {
   "what_mlp": string;
   "added": string;
   "its_length": string;
+  "ending_divided": string;
+  "ending_head_reads": string;
+  "ending_mean": string;
+  "ending_norm_title": string;
+  "ending_logit": string;
+  "ending_chance": string;
+  "ending_chance_of": string;
+  "ending_share": string;
+  "ending_spread": string;
+  "ending_curve": string;
+  "ending_each": string;
+  "ending_loss_title": string;
+  "ending_loss": string;
+  "ending_no_loss": string;
+  "why_norms": { "pre": string; "post": string; "none": string; };
+  "why_with": string;
+  "why_without": string;
+  "why_gradient": string;
+  "why_alike": string;
+  "why_says": string;
+  "why_note": string;
+  "why_waiting": string;
   "guess_here": string;
   "next_probabilities": string;
   "word_rest": string;
