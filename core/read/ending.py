@@ -70,7 +70,7 @@ def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
     if run.config.writes:
         own = given(run)
         losses[own.positions.cpu()] = own.losses.cpu()
-    run.forward.weights.check()  # a training may go on beside this
+    run.forward.weights.check()  # which may be trained meanwhile
     return Ending(
         at,
         before,

@@ -16,7 +16,7 @@ APP = "app/main.py"
 # and the picture layer, which Explore brings for all, and every room with heads the chooser of one (7 kB).
 BUDGET = {
     "explore": ((247, 86), (0, 0)),  # 30 kB of it what it opens on, its findings, and the map of all heads
-    "step": ((322, 67), (254, 37)),  # 8 kB of it the experts of a mixture and the classes of a classifier
+    "step": ((340, 73), (266, 43)),  # 8 kB of it the experts and the classes, 11 the end of the pass and the strip
     "masks": ((144, 54), (81, 23)),
     "positions": ((226, 60), (157, 27)),
     "generate": ((138, 51), (75, 20)),  # 25 kB of it the words that may follow each token of the sentence
@@ -25,7 +25,7 @@ BUDGET = {
     "shapes": ((100, 45), (35, 14)),
     "memory": ((62, 30), (7, 4)),
     "compute": ((62, 30), (7, 4)),
-    "lessons": ((203, 74), (136, 44)),
+    "lessons": ((220, 79), (153, 49)),
 }
 TITLES = {room.id: room.title for room in registry.rooms()}
 

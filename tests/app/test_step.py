@@ -126,13 +126,13 @@ def test_steps_stand_where_the_config_puts_them() -> None:
     _, minilm = served("minilm", ANIMAL)
     steps = steps_of(minilm, "encoder", 3)
     lanes = {step.id: step.lane for step in steps if not isinstance(step, Fold)}
-    assert len(lanes) == 20 and [s for s in steps if isinstance(s, Fold)] == [Fold(0, 2), Fold(4, 5)]
+    assert len(lanes) == 21 and [s for s in steps if isinstance(s, Fold)] == [Fold(0, 2), Fold(4, 5)]
     assert lanes["norm1"] == lanes["norm2"] == "stream" and lanes["add1"] == "add"  # post
     order = list(ids_of(minilm, "encoder"))
     assert order.index("add1") + 1 == order.index("norm1")
     _, story = served("storyteller", WOLF)
     lanes = {step.id: step.lane for step in steps_of(story, "decoder", 0) if not isinstance(step, Fold)}
-    assert lanes["norm1"] == "branch" and "turn" in lanes and len(lanes) == 21  # pre, rotary
+    assert lanes["norm1"] == "branch" and "turn" in lanes and len(lanes) == 25  # pre, rotary
     _, pair = served("translator", GERMAN)
     ids = ids_of(pair, "decoder")
     assert "cross-softmax" in ids and ids.index("add1") < ids.index("cross-norm1") < ids.index("norm2")
@@ -153,7 +153,8 @@ def test_it_opens_at_what_the_first_example_shows() -> None:
     _, story = served("storyteller", WOLF)
     assert opening(story).query == len(story.source) - 1  # what the next word follows from
     assert [route.path for route in ROUTES] == [
-        f"/headlight/step/{name}" for name in ("page", "walk", "experts", "terms", "guesses", "classes", "small")
+        f"/headlight/step/{name}"
+        for name in ("page", "walk", "experts", "terms", "guesses", "classes", "ending", "residual", "small")
     ]
 
 
@@ -273,7 +274,7 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     values = found.values
     root, page = screen.root, screen.page
     screen.open("?view=step")
-    screen.wait(at="softmax", layer="3", head="1", query="10", steps="20")
+    screen.wait(at="softmax", layer="3", head="1", query="10", steps="21")
     assert big(screen) == "it gives 67.7 % of its attention to animal. The 16 weights add up to 1."
     # every number of the ledger that is on the page is core's
     cells = [text.replace("\xa0", " ") for text in root.locator(".lab.num").all_inner_texts()]

@@ -1,4 +1,4 @@
-"""The strip of the whole model: what it says is the run's, and a layer that is clicked there is the one that is shown."""
+"""The strip of the whole model has the numbers of the run, and a layer that is clicked there is shown."""
 
 from __future__ import annotations
 

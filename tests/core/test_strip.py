@@ -1,4 +1,4 @@
-"""The whole model at one word, the end of a pass, and the use of the residual connection: the mocks' numbers, and what must hold."""
+"""The whole model at one word, the end of a pass, and the use of the residual connection: the mocks' numbers, and their laws."""
 
 from __future__ import annotations
 

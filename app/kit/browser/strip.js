@@ -20,7 +20,7 @@ const GAP = 1.9; // between two, where the wires are
 const [BEFORE, AFTER] = [8.6, 6.6]; // rem left and right of the layers
 const [BEFORE_NARROW, AFTER_NARROW] = [0.4, 5.4];
 const NARROW = 560; // pixels of a strip without words at its left
-const LETTERS = 11; // of what stands in the box of the next word
+const LETTERS = 11; // that the box of the next word has room for
 
 /** Three digits of a length. @param {number} x */
 export const long = (x) => (x >= 99.95 ? x.toFixed(0) : x >= 9.995 ? x.toFixed(1) : x.toFixed(2));
@@ -292,7 +292,7 @@ export class Strip {
     });
   }
 
-  // What stands under a point: a layer, the embedding or the end of one of the stacks
+  // The part under a point: a layer, the embedding or the end of one of the stacks
   /** @param {MouseEvent} event @returns {{stack: string, layer: number | "start" | "end"} | null} */
   #at(event) {
     const { left, top } = this.svg.getBoundingClientRect();
