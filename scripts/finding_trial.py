@@ -152,6 +152,8 @@ def sentence(run: core.Trace, found: core.Finding) -> str:
         return f"To write {word}, {head} {way} {key}: {weight}. That look alone adds {signed(found)} to the logit of {word}."
     if found.kind == "largest push":
         return f"No single look decides {word}. The one that counts most, {head} from {query} at {key} ({weight}), adds only {signed(found)}."
+    if found.site == "cross_attn":
+        return f"H{head[1:]} looks from {query} across at {key}: {weight}. Other words give it {percent(found.habit or 0)}."
     way, far = ("back", back) if back > 0 else ("ahead", -back)
     usual = f" {far} word{'s' * (far > 1)} {way} it usually gives {percent(found.habit or 0)}." if far else ""
     return f"H{head[1:]} looks from {query} {way} at {key}: {weight}.{usual}"
@@ -194,11 +196,11 @@ def table(rows: list[Row]) -> list[str]:
 
 WITH_WORDS = ("smollm2", "storyteller", "minilm", "translator")
 TINY = tuple(name for name in SHIPPED if name not in WITH_WORDS)
-SETS = ("new", "fresh")
+SETS = ("new", "fresh", "unseen")
 
 
 def texts() -> dict[str, Any]:
-    """The inputs: those that the rule was set on by model, new and fresh ones by kind, captions, and those in letters by task."""
+    """The inputs: those that the rule was set on by model, new, fresh and unseen ones by kind, captions, and those in letters by task."""
     return json.loads(TEXTS.read_text("utf-8"))
 
 
@@ -208,7 +210,7 @@ def inputs(name: str) -> dict[str, dict[str, list[str]]]:
     known = texts()
     if name in TINY:
         return {"new": {"": known["letters"][name.partition("-")[0]]}}
-    captions = {"new": known["captions"], "fresh": known["fresh captions"]}
+    captions = {"new": known["captions"], **{part: known[f"{part} captions"] for part in SETS[1:]}}
     return {part: known[part] | ({"caption": captions[part]} if name == "translator" else {}) for part in SETS}
 
 

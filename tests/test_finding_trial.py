@@ -49,6 +49,9 @@ def test_the_new_texts_are_a_hundred_of_many_kinds_and_none_was_there_before() -
     others += [text for some in known["fresh"].values() for text in some]
     assert len(new) == len(set(new)) == 100 and len(known["new"]) >= 15
     assert not {*new} & {*others}
+    unseen = [text for some in known["unseen"].values() for text in some]
+    assert len(unseen) == len(set(unseen)) >= 50 and len(known["unseen"]) >= 15
+    assert not {*unseen} & {*others, *new}
 
 
 # Kind of the new texts, and which of them

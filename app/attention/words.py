@@ -200,6 +200,11 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
             "To write {word}, {head} of {layer} looks {n} tokens back from {query} at {key}: {share}. That look alone adds {addition} to the logit of {word}.",
             "Of {heads} heads × {earlier} earlier words, this has the largest weight × how far the look raises {word} above other likely words.",
         ],
+        "writes_within": [
+            "writes {word}",
+            "To write {word} after {query}, {head} of {layer} looks back at {key}: {share}. That look alone adds {addition} to the logit of {word}.",
+            "Of all looks at a copy of the word that is likeliest next, this has the largest weight × how far the look raises it above other likely words.",
+        ],
         "largest push": [
             "largest push",
             "No single look decides {word}. The one that counts most, {head} of {layer} from {query} at {key} ({share}), adds only {addition}.",
@@ -219,6 +224,11 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
             "{query} → {key}",
             "{Head} of {layer} looks from {query} ahead at {key}: {share}. {n} tokens ahead it usually gives {habit}.",
             "Of all looks between two words, this is furthest above what its head usually gives at that distance.",
+        ],
+        "stands out_across": [
+            "{query} → {key}",
+            "{Head} of {layer} looks from {query} across at {key}: {share}. Other words give it {habit}.",
+            "Of all looks at the source, this is furthest above what other words of the target give to the same one.",
         ],
         "after a repeat": [
             "after a repeat",

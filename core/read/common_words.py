@@ -11,14 +11,14 @@ from weakref import WeakKeyDictionary
 
 from ..checkpoints import Loaded
 from ..model.text import SPACE_SIGNS, Tokens
+from ..run.predictions import labels_of
+from .head_roles import is_ideograph
 
 COMMON = 300  # words of a small vocabulary
 SHARE = 64  # of a large one as many as one in this many of its pieces
 COMMONEST = 5  # one in this many of the common words is among the commonest: nearly all articles, and few nouns
-COMMONEST = 5  # one in this many of the common words is among the commonest: nearly all articles, and few nouns
-COMMONEST = 5  # one in this many of the common words is among the commonest: nearly all articles, and few nouns
-COMMONEST = 5  # one in this many of the common words is among the commonest: nearly all articles, and few nouns
 LONG = 4  # letters from which a word is long
+LONGER = 5  # and from which it is hardly ever an article, a preposition or an auxiliary, in a language that is not known either
 
 _known: WeakKeyDictionary[Loaded, tuple[str, ...]] = WeakKeyDictionary()  # the commonest first
 
@@ -43,14 +43,17 @@ def common_words(loaded: Loaded, one_in: int = 1) -> frozenset[str]:
 
 def are_common(loaded: Loaded, tokens: Tokens, one_in: int = 1) -> list[bool]:
     """Whether each token is one of them, [pos]."""
-    words = common_words(loaded, one_in)
-    return [label.casefold() in words for label in tokens.labels]
+    words, labels = common_words(loaded, one_in), tokens.labels
+    # Of Chinese a byte-level vocabulary has the commonest characters whole, such as 的, and others in parts.
+    has_parts = any(is_ideograph(label[0]) and label[1:2] == " " for label in labels if label)
+    whole = [has_parts and len(label) == 1 and is_ideograph(label) for label in labels]
+    return [is_whole or label.casefold() in words for is_whole, label in zip(whole, labels, strict=True)]
 
 
-def are_long(tokens: Tokens) -> list[bool]:
-    """Whether each token has four letters or more, [pos]: short words tell less (Piantadosi et al. 2011, "Word lengths are
+def are_long(tokens: Tokens, least: int = LONG) -> list[bool]:
+    """Whether each token has four letters or more, or so many, [pos]: short words tell less (Piantadosi et al. 2011, "Word lengths are
     optimized for efficient communication")."""
-    return [sum(map(str.isalpha, label)) >= LONG for label in tokens.labels]
+    return [sum(map(str.isalpha, label)) >= least for label in tokens.labels]
 
 
 def _words(loaded: Loaded) -> Iterator[str]:
@@ -59,8 +62,9 @@ def _words(loaded: Loaded) -> Iterator[str]:
         return
     n, piece = loaded.tokenizer.get_vocab_size(), loaded.tokenizer.id_to_token
     signs = tuple(sign for group in SPACE_SIGNS for sign in group)
-    pieces = [text for i in range(n) if (text := piece(i))]
-    if any(text.startswith(signs) for text in pieces):
-        yield from (text[1:] for text in pieces if text.startswith(signs) and text[1:].isalpha())
+    pieces = [(i, text) for i in range(n) if (text := piece(i))]
+    if any(text.startswith(signs) for _, text in pieces):
+        begin = (i for i, text in pieces if text.startswith(signs) and text[1:].isalpha())
+        yield from (label for i in begin if (label := labels_of(loaded, [i])[0]).isalpha())  # ü is not spelt ü there
     else:  # WordPiece marks what continues a word, and lists single letters first
-        yield from (text for text in pieces if len(text) > 1 and text.isalpha())
+        yield from (text for _, text in pieces if len(text) > 1 and text.isalpha())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -16,7 +16,7 @@ from ..run.attention import AttentionRecord
 from ..run.predictions import labels_of
 from ..run.trace import Trace
 from . import measures
-from .common_words import COMMONEST, are_common, are_long
+from .common_words import COMMONEST, LONGER, are_common, are_long
 from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
 from .head_roles import OpeningLink, is_ideograph, openings, spaced_words, words_of
 from .looks import Looked, each_look
@@ -38,11 +38,10 @@ PUSHES: tuple[Kind, ...] = ("writes", "largest push", "votes against")
 WRITES_FROM = 0.4  # logits that a look must add to open a picture
 OTHERS = 20  # likeliest words after the first, whose mean says how far a look raises all words alike
 TIMES = 3  # that it must add of that mean
+COPY_WEIGHT = 0.1  # of a head's attention: less is hardly a look
 STANDS_OUT_FROM = 0.2  # of a weight, beyond the head's habit
 TIER = 100.0  # more than any score: a look of a higher tier comes first
-SCRAP = 3  # letters, from which a piece of a word can be told
-SCRAP = 3  # letters, from which a piece of a word can be told
-SCRAP = 3  # letters, from which a piece of a word can be told
+TELLS = 9  # tier, from which a look is at a long word that is not common
 SCRAP = 3  # letters, from which a piece of a word can be told
 AGAINST_FROM = -0.25  # logits
 AGAINST_WEIGHT = 0.2
@@ -94,11 +93,13 @@ def opening_look(run: Trace) -> Finding:
     letters of a longer word, nor a common word just before. Else the look of any row that stands out most: (weight − what the
     head gives at that distance in other rows) · log₂(1 + distance), from 20 % beyond that habit on, and two or more apart.
     Looks that say more come first (core.read.common_words): between whole words that are not the same, at a long word that is
-    not common; the same at a long piece of a word; at a short word; then from anywhere at a long word that is not common, at
-    three letters or more that are none, at a long word that is none of the commonest; then at a long word just before; and last
-    at anything else that was typed. Of an encoder: the same between words that are no neighbours, without the factor of
-    distance; of one word or two, at what was typed. Of an encoder–decoder: the first rule in cross-attention, over all rows
-    of the target that are followed by a word: at long words that are none of the commonest, else at long ones, else at any.
+    not common, of five letters, then of four; the same at a long piece of a word. Where no such word is looked at, a decoder's
+    look from any row at an earlier copy of the very word that is likeliest there, by the first rule ("writes"). Then looks at a
+    short word; from anywhere at a long word that is not common, at three letters or more that are none, at a long word that is
+    none of the commonest; at a long word just before; and last at anything else that was typed. Of an encoder: the same between
+    words that are no neighbours, without the factor of distance; of one word or two, at what was typed. Of an encoder–decoder:
+    the first rule in cross-attention, over all rows of the target that are followed by a word: at long words that are none of
+    the commonest, else at long ones, else at any; else what stands out most from what other rows give to that word.
     Where all this leaves nothing, the largest weight × addition.
     """
     return _described(run, [_opening(run, _pushes(run), None)])[0]
@@ -258,10 +259,10 @@ class _Texts:
             rests[int(real.int().argmax())] = True
         return cls(queries, keys, real_queries, real, rests)
 
-    def rows(self, record: AttentionRecord) -> Tensor:
-        """All real rows, or as many as make up CELLS weights: evenly spaced ones and the last."""
+    def rows(self, record: AttentionRecord, cells: int = CELLS) -> Tensor:
+        """All real rows, or as many as make up so many weights: evenly spaced ones and the last."""
         rows = self.real_queries.nonzero()[:, 0]
-        most = max(FEWEST_ROWS, CELLS // (record.n_heads * record.n_key))
+        most = max(FEWEST_ROWS, cells // (record.n_heads * record.n_key))
         if len(rows) <= most:
             return rows
         spread = rows[((torch.arange(most, device=rows.device) + 0.5) * len(rows) / most).long()]
@@ -279,7 +280,12 @@ def _opening(run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Ki
         return found
     if run.config.kind != "encoder-decoder":
         habits = habits or _habits(run)
-        found = habits["stands out"].best((), TIER) or found
+        found = habits["stands out"].best((), TELLS * TIER)
+        if found is None and pushes is not None:  # no long word is looked at that is not common
+            found = _copies(run).best(())
+        found = found or habits["stands out"].best((), TIER) or (None if pushes is None else pushes["writes"].best(()))
+    elif found is None and pushes is not None:
+        found = pushes["stands out"].best((), TIER)
     if found is None and pushes is not None:
         found = pushes["largest push"].best(())
     if found is None and habits is not None and "stands out" in habits:  # which is not asked of cross-attention
@@ -297,38 +303,93 @@ def _is_word(label: str) -> bool:
 
 
 def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
-    """By what looks add, from the last word, or in cross-attention from every word; None for a model whose logits say nothing of
-    single looks."""
+    """By what looks add, from the last word, or in cross-attention from every word, and there by how they stand out too; None for a
+    model whose logits say nothing of single looks."""
     if not has_looks(run):
         return None
     texts, record = _Texts.of(run), _records(run)[0]
     cross = record.site == "cross_attn"
     rows = texts.rows(record) if cross else texts.real_queries.nonzero()[-1]
     cells = _pushing(texts, rows, cross)
-    n = len(rows)
-    words = likeliest_tokens(run, rows.tolist(), 1 + OTHERS)
-    tokens = (*(word[:1] for word in words), *(word[1:] for word in words))
-    first = [word[0] for word in words]
-    said = list(zip(first, labels_of(run.loaded, first), strict=True))
+    next_words = _NextWords.of(run, rows)
+    said = next_words.said
     telling = cells * _telling(run, texts, rows, cross)
+    outstanding = telling
     spoken = torch.tensor([_is_word(word) for _, word in said], device=rows.device)
     telling = telling * (spoken[:, None] | ~spoken.any())
     found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in PUSHES}
+    if cross:
+        found["stands out"] = _Candidates("stands out")
 
-    def take(looked: Looked) -> None:
-        seen = _Seen(looked.record, rows, looked.weights[:, :n])
-        added, others = looked.additions.split(n, 1)
-        product, beyond = seen.weights * added, added - others
+    def take(seen: _Seen, added: Tensor, others: Tensor) -> None:
+        product = seen.weights * added
         counts = cells & (seen.weights > 0) & ~added.isnan()
-        writes = (telling > 0) & (added >= WRITES_FROM) & (added >= TIMES * others)
-        score = seen.weights * beyond + TIER * telling
+        score = seen.weights * (added - others) + TIER * telling
+        writes = (telling > 0) & _raises(added, others)
         found["writes"].add(seen, score.where(writes, -math.inf), additions=added, said=said)
         found["largest push"].add(seen, product.where(counts, -math.inf), additions=added, said=said)
         against = counts & (seen.weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
         found["votes against"].add(seen, (-product).where(against, -math.inf), additions=added, said=said)
+        if cross:
+            habit = _to_key(seen.weights, torch.ones_like(cells))
+            beyond = seen.weights - habit
+            score = (beyond + TIER * outstanding).where((outstanding > 0) & (beyond >= STANDS_OUT_FROM), -math.inf)
+            found["stands out"].add(seen, score, habit, added, said)
 
-    each_look(Asked(run, site_of(run, None), (*rows.tolist(), *rows.tolist()), tokens), take)
+    next_words.each(take)
     return found
+
+
+def _copies(run: Trace) -> _Candidates:
+    """A decoder's looks at a copy of the very word that is likeliest next, from any row, as "writes": whole characters alone."""
+    texts = _Texts.of(run)
+    rows = texts.rows(_records(run)[0], CELLS // 2)  # each is asked for two numbers of a look
+    next_words = _NextWords.of(run, rows)
+    tokens, device = texts.keys, rows.device
+    written = torch.tensor([token if _is_word(word) else -1 for token, word in next_words.said], device=device)
+    words = torch.tensor(spaced_words(tokens), device=device)
+    apart = (rows[:, None] - torch.arange(len(tokens), device=device) > 1) & (words[rows][:, None] != words)
+    cells = apart & (written[:, None] == torch.as_tensor(tokens.ids, device=device)) & texts.real_keys & ~texts.rests
+    found = _Candidates("writes")
+
+    def take(seen: _Seen, added: Tensor, others: Tensor) -> None:
+        copies = cells & _raises(added, others) & (seen.weights >= COPY_WEIGHT)
+        score = seen.weights * (added - others)
+        found.add(seen, score.where(copies, -math.inf), additions=added, said=next_words.said)
+
+    next_words.each(take)
+    return found
+
+
+def _raises(added: Tensor, others: Tensor) -> Tensor:
+    """Whether a look adds enough to the likeliest word, and more to it than to other likely ones."""
+    return (added >= WRITES_FROM) & (added >= TIMES * others)
+
+
+@dataclass(frozen=True, eq=False)
+class _NextWords:
+    """The likeliest words after some rows: of each row the first of them, `said`, and the others."""
+
+    run: Trace
+    rows: Tensor
+    tokens: tuple[tuple[int, ...], ...]  # of each row the first, then of each row the others
+    said: Sequence[tuple[int, str]]
+
+    @classmethod
+    def of(cls, run: Trace, rows: Tensor) -> _NextWords:
+        words = likeliest_tokens(run, rows.tolist(), 1 + OTHERS)
+        first = [word[0] for word in words]
+        tokens = (*(word[:1] for word in words), *(word[1:] for word in words))
+        return cls(run, rows, tokens, list(zip(first, labels_of(run.loaded, first), strict=True)))
+
+    def each(self, take: Callable[[_Seen, Tensor, Tensor], None]) -> None:
+        """take(seen, added, others) of every layer: what each look adds to the first, and to the mean of the others, [head, row, key]."""
+        n, positions = len(self.rows), self.rows.tolist()
+
+        def looked(found: Looked) -> None:
+            take(_Seen(found.record, self.rows, found.weights[:, :n]), *found.additions.split(n, 1))
+
+        each_look(Asked(self.run, site_of(self.run, None), (*positions, *positions), self.tokens), looked)
 
 
 def _pushing(texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
@@ -427,6 +488,7 @@ def _tiers(run: Trace, texts: _Texts, rows: Tensor) -> Tensor:
     spaced = torch.tensor(spaced_words(tokens), device=device)
     whole = torch.tensor(words_of(tokens, True, True), device=device) >= 0
     long = torch.tensor(are_long(tokens), device=device)
+    longer = torch.tensor(are_long(tokens, LONGER), device=device)
     rare = ~torch.tensor(are_common(run.loaded, tokens), device=device)
     known = ~torch.tensor(are_common(run.loaded, tokens, COMMONEST), device=device)
     scrap = torch.tensor(_scraps(tokens), device=device)
@@ -444,6 +506,7 @@ def _tiers(run: Trace, texts: _Texts, rows: Tensor) -> Tensor:
     both = may & whole[rows][:, None] & whole
     other = typed & (apart != 0)
     tiers = (
+        both & far & longer,
         both & far & long,
         may & far & long & (apart != 0),
         both & far & ~brief,
@@ -480,8 +543,13 @@ def _elsewhere(weights: Tensor, back: Tensor, counted: Tensor) -> tuple[Tensor, 
     sums = some.new_zeros(len(some), int(at.max()) + 1).index_add_(1, at, some.flatten(1))
     count = some.new_zeros(sums.shape[1]).index_add_(0, at, counted.float().flatten())
     distance = (sums[:, at].unflatten(1, (-1, n)) - some) / (count[at].unflatten(0, (-1, n)) - 1).clamp(min=1)
-    key = (some.sum(1, keepdim=True) - some) / (counted.sum(0) - 1).clamp(min=1)
-    return distance.clamp(min=0), key.clamp(min=0)
+    return distance.clamp(min=0), _to_key(weights, counted)
+
+
+def _to_key(weights: Tensor, counted: Tensor) -> Tensor:
+    """The weight that the head gives to each cell's key in other rows: means, [head, row, key]."""
+    some = weights * counted
+    return ((some.sum(1, keepdim=True) - some) / (counted.sum(0) - 1).clamp(min=1)).clamp(min=0)
 
 
 def _next_to(seen: _Seen, texts: _Texts, ahead: int) -> tuple[Tensor, list[tuple[int, int]]]:

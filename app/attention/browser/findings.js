@@ -38,19 +38,22 @@ const isAt = (one, { site, layer, head, query }) =>
 // The row of the table of words
 /** @param {import("./types.js").View} view @param {Finding} one @returns {string[]} */
 function formOf(view, one) {
+  const { picture, site } = view;
   const table = /** @type {Record<string, string[]>} */ (words.findings);
   const isAhead = one.key > one.query && one.site !== "cross";
   const isSpecial = one.kind === "rests" && view.picture.kind !== "decoder";
   const variant =
-    one.site === "cross" && one.kind === "writes"
-      ? "writes_across"
-      : one.kind === "writes" && one.query - one.key > FAR
-        ? "writes_far"
-        : isSpecial
-          ? "rests_special"
-          : isAhead
-            ? `${one.kind}_ahead`
-            : one.kind;
+    one.site === "cross" && (one.kind === "writes" || one.kind === "stands out")
+      ? `${one.kind}_across`
+      : one.kind === "writes" && one.query < (picture.tokens[site.query]?.length ?? 0) - 1
+        ? "writes_within"
+        : one.kind === "writes" && one.query - one.key > FAR
+          ? "writes_far"
+          : isSpecial
+            ? "rests_special"
+            : isAhead
+              ? `${one.kind}_ahead`
+              : one.kind;
   return table[variant] ?? table[one.kind];
 }
 

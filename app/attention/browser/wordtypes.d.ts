@@ -182,7 +182,7 @@ export const WORDS: {
   "clearest_short": string;
   "opened": string;
   "opened_help": string;
-  "findings": { "writes": [string, string, string]; "writes_across": [string, string, string]; "writes_far": [string, string, string]; "largest push": [string, string, string]; "votes against": [string, string, string]; "stands out": [string, string, string]; "stands out_ahead": [string, string, string]; "after a repeat": [string, string, string]; "same word": [string, string, string]; "one back": [string, string, string]; "one ahead": [string, string, string]; "one word": [string, string, string]; "rests": [string, string, string]; "rests_special": [string, string, string]; };
+  "findings": { "writes": [string, string, string]; "writes_across": [string, string, string]; "writes_far": [string, string, string]; "writes_within": [string, string, string]; "largest push": [string, string, string]; "votes against": [string, string, string]; "stands out": [string, string, string]; "stands out_ahead": [string, string, string]; "stands out_across": [string, string, string]; "after a repeat": [string, string, string]; "same word": [string, string, string]; "one back": [string, string, string]; "one ahead": [string, string, string]; "one word": [string, string, string]; "rests": [string, string, string]; "rests_special": [string, string, string]; };
   "findings_label": string;
   "findings_at": string;
   "findings_count": string;
