@@ -30,7 +30,7 @@ def _map_name(run: Facts, selection: attention_selection.Selection) -> str:
     record = attention_selection.record_of(run, selection)
     if selection.kind in ("head", "value") and selection.members:
         heads = ", ".join(f"{run.records[i].layer}.{head}" for i, head in selection.members)
-        return words.EXPORT_NAMES[f"{selection.kind}_lines"].format(heads=heads)
+        return words.EXPORT_NAMES[f"{selection.kind}_{selection.show}"].format(heads=heads)
     if selection.kind in ("head", "value"):
         return words.EXPORT_NAMES[selection.kind].format(layer=record.layer, head=selection.head)
     if selection.kind == "rollout" or not selection.members:
@@ -55,7 +55,7 @@ def caption(run: Facts, selection: attention_selection.Selection, today: date) -
         parts += _treatment(run, selection)
     if run.interventions:
         parts.append(words.EXPORT_EDITED.format(edits=", ".join(run.interventions)))
-    scale = selection.scale if selection.show == "map" else selection.show
+    scale = selection.scale if selection.show in ("map", "beside") else selection.show
     scale = "metric" if selection.show == "heads" and selection.metric != "maps" else scale
     said = words.EXPORT_SCALES[scale].format(keep=selection.keep)
     if scale == "heads":
@@ -103,7 +103,7 @@ def file_name(run: Facts, selection: attention_selection.Selection) -> str:
     cross = "-cross" if record.site == "cross_attn" else ""
     if selection.show == "heads":
         return f"{title}{cross}-all-heads"
-    lines = "-lines" if selection.show == "lines" else ""
+    lines = f"-{selection.show}" if selection.show in attention_selection.APART else ""
     return f"{title}{cross}-layer-{record.layer}{head}{kind}{lines}"
 
 

@@ -159,7 +159,7 @@ COLOURS = Param(  # whether they leave out the token that heads rest on: of a la
     "in, out",
 )
 OPTIONS = (
-    one_of("show", "map", "lines", "table"),
+    one_of("show", "map", "lines", "beside", "table"),
     one_of("scale", "auto", "linear", "log", "row"),
     Param("bounds", "", _bounds, words.OPTION_BOUNDS),  # values at the ends of the colours; "": as the scale has it
     one_of("kind", "head", "mean", "max", "rollout", "value"),

@@ -16,8 +16,9 @@ from core.errors import Refused
 from core.service import MAP_KINDS, METRICS, Facts, MapKind, MapTransform, RecordFacts, Service
 
 NEXT_AT_ONCE = 64  # positions whose next words are asked for together
+APART = ("lines", "beside")  # where several heads are drawn each by itself
 Scale = Literal["linear", "log", "row"]
-Show = Literal["map", "lines", "heads"]
+Show = Literal["map", "lines", "beside", "heads"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ def selected(run: Facts, params: Mapping[str, str]) -> Selection:
         _number({"hide": part}, "hide", records[0].n_key) for part in filter(None, params.get("hide", "").split(","))
     ]
     show = one_of(params, "show", get_args(Show), "map")
-    if members and kind == "head" and show != "lines":
+    if members and kind == "head" and show not in APART:
         kind = "mean"  # of several heads one map
     if len(set(hide)) == records[0].n_key:
         raise Refused(words.ROUTE_HIDES_ALL)
@@ -74,7 +75,7 @@ def selected(run: Facts, params: Mapping[str, str]) -> Selection:
         record=site.records[layer],
         head=head,
         kind=kind,
-        members=tuple(members) if kind in ("mean", "max") or (show == "lines" and kind != "rollout") else (),
+        members=tuple(members) if kind in ("mean", "max") or (show in APART and kind != "rollout") else (),
         hide=tuple(sorted(set(hide))),
         merged=one_of(params, "words", ("true", "false"), "false") == "true",
         scale=one_of(params, "scale", get_args(Scale), "linear"),

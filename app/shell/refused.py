@@ -1,4 +1,4 @@
-"""The sentence on a page to which no websocket comes through, as one script of the page with all that it imports."""
+"""Two scripts of the page, each with all that it imports: the sentence where no websocket comes through, and a file dropped there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from app.transport import modules
 
 BROWSER = Path(__file__).with_name("browser")
 SCRIPT = "shell/browser/refused.js"
+DROPPED = "shell/browser/dropped.js"
 COLOURS = {
     name: {tone: palette[tone] for tone in ("background", "ink", "line")} for name, palette in theme.PALETTES.items()
 }
@@ -23,4 +24,13 @@ modules.add_constants(
 
 def script() -> str:
     """One script without imports. It needs nothing that comes by a websocket."""
-    return f"(() => {{\n{offline.bundle(SCRIPT)}\n}})();\n"
+    return _alone(SCRIPT)
+
+
+def dropped() -> str:
+    """The same of a file that is dropped onto the page."""
+    return _alone(DROPPED)
+
+
+def _alone(script: str) -> str:
+    return f"(() => {{\n{offline.bundle(script)}\n}})();\n"

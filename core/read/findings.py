@@ -20,6 +20,7 @@ from .common_words import COMMONEST, LONGER, are_common, are_long
 from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
 from .head_roles import OpeningLink, is_ideograph, openings, spaced_words, words_of
 from .looks import Looked, each_look
+from .spaced_rows import spread
 
 Kind = Literal[
     "writes",
@@ -263,10 +264,7 @@ class _Texts:
         """All real rows, or as many as make up so many weights: evenly spaced ones and the last."""
         rows = self.real_queries.nonzero()[:, 0]
         most = max(FEWEST_ROWS, cells // (record.n_heads * record.n_key))
-        if len(rows) <= most:
-            return rows
-        spread = rows[((torch.arange(most, device=rows.device) + 0.5) * len(rows) / most).long()]
-        return torch.cat([spread, rows[-LAST_ROWS:]]).unique()
+        return rows[spread(len(rows), most, range(len(rows) - LAST_ROWS, len(rows)))]
 
 
 def _records(run: Trace) -> tuple[AttentionRecord, ...]:

@@ -16,6 +16,7 @@ from ..model.text import Tokens
 from ..run.attention import AttentionRecord
 from ..run.trace import Trace
 from . import measures
+from .spaced_rows import spread
 
 NAMED_FROM = 0.35  # a smaller share of the average row names no head
 RESTS_FROM = 0.95  # of the average row on a key that is set aside: no more is said of the rest
@@ -192,11 +193,9 @@ class _Parts:
 
 def _rows(record: AttentionRecord, cells: int | None) -> Tensor:
     """All query rows, or as many evenly spaced ones as make up `cells` weights."""
-    n, device = record.n_query, record.device
+    n = record.n_query
     most = n if cells is None else max(FEWEST_ROWS, cells // (record.n_heads * record.n_key))
-    if n <= most:
-        return torch.arange(n, device=device)
-    return ((torch.arange(most, device=device) + 0.5) * n / most).long()
+    return torch.tensor(spread(n, most), device=record.device)
 
 
 def _roles(

@@ -15,6 +15,7 @@ from ..run.attention import AttentionRecord
 from ..run.trace import Trace
 from .common_words import are_common, are_long
 from .measures import moved
+from .spaced_rows import spread
 
 CELLS = 24_000_000  # weights of each run that are read, at most
 
@@ -104,13 +105,6 @@ def _by_row(before: AttentionRecord, after: AttentionRecord, rows: Sequence[int]
         back = [x[:, at[0], at[1]] * (torch.tensor(some) > 0) for x in (was, now)]
         parts.append(torch.stack([*shares, (now - carried).abs().amax(-1), *back]))
     return torch.cat(parts, -1)
-
-
-def spread(n: int, most: int, always: Sequence[int] = ()) -> list[int]:
-    """At most `most` rows of n, evenly spaced, and those in `always`."""
-    if n <= most:
-        return list(range(n))
-    return sorted({*(round((i + 0.5) * n / most - 0.5) for i in range(most)), *always})
 
 
 def pairs_to_swap(run: Trace, tokens: Tokens, most: int = 2) -> tuple[tuple[int, int], ...]:

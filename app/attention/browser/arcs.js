@@ -15,6 +15,14 @@ export const strongest = (weights, top) =>
     .sort((a, b) => weights[b] - weights[a] || a - b)
     .slice(0, MOST);
 
+// How an arc looks, by its weight as a share of the largest: grey, or in the colour of the query
+/** @param {number} weight @param {boolean} isChosen @param {{query: string, mute: string}} palette */
+export const arcOf = (weight, isChosen, { query, mute }) => ({
+  stroke: isChosen ? query : mute,
+  opacity: isChosen ? 1 : 0.2 + 0.5 * weight,
+  width: 1 + 4.5 * weight,
+});
+
 export class Arcs {
   /** @param {import("./types.js").View} view */
   constructor(view) {
@@ -65,16 +73,14 @@ export class Arcs {
     const { top } = view.lens();
     const { hover } = view.chosen;
     const column = hover?.key == null ? view.numbers.at().key : view.lens().keyOf(hover.key);
-    const keys = ranking.order.filter((k) => ranking.weights[k] > LEAST * top).slice(0, MOST);
+    const keys = strongest(ranking.weights, top);
     if (column !== null && !keys.includes(column) && ranking.weights[column] > 0) keys.push(column);
     for (const k of keys.reverse()) {
       const to = places.to(k);
       if (to === null) continue;
-      const weight = ranking.weights[k] / top;
       const isChosen = k === column;
-      context.strokeStyle = isChosen ? view.palette.query : view.palette.mute;
-      context.globalAlpha = isChosen ? 1 : 0.2 + 0.5 * weight;
-      context.lineWidth = 1 + 4.5 * weight;
+      const { stroke, opacity, width } = arcOf(ranking.weights[k] / top, isChosen, view.palette);
+      Object.assign(context, { strokeStyle: stroke, globalAlpha: opacity, lineWidth: width });
       this.arc(context, places.from, to, height, places.isAcross, done);
       if (!isChosen || done < 1) continue;
       context.fillStyle = view.palette.key;

@@ -3,7 +3,8 @@
 // Pictures and pages are made here; caption, code and exact numbers come from the server (app/export/), which knows the
 // model's revision and has every digit.
 
-import { placeTexts, textsOf, unlikeOpening } from "./values.js";
+import { besideFigure, headsBeside } from "./sidebyside.js";
+import { placeTexts, textsOf, unlikeOpening, written } from "./values.js";
 import { colours } from "../../kit/browser/colours.js";
 import { PALETTES, WORDS as words } from "./constants.js";
 import { choice, fill } from "../../kit/browser/dom.js";
@@ -47,7 +48,11 @@ export class Export {
     const entry = (label, help, act) => [label, help, async () => act(this.still())];
     /** @type {import("../../kit/browser/types.js").Choice<string>[]} */
     const pictures = [
-      ["shown", this.view.options.show === "lines" ? words.lines_tab : words.map],
+      [
+        "shown",
+        { lines: words.lines_tab, beside: words.beside_tab }[/** @type {string} */ (this.view.options.show)] ??
+          words.map,
+      ],
       ["heads", words.export_heads],
     ];
     /** @type {import("../../kit/browser/types.js").Choice<boolean>[]} */
@@ -129,7 +134,9 @@ export class Export {
   params(view, what = "shown") {
     const { picture, place, options, map } = view;
     const { hide, kind, heads, words: merged } = unlikeOpening(textsOf(options));
-    const show = what === "heads" ? "heads" : what === "shown" && options.show === "lines" ? "lines" : "map";
+    const isBeside = options.show === "beside";
+    const drawn = isBeside || options.show === "lines" ? options.show : "map";
+    const show = what === "heads" ? "heads" : what === "shown" ? drawn : "map";
     /** @type {Params} */
     const params = {
       run: picture.key,
@@ -137,7 +144,7 @@ export class Export {
       layer: place.layer,
       head: place.head,
       kind,
-      heads,
+      heads: isBeside ? (show === "beside" ? written(headsBeside(view)) : undefined) : heads,
       hide,
       words: merged,
     };
@@ -183,7 +190,12 @@ export class Export {
     const fact = what === "heads" ? outlined : view.fact;
     const sizes = { title: told.title, n: lens.n_query, m: lens.n_key, layers: site.layers, heads: site.heads };
     /** @type {Record<string, string>} */
-    const shapes = { map: words.export_alt_map, lines: words.export_alt_lines, heads: words.export_alt_heads };
+    const shapes = {
+      map: words.export_alt_map,
+      beside: words.export_alt_beside,
+      lines: words.export_alt_lines,
+      heads: words.export_alt_heads,
+    };
     return {
       ...told,
       fact,
@@ -228,11 +240,13 @@ export class Export {
     const make =
       view.of === "heads"
         ? headsFigure
-        : view.options.show === "lines"
-          ? linesFigure
-          : this.isOfWords(view)
-            ? foldFigure
-            : mapFigure;
+        : view.options.show === "beside"
+          ? besideFigure
+          : view.options.show === "lines"
+            ? linesFigure
+            : this.isOfWords(view)
+              ? foldFigure
+              : mapFigure;
     const { site } = view;
     const isPictured = site.records.every((/** @type {number} */ _, /** @type {number} */ layer) =>
       site.isPictured(layer),

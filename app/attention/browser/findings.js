@@ -17,7 +17,7 @@ const KNOWS = "headlight-knows-attention"; // kept by the browser of a visitor w
 
 // All that there are; the one that a picture opens on until the others are there
 /** @param {import("./types.js").Shown} view @returns {Finding[]} */
-function findingsOf({ picture, remote }) {
+export function findingsOf({ picture, remote }) {
   const found = picture.look && !remote.offline ? remote.get("findings", {}, json) : null;
   return found?.found ?? (picture.look ? [picture.look] : []);
 }
@@ -26,7 +26,11 @@ function findingsOf({ picture, remote }) {
 /** @param {import("./types.js").View} view @returns {Finding | null} */
 export function findingOf(view) {
   const { place, options, chosen } = view;
-  const isPlain = options.kind === "head" && !options.members.length && !options.hide.length && !options.words;
+  const isPlain =
+    options.kind === "head" &&
+    (!options.members.length || options.show === "beside") &&
+    !options.hide.length &&
+    !options.words;
   if (!isPlain || chosen.hover?.query != null || chosen.hover?.key != null) return null;
   return findingsOf(view).find((one) => isAt(one, place)) ?? null;
 }

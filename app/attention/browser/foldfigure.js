@@ -4,7 +4,7 @@
 import { clamp, number, short } from "../../kit/browser/dom.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
 import { WORDS as words } from "./constants.js";
-import { strongest } from "./arcs.js";
+import { arcOf, strongest } from "./arcs.js";
 import { beside, cells, rowed, shares, stair } from "./cells.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { rowName } from "../../kit/browser/labels.js";
@@ -173,13 +173,7 @@ function arcs(shapes, view, { palette }, row, middles, low) {
       [to, high],
       [to, low],
     ];
-    shapes.push({
-      shape: "curve",
-      points,
-      stroke: rank ? palette.mute : palette.query,
-      opacity: rank ? 0.2 + 0.5 * weight : 1,
-      width: 1 + 4.5 * weight,
-    });
+    shapes.push({ shape: "curve", points, ...arcOf(weight, rank === 0, palette) });
     if (!rank) shapes.push({ shape: "dot", x: to, y: low, r: 3.5, fill: palette.key, opacity: 1 });
   }
 }

@@ -122,6 +122,7 @@ export class Footer {
     this.low.textContent = low;
     this.middle.textContent = middle;
     this.high.textContent = high;
+    this.legend.hidden = this.view.options.show === "beside"; // which has one scale for all of its maps
     this.box.dataset.scale = this.view.shading.scale;
     this.scale.textContent = words.scale_said[this.view.shading.scale];
     for (const field of this.ends) {

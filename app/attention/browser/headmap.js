@@ -27,6 +27,7 @@ import { findingOf } from "./findings.js";
 import { indexed } from "../../kit/browser/labels.js";
 import { correlations, measured } from "./metrics.js";
 import { isGuess, writes } from "./next.js";
+import { toggleBeside } from "./sidebyside.js";
 
 /** @typedef {"adds" | "look" | "first" | "back" | "far" | "spread" | "like"} By */
 /** @typedef {{candidates: [label: string, p: number][], values: Float32Array}} Additions Of heads to the likeliest next words, [word, layer, head] */
@@ -109,7 +110,12 @@ export class HeadMap {
     });
     this.grid.addEventListener("click", (event) => {
       const at = this.headAt(event);
-      if (at) view.chosen.go(at, event);
+      if (!at) return;
+      if (event.shiftKey || event.ctrlKey || event.metaKey) return toggleBeside(view, [at.layer, at.head], event);
+      const wasBeside = view.options.show === "beside";
+      if (wasBeside) view.chosen.change({}, { show: "map", members: [] });
+      view.chosen.go(at, event);
+      if (wasBeside) view.invalidate("layout", "tools");
     });
     this.grid.addEventListener("keydown", (event) => this.key(event));
   }
@@ -495,13 +501,20 @@ export class HeadMap {
   /** @param {KeyboardEvent} event */
   key(event) {
     const step = arrow(event);
+    if (event.key === " " && this.view.options.show === "beside") {
+      event.preventDefault();
+      const { layer, head } = this.view.chosen.place;
+      return toggleBeside(this.view, [layer, head], event);
+    }
     if (!step) return;
     event.preventDefault();
     const { site, chosen, room } = this.view;
     const [down, right] = room.narrow ? [step[1], step[0]] : step;
     const layer = clamp(chosen.place.layer + right, 0, site.layers - 1);
     const head = clamp(chosen.place.head + down, 0, site.heads - 1);
-    if (layer !== chosen.place.layer || head !== chosen.place.head) chosen.go({ layer, head }, event);
+    if (layer === chosen.place.layer && head === chosen.place.head) return;
+    if (event.shiftKey) toggleBeside(this.view, [layer, head], event);
+    chosen.go({ layer, head }, event);
   }
 
   // Of the chosen head among all: what it adds, and its rank

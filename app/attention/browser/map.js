@@ -588,7 +588,7 @@ export class HeadMap {
     const { show } = this.view.options;
     this.box.hidden = show !== "map";
     this.table.box.hidden = show !== "table";
-    this.note.hidden = show === "lines"; // they have their own
+    this.note.hidden = show === "lines" || show === "beside"; // they have their own
     if (show !== "map") this.drawNote("");
     if (show !== "map") return;
     if (this.isRefused()) return; // the last picture stays

@@ -24,6 +24,7 @@ import { Flight } from "./motion.js";
 import { Ranked } from "./ranked.js";
 import { namesOf } from "./roles.js";
 import { signed } from "../../kit/browser/picture/scale.js";
+import { toggleBeside } from "./sidebyside.js";
 import { atlasOf, drawSmall } from "./smallmaps.js";
 import { areSeveral } from "./values.js";
 import { WholeMap } from "./whole.js";
@@ -538,6 +539,7 @@ export class Overview {
     const { options } = this.view;
     if (options.members.length && this.areSeveral && e.detail < 2) return this.toggle(at, e); // among several: one more, or one less
     if (options.members.length) {
+      if (options.show === "beside") this.view.chosen.set("show", "map", e);
       this.view.chosen.set("members", [], e); // a double click shows one head alone
       this.view.chosen.set("kind", "head", e);
     }
@@ -550,6 +552,7 @@ export class Overview {
   toggle({ site, layer, head }, e) {
     const { view } = this;
     if (site !== view.site) return;
+    if (view.options.show === "beside") return toggleBeside(view, [layer, head], e);
     const { kind, members } = view.options;
     const several = this.areSeveral;
     /** @type {import("./types.js").Member[]} */

@@ -30,7 +30,7 @@ export class Readings {
   lens() {
     const { picture, site, place, remote, options } = this.view;
     // Of several heads the lines are drawn each in its colour; what is said, and every other picture, is their mean.
-    const isSeveral = options.members.length > 0 && options.kind === "head";
+    const isSeveral = options.members.length > 0 && options.kind === "head" && options.show !== "beside";
     const of = {
       picture,
       site,

@@ -40,6 +40,7 @@ export class Tools {
     const tabs = [
       ["map", words.map],
       ["lines", words.lines_tab],
+      ["beside", words.beside_tab, words.beside_help],
       ["table", words.table],
     ];
     this.row.replaceChildren(...parts.flatMap((part) => part.tools?.() ?? []));

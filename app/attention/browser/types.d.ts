@@ -85,7 +85,7 @@ export type Place = { site: string; layer: number; head: number; query: number |
 
 /** How a picture is shown (app/attention/params.py), and whether the page is projected. */
 export interface Options {
-  show: "map" | "lines" | "table";
+  show: "map" | "lines" | "beside" | "table";
   scale: "auto" | "linear" | "log" | "row";
   bounds: [low: number, high: number] | null;
   kind: Kind;

@@ -39,7 +39,7 @@ export function optionsOf(values) {
 }
 
 /** @param {unknown} value */
-const written = (value) =>
+export const written = (value) =>
   value === null || value === undefined
     ? ""
     : Array.isArray(value)

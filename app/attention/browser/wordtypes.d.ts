@@ -183,6 +183,15 @@ export const WORDS: {
   "opened": string;
   "opened_help": string;
   "findings": { "writes": [string, string, string]; "writes_across": [string, string, string]; "writes_far": [string, string, string]; "writes_within": [string, string, string]; "largest push": [string, string, string]; "votes against": [string, string, string]; "stands out": [string, string, string]; "stands out_ahead": [string, string, string]; "stands out_across": [string, string, string]; "after a repeat": [string, string, string]; "same word": [string, string, string]; "one back": [string, string, string]; "one ahead": [string, string, string]; "one word": [string, string, string]; "rests": [string, string, string]; "rests_special": [string, string, string]; };
+  "beside_tab": string;
+  "beside_help": string;
+  "beside_label": string;
+  "beside_map": string;
+  "beside_said": string;
+  "beside_scale": string;
+  "beside_how": string;
+  "beside_full": string;
+  "export_alt_beside": string;
   "findings_label": string;
   "findings_at": string;
   "findings_count": string;
@@ -241,7 +250,7 @@ export const WORDS: {
   "options_close": string;
   "scale_auto": string;
   "guide": string;
-  "guide_of": { "map": string; "lines": string; "table": string; };
+  "guide_of": { "map": string; "lines": string; "beside": string; "table": string; };
   "guide_more": { "light": string; "dark": string; };
   "guide_heads_touch": string;
   "guide_heads": string;

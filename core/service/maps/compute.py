@@ -19,6 +19,7 @@ from ...memory import admit_large
 from ...model.pooling import largest
 from ...model.text import Tokens
 from ...read import aggregate, measures
+from ...read.spaced_rows import middles, spread
 from ...run.attention import AttentionRecord
 from ...run.trace import Trace
 from .answers import HIDDEN, TILE, Column, MapTransform, Row, Scores, Tile
@@ -252,16 +253,6 @@ def word_groups(tokens: Tokens) -> list[range]:
 def array(values: Tensor) -> np.ndarray:
     """As numpy has it, without a copy where the tensor lies in the machine's own memory."""
     return values.float().cpu().numpy()
-
-
-def middles(start: int, stop: int, n: int) -> list[int]:
-    """The middles of n equal parts of start..stop."""
-    return [start + int((i + 0.5) * (stop - start) / n) for i in range(n)]
-
-
-def spread(n: int, most: int) -> list[int]:
-    """At most `most` of n positions, evenly spaced."""
-    return list(range(n)) if n <= most else middles(0, n, most)
 
 
 def blocks(rows: range) -> list[range]:

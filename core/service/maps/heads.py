@@ -11,11 +11,12 @@ from torch import Tensor
 from ...memory import admit_large
 from ...read import measures
 from ...read.head_roles import openings, roles_of
+from ...read.spaced_rows import spread
 from ...run.attention import AttentionRecord
 from ...run.trace import Trace
 from ..answers import Site, Values
 from .answers import Heads, Likeness, Measures, Thumbnails, WholeRun
-from .compute import array, reasons, spread
+from .compute import array, reasons
 
 THUMBNAIL = 32  # pixels along a side of the small picture of a head
 METRICS = ("entropy", "distance", "sink", "previous", "induction", "diagonal")

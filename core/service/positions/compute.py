@@ -13,6 +13,7 @@ from ...model.positions import alibi_slopes, relative_bucket
 from ...model.rules import DistanceBias
 from ...model.transformer import Stack
 from ...read import measures
+from ...read.spaced_rows import spread
 from ...read.word_order import Unturned, closest_rows, cosine_by_distance, score_by_distance
 from ...read.word_swap import follows, telling_row
 from ...run.attention import AttentionRecord
@@ -20,7 +21,7 @@ from ...run.prompt import too_long
 from ...run.recorder import PositionRecord, table_rows
 from ...run.trace import Trace
 from ..answers import Site
-from ..maps.compute import array, spread
+from ..maps.compute import array
 from .answers import REACH, Clock, Follower, OrderChange, PaperRules, StackPositions, SwappedMaps, WordSwap
 
 BEYOND = 90  # tokens beyond the end of a table, in the sentence that says what happens there

@@ -15,6 +15,7 @@ import { numbersOf } from "../../../attention/browser/lens.js";
 import { HeadMap } from "../../../attention/browser/map.js";
 import { isGuess, writes } from "../../../attention/browser/next.js";
 import { Overview } from "../../../attention/browser/overview.js";
+import { SideBySide } from "../../../attention/browser/sidebyside.js";
 import { Site, takeSmall } from "../../../attention/browser/site.js";
 import { Strip } from "../../../attention/browser/strip.js";
 import { TokenLines } from "../../../attention/browser/tokenlines.js";
@@ -124,6 +125,7 @@ export class Explore extends Stage {
     this.lows.append(this.chooser.button);
     this.card = new HeadCard(view, this.main, this.allHeads, this.overview, this.map.atlas);
     this.lines = new TokenLines(view, this.map.box);
+    this.beside = new SideBySide(view, map);
     this.guide = new Guide(view, root);
     this.footer = new Footer(view, this.foot, this.acts, () => this.trigger("shapes", { run: this.key }));
     this.map.row.before(this.offer);
@@ -244,6 +246,7 @@ export class Explore extends Stage {
   /** @param {string} [what] */
   forget(what) {
     const { numbers } = this.view;
+    if (what !== "scale" && what !== "bounds") this.beside.forget();
     if (what === "place") return numbers.forget();
     if (what) numbers.ranks.clear();
     this.overview.forget();
@@ -392,6 +395,7 @@ export class Explore extends Stage {
       return this.map.atlas.draw();
     }
     if (path === "roles") return options.show === "lines" ? this.invalidate("map", "lines") : this.map.drawTitle();
+    if (path === "findings" && options.show === "beside") this.invalidate("map"); // it is of their heads
     if (path === "row" && this.map.geometry?.isFold) this.invalidate("map");
     /** @type {Part[]} */
     const changed = (isTurn ? null : CHANGES[path ?? ""]) ?? ["map", "facts", "strip", "lines"];
@@ -513,6 +517,8 @@ export class Explore extends Stage {
     if (stale.has("map")) map.draw();
     if (stale.has("map") && map.geometry?.isFold) overview.drawWhole();
     if (stale.has("map") || stale.has("over")) map.drawOver();
+    if (stale.has("map")) this.beside.draw();
+    else if (stale.has("over") || stale.has("chosen")) this.beside.mark();
     if (stale.has("strip")) strip.shade();
     if (stale.has("facts")) {
       this.looks.draw();
@@ -564,7 +570,11 @@ export class Explore extends Stage {
     if (cover.now) return "looks"; // a lesson asks about the row
     if (this.view.room.narrow) return "head"; // the others stand below it
     if (options.low !== "auto") return options.low;
-    const isOfMaps = options.metric !== "auto" || options.sort || options.members.length > 0 || options.kind !== "head";
+    const isOfMaps =
+      options.metric !== "auto" ||
+      options.sort ||
+      (options.members.length > 0 && options.show !== "beside") ||
+      options.kind !== "head";
     return isOfMaps ? "maps" : "head";
   }
 
