@@ -12,7 +12,7 @@ const LEAST = 0.05; // logits; what moves a word by less is not named
 const FROM = 3; // words that a head's addition comes from
 const PARTNERS = 3; // heads with the same keys that are drawn
 const EXAMPLES = 3; // of what the head does over many texts
-const SMALL = 2.6; // em, of their maps
+const SMALL = 1.5; // em, of their maps
 
 export class HeadCard {
   /** @type {string | null} The state that the examples on the screen were made for */

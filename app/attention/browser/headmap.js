@@ -49,7 +49,7 @@ const OF_KIND = {
 const HIT = 0.5; // em; a cell with a smaller side is hard to hit: what is around it is enlarged
 const TALL = [5.5, 9.4]; // em, of all cells: the least and the most
 const TOGETHER = 1200; // heads: what they add to all candidates comes in one answer of at most 24 kB
-const SHARE = 0.21; // of the room's height
+const SHARE = 0.155; // of the room's height
 
 // The additions of all heads to the likeliest words after the chosen token, of very many heads to the chosen word alone; null while it is
 // fetched, or where there is no such number

@@ -135,7 +135,7 @@ function namesRoom(lens, size, font) {
   return { left: longest(lens.queries) + 10, top: 0.85 * longest(lens.keys) + type };
 }
 
-// How many maps stand in a line, and how large each is, so that all of them fit
+// How many maps are in a line, and how large each is, so that all of them fit
 /** @param {number} n @param {number} width @param {number} height @param {Lens} lens @param {string} font */
 export function arranged(n, width, height, lens, font) {
   const ways = Array.from({ length: Math.max(1, n) }, (_, i) => i + 1);
