@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 
+EVERYONES = -1  # in the place of an expert's number
+
+
 @dataclass(frozen=True)
 class WalkNumber:
     """One number of a walk: whose walk, the step, and the number's place in that step's tensor."""
@@ -58,6 +61,7 @@ class WalkFacts:
     embed_normed: bool
     neurons: tuple[int, ...]  # that write the longest vectors, the longest first
     neuron_lengths: tuple[float, ...]  # what one unit of each writes
+    chosen: tuple[int, ...] = ()  # the experts of mlp.taken by their numbers; EVERYONES: the one that all tokens take
 
 
 @dataclass(frozen=True, eq=False)
