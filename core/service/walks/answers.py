@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-
 EVERYONES = -1  # in the place of an expert's number
 
 
