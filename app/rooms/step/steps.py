@@ -81,7 +81,7 @@ def tokens_of(run: Facts, stack: str) -> Tokens:
 
 
 def ids_of(run: Facts, stack: str) -> tuple[str, ...]:
-    """The ids of all steps of its layers, some of which may have experts and some one MLP."""
+    """The ids of all steps of its layers: some may have experts, and the others one MLP."""
     n_layers = next(n for name, n in run.config.stacks if name == stack)
     mixed, all_layers = run.config.expert_layers.get(stack, ()), range(n_layers)
     kinds = [next((i for i in all_layers if (i in mixed) is has), None) for has in (False, True)]

@@ -60,7 +60,7 @@ INTERNLM3 = replace(
     model_type="internlm3",
     title="InternLM 3",
     fields={**LLAMA.fields, **_WIDE_HEADS, "n_kv_heads": whole("num_key_value_heads", 2)},
-    requires={"qkv_bias": (False,), "bias": (False,)},  # older words, of which one leaves the last matrix apart
+    requires={"qkv_bias": (False,), "bias": (False,)},  # older words; one leaves the last matrix apart
 )
 IQUESTCODER = replace(
     LLAMA,
