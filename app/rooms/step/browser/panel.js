@@ -15,7 +15,7 @@ import { above } from "./sentences.js";
 const LEDGER = ["scores", "scale", "mask", "softmax", "z"];
 const NEAR = 0.02; // of the model's own divisor: a hand that comes as near as this means that one
 const BY_KEY = 0.05; // of it, that an arrow key moves: a hundredth would never leave its neighbourhood
-const MLP = ["gate", "up", "act", "product", "down"];
+const MLP = ["gate", "up", "act", "product", "down", "router", "mix"];
 
 /** @param {View} view @param {Shown} on @param {number} at */
 export function drawPanel(view, on, at) {

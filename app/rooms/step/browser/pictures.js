@@ -3,6 +3,7 @@
 import { el, fill, fixed, number, quoted } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
+import { mix, router } from "./mixture.js";
 import { activation, down, neurons } from "./neurons.js";
 import { norm } from "./norm.js";
 import { classPicture } from "./classes.js";
@@ -458,6 +459,8 @@ export const PICTURES = {
   act: activation,
   product: activation,
   down,
+  mix,
+  router,
   norm,
   turn,
 };

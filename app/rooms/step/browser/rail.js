@@ -154,7 +154,7 @@ export class Rail {
       node.style.height = `${tall}px`;
       if (step.fold) {
         const [a, b] = step.fold;
-        add(node, "b").textContent = fill(words.fold[a === b ? 1 : 0], { a, b });
+        add(node, "b").textContent = fill((step.same ? words.fold : words.fold_other)[a === b ? 1 : 0], { a, b });
         this.points.push({ y: y + tall / 2 });
       } else {
         const label = add(node, "b");

@@ -28,6 +28,7 @@ export interface Step {
 }
 export interface Folded {
   fold: [first: number, last: number];
+  same: boolean; // their steps are those of the layer that is shown
 }
 
 /** One attention of the layer. */
