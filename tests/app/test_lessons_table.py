@@ -65,7 +65,7 @@ def part(name: str) -> Click:
 
 
 def step(name: str) -> Click:
-    return lambda page: page.locator(f".rs[data-step='{name}']").click()
+    return lambda page: page.locator(f".station[data-step='{name}']").click()
 
 
 def box(label: str) -> Click:

@@ -261,7 +261,7 @@ def fixed(value: float, digits: int = 2) -> str:
 
 
 def go(screen: Screen, step: str) -> None:
-    screen.root.locator(f".rs[data-step='{step}']").click()
+    screen.root.locator(f".station[data-step='{step}']").click()
     screen.wait(at=step)
 
 

@@ -45,6 +45,33 @@ NAMES = {
     "result": "result",
     "classes": "class",
 }
+# The same on the line, where each has little room
+SHORT = {
+    "token": "token",
+    "embed": "embed",
+    "embed_position": "+ pos",
+    "x": "in",
+    "norm": "norm",
+    "qkv": "q k v",
+    "heads": "split",
+    "turn": "turn",
+    "scores": "q · k",
+    "scale": "÷ √{d}",
+    "scale_plain": "scale",
+    "mask": "mask",
+    "softmax": "softmax",
+    "z": "mix",
+    "join": "join",
+    "wo": "W_O",
+    "add": "add",
+    "gate": "gate",
+    "up": "up",
+    "act": "activation",
+    "down": "down",
+    "next": "next",
+    "result": "result",
+    "classes": "class",
+}
 CODES = {
     "token": "x = self.token(ids)",
     "embed": "x = self.token(ids)",
@@ -189,6 +216,7 @@ ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiL
 
 COMPONENT = {
     "names": NAMES,
+    "short": SHORT,
     "codes": CODES,
     "equations": EQUATIONS,
     "says": SAYS,

@@ -1,5 +1,5 @@
-// Step through: one token through one layer. The rail is the scrubber; a step is a sentence, an equation, a line of PyTorch, a
-// picture; below stands where the chosen number came from. Everything but another walk is computed here.
+// Step through: one token through one layer. The line below the picture is the scrubber; a step is a sentence, a picture, and next
+// to it where the chosen number came from; then its shape and its line of PyTorch. Everything but another walk is computed here.
 
 import { whole } from "../../../kit/browser/selection.js";
 import { HeadChooser } from "../../../kit/browser/chooser.js";
@@ -19,8 +19,8 @@ import { ATTENTION, drawFoot } from "./foot.js";
 import { Experts } from "./experts.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
+import { Line } from "./line.js";
 import { drawPanel, tell } from "./panel.js";
-import { nameOf, Rail, slider } from "./rail.js";
 import { shownOf } from "./shown.js";
 import { PAGES, Small } from "./small.js";
 import { Tokens } from "./tokens.js";
@@ -28,7 +28,7 @@ import { Walk } from "./walk.js";
 
 const ENDS = ["lastnorm", "words", "loss", "end"]; // steps after the last layer
 const LOWEST = 11; // rem from the top of the page: as if the room began there at the lowest
-const SHOWN = ".meta, .big, .eq, .pic, .from, .rail, .phone-rail, .unseen";
+const SHOWN = ".meta, .big, .eq, .pic, .from, .line, .unseen";
 
 /** @typedef {import("./types.js").Picture} Picture */
 /** @typedef {import("./types.js").Step} Step */
@@ -83,19 +83,19 @@ export class StepThrough extends Stage {
     root.append(this.strip.box);
     this.bar = add(root, "div", "bar-top");
     this.main = add(root, "div", "main");
-    this.phone = add(root, "div", "phone-rail");
     this.railBox = add(this.main, "div", "rail");
     this.panel = add(this.main, "section", "panel");
     this.panel.tabIndex = -1; // for the focus that a mouse leaves
     this.meta = add(this.panel, "div", "meta");
     this.big = add(this.panel, "p", "big");
     this.big.setAttribute("aria-live", "polite");
-    this.eq = add(this.panel, "div", "eq");
     this.pic = add(this.panel, "div", "pic");
     this.fromBox = add(this.panel, "div", "from");
     focusable(this.fromBox, "group", words.from); // a long sum scrolls
-    this.rail = new Rail(this.railBox, (at) => this.go(at));
-    this.slider = slider(this.phone, (at) => this.go(at));
+    this.eq = add(this.panel, "div", "eq");
+    this.way = add(this.panel, "div", "way");
+    this.lineBox = el("div", "line");
+    this.line = new Line(this.lineBox, (at) => this.go(at));
     this.small = new Small(this);
     this.experts = new Experts(this);
     this.sink = new SinkLine(this, false);
@@ -109,7 +109,7 @@ export class StepThrough extends Stage {
     this.ends = { back, next };
     const scale = el("span", "scale", "−");
     scale.append(Object.assign(el("span", "ramp"), { title: words.legend }), "+");
-    this.foot.prepend(back, next);
+    this.way.append(back, this.lineBox, next);
     this.acts.before(scale);
     document.fonts.ready.then(() => (this.sizes = null)); // numbers on canvas are drawn in their own type
   }
@@ -195,7 +195,8 @@ export class StepThrough extends Stage {
     const layout = `${page !== "run"}/${this.isProjected}`;
     if (layout !== this.layout) this.sizes = null;
     this.layout = layout;
-    this.root.classList.toggle("small-page", page !== "run");
+    if (this.root.classList.toggle("small-page", page !== "run")) this.foot.prepend(this.ends.back, this.ends.next);
+    else if (this.ends.back.parentNode !== this.way) this.way.replaceChildren(this.ends.back, this.lineBox, this.ends.next);
     this.show({ page }); // which says how wide everything is
     if (stale.has("size") && this.fits()) {
       if (stale.size === 1) return;
@@ -228,7 +229,7 @@ export class StepThrough extends Stage {
     );
     this.root.style.setProperty("--bar", this.palette.ramp[3]);
     this.root.style.setProperty("--less", this.palette.ahead[3]);
-    this.rail.shown = this.rail.barred = this.rail.at = "";
+    this.line.built = "";
   }
 
   // A row that was clicked is made again: to take the focus along costs two layouts, and no one sees where a mouse left it.
@@ -250,13 +251,13 @@ export class StepThrough extends Stage {
     else this.small.draw(found, page);
   }
 
-  // The beginning of every page without a rail
+  // The beginning of every page without a line
   begin() {
     const { pic } = this;
     this.isThere = true;
     this.isWaiting = false;
     this.shown = null;
-    this.rail.leave();
+    this.railBox.replaceChildren();
     this.walk = null;
     this.drawn = this.asks = "";
     pic.replaceChildren();
@@ -310,16 +311,7 @@ export class StepThrough extends Stage {
     this.walkOf = this.key;
     const at = this.stepAt();
     const step = walk.steps[at];
-    this.rail.draw(
-      walk,
-      { id: `${this.key}/${stack}/${layer}/${query}`, head, edit: this.edit, paint: this.paint, sizes },
-      at,
-    );
-    Object.assign(this.slider, { max: String(walk.steps.length - 1), value: String(at) });
-    this.slider.setAttribute(
-      "aria-valuetext",
-      fill(words.rail_value, { i: at + 1, n: walk.steps.length, name: nameOf(step, walk.header) }),
-    );
+    this.line.draw(walk, { id: `${this.key}/${stack}/${layer}`, paint: this.paint, sizes }, at);
     const shown = (this.shown = shownOf(this, walk, step));
     this.drawBar("run"); // whose tokens are shaded by this head's weights
     const place = JSON.stringify([
@@ -356,11 +348,11 @@ export class StepThrough extends Stage {
 
   /** @returns {import("./types.js").Sizes} */
   measured() {
-    const { main, railBox } = this;
+    const { main, lineBox } = this;
     return {
       rem: parseFloat(getComputedStyle(this.root).fontSize) || 16,
       main: [main.clientWidth, main.clientHeight],
-      rail: [railBox.clientWidth, railBox.clientHeight],
+      line: [lineBox.clientWidth, lineBox.clientHeight],
     };
   }
 
@@ -494,7 +486,7 @@ export class StepThrough extends Stage {
     return this.go(at + by);
   }
 
-  // Along the rail, and in the picture from number to number while it has the focus
+  // Along the line, and in the picture from number to number while it has the focus
   /** @param {number} down @param {number} right */
   arrow(down, right) {
     const { focused } = this;
@@ -505,7 +497,7 @@ export class StepThrough extends Stage {
     const heads = this.headGrid?.heads;
     if (focused === this.pic && this.values.show !== "table")
       return heads ? this.walkCells(down, right) : this.small.move(down, right);
-    if (right || focused === this.railBox) return this.turn(right || down);
+    if (right || focused === this.lineBox) return this.turn(right || down);
     if (!heads) return false;
     this.chooseHead(this.place.layer, (this.place.head + down + heads) % heads);
   }
@@ -583,7 +575,7 @@ export class StepThrough extends Stage {
   }
 
   picture() {
-    return rows([this.meta, this.big, this.eq, this.pic, this.fromBox]);
+    return rows([this.meta, this.big, this.pic, this.fromBox, this.eq]);
   }
 
   // The name of the page's files, the code that gives its numbers again, and the tables

@@ -17,7 +17,7 @@ export interface Palette {
   [axis: string]: string | string[];
 }
 
-/** One row of the rail, or layers that are folded away. */
+/** One station of the line, or layers that are folded away. */
 export interface Step {
   id: string;
   kind: string;
@@ -188,11 +188,11 @@ export interface Small {
   reshape: { qkv: number[][][]; error: string; strides: number[] };
 }
 
-/** Sizes of the page in pixels: of its type, of rail and stage together, and of the rail alone. */
+/** Sizes of the page in pixels: of its type, of all below the tokens, and of the line alone. */
 export interface Sizes {
   rem: number;
   main: [width: number, height: number];
-  rail: [width: number, height: number];
+  line: [width: number, height: number];
 }
 
 /** A number of a page of small numbers: which matrix, and where in it. */
