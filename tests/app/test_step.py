@@ -25,7 +25,7 @@ from app.transport import messages
 from core.read import worked_examples as small
 from core.read.layer_walk import guesses, terms, walk
 from core.service import Facts, LocalService
-from tests.app.browsing import Screen, eventually
+from tests.app.browsing import Screen, box_of, eventually
 from tests.app.lab import everywhere, printed, sized
 from tests.app.served import ask, serve
 from tests.app.test_accessibility import findings
@@ -422,7 +422,7 @@ def test_cross_attention_is_a_branch_of_its_own_and_the_projector_shows_it(scree
     screen.wait(at="cross-softmax", stack="decoder", projector="true")
     labels = screen.root.locator(".lab.k").all_inner_texts()
     assert "Wald" in labels and "Pferd" in labels  # keys are of the source
-    assert screen.root.locator(".rs.cross").count() == 11
+    assert screen.root.locator(".station.cross").count() == 11
     screen.page.keyboard.press("PageDown")
     screen.wait(at="cross-z")
     assert screen.root.locator(".from .sum").is_visible()
@@ -573,11 +573,15 @@ def phone(browser: Browser, address: str) -> Iterator[Screen]:
     context.close()
 
 
-def test_on_a_phone_the_rail_is_a_slider_and_a_table_has_the_numbers(phone: Screen) -> None:
+def test_on_a_phone_the_line_stays_at_the_bottom_and_a_table_has_the_numbers(phone: Screen) -> None:
     phone.open("?view=step&at=mask")
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= 390
-    slider = phone.root.locator(".phone-rail input")
-    assert not phone.root.locator(".rail").is_visible()
+    slider = phone.root.get_by_role("slider", name=words.COMPONENT["rail"])
+    steps = len(ids_of(served("minilm", ANIMAL)[1], "encoder"))
+    expect(slider).to_have_attribute("aria-valuetext", f"step {1 + list(ids_of(served('minilm', ANIMAL)[1], 'encoder')).index('mask')} of {steps}: mask")
+    for part in (slider, phone.root.get_by_role("button", name=words.COMPONENT["next"])):
+        box = box_of(part)
+        assert 844 - 60 < box["y"] + box["height"] <= 844
     sizes = phone.root.evaluate(
         "root => [...root.querySelectorAll('button, select, input[type=range]')].map((n) => n.getBoundingClientRect()).filter((b) => b.width).map((b) => b.height)"
     )

@@ -208,7 +208,8 @@ export class Line {
       const found = branches.find(([a, b]) => at > x(a) && at < x(b));
       if (!found) return main;
       const [a, b] = found;
-      const share = at < x(a + 1) ? (at - x(a)) / (x(a + 1) - x(a)) : at > x(b - 1) ? (x(b) - at) / (x(b) - x(b - 1)) : 1;
+      const share =
+        at < x(a + 1) ? (at - x(a)) / (x(a + 1) - x(a)) : at > x(b - 1) ? (x(b) - at) / (x(b) - x(b - 1)) : 1;
       return main + (side - main) * share * share * (3 - 2 * share);
     };
     this.thread = path("", paint.css("query"), 2.6);

@@ -89,8 +89,10 @@ export function tell(view, on, at) {
   const m = el("span", "m");
   m.append(...said.equation);
   const sizes = el("span", "sh");
-  for (const [axis, n] of step.axes)
-    sizes.append(el("small", "", worded(words.shape, axis)), el("b", `ax-${axis}`, number(n)));
+  step.axes.forEach(([axis, n], i) =>
+    sizes.append(i ? ", " : "[", `${worded(words.shape, axis)} `, el("b", "", number(n))),
+  );
+  sizes.append("]");
   if (view.eq.textContent !== `${sizes.textContent}${m.textContent}${said.code}`)
     view.eq.replaceChildren(sizes, m, el("code", "", said.code));
 }
@@ -165,6 +167,7 @@ function controls(view, { step, header, at, site, walk }) {
   }
   if (view.isProjected) return box;
   box.append(
+    view.player,
     choice(
       words.as,
       [

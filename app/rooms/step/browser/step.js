@@ -5,7 +5,7 @@ import { whole } from "../../../kit/browser/selection.js";
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, clamp, el, fill, focusable, focusedIn } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, focusable, focusedIn, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { takesArrows } from "../../../kit/browser/shortcuts.js";
@@ -20,6 +20,7 @@ import { Experts } from "./experts.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
 import { Line } from "./line.js";
+import { BACK, FORWARD, isStill, Motion, PLAY } from "./motion.js";
 import { drawPanel, tell } from "./panel.js";
 import { shownOf } from "./shown.js";
 import { PAGES, Small } from "./small.js";
@@ -75,6 +76,9 @@ export class StepThrough extends Stage {
   /** @type {((divisor: number) => void) | undefined} Moves the slider */
   slide;
   tokens = new Tokens();
+  motion = new Motion();
+  coming = { id: "", moment: 1, plays: false }; // how the step is shown that is drawn next
+  playing = 0; // the timer of the next step, while it plays
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -95,7 +99,12 @@ export class StepThrough extends Stage {
     this.eq = add(this.panel, "div", "eq");
     this.way = add(this.panel, "div", "way");
     this.lineBox = el("div", "line");
-    this.line = new Line(this.lineBox, (at) => this.go(at));
+    this.line = new Line(this.lineBox, (at, moment) => this.scrub(at, moment));
+    this.player = this.button(null, words.play, () => this.play(!this.playing), words.play_help);
+    this.leaving.addEventListener("abort", () => {
+      this.motion.stop();
+      clearTimeout(this.playing);
+    });
     this.small = new Small(this);
     this.experts = new Experts(this);
     this.sink = new SinkLine(this, false);
@@ -196,7 +205,8 @@ export class StepThrough extends Stage {
     if (layout !== this.layout) this.sizes = null;
     this.layout = layout;
     if (this.root.classList.toggle("small-page", page !== "run")) this.foot.prepend(this.ends.back, this.ends.next);
-    else if (this.ends.back.parentNode !== this.way) this.way.replaceChildren(this.ends.back, this.lineBox, this.ends.next);
+    else if (this.ends.back.parentNode !== this.way)
+      this.way.replaceChildren(this.ends.back, this.lineBox, this.ends.next);
     this.show({ page }); // which says how wide everything is
     if (stale.has("size") && this.fits()) {
       if (stale.size === 1) return;
@@ -333,12 +343,14 @@ export class StepThrough extends Stage {
     ]);
     const what = `${place}/${head}/${shown.key}`;
     if (what !== this.drawn) {
+      this.motion.end();
       if (this.drawn.startsWith(`${place}/`) && this.values.show !== "table" && this.stepPicture?.again?.(shown)) {
         tell(this, shown, at);
         this.invalidate("size"); // asked in the frame that shows it, it costs no layout
       } else {
         this.leaveFocus();
         drawPanel(this, shown, at);
+        this.arrive(step.id, at);
       }
       this.drawn = what;
     }
@@ -479,9 +491,102 @@ export class StepThrough extends Stage {
     if (step.id !== this.values.at) this.choose({ at: step.id, cell: "" });
   }
 
-  /** @param {number} by */
+  // How a step begins whose picture was just drawn: in motion, at a moment of it, or as it stays
+  /** @param {string} id @param {number} at */
+  arrive(id, at) {
+    const { coming } = this;
+    this.coming = { id: "", moment: 1, plays: false };
+    const isMeant = coming.id === id && this.values.show !== "table";
+    if (isMeant && coming.plays) this.motion.play(0, 1, FORWARD, (moment) => this.moved(at, moment));
+    else {
+      this.motion.moment = isMeant ? coming.moment : 1;
+      if (this.motion.moment < 1) this.moved(at, coming.moment);
+      else this.show({ moment: "1" });
+    }
+  }
+
+  // One moment of the step's motion
+  /** @param {number} at @param {number} moment */
+  moved(at, moment) {
+    this.stepPicture?.at?.(moment);
+    this.line.move(at, moment);
+    this.show({ moment: String(Math.round(moment * 1000) / 1000) });
+  }
+
+  // Any moment, as the line was dragged or clicked
+  /** @param {number} at @param {number} moment */
+  scrub(at, moment) {
+    const step = this.walk?.steps[at];
+    if (!step) return;
+    this.play(false);
+    this.motion.stop();
+    if (step.id === this.values.at && this.shown?.step.id === step.id) {
+      if (this.motion.moment === moment) return;
+      this.motion.moment = moment;
+      this.moved(at, moment);
+    } else {
+      this.coming = { id: step.id, moment, plays: false };
+      this.go(at);
+    }
+  }
+
+  // Step by step by itself, until the end
+  /** @param {boolean} on */
+  play(on) {
+    clearTimeout(this.playing);
+    this.playing = 0;
+    setText(this.player, on ? words.pause : words.play);
+    if (!on) return;
+    const next = () => {
+      const last = (this.walk?.steps.length ?? 1) - 1;
+      if (!this.walk || this.opened !== "run" || this.stepAt() >= last) return this.play(false);
+      this.forward();
+      this.playing = window.setTimeout(next, PLAY);
+    };
+    next();
+  }
+
+  // Next: a motion that still runs ends, and the next begins
+  forward() {
+    this.motion.end();
+    const at = this.stepAt() + 1;
+    const step = this.walk?.steps[at];
+    if (!step) return;
+    this.coming = { id: step.id, moment: 0, plays: true };
+    return this.go(at);
+  }
+
+  // Back: the numbers run to where they came from, and the step before is there
+  back() {
+    const { motion, stepPicture } = this;
+    const at = this.stepAt();
+    const isBack = motion.isBack;
+    if (isBack) motion.end(); // which goes to the step before
+    if (
+      isBack ||
+      isStill() ||
+      !stepPicture?.at ||
+      this.values.show === "table" ||
+      this.shown?.step.id !== this.values.at
+    )
+      return this.go(this.stepAt() - 1);
+    if (!at) return;
+    motion.play(
+      motion.moment,
+      0,
+      BACK,
+      (moment) => this.moved(at, moment),
+      () => this.go(at - 1),
+    );
+  }
+
+  /** @param {number} by @returns {boolean | void} */
   turn(by) {
     const { opened, experts } = this;
+    if (opened === "run" && this.walk && Math.abs(by) === 1) {
+      this.play(false);
+      return by > 0 ? this.forward() : this.back();
+    }
     const at = opened === "experts" ? experts.row : opened !== "run" ? this.small.at : this.walk ? this.stepAt() : 0;
     return this.go(at + by);
   }
@@ -503,6 +608,7 @@ export class StepThrough extends Stage {
   }
 
   keys = {
+    " ": () => (this.opened === "run" && this.walk ? this.play(!this.playing) : false),
     home: () => !takesArrows(this.focused ?? undefined) && this.go(0),
     end: () => !takesArrows(this.focused ?? undefined) && this.go(1e6),
     "+": () => this.small.change(0.1),

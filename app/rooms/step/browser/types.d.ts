@@ -130,6 +130,7 @@ export interface Picture {
   show(cell: Cell, pointed: boolean): void;
   from(cell: Cell): From;
   numbers(): Numbers;
+  at?(moment: number): void; // the picture in the middle of its motion: 0 is the step before, 1 as it stays
   again?(on: import("./shown.js").Shown): boolean; // shows another key or head in place; false where it has to be made again
 }
 

@@ -22,6 +22,9 @@ export const WORDS: {
   "from": string;
   "back": string;
   "next": string;
+  "play": string;
+  "pause": string;
+  "play_help": string;
   "step_of": string;
   "where_before": string;
   "where_after": string;
@@ -131,6 +134,8 @@ export const WORDS: {
   "turn_pair": string;
   "turn_says": string;
   "turn_title": string;
+  "bars_scale": string;
+  "bars_softmax": string;
   "scores_along": string;
   "z_down": string;
   "head_z": string;
