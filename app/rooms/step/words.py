@@ -353,7 +353,7 @@ COMPONENT = {
     "transpose": "transpose(1, 2)",
     "memory": "place in memory",
     "turn_pair": "{i}, {j}: {r} rad",
-    "turn_says": "Thin: before. Thick: after. Length before {a}, after {b}. Scores then depend on how far apart two tokens are.",
+    "turn_says": "Thin: before. Thick: after, both on a square-root scale. Length before {a}, after {b}. Scores then depend on how far apart two tokens are.",
     "turn_title": "q[{j}] of head {h}, turned: its pair by cos and sin",
     "bars_scale": "outline: the score as it was",
     "bars_softmax": "e to the power of (score − largest); below, the weights end to end: exactly 1 long",

@@ -349,6 +349,7 @@ export function ledger(host, on) {
         for (let j = 0; j < done(i); j++) sum += products(rows[i], j);
         return done(i) ? fixed(sum) : "";
       });
+      line.canvas.style.zIndex = isThere ? "" : "1";
       line.canvas.style.transform = isThere
         ? ""
         : `translateY(${top + tall * Math.min(nRows - 1, Math.floor(place))}px)`;

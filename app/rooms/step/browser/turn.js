@@ -23,14 +23,15 @@ export function turn(host, on) {
   const shown = Math.min(pairs, 32);
   const per = sheet.width < 560 ? 4 : 8;
   const [wide, tall] = [sheet.width / per, Math.max(70, sheet.height / Math.ceil(shown / per) - 4)];
-  const longest = Math.max(...after.map(Math.abs), 1e-9);
+  const longs = Array.from({ length: pairs }, (_, i) => Math.hypot(after[i], after[i + pairs]));
+  const longest = Math.max(...longs, 1e-9);
   const svg = element("svg", { "aria-hidden": "true", width: sheet.width, height: tall * Math.ceil(shown / per) });
   const radius = Math.min(wide, tall) / 2 - 14 * sheet.r;
   /** @type {{hand: Element, cx: number, cy: number, angle: number}[]} */
   const hands = [];
   for (let i = 0; i < shown; i++) {
     const [cx, cy] = [(i % per) * wide + wide / 2, Math.floor(i / per) * tall + tall / 2 - 6];
-    const s = (radius / longest) * 0.95;
+    const s = (0.95 * radius * Math.sqrt(longs[i] / longest)) / (longs[i] || 1); // a long pair would hide the others
     const turn = Math.atan2(after[i + pairs], after[i]) - Math.atan2(before[i + pairs], before[i]);
     const angle = ((turn % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI);
     draw(svg, "circle", { cx, cy, r: radius, fill: "none", stroke: paint.css("line"), "stroke-width": 1.5 });
