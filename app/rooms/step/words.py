@@ -399,6 +399,7 @@ COMPONENT = {
     "all_attention": "all of attention",
     "wo_title": "attention[{j}]: what each head writes there, and the bias",
     "add_title": "number {j} of {q}: an addition, nothing else",
+    "vector_of": "{what}: {x} long",
     "add_right": "angle between the two: {a}°",
     "adds": "{what} adds",
     "together": "together",

@@ -11,6 +11,7 @@ import { ENDINGS } from "./ending.js";
 import { residualPicture } from "./residual.js";
 import { asked, column, columnsOf, heat, Sheet, withHeat, x } from "./sheet.js";
 import { largest, length, limit } from "./sums.js";
+import { angleOf, triangle } from "./triangle.js";
 import { turn } from "./turn.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
@@ -191,28 +192,21 @@ export const PICTURES = {
         note: fill(words.length, { x: fixed(length(vector)) }),
       }),
     );
-    const at = on.header.layer * on.perLayer + on.sublayers.indexOf(part);
-    const map = heat(sheet, 114 * sheet.r, at);
-    const angle =
-      (Math.acos(
-        Math.max(
-          -1,
-          Math.min(1, before.reduce((sum, v, i) => sum + v * added[i], 0) / (length(before) * length(added) || 1)),
-        ),
-      ) *
-        180) /
-      Math.PI;
+    const vectors = triangle(sheet, 116 * sheet.r, before, added, what);
+    vectors(1);
+    const angle = (angleOf(before, added) * 180) / Math.PI;
     const sum = sheet.strips[2].grid;
-    return withHeat(map, sheet, {
+    return {
       rows: 3,
       columns: together.length,
       opens: [1, largest(added)],
+      show: (cell) => sheet.mark(cell),
+      // What is added grows from the end of the stream; the numbers in the middle are the stream with a share of it
       at: (moment) => {
         const share = eased(moment);
+        vectors(share);
         sum.options.value = (_, j) => (moment < 1 ? before[j] + share * added[j] : together[j]);
         sum.draw();
-        sheet.strips[1].grid.canvas.style.transform =
-          moment < 1 && moment > 0 ? `translateY(${36 * sheet.r * share * (1 - share)}px)` : "";
       },
       from: ([, j]) => ({
         title: fill(words.add_title, { j, q: on.q[0] }),
@@ -230,7 +224,7 @@ export const PICTURES = {
           rows.map(([name]) => name),
           rows.map(([, vector]) => vector),
         ),
-    });
+    };
   },
 
   qkv(host, on) {

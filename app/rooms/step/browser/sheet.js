@@ -153,7 +153,7 @@ export function heat(sheet, top, here) {
   const values = walk.array("added");
   const [rows, n] = walk.shape("added");
   const room = sheet.height - top - 44 * r;
-  const tall = Math.max(5, Math.min(19 * r, room / rows));
+  const tall = Math.max(3, Math.min(19 * r, room / rows));
   const wide = (sheet.width - sheet.left - 4) / n;
   const most = Math.sqrt(values.reduce((a, b) => Math.max(a, b), 1e-9));
   const every = header.added_every;

@@ -175,6 +175,7 @@ export const WORDS: {
   "all_attention": string;
   "wo_title": string;
   "add_title": string;
+  "vector_of": string;
   "add_right": string;
   "adds": string;
   "together": string;
