@@ -8,6 +8,7 @@ import { WORDS as words } from "./constants.js";
 /** @typedef {{x: number, step?: Step, at?: number}} Point */
 const SNAP = 0.22; // of the way between two stations, within which a hand means the station
 const FOLD = 0.6; // of a station's room, for layers that are folded away
+const MOST = 0.7; // of the names: where fewer have room, only the current one is shown
 const TYPE = 0.84; // rem, of names
 
 // The name of a step where there is room for it
@@ -41,6 +42,8 @@ export class Line {
   /** @type {HTMLElement[]} */
   stations = [];
   built = ""; // the steps that the stations are of, and their size
+  /** @type {number[]} Of the names, in pixels; none where only the current one is shown */
+  widths = [];
   at = ""; // where the visitor was when it was drawn
   /** @type {number} Pixels of a rem when it was built */
   rem = 16;
@@ -96,6 +99,7 @@ export class Line {
     this.built = built;
     this.at = at;
     this.stations.forEach((station, i) => station.classList.toggle("on", i === current));
+    this.name(current);
     this.mark(paint, rem, current);
     const name = fill(words.rail_value, {
       i: current + 1,
@@ -154,19 +158,32 @@ export class Line {
       this.stations.push(station);
       x += each;
     }
-    this.host.classList.toggle("named", !narrow && this.fits(each, rem));
+    this.widths = narrow ? [] : this.measured(rem);
     const svg = element("svg", { "aria-hidden": "true", width, height });
     this.host.prepend(svg);
     this.weave(svg, paint, r, main, side, width);
   }
 
-  // Whether there is room for every name beside its neighbours'
-  /** @param {number} each @param {number} rem */
-  fits(each, rem) {
+  // How wide the names are
+  /** @param {number} rem */
+  measured(rem) {
     const context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
     context.font = `${TYPE * rem}px "Source Sans", sans-serif`;
-    const wide = this.stations.map((station) => context.measureText(station.textContent ?? "").width);
-    return wide.every((w, i) => !i || (w + wide[i - 1]) / 2 + 0.3 * rem <= each);
+    return this.stations.map((station) => context.measureText(station.textContent ?? "").width + 0.3 * rem);
+  }
+
+  // The name of the current station, and the others where most have room next to each other
+  /** @param {number} current */
+  name(current) {
+    const { steps, widths } = this;
+    const isFree = (/** @type {number} */ i, /** @type {number} */ j) =>
+      Math.abs(steps[i].x - steps[j].x) >= (widths[i] + widths[j]) / 2;
+    /** @type {number[]} */
+    const named = [];
+    for (let i = 0; i < widths.length; i++)
+      if (i === current || (isFree(i, current) && (!named.length || isFree(i, named[named.length - 1])))) named.push(i);
+    const areMost = named.length >= MOST * steps.length;
+    this.stations.forEach((station, i) => station.classList.toggle("named", areMost && named.includes(i)));
   }
 
   // The stream and its branches, a circle for every step, and the thread of the followed token: made once, and then moved along

@@ -68,6 +68,7 @@ export class StepThrough extends Stage {
   box;
   /** @type {import("./types.js").Sizes | null} Read once: to ask the page in the middle of a drawing costs a layout each time */
   sizes = null;
+  above = 0; // pixels that the strip of the whole model takes
   layout = ""; // what the sizes depend on beside the window
   said = ""; // the sum that is shown, in words
   asks = ""; // what can be changed now
@@ -78,6 +79,7 @@ export class StepThrough extends Stage {
   tokens = new Tokens();
   motion = new Motion();
   coming = { id: "", moment: 1, plays: false }; // how the step is shown that is drawn next
+  momentOf = ""; // the step that the motion is of
   playing = 0; // the timer of the next step, while it plays
 
   /** @param {HTMLElement} root */
@@ -220,6 +222,11 @@ export class StepThrough extends Stage {
     this.foot.hidden = !this.isThere;
     this.chooser?.draw();
     this.drawStrip();
+    const high = this.strip.box.hidden ? 0 : this.strip.box.offsetHeight;
+    if (high === this.above) return;
+    this.above = high; // what the strip takes, the picture has less
+    this.root.style.setProperty("--above", `${high}px`);
+    this.invalidate("size");
   }
 
   // Whether the place of what is drawn has the size that it was drawn for: a sentence that needs a line more or less changes the picture's
@@ -343,9 +350,10 @@ export class StepThrough extends Stage {
     ]);
     const what = `${place}/${head}/${shown.key}`;
     if (what !== this.drawn) {
-      this.motion.end();
+      if (this.momentOf !== step.id) this.motion.stop();
       if (this.drawn.startsWith(`${place}/`) && this.values.show !== "table" && this.stepPicture?.again?.(shown)) {
         tell(this, shown, at);
+        if (this.motion.moment < 1) this.moved(at, this.motion.moment);
         this.invalidate("size"); // asked in the frame that shows it, it costs no layout
       } else {
         this.leaveFocus();
@@ -497,6 +505,12 @@ export class StepThrough extends Stage {
     const { coming } = this;
     this.coming = { id: "", moment: 1, plays: false };
     const isMeant = coming.id === id && this.values.show !== "table";
+    const isSame = this.momentOf === id && !coming.id; // it was drawn again, as for another size
+    this.momentOf = id;
+    if (isSame) {
+      if (this.motion.moment < 1) this.moved(at, this.motion.moment);
+      return;
+    }
     if (isMeant && coming.plays) this.motion.play(0, 1, FORWARD, (moment) => this.moved(at, moment));
     else {
       this.motion.moment = isMeant ? coming.moment : 1;
