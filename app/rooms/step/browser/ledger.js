@@ -405,7 +405,7 @@ export function ledger(host, on) {
             i < rows.length
               ? mix((on.value(rows[i])[j] / most) * grid.options.limit, products(rows[i], j), fades)
               : rest(j);
-      // What is in the sum so far: value by value, each as much as its weight says
+      // The sum so far: value by value, each as much as its weight says
       const sofar = new Float64Array(dh);
       const n = at.weights.length;
       for (let k = 0; k < n && falls * n > k; k++)

@@ -201,7 +201,7 @@ export const PICTURES = {
       columns: together.length,
       opens: [1, largest(added)],
       show: (cell) => sheet.mark(cell),
-      // What is added grows from the end of the stream; the numbers in the middle are the stream with a share of it
+      // The added vector grows from the end of the stream; the numbers in the middle are the stream with a share of it
       at: (moment) => {
         const share = eased(moment);
         vectors(share);

@@ -78,7 +78,7 @@ export class StepThrough extends Stage {
   slide;
   tokens = new Tokens();
   motion = new Motion();
-  coming = { id: "", moment: 1, plays: false }; // how the step is shown that is drawn next
+  coming = { id: "", moment: 1, plays: false }; // of the step that is drawn next
   momentOf = ""; // the step that the motion is of
   playing = 0; // the timer of the next step, while it plays
 
