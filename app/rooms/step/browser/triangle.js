@@ -22,9 +22,10 @@ export function triangle(sheet, top, before, added, what) {
   const [a, b, angle] = [length(before), length(added), angleOf(before, added)];
   const [x, y] = [a + b * Math.cos(angle), b * Math.sin(angle)];
   const [low, high] = [Math.min(0, x), Math.max(a, x)];
-  const room = { width: sheet.width - 2 * 120 * r, height: Math.max(60, sheet.height - top - 56 * r) };
+  const side = Math.min(120 * r, sheet.width / 8);
+  const room = { width: sheet.width - 2 * side, height: Math.max(60, sheet.height - top - 56 * r) };
   const unit = Math.min(room.width / (high - low || 1), room.height / (y || 1e-9));
-  const [left, ground] = [120 * r + (room.width - (high - low) * unit) / 2 - low * unit, top + 22 * r + room.height];
+  const [left, ground] = [side + (room.width - (high - low) * unit) / 2 - low * unit, top + 22 * r + room.height];
   const svg = element("svg", { class: "over", "aria-hidden": "true", width: sheet.width, height: sheet.height });
   const line = (/** @type {string} */ colour, /** @type {number} */ wide) =>
     draw(svg, "path", { stroke: paint.css(colour), "stroke-width": wide * r, fill: "none", "stroke-linecap": "round" });
