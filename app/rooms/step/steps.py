@@ -1,4 +1,4 @@
-"""The steps of one token through one layer, in the order of its config: what the rail lists."""
+"""The steps of one token through one layer, in the order of its config: the stations of the line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SITES = {"attn": "", "cross_attn": CROSS}
 
 @dataclass(frozen=True)
 class Step:
-    """One row of the rail. lane: stream is on the residual stream, branch beside it, add where a branch comes back."""
+    """One station of the line. lane: stream is on the residual stream, branch beside it, add where a branch comes back."""
 
     id: str  # in links, for ever
     kind: str  # which picture and which words: the id without what tells two of a kind apart

@@ -1,6 +1,7 @@
 // Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).
 export const WORDS: {
   "names": { "token": string; "embed": string; "embed_position": string; "x": string; "norm": string; "qkv": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "router": string; "mix": string; "lastnorm": string; "words": string; "loss": string; "next": string; "why": string; "result": string; "classes": string; };
+  "short": { "token": string; "embed": string; "embed_position": string; "x": string; "norm": string; "qkv": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "down": string; "why": string; "lastnorm": string; "words": string; "loss": string; "next": string; "result": string; "classes": string; };
   "codes": { "token": string; "embed": string; "embed_position": string; "embed_normed": string; "x": string; "norm_pre": string; "norm_post": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "router": string; "mix": string; "lastnorm": string; "words": string; "loss": string; "why": string; "next": string; "result": string; "classes": string; };
   "equations": { "token": string; "embed": string; "embed_position": string; "embed_scaled": string; "embed_normed": string; "x": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "up_gated": string; "relu": string; "gelu": string; "gelu_tanh": string; "silu": string; "product": string; "down": string; "router": string; "mix": string; "words": string; "words_tied": string; "loss": string; "why": string; "next": string; "next_tied": string; "result": string; "classes_one": string; "classes_several": string; "classes_numbers": string; };
   "says": { "token": string; "embed_position": string; "embed_scaled": string; "embed": string; "embed_rotary": string; "embed_bias": string; "embed_none": string; "x": string; "x_first": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "qkv_shared": string; "heads": string; "turn": string; "turn_first": string; "scores": string; "scale": string; "scale_plain": string; "mask_hidden": string; "mask_both": string; "mask_cross": string; "mask_causal": string; "mask_last": string; "mask_some": string; "softmax": string; "z": string; "join": string; "wo": string; "add_attn": string; "add_cross_attn": string; "add_mlp": string; "gate": string; "up": string; "up_gated": string; "act_relu": string; "act_soft": string; "product": string; "router": string; "mix": string; "down": string; "lastnorm": string; "words": string; "loss": string; "loss_open": string; "loss_one": string; "ending_waiting": string; "why": string; "why_waiting": string; "next": string; "next_since": string; "next_waiting": string; "result": string; "classes": string; "classes_several": string; "classes_numbers": string; "classes_waiting": string; "result_encoder": string; };
@@ -23,6 +24,9 @@ export const WORDS: {
   "from": string;
   "back": string;
   "next": string;
+  "play": string;
+  "pause": string;
+  "play_help": string;
   "step_of": string;
   "where_before": string;
   "where_after": string;
@@ -144,6 +148,8 @@ export const WORDS: {
   "turn_pair": string;
   "turn_says": string;
   "turn_title": string;
+  "bars_scale": string;
+  "bars_softmax": string;
   "scores_along": string;
   "z_down": string;
   "head_z": string;
@@ -182,6 +188,7 @@ export const WORDS: {
   "all_attention": string;
   "wo_title": string;
   "add_title": string;
+  "vector_of": string;
   "add_right": string;
   "adds": string;
   "together": string;
