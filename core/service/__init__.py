@@ -34,7 +34,17 @@ from .maps.answers import (
 from .maps.compute import word_groups
 from .maps.heads import METRICS, THUMBNAIL
 from .masks.answers import Outcome, ScoresAndMasks
-from .positions.answers import Clock, OrderChange, PaperRules, StackPositions, SwappedMaps, WordSwap
+from .positions.answers import (
+    Clock,
+    EndLoss,
+    OrderChange,
+    PaperRules,
+    PulledApart,
+    StackPositions,
+    Stretches,
+    SwappedMaps,
+    WordSwap,
+)
 from .positions.compute import paper_rules
 from .protocol import Service
 from .training.answers import FrameFacts, LookFacts, News

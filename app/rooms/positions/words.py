@@ -17,6 +17,10 @@ TOO_MANY = "This lab proves it on up to {most} tokens, and this text has {n}. Sh
 NOTHING_TO_SWAP = "This text has no two words that could change places. Type a sentence of two words or more."
 NOT_TWO = "These are not two words of this text. It has {allowed}."
 
+NO_GUEST = "No model is offered here whose positions are {kind}."
+NO_RULE = "There is no rule {asked!r} for longer texts. It is one of {rules}."
+NO_FACTOR = "A text may be longer by a factor of {allowed}, and not of {asked!r}."
+
 # what files say
 EXPORT_TOKENS = "{n} tokens"
 
@@ -24,12 +28,79 @@ EXPORT_TOKENS = "{n} tokens"
 COMPONENT = {
     "lab": "Lab",
     "labs": {
-        "order": "Order",
         "swap": "Swap two words",
+        "clocks": "Clocks",
+        "beyond": "Longer texts",
+        "kinds": "Other kinds",
+        "order": "Order",
         "two": "Two positions",
-        "clock": "Clocks",
+        "clock": "Two words on a line",
         "binary": "Digits to waves",
     },
+    "beyond": "Beyond {n}",
+    "more": "More …",
+    "more_labs": "More labs",
+    "count": "{i} of {n} · PgDn",
+    "by_hand": "by hand",
+    "findings": "Findings",
+    "finding": {
+        "word": "follows the word",
+        "place": "follows the place",
+        "drop": "no positions",
+        "free": "no mask either",
+        "fast": "a head for places",
+        "slow": "a head for words",
+        "both": "move both words",
+        "turns": "unfinished turns",
+        "rules": "four ways to stretch",
+        "cost": "the cost",
+        "gap": "pull the text apart",
+        "sin": "sinusoidal",
+        "lrn": "learned",
+        "alibi": "ALiBi",
+        "t5": "T5 buckets",
+        "none": "none",
+    },
+    "why": {
+        "": "Another head, or other words: the same clocks, with hands of their own.",
+        "fast": "Only the distance is changed; query and key stay as they were in the run. Each pair of numbers is a clock of its own speed.",
+        "slow": "The same clocks; this head’s longest hands are on the slow ones, which hardly move in 32 words.",
+        "both": "Each hand turns, and both hands of a clock turn alike: the angle between them, and with it the score, stays.",
+    },
+    "guest": "{own} has {kind} positions, so this is {model}.",
+    "guest_open": "Open {model}",
+    # Clocks
+    "clocks_of": "{n} pairs of numbers, {n} clocks, fast to slow: {q}, {k}; the face is the pair’s part of the score",
+    "clocks_q": "the query’s hand",
+    "clocks_k": "the key’s",
+    "clocks_turn": "under each clock: words for one turn; right: mean and range",
+    "adds": "blue adds",
+    "takes": "purple takes off",
+    "score_apart": "score of the same two words, by their distance",
+    "apart_own": "{d} apart (as in the text): {score}",
+    "apart_now": "{d} apart: {score}",
+    "apart": "Words apart",
+    "words_apart": "words apart",
+    "trained_to": "trained up to {n}",
+    "pair": "pair {j}",
+    "pair_turn": "· {n} words",
+    "others": "{n} others",
+    "score_sum": "score",
+    "makes": "Parts of the score",
+    "makes_apart": "{d} apart",
+    "from_to": "From 1 to 4 words apart",
+    "pairs_turn": "pairs {a}–{b}, a turn in {low} to {high}",
+    "pairs_slow": "pairs {a}–{b}, slower than the training",
+    "shift_none": "as in the text",
+    "shift_by": "both moved on by {n}",
+    "distance_title": "Distance",
+    "distance_hint": "drag the line, or ← →",
+    "fact_fast": "{q} and {k} in head {head} of layer {layer}. One word apart they score {x}; four apart, the same two would score {y}. The fast clocks do that.",
+    "fact_slow": "{q} and {k} in head {head} of layer {layer}: from 1 to 32 words apart the score stays between {x} and {y}. Slow clocks read the word, not its place.",
+    "fact_apart": "{q} and {k} in head {head} of layer {layer}: {d} apart they would score {x}. In the text they are {own} apart and score {y}.",
+    "fact_shift": "Move both words on by {n} places: every hand turns, and the score stays {x}. Only the distance between two words counts.",
+    "foot_sum": "{n} pairs add up to the run’s score",
+    "foot_moved_on": "moved on by {by}: no weight differs by more than {weights}",
     "head": "layer {layer}, head {head}",
     "head_n": "head {head}",
     "short_head": "L{layer} H{head}",
@@ -127,13 +198,6 @@ COMPONENT = {
         "trained": "as trained",
         "drop": "no positions",
         "free": "no positions, no mask",
-    },
-    "swap_findings": "Findings",
-    "swap_finding": {
-        "word": "follows the word",
-        "place": "follows the place",
-        "drop": "no positions",
-        "free": "no mask either",
     },
     "swap_why": {
         "word": "Of {n} heads, its map differs least from one moved along, compared with one that is not moved.",
@@ -275,7 +339,7 @@ COMPONENT = {
     "fact_relative": "T5 learns one number for every bucket of distance and head: near distances have a bucket each, far ones share, and beyond {far} all are alike.",
     "fact_relative_own": "{model} learnt one number for every bucket of distance and head: near distances have a bucket each, far ones share.",
     "fact_elsewhere": "{model} has {own} positions, and other kinds are shown on models that have them.",
-    # Clocks
+    # Two words on a line
     "no_clocks": "{model}’s positions are {own}, so it has no clocks. A model with rotary positions shows them.",
     "line": "Positions of the two words",
     "both": "Both words",
