@@ -12,8 +12,10 @@ import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
+import { Beyond } from "./beyond.js";
 import { Clocks } from "./clocks.js";
 import { ALL, BESIDE, FINDINGS, step } from "./findings.js";
+import { Kinds } from "./kinds.js";
 import { Line } from "./line.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Order } from "./order.js";
@@ -29,6 +31,8 @@ import { Tip } from "../../../kit/browser/tip.js";
 const LABS = {
   swap: Swap,
   clocks: Clocks,
+  beyond: Beyond,
+  kinds: Kinds,
   order: Order,
   two: Two,
   clock: Line,
