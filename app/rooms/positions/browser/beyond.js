@@ -353,7 +353,7 @@ export class Beyond {
       ["linear", 0.02, "start"],
       ["dynamic", 0.93, "end"],
       ["yarn", 0.47, "end"],
-      ["llama3", 0.62, "start"],
+      ["llama3", 0.66, "start"],
       ["none", 0.98, "end"],
     ])) {
       const j = Math.min(pairs - 1, Math.round(part * (pairs - 1)));

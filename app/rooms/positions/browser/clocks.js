@@ -308,8 +308,8 @@ export class Clocks {
         y: 6 * unit,
         width: xl(LAST) - at,
         height: tall,
-        fill: "var(--panel)",
-        stroke: "var(--line)",
+        fill: "var(--mute)",
+        opacity: 0.08,
       });
     }
     across(svg, ticks(low, high, 5), { y, from: left, to: xf > 0 ? xl(LAST) : x(NEAR), size });

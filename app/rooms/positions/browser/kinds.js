@@ -274,7 +274,7 @@ export class Kinds {
   more(lab, text) {
     const kind =
       this.shownFinding === "t5" ? "relative" : this.shownFinding === "alibi" ? "alibi" : this.view.header.position;
-    add(this.right, "p", "line").append(button(text, "", () => this.view.choose({ lab, find: "", kind })));
+    add(this.right, "p", "line").append(button(text, "quiet", () => this.view.choose({ lab, find: "", kind })));
   }
 
   /** @param {Header | null} host */
@@ -307,13 +307,14 @@ export class Kinds {
       write(svg, apart - 20 * unit, 10 * unit, words.cosine_apart, { class: "b", size });
       across(svg, [0, 0.5, 1], { y, from: apart, to: right, size });
       below(svg, [0, 8, 16, 32], { x, y: side + 18 * unit, size });
-      curve(
-        svg,
-        waves.slice(0, REACH + 1).map((value, d) => [x(d), y(value)]),
-        "var(--mute)",
-        2,
-        "6 4",
-      );
+      if (waves.length)
+        curve(
+          svg,
+          waves.slice(0, REACH + 1).map((value, d) => [x(d), y(value)]),
+          "var(--mute)",
+          2,
+          "6 4",
+        );
       curve(
         svg,
         alike.slice(0, REACH + 1).map((value, d) => [x(d), y(value)]),
@@ -462,7 +463,7 @@ export class Kinds {
       el("p", "", words.left_mask),
       exact,
     );
-    const go = button(words.see_swap, "", () =>
+    const go = button(words.see_swap, "quiet", () =>
       this.view.choose({ lab: "swap", find: "free", cond: "free", layer: "", head: "" }),
     );
     add(this.right, "p", "line").append(go);
@@ -587,11 +588,7 @@ export class Kinds {
       const stack = this.known(host)?.stacks[0];
       const alike = stack?.alike;
       if (!host || !stack || !alike) return [];
-      // A distance whose rows are less alike than rows further apart, if there is one
-      let [near, far] = [0, 0];
-      for (let a = 1; a < Math.min(alike.length, REACH); a++)
-        for (let b = a + 1; b < Math.min(alike.length, REACH); b++)
-          if (alike[b] - alike[a] > (near ? alike[far] - alike[near] : 0.03)) [near, far] = [a, b];
+      const [near, far] = wave(alike.slice(0, REACH));
       const parts = { model: host.model, n: number(stack.n_ctx), last: number(stack.n_ctx) };
       if (!near) return phrase(words.fact_lrn_plain, parts);
       const cosines = {
@@ -692,6 +689,17 @@ function heading(bold, rest = "") {
   const title = el("h2");
   title.append(el("b", "", bold), ` ${rest}`);
   return title;
+}
+
+// Of cosines by distance, the first at which rows are least alike and the next at which they are most, further on; 0 where they
+// fall all the way
+/** @param {number[]} alike @returns {[near: number, far: number]} */
+export function wave(alike) {
+  let near = 1;
+  while (near + 1 < alike.length && alike[near + 1] <= alike[near]) near++;
+  let far = near;
+  while (far + 1 < alike.length && alike[far + 1] >= alike[far]) far++;
+  return far > near ? [near, far] : [0, 0];
 }
 
 // A colour of the palette as a canvas keeps it
