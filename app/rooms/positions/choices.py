@@ -213,7 +213,7 @@ PARAMS = (
     kit_params.one_of("cond", "trained", "drop", "free"),  # of two words that change places: with what the model is run
     kit_params.whole("d", "", lambda _: FARTHEST + 1, empty=True),  # words apart; "": as in the text
     kit_params.one_of("shift", "0", "100"),  # places by which both words are moved on
-    kit_params.one_of("rule", "none", "linear", "dynamic", "yarn", "llama3"),  # of longer texts; none: all of them
+    kit_params.one_of("scaling", "none", "linear", "dynamic", "yarn", "llama3"),  # of longer texts; none: all of them
     kit_params.one_of("factor", *FACTORS),
     kit_params.one_of("gap", "1024", *(str(gap) for gap in GAPS if gap != 1024)),
     kit_params.one_of("sink", "in", "out"),  # whether colours leave out the token that heads rest on

@@ -70,6 +70,7 @@ COMPONENT = {
     "guest": "{own} has {kind} positions, so this is {model}.",
     "guest_open": "Open {model}",
     # Clocks
+    "clocks_wait": "The text is read once more, to see which head follows the word and which the place.",
     "clocks_of": "{n} pairs of numbers, {n} clocks, fast to slow: {q}, {k}; the face is the pair’s part of the score",
     "clocks_q": "the query’s hand",
     "clocks_k": "the key’s",

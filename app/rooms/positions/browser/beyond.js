@@ -19,7 +19,7 @@ import { across, below, curve } from "../../../kit/browser/picture/axes.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 import { Drags, picture } from "./draw.js";
-import { chips, FINDINGS, hostOf, Slider, whose } from "./findings.js";
+import { chips, FINDINGS, hostOf, leftOf, Slider, whose } from "./findings.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {{n_ctx: number, base: number, d_head: number, rules: Record<string, {frequencies: number[], factor: number}>}} Stretches */
@@ -176,7 +176,7 @@ export class Beyond {
 
   get wide() {
     const { view } = this;
-    return view.narrow ? view.width : view.width - (26 * 16 + 28) * view.unit;
+    return view.narrow ? view.width : leftOf(view);
   }
 
   /** @param {Element} above */
@@ -280,7 +280,7 @@ export class Beyond {
         box,
         fill(words.pair, { j }),
         Math.min(1, turned),
-        turned < 1 ? "less" : "more",
+        turned < 1 ? "less" : "adds",
         fill(words.turned, { n: turnedSo(turned) }),
       );
     }
@@ -336,7 +336,7 @@ export class Beyond {
       );
       write(svg, at + 6 * unit, top + tall - 8 * unit, words.never, { class: "qt", size: 13 * unit });
     }
-    const shown = this.view.value("rule");
+    const shown = this.view.value("scaling");
     for (const rule of RULES) {
       const line = curve(
         svg,
@@ -369,7 +369,7 @@ export class Beyond {
     }
     const list = el("div", "rules");
     for (const rule of RULES) {
-      const take = () => this.view.choose({ find: "rules", rule: shown === rule ? "none" : rule });
+      const take = () => this.view.choose({ find: "rules", scaling: shown === rule ? "none" : rule });
       const made = button("", "rule", take);
       made.setAttribute("aria-pressed", String(shown === rule && rule !== "none"));
       const mark = el("i");
@@ -718,7 +718,7 @@ export class Beyond {
 
   snippet() {
     const header = this.host ?? this.view.header;
-    const rule = this.view.value("rule") === "none" ? "llama3" : this.view.value("rule");
+    const rule = this.view.value("scaling") === "none" ? "llama3" : this.view.value("scaling");
     return fill(this.shownFinding === "gap" ? words.snippet_gap : words.snippet_stretch, {
       ...header.about,
       rule,

@@ -23,7 +23,7 @@ import { signed, ticks } from "../../../kit/browser/picture/scale.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 import { Drags, handle, picture } from "./draw.js";
-import { chips, FINDINGS, hostOf, Slider, whose } from "./findings.js";
+import { chips, FINDINGS, hostOf, leftOf, Slider, whose } from "./findings.js";
 import { pairs, score, shares, straight } from "./numbers.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
@@ -203,7 +203,7 @@ export class Clocks {
     const { unit } = view;
     const hands = pairs(clock);
     const n = hands.length;
-    const wide = view.narrow ? view.width : view.width - (26 * 16 + 28) * unit;
+    const wide = view.narrow ? view.width : leftOf(view);
     const columns = Math.min(n, view.narrow ? 8 : 16);
     const lines = Math.ceil(n / columns);
     const cell = Math.min(wide / columns, 74 * unit);
@@ -288,7 +288,7 @@ export class Clocks {
       el("span", "", words.score_apart),
       el("b", "q", fill(said, { d: number(distance), score: fixed(now, 1) })),
     );
-    const wide = view.narrow ? view.width : view.width - (26 * 16 + 28) * unit;
+    const wide = view.narrow ? view.width : leftOf(view);
     const tall = view.room === Infinity ? 206 * unit : Math.max(90 * unit, view.below(title) - 62 * unit);
     const left = 38 * unit;
     const x0 = view.narrow ? wide - left - 8 * unit : (wide - left) * 0.62;
@@ -340,7 +340,7 @@ export class Clocks {
         2.4,
       );
       const reach = Math.log2(trained);
-      const some = [6, 8, 10, 13, 16].filter((e) => Math.abs(e - reach) > 0.9);
+      const some = (xf > 200 * unit ? [6, 8, 10, 13, 16] : [6, 16]).filter((e) => Math.abs(e - reach) > 0.9);
       for (const e of some)
         write(svg, xl(e), tall + 22 * unit, e > 15 ? "65k" : number(2 ** e), { anchor: "middle", class: "mt", size });
       if (reach <= LAST) {
@@ -402,7 +402,7 @@ export class Clocks {
     const most = Math.max(...added.map(Math.abs), Math.abs(rest)) || 1;
     const box = el("div", "shares");
     const line = (/** @type {(Node | string)[]} */ name, /** @type {number} */ value) => {
-      const bar = el("i", value < 0 ? "less" : "more");
+      const bar = el("i", value < 0 ? "less" : "adds");
       bar.style.width = `${(50 * Math.abs(value)) / most}%`;
       const track = el("span", "track");
       track.append(bar);
@@ -519,7 +519,8 @@ export class Clocks {
 
   status() {
     const { clock } = this;
-    if (!clock || clock.refused) return { finding: this.shownFinding };
+    if (!clock || clock.refused)
+      return { finding: this.shownFinding, pending: !clock && !hostOf(this.view, "rotary")?.refused };
     const { layer, head } = this.at;
     const distance = this.distance(clock);
     return {
@@ -533,6 +534,7 @@ export class Clocks {
 
   fact() {
     const { clock, by } = this;
+    if (!clock && !hostOf(this.view, "rotary")?.refused) return phrase(words.clocks_wait, {});
     if (!clock || clock.refused) return [];
     const { labels, layer, head, query, key } = this.at;
     const distance = this.distance(clock);

@@ -75,6 +75,10 @@ export function whose(view, host, lab, find) {
   return [el("span", "", `${said} `), link];
 }
 
+// Pixels of the picture's column, where the numbers stand at its right
+/** @param {Shown} view */
+export const leftOf = (view) => view.width - ((view.isProjected ? 21 : 26) * 16 + 28) * view.unit;
+
 // A slider over whole numbers, which stays where it is while its value is drawn
 export class Slider {
   /** @param {HTMLElement} host @param {string} label @param {number} most @param {(value: number) => void} move */

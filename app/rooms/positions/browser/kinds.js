@@ -9,7 +9,7 @@ import { rising, signed } from "../../../kit/browser/picture/scale.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 import { picture } from "./draw.js";
-import { chips, FINDINGS, hostOf, whose } from "./findings.js";
+import { chips, FINDINGS, hostOf, leftOf, whose } from "./findings.js";
 import { cosine } from "./numbers.js";
 import { readMaps, readSwap } from "./swap.js";
 
@@ -138,7 +138,7 @@ export class Kinds {
 
   get wide() {
     const { view } = this;
-    return view.narrow ? view.width : view.width - (26 * 16 + 28) * view.unit;
+    return view.narrow ? view.width : leftOf(view);
   }
 
   /** @param {Element} above */
@@ -254,7 +254,7 @@ export class Kinds {
     line(fill(words.beside_layers, { model: host.model }), fill(words.beside_millions, { n: millions(added) }));
     line(words.beside_put, fill(words.beside_times, { n: millions(beside), times: (beside / added).toFixed(2) }));
     this.right.append(heading(words.beside_title), said, list);
-    const near = el("dl", "numbers");
+    const near = el("dl", "numbers screen");
     for (const kind of ["sinusoidal", "learned"]) {
       const other = this.of(kind);
       const stack = this.known(other)?.stacks[0];
@@ -266,7 +266,11 @@ export class Kinds {
       });
       near.append(el("dt", "", name), el("dd", "", fill(words.nearest, { d: stack.closest[2].toFixed(2) })));
     }
-    if (near.children.length) this.right.append(heading(words.mistaken), near);
+    if (near.children.length) {
+      const title = heading(words.mistaken);
+      title.classList.add("screen");
+      this.right.append(title, near);
+    }
     this.more("two", fill(words.more_rows, {}));
   }
 

@@ -144,7 +144,7 @@ export class Swap {
 
   // The head on the screen: the one that was chosen, else the one that follows the word
   get head() {
-    const { view, found, site } = this;
+    const { view, site } = this;
     const opening = this.follower ?? view.header.opening;
     return {
       layer: Math.min(view.number("layer", opening.layer), site.records.length - 1),

@@ -12,6 +12,7 @@ export const WORDS: {
   "why": { "": string; "fast": string; "slow": string; "both": string; };
   "guest": string;
   "guest_open": string;
+  "clocks_wait": string;
   "clocks_of": string;
   "clocks_q": string;
   "clocks_k": string;
