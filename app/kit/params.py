@@ -29,7 +29,7 @@ class Param:
     read: Callable[[str, Any], str]
     allowed: str | Callable[[Any], str]
     title: str = ""  # by which a sentence names it, where that is not its name in the link
-    # What a link that leaves it out means by all that it says; "" where that is the default
+    # The value of a link that leaves it out, by all that it says; "" for the default
     implied: Callable[[Mapping[str, str]], str] | None = None
 
     def __post_init__(self) -> None:

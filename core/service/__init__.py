@@ -36,16 +36,14 @@ from .maps.heads import METRICS, THUMBNAIL
 from .masks.answers import Outcome, ScoresAndMasks
 from .positions.answers import (
     Clock,
-    EndLoss,
     OrderChange,
     PaperRules,
-    PulledApart,
     StackPositions,
     Stretches,
     SwappedMaps,
     WordSwap,
 )
-from .positions.compute import paper_rules
+from .positions.compute import RULES, Rule, paper_rules
 from .protocol import Service
 from .training.answers import FrameFacts, LookFacts, News
 from .training.local import look_facts

@@ -91,7 +91,13 @@ def test_smollm2_s_clocks_and_the_loss_of_a_page() -> None:
     assert int((turns["none"] < 1).sum()) == 12
     assert found["yarn"].factor == pytest.approx(1.1386, abs=1e-4) and found["llama3"].factor == 1
     ids = loaded.tokens(ALICE.read_text("utf-8")).ids[:512]
-    for rule, factor, loss in (("none", 1, 3.387), ("linear", 4, 5.119), ("llama3", 4, 3.407), ("dynamic", 4, 3.387)):
+    losses: list[tuple[Rule, int, float]] = [
+        ("none", 1, 3.387),
+        ("linear", 4, 5.119),
+        ("llama3", 4, 3.407),
+        ("dynamic", 4, 3.387),
+    ]
+    for rule, factor, loss in losses:
         assert end_loss(rescaled(loaded, rule, factor), ids) == pytest.approx(loss, abs=2e-3), rule
     assert end_loss(loaded, ids, dropped=True) == pytest.approx(6.045, abs=2e-3)
 
@@ -100,7 +106,8 @@ def test_a_text_pulled_apart() -> None:
     run = core.trace(core.load("smollm2"), MARY)
     after = gap_after(run.source)
     assert run.source.labels[after] == ","
-    for rule, chances in (("none", (0.923, 0.498)), ("linear", (0.126, 0.326))):
+    expected: dict[Rule, tuple[float, float]] = {"none": (0.923, 0.498), "linear": (0.126, 0.326)}
+    for rule, chances in expected.items():
         found = list(chances_by_gap(run, rule, 4, (0, 128), after))
         assert run.loaded.tokenizer is not None and {token for token, _ in found} == {5099}
         assert [chance for _, chance in found] == pytest.approx(chances, abs=2e-3)

@@ -23,9 +23,8 @@ from app.transport import routes
 from core.edits import SwapWords
 from core.errors import Refused
 from core.plan.concatenated import concatenated
-from core.read.long_context import RULES, Rule
 from core.run.request import Request as RunRequest
-from core.service import Facts, paper_rules
+from core.service import RULES, Facts, Rule, paper_rules
 
 REACH = 8  # tokens to either side, of the bars by distance
 MOST_PROVEN = 256  # tokens: five passes, and every weight of each

@@ -40,7 +40,7 @@ export class Clocks {
   ownFindings = FINDINGS.clocks;
   /** @type {{left: number, wide: number, from: number, far: number}} Where the curve lies, in pixels */
   line = { left: 0, wide: 1, from: 0, far: 1 };
-  /** @type {Clock | null} What `far` is of */
+  /** @type {Clock | null} The clock of `far` */
   farOf = null;
   /** @type {Far} */
   far = { low: [], high: [], mean: [] };
@@ -92,7 +92,7 @@ export class Clocks {
     return this.isGuest || this.view.value("layer") === "" ? "fast" : "";
   }
 
-  // Which query and key of which head
+  // The query and the key, and their head
   get at() {
     const { view, host, shownFinding } = this;
     const header = host ?? view.header;
@@ -115,7 +115,7 @@ export class Clocks {
     return this.at;
   }
 
-  // What is on the screen although no one has chosen it: whatever is chosen next is chosen beside it
+  // Everything on the screen that no one has chosen: the next choice is made beside it
   held() {
     const { layer, head, query, key } = this.at;
     return { layer: String(layer), head: String(head), query: String(query), key: String(key) };

@@ -220,7 +220,7 @@ export class Kinds {
       });
     const waves = heading(words.four_waves, fill(words.four_numbers, { n: shown.join(", ") }));
     this.right.append(waves);
-    const width = Math.min(400 * unit, this.view.width - 16);
+    const width = Math.min((this.view.isProjected ? 330 : 400) * unit, this.view.width - 16);
     const each = 36 * unit;
     const drawn = picture(this.right, width, each * shown.length, words.four_waves);
     drawn.setAttribute("role", "img");

@@ -112,7 +112,7 @@ export class Line {
     this.curveOf(add(main, "section", "score"), clock);
   }
 
-  // What the line of choices says
+  // The choices that the line says
   get choices() {
     const { site, layer, head, query, key } = this.at;
     return JSON.stringify([this.view.header.key, site.id, layer, head, query, key]);

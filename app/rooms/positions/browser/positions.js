@@ -38,7 +38,7 @@ const LABS = {
   clock: Line,
   binary: Waves,
 };
-const OF_A_HEAD = ["layer", "head", "query", "key"]; // what a finding chooses, until someone chooses it
+const OF_A_HEAD = ["layer", "head", "query", "key"]; // a finding chooses them, until someone does
 // The parts that a lesson may cover
 const LAB = ".fact, .lab, .foot > .ok, .foot > .facts, .tables > div, .unseen";
 const DESIGN = 15.6; // CSS pixels of the type for which the drawings are measured out

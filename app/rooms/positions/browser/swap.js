@@ -214,7 +214,7 @@ export class Swap {
 
   // ------------------------------------------------------------------ what there is to see
 
-  // What this text or this model does not show
+  // Findings that this text or this model does not show
   /** @param {string} id */
   lacks(id) {
     if (this.refused && !this.found) return FINDINGS.swap.includes(id);
@@ -251,7 +251,7 @@ export class Swap {
     else this.view.choose({ find, cond: "trained", layer: "", head: "" });
   }
 
-  // What is on the screen although no one has chosen it: whatever is chosen next is chosen beside it
+  // Everything on the screen that no one has chosen: the next choice is made beside it
   held() {
     const { layer, head } = this.head;
     return {

@@ -176,7 +176,7 @@ export interface Lab {
   readonly isWaiting?: boolean; // whether what it lacks is not known yet
   lacks?(id: string): boolean;
   take?(id: string): void;
-  /** What is on the screen although no one has chosen it. */
+  /** Everything on the screen that no one has chosen. */
   held?(): Record<string, string>;
 }
 
