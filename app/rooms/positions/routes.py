@@ -199,10 +199,9 @@ async def gap(request: Request) -> Response:
 
 def _rule(request: Request) -> Rule:
     asked = request.query_params.get("rule", "")
-    found = next((rule for rule in RULES if rule == asked), None)
-    if found is None:
+    if asked not in RULES:
         raise routes.BadParameter(words.NO_RULE.format(asked=asked[:20], rules=", ".join(RULES)))
-    return found
+    return RULES[RULES.index(asked)]
 
 
 def _factor(request: Request) -> float:
