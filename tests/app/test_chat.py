@@ -140,7 +140,8 @@ def test_every_room_that_runs_a_text_reads_the_conversation(another: Callable[..
         go_to(screen.page, room)
         screen.idle()
         expect(choice(screen, "chat")).to_be_checked()
-        expect(screen.page.get_by_text("<|im_end|>").first).to_be_attached()
+        if room != "Positions":  # where a long text is folded around the two words
+            expect(screen.page.get_by_text("<|im_end|>").first).to_be_attached()
         assert address(screen)["as"] == "chat"
         assert address(screen)["text"] == TEXT
 
@@ -148,7 +149,7 @@ def test_every_room_that_runs_a_text_reads_the_conversation(another: Callable[..
 def test_the_turns_are_named_in_rooms_that_write_the_text_in_their_own_way(screen: Screen) -> None:
     page, link = screen.page, f"model={MODEL}&text={TEXT}&as=chat"
     for room, names in (
-        ("positions", ".slots small.turn"),
+        ("positions&lab=order", ".slots small.turn"),
         ("whatif", ".hl .aligned small.turn, .hl .tokens small.turn"),
     ):
         screen.arrive(f"?view={room}&{link}")

@@ -124,7 +124,7 @@ def test_the_walk_goes_through_the_experts(browser: Browser, brought: str, folde
     shown = root.locator(".from .t")
     expect(shown.first).to_contain_text(f"{numbers.value:.3f}".replace("-", "−"))
     expect(shown.nth(1)).to_contain_text(f"expert {found.chosen[0]} · {found.values['mlp.taken'][0]:.3f}")
-    screen.page.locator(".rail [data-step=router]").click()
+    screen.page.locator(".station[data-step=router]").click()
     expect(root.locator(".big")).to_contain_text(f"takes 2 of them: {found.chosen[0]}, {found.chosen[1]}")
     expect(root.locator(".from .note")).to_contain_text(f"Expert {found.chosen[0]} was taken")
     assert findings(screen) == []

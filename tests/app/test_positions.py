@@ -664,7 +664,7 @@ def test_keys_mean_the_same_in_every_lab_and_reach_it_from_the_page(room: Room) 
 
 
 def test_the_numbers_beside_a_long_texts_map_stand_below_its_title(room: Room) -> None:
-    room.open(text="one two three four five six seven eight nine ten " * 6)
+    room.open(lab="order", text="one two three four five six seven eight nine ten " * 6)
     room.has("pending", "false")
     for at in range(2):
         part = room.root.locator(".map").nth(at)
