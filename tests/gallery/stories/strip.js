@@ -1,7 +1,7 @@
 // The whole model at one word: 30 layers with the next word, and two stacks with the wires between them.
 
 import { ModelStrip } from "../../../app/kit/browser/model_strip.js";
-import { STYLE } from "../../../app/rooms/step/browser/constants.js";
+import { STYLE } from "../../../app/rooms/masks/browser/constants.js";
 
 /** @param {number} n @param {number} seed @param {number} size */
 const made = (n, seed, size) => Array.from({ length: n }, (_, i) => size * (1.2 + Math.sin(i * 12.9898 + seed)) * (1 + i / n));
