@@ -33,8 +33,9 @@ def lora(place: Path) -> Path:
 
 def classifier(place: Path) -> Path:
     config = hf.BertConfig(
-        vocab_size=53, hidden_size=20, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24, num_labels=3
+        vocab_size=53, hidden_size=20, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24
     )
+    config.num_labels = 3
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         hf.BertForSequenceClassification(config).save_pretrained(place / "model")

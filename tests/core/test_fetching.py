@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub
 import pytest
@@ -249,7 +250,7 @@ def test_minilm_without_package_and_connection_says_which_command_installs_it(
 # adapters
 
 
-def published_adapter(hub: Hub, place: Path, base: str = "lab/tiny", **said: object) -> Path:
+def published_adapter(hub: Hub, place: Path, base: str = "lab/tiny", **said: Any) -> Path:
     """A LoRA of a small Llama in a repository of its own, and the same folder beside its base."""
     folder = place / "model"
     shutil.copytree(reference("llama gqa").folder, folder)
@@ -261,7 +262,7 @@ def published_adapter(hub: Hub, place: Path, base: str = "lab/tiny", **said: obj
 
 
 @pytest.mark.parametrize("said", [{}, {"use_dora": True}, {"use_rslora": True}], ids=str)
-def test_an_adapter_by_its_name_brings_its_base(hub: Hub, tmp_path: Path, said: dict[str, bool]) -> None:
+def test_an_adapter_by_its_name_brings_its_base(hub: Hub, tmp_path: Path, said: dict[str, Any]) -> None:
     made = published_adapter(hub, tmp_path, **said)
     loaded = load("me/tuned")
     assert (loaded.spec.source, loaded.spec.location, loaded.spec.revision) == ("hub", "me/tuned", COMMIT)
