@@ -17,9 +17,10 @@ from torch import Tensor, nn
 
 from ..checkpoints.build import build
 from ..model.config import ModelConfig
-from ..model.hooks import Hook, chain, hooked
+from ..model.hooks import Hook, hooked
 from ..model.transformer import Block, Transformer
 from .training import PlainAttention
+from .watched_training import no_residual
 
 Norm = Literal["pre", "post", "none"]
 SYMBOLS, COPIED, BATCH = 60, 16, 8  # what is copied: rows of random symbols, each written twice
@@ -82,10 +83,8 @@ def residual_path(norm: Norm, residual: bool, n_layers: int = 24, seed: int = 0)
         return x
 
     points = [f"decoder.blocks.{i}.hook_resid_post" for i in range(n_layers)]
-    hooks: dict[str, Hook] = {} if residual else without_residual(model)
-    hooks["decoder.embed.hook_embed"] = begin
-    for point in points:
-        hooks[point] = chain(hooks[point], keep) if point in hooks else keep
+    hooks: dict[str, Hook] = {} if residual else no_residual(model)
+    hooks |= {"decoder.embed.hook_embed": begin, **dict.fromkeys(points, keep)}
     with torch.enable_grad(), hooked(model, hooks), PlainAttention():
         logits = model.head(model.last_residual(ids[:, :-1]))[:, COPIED - 1 :]  # [batch, 16, vocab]
         F.cross_entropy(logits.flatten(0, 1), ids[:, COPIED:].flatten()).backward()
@@ -107,24 +106,3 @@ def without_norms(model: Transformer) -> None:
     for block in model.decoder.blocks:
         assert isinstance(block, Block)
         block.attn_norm = block.mlp_norm = nn.Identity()
-
-
-def without_residual(model: Transformer) -> dict[str, Hook]:
-    """Hooks with which each sublayer's output takes the place of the sum: f(norm(x)), or norm(f(x)) in post order. One pass at a time."""
-    assert model.decoder is not None
-    hooks: dict[str, Hook] = {}
-    for i, block in enumerate(model.decoder.blocks):
-        assert isinstance(block, Block)
-        is_post = block.norm_order == "post"
-        for what, after, norm in (("attn", "mid", block.attn_norm), ("mlp", "post", block.mlp_norm)):
-            own: list[Tensor] = []
-
-            def take(out: Tensor, own: list[Tensor] = own) -> None:
-                own[:] = [out]
-
-            def instead(_: Tensor, own: list[Tensor] = own, norm: nn.Module = norm, is_post: bool = is_post) -> Tensor:
-                return norm(own.pop()) if is_post else own.pop()
-
-            hooks[f"decoder.blocks.{i}.hook_{what}_out"] = take
-            hooks[f"decoder.blocks.{i}.hook_resid_{after}"] = instead
-    return hooks

@@ -13,7 +13,8 @@ import torch
 
 import core
 from core.errors import Refused, TextError
-from core.learn.residual_paths import ResidualPath, mean_cosine, residual_path, without_residual
+from core.learn.residual_paths import ResidualPath, mean_cosine, residual_path
+from core.learn.watched_training import no_residual
 from core.model.hooks import hooked
 from core.model.transformer import Block
 from core.read.ending import ending
@@ -136,7 +137,7 @@ def test_without_the_residual_a_layer_gives_what_its_last_sublayer_wrote() -> No
         assert model.decoder is not None
         seen: dict[str, torch.Tensor] = {}
         names = [f"decoder.blocks.1.hook_{what}" for what in ("resid_mid", "mlp_out", "resid_post")]
-        hooks = without_residual(model)
+        hooks = no_residual(model)
         looks = {name: partial(seen.__setitem__, name) for name in names}
         with torch.inference_mode(), hooked(model, hooks), hooked(model, looks):
             model.last_residual(torch.tensor([[1, 2, 3]]))

@@ -24,7 +24,7 @@ import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 import { Drags, handle, picture } from "./draw.js";
 import { chips, FINDINGS, hostOf, leftOf, Slider, whose } from "./findings.js";
-import { pairs, score, shares, straight } from "./numbers.js";
+import { handRows, pairs, score, shares, straight } from "./numbers.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Clock} Clock */
@@ -572,22 +572,12 @@ export class Clocks {
     if (!clock || clock.refused) return [];
     const distance = this.distance(clock);
     const [n0, m0] = [clock.places[1] + this.by, clock.places[1] + this.by + distance];
-    const added = shares(clock, distance);
     return [
       {
         title: words.table_clocks,
         name: "clocks",
         columns: words.table_clocks_columns,
-        rows: pairs(clock).map((hand, i) => [
-          i,
-          i + clock.frequencies.length,
-          hand.q,
-          hand.k,
-          hand.angleQ + m0 * hand.theta,
-          hand.angleK + n0 * hand.theta,
-          (2 * Math.PI) / hand.theta,
-          added[i],
-        ]),
+        rows: handRows(clock, m0, n0, shares(clock, distance)),
       },
       {
         title: words.score_by,

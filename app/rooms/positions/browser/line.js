@@ -18,7 +18,7 @@ import { WORDS as words } from "./constants.js";
 import { ticks, signed } from "../../../kit/browser/picture/scale.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { Drags, elsewhere, grip, handle, picture } from "./draw.js";
-import { highest, pairs, score, shares, straight } from "./numbers.js";
+import { handRows, highest, pairs, score, shares, straight } from "./numbers.js";
 import { json } from "../../../kit/browser/messages.js";
 import { across, below, curve, drop } from "../../../kit/browser/picture/axes.js";
 
@@ -483,22 +483,12 @@ export class Line {
     const clock = this.clock;
     if (!clock || clock.refused) return [];
     const { m, n } = this.stands;
-    const added = shares(clock, m - n);
     return [
       {
         title: words.table_clocks,
         name: "clocks",
         columns: words.table_clocks_columns,
-        rows: pairs(clock).map((hand, i) => [
-          i,
-          i + clock.frequencies.length,
-          hand.q,
-          hand.k,
-          hand.angleQ + m * hand.theta,
-          hand.angleK + n * hand.theta,
-          (2 * Math.PI) / hand.theta,
-          added[i],
-        ]),
+        rows: handRows(clock, m, n, shares(clock, m - n)),
       },
       {
         title: words.score_by,

@@ -71,6 +71,21 @@ export function shares(clock, distance) {
   );
 }
 
+// A row of numbers for each pair, with the query and the key at these places: its two features, both lengths and angles, the tokens of
+// a turn, and its addition to the score
+/** @param {Clock} clock @param {number} m the query's place @param {number} n the key's @param {number[]} added */
+export const handRows = (clock, m, n, added) =>
+  pairs(clock).map(({ q, k, angleQ, angleK, theta }, i) => [
+    i,
+    i + clock.frequencies.length,
+    q,
+    k,
+    angleQ + m * theta,
+    angleK + n * theta,
+    (2 * Math.PI) / theta,
+    added[i],
+  ]);
+
 // What the features that are not turned add, wherever the words stand
 /** @param {Clock} clock */
 export function straight({ q, k, frequencies, scale }) {
