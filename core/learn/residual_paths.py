@@ -64,7 +64,7 @@ def residual_path(norm: Norm, residual: bool, n_layers: int = 24, seed: int = 0)
         position="learned",
         norm_order="post" if norm == "post" else "pre",
     )
-    model = build(config, seed).model.double()
+    model = build(config, seed).model.cpu().double()
     assert model.decoder is not None and model.head is not None
     if norm == "none":
         without_norms(model)
