@@ -39,7 +39,7 @@ export function drawBeside(paint, place) {
   const parts = [];
   const after = stops[at + 1];
   if (!view.isProjected) {
-    const go = el("p", "go");
+    const go = el("p", "onward");
     if (after)
       go.append(
         button(`${words.next_of[/** @type {keyof typeof words.next_of} */ (after.name)]} ›`, "primary", () =>

@@ -124,7 +124,7 @@ export class Paint {
     );
     this.at = { size, beside, gap, top, cell: Math.max(6, cell) };
     this.tall = tall;
-    this.room = Math.max(56, Math.min(150, Math.floor((innerHeight - stage.top - scrollY) / type) - 470));
+    this.room = Math.max(40, Math.min(150, Math.floor((innerHeight - stage.top - scrollY) / type) - 505));
   }
 
   static opens() {

@@ -102,7 +102,7 @@ export function toldOf(shown, words) {
     for (let i = 0; i + 1 < labels.queries.length; i++) ahead += shown.weights[i * n_key + i + 1];
     const p = share(ahead / Math.max(1, labels.queries.length - 1));
     return {
-      fact: fact.length ? fact : pieces(words.say_none_one),
+      fact: fact.length ? fact : pieces(words.fact_none),
       reason: shown.early ? [] : pieces(words.say_none_reason, { p }),
     };
   }
