@@ -144,7 +144,7 @@ function ruler(found, degrees) {
   if (degrees !== undefined) lines.push([words.this_mask, degrees, "more"]);
   for (const [label, d, tone] of lines.sort((a, b) => a[1] - b[1])) {
     const line = add(box, "div", tone === "more" ? "ours" : "");
-    const bar = el("i", "pair");
+    const bar = el("i", "twin");
     add(bar, "u", tone).style.width = `${(100 * d) / WIDEST}%`;
     line.append(el("span", "", label), bar, el("s", "", angle(d)));
   }
@@ -242,6 +242,7 @@ function ladderOf(paint, { steps, chances }, [, label]) {
   const [width, height] = [258, paint.room];
   const made = svg("svg", { viewBox: `0 0 ${width} ${height + 44}`, role: "img", class: "chart" });
   const last = chances[chances.length - 1];
+  made.setAttribute("aria-label", fill(words.by_head, { word: label.trim() }));
   if (last === undefined) return made;
   made.setAttribute(
     "aria-label",

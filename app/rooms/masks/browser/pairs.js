@@ -27,7 +27,7 @@ export function order({ mask, ownMask, before, after }) {
 
 /** Two bars: thin and grey before, thick after. @param {number} a @param {number} b */
 export function pair(a, b) {
-  const box = el("i", "pair");
+  const box = el("i", "twin");
   for (const [name, x] of /** @type {[string, number][]} */ ([
     ["was", a],
     [way(a, b), b],
