@@ -73,7 +73,9 @@ async def opened(service: Service, facts: Facts) -> Opened:
         openings[site.id] = known
     found = await service.opening_look(facts.key)
     name = picture.id_of(found)
-    example = None if facts.writes else example_of(facts, site_named(facts, name))  # as on Explore
+    example = (
+        None if name == "decoder" and facts.writes else example_of(facts, site_named(facts, name))
+    )  # as on Explore
     openings[name] = example or (found.layer, found.head, found.query)
     first = Opened(Shown(facts, openings), masked, await service.outcome(facts.key))
     return replace(first, look=first.look_of(name, *openings[name], "" if example else str(found.key)))
