@@ -88,7 +88,7 @@ def test_a_run_opens_on_a_link_between_words_behind_which_the_model_writes(king:
     run = core.trace(core.load("translator"), GERMAN, "A dog runs through the snow.")
     row = run.attention.at(layer, "cross_attn").pattern(head, query)[0, 0]
     assert row.max() > 0.9 and german.shown.openings["cross"] == (1, 5, 5)  # the → Schnee, as on Explore
-    assert king.shown.site == "decoder" and german.shown.site == "cross"
+    assert king.shown.site == "decoder" and german.look is not None and german.look.site == "cross"
 
 
 def test_choices_become_edits_of_the_run(king: sheet.Opened, german: sheet.Opened):

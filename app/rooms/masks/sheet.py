@@ -78,7 +78,8 @@ async def opened(service: Service, facts: Facts) -> Opened:
     )  # as on Explore
     openings[name] = example or (found.layer, found.head, found.query)
     first = Opened(Shown(facts, openings), masked, await service.outcome(facts.key))
-    return replace(first, look=first.look_of(name, *openings[name], "" if example else str(found.key)))
+    layer, head, query = openings[name]
+    return replace(first, look=first.look_of(name, layer, head, query, "" if example else str(found.key)))
 
 
 def beginning(facts: Facts) -> str:

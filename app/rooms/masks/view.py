@@ -68,10 +68,10 @@ def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:
     shown = replace(opened.shown, look=look)
     at, _ = kit_params.read(choices.PARAMS, shown, {name: link[name] for name in SHARED if name in link})
     if link.get("stop") != "3" and any(name in link for name in ("site", "layer", "head", "query")):
-        place = (int(at[name]) for name in ("layer", "head", "query"))
+        layer, head, query = (int(at[name]) for name in ("layer", "head", "query"))
         key = link.get("key", "") if "query" in link else ""
         try:
-            look = opened.look_of(at["site"], *place, key if key.isdecimal() else "")
+            look = opened.look_of(at["site"], layer, head, query, key if key.isdecimal() else "")
         except IndexError:  # a place of another kind of attention
             look = opened.look
     plain = kit_params.opening(choices.PARAMS, shown)
