@@ -4,7 +4,7 @@ import streamlit as st
 
 from app.kit import held, progress, stage
 from app.session import answer, at_end, chosen
-from app.shell import already_here, bar, registry, style, words
+from app.shell import all_models, already_here, bar, registry, style, words
 from app.streamlit_edge import collection, history
 
 collection.ran()
@@ -26,4 +26,5 @@ with answer.room():
     next(room.show for room in ROOMS if room.id == shown)()
 chosen.write(registry.params_elsewhere(shown))
 already_here.show()
+all_models.show()
 at_end.reached()

@@ -29,6 +29,8 @@ class Param:
     read: Callable[[str, Any], str]
     allowed: str | Callable[[Any], str]
     title: str = ""  # by which a sentence names it, where that is not its name in the link
+    # The value of a link that leaves it out, by all that it says; "" for the default
+    implied: Callable[[Mapping[str, str]], str] | None = None
 
     def __post_init__(self) -> None:
         if self.name in RESERVED:
@@ -84,6 +86,8 @@ def read(params: Sequence[Param], shown: Any, said: Mapping[str, str]) -> tuple[
     values, notes = opening(params, shown), []
     for param in params:
         text = said.get(param.name)
+        if text is None and param.implied is not None:
+            text = param.implied(said) or None
         if text is None:
             continue
         try:

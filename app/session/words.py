@@ -13,3 +13,21 @@ NUMBERS = "5 17 3"
 NUMBERS_NOTE = "This model has no tokenizer: the text is token numbers, separated by spaces."
 WITHOUT_ADAPTER = "{title} without its adapter"
 IN_TRAINING = "{title} in training"
+
+# the list of models: their form, and what each is for
+FORMS = {
+    "encoder": "encoder",
+    "decoder": "decoder",
+    "encoder-decoder": "encoder–decoder",
+    "classifier": "classifier",
+}
+USES = {
+    "encoder": "Reads a text from both sides and makes a vector of each token.",
+    "decoder": "Continues a text, token by token.",
+    "encoder-decoder": "Reads a text and writes another one, as a translator does.",
+    "classifier": "Gives a text its class.",
+}
+USE_CHAT = "Continues a text, and answers in a chat."
+USE_ADAPTER = "{base} with an adapter. {use}"
+USE_UNKNOWN = "It is downloaded when it is opened; its form is known then."
+USE_UNREAD = "What it is for is known when it is opened."

@@ -25,6 +25,9 @@ from core.service import Facts
 from core.write.continuation import CONTINUATION
 
 HERE = "?here"  # among the models: those of other programs on this machine. No model has such an id
+ALL = "?all"  # among the models: the list of all of them. No model has such an id
+OPTIONS = {HERE: words.HERE_OPTION, ALL: words.ALL_OPTION}
+ALL_LISTED: Key[bool] = Key("all_models")  # in the session: the visitor wants to see that list
 LISTING: Key[bool] = Key("already_here")  # in the session: the visitor wants to see their list
 WRITTEN_AT_ONCE = 20  # tokens
 MOST_TRAINED = 4  # runs of Train among the models of a visitor
@@ -36,18 +39,18 @@ def request() -> tuple[Request, DeltaGenerator]:
 
     What a link asks for and does not exist gets a notice.
     """
-    titles = _titles()
+    offered = titles()
     notes: list[str] = []
-    _fill_boxes(titles, notes)
+    _fill_boxes(offered, notes)
     place = st.container(key="request", gap="xsmall")
     row = place.container(horizontal=True, gap="small", key="request_row")
     texts, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
-    ids = [*((HERE,) if found.offered() else ()), *titles]
+    ids = [*((HERE,) if found.offered() else ()), ALL, *offered]
     model = chooser.selectbox(
         words.MODEL,
         ids,
         index=next((i for i, name in enumerate(ids) if name == boxes.opened("model")), 0),
-        format_func=lambda name: titles.get(name, words.HERE_OPTION),
+        format_func=lambda name: offered[name] if name in offered else OPTIONS[name],
         key=boxes.key("model"),
         label_visibility="collapsed",
         on_change=_model_changed,
@@ -164,9 +167,9 @@ def _filled() -> None:
 
 def _model_changed() -> None:
     """Another model gets a text that fits it, unless the visitor has typed one; what a model wrote is not typed."""
-    if boxes.held("model") == HERE:  # which is no model: the box shows again what it showed
+    if (asked := boxes.held("model")) in OPTIONS:  # which is no model: the box shows again what it showed
         boxes.fill("model", st.session_state["model"])
-        LISTING.put(True)
+        (LISTING if asked == HERE else ALL_LISTED).put(True)
         return
     spec = session_models.spec_of(boxes.held("model"))
     if EDITS.get():
@@ -391,7 +394,7 @@ def _take_chosen() -> None:
             take(example)
 
 
-def _titles() -> dict[str, str]:
+def titles() -> dict[str, str]:
     """The models that this visitor may choose: those on offer, and the runs of Train that a link of theirs has named."""
     own = TRAINED.get() or {}
     asked = session_models.trained(chosen.now().run.get("model", ""))

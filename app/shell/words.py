@@ -32,6 +32,17 @@ MODEL = "Model"
 EXAMPLES = "Examples"
 EXAMPLES_HELP = "Sentences that show something, each with the head that shows it."
 
+# all models on offer
+ALL_OPTION = "All models, by form and size…"
+ALL_MODELS = "All models"
+ALL_FIND = "Find by name or by what it is for"
+ALL_FIND_EXAMPLE = "translator, chat, brackets…"
+ALL_FORM = "Form"
+ALL_SIZE = "Size"
+ALL_SIZES = {"small": "up to 10 M", "middle": "10 M to 1 B", "large": "1 B and more"}
+ALL_COUNT = "{shown} of {n}"
+ALL_NONE = "No model here is like that. Take a word, the form or the size away."
+
 # models that other programs of this machine have
 HERE_OPTION = "On this machine…"
 HERE = "Models on this machine"

@@ -21,12 +21,22 @@ from huggingface_hub.errors import (
 )
 
 from ..errors import CheckpointError
+from . import adapter
 from .catalog import ModelSpec
 from .family import Theirs
 from .files import WEIGHTS, read_json, shard_names, weight_file, weight_file_of
 from .loading import family_of
 from .text_half import text_half
-from .unopened import TOKENIZERS, Contents, missing_shards, of_hub, without_config, without_weights
+from .unopened import (
+    HUB_NAME,
+    TOKENIZERS,
+    Contents,
+    missing_shards,
+    of_hub,
+    without_base,
+    without_config,
+    without_weights,
+)
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far and bytes in all, over all files of the model
 
@@ -46,6 +56,7 @@ VOCABULARIES = (  # the first that is there is enough; some of the last are not 
     ("source.spm", "target.spm", "vocab.json"),
     *((name,) for name in TOKENIZERS if name not in ("vocab.txt", "vocab.json", "merges.txt")),
 )
+ADAPTER = (adapter.CONFIG, adapter.WEIGHTS)
 PATIENCE = 10.0  # seconds to wait for the Hub's first answer
 
 
@@ -54,9 +65,16 @@ def fetch(spec: ModelSpec, progress: Progress | None = None) -> Path:
 
     Without a connection, what an earlier download left in the cache is used. Raises CheckpointError that says what is wrong:
     no such repository, revision or file, no access, no connection, no room on the disk.
+
+    With an adapter comes the repository that its adapter_config.json names as its base, where that is a model; no other one.
     """
+    return _or_cached(spec, lambda: _download(spec, progress))
+
+
+def _or_cached(spec: ModelSpec, download: Callable[[], Path]) -> Path:
+    """A folder that was downloaded, or without a connection the one of an earlier download."""
     try:
-        return _download(spec, progress)
+        return download()
     except CheckpointError:
         raise
     except (HTTPError, OSError, HFValidationError) as error:
@@ -86,30 +104,72 @@ def fetch_config(spec: ModelSpec) -> Path:
         ) from error
 
 
+class _Repository:
+    """The files of a repository with their sizes. All that is fetched is of one commit, that of the first file."""
+
+    def __init__(self, spec: ModelSpec):
+        info = HfApi().model_info(spec.location, revision=spec.revision, timeout=PATIENCE, files_metadata=True)
+        self.name, self.commit = spec.location, spec.revision
+        self.sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or ()}
+        self.found = of_hub(spec.location, self.sizes, self.get)
+
+    def get(self, name: str, bar: type | None = None) -> Path:
+        return Path(hf_hub_download(self.name, name, revision=self.commit, etag_timeout=PATIENCE, tqdm_class=bar))
+
+    def first(self, name: str) -> Path:
+        """A file by the name of the revision, which the cache then knows when there is no connection."""
+        path = self.get(name)
+        self.commit = path.parent.name
+        return path
+
+    @property
+    def is_adapter(self) -> bool:
+        return all(name in self.sizes for name in ADAPTER) and weight_file(self.found.names) is None
+
+    def fetch(self, wanted: list[str], progress: Progress | None) -> None:
+        total = sum(self.sizes[name] for name in wanted)
+        _check_room(total)
+        done = 0
+        for name in wanted:
+            self.get(name, _bar(name, done, total, progress))
+            done += self.sizes[name]
+            if progress is not None:
+                progress(name, done, total)
+
+
 def _download(spec: ModelSpec, progress: Progress | None) -> Path:
-    info = HfApi().model_info(spec.location, revision=spec.revision, timeout=PATIENCE, files_metadata=True)
-    sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or ()}
+    repository = _Repository(spec)
+    return _adapter(repository, progress) if repository.is_adapter else _model(repository, progress)
 
-    def get(name: str, bar: type | None = None) -> Path:
-        return Path(hf_hub_download(spec.location, name, revision=commit, etag_timeout=PATIENCE, tqdm_class=bar))
 
-    commit = spec.revision
-    found = of_hub(spec.location, sizes, get)
+def _model(repository: _Repository, progress: Progress | None) -> Path:
+    """The folder of a whole model."""
+    found, sizes = repository.found, repository.sizes
     if "config.json" not in sizes:
         raise CheckpointError(without_config(found))
-    config = get("config.json")  # by the name of the revision, which the cache then knows when there is no connection
-    commit = config.parent.name
+    config = repository.first("config.json")
     # Refused by name before gigabytes are on their way.
-    family_of(text_half(Theirs(read_json(config))), spec.location)
-    wanted = [*present(SMALL, sizes), *vocabulary(sizes), *weights(found, get)]
-    total = sum(sizes[name] for name in wanted)
-    _check_room(total)
-    done = 0
-    for name in wanted:
-        get(name, _bar(name, done, total, progress))
-        done += sizes[name]
-        if progress is not None:
-            progress(name, done, total)
+    family_of(text_half(Theirs(read_json(config))), repository.name)
+    repository.fetch([*present(SMALL, sizes), *vocabulary(sizes), *weights(found, repository.get)], progress)
+    return config.parent
+
+
+def _adapter(repository: _Repository, progress: Progress | None) -> Path:
+    """The folder of an adapter; its base is fetched before it, where it is a model on the Hub."""
+    config = repository.first(adapter.CONFIG)
+    said = Theirs(read_json(config), adapter.CONFIG)
+    if not adapter.is_lora(said):
+        raise CheckpointError(without_config(repository.found))
+    base = said.str("base_model_name_or_path", "")
+    if not HUB_NAME.fullmatch(base) or "--" in base or ".." in base:
+        raise CheckpointError(without_base(repository.found))
+    spec = ModelSpec(id=base, title=base, source="hub", location=base)
+    try:
+        _or_cached(spec, lambda: _model(_Repository(spec), progress))
+    except CheckpointError as error:
+        raise CheckpointError(f"{repository.name} is an adapter of {base}, which does not open. {error}") from error
+    sizes = repository.sizes
+    repository.fetch([*present(SMALL, sizes), *vocabulary(sizes), adapter.WEIGHTS], progress)
     return config.parent
 
 
@@ -204,9 +264,14 @@ def _refusal(spec: ModelSpec, error: Exception) -> str | None:
 def cached(repository: str) -> Path | None:
     """The folder of an earlier download of a whole model; None where there is none. Nothing is asked of the Hub."""
     try:
-        return _cached(ModelSpec(id=repository, title=repository, source="hub", location=repository), OSError())
+        folder = _cached(ModelSpec(id=repository, title=repository, source="hub", location=repository), OSError())
     except CheckpointError:
         return None
+    return folder if _is_model(folder) else None
+
+
+def _is_model(folder: Path) -> bool:
+    return (folder / "config.json").is_file() and weight_file_of(folder) is not None
 
 
 def _cached(spec: ModelSpec, error: Exception) -> Path:
@@ -218,7 +283,7 @@ def _cached(spec: ModelSpec, error: Exception) -> Path:
         )
     except (OSError, ValueError):
         folder = None
-    if folder is None or not (folder / "config.json").is_file() or weight_file_of(folder) is None:
+    if folder is None or not (_is_model(folder) or all((folder / name).is_file() for name in ADAPTER)):
         raise CheckpointError(
             f"The Hub cannot be reached, and {spec.location} is not among the models downloaded before "
             f"({type(error).__name__}). Check the connection, or choose a model that is already here."

@@ -54,7 +54,60 @@ WHY_NOT = (
         ("dbrx", "jetmoe", "granitemoe", "hunyuan_v1_moe", "ernie4_5_moe", "dots1", "qwen2_vl_moe"),
         "Its mixture of experts is not computed.",
     )
+    | dict.fromkeys(
+        (
+            "bigbird_pegasus",
+            "pegasus_x",
+            "nystromformer",
+            "yoso",
+            "mra",
+            "reformer",
+            "funnel",
+            "perceiver",
+            "deepseek_v32",
+        ),
+        "Its attention over parts or summaries of a text is not computed.",
+    )
+    | dict.fromkeys(("fnet",), NO_ATTENTION)
+    | dict.fromkeys(("minimax", "granitemoehybrid", "bailing_hybrid", "convbert", "qwen3_5_moe_text"), SOME_ATTENTION)
+    | dict.fromkeys(
+        ("whisper", "speech_to_text", "musicgen", "musicgen_melody", "moshi", "seamless_m4t", "seamless_m4t_v2"),
+        "It reads or writes sound.",
+    )
+    | dict.fromkeys(
+        ("trocr", "git", "mllama", "tapas", "vision-encoder-decoder"),
+        "It reads pictures or tables beside its text, and its text half is not computed alone.",
+    )
+    | dict.fromkeys(
+        (
+            "nllb-moe",
+            "granitemoeshared",
+            "cohere2_moe",
+            "aria_text",
+            "exaone_moe",
+            "minimax_m2",
+            "longcat_flash",
+            "flex_olmo",
+        ),
+        "Its mixture of experts is not computed.",
+    )
     | {
+        "encoder-decoder": "It is two models in one folder: open the folder of one of them.",
+        "blenderbot-small": "Its decoder adds positions after a norm, which is not computed.",
+        "roformer": "Its rotary positions may turn values too, which is not computed.",
+        "xlm": "It may add vectors for the language of each word.",
+        "flaubert": "It may add vectors for the language of each word.",
+        "ibert": "It computes in whole numbers.",
+        "squeezebert": "Its projections are grouped convolutions.",
+        "luke": "It reads entities beside words.",
+        "xmod": "It has an adapter for each language in every layer.",
+        "roc_bert": "It reads the sound and the shape of each character beside it.",
+        "blt": "It reads bytes in patches.",
+        "bitnet": "Its weights have three values, and norms within each sublayer are not computed.",
+        "gemma3n": "It adds vectors of its own for each word in every layer.",
+        "gemma4": "It adds vectors of its own for each word in every layer.",
+        "gemma4_text": "It adds vectors of its own for each word in every layer.",
+        "t5gemma": "Its two stacks are of Gemma 2, each of a size of its own, which is not computed.",
         "paligemma": "It reads what comes before the answer both ways, which is not computed.",
         "diffllama": "Its attention is a difference of two, which is not computed.",
         "fsmt": "It has a vocabulary for each of its languages.",

@@ -273,12 +273,16 @@ class Expert(nn.Module):
         self.activation, self.limit = make_activation(config), config.expert_limit
 
     def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.neurons(x))
+
+    def neurons(self, x: Tensor) -> Tensor:
+        """[token, d_model] -> [token, d_ff]: what the last matrix is given."""
         if self.gate is None:
-            return self.down(self.activation(self.up(x)))
+            return self.activation(self.up(x))
         gate, up = self.gate(x), self.up(x)
         if self.limit is not None:
             gate, up = gate.clamp(max=self.limit), up.clamp(-self.limit, self.limit) + 1
-        return self.down(self.activation(gate) * up)
+        return self.activation(gate) * up
 
 
 class MixtureOfExperts(nn.Module):

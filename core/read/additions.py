@@ -100,9 +100,13 @@ def by_head(walk: Walk, site: str) -> Tensor:
 
 
 def loudest(walk: Walk, k: int = 10) -> Neurons:
-    """The k neurons that write the longest vectors: |activation| · ‖W_down[:, neuron]‖."""
+    """The k neurons that write the longest vectors: |activation| · ‖W_down[:, neuron]‖. None where the layer has a mixture of experts."""
+    mlp = mlp_of(walk.block)
+    if mlp is None:
+        none = torch.zeros(0)
+        return Neurons(none.long(), none, none)
     with torch.inference_mode():
         act = walk.values["mlp.act"]
-        lengths = mlp_of(walk.block).down.weight.float().norm(dim=0)  # [d_ff]
+        lengths = mlp.down.weight.float().norm(dim=0)  # [d_ff]
         chosen = (act.abs() * lengths).topk(min(k, len(act))).indices
         return Neurons(chosen, act[chosen], lengths[chosen])

@@ -6,7 +6,7 @@ step, terms() takes any one of these numbers apart, and guesses() says what the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,7 @@ from .. import memory
 from ..errors import TextError
 from ..model.config import ModelConfig
 from ..model.hooks import hook_points
-from ..model.transformer import MLP, Attention, Block, RMSNorm
+from ..model.transformer import MLP, Attention, Block, Expert, MixtureOfExperts, RMSNorm
 from ..run.attention import AttentionRecord
 from ..run.predictions import allowed_scores, checked_positions, following, head_of, strings_of
 from ..run.trace import Trace
@@ -47,6 +47,10 @@ class Walk:
         mlp.act       [d_ff]               after the activation (and the product)
         mlp.out       [d_model]            what the MLP adds
         mlp.out_norm, mlp.add [d_model]    as for attention
+    A layer with a mixture of experts has, instead of gate, up and act:
+        mlp.router    [expert]             the router's score of every expert
+        mlp.taken     [choice]             the weights of those that it chose, the largest first, and of the expert that all tokens take
+        mlp.experts   [choice, d_model]    what each of them makes of the token; mlp.out is their sum by these weights
     before_norm has what each norm is given, of every position, [pos, d_model]: BatchNorm would measure its columns.
     """
 
@@ -60,6 +64,7 @@ class Walk:
         str, tuple[Tensor, Tensor]
     ]  # attention -> what its queries [d_model] and its keys [key, d_model] read
     turned_keys: Mapping[str, Tensor]  # attention -> k as the queries meet it, [kv_head, key, d_head]
+    chosen: Sequence[int | None] = ()  # the experts of mlp.taken by their numbers; None: the one that all tokens take
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -150,16 +155,14 @@ def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
     return _walk(run, stack, layer, query, {point.removeprefix(f"{name}."): x for point, x in seen.items()})
 
 
-def mlp_of(block: Block) -> MLP:
-    """The MLP of a layer that is walked through, which is no mixture of experts."""
-    assert isinstance(block.mlp, MLP)
-    return block.mlp
+def mlp_of(block: Block) -> MLP | None:
+    """The MLP of a layer; None where it has a mixture of experts."""
+    return block.mlp if isinstance(block.mlp, MLP) else None
 
 
 def unwalked(config: ModelConfig, layer: int) -> str | None:
     """The part of a layer that has no steps here, in words; None where every number of it can be shown."""
     parts = {
-        "a mixture of experts": config.has_experts(layer),
         "multi-head latent attention": config.kv_rank > 0,
         "a soft-cap on scores": config.score_softcap is not None,
         "attention sinks": config.sinks,
@@ -176,7 +179,8 @@ def unwalked(config: ModelConfig, layer: int) -> str | None:
 # The moments of a layer that a walk needs, by the end of their names; there are no more of them than a layer has.
 MOMENTS = (
     *("resid_pre", "attn_normed", "cross_normed", "mlp_normed", "q_pre", "k_pre", "q", "k", "v", "z", "o"),
-    *("attn_out", "resid_mid", "cross_out", "resid_cross", "pre", "pre_linear", "post", "mlp_out", "resid_post"),
+    *("attn_out", "resid_mid", "cross_out", "resid_cross", "pre", "pre_linear", "post", "router", "mlp_out"),
+    "resid_post",
 )
 
 
@@ -188,7 +192,8 @@ def _walk(run: Trace, stack: str, layer: int, query: int, seen: Mapping[str, Ten
     inputs: dict[str, tuple[Tensor, Tensor]] = {}
     turned_keys: dict[str, Tensor] = {}
     stream = seen["hook_resid_pre"]  # [pos, d_model]
-    whole = Walk(run, stack, layer, query, values, before, inputs, turned_keys)
+    chosen: list[int | None] = []
+    whole = Walk(run, stack, layer, query, values, before, inputs, turned_keys, chosen)
     values["x"] = stream[query]
 
     def begin(part: str, hook: str) -> Tensor:
@@ -235,15 +240,48 @@ def _walk(run: Trace, stack: str, layer: int, query: int, seen: Mapping[str, Ten
         stream = end(site, seen[f"{site}.hook_o"][query], seen[f"hook_{short}_out"], after)
     h = begin("mlp", "hook_mlp_normed")
     inputs["mlp"] = h[query], h
-    if "mlp.hook_pre_linear" in seen:
-        values["mlp.gate"], values["mlp.up"] = seen["mlp.hook_pre"], seen["mlp.hook_pre_linear"]
-    else:
-        values["mlp.up"] = seen["mlp.hook_pre"]
-    values["mlp.act"] = seen["mlp.hook_post"]
+    mlp = mlp_of(whole.block)
     with torch.inference_mode():
-        out = _float(mlp_of(whole.block).down, values["mlp.act"]) if sandwich else seen["hook_mlp_out"][query]
-    end("mlp", out, seen["hook_mlp_out"], seen["hook_resid_post"])
+        if mlp is None:
+            values["mlp.router"] = seen["mlp.hook_router"]
+            chosen[:], values["mlp.taken"], values["mlp.experts"] = _experts(whole, h[query])
+            made = values["mlp.taken"] @ values["mlp.experts"]
+        else:
+            if mlp.gate is not None:
+                values["mlp.gate"], values["mlp.up"] = seen["mlp.hook_pre"], seen["mlp.hook_pre_linear"]
+            else:
+                values["mlp.up"] = seen["mlp.hook_pre"]
+            values["mlp.act"] = seen["mlp.hook_post"]
+            made = _float(mlp.down, values["mlp.act"]) if sandwich else seen["hook_mlp_out"][query]
+    end("mlp", made if sandwich else seen["hook_mlp_out"][query], seen["hook_mlp_out"], seen["hook_resid_post"])
     return whole
+
+
+def _mixture(block: Block) -> MixtureOfExperts:
+    assert isinstance(block.mlp, MixtureOfExperts)
+    return block.mlp
+
+
+def _experts(walk: Walk, h: Tensor) -> tuple[list[int | None], Tensor, Tensor]:
+    """The experts that a token takes, their weights [choice], and what each makes of it, [choice, d_model]."""
+    mixture = _mixture(walk.block)
+    kind = mixture.router.weight.dtype
+    weights, numbers = mixture.routed(walk.values["mlp.router"].to(kind))
+    weights, order = weights.float().sort(descending=True, stable=True)
+    chosen: list[int | None] = [*numbers[order].tolist()]
+    if mixture.shared is not None:
+        own = h.new_ones(1)
+        if mixture.shared_gate is not None:
+            own = mixture.shared_gate(h.to(kind)).float().sigmoid()
+        weights, chosen = torch.cat([weights, own]), [*chosen, None]
+    made = [_expert(mixture, number)(h[None].to(kind))[0].float() for number in chosen]
+    return chosen, weights, torch.stack(made)
+
+
+def _expert(mixture: MixtureOfExperts, number: int | None) -> Expert:
+    found = mixture.shared if number is None else mixture.experts[number]
+    assert isinstance(found, Expert)
+    return found
 
 
 def terms(walk: Walk, step: str, index: Index | int, k: int = 6) -> Terms:
@@ -251,9 +289,10 @@ def terms(walk: Walk, step: str, index: Index | int, k: int = 6) -> Terms:
 
     index is the number's place in walk.values[step]. What the terms are of: for q, k, v, up and gate the features of what is
     projected; for raw the features of q and k; for scores the raw score and the scale (what distance adds is the bias); for
-    weights e^(score − largest) and 1 / Σ; for z the keys; for attn.out the heads; for mlp.out the neurons; for add the
+    weights e^(score − largest) and 1 / Σ; for z the keys; for attn.out the heads; for mlp.out the neurons, or the experts that the
+    token takes; for the router's scores the features, for an expert its neurons; for add the
     stream and what is added; for norm the normed number and γ (its bias is β); for turned the pair that is turned.
-    The residual stream x and the activation have no terms. Raises KeyError for a step and IndexError for a place that the
+    The residual stream x, the activation and the router's weights have no terms. Raises KeyError for a step and IndexError for a place that the
     walk does not have, ValueError for a step without terms, and Outdated after a training.
     """
     if step not in walk.values:
@@ -298,7 +337,10 @@ def _factors(walk: Walk, step: str, place: Index) -> tuple[Tensor, Tensor, float
         pair = torch.stack([stream[place[0]], added[place[0]]])
         return pair, torch.ones(2), 0.0
     if part == "mlp":
-        return _mlp_factors(mlp_of(block), values, walk.inputs["mlp"][0], name, place[0])
+        mlp = mlp_of(block)
+        if mlp is None:
+            return _mixture_factors(walk, name, place)
+        return _mlp_factors(mlp, values, walk.inputs["mlp"][0], name, place[0])
     if part in walk.inputs:
         attention = block.get_submodule(part)
         assert isinstance(attention, Attention)
@@ -339,6 +381,19 @@ def _mlp_factors(mlp: MLP, values: Mapping[str, Tensor], h: Tensor, name: str, j
     linear = mlp.gate if name == "gate" else mlp.up
     assert linear is not None
     return h, linear.weight[j].float(), _bias(linear, j)
+
+
+def _mixture_factors(walk: Walk, name: str, place: Index) -> tuple[Tensor, Tensor, float]:
+    values, h, mixture = walk.values, walk.inputs["mlp"][0], _mixture(walk.block)
+    if name == "out":
+        return values["mlp.taken"], values["mlp.experts"][:, place[0]], 0.0
+    if name == "router":
+        return h, mixture.router.weight[place[0]].float(), _bias(mixture.router, place[0])
+    if name == "experts":
+        expert = _expert(mixture, walk.chosen[place[0]])
+        neurons = expert.neurons(h[None].to(expert.down.weight.dtype))[0].float()
+        return neurons, expert.down.weight[place[1]].float(), _bias(expert.down, place[1])
+    raise ValueError(f"mlp.{name} is not a sum: it is the router's rule for one score among others")
 
 
 def _attention_factors(

@@ -80,16 +80,16 @@ def follows(before: Trace, after: Trace, records: Sequence[int], first: int, sec
 
 def telling_row(
     before: Trace, after: Trace, record: int, head: int, words: tuple[int, int], place: bool
-) -> tuple[int, float]:
-    """The row in which a head shows best that it follows a word, or with `place` that it stays at a place, and how much it gives
-    it there in both runs at least: one after both words where there is one."""
+) -> tuple[int, int, float]:
+    """The row in which a head shows best that it follows a word, or with `place` that it stays at a place; the word or place, as it
+    was; and how much it gives it there in both runs at least. The row is one after both words where there is one."""
     a, b = before.attention[record], after.attention[record]
     n = a.n_query
     rows = [row for row in spread(n, CELLS // n, words) if row > max(words)] or list(range(n))
     was, now = (x.pattern(head, rows, list(words))[0].cpu() for x in (a, b))  # [row, 2]
-    both = torch.minimum(was, now if place else now.flip(-1)).amax(-1)
-    at = int(both.argmax())
-    return rows[at], both[at].item()
+    both = torch.minimum(was, now if place else now.flip(-1))  # [row, 2]
+    at, which = divmod(int(both.argmax()), 2)
+    return rows[at], words[which], both[at, which].item()
 
 
 def _by_row(before: AttentionRecord, after: AttentionRecord, rows: Sequence[int], order: Tensor) -> Tensor:

@@ -34,8 +34,16 @@ from .maps.answers import (
 from .maps.compute import word_groups
 from .maps.heads import METRICS, THUMBNAIL
 from .masks.answers import Outcome, ScoresAndMasks
-from .positions.answers import Clock, OrderChange, PaperRules, StackPositions, SwappedMaps, WordSwap
-from .positions.compute import paper_rules
+from .positions.answers import (
+    Clock,
+    OrderChange,
+    PaperRules,
+    StackPositions,
+    Stretches,
+    SwappedMaps,
+    WordSwap,
+)
+from .positions.compute import RULES, Rule, paper_rules
 from .protocol import Service
 from .training.answers import FrameFacts, LookFacts, News
 from .training.local import look_facts

@@ -24,7 +24,6 @@ SIZES: dict[str, Any] = {
 
 def mixture(folder: Path, n_experts: int, n_chosen: int, n_layers: int) -> Path:
     """Qwen3-MoE of these sizes, whose second layer has one MLP for all tokens."""
-    there = checkpoints.locate(checkpoints.find("storyteller"), None)[1]
     config = hf.Qwen3MoeConfig(
         vocab_size=core.load("storyteller").config.vocab_size,
         num_hidden_layers=n_layers,
@@ -35,9 +34,27 @@ def mixture(folder: Path, n_experts: int, n_chosen: int, n_layers: int) -> Path:
         norm_topk_prob=True,
         **SIZES,
     )
+    return _saved(folder, hf.Qwen3MoeForCausalLM, config)
+
+
+def unwalked_mixture(folder: Path) -> Path:
+    """OLMoE, whose queries are normed at their full width, which no step shows."""
+    config = hf.OlmoeConfig(
+        vocab_size=core.load("storyteller").config.vocab_size,
+        num_hidden_layers=2,
+        num_experts=4,
+        num_experts_per_tok=2,
+        pad_token_id=0,
+        **{name: size for name, size in SIZES.items() if name != "head_dim"},
+    )
+    return _saved(folder, hf.OlmoeForCausalLM, config)
+
+
+def _saved(folder: Path, kind: Any, config: Any) -> Path:
+    there = checkpoints.locate(checkpoints.find("storyteller"), None)[1]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
-        model = hf.Qwen3MoeForCausalLM(config).eval()
+        model = kind(config).eval()
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(0.15 * torch.randn_like(parameter))

@@ -14,10 +14,12 @@ from playwright.sync_api import Browser, Locator, expect
 import core
 from app.rooms.step import message
 from app.rooms.step.params import pages_of
+from app.rooms.step.steps import Step, steps_of
 from app.transport import messages
 from core.read.experts import routing
+from core.read.layer_walk import terms, walk
 from tests.app.browsing import Screen, serving
-from tests.app.mixtures import mixture
+from tests.app.mixtures import mixture, unwalked_mixture
 from tests.app.served import ask, serve
 from tests.app.test_accessibility import findings
 
@@ -28,7 +30,11 @@ LONG = "The wolf knocked at the door and said, open the door. " * 70
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("mixtures")
-    return {"few": mixture(place / "few", 8, 2, 4), "many": mixture(place / "many", 128, 8, 6)}
+    return {
+        "few": mixture(place / "few", 8, 2, 4),
+        "many": mixture(place / "many", 128, 8, 6),
+        "full": unwalked_mixture(place / "full"),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +79,8 @@ def opened(browser: Browser, address: str, size: tuple[int, int] = (1280, 720), 
     screen = Screen(context.new_page(), address)
     screen.page.goto(f"{address}/?{urlencode({'view': 'step', 'page': 'experts', **said})}")
     root = screen.page.locator(".hl.step")
-    expect(root).to_have_attribute("data-experts", "8" if said["model"] == "few" else "128")
+    if "page" not in said:
+        expect(root).to_have_attribute("data-experts", "8" if said["model"] == "few" else "128")
     screen.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
     return screen, root
 
@@ -97,6 +104,29 @@ def test_the_experts_of_a_token_are_on_the_screen(browser: Browser, brought: str
     assert [float(row.split("\t")[1]) for row in loads] == pytest.approx(found.load[at].tolist(), abs=6e-5)
     (first, second), (a, b) = found.chosen[at, 3].tolist(), found.weights[at, 3].tolist()
     expect(root.locator(".big")).to_contain_text(f"expert {first} ({a:.2f}) and expert {second} ({b:.2f})")
+    assert findings(screen) == []
+    left(screen)
+
+
+def test_the_walk_goes_through_the_experts(browser: Browser, brought: str, folders: dict[str, Path]) -> None:
+    run = core.trace(core.load(folders["few"]), TEXT)
+    found = walk(run, "decoder", 2, 3)
+    service, facts = serve(run)
+    sent = ask(service.walk(facts.key, "decoder", 2, 3))
+    assert list(sent.chosen) == list(found.chosen) == routing(run).chosen[routing(run).layers.index(2), 3].tolist()
+    for layer, names in ((1, {"gate", "up", "act", "down"}), (2, {"router", "mix"})):
+        values = ask(service.walk(facts.key, "decoder", layer, 3)).values
+        steps = [step for step in steps_of(facts, "decoder", layer) if isinstance(step, Step)]
+        assert names <= {step.id for step in steps}
+        assert all(step.value in values for step in steps if step.value.startswith(("attn.", "mlp.")))
+    screen, root = opened(browser, brought, model="few", text=TEXT, layer="2", query="3", at="mix", page="run")
+    numbers = terms(found, "mlp.out", int(found.values["mlp.out"].abs().argmax()))
+    shown = root.locator(".from .t")
+    expect(shown.first).to_contain_text(f"{numbers.value:.3f}".replace("-", "−"))
+    expect(shown.nth(1)).to_contain_text(f"expert {found.chosen[0]} · {found.values['mlp.taken'][0]:.3f}")
+    screen.page.locator(".rail [data-step=router]").click()
+    expect(root.locator(".big")).to_contain_text(f"takes 2 of them: {found.chosen[0]}, {found.chosen[1]}")
+    expect(root.locator(".from .note")).to_contain_text(f"Expert {found.chosen[0]} was taken")
     assert findings(screen) == []
     left(screen)
 
@@ -156,11 +186,11 @@ def test_the_load_of_every_layer_is_a_file(
     left(screen)
 
 
-def test_step_by_step_names_the_page(browser: Browser, brought: str) -> None:
+def test_a_layer_without_a_walk_names_the_page(browser: Browser, brought: str) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
     page = context.new_page()
-    page.goto(f"{brought}/?{urlencode({'view': 'step', 'model': 'few', 'text': TEXT})}")
+    page.goto(f"{brought}/?{urlencode({'view': 'step', 'model': 'full', 'text': TEXT})}")
     expect(page.locator(".hl.step .big")).to_contain_text("is on the page “Experts”")
     page.get_by_role("button", name="Experts", exact=True).click()
-    expect(page.locator(".hl.step")).to_have_attribute("data-experts", "8")
+    expect(page.locator(".hl.step")).to_have_attribute("data-experts", "4")
     context.close()

@@ -47,7 +47,7 @@ def test_every_row_has_a_place_within_three_clicks_and_its_tests_are_there() -> 
 
 
 # The clicks of each row, and a text that then stands there. A room of the bar, a button, a text, an option of a select box that
-# is open then (a click opens it, a second chooses), and a row of the rail or of a diagram.
+# is open then (a click opens it, a second chooses), and a station of the line or a row of a diagram.
 
 Click = Callable[[Page], None]
 
@@ -65,7 +65,7 @@ def part(name: str) -> Click:
 
 
 def step(name: str) -> Click:
-    return lambda page: page.locator(f".rs[data-step='{name}']").click()
+    return lambda page: page.locator(f".station[data-step='{name}']").click()
 
 
 def box(label: str) -> Click:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -22,6 +22,7 @@ from app.rooms.positions import choices, export, message, routes, words
 from app.rooms.positions.component import ENTRY
 from app.session import models, service
 from app.transport import messages, modules
+from core.read.long_context import end_loss, rescaled, stretches
 from core.read.word_swap import follows
 from core.service import Facts
 from tests.app.browsing import PATIENCE, box_of, eventually
@@ -105,7 +106,7 @@ def test_two_hundred_random_links_give_a_room(name: str) -> None:
 def test_what_a_link_says_of_an_order() -> None:
     run = facts_of("minilm")
     opening = values_of(run)
-    assert (opening["lab"], opening["order"], opening["kind"], opening["query"]) == ("order", "drop", "learned", "10")
+    assert (opening["lab"], opening["order"], opening["kind"], opening["query"]) == ("swap", "drop", "learned", "10")
     assert choices.edits_of(run, opening, choices.places_of(run, opening)) == (core.DropPositions(),)
     swapped = choices.places_of(run, values_of(run, order="words", swap="8-2"))
     assert swapped == (0, 1, 8, 3, 4, 5, 6, 7, 2, *range(9, 16))
@@ -132,14 +133,19 @@ def test_what_a_link_says_of_an_order() -> None:
         ("features", ",".join(map(str, range(7))), "one to six"),
         ("m", "41", "0 to 40"),
         ("kind", "pie", "learned, sinusoidal"),
-        ("lab", "clocks", "order, swap, two, clock, binary"),
+        ("lab", "watches", "swap, clocks, beyond, kinds, order, two, clock, binary"),
+        ("find", "all", "word, place, drop, free, fast"),
+        ("factor", "3", "4, 1, 2, 8, 16"),
+        ("gap", "5", "1024, 0, 16"),
+        ("d", "65537", "0 to 65536"),
         ("cond", "none", "trained, drop, free"),
     ],
 )
 def test_what_is_asked_in_vain_gets_a_sentence_with_what_is_allowed(name: str, text: str, says: str) -> None:
     run = facts_of("minilm")
     values, notes = kit_params.read(choices.PARAMS, run, {name: text})
-    assert values == values_of(run) and len(notes) == 1
+    opening = values_of(run) | ({"lab": "order"} if name in choices.OF_ORDER else {})
+    assert values == opening and len(notes) == 1
     assert name in notes[0] and says in notes[0]
 
 
@@ -302,7 +308,10 @@ class Room(Lab):
         return float(found.get_attribute("data-value") or "nan")
 
     def lab(self, name: str) -> None:
-        self.press(WORDS["labs"][name])
+        if name in ("order", "two", "clock", "binary"):
+            self.root.get_by_role("combobox", name=WORDS["more_labs"]).select_option(name)
+        else:
+            self.root.locator(".labs").get_by_role("button").nth(list(choices.FINDINGS).index(name)).click()
         self.has("lab", name)
 
     def csv(self, name: str) -> tuple[str, list[list[str]]]:
@@ -326,7 +335,8 @@ def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Ro
 def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
     room: Room, browser: Browser, tmp_path: Path
 ) -> None:
-    room.open()
+    room.open(order="drop")  # a link of the first edition, which opened there
+    room.has("lab", "order")
     room.says(
         "Without positions a sentence is a bag of words. The previous-token head (layer 0, head 2) falls from "
         ">99.9 % to 11 %: it can no longer tell which word is previous.",
@@ -588,21 +598,15 @@ def test_a_projected_lab_fits_with_its_buttons(room: Room) -> None:
             box = box_of(tool)
             assert box["x"] + box["width"] <= acts["x"] or box["y"] >= acts["y"] + acts["height"] - 1
 
-    room.open(projector="true")
+    room.open(projector="true", lab="order")
     room.says("falls from >99.9 % to 11 %", "it → animal (layer 3, head 1) falls from 68 % to 4 %.")
     fits("order")
-    room.page.keyboard.press("PageDown")
+    room.open(projector="true")
     room.says("follows the word")
     fits("swap")
-    for finding in ("place", "drop"):
-        room.page.keyboard.press("PageDown")
-        room.has("finding", finding)
-    room.page.keyboard.press("PageDown")
-    room.says("Rows 20 and 26 have cosine 0.67; 20 and 23 are nearer and less alike, 0.47")
-    fits("two")
-    room.page.keyboard.press("PageDown")  # over the clocks, which this model does not have
-    room.says("Position 7 in binary is 0111")
-    fits("binary")
+    for lab in ("two", "binary"):
+        room.open(projector="true", lab=lab)
+        fits(lab)
     room.root.locator(".acts").get_by_role("button", name="Export").click()
     assert box_of(room.root.get_by_role("dialog"))["y"] > 0  # it opens downwards, where there is room
     room.open(projector="true", lab="clock", model="Storyteller", text=KING)
@@ -615,7 +619,7 @@ def test_a_projected_lab_fits_with_its_buttons(room: Room) -> None:
 def test_keys_mean_the_same_in_every_lab_and_reach_it_from_the_page(room: Room) -> None:
     """Arrows move the head, the rows, the position; Page keys the lab; "/" finds a head where the lab shows one."""
     keys = room.page.keyboard
-    room.open(layer="3", head="11")
+    room.open(lab="order", layer="3", head="11")
     room.has("pending", "false")
     keys.press("ArrowDown")
     room.has("head", "3.0")
@@ -625,15 +629,16 @@ def test_keys_mean_the_same_in_every_lab_and_reach_it_from_the_page(room: Room) 
     keys.type("2.7")
     keys.press("Enter")
     room.has("head", "2.7")
-    keys.press("PageDown")
-    room.has("lab", "swap")
+    room.lab("swap")
     room.has("pending", "false")
+    room.has("finding", "word")
     keys.press("ArrowRight")
-    room.has("head", "2.8")
+    room.has("finding", "")
+    expect(room.root.locator(".count")).to_have_text(WORDS["by_hand"])
     for finding in ("word", "place", "drop"):  # the steps of that lab
         keys.press("PageDown")
         room.has("finding", finding)
-    keys.press("PageDown")
+    room.open(lab="two")
     room.says("Rows 20 and 26 have cosine 0.67")
     expect(room.root).not_to_have_attribute("data-head", re.compile(""))
     keys.press("/")
@@ -642,14 +647,14 @@ def test_keys_mean_the_same_in_every_lab_and_reach_it_from_the_page(room: Room) 
     room.says("Rows 20 and 27 have cosine")
     keys.press("ArrowUp")
     room.says("Rows 19 and 27 have cosine")
-    keys.press("PageDown")
+    keys.press("PageUp")  # to the last finding of the lab that it is beside
+    room.has("finding", "none")
+    room.open(lab="binary")
     room.says("Position 7 in binary is 0111")
     keys.press("ArrowRight")
     room.says("Position 8 in binary is 1000")
-    keys.press("PageDown")
-    room.has("lab", "binary")
-    keys.press("PageUp")
-    room.has("lab", "two")
+    keys.press("PageDown")  # over the end, to the first
+    room.has("finding", "word")
     room.open(lab="clock", model="Storyteller", text=KING)
     room.says("at distance 1 the score is 7.25")
     keys.press("ArrowRight")
@@ -669,7 +674,7 @@ def test_the_numbers_beside_a_long_texts_map_stand_below_its_title(room: Room) -
 
 @pytest.mark.parametrize("window", [(390, 844)], indirect=True)
 def test_on_a_phone_everything_stands_below_each_other_and_can_be_hit(room: Room) -> None:
-    room.open()
+    room.open(lab="order")
     room.has("pending", "false")
     # what is drawn last of each lab: two of them fetch it
     last = {"order": ".proof .numbers", "two": ".trade", "clock": ".elsewhere a", "binary": ".waves"}
@@ -682,3 +687,192 @@ def test_on_a_phone_everything_stands_below_each_other_and_can_be_hit(room: Room
             "nodes => nodes.filter(node => node.offsetHeight && (node.offsetHeight < 43.5 || node.offsetWidth < 43.5)).map(node => node.textContent)"
         )
         assert small == [], lab
+
+
+# ------------------------------------------------------------------ findings
+
+
+SIXTEEN = [finding for found in choices.FINDINGS.values() for finding in found]
+
+
+def test_a_link_that_names_no_lab() -> None:
+    """One of the first edition, which says something of an order, opens Order; one that names a finding opens its lab."""
+    run = facts_of("minilm")
+    assert len(SIXTEEN) == 16
+    for said, lab in (
+        ({}, "swap"),
+        ({"layer": "3", "head": "1"}, "swap"),
+        ({"order": "drop"}, "order"),
+        ({"order": "words", "swap": "2-8"}, "order"),
+        ({"seed": "5"}, "order"),
+        ({"places": "0-15"}, "order"),
+        ({"find": "gap"}, "beyond"),
+        ({"find": "alibi", "order": "drop"}, "kinds"),
+        ({"lab": "two", "find": "word"}, "two"),
+    ):
+        assert values_of(run, **said)["lab"] == lab, said
+    assert choices.cond_of(values_of(run, find="drop")) == "drop" and choices.cond_of(values_of(run)) == "trained"
+
+
+def test_clocks_longer_texts_and_other_kinds_are_core_s(client: TestClient) -> None:
+    king = facts_of("storyteller")
+    dials = got(client, "dials", king).json()
+    pair = ask(service.service().pairs_to_swap(king.key, "target" if king.target else "source"))[0]
+    run = local().engine.run(core.Request("storyteller", (king.source.text,)))
+    after = core.trace(run.loaded, king.source.text, interventions=[core.SwapWords(*pair)])
+    by = follows(run, after, range(6), *pair).word
+    for name, values in (("slow", by), ("fast", -by)):
+        found = dials[name]
+        assert (found["layer"], found["head"]) == divmod(int(values.argmax()), 8) and found["key"] in pair
+    stretched = got(client, "stretches", king, factor=4).json()
+    ours = {one.rule: one for one in stretches(run.config, 4)}
+    assert stretched["n_ctx"] == 256 and list(stretched["rules"]) == list(ours)
+    for rule, one in ours.items():
+        assert stretched["rules"][rule]["frequencies"] == pytest.approx(one.frequencies.tolist())
+    ids = run.loaded.tokens(routes.ALICE).ids[:256]
+    found = got(client, "loss", king, rule="linear", factor=2).json()
+    assert (found["last"], found["of"]) == (64, 256)
+    assert found["loss"] == pytest.approx(end_loss(rescaled(run.loaded, "linear", 2), ids), abs=1e-4)
+    gap = got(client, "gap", king, rule="none", factor=1).json()
+    assert gap["gaps"] == list(choices.GAPS) and run.source.labels[gap["after"]].strip() == ","
+    assert gap["chances"][0] == pytest.approx(run.predictions([len(run.source) - 1], k=1).probs[0][0], abs=1e-5)
+    known = got(client, "known", facts_of("translator", GERMAN)).json()
+    assert (known["beside"]["added"], known["beside"]["beside"]) == (5_530_624, 11_048_192)
+    assert known["stacks"][0]["closest"][:2] == [66, 67] and known["stacks"][0]["closest"][2] == pytest.approx(
+        2.6712, abs=1e-4
+    )
+    wide = known["rules"]["wide"]
+    assert len(wide) == 257 and max(wide) == 31 and wide[128 - 91] == wide[0] != wide[128 - 90]
+    # a model with other positions borrows one that has them
+    guest = got(client, "guest", facts_of("minilm"), kind="sinusoidal").json()
+    assert guest["position"] == "sinusoidal" and guest["model"] == models.TITLES["translator"]
+    assert got(client, "guest", king, kind="rotary").json()["key"] == king.key
+
+
+@pytest.mark.parametrize(
+    ("path", "params", "says"),
+    [
+        ("guest", {"kind": "pie"}, "No model is offered here whose positions are pie"),
+        ("stretches", {"factor": 3}, "by a factor of 1, 2, 4, 8, 16"),
+        ("stretches", {"factor": 4}, "Only rotary positions can be slowed"),
+        ("loss", {"rule": "pi", "factor": 4}, "It is one of none, linear"),
+        ("loss", {"rule": "none", "factor": 4}, "does not write on"),
+        ("gap", {"rule": "none", "factor": 4}, "does not write on"),
+    ],
+)
+def test_routes_of_the_findings_refuse_with_a_sentence(
+    client: TestClient, path: str, params: Mapping, says: str
+) -> None:
+    answer = got(client, path, facts_of("minilm"), **params)
+    assert answer.status_code == 400 and says in answer.text and len(answer.text) < 400
+
+
+def test_sixteen_findings_by_the_keys_of_a_clicker(room: Room) -> None:
+    """Each with a sentence and a picture, over the end to the first again, and back."""
+    room.open(model="Storyteller", text=KING)
+    room.has("pending", "false")
+    room.has("finding", "word")
+    told: set[str] = set()
+    for i, finding in enumerate(SIXTEEN):
+        room.has("finding", finding)
+        expect(room.root.locator(".count")).to_contain_text(f"{i + 1} of 16")
+        expect(room.root.locator(".fact")).not_to_have_text("", timeout=PATIENCE)
+        expect(room.root.locator(".lab :is(canvas, svg)").first).to_be_visible(timeout=PATIENCE)
+        told.add(room.root.locator(".fact").inner_text())
+        room.page.keyboard.press("PageDown")
+    room.has("finding", "word")
+    assert len(told) == 16
+    room.page.keyboard.press("PageUp")
+    room.has("finding", "none")
+    room.link("lab=kinds", "find=none")
+
+
+@pytest.mark.parametrize("finding", ["fast", "turns", "cost", "gap", "sin", "lrn", "t5", "none"])
+def test_no_lab_is_empty_on_a_model_that_lacks_it(room: Room, finding: str) -> None:
+    room.open(model="MiniLM-L6", text=ANIMAL, find=finding)
+    room.has("finding", finding)
+    expect(room.root.locator(".fact")).not_to_have_text("", timeout=PATIENCE)
+    expect(room.root.locator(".lab :is(canvas, svg)").first).to_be_visible(timeout=PATIENCE)
+    guest = room.root.locator(".why a")
+    if finding in ("lrn", "t5"):
+        expect(guest).to_have_count(0)
+    else:
+        expect(guest).to_have_attribute("href", re.compile(rf"find={finding}"))
+
+
+def test_the_distance_of_a_clock_by_slider_keys_drag_and_link(room: Room) -> None:
+    room.open(find="fast", model="Storyteller", text=KING)
+    own = int(room.number("distance"))
+    run = local().engine.run(core.Request("storyteller", (KING,)))
+    clock = got_clock(room)
+    assert room.number("score") == pytest.approx(run.attention[clock[0]].scores(*clock[1:]).item(), abs=1e-3)
+    expect(room.root.locator(".foot .ok")).to_contain_text("pairs add up to the run’s score")
+    assert room.axe() == []
+    room.page.keyboard.press("ArrowRight")
+    room.has("distance", str(own + 1))
+    slider = room.root.get_by_role("slider", name=WORDS["apart"]).last
+    slider.fill("40")
+    room.has("distance", "40")
+    room.says("40 apart they would score")
+    room.link("d=40", "find=fast", "lab=clocks")
+    line = box_of(room.root.locator("[data-drag=d]"))
+    room.page.mouse.move(line["x"] + line["width"] / 2, line["y"] + 60)
+    room.page.mouse.down()
+    room.page.mouse.move(line["x"] + line["width"] / 2 - 90, line["y"] + 60, steps=4)
+    room.page.mouse.up()
+    assert room.number("distance") < 40
+    score = room.number("score")
+    room.press("both moved on by 100")
+    room.says("Move both words on by 100 places: every hand turns")
+    assert room.number("score") == pytest.approx(score, abs=1e-9)
+    code, rows = room.csv(WORDS["table_clocks"])
+    assert len(rows) == 1 + run.config.d_head // 2
+    assert sum(float(row[-1]) for row in rows[1:]) == pytest.approx(score, abs=1e-5)
+    assert f"{score:.3f}"[:4] in printed(code)
+    # another head by hand keeps the rest of what is on the screen
+    room.open(find="slow", model="Storyteller", text=KING)
+    head = room.root.get_attribute("data-head")
+    room.page.keyboard.press("/")
+    room.page.keyboard.type("2.7")
+    room.page.keyboard.press("Enter")
+    room.has("head", "2.7")
+    room.has("finding", "")
+    assert head != "2.7"
+    room.page.keyboard.press("PageDown")
+    room.has("finding", "fast")
+
+
+def got_clock(room: Room) -> tuple[int, int, int, int]:
+    """Record, head, query and key of the clock on the screen."""
+    layer, head = map(int, (room.root.get_attribute("data-head") or "").split("."))
+    query, key = (
+        int(room.root.get_by_role("combobox", name=WORDS[name], exact=True).input_value()) for name in ("query", "key")
+    )
+    return layer, head, query, key
+
+
+@pytest.mark.parametrize("window", [(390, 844)], indirect=True)
+@pytest.mark.parametrize("finding", ["word", "fast", "turns", "rules", "gap", "sin", "lrn", "alibi", "none"])
+def test_findings_on_a_phone(room: Room, finding: str) -> None:
+    room.open(find=finding, model="Storyteller", text=KING)
+    room.has("finding", finding)
+    expect(room.root.locator(".lab :is(canvas, svg)").first).to_be_visible(timeout=PATIENCE)
+    room.has("pending", "false")
+    assert room.page.evaluate("document.documentElement.scrollWidth") <= 390
+    small = room.root.locator("button, select, summary").evaluate_all(
+        "nodes => nodes.filter(node => node.offsetHeight && (node.offsetHeight < 43.5 || node.offsetWidth < 43.5)).map(node => node.textContent)"
+    )
+    assert small == []
+
+
+def test_findings_projected_fit(room: Room) -> None:
+    for finding in SIXTEEN[1::2]:
+        room.open(find=finding, model="Storyteller", text=KING, projector="true")
+        room.has("finding", finding)
+        room.has("pending", "false")
+        eventually(room.page, lambda: assert_fits(room.page))
+
+
+def assert_fits(page: Page) -> None:
+    main = page.locator("[data-testid=stMain]")
+    assert main.evaluate("({ scrollWidth, scrollHeight }) => [scrollWidth, scrollHeight]") == [1280, 720]

@@ -41,7 +41,7 @@ def ran(there: screen.Screen, model: str = "") -> Request:
         ({"view": "Training", "edits": "temperature_2"}, ()),
         ({"view": "masks", "mask": "window", "window": "2"}, (core.SetMask("window", 2),)),
         ({"view": "masks", "lab": "scale", "scale": "off"}, (core.NoScale(),)),
-        ({"view": "positions"}, (core.DropPositions(),)),
+        ({"view": "positions", "order": "drop"}, (core.DropPositions(),)),
         ({"view": "positions", "lab": "clock"}, ()),
         ({"view": "step", "edits": "temperature_2"}, (core.Temperature(2),)),
         ({"view": "whatif", "edits": "temperature_2"}, (core.Temperature(2),)),

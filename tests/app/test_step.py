@@ -25,7 +25,7 @@ from app.transport import messages
 from core.read import worked_examples as small
 from core.read.layer_walk import guesses, terms, walk
 from core.service import Facts, LocalService
-from tests.app.browsing import Screen, eventually
+from tests.app.browsing import Screen, box_of, eventually
 from tests.app.lab import everywhere, printed, sized
 from tests.app.served import ask, serve
 from tests.app.test_accessibility import findings
@@ -261,7 +261,7 @@ def fixed(value: float, digits: int = 2) -> str:
 
 
 def go(screen: Screen, step: str) -> None:
-    screen.root.locator(f".rs[data-step='{step}']").click()
+    screen.root.locator(f".station[data-step='{step}']").click()
     screen.wait(at=step)
 
 
@@ -422,7 +422,7 @@ def test_cross_attention_is_a_branch_of_its_own_and_the_projector_shows_it(scree
     screen.wait(at="cross-softmax", stack="decoder", projector="true")
     labels = screen.root.locator(".lab.k").all_inner_texts()
     assert "Wald" in labels and "Pferd" in labels  # keys are of the source
-    assert screen.root.locator(".rs.cross").count() == 11
+    assert screen.root.locator(".station.cross").count() == 11
     screen.page.keyboard.press("PageDown")
     screen.wait(at="cross-z")
     assert screen.root.locator(".from .sum").is_visible()
@@ -562,6 +562,85 @@ def test_files_of_the_small_pages_opened_by_their_links(screen: Screen) -> None:
     assert "qkv[0]" in saved("CSV")
 
 
+def between(screen: Screen, step: str, share: float) -> None:
+    """Click the line at a share of the way that leads to a step."""
+    middles = screen.root.locator(".station").evaluate_all(
+        "all => all.map((one) => [one.dataset.step, one.getBoundingClientRect().x + one.getBoundingClientRect().width / 2])"
+    )
+    at = [name for name, _ in middles].index(step)
+    x = middles[at - 1][1] + share * (middles[at][1] - middles[at - 1][1])
+    box = box_of(screen.root.locator(".line"))
+    screen.page.mouse.click(x, box["y"] + box["height"] / 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [("minilm", ANIMAL), ("Storyteller", WOLF), ("Translator", GERMAN)],
+    ids=["post", "rotary", "pair"],
+)
+def test_the_line_has_a_station_for_every_step_and_is_the_slider(screen: Screen, model: str, text: str) -> None:
+    run = served(model.lower(), text)[1]
+    stack = run.config.stacks[-1][0]
+    ids = list(ids_of(run, stack))
+    screen.open(f"?view=step&model={model}&at=x&layer=1&stack={stack}&text={text.replace(' ', '+')}")
+    screen.wait(at="x")
+    stations = screen.root.locator(".station")
+    assert stations.evaluate_all("all => all.map((one) => one.dataset.step)") == ids
+    slider = screen.root.get_by_role("slider", name=words.COMPONENT["rail"])
+    expect(slider).to_have_attribute("aria-valuemax", str(len(ids)))
+    slider.focus()
+    for key, at in (
+        ("End", ids[-1]),
+        ("Home", ids[0]),
+        ("ArrowRight", ids[1]),
+        ("PageDown", ids[2]),
+        ("PageUp", ids[1]),
+    ):
+        screen.page.keyboard.press(key)
+        screen.wait(at=at)
+        expect(slider).to_have_attribute("aria-valuenow", str(ids.index(at) + 1))
+
+
+def test_in_the_middle_of_a_step_its_numbers_are_the_run_s(screen: Screen) -> None:
+    found = walk(run_of("minilm", ANIMAL), "encoder", 3, 10).values
+    screen.open("?view=step&at=heads")
+    screen.wait(at="heads")
+    root = screen.root
+    between(screen, "scores", 0.53)
+    screen.wait(at="scores")
+    moment = float(screen.data()["moment"])
+    assert 0.4 < moment < 0.6
+    cells = root.locator(".lab.num.now").all_inner_texts()
+    whole = int(moment * 16)
+    raw, q, k = found["attn.raw"][1], found["attn.q"][1].double(), found["attn.k"][1].double()
+    assert cells[:whole] == [fixed(v) for v in raw[:whole].tolist()]  # those that the query has passed
+    sofar = np.cumsum((q * k[whole]).numpy())  # the score of the key that it is at, as far as its products go
+    done = round((moment * 16 - whole) * 32)
+    assert cells[whole] in [fixed(v) for v in sofar[done - 3 : done + 3]]
+    assert not any(cells[whole + 1 : 16])
+    between(screen, "scale", 0.5)
+    screen.wait(at="scale")
+    shown = [float(text.replace("−", "-")) for text in root.locator(".lab.num.now").all_inner_texts()]
+    for value, before, after in zip(shown, raw.tolist(), (raw / 32**0.5).tolist(), strict=True):
+        assert min(before, after) - 0.01 <= value <= max(before, after) + 0.01
+    between(screen, "scale", 1.0)
+    screen.wait(at="scale", moment="1")
+    assert root.locator(".lab.num.now").all_inner_texts() == [fixed(v) for v in (raw / 32**0.5).tolist()]
+
+
+def test_a_second_press_ends_the_motion_and_starts_the_next(screen: Screen) -> None:
+    screen.open("?view=step&at=mask")
+    screen.wait(at="mask", moment="1")
+    next_ = screen.root.get_by_role("button", name=words.COMPONENT["next"])
+    next_.click()
+    next_.click()
+    screen.wait(at="z", moment="1")
+    screen.page.keyboard.press("PageUp")
+    screen.wait(at="softmax", moment="1")
+    found = walk(run_of("minilm", ANIMAL), "encoder", 3, 10).values["attn.weights"][1]
+    assert screen.root.locator(".lab.num").all_inner_texts()[64].replace("\xa0", " ") == f"{100 * found[0]:.1f} %"
+
+
 @pytest.fixture
 def phone(browser: Browser, address: str) -> Iterator[Screen]:
     context = browser.new_context(
@@ -573,11 +652,18 @@ def phone(browser: Browser, address: str) -> Iterator[Screen]:
     context.close()
 
 
-def test_on_a_phone_the_rail_is_a_slider_and_a_table_has_the_numbers(phone: Screen) -> None:
+def test_on_a_phone_the_line_stays_at_the_bottom_and_a_table_has_the_numbers(phone: Screen) -> None:
     phone.open("?view=step&at=mask")
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= 390
-    slider = phone.root.locator(".phone-rail input")
-    assert not phone.root.locator(".rail").is_visible()
+    slider = phone.root.get_by_role("slider", name=words.COMPONENT["rail"])
+    steps = len(ids_of(served("minilm", ANIMAL)[1], "encoder"))
+    expect(slider).to_have_attribute(
+        "aria-valuetext",
+        f"step {1 + list(ids_of(served('minilm', ANIMAL)[1], 'encoder')).index('mask')} of {steps}: mask",
+    )
+    for part in (slider, phone.root.get_by_role("button", name=words.COMPONENT["next"])):
+        box = box_of(part)
+        assert 844 - 60 < box["y"] + box["height"] <= 844
     sizes = phone.root.evaluate(
         "root => [...root.querySelectorAll('button, select, input[type=range]')].map((n) => n.getBoundingClientRect()).filter((b) => b.width).map((b) => b.height)"
     )

@@ -150,6 +150,10 @@ PUBLISHED: dict[str, Published] = {
     "llama gqa": Published(hf.LlamaForCausalLM, LLAMA),
     "llama mqa, tied": Published(hf.LlamaForCausalLM, LLAMA | {"num_key_value_heads": 1, "tie_word_embeddings": True}),
     "llama biased": Published(hf.LlamaForCausalLM, LLAMA | {"attention_bias": True, "mlp_bias": True}),
+    "internlm3": Published(hf.LlamaForCausalLM, LLAMA, restate=lambda config: config.update(model_type="internlm3")),
+    "iquestcoder": Published(
+        hf.LlamaForCausalLM, LLAMA, restate=lambda config: config.update(model_type="iquestcoder")
+    ),
     "llama linear": Published(hf.LlamaForCausalLM, scaled("linear", factor=3.0)),
     "llama dynamic": Published(
         hf.LlamaForCausalLM, scaled("dynamic", factor=3.0) | {"max_position_embeddings": 11}, grows=True
@@ -196,9 +200,38 @@ PUBLISHED: dict[str, Published] = {
 }
 
 
+# Architectures beside the table of 105, which differ in little from one of its rows.
+RELATIVES = (
+    coverage.Row("Arcee", "ArceeForCausalLM", coverage.LLAMA | coverage.ROPE),
+    coverage.Row("Jais 2", "Jais2ForCausalLM", coverage.LLAMA | coverage.ROPE),
+    coverage.Row(
+        "HyperCLOVA X",
+        "HyperCLOVAXForCausalLM",
+        coverage.PLAIN
+        | coverage.ROPE
+        | {
+            "embedding_multiplier": 1.7,
+            "attention_multiplier": 0.21,
+            "residual_multiplier": 0.6,
+            "logits_scaling": 0.4,
+        },
+    ),
+    coverage.Row("CWM", "CwmForCausalLM", coverage.LLAMA | coverage.ROPE | coverage.MIXED),
+    coverage.Row(
+        "VaultGemma",
+        "VaultGemmaForCausalLM",
+        coverage.GEMMA | {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0},
+    ),
+    coverage.Row("Data2VecText", "Data2VecTextForMaskedLM", coverage.BERT),
+    coverage.Row("RoBERTa-PreLayerNorm", "RobertaPreLayerNormForMaskedLM", coverage.BERT),
+    coverage.Row("XLM-RoBERTa-XL", "XLMRobertaXLForMaskedLM", coverage.BERT),
+    coverage.Row("Megatron-BERT", "MegatronBertForMaskedLM", coverage.BERT),
+    coverage.Row("PLBart", "PLBartForConditionalGeneration", BART),
+    coverage.Row("MVP", "MvpForConditionalGeneration", BART),
+)
 COVERED = {
     f"row {row.name}": Published(getattr(hf, row.model), row.sizes, row=row)
-    for row in coverage.ROWS
+    for row in (*coverage.ROWS, *RELATIVES)
     if row.name not in coverage.REFUSED
 }
 TIED = (
@@ -228,7 +261,11 @@ for row in coverage.ROWS:
     if row.name in TIED:
         own = replace(row, sizes=row.sizes | {"tie_word_embeddings": False}, change=with_own_head)
         COVERED[f"row {row.name} untied"] = Published(getattr(hf, row.model), own.sizes, row=own)
-ENCODERS = {getattr(hf, row.model).config_class.model_type for row in coverage.ENCODERS}
+ENCODERS = {
+    getattr(hf, row.model).config_class.model_type
+    for row in (*coverage.ENCODERS, *RELATIVES)
+    if "MaskedLM" in row.model or row in coverage.ENCODERS
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from core.errors import CheckpointError, TextError
 from core.model.text import from_ids
 from core.read import report
 from core.run.prompt import padded, read_again
+from tests.core.published import RELATIVES
 
 IDS = [7, 30, 11, 45, 23, 8, 50, 12, 19]
 LABELS = {0: "calm", 1: "<b>angry</b>", 2: "glad"}
@@ -30,6 +31,8 @@ OF_TWO = {
     "T5ForSequenceClassification": "T5",
     "MT5ForSequenceClassification": "mT5",
     "UMT5ForSequenceClassification": "UMT5",
+    "PLBartForSequenceClassification": "PLBart",
+    "MvpForSequenceClassification": "MVP",
 }
 NOT_TRIED = {"ESM-2"}  # whose config reads a list of amino acids; its head is tried below
 
@@ -42,7 +45,7 @@ def class_of(row: Row) -> Any:
     return None if name is None or family is None or family.start_token else getattr(hf, name)
 
 
-HEADS = {row.name: row for row in ROWS if row.name not in NOT_TRIED and class_of(row) is not None}
+HEADS = {row.name: row for row in (*ROWS, *RELATIVES) if row.name not in NOT_TRIED and class_of(row) is not None}
 
 
 def made(row: Row, **more: Any) -> Any:
@@ -387,7 +390,7 @@ def test_names_of_a_base_open_it_without_classes(tmp_path: Path) -> None:
 
 def two_stacks(kind: str, folder: Path, **more: Any) -> tuple[Any, core.Loaded]:
     """Their classifier of two stacks with every parameter moved, and what was loaded of it."""
-    row = next(row for row in ROWS if row.name == OF_TWO[kind])
+    row = next(row for row in (*ROWS, *RELATIVES) if row.name == OF_TWO[kind])
     config = config_of(row, getattr(hf, kind))
     config.id2label = dict(LABELS)
     for name, value in more.items():

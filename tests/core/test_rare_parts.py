@@ -76,8 +76,9 @@ def test_a_layer_that_does_not_turn_knows_no_order(tiny: Callable[..., Loaded]) 
 )
 def test_refused_where_it_is_not_shown(tiny: Callable[..., Loaded], config: dict[str, Any], part: str) -> None:
     loaded = tiny(**config)
-    with pytest.raises(TextError, match=part):
-        walk(trace(loaded, ids=IDS), "decoder", 0, 2)
+    if part != "mixture of experts":  # which the walk has steps for
+        with pytest.raises(TextError, match=part):
+            walk(trace(loaded, ids=IDS), "decoder", 0, 2)
     with pytest.raises(ConfigError, match=f"training is not counted.*{part}"):
         plan(loaded.config, source_len=6, training=True)
     assert plan(loaded.config, source_len=6).memory.total > 0

@@ -9,6 +9,9 @@ const { fixed } = await served("kit/browser/dom.js");
 const { addUp, largest, limit, ofUnits, percent, spread } = await served("rooms/step/browser/sums.js");
 const { ACTIVATIONS, attended, erf, followed, oneHead, softmax } = await served("rooms/step/browser/compute.js");
 
+const { eased, mix, Motion, part } = await served("rooms/step/browser/motion.js");
+const { angleOf } = await served("rooms/step/browser/triangle.js");
+
 // The same numbers every time
 function random(seed) {
   let state = seed;
@@ -147,4 +150,92 @@ test("of a long text the ledger keeps the heaviest keys, the followed token and 
   );
   assert.equal(long.rows.length + long.others.length, 100);
   assert.equal(ledgerRows(weights, 90, 80, 8).rows.length, 7);
+});
+
+test("a motion runs through its moments, ends when another begins, and jumps where none is wanted", () => {
+  const frames = [];
+  const clock = { now: 0 };
+  const kept = [
+    globalThis.requestAnimationFrame,
+    globalThis.cancelAnimationFrame,
+    globalThis.matchMedia,
+    performance.now,
+  ];
+  let still = false;
+  globalThis.requestAnimationFrame = (frame) => frames.push(frame);
+  globalThis.cancelAnimationFrame = () => {
+    frames.length = 0;
+  };
+  globalThis.matchMedia = () => ({ matches: still });
+  performance.now = () => clock.now;
+  const tick = (ms) => {
+    clock.now += ms;
+    frames.shift()?.();
+  };
+  try {
+    const motion = new Motion();
+    const [seen, done] = [[], []];
+    motion.play(
+      0,
+      1,
+      500,
+      (moment) => seen.push(moment),
+      () => done.push("first"),
+    );
+    tick(125);
+    tick(125);
+    assert.deepEqual(seen, [0, 0.25, 0.5]);
+    assert(motion.isRunning && !motion.isBack && !done.length);
+    motion.end();
+    assert.deepEqual([seen.at(-1), done, motion.isRunning], [1, ["first"], false]);
+    motion.play(
+      1,
+      0,
+      200,
+      (moment) => seen.push(moment),
+      () => done.push("back"),
+    );
+    assert(motion.isBack);
+    tick(100);
+    assert.equal(motion.moment, 0.5);
+    tick(100);
+    assert.deepEqual([seen.at(-1), done], [0, ["first", "back"]]);
+    motion.play(
+      0,
+      1,
+      500,
+      (moment) => seen.push(moment),
+      () => done.push("stopped"),
+    );
+    motion.stop();
+    tick(600);
+    assert.deepEqual([motion.moment, done.length], [0, 2]);
+    still = true;
+    seen.length = 0;
+    motion.play(
+      0,
+      1,
+      500,
+      (moment) => seen.push(moment),
+      () => done.push("still"),
+    );
+    assert.deepEqual([seen, done.at(-1), frames.length], [[1], "still", 0]);
+  } finally {
+    [globalThis.requestAnimationFrame, globalThis.cancelAnimationFrame, globalThis.matchMedia, performance.now] = kept;
+  }
+  assert.deepEqual([eased(0), eased(0.5), eased(1)], [0, 0.5, 1]);
+  assert.deepEqual(
+    [part(0.1, 0.2, 0.4), part(0.3, 0.2, 0.4), part(0.9, 0.2, 0.4)].map((x) => Math.round(x * 1e6) / 1e6),
+    [0, 0.5, 1],
+  );
+  assert.equal(mix(2, 4, 0.25), 2.5);
+});
+
+test("the angle between two vectors", () => {
+  near(
+    [angleOf([1, 0], [0, 2]), angleOf([1, 1], [2, 2]), angleOf([1, 0], [-3, 0])],
+    [Math.PI / 2, 0, Math.PI],
+    1e-7,
+    "angle",
+  );
 });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from app.kit import params as kit_params
 from app.kit.params import Param
@@ -18,6 +19,21 @@ from core.service import Facts, Site, shuffled_words
 SEEDS = 1_000_000
 LONGEST_LINE = 4096  # places on the line of Clocks; a score further apart says nothing new
 FEATURES = (0, 4, 10, 20)
+LABS = ("swap", "clocks", "beyond", "kinds", "order", "two", "clock", "binary")
+FINDINGS = {
+    "swap": ("word", "place", "drop", "free"),
+    "clocks": ("fast", "slow", "both"),
+    "beyond": ("turns", "rules", "cost", "gap"),
+    "kinds": ("sin", "lrn", "alibi", "t5", "none"),
+}
+OF_ORDER = (
+    "order",
+    "places",
+    "seed",
+)  # options by which a link without a lab means Order, with which the room opened once
+FARTHEST = 65_536  # words apart, of Clocks
+FACTORS = ("4", "1", "2", "8", "16")  # of Beyond: the first by default
+GAPS = (0, *(2**i for i in range(4, 18)))  # places left empty
 MOST_FEATURES = 6
 
 
@@ -149,8 +165,15 @@ def _row(name: str, default: int) -> Param:
     return kit_params.whole(name, opening, lambda run: max(1, run.config.n_ctx))
 
 
+def _meant(said: Mapping[str, str]) -> str:
+    """The lab of a link that names none: that of its finding, or Order where it says something of an order."""
+    named = next((lab for lab, found in FINDINGS.items() if said.get("find", "") in found), "")
+    return named or ("order" if any(said.get(name) for name in OF_ORDER) else "")
+
+
 PARAMS = (
-    kit_params.one_of("lab", "order", "swap", "two", "clock", "binary"),
+    replace(kit_params.one_of("lab", *LABS), implied=_meant),
+    kit_params.one_of("find", "", *(name for found in FINDINGS.values() for name in found)),
     kit_params.one_of("order", "drop", "trained", "words"),
     Param("swap", "", _swap, swap_allowed),
     kit_params.whole("seed", "", lambda _: SEEDS, empty=True),
@@ -188,6 +211,11 @@ PARAMS = (
     _place("n"),
     kit_params.whole("t", "7", lambda _: 16),
     kit_params.one_of("cond", "trained", "drop", "free"),  # of two words that change places: with what the model is run
+    kit_params.whole("d", "", lambda _: FARTHEST + 1, empty=True),  # words apart; "": as in the text
+    kit_params.one_of("shift", "0", "100"),  # places by which both words are moved on
+    kit_params.one_of("scaling", "none", "linear", "dynamic", "yarn", "llama3"),  # of longer texts; none: all of them
+    kit_params.one_of("factor", *FACTORS),
+    kit_params.one_of("gap", "1024", *(str(gap) for gap in GAPS if gap != 1024)),
     kit_params.one_of("sink", "in", "out"),  # whether colours leave out the token that heads rest on
 )
 
@@ -237,7 +265,12 @@ def has_order(run: Facts, stack: str) -> bool:
 def swap_edits(run: Facts, values: Mapping[str, str], pair: tuple[int, int]) -> tuple[Intervention, ...]:
     """All edits of the run on the text in which two words have changed places."""
     stack = stack_of(run, values)
-    return (*condition(run, values["cond"], stack), SwapWords(*pair, stack))
+    return (*condition(run, cond_of(values), stack), SwapWords(*pair, stack))
+
+
+def cond_of(values: Mapping[str, str]) -> str:
+    """With what the model is run: a finding may say so itself."""
+    return values["find"] if values["find"] in ("drop", "free") else values["cond"]
 
 
 def stack_of(run: Facts, values: Mapping[str, str]) -> StackName:

@@ -23,6 +23,7 @@ def described(run: Facts, today: date) -> dict[str, Any]:
     return {
         "name": f"headlight-positions-{run.spec.id.rpartition('/')[2].partition('@')[0]}",
         "caption": about.line(said),
+        "text": run.source.text,
         "load": about.load_line(run),
         "trace": about.trace_line(run),
     }

@@ -13,7 +13,18 @@ from app.rooms.positions import choices
 from app.session import examples
 from app.session.models import MODELS
 from app.transport import messages
-from core.service import Clock, Facts, Heads, OrderChange, PaperRules, Site, StackPositions, SwappedMaps, WordSwap
+from core.service import (
+    Clock,
+    Facts,
+    Heads,
+    OrderChange,
+    PaperRules,
+    Site,
+    StackPositions,
+    Stretches,
+    SwappedMaps,
+    WordSwap,
+)
 
 HOMES = {"learned": "minilm", "sinusoidal": "translator", "rotary": "storyteller"}  # kind -> a model that ships
 AT_ONCE = 50_000  # weights of a site up to which all heads of both runs come with the change; above, maps are fetched one by one
@@ -181,8 +192,22 @@ def rules(papers: PaperRules) -> dict[str, Any]:
         "slopes": papers.slopes.tolist(),
         "bias": papers.bias.tolist(),
         "buckets": papers.buckets.tolist(),
+        "wide": papers.wide.tolist(),
+        "decoder": papers.decoder.tolist(),
         "exact": papers.exact,
         "far": papers.far,
+    }
+
+
+def stretches(found: Stretches) -> dict[str, Any]:
+    return {
+        "n_ctx": found.n_ctx,
+        "base": found.base,
+        "d_head": found.d_head,
+        "rules": {
+            rule: {"frequencies": row.tolist(), "factor": factor}
+            for rule, row, factor in zip(found.rules, found.frequencies, found.factors, strict=True)
+        },
     }
 
 

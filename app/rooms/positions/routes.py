@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
 from typing import Literal
 
 from starlette.requests import Request
@@ -13,17 +16,22 @@ from app.export import offline
 from app.kit import params as kit_params
 from app.rooms.positions import choices, export, message, words
 from app.rooms.positions.component import OFFLINE
-from app.session import resolving, service
+from app.session import examples, models, resolving, service
 from app.session.screen import Screen
 from app.shell import style
 from app.transport import routes
+from core.edits import SwapWords
+from core.errors import Refused
+from core.plan.concatenated import concatenated
 from core.run.request import Request as RunRequest
-from core.service import Facts, paper_rules
+from core.service import RULES, Facts, Rule, paper_rules
 
 REACH = 8  # tokens to either side, of the bars by distance
 MOST_PROVEN = 256  # tokens: five passes, and every weight of each
 BY = 100  # places that a whole text is moved on by
 LONGEST = 1 << 20
+# The beginning of Lewis Carroll's Alice's Adventures in Wonderland (1865), shortened
+ALICE = Path(__file__).with_name("alice.txt").read_text(encoding="utf-8")
 
 
 async def run_of(linked: RunRequest, there: Screen) -> RunRequest:
@@ -81,7 +89,7 @@ async def swap(request: Request) -> bytes:
         raise routes.BadParameter(words.NOTHING_TO_SWAP)
     if not set(pair) <= set(choices.words_of(facts.tokens(side))):
         raise routes.BadParameter(words.NOT_TWO.format(allowed=choices.swap_allowed(facts, values["stack"])))
-    edits = choices.condition(facts, values["cond"], choices.stack_of(facts, values))
+    edits = choices.condition(facts, choices.cond_of(values), choices.stack_of(facts, values))
     before = await ask.edited(key, edits) if edits else key
     after = await ask.edited(key, choices.swap_edits(facts, values, pair))
     site = next(site for site in facts.sites if site.id == values["stack"])
@@ -121,6 +129,90 @@ def _side(facts: Facts, values: Mapping[str, str]) -> Literal["source", "target"
 
 
 @routes.answering
+async def guest(request: Request) -> Response:
+    """A run of a model whose positions are of this kind, where those of the run are not: the same text, if it can be read."""
+    params, ask = request.query_params, service.service()
+    kind, key = params.get("kind", ""), params.get("run", "")
+    facts = await ask.facts(key)
+    if facts.config.position != kind:
+        facts = await _guest(kind, facts)
+    return JSONResponse(message.header(facts) | {"about": export.described(facts, date.today())}, headers=routes.KEPT)
+
+
+async def _guest(kind: str, facts: Facts) -> Facts:
+    """The model that opens, if its positions are of this kind, else one that ships. Raises BadParameter where there is none."""
+    names = [models.DEFAULT] if kind == "rotary" else []
+    if (home := message.HOMES.get(kind, "")) in models.MODELS:
+        names.append(home)
+    for name in names:
+        for text in (facts.source.text, examples.first_text(models.MODELS[name])):
+            try:
+                found = await resolving.facts_of(RunRequest(name, (text,)))
+            except Refused:
+                continue
+            if found.config.position == kind:
+                return found
+            break
+    raise routes.BadParameter(words.NO_GUEST.format(kind=kind[:20]))
+
+
+@routes.answering
+async def dials(request: Request) -> Response:
+    """The two heads that Clocks opens with: the one that follows the place most, and the one that follows the word, with the query
+    and the key that show it best. Null where the text has no two words."""
+    key, ask = request.query_params.get("run", ""), service.service()
+    facts = await ask.facts(key)
+    stack = choices.opening_site(facts).id
+    side: Literal["source", "target"] = "target" if stack == "decoder" and facts.target is not None else "source"
+    pairs = await ask.pairs_to_swap(key, side)
+    if not pairs:
+        return JSONResponse({"fast": None, "slow": None}, headers=routes.KEPT)
+    edit = SwapWords(*pairs[0], choices.stacks_of(facts)[0])
+    found = await ask.word_swap(key, await ask.edited(key, (edit,)), stack, pairs[0])
+    return JSONResponse({"fast": asdict(found.place), "slow": asdict(found.word)}, headers=routes.KEPT)
+
+
+@routes.answering
+async def stretches(request: Request) -> Response:
+    """The frequencies of rotary positions under each rule for longer texts."""
+    found = await service.service().stretches(request.query_params.get("run", ""), _factor(request))
+    return JSONResponse(message.stretches(found), headers=routes.KEPT)
+
+
+@routes.answering
+async def loss(request: Request) -> Response:
+    """The loss at the end of a page of Alice's Adventures in Wonderland, by a rule for longer texts or (drop) without positions."""
+    params = request.query_params
+    dropped = params.get("rule") == "drop"
+    rule = "none" if dropped else _rule(request)
+    found = await service.service().end_loss(params.get("run", ""), ALICE, rule, _factor(request), dropped)
+    return JSONResponse(asdict(found), headers=routes.KEPT)
+
+
+@routes.answering
+async def gap(request: Request) -> Response:
+    """The chance of the next word by how many places are left empty in the text, under one rule for longer texts."""
+    key = request.query_params.get("run", "")
+    found = await service.service().pulled_apart(key, _rule(request), _factor(request), choices.GAPS)
+    return JSONResponse(asdict(found), headers=routes.KEPT)
+
+
+def _rule(request: Request) -> Rule:
+    asked = request.query_params.get("rule", "")
+    if asked not in RULES:
+        raise routes.BadParameter(words.NO_RULE.format(asked=asked[:20], rules=", ".join(RULES)))
+    return RULES[RULES.index(asked)]
+
+
+def _factor(request: Request) -> float:
+    asked = request.query_params.get("factor", "")
+    if asked not in choices.FACTORS:
+        allowed = ", ".join(sorted(choices.FACTORS, key=int))
+        raise routes.BadParameter(words.NO_FACTOR.format(asked=asked[:20], allowed=allowed))
+    return float(asked)
+
+
+@routes.answering
 async def proof(request: Request) -> Response:
     """Words moved without positions, with them, and positions moved: the largest differences."""
     params = request.query_params
@@ -154,7 +246,11 @@ async def shift(request: Request) -> Response:
 async def known(request: Request) -> Response:
     """How each stack of a run knows the order of its tokens, and the rules that it has not."""
     found = await service.service().positions(request.query_params.get("run", ""))
-    said = {"stacks": [message.stack_message(stack) for stack in found], "rules": message.rules(paper_rules())}
+    said: dict[str, object] = {
+        "stacks": [message.stack_message(stack) for stack in found],
+        "rules": message.rules(paper_rules()),
+    }
+    said["beside"] = asdict(concatenated((await service.service().facts(request.query_params.get("run", ""))).config))
     return JSONResponse(said, headers=routes.KEPT)
 
 
@@ -181,6 +277,11 @@ ROUTES = [
     Route("/headlight/positions/order", order),
     Route("/headlight/positions/swap", swap),
     Route("/headlight/positions/swapped", swapped),
+    Route("/headlight/positions/guest", guest),
+    Route("/headlight/positions/dials", dials),
+    Route("/headlight/positions/stretches", stretches),
+    Route("/headlight/positions/loss", loss),
+    Route("/headlight/positions/gap", gap),
     Route("/headlight/positions/proof", proof),
     Route("/headlight/positions/shift", shift),
     Route("/headlight/positions/known", known),

@@ -17,6 +17,10 @@ TOO_MANY = "This lab proves it on up to {most} tokens, and this text has {n}. Sh
 NOTHING_TO_SWAP = "This text has no two words that could change places. Type a sentence of two words or more."
 NOT_TWO = "These are not two words of this text. It has {allowed}."
 
+NO_GUEST = "No model is offered here whose positions are {kind}."
+NO_RULE = "There is no rule {asked!r} for longer texts. It is one of {rules}."
+NO_FACTOR = "A text may be longer by a factor of {allowed}, and not of {asked!r}."
+
 # what files say
 EXPORT_TOKENS = "{n} tokens"
 
@@ -24,12 +28,80 @@ EXPORT_TOKENS = "{n} tokens"
 COMPONENT = {
     "lab": "Lab",
     "labs": {
-        "order": "Order",
         "swap": "Swap two words",
+        "clocks": "Clocks",
+        "beyond": "Longer texts",
+        "kinds": "Other kinds",
+        "order": "Order",
         "two": "Two positions",
-        "clock": "Clocks",
+        "clock": "Two words on a line",
         "binary": "Digits to waves",
     },
+    "beyond": "Beyond {n}",
+    "more": "More …",
+    "more_labs": "More labs",
+    "count": "{i} of {n} · PgDn",
+    "by_hand": "by hand",
+    "findings": "Findings",
+    "finding": {
+        "word": "follows the word",
+        "place": "follows the place",
+        "drop": "no positions",
+        "free": "no mask either",
+        "fast": "a head for places",
+        "slow": "a head for words",
+        "both": "move both words",
+        "turns": "unfinished turns",
+        "rules": "four ways to stretch",
+        "cost": "the cost",
+        "gap": "pull the text apart",
+        "sin": "sinusoidal",
+        "lrn": "learned",
+        "alibi": "ALiBi",
+        "t5": "T5 buckets",
+        "none": "none",
+    },
+    "why": {
+        "": "Another head, or other words: the same clocks, with hands of their own.",
+        "fast": "Only the distance is changed; query and key stay as they were in the run. Each pair of numbers is a clock of its own speed.",
+        "slow": "The same clocks; this head’s longest hands are on the slow ones, which hardly move in 32 words.",
+        "both": "Each hand turns, and both hands of a clock turn alike: the angle between them, and with it the score, stays.",
+    },
+    "guest": "{own} has {kind} positions, so this is {model}.",
+    "guest_open": "Open {model}",
+    # Clocks
+    "clocks_wait": "The text is read once more, to see which head follows the word and which the place.",
+    "clocks_of": "{n} pairs of numbers, {n} clocks, fast to slow: {q}, {k}; the face is the pair’s part of the score",
+    "clocks_q": "the query’s hand",
+    "clocks_k": "the key’s",
+    "clocks_turn": "under each clock: words for one turn; right: mean and range",
+    "adds": "blue adds",
+    "takes": "purple takes off",
+    "score_apart": "score of the same two words, by their distance",
+    "apart_own": "{d} apart (as in the text): {score}",
+    "apart_now": "{d} apart: {score}",
+    "apart": "Words apart",
+    "words_apart": "words apart",
+    "trained_to": "trained up to {n}",
+    "pair": "pair {j}",
+    "pair_turn": "· {n} words",
+    "others": "{n} others",
+    "score_sum": "score",
+    "makes": "Parts of the score",
+    "makes_apart": "{d} apart",
+    "from_to": "From 1 to 4 words apart",
+    "pairs_turn": "pairs {a}–{b}, a turn in {low} to {high}",
+    "pairs_slow": "pairs {a}–{b}, slower than the training",
+    "shift_none": "as in the text",
+    "shift_by": "both moved on by {n}",
+    "distance_title": "Distance",
+    "distance_hint": "drag the line, or ← →",
+    "fact_fast": "{q} and {k} in head {head} of layer {layer}. One word apart they score {x}; four apart, the same two would score {y}. The fast clocks do that.",
+    "fact_slow": "{q} and {k} in head {head} of layer {layer}: from 1 to 32 words apart the score stays between {x} and {y}. Slow clocks read the word, not its place.",
+    "fact_apart": "{q} and {k} in head {head} of layer {layer}: {d} apart they would score {x}. In the text they are {own} apart and score {y}.",
+    "fact_shift": "Move both words on by {n} places: every hand turns, and the score stays {x}. Only the distance between two words counts.",
+    "foot_sum": "{n} pairs add up to the run’s score",
+    "foot_moved_on": "moved on by {by}: no weight differs by more than {weights}",
     "head": "layer {layer}, head {head}",
     "head_n": "head {head}",
     "short_head": "L{layer} H{head}",
@@ -127,13 +199,6 @@ COMPONENT = {
         "trained": "as trained",
         "drop": "no positions",
         "free": "no positions, no mask",
-    },
-    "swap_findings": "Findings",
-    "swap_finding": {
-        "word": "follows the word",
-        "place": "follows the place",
-        "drop": "no positions",
-        "free": "no mask either",
     },
     "swap_why": {
         "word": "Of {n} heads, its map differs least from one moved along, compared with one that is not moved.",
@@ -275,7 +340,119 @@ COMPONENT = {
     "fact_relative": "T5 learns one number for every bucket of distance and head: near distances have a bucket each, far ones share, and beyond {far} all are alike.",
     "fact_relative_own": "{model} learnt one number for every bucket of distance and head: near distances have a bucket each, far ones share.",
     "fact_elsewhere": "{model} has {own} positions, and other kinds are shown on models that have them.",
-    # Clocks
+    # Longer texts
+    "beyond_why": {
+        "turns": "Words for one full turn, pair by pair. A clock that went round has shown every angle in training.",
+        "rules": "How much slower each clock runs under each rule, for a text so many times as long.",
+        "cost": "A page of Alice in Wonderland that the model could read as it is, measured as it goes; no rule was trained here. Lower is better.",
+        "gap": "The text is run again for each gap. An empty gap is itself something the model never saw: this is no test of long texts.",
+    },
+    "rule_name": {"none": "as trained", "drop": "no positions"},
+    "rule_times": "{rule} × {factor}",
+    "rule_why": {
+        "none": "as it was trained",
+        "linear": "all clocks slower, fast ones too",
+        "dynamic": "the base grows with the text; nothing up to {n}",
+        "yarn": "fast kept, slow × {times}; q and k × {grows}",
+        "llama3": "the same idea, bounds on the wavelength",
+    },
+    "factor": "As far as",
+    "times": "× {n}",
+    "factor_reach": "a text of {n}",
+    "one_turn": "words for one full turn",
+    "pair_axis": "pair of numbers, fast to slow",
+    "pair_head": "pair",
+    "trained_on": "trained on {n} words",
+    "how_far": "How far round in {n} words",
+    "turned": "{n} turns",
+    "turns_mean": "A clock that went round has shown every angle in training: a longer text shows nothing new. One that did not has only ever shown the first part of its face.",
+    "slower_by": "each clock runs slower by",
+    "never": "never finished a turn →",
+    "the_rules": "The rules",
+    "turns_at": "Turns at word {n}",
+    "as_is": "as is",
+    "seen": "seen {n}",
+    "loss_of": "Loss of a word",
+    "loss_mean": "mean of the last {last} of {of}",
+    "of_alice": "Alice",
+    "measuring": "measuring …",
+    "waits": "waits until the text is too long",
+    "why_cost": "Why it costs",
+    "cost_linear": "Linear × {n} makes neighbours look 1⁄{n} of a word apart: heads that look one word back no longer know where back is.",
+    "cost_kept": "llama3 and yarn leave the clocks that turn fast as they were: {a} and {b} more.",
+    "cost_dynamic": "Dynamic changes nothing until the text is longer than the training.",
+    "cost_untrained": "No rule was trained here. Models that use one are trained on with it for a while, and lose less.",
+    "by_gap": "as the next word, by the empty places between {a} and {b}",
+    "trained_here": "trained to here: {n}",
+    "empty_axis": "empty places",
+    "empty_places": "Empty places",
+    "places_empty": "{n} empty places",
+    "gap_note": "The words before the gap keep their places, those after it stand further on, and nothing is between. A rule that divides by {n} makes the gap {n} times smaller.",
+    "fact_turns": "{a} of {n} clocks never finished a turn in the {length} words of training. On a longer text they point where the model has never looked.",
+    "fact_turns_none": "Each of {n} clocks finished a turn in the {length} words of training: a longer text shows no new angle of a single clock, only new ones together.",
+    "fact_rules": "To read {n} times as far, slow the clocks. Linear slows all of them by {n}; yarn and llama3 leave the fast ones alone, so that one word back stays one word back.",
+    "fact_rules_one": "For a text as long as in training no rule slows a clock. Move the slider to read further.",
+    "fact_cost": "Stretching is not free. On a text that would have fitted, linear × {n} raises the loss from {x} to {y}; llama3 × {n} only to {z}.",
+    "fact_cost_waits": "Stretching is not free. The loss of one page under each rule is being measured.",
+    "fact_gap": "Leave {n} places empty after {place}: {w} falls from {x} to {y}.",
+    "fact_gap_llama": " With clocks slowed as in llama3, {z}.",
+    "fact_gap_waits": "The text is pulled apart, and run again for each gap.",
+    "foot_beyond": "rotary base {base} · {d} numbers a head · trained on {n} tokens",
+    "table_rules": "Words for one full turn",
+    "table_losses_columns": ["rule", "loss"],
+    "table_gap": "The next word by empty places",
+    # Other kinds
+    "kinds_why": {
+        "sin": "Vaswani et al. 2017: the model’s own table. Shown: its first 64 places, the first 128 numbers.",
+        "lrn": "Cosine of each two rows of the model’s own table. Row 0 is unlike the others. A longer text is refused.",
+        "alibi": "Press et al. 2021, 8 heads: the paper’s own slopes, taken off the score before the softmax.",
+        "t5": "Raffel et al. 2020, both directions: 16 buckets back, 16 ahead, as the paper has them. Each model learns its own numbers.",
+        "none": "Measured, not trained so: a model trained without positions would do better.",
+    },
+    "place_down": "place ↓",
+    "number_right": "number →, fast waves at the left, slow at the right",
+    "four_waves": "Four of its waves",
+    "four_numbers": "numbers {n}",
+    "beside_title": "Added, not put beside it",
+    "beside_said": "A place is {how} to the word: the stream stays {d} wide. Put beside it, the stream is {double} wide, and so is every matrix that reads or writes it:",
+    "beside_added": "added",
+    "beside_layers": "layers of {model}",
+    "beside_millions": "{n} M parameters",
+    "beside_put": "put beside",
+    "beside_times": "{n} M, × {times}",
+    "mistaken": "Can two places be mistaken?",
+    "rows_of": "{model}, {kind}, {n} rows",
+    "nearest": "nearest two {d} apart",
+    "more_rows": "Hold any two rows",
+    "more_rule": "The rule over distance",
+    "rows_alike": "how alike the rows of two places are",
+    "cosine_apart": "cosine, by distance",
+    "added_score": "added to the score",
+    "taken_off": "Taken off per word",
+    "alibi_note": "Steep heads see only near words, flat ones far ones too. Nothing is learnt, and no table ends: longer texts continue along the same line.",
+    "bucket_title": "bucket",
+    "distance_axis": "distance: the key’s place less the query’s",
+    "earlier": "earlier words: 0–15",
+    "later": "later words: 17–31",
+    "which_bucket": "Which bucket?",
+    "bucket_columns": ["words back", "both ways", "decoder"],
+    "bucket_note": "A decoder, which sees nothing later, spends all 32 on what came before: 16 distances of their own.",
+    "order_left": "How much order is left?",
+    "left_mask": "No positions, mask kept: an early word sees fewer words than a late one. That leaks order.",
+    "left_free": "No positions, no mask: swap any two words, and every map only moves along. Largest difference: {d}.",
+    "see_swap": "See it in Swap two words",
+    "two_maps": "As trained and without positions",
+    "darkest": "darkest: {p}",
+    "fact_sin": "Every place has its own pattern of waves, added to the word. No two rows are equal: the nearest two of {n} lie {d} apart.",
+    "fact_lrn": "{model} learnt its {n} rows, and made waves of its own: rows {far} apart are more alike (cosine {x}) than rows {near} apart ({y}). There is no row {last}.",
+    "fact_lrn_plain": "{model} learnt its {n} rows, one for each place. There is no row {last}.",
+    "fact_alibi_score": "ALiBi turns nothing and adds nothing to the words. It takes points off the score, so many per word of distance: head 0 takes {first}, head {n} {last}.",
+    "fact_t5": "T5 sorts distances into {n} buckets, and learns one number for each. Up to {exact} words each distance has its own; from {from} on, all share the last.",
+    "fact_none": "No positions at all. With its positions taken away, the loss of {model} on a page of Alice rises from {x} to {y}; only the mask tells early from late.",
+    "fact_none_waits": "No positions at all: the loss of {model} without them is being measured.",
+    "foot_kinds": "tables and rules are computed, none is drawn from memory",
+    "table_slopes_columns": ["head", "slope"],
+    # Two words on a line
     "no_clocks": "{model}’s positions are {own}, so it has no clocks. A model with rotary positions shows them.",
     "line": "Positions of the two words",
     "both": "Both words",
@@ -435,6 +612,39 @@ stack = loaded.model.get_submodule(record.stack)
 frequencies, factor = stack.frequencies(len(run.positions[0].places), {windowed}, q.device)
 print(score_by_distance(q, k, frequencies, record.rule.scale, [{distance}], factor))
 print(record.scores({head}, {query}, {key}))  # the same at the words' own distance
+""",
+    "snippet_stretch": """from pathlib import Path
+
+import core
+from core.read.long_context import end_loss, rescaled, stretches
+
+{load}
+for one in stretches(loaded.config, {factor}):
+    print(one.rule, one.factor, one.frequencies)
+text = Path("alice.txt").read_text("utf-8")  # any text of 512 tokens
+ids = loaded.tokens(text).ids[: min(512, loaded.config.n_ctx)]
+print(end_loss(loaded, ids), end_loss(rescaled(loaded, "{rule}", {factor}), ids), end_loss(loaded, ids, dropped=True))
+""",
+    "snippet_gap": """import core
+from core.read.long_context import chances_by_gap, gap_after
+
+{load}
+{trace}
+after = gap_after(run.source)
+for rule in ("none", "linear", "yarn", "llama3"):
+    print(rule, list(chances_by_gap(run, rule, {factor}, [0, {gap}], after)))
+""",
+    "snippet_rows": """import torch
+
+import core
+from core.plan.concatenated import concatenated
+from core.read.word_order import closest_rows, cosine_by_distance
+
+{load}
+embed = loaded.model.get_submodule("{stack}.embed")
+table = embed.position_rows(torch.arange(loaded.config.n_ctx)).detach()
+print(closest_rows(table), cosine_by_distance(table[1:], 32))
+print(concatenated(loaded.config))
 """,
     "snippet_binary": """from core.model.positions import sinusoid_table
 

@@ -72,7 +72,7 @@ def packed(
         "kv_heads": config.n_kv_heads,
         "d_head": config.d_head,
         "d_model": config.d_model,
-        "d_ff": config.d_ff,
+        "d_ff": config.d_dense if config.n_experts else config.d_ff,
         "vocab": config.vocab_size,
         "n_ctx": config.n_ctx,
         "position": config.position,
@@ -91,6 +91,7 @@ def packed(
         "added": [[row.layer, row.sublayer] for row in added],
         "added_every": every,
         "neurons": [list(pair) for pair in zip(walk.neurons, walk.neuron_lengths, strict=True)],
+        "chosen": walk.chosen,
         "embed_normed": walk.embed_normed,
         "reasons": REASONS,
         "arrays": arrays.at,
@@ -139,7 +140,7 @@ def outline(run: Facts) -> dict[str, Any]:
 
 
 def _step(step: Step | Fold) -> dict[str, Any]:
-    return {"fold": [step.first, step.last]} if isinstance(step, Fold) else asdict(step)
+    return {"fold": [step.first, step.last], "same": step.same} if isinstance(step, Fold) else asdict(step)
 
 
 def _site(run: Facts, walk: WalkFacts, site: SiteWalk, head: int, arrays: Arrays) -> dict[str, Any]:

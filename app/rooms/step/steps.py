@@ -1,4 +1,4 @@
-"""The steps of one token through one layer, in the order of its config: what the rail lists."""
+"""The steps of one token through one layer, in the order of its config: the stations of the line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SITES = {"attn": "", "cross_attn": CROSS}
 
 @dataclass(frozen=True)
 class Step:
-    """One row of the rail. lane: stream is on the residual stream, branch beside it, add where a branch comes back."""
+    """One station of the line. lane: stream is on the residual stream, branch beside it, add where a branch comes back."""
 
     id: str  # in links, for ever
     kind: str  # which picture and which words: the id without what tells two of a kind apart
@@ -27,10 +27,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Fold:
-    """Layers that are folded away, which have the same steps."""
+    """Layers that are folded away."""
 
     first: int
     last: int
+    same: bool = True  # their steps are those of the layer that is shown
 
 
 def steps_of(run: Facts, stack: str, layer: int) -> tuple[Step | Fold, ...]:
@@ -43,16 +44,21 @@ def steps_of(run: Facts, stack: str, layer: int) -> tuple[Step | Fold, ...]:
         Step("token", "token", "stream", "start.token", stream[:2]),
         Step("embed", "embed", "stream", "embed", stream),
     ]
+    mixed = config.expert_layers.get(stack, ())
+
+    def fold(first: int, last: int) -> Fold:
+        return Fold(first, last, all((i in mixed) == (layer in mixed) for i in range(first, last + 1)))
+
     if layer:
-        found.append(Fold(0, layer - 1))
+        found.append(fold(0, layer - 1))
     found.append(Step("x", "x", "stream", "x", stream))
     found += _attention(config, "attn", stream, n, n)
     found.append(Step("why", "why", "stream", "", stream))
     if stack == "decoder" and config.kind == "encoder-decoder":
         found += _attention(config, "cross_attn", stream, n, len(run.source))
-    found += _mlp(config, stream)
+    found += _mlp(config, stream, layer)
     if layer + 1 < stacks[stack]:
-        found.append(Fold(layer + 1, stacks[stack] - 1))
+        found.append(fold(layer + 1, stacks[stack] - 1))
     if guesses_words(run, stack):
         found += _ending(config, stream)
         found.append(Step("end", "next", "stream", "", (stream[0], ("query", 1), ("vocab", config.vocab_size))))
@@ -75,8 +81,12 @@ def tokens_of(run: Facts, stack: str) -> Tokens:
 
 
 def ids_of(run: Facts, stack: str) -> tuple[str, ...]:
-    """The ids of all steps, which do not depend on the layer."""
-    return tuple(step.id for step in steps_of(run, stack, 0) if isinstance(step, Step))
+    """The ids of all steps of its layers: some may have experts, and the others one MLP."""
+    n_layers = next(n for name, n in run.config.stacks if name == stack)
+    mixed, all_layers = run.config.expert_layers.get(stack, ()), range(n_layers)
+    kinds = [next((i for i in all_layers if (i in mixed) is has), None) for has in (False, True)]
+    steps = [step for layer in kinds if layer is not None for step in steps_of(run, stack, layer)]
+    return tuple(dict.fromkeys(step.id for step in steps if isinstance(step, Step)))
 
 
 def _attention(config: ModelConfig, site: str, stream: Axes, n: int, n_key: int) -> list[Step]:
@@ -98,9 +108,13 @@ def _attention(config: ModelConfig, site: str, stream: Axes, n: int, n_key: int)
     return found + _behind(config, site, f"{prefix}out1", f"{prefix}add1", f"{prefix}norm1", stream)
 
 
-def _mlp(config: ModelConfig, stream: Axes) -> list[Step]:
-    hidden: Axes = (*stream[:2], ("d_ff", config.d_ff))
+def _mlp(config: ModelConfig, stream: Axes, layer: int) -> list[Step]:
+    hidden: Axes = (*stream[:2], ("d_ff", config.d_dense if config.n_experts else config.d_ff))
     found = _before(config, "norm2", "mlp.norm", stream)
+    if config.has_experts(layer):
+        found.append(Step("router", "router", "branch", "mlp.router", (*stream[:2], ("expert", config.n_experts))))
+        found.append(Step("mix", "mix", "branch", "mlp.out", stream))
+        return found + _behind(config, "mlp", "out2", "add2", "norm2", stream)
     if config.gated:
         found.append(Step("gate", "gate", "branch", "mlp.gate", hidden))
     found.append(Step("up", "up", "branch", "mlp.up", hidden))

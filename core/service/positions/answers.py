@@ -65,8 +65,41 @@ class PaperRules:
     slopes: np.ndarray  # float32 [head]: of 8 heads
     bias: np.ndarray  # float32 [head, 2 · REACH + 1]: what ALiBi adds at a distance, key − query
     buckets: np.ndarray  # int [2 · REACH + 1]: of 32, up to 128 tokens to both sides
+    wide: np.ndarray  # int [2 · far + 1]: the same further out
+    decoder: np.ndarray  # int [far + 1]: of 32 for keys before the query alone, by how many tokens they are before it
     exact: int  # distances to either side that have a bucket of their own
     far: int  # from here on all distances share one
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """The frequencies of a model's rotary positions under each rule for longer texts (core.read.long_context)."""
+
+    n_ctx: int  # tokens of a text that it was trained for
+    base: float
+    d_head: int
+    rules: tuple[str, ...]
+    frequencies: np.ndarray  # float32 [rule, d_rotary/2]: radians a position, of a text `factor` times as long
+    factors: tuple[float, ...]  # by which each rule makes q and k longer
+
+
+@dataclass(frozen=True)
+class EndLoss:
+    """The mean loss of the last tokens of a text."""
+
+    loss: float  # nats
+    last: int  # tokens that it is a mean of
+    of: int  # tokens of the text
+
+
+@dataclass(frozen=True)
+class PulledApart:
+    """A text with places left empty in its middle: the probability of its next token, by how many there are."""
+
+    after: int  # the last token before the gap
+    word: str  # the token that is asked for: the first guess on the text as it is
+    gaps: tuple[int, ...]
+    chances: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -76,6 +109,7 @@ class Follower:
     layer: int
     head: int
     query: int
+    key: int  # the word or place that it looks at there, as it was
     by: float  # points of its attention: how much nearer it is to the one map than to the other
 
 

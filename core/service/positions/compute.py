@@ -13,22 +13,39 @@ from ...model.positions import alibi_slopes, relative_bucket
 from ...model.rules import DistanceBias
 from ...model.transformer import Stack
 from ...read import measures
+from ...read.long_context import RULES, Rule, chances_by_gap, end_loss, gap_after, rescaled, stretches
 from ...read.spaced_rows import spread
 from ...read.word_order import Unturned, closest_rows, cosine_by_distance, score_by_distance
 from ...read.word_swap import follows, telling_row
 from ...run.attention import AttentionRecord
+from ...run.predictions import labels_of
 from ...run.prompt import too_long
 from ...run.recorder import PositionRecord, table_rows
 from ...run.trace import Trace
 from ..answers import Site
 from ..maps.compute import array
-from .answers import REACH, Clock, Follower, OrderChange, PaperRules, StackPositions, SwappedMaps, WordSwap
+from .answers import (
+    REACH,
+    Clock,
+    EndLoss,
+    Follower,
+    OrderChange,
+    PaperRules,
+    PulledApart,
+    StackPositions,
+    Stretches,
+    SwappedMaps,
+    WordSwap,
+)
 
 BEYOND = 90  # tokens beyond the end of a table, in the sentence that says what happens there
 MOST_COMPARED = 2048  # rows of a table that are held against each other
 MOST_ROWS = 256  # of a table, in one answer
 CELLS = 24_000_000  # weights that are computed to say how far the heads of a site move
 MOST_PLACES = 20  # tokens of a map of two words that change places; of a longer text, those that matter
+LONG, LAST = 512, 64  # tokens of a long text, and those at its end whose loss is told
+MOST_APART = 256  # tokens of a text that is pulled apart: a run for each gap
+FAR = 128  # tokens, from which on all distances share a bucket in T5
 MOVED_ROWS = 256  # of each head, at most
 
 
@@ -81,8 +98,11 @@ def paper_rules() -> PaperRules:
     """Press et al. 2021, arXiv:2108.12409, §3; Raffel et al. 2020, §2.1."""
     slopes = alibi_slopes(8)
     distances = torch.arange(-REACH, REACH + 1)
-    buckets = relative_bucket(distances, 32, 128, bidirectional=True)
-    return PaperRules(array(slopes), array(-slopes[:, None] * distances.abs()), buckets.numpy(), exact=8, far=128)
+    buckets = relative_bucket(distances, 32, FAR, bidirectional=True)
+    wide = relative_bucket(torch.arange(-FAR, FAR + 1), 32, FAR, bidirectional=True)
+    decoder = relative_bucket(-torch.arange(FAR + 1), 32, FAR, bidirectional=False)
+    bias = array(-slopes[:, None] * distances.abs())
+    return PaperRules(array(slopes), bias, buckets.numpy(), wide.numpy(), decoder.numpy(), exact=8, far=FAR)
 
 
 def rows_of(run: Trace, stack: str, first: int, n: int) -> np.ndarray:
@@ -179,8 +199,8 @@ def swap_of(a: Trace, b: Trace, site: Site, words: tuple[int, int]) -> WordSwap:
 
     def follower(by: Tensor, place: bool) -> Follower:
         layer, head = divmod(int(by.argmax()), site.n_heads)
-        query, _ = telling_row(a, b, site.records[layer], head, words, place)
-        return Follower(layer, head, query, by[layer, head].item())
+        query, key, _ = telling_row(a, b, site.records[layer], head, words, place)
+        return Follower(layer, head, query, key, by[layer, head].item())
 
     return WordSwap(
         along=array(found.along),
@@ -218,3 +238,41 @@ def swapped_maps(a: AttentionRecord, b: AttentionRecord, head: int, query: int, 
         places = sorted(chosen)
     before, after = (array(x.pattern(head, places, places)[0]) for x in (a, b))
     return SwappedMaps(tuple(places), before, after, b.mask(places, places, head=head).cpu().numpy())
+
+
+def stretches_of(run: Trace, factor: float) -> Stretches:
+    """Of a run's model. Raises Refused where its positions do not turn."""
+    config = run.config
+    found = stretches(config, factor)
+    return Stretches(
+        config.n_ctx,
+        config.rotary_base,
+        config.d_head,
+        RULES,
+        array(torch.stack([one.frequencies for one in found])),
+        tuple(one.factor for one in found),
+    )
+
+
+def end_loss_of(run: Trace, text: str, rule: Rule, factor: float, dropped: bool) -> EndLoss:
+    """Of the first LONG tokens of a text, or as many as the model takes."""
+    if run.config.kind != "decoder" or run.config.head == "none":
+        raise Refused(f"{run.spec.title} does not write on: there is no loss of a next word. Choose a decoder.")
+    loaded = rescaled(run.loaded, rule, factor) if rule != "none" else run.loaded
+    ids = list(loaded.tokens(text).ids)[: min(LONG, run.config.n_ctx)]
+    last = min(LAST, len(ids) - 1)
+    return EndLoss(end_loss(loaded, ids, last, dropped), last, len(ids))
+
+
+def pulled_apart_of(run: Trace, rule: Rule, factor: float, gaps: Sequence[int]) -> PulledApart:
+    """The first guess on the run's text, with `gaps` places left empty after its last comma."""
+    if run.config.kind != "decoder" or run.config.head == "none":
+        raise Refused(f"{run.spec.title} does not write on: there is no next word. Choose a decoder.")
+    if len(run.source) > MOST_APART:
+        raise Refused(
+            f"A text of {len(run.source)} tokens is too long to pull apart: type one of {MOST_APART} at most."
+        )
+    after = gap_after(run.source)
+    found = list(chances_by_gap(run, rule, factor, gaps, after))
+    word = labels_of(run.loaded, [found[0][0]])[0]
+    return PulledApart(after, word, tuple(gaps), tuple(chance for _, chance in found))

@@ -8,12 +8,13 @@ from functools import partial
 import numpy as np
 
 from ...errors import Refused
+from ...read.long_context import Rule
 from ...read.word_order import Equivariance, MovedOn, Unturned, equivariance, moved_on, unturned
 from ...read.word_swap import pairs_to_swap
 from ..answers import Side, SiteId
 from ..worker import Worker, check_below
 from . import compute as positions
-from .answers import Clock, OrderChange, StackPositions, SwappedMaps, WordSwap
+from .answers import Clock, EndLoss, OrderChange, PulledApart, StackPositions, Stretches, SwappedMaps, WordSwap
 
 
 class LocalPositions(Worker):
@@ -83,3 +84,15 @@ class LocalPositions(Worker):
         if found.site != "attn":
             raise Refused("Words are swapped within one text: cross-attention looks from one into another.")
         return await self._work(partial(positions.swapped_maps, found, changed, head, query, words))
+
+    async def stretches(self, key: str, factor: float) -> Stretches:
+        return positions.stretches_of(await self._run(key), factor)
+
+    async def end_loss(self, key: str, text: str, rule: Rule, factor: float, dropped: bool = False) -> EndLoss:
+        make = partial(self._again, key, lambda run: positions.end_loss_of(run, text, rule, factor, dropped))
+        model = (await self._run(key)).spec.id  # whatever was typed: the text is another one
+        return await self._kept.get(("end loss", key, model, text, rule, factor, dropped), make)
+
+    async def pulled_apart(self, key: str, rule: Rule, factor: float, gaps: Sequence[int]) -> PulledApart:
+        make = partial(self._again, key, lambda run: positions.pulled_apart_of(run, rule, factor, gaps))
+        return await self._kept.get(("gap", key, rule, factor, tuple(gaps)), make)

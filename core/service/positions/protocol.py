@@ -7,9 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from ...read.long_context import Rule
 from ...read.word_order import Equivariance, MovedOn
 from ..answers import Side, SiteId
-from .answers import Clock, OrderChange, StackPositions, SwappedMaps, WordSwap
+from .answers import Clock, EndLoss, OrderChange, PulledApart, StackPositions, Stretches, SwappedMaps, WordSwap
 
 
 class Positions(Protocol):
@@ -52,4 +53,16 @@ class Positions(Protocol):
         self, key: str, other: str, record: int, head: int, query: int, words: tuple[int, int]
     ) -> SwappedMaps:
         """One head of both runs, of all places or of those that matter for one row."""
+        ...
+
+    async def stretches(self, key: str, factor: float) -> Stretches:
+        """The frequencies of the run's model under each rule for texts `factor` times as long as it was trained for."""
+        ...
+
+    async def end_loss(self, key: str, text: str, rule: Rule, factor: float, dropped: bool = False) -> EndLoss:
+        """The loss of the run's model at the end of another text, by a rule for longer texts, or without positions."""
+        ...
+
+    async def pulled_apart(self, key: str, rule: Rule, factor: float, gaps: Sequence[int]) -> PulledApart:
+        """The probability of the run's next token where so many places are left empty in its text."""
         ...

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+EVERYONES = -1  # in the place of an expert's number
+
 
 @dataclass(frozen=True)
 class WalkNumber:
@@ -58,6 +60,7 @@ class WalkFacts:
     embed_normed: bool
     neurons: tuple[int, ...]  # that write the longest vectors, the longest first
     neuron_lengths: tuple[float, ...]  # what one unit of each writes
+    chosen: tuple[int, ...] = ()  # the experts of mlp.taken by their numbers; EVERYONES: the one that all tokens take
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from ...read.strip import strip
 from ...run.trace import Trace
 from ..maps.compute import array
 from .answers import (
+    EVERYONES,
     AddedFacts,
     EndingFacts,
     ExpertFacts,
@@ -47,6 +48,7 @@ def walk_facts(walk: Walk) -> WalkFacts:
         begun.is_normed,
         tuple(loud.indices.tolist()),
         tuple(loud.lengths.tolist()),
+        tuple(EVERYONES if number is None else number for number in walk.chosen),
     )
 
 

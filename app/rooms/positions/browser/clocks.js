@@ -1,8 +1,10 @@
-// Clocks: rotary positions turn each pair of features of a query and a key like two hands; only the angle between them counts.
+// Clocks: the pairs of numbers of one query and one key as hands of clocks, and their score at every distance. Rotary positions turn
+// each pair at its own speed; of a score only the angle between two hands counts.
 
 import {
   add,
   clamp,
+  described,
   el,
   fill,
   fixed,
@@ -14,408 +16,502 @@ import {
   selectBox,
   worded,
 } from "../../../kit/browser/dom.js";
-import { WORDS as words } from "./constants.js";
-import { ticks, signed } from "../../../kit/browser/picture/scale.js";
-import { draw, write } from "../../../kit/browser/picture/svg.js";
-import { Drags, elsewhere, grip, handle, picture } from "./draw.js";
-import { highest, pairs, score, shares, straight } from "./numbers.js";
+import { indexed } from "../../../kit/browser/labels.js";
 import { json } from "../../../kit/browser/messages.js";
-import { across, below, curve, drop } from "../../../kit/browser/picture/axes.js";
+import { across, below, curve } from "../../../kit/browser/picture/axes.js";
+import { signed, ticks } from "../../../kit/browser/picture/scale.js";
+import { draw, write } from "../../../kit/browser/picture/svg.js";
+import { WORDS as words } from "./constants.js";
+import { Drags, handle, picture } from "./draw.js";
+import { chips, FINDINGS, hostOf, leftOf, Slider, whose } from "./findings.js";
+import { pairs, score, shares, straight } from "./numbers.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Clock} Clock */
-const [BEHIND, AHEAD] = [10, 30]; // distances on the curve: into the future, and back
-const BY = 20; // places that "Move both" moves
-const LASTS = 900; // ms of that move
+/** @typedef {import("./types.js").Follower} Follower */
+/** @typedef {{low: number[], high: number[], mean: number[]}} Far */
+export const NEAR = 64; // words apart that are drawn one by one
+const [FIRST, LAST, BIN, SAMPLES] = [6, 16, 0.2, 24]; // from 2 ** 6 to 2 ** 16 words apart: bins of a doubling, and scores in each
+const SPREAD = 6; // how much a score changes within 32 words where fast clocks make it
+const TOP = 7; // pairs that are named
+const BY = 100; // places by which both words are moved on
 
 export class Clocks {
-  /** @type {{step: number} | null} Pixels a place on the line */
-  line = null;
-  /** @type {{m: number, n: number}} Where the words stood when a drag began */
-  began = { m: 0, n: 0 };
-  /** @type {{m: number, n: number} | null} Where they are while they move by themselves */
-  moving = null;
-  /** @type {HTMLElement | null} */
-  chooserLine = null;
-  chooserOf = ""; // what it says
+  ownFindings = FINDINGS.clocks;
+  /** @type {{left: number, wide: number, from: number, far: number}} Where the curve lies, in pixels */
+  line = { left: 0, wide: 1, from: 0, far: 1 };
+  /** @type {Clock | null} The clock of `far` */
+  farOf = null;
+  /** @type {Far} */
+  far = { low: [], high: [], mean: [] };
 
   /** @param {Shown} view */
   constructor(view) {
     this.view = view;
-    this.host = view.host;
-    new Drags(
-      view,
-      (name, event, start) => this.drag(name, event.clientX - start.clientX),
-      () => (this.began = this.stands),
-    );
+    this.main = add(view.host, "div", "main findings");
+    const left = add(this.main, "section");
+    this.chips = add(left, "div", "chips");
+    this.why = add(left, "p", "note why");
+    this.picture = add(left, "div", "touch");
+    this.legend = add(left, "p", "legend");
+    this.right = add(this.main, "section", "side");
+    this.parts = add(this.right, "div");
+    this.shiftBox = add(this.right, "div", "line");
+    this.slider = new Slider(this.right, words.apart, NEAR, (d) => this.go({ d: String(d) }));
+    new Drags(view, (_, event) => this.drag(event));
+  }
+
+  // ------------------------------------------------------------------ what is chosen
+
+  /** Of the run on the screen, or of a model that has clocks. */
+  get host() {
+    const host = hostOf(this.view, "rotary");
+    return host && !host.refused ? host : null;
+  }
+
+  get isGuest() {
+    return this.view.header.position !== "rotary";
   }
 
   get hasHeads() {
-    return this.isRotary;
+    return !this.isGuest;
+  }
+
+  /** @returns {Record<string, Follower | null> | null} */
+  get openings() {
+    const { host, view } = this;
+    if (!host) return null;
+    const found = view.ask("positions/dials", {}, json, host.key);
+    return found?.refused ? { fast: null, slow: null } : found;
+  }
+
+  /** The finding that is on the screen; "" for a head that was chosen by hand. */
+  get shownFinding() {
+    const find = this.view.value("find");
+    if (FINDINGS.clocks.includes(find)) return find;
+    return this.isGuest || this.view.value("layer") === "" ? "fast" : "";
+  }
+
+  // The query and the key, and their head
+  get at() {
+    const { view, host, shownFinding } = this;
+    const header = host ?? view.header;
+    const own = header.sites.filter((site) => site.id !== "cross");
+    const site = (shownFinding ? null : own.find((one) => one.id === view.value("site"))) ?? own[0];
+    const labels = (header.tokens[site.query] ?? header.tokens.source)?.labels ?? [];
+    const found = shownFinding ? this.openings?.[shownFinding === "fast" ? "fast" : "slow"] : null;
+    if (found) return { site, labels, layer: found.layer, head: found.head, query: found.query, key: found.key };
+    const number = (/** @type {string} */ name, /** @type {number} */ otherwise) =>
+      shownFinding ? otherwise : view.number(name, otherwise);
+    const layer = Math.min(number("layer", header.opening.layer), site.records.length - 1);
+    const head = Math.min(number("head", header.opening.head), site.heads - 1);
+    const query = Math.min(number("query", labels.length - 1), labels.length - 1);
+    const last = site.stack === "decoder" ? query : labels.length - 1;
+    const key = clamp(shownFinding || view.value("key") === "" ? query - 1 : view.number("key"), 0, last);
+    return { site, labels, layer, head, query, key };
   }
 
   get shownHead() {
     return this.at;
   }
 
-  get isRotary() {
-    return this.view.header.position === "rotary";
+  // Everything on the screen that no one has chosen: the next choice is made beside it
+  held() {
+    const { layer, head, query, key } = this.at;
+    return { layer: String(layer), head: String(head), query: String(query), key: String(key) };
   }
 
-  get at() {
-    const { view } = this;
-    const site =
-      view.site().id === "cross"
-        ? /** @type {import("./types.js").Site} */ (view.header.sites.find((one) => one.id !== "cross"))
-        : view.site();
-    const layer = Math.min(view.number("layer", view.header.opening.layer), site.records.length - 1);
-    const head = Math.min(view.number("head", view.header.opening.head), site.heads - 1);
-    const labels = view.side(site.query).labels;
-    const [query, key] = [view.number("q"), view.number("k")].map((at) => Math.min(at, labels.length - 1));
-    return { site, layer, head, query, key, labels };
+  /** @param {Record<string, string>} changes */
+  go(changes) {
+    this.view.choose({ find: this.shownFinding, ...changes });
   }
 
-  /** @returns {Clock & {refused?: string} | null} */
+  /** @param {string} find */
+  take(find) {
+    const found = this.openings?.[find === "fast" ? "fast" : "slow"];
+    const place =
+      found && !this.isGuest ? { layer: found.layer, head: found.head, query: found.query, key: found.key } : {};
+    const said = Object.fromEntries(Object.entries(place).map(([name, value]) => [name, String(value)]));
+    this.view.choose({ ...said, find, d: "", shift: find === "both" ? String(BY) : "0" });
+  }
+
+  /** @returns {(Clock & {refused?: string}) | null} */
   get clock() {
+    const { host } = this;
+    if (!host || (this.shownFinding && !this.openings)) return null;
     const { site, layer, head, query, key } = this.at;
-    return this.isRotary
-      ? this.view.ask("positions/clock", { record: site.records[layer], head, query, key }, json)
-      : null;
+    return this.view.ask("positions/clock", { record: site.records[layer], head, query, key }, json, host.key);
   }
 
-  // Where the two words stand on the line
-  get stands() {
-    const { view } = this;
-    if (this.moving) return this.moving;
-    const own = this.clock?.places ?? [0, 0];
-    return { m: view.number("m", own[0]), n: view.number("n", own[1]) };
+  get shift() {
+    const { host } = this;
+    const found = host && this.view.ask("positions/shift", {}, json, host.key);
+    return found?.refused ? null : found;
+  }
+
+  /** @param {Clock} clock */
+  distance(clock) {
+    return this.view.number("d", clock.places[0] - clock.places[1]);
+  }
+
+  get by() {
+    // A link may say the finding alone
+    return (
+      this.view.number("shift") || (this.view.value("find") === "both" && this.view.value("shift") === "" ? BY : 0)
+    );
   }
 
   // ------------------------------------------------------------------ drawing
 
   draw() {
-    const { view, host } = this;
-    const clock = this.clock;
-    const kept = this.isRotary && this.chooserOf === this.choices ? this.chooserLine : null;
-    host.replaceChildren(...(kept ? [kept] : []));
-    if (!this.isRotary) return elsewhere(view, words.no_clocks, "rotary");
-    if (!kept) this.chooser();
-    if (!clock) return;
-    if (clock.refused) {
-      add(host, "p", "refused").textContent = clock.refused;
+    const { view } = this;
+    this.main.classList.toggle("narrow", view.narrow);
+    chips(
+      this.chips,
+      FINDINGS.clocks,
+      this.shownFinding,
+      (id) => this.take(id),
+      (id) => worded(words.why, id),
+    );
+    const refused = hostOf(view, "rotary")?.refused ?? this.clock?.refused;
+    const { host, clock } = this;
+    this.right.hidden = !clock || Boolean(refused);
+    if (refused || !clock || !host) {
+      this.picture.replaceChildren(...(refused ? [el("p", "refused", refused)] : []));
+      this.why.replaceChildren();
+      this.legend.replaceChildren();
       return;
     }
-    this.lineOf();
-    const main = add(host, "div", "main clocks");
-    main.classList.toggle("narrow", view.narrow);
-    this.faces(add(main, "section", "faces"), clock);
-    this.curveOf(add(main, "section", "score"), clock);
-  }
-
-  // What the line of choices says
-  get choices() {
-    const { site, layer, head, query, key } = this.at;
-    return JSON.stringify([this.view.header.key, site.id, layer, head, query, key]);
-  }
-
-  // Which layer, head and words
-  chooser() {
-    const { view } = this;
-    const { query, key, labels } = this.at;
-    const line = (this.chooserLine = add(this.host, "div", "chooser"));
-    this.chooserOf = this.choices;
-    /** @param {string} label @param {string} kind @param {number} value @param {(value: string) => void} act */
-    const select = (label, kind, value, act) =>
-      add(line, "label", kind).append(label, selectBox(label, tokens, String(value), act));
-    /** @type {[string, string][]} */
-    const tokens = labels.map((label, i) => [String(i), `${label} · ${i}`]);
-    line.append(view.chooser?.button ?? "");
-    select(words.query, "q", query, (q) => view.choose({ q, m: "", n: "" }));
-    select(words.key, "k", key, (k) => view.choose({ k, m: "", n: "" }));
-  }
-
-  lineOf() {
-    const { view } = this;
-    const { unit } = view;
-    const { labels, query, key } = this.at;
-    const { m, n } = this.stands;
-    const last = view.header.line;
-    const [width, left, right] = [view.width, 24 * unit, 24 * unit];
-    const step = (width - left - right) / last;
-    this.line = { step };
-    const x = (/** @type {number} */ place) => left + place * step;
-    const svg = picture(this.host, width, 70 * unit, words.line);
-    svg.classList.add("touch");
-    draw(svg, "path", {
-      d: `M${x(0)} ${34 * unit}H${x(last)}`,
-      stroke: "var(--line)",
-      "stroke-width": 4,
-      "stroke-linecap": "round",
-    });
-    below(svg, ticks(0, last, view.narrow ? 4 : 8), { x, y: 64 * unit, size: 13 * unit });
-    const bar = handle(svg, {
-      name: "both",
-      label: words.both,
-      value: Math.round(Math.min(m, n)),
-      low: 0,
-      high: last - Math.round(Math.abs(m - n)),
-      move: (to) => this.move(to - Math.min(m, n)),
-    });
-    draw(bar, "path", { d: `M${x(n)} ${34 * unit}H${x(m)}`, stroke: "var(--proof)", "stroke-width": 8 * unit });
-    draw(bar, "rect", {
-      x: Math.min(x(m), x(n)),
-      y: 34 * unit - 22,
-      width: Math.max(2, Math.abs(x(m) - x(n))),
-      height: 44,
-      fill: "transparent",
-    });
-    const close = Math.abs(x(m) - x(n)) < 90 * unit;
-    const ends = /** @type {[string, number, string, string, string][]} */ ([
-      ["n", n, "var(--key)", labels[key], "kt b"],
-      ["m", m, "var(--query)", labels[query], "qt b"],
-    ]);
-    for (const [name, place, colour, label, kind] of ends) {
-      const other = name === "n" ? m : n;
-      const group = handle(svg, {
-        name,
-        label: fill(words.word_handle, { word: quoted(label) }),
-        value: Math.round(place),
-        low: 0,
-        high: last,
-        move: (to) => view.choose({ [name]: String(to) }),
-      });
-      grip(group, x(place), 34 * unit, 44);
-      draw(group, "circle", { cx: x(place), cy: 34 * unit, r: 11 * unit, fill: colour });
-      const isLeft = place < other || (place === other && name === "n");
-      const anchor = !close ? "middle" : isLeft ? "end" : "start";
-      write(
-        group,
-        clamp(x(place) + (close ? (isLeft ? -4 : 4) * unit : 0), anchor === "end" ? 60 * unit : 0, width),
-        13 * unit,
-        fill(words.word_at, { word: label, place: Number.isInteger(place) ? place : place.toFixed(1) }),
-        { anchor, class: kind, size: 13.5 * unit },
-      );
-    }
-  }
-
-  /** @param {HTMLElement} host @param {Clock} clock */
-  faces(host, clock) {
-    const { view } = this;
-    const { unit } = view;
-    const { m, n } = this.stands;
-    const hands = pairs(clock);
-    const title = add(host, "h2");
-    title.append(
-      el("b", "", fill(words.clocks, { n: hands.length })),
+    const guest = whose(view, host, "clocks", this.shownFinding || "fast");
+    this.why.replaceChildren(...(guest.length ? guest : [worded(words.why, this.shownFinding)]));
+    this.picture.replaceChildren();
+    this.faces(clock);
+    this.curve(clock, host.n_ctx);
+    this.legend.replaceChildren(
+      words.clocks_turn,
+      " · ",
+      el("b", "plus", words.adds),
       " ",
-      ...phrase(words.clocks_note, { q: ["q", "q"], k: ["k", "k"] }),
+      el("b", "minus", words.takes),
     );
-    const across = view.narrow
-      ? Math.max(3, Math.min(8, Math.floor(view.width / (84 * unit))))
-      : hands.length > 16
-        ? 11
-        : 8;
-    const wide = view.narrow ? view.width : view.width - (404 + 28) * unit;
-    const gap = Math.min(98 * unit, wide / across);
-    const under = (view.room < Infinity ? 44 : view.isProjected ? 74 : 66) * unit; // two numbers, and the space to the next row
-    const radius = Math.max(
-      12 * unit,
-      Math.min(41 * unit, gap * 0.42, (view.below(title) / Math.ceil(hands.length / across) - under) / 2),
+    this.side(clock, host.n_ctx);
+  }
+
+  /** @param {Clock} clock */
+  faces(clock) {
+    const { view, by } = this;
+    const { unit } = view;
+    const hands = pairs(clock);
+    const n = hands.length;
+    const wide = view.narrow ? view.width : leftOf(view);
+    const columns = Math.min(n, view.narrow ? 8 : 16);
+    const lines = Math.ceil(n / columns);
+    const cell = Math.min(wide / columns, 74 * unit);
+    const room = view.below(this.why) === Infinity ? Infinity : (view.below(this.why) * 0.46) / lines;
+    const tall = Math.max(34 * unit, Math.min(cell * 1.42, room));
+    const radius = Math.min(cell * 0.42, tall * 0.36);
+    const size = clamp(cell * 0.27, 9.5 * unit, 13.5 * unit);
+    const title = add(this.picture, "h2");
+    title.append(
+      ...phrase(words.clocks_of, { n: [String(n), ""], q: [words.clocks_q, "q"], k: [words.clocks_k, "k"] }),
     );
-    const tall = 2 * radius + under;
-    const size = clamp(gap * 0.14, 9 * unit, 13.5 * unit);
-    const added = shares(clock, m - n);
-    const most = Math.max(...hands.map((hand) => hand.q * hand.k)) || 1;
-    const svg = picture(
-      host,
-      across * gap,
-      Math.ceil(hands.length / across) * tall,
-      fill(words.clocks_label, { n: hands.length }),
-    );
+    const svg = picture(this.picture, columns * cell, lines * tall, fill(words.clocks_label, { n }));
     svg.setAttribute("role", "img");
-    const diverging = signed(view.palette);
-    hands.forEach((hand, i) => {
-      const [x, y] = [(i % across) * gap + gap / 2, Math.floor(i / across) * tall + radius + 4 * unit];
-      const [q, k] = [-(hand.angleQ + m * hand.theta), -(hand.angleK + n * hand.theta)];
-      const end = (/** @type {number} */ angle, /** @type {number} */ r) =>
-        `${(x + r * Math.cos(angle)).toFixed(1)} ${(y + r * Math.sin(angle)).toFixed(1)}`;
-      const between = ((((q - k + Math.PI) % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI)) - Math.PI;
-      const weight = Math.sqrt((hand.q * hand.k) / most);
-      const { fill: colour } = diverging(added[i] >= 0 ? 0.12 + 0.5 * weight : -0.12 - 0.5 * weight);
+    const tone = signed(view.palette);
+    const distance = this.distance(clock);
+    const added = shares(clock, distance);
+    const strength = hands.map((hand) => hand.q * hand.k * clock.scale * clock.factor ** 2);
+    const most = Math.max(...strength) || 1;
+    const [n0, m0] = [clock.places[1] + by, clock.places[1] + by + distance];
+    hands.forEach((hand, j) => {
+      const [x, y] = [((j % columns) + 0.5) * cell, Math.floor(j / columns) * tall + radius + 3];
+      const share = Math.sqrt(Math.abs(added[j]) / most) * 0.8;
       draw(svg, "circle", {
         cx: x,
         cy: y,
         r: radius,
-        fill: "var(--panel)",
+        fill: tone(added[j] < 0 ? -share : share).fill,
         stroke: "var(--line)",
-        "stroke-width": 1.5,
+        "data-pair": j,
       });
-      draw(svg, "path", {
-        d: `M${x} ${y}L${end(k, radius)}A${radius} ${radius} 0 0 ${between > 0 ? 1 : 0} ${end(q, radius)}Z`,
-        fill: colour,
-        opacity: 0.75,
-      });
-      draw(svg, "path", {
-        d: `M${x} ${y}L${end(k, radius - 3)}`,
-        fill: "none",
-        stroke: "var(--key)",
-        "stroke-width": 3,
-        "stroke-linecap": "round",
-      });
-      draw(svg, "path", {
-        d: `M${x} ${y}L${end(q, radius - 3)}`,
-        fill: "none",
-        stroke: "var(--query)",
-        "stroke-width": 3,
-        "stroke-linecap": "round",
-      });
-      draw(svg, "circle", { cx: x, cy: y, r: 2.5, fill: "var(--ink)" });
-      write(svg, x, y + radius + 18 * unit, `${added[i] >= 0 ? "+" : "−"}${Math.abs(added[i]).toFixed(2)}`, {
-        anchor: "middle",
-        class: added[i] >= 0 ? "b plus" : "b minus",
-        size,
-      });
-      const period = (2 * Math.PI) / hand.theta;
-      write(svg, x, y + radius + 34 * unit, period < 20 ? period.toFixed(1) : number(period), {
+      const length = radius * (0.42 + 0.54 * Math.sqrt(strength[j] / most));
+      for (const [angle, colour] of /** @type {[number, string][]} */ ([
+        [hand.angleK + n0 * hand.theta, "var(--key)"],
+        [hand.angleQ + m0 * hand.theta, "var(--query)"],
+      ])) {
+        const d = `M${x.toFixed(1)} ${y.toFixed(1)}L${(x + Math.cos(angle) * length).toFixed(1)} ${(y - Math.sin(angle) * length).toFixed(1)}`;
+        draw(svg, "path", { d, stroke: "var(--background)", "stroke-width": 4.6 * unit, "stroke-linecap": "round" });
+        draw(svg, "path", { d, stroke: colour, "stroke-width": 2.7 * unit, "stroke-linecap": "round" });
+      }
+      write(svg, x, y + radius + size * 1.05, turn((2 * Math.PI) / hand.theta), {
         anchor: "middle",
         class: "mt",
-        size: size * 0.9,
+        size,
       });
     });
-    const rest = clock.q.length - 2 * hands.length;
-    add(host, "p", "note").textContent =
-      words.clocks_legend + (rest ? ` ${fill(words.clocks_rest, { n: rest, share: fixed(straight(clock)) })}` : "");
   }
 
-  /** @param {HTMLElement} host @param {Clock} clock */
-  curveOf(host, clock) {
+  /** @param {Clock} clock */
+  bins(clock) {
+    if (this.farOf === clock) return this.far;
+    /** @type {Far} */
+    const far = { low: [], high: [], mean: [] };
+    for (let e = FIRST; e < LAST - BIN / 2; e += BIN) {
+      const scores = Array.from({ length: SAMPLES }, (_, i) =>
+        score(clock, Math.round(2 ** (e + (BIN * i) / SAMPLES))),
+      );
+      far.low.push(Math.min(...scores));
+      far.high.push(Math.max(...scores));
+      far.mean.push(scores.reduce((sum, one) => sum + one, 0) / SAMPLES);
+    }
+    this.farOf = clock;
+    this.far = far;
+    return far;
+  }
+
+  /** @param {Clock} clock @param {number} trained */
+  curve(clock, trained) {
     const { view } = this;
     const { unit } = view;
-    const { labels, query, key, site } = this.at;
-    const { m, n } = this.stands;
-    const distance = m - n;
+    const size = 13 * unit;
+    const distance = this.distance(clock);
     const now = score(clock, distance);
-    const title = add(host, "h2");
+    const own = clock.places[0] - clock.places[1];
+    const near = Array.from({ length: NEAR + 1 }, (_, d) => score(clock, d));
+    const far = this.bins(clock);
+    let [low, high] = [Math.min(...near, ...far.low, now), Math.max(...near, ...far.high, now)];
+    const pad = Math.max((high - low) * 0.06, (12 - (high - low)) / 2);
+    [low, high] = [low - pad, high + pad];
+    const title = add(this.picture, "h2", "titled");
+    const said = distance === own ? words.apart_own : words.apart_now;
     title.append(
-      el("b", "", words.score_by),
-      " ",
-      ...phrase("{q} − {k}", { q: [quoted(labels[query]), "q"], k: [quoted(labels[key]), "k"] }),
+      el("span", "", words.score_apart),
+      el("b", "q", fill(said, { d: number(distance), score: fixed(now, 1) })),
     );
-    const [low, high] = [Math.min(-BEHIND, distance), Math.max(AHEAD, distance)];
-    const points = Array.from({ length: 161 }, (_, i) => low + ((high - low) * i) / 160);
-    const scores = points.map((at) => score(clock, at));
-    const [least, most] = [Math.min(...scores, now), Math.max(...scores, now)];
-    const [width, height, left] = [
-      view.narrow ? Math.min(view.width, 480 * unit) : 404 * unit,
-      Math.max(80 * unit, Math.min(216 * unit, view.below(title) - 80 * unit)),
-      40 * unit,
-    ];
-    const x = (/** @type {number} */ at) => left + ((at - low) * (width - left - 8 * unit)) / (high - low);
-    const y = (/** @type {number} */ value) => 12 * unit + (height * (most - value)) / (most - least || 1);
-    const isCausal = site.stack === "decoder";
-    const svg = picture(
-      host,
-      width + 6,
-      height + 40 * unit,
-      fill(words.score_label, { distance: minus(Math.round(distance)), score: fixed(now, 3) }),
-    );
-    svg.setAttribute("role", "img");
-    if (isCausal) {
-      const hatch = draw(draw(svg, "defs"), "pattern", {
-        id: "future",
-        width: 5,
-        height: 5,
-        patternUnits: "userSpaceOnUse",
-        patternTransform: "rotate(45)",
-      });
-      draw(hatch, "rect", { width: 1.1, height: 5, fill: "var(--hatch)" });
-    }
-    across(svg, ticks(least, most), { y, from: left, to: width, size: 13 * unit });
-    if (isCausal) {
+    const wide = view.narrow ? view.width : leftOf(view);
+    const tall = view.room === Infinity ? 206 * unit : Math.max(90 * unit, view.below(title) - 62 * unit);
+    const left = 38 * unit;
+    const x0 = view.narrow ? wide - left - 8 * unit : (wide - left) * 0.62;
+    const from = left + x0 + 30 * unit;
+    const xf = view.narrow ? 0 : wide - from - 14 * unit;
+    const y = (/** @type {number} */ value) => 6 * unit + (tall * (high - value)) / (high - low);
+    const x = (/** @type {number} */ d) => left + (d / NEAR) * x0;
+    const xl = (/** @type {number} */ e) => from + ((e - FIRST) / (LAST - FIRST)) * xf;
+    this.line = { left, wide: x0, from, far: xf };
+    const label = fill(words.score_label, { distance: number(distance), score: fixed(now, 3) });
+    const svg = picture(this.picture, wide, tall + 44 * unit, label);
+    this.box = svg;
+    if (xf > 0 && trained < 2 ** LAST) {
+      const at = xl(Math.log2(trained));
       draw(svg, "rect", {
-        x: left,
-        y: 8 * unit,
-        width: Math.max(0, x(0) - left),
-        height: height + 8 * unit,
-        fill: "url(#future)",
-        opacity: 0.5,
+        x: at,
+        y: 6 * unit,
+        width: xl(LAST) - at,
+        height: tall,
+        fill: "var(--mute)",
+        opacity: 0.08,
       });
-      write(svg, (left + x(0)) / 2, 28 * unit, words.future, { anchor: "middle", class: "mt", size: 12.5 * unit });
     }
-    /** @type {[x: number, y: number][]} */
-    const line = points.map((at, i) => [x(at), y(scores[i])]);
-    curve(svg, line, "var(--bar)", 2.4);
-    drop(svg, [x(distance), y(now)], height + 14 * unit, "var(--proof)");
-    draw(svg, "circle", { cx: x(distance), cy: y(now), r: 7 * unit, fill: "var(--proof)" });
-    below(svg, ticks(low, high), { x, y: height + 32 * unit, size: 13 * unit });
-    const says = add(host, "p", "now");
-    says.append(
-      el("span", "a", fill(words.distance_is, { distance: minus(Number(distance.toFixed(1))) })),
-      " ",
-      ...phrase(words.score_is, { score: [fixed(now, 3), "score"] }),
+    across(svg, ticks(low, high, 5), { y, from: left, to: xf > 0 ? xl(LAST) : x(NEAR), size });
+    curve(
+      svg,
+      near.map((value, d) => [x(d), y(value)]),
+      "var(--hatch)",
+      1.4,
     );
-    const best = highest(clock, AHEAD);
-    add(host, "p", "note").append(...phrase(words.highest, { distance: [String(best), ""] }));
+    near.forEach((value, d) => draw(svg, "circle", { cx: x(d), cy: y(value), r: 3 * unit, fill: "var(--bar)" }));
+    below(svg, [0, 8, 16, 32, 48, 64], { x, y: tall + 22 * unit, size });
+    write(svg, x(NEAR / 2), tall + 39 * unit, words.words_apart, { anchor: "middle", class: "mt", size });
+    if (xf > 0) {
+      const middle = (/** @type {number} */ i) => xl(FIRST + (i + 0.5) * BIN);
+      const points = [
+        ...far.high.map((v, i) => [middle(i), y(v)]),
+        ...far.low.map((v, i) => [middle(i), y(v)]).reverse(),
+      ];
+      draw(svg, "path", {
+        d: `M${points.map(([a, b]) => `${a.toFixed(1)} ${b.toFixed(1)}`).join("L")}Z`,
+        fill: "var(--bar)",
+        opacity: 0.25,
+      });
+      curve(
+        svg,
+        far.mean.map((value, i) => [middle(i), y(value)]),
+        "var(--bar)",
+        2.4,
+      );
+      const reach = Math.log2(trained);
+      const some = (xf > 200 * unit ? [6, 8, 10, 13, 16] : [6, 16]).filter((e) => Math.abs(e - reach) > 0.9);
+      for (const e of some)
+        write(svg, xl(e), tall + 22 * unit, e > 15 ? "65k" : number(2 ** e), { anchor: "middle", class: "mt", size });
+      if (reach <= LAST) {
+        curve(
+          svg,
+          [
+            [xl(reach), 6 * unit],
+            [xl(reach), 6 * unit + tall],
+          ],
+          "var(--query)",
+          1.6,
+          "5 4",
+        );
+        write(svg, xl(reach), tall + 22 * unit, number(trained), { anchor: "middle", class: "qt b", size });
+      }
+      write(svg, xl(11), tall + 39 * unit, fill(words.trained_to, { n: number(trained) }), {
+        anchor: "middle",
+        class: "mt",
+        size,
+      });
+    }
+    const isFar = distance > NEAR;
+    if (isFar && xf <= 0) return;
+    const at = isFar ? xl(Math.log2(distance)) : x(distance);
+    const grip = handle(svg, {
+      name: "d",
+      label: words.apart,
+      value: distance,
+      low: 0,
+      high: 2 ** LAST,
+      text: fill(words.apart_now, { d: number(distance), score: fixed(now, 1) }),
+      move: (d) => this.go({ d: String(d) }),
+    });
+    draw(grip, "rect", { x: at - 14, y: 6 * unit, width: 28, height: tall, fill: "transparent" });
+    draw(grip, "path", {
+      d: `M${at} ${6 * unit}V${6 * unit + tall}`,
+      stroke: "var(--query)",
+      "stroke-width": 2 * unit,
+    });
+    draw(grip, "circle", {
+      cx: at,
+      cy: y(now),
+      r: 6.5 * unit,
+      fill: "var(--query)",
+      stroke: "var(--background)",
+      "stroke-width": 2,
+    });
+  }
+
+  /** @param {Clock} clock @param {number} trained */
+  side(clock, trained) {
+    const { view, by } = this;
+    const distance = this.distance(clock);
+    const added = shares(clock, distance);
+    const periods = clock.frequencies.map((theta) => (2 * Math.PI) / theta);
+    const order = added.map((_, j) => j).sort((a, b) => Math.abs(added[b]) - Math.abs(added[a]));
+    const named = order.slice(0, TOP);
+    const rest = straight(clock) + order.slice(TOP).reduce((sum, j) => sum + added[j], 0);
+    const most = Math.max(...added.map(Math.abs), Math.abs(rest)) || 1;
+    const box = el("div", "shares");
+    const line = (/** @type {(Node | string)[]} */ name, /** @type {number} */ value) => {
+      const bar = el("i", value < 0 ? "less" : "adds");
+      bar.style.width = `${(50 * Math.abs(value)) / most}%`;
+      const track = el("span", "track");
+      track.append(bar);
+      const label = el("span");
+      label.append(...name);
+      box.append(label, track, el("b", value < 0 ? "minus" : "plus", plus(value)));
+    };
+    for (const j of named) {
+      const period = el("small", "", fill(words.pair_turn, { n: turn(periods[j]) }));
+      line([`${fill(words.pair, { j })} `, period], added[j]);
+    }
+    if (order.length > TOP || clock.q.length > 2 * added.length)
+      line([fill(words.others, { n: order.length - named.length })], rest);
+    box.append(el("b", "sum", words.score_sum), el("span", "sum"), el("b", "sum", fixed(score(clock, distance), 1)));
+    const title = el("h2");
+    title.append(el("b", "", words.makes), ` ${fill(words.makes_apart, { d: number(distance) })}`);
+    // Fast, middle and slow pairs: slow are those that finished no turn in the training, where there are any
+    const n = periods.length;
+    const found = periods.findIndex((period) => period > trained);
+    const slow = found > 0 ? found : Math.ceil((2 * n) / 3);
+    const half = Math.ceil(slow / 2);
+    const [one, four] = [shares(clock, 1), shares(clock, 4)];
+    const does = el("div", "does");
+    const said = el("h2");
+    said.append(el("b", "", words.from_to));
+    for (const [first, end, template] of /** @type {[number, number, string][]} */ ([
+      [0, half, words.pairs_turn],
+      [half, slow, words.pairs_turn],
+      [slow, n, found > 0 ? words.pairs_slow : words.pairs_turn],
+    ])) {
+      if (first >= end) continue;
+      const by = four.slice(first, end).reduce((sum, value, i) => sum + value - one[first + i], 0);
+      const parts = { a: first, b: end - 1, low: turn(periods[first]), high: turn(periods[end - 1]) };
+      does.append(
+        el("span", "", fill(template, parts)),
+        el("b", Math.abs(by) < 0.05 ? "" : by < 0 ? "minus" : "plus", Math.abs(by) < 0.05 ? "0.0" : plus(by)),
+      );
+    }
+    this.parts.replaceChildren(title, box, said, does);
+    const both = described(el("span", "seg"), "group", words.both);
+    for (const [value, text] of /** @type {[string, string][]} */ ([
+      ["0", words.shift_none],
+      [String(BY), fill(words.shift_by, { n: BY })],
+    ])) {
+      const button = el("button", "", text);
+      button.setAttribute("aria-pressed", String(by === Number(value)));
+      button.addEventListener("click", () =>
+        this.view.choose(
+          value === "0" && this.shownFinding === "both"
+            ? { find: "slow", shift: "0" }
+            : { find: this.shownFinding, shift: value },
+        ),
+      );
+      both.append(button);
+    }
+    this.shiftBox.replaceChildren(both);
+    this.slider.draw(
+      Math.min(distance, NEAR),
+      fill(words.apart_now, { d: number(distance), score: fixed(score(clock, distance), 1) }),
+      [
+        el("b", "", words.distance_title),
+        " ",
+        el("b", "q", number(distance)),
+        ` ${view.narrow ? "" : words.distance_hint}`,
+      ],
+    );
   }
 
   // ------------------------------------------------------------------ by hand
 
-  /** @param {string} name @param {number} pixels */
-  drag(name, pixels) {
-    if (!this.line) return;
-    const by = Math.round(pixels / this.line.step);
-    const last = this.view.header.line;
-    const { m, n } = this.began;
-    if (name === "both") {
-      const most = clamp(by, -Math.min(m, n), last - Math.max(m, n));
-      this.view.choose({ m: String(m + most), n: String(n + most) });
-    } else this.view.choose({ [name]: String(clamp((name === "m" ? m : n) + by, 0, last)) });
+  /** @param {PointerEvent} event */
+  drag(event) {
+    if (!this.box) return;
+    const x = event.clientX - this.box.getBoundingClientRect().left;
+    const { left, wide, from, far } = this.line;
+    const isFar = far > 0 && x > (left + wide + from) / 2;
+    const d = isFar
+      ? 2 ** (FIRST + clamp((x - from) / far, 0, 1) * (LAST - FIRST))
+      : clamp(((x - left) / wide) * NEAR, 0, NEAR);
+    this.go({ d: String(Math.round(d)) });
   }
 
-  /** @param {number} by */
-  move(by) {
-    const { m, n } = this.stands;
-    this.view.choose({ m: String(Math.round(m + by)), n: String(Math.round(n + by)) });
-  }
-
-  // Left and right move the query's word, up and down the key's
-  /** @param {number} down @param {number} right */
-  arrow(down, right) {
-    if (!this.clock) return false;
-    const { m, n } = this.stands;
-    const [name, at] = right ? ["m", m + right] : ["n", n - down];
-    this.view.choose({ [name]: String(clamp(Math.round(at), 0, this.view.header.line)) });
+  /** @param {number} _ @param {number} right */
+  arrow(_, right) {
+    const { clock } = this;
+    if (!clock || clock.refused || !right) return false;
+    this.go({ d: String(clamp(this.distance(clock) + right, 0, 2 ** LAST)) });
     return true;
-  }
-
-  // Both words move on, and every hand with them
-  moveBoth() {
-    if (this.moving || !this.clock) return;
-    const { m, n } = this.stands;
-    const by = Math.max(m, n) + BY <= this.view.header.line ? BY : -Math.min(m, n, BY);
-    if (!by) return;
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.move(by);
-    const start = performance.now();
-    const go = (/** @type {number} */ now) => {
-      if (this.view.labLeaves.signal.aborted) return;
-      const part = Math.min(1, Math.max(0, (now - start) / LASTS));
-      const eased = part * part * (3 - 2 * part);
-      this.moving = part < 1 ? { m: m + by * eased, n: n + by * eased } : null;
-      if (part < 1) {
-        requestAnimationFrame(go);
-        this.view.invalidate("answer");
-      } else this.move(by);
-    };
-    requestAnimationFrame(go);
   }
 
   tools() {
     const { view } = this;
-    if (!this.isRotary) return [];
+    if (this.isGuest || !this.clock) return [];
+    const { labels, query, key, site } = this.at;
+    const last = site.stack === "decoder" ? query : labels.length - 1;
+    const select = (
+      /** @type {string} */ label,
+      /** @type {string} */ name,
+      /** @type {number} */ value,
+      /** @type {number} */ most,
+    ) => {
+      /** @type {[string, string][]} */
+      const options = labels.slice(0, most + 1).map((_, i) => [String(i), indexed(labels, i)]);
+      return selectBox(label, options, String(value), (at) => view.choose({ d: "", [name]: at }));
+    };
     return [
-      el("span", "mute note", words.clock_hint),
-      view.button(null, words.move_both, () => this.moveBoth()),
-      view.button(null, words.reset, () => view.choose({ m: "", n: "" })),
+      select(words.query, "query", query, labels.length - 1),
+      select(words.key, "key", key, last),
+      ...(view.chooser ? [view.chooser.button] : []),
     ];
   }
 
@@ -423,67 +519,60 @@ export class Clocks {
 
   status() {
     const { clock } = this;
-    if (!clock || clock.refused) return {};
-    const { m, n } = this.stands;
-    return { score: score(clock, m - n), distance: m - n, shift: this.shift?.scores ?? "" };
-  }
-
-  get shift() {
-    const found = this.view.ask("positions/shift", {}, json);
-    return found?.refused ? null : found;
+    if (!clock || clock.refused)
+      return { finding: this.shownFinding, pending: !clock && !hostOf(this.view, "rotary")?.refused };
+    const { layer, head } = this.at;
+    const distance = this.distance(clock);
+    return {
+      finding: this.shownFinding,
+      head: `${layer}.${head}`,
+      score: score(clock, distance),
+      distance,
+      shift: this.shift?.scores ?? "",
+    };
   }
 
   fact() {
-    const { view } = this;
-    const clock = this.clock;
-    if (!this.isRotary)
-      return phrase(words.fact_elsewhere, {
-        model: view.header.model,
-        own: worded(words.kinds, view.header.position).toLowerCase(),
-      });
+    const { clock, by } = this;
+    if (!clock && !hostOf(this.view, "rotary")?.refused) return phrase(words.clocks_wait, {});
     if (!clock || clock.refused) return [];
-    const { m, n } = this.stands;
-    const [query, key] = clock.places;
-    const by = m - query;
-    if (Math.abs(m - n - (query - key)) < 1e-6 && by) {
-      return phrase(words.fact_both, { n: minus(Number(by.toFixed(0))), score: [fixed(score(clock, m - n), 3), "a"] });
-    }
-    const said = phrase(words.fact_clock, {
-      q: ["q", "q"],
-      k: ["k", "k"],
-      distance: [minus(Number((m - n).toFixed(1))), "a"],
-      score: [fixed(score(clock, m - n), 2), "a"],
-    });
-    if (m < n && this.at.site.stack === "decoder") said.push(...phrase(words.fact_future, {}));
-    return said;
+    const { labels, layer, head, query, key } = this.at;
+    const distance = this.distance(clock);
+    const own = clock.places[0] - clock.places[1];
+    const at = (/** @type {number} */ d) => /** @type {[string, string]} */ ([fixed(score(clock, d), 1), ""]);
+    const parts = { q: [quoted(indexed(labels, query)), "q"], k: [quoted(indexed(labels, key)), "k"], layer, head };
+    if (by) return phrase(words.fact_shift, { n: by, x: at(distance) });
+    if (distance !== own)
+      return phrase(words.fact_apart, {
+        ...parts,
+        d: [number(distance), ""],
+        x: at(distance),
+        own: minus(own),
+        y: at(own),
+      });
+    const near = Array.from({ length: 32 }, (_, i) => score(clock, i + 1));
+    const [low, high] = [Math.min(...near), Math.max(...near)];
+    if (high - low > SPREAD) return phrase(words.fact_fast, { ...parts, x: at(1), y: at(4) });
+    return phrase(words.fact_slow, { ...parts, x: [fixed(low, 1), ""], y: [fixed(high, 1), ""] });
   }
 
   foot() {
-    if (!this.isRotary) return { proof: "", facts: "" };
-    const { shift } = this;
-    const clock = this.clock;
-    const { layer, head } = this.at;
-    const pairsOf =
-      clock && !clock.refused
-        ? ` · ${fill(words.foot_pairs, { features: clock.q.length, n: clock.frequencies.length })}`
-        : "";
+    const { clock, shift } = this;
+    if (!clock || clock.refused) return { proof: "", facts: "" };
+    const own = score(clock, clock.places[0] - clock.places[1]);
+    const adds = Math.abs(own - clock.score) < 1e-3 * Math.max(1, Math.abs(clock.score));
     return {
-      proof: shift
-        ? fill(words.foot_shift, {
-            by: shift.by,
-            scores: scientific(shift.scores),
-            weights: scientific(shift.weights),
-          })
-        : "",
-      facts: fill(words.head, { layer, head }) + pairsOf,
+      proof: adds ? fill(words.foot_sum, { n: clock.frequencies.length }) : "",
+      facts: shift ? fill(words.foot_moved_on, { by: shift.by, weights: scientific(shift.weights) }) : "",
     };
   }
 
   tables() {
-    const clock = this.clock;
+    const { clock } = this;
     if (!clock || clock.refused) return [];
-    const { m, n } = this.stands;
-    const added = shares(clock, m - n);
+    const distance = this.distance(clock);
+    const [n0, m0] = [clock.places[1] + this.by, clock.places[1] + this.by + distance];
+    const added = shares(clock, distance);
     return [
       {
         title: words.table_clocks,
@@ -494,8 +583,8 @@ export class Clocks {
           i + clock.frequencies.length,
           hand.q,
           hand.k,
-          hand.angleQ + m * hand.theta,
-          hand.angleK + n * hand.theta,
+          hand.angleQ + m0 * hand.theta,
+          hand.angleK + n0 * hand.theta,
           (2 * Math.PI) / hand.theta,
           added[i],
         ]),
@@ -504,25 +593,35 @@ export class Clocks {
         title: words.score_by,
         name: "scores",
         columns: words.table_scores_columns,
-        rows: Array.from({ length: BEHIND + AHEAD + 1 }, (_, i) => [i - BEHIND, score(clock, i - BEHIND)]),
+        rows: Array.from({ length: NEAR + 1 }, (_, d) => [d, score(clock, d)]),
       },
     ];
   }
 
   snippet() {
-    const { view } = this;
+    const { view, host, clock } = this;
     const { site, layer, head, query, key } = this.at;
-    const { m, n } = this.stands;
-    const windowed = view.header.windowed?.[layer] ? "True" : "False";
-    if (!this.isRotary) return fill(words.snippet_rotary, view.header.about);
+    const header = host ?? view.header;
+    const windowed = header.windowed?.[layer] ? "True" : "False";
     return fill(words.snippet_clock, {
-      ...view.header.about,
+      ...header.about,
       record: site.records[layer],
       head,
       query,
       key,
       windowed,
-      distance: Math.round(m - n),
+      distance: clock && !clock.refused ? this.distance(clock) : 0,
     });
   }
 }
+
+// Words for one turn, as short as a clock has room for
+/** @param {number} period */
+export function turn(period) {
+  if (period < 10) return period.toFixed(1);
+  if (period < 1000) return String(Math.round(period));
+  return period < 1e6 ? `${Math.round(period / 1000)}k` : `${Math.round(period / 1e6)}M`;
+}
+
+/** @param {number} value */
+const plus = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`;

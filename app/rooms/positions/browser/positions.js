@@ -1,9 +1,9 @@
-// The room: five labs over one run, what is chosen in them, the sentence above, the receipts below, tables and files.
+// The room: its labs over one run, what is chosen in them, the sentence above, the receipts below, tables and files.
 
 import { rampsOf } from "../../../kit/browser/colours.js";
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, keepingFocus, setText, worded } from "../../../kit/browser/dom.js";
+import { add, choice, el, fill, keepingFocus, number, selectBox, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { whole } from "../../../kit/browser/selection.js";
@@ -12,7 +12,11 @@ import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
+import { Beyond } from "./beyond.js";
 import { Clocks } from "./clocks.js";
+import { ALL, BESIDE, FINDINGS, step } from "./findings.js";
+import { Kinds } from "./kinds.js";
+import { Line } from "./line.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Order } from "./order.js";
 import { Swap } from "./swap.js";
@@ -24,7 +28,17 @@ import { Tip } from "../../../kit/browser/tip.js";
 /** @typedef {import("./types.js").Lab} Lab */
 /** @typedef {import("./types.js").Shown} Shown */
 /** @type {Record<string, new (view: Shown) => Lab>} */
-const LABS = { order: Order, swap: Swap, two: Two, clock: Clocks, binary: Waves };
+const LABS = {
+  swap: Swap,
+  clocks: Clocks,
+  beyond: Beyond,
+  kinds: Kinds,
+  order: Order,
+  two: Two,
+  clock: Line,
+  binary: Waves,
+};
+const OF_A_HEAD = ["layer", "head", "query", "key"]; // a finding chooses them, until someone does
 // The parts that a lesson may cover
 const LAB = ".fact, .lab, .foot > .ok, .foot > .facts, .tables > div, .unseen";
 const DESIGN = 15.6; // CSS pixels of the type for which the drawings are measured out
@@ -114,6 +128,13 @@ class Positions extends Stage {
     return whole(this.values[name], otherwise);
   }
 
+  // A head or a word that is chosen by hand is no finding, and comes beside what the finding has put on the screen
+  /** @param {Record<string, string>} changes @param {boolean} [atOnce] */
+  choose(changes, atOnce) {
+    const isByHand = !("find" in changes) && OF_A_HEAD.some((name) => name in changes);
+    super.choose(isByHand ? { ...this.lab?.held?.(), find: "", ...changes } : changes, atOnce);
+  }
+
   site() {
     return this.header.sites.find((site) => site.id === this.value("site")) ?? this.header.sites[0];
   }
@@ -148,7 +169,7 @@ class Positions extends Stage {
   // ------------------------------------------------------------------ drawing
 
   draw() {
-    const name = this.value("lab") in LABS ? this.value("lab") : "order";
+    const name = this.value("lab") in LABS ? this.value("lab") : "swap";
     this.unit = (16 * this.typeUnit) / DESIGN;
     this.width = this.host.clientWidth;
     if (!this.width) return; // out of sight: drawn once it has a width again
@@ -166,12 +187,8 @@ class Positions extends Stage {
     if (["order", "swap"].includes(name) && !this.isProjected) this.sink.draw(site.id, this.side(site.key).labels);
     else this.sink.line.hidden = true;
     lab.draw();
-    /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
-    const tabs = Object.keys(LABS).map((lab) => [lab, worded(words.labs, lab)]);
-    const seg = choice(words.lab, tabs, name, (lab) => this.choose({ lab }));
-    seg.classList.add("labs");
-    this.tabs.replaceChildren(seg);
-    this.toolbox.replaceChildren(...lab.tools());
+    this.drawLabs(name);
+    this.toolbox.replaceChildren(this.counted(lab), ...lab.tools());
     const said = lab.fact();
     const text = said.map((node) => node.textContent).join("");
     if (text !== this.sentence.textContent) this.sentence.replaceChildren(...said);
@@ -182,6 +199,48 @@ class Positions extends Stage {
     this.chooser.draw();
     clearTimeout(this.tabling);
     if (this.fold.open) this.tabling = setTimeout(() => this.drawTables(), TABLES_AFTER);
+  }
+
+  // The four labs with findings, and the others in a list
+  /** @param {string} name */
+  drawLabs(name) {
+    const shown = BESIDE[name] ?? name;
+    /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
+    const tabs = Object.keys(FINDINGS)
+      .filter((lab) => lab in LABS)
+      .map((lab) => [lab, this.titleOf(lab)]);
+    const seg = choice(words.lab, tabs, shown, (lab) => this.take({ lab, id: FINDINGS[lab][0] }));
+    seg.classList.add("labs");
+    /** @type {[string, string][]} */
+    const others = Object.keys(BESIDE).map((lab) => [lab, worded(words.labs, lab)]);
+    const more = selectBox(words.more_labs, [["", words.more], ...others], name in BESIDE ? name : "", (lab) =>
+      lab ? this.choose({ lab, find: "" }) : this.take({ lab: shown, id: FINDINGS[shown][0] }),
+    );
+    more.classList.add("more");
+    keepingFocus(this.tabs, () => this.tabs.replaceChildren(seg, more));
+  }
+
+  /** @param {string} lab */
+  titleOf(lab) {
+    const isOwn = lab === "beyond" && this.header.position === "rotary";
+    return isOwn ? fill(words.beyond, { n: number(this.header.n_ctx) }) : worded(words.labs, lab);
+  }
+
+  // Which finding it is of how many
+  /** @param {Lab} lab */
+  counted(lab) {
+    const at = ALL.findIndex(({ id }) => id === lab.shownFinding);
+    const text = at < 0 ? (lab.ownFindings ? words.by_hand : "") : fill(words.count, { i: at + 1, n: ALL.length });
+    return el("span", "mute note count", text);
+  }
+
+  /** @param {import("./findings.js").Finding} finding */
+  take({ lab, id }) {
+    if (lab === this.labName && this.lab?.take) return this.lab.take(id);
+    if (lab === "swap") {
+      const cond = id === "drop" || id === "free" ? id : "trained";
+      this.choose({ lab, find: id, cond, layer: "", head: "" });
+    } else this.choose({ lab, find: id, d: "", shift: id === "both" ? "100" : "0", key: "" });
   }
 
   status() {
@@ -222,16 +281,17 @@ class Positions extends Stage {
     return this.lab?.arrow(down, right) ?? false;
   }
 
-  // A lab that this model cannot show is passed over.
+  // Through all findings, over the ends; one that the text or the model lacks is passed over
   /** @param {number} by */
   turn(by) {
-    if (this.lab?.turn?.(by)) return true;
-    const labs = Object.keys(LABS);
-    let at = labs.indexOf(this.labName) + by;
-    if (labs[at] === "clock" && this.header.position !== "rotary") at += by;
-    if (!labs[at]) return false;
-    this.choose({ lab: labs[at] });
-    return true;
+    if (this.lab?.isWaiting) return true; // what it lacks is not known yet
+    const lacks = (/** @type {import("./findings.js").Finding} */ { lab, id }) =>
+      !(lab in LABS) ||
+      (id === "free" && !this.header.ordered[this.value("stack")]) ||
+      (lab === this.labName && (this.lab?.lacks?.(id) ?? false));
+    const next = step(this.labName, this.lab?.shownFinding ?? "", by, lacks);
+    if (next) this.take(next);
+    return next !== null;
   }
 
   get headGrid() {
@@ -267,7 +327,7 @@ class Positions extends Stage {
     const snippet = lab.snippet();
     const said = `${sentence} ${caption}`;
     return {
-      title: worded(words.labs, this.labName),
+      title: this.titleOf(this.labName),
       alt: sentence,
       caption: said,
       snippet,

@@ -6,7 +6,6 @@ import {
   button,
   choice,
   clamp,
-  described,
   el,
   fill,
   number,
@@ -20,13 +19,13 @@ import {
 import { unpack } from "../../../kit/browser/messages.js";
 import { signed } from "../../../kit/browser/picture/scale.js";
 import { WORDS as words } from "./constants.js";
+import { chips, FINDINGS } from "./findings.js";
 import { grid } from "./grid.js";
 import { SwapMaps, carried } from "./swapmaps.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Swapped} Swapped */
 /** @typedef {{layer: number, head: number, query: number, by: number}} Follower */
-/** @typedef {"word" | "place" | "drop" | "free"} Finding */
 const LEAST = 0.02; // of its attention: below it, a head is not said to follow anything, and a word not to be looked at
 const EXACT = 1e-4; // largest difference of a weight that is the rounding of float32
 const ONE_BACK = 0.5; // mean weight from which a head is called the one for the word before
@@ -63,6 +62,7 @@ export class Swap {
   foundOf = "";
   refused = "";
   hasHeads = true;
+  ownFindings = FINDINGS.swap;
   gridOf = "";
   /** @type {import("./swapmaps.js").Pair | null} On the screen: the last that came */
   maps = null;
@@ -78,7 +78,7 @@ export class Swap {
     const { host } = view;
     this.main = add(host, "div", "main swap");
     const left = add(this.main, "section");
-    this.chips = described(add(left, "div", "chips"), "group", words.swap_findings);
+    this.chips = add(left, "div", "chips");
     this.pair = new SwapMaps(view, left);
     this.legend = add(left, "p", "legend");
     this.right = add(this.main, "section", "follows");
@@ -104,7 +104,8 @@ export class Swap {
   }
 
   get cond() {
-    const cond = this.view.value("cond");
+    const find = this.view.value("find"); // which may say so itself
+    const cond = find === "drop" || find === "free" ? find : this.view.value("cond");
     return cond === "free" && !this.isOrdered ? "drop" : cond;
   }
 
@@ -132,10 +133,19 @@ export class Swap {
     return this.foundOf !== JSON.stringify(this.asking(this.cond));
   }
 
+  // The head that the lab opens with, where none is chosen: the one that follows the word, or the place where a link asks for it or
+  // none follows the word
+  get follower() {
+    const { found, view } = this;
+    if (!found || view.value("layer") !== "") return null;
+    const isPlace = view.value("find") === "place" ? found.place.by >= LEAST : found.word.by < LEAST;
+    return isPlace && found.place.by >= LEAST ? found.place : found.word;
+  }
+
   // The head on the screen: the one that was chosen, else the one that follows the word
   get head() {
-    const { view, found, site } = this;
-    const opening = found && view.value("layer") === "" ? found.word : view.header.opening;
+    const { view, site } = this;
+    const opening = this.follower ?? view.header.opening;
     return {
       layer: Math.min(view.number("layer", opening.layer), site.records.length - 1),
       head: Math.min(view.number("head", opening.head), site.heads - 1),
@@ -144,8 +154,7 @@ export class Swap {
 
   // The row on the screen; of the head that the lab opens with, the one that shows it best
   get query() {
-    const { view, found } = this;
-    const query = found && view.value("layer") === "" ? found.word.query : view.number("query");
+    const query = this.follower?.query ?? this.view.number("query");
     return Math.min(query, this.site.n_query - 1);
   }
 
@@ -205,19 +214,17 @@ export class Swap {
 
   // ------------------------------------------------------------------ what there is to see
 
-  /** @returns {Finding[]} */
-  get findings() {
-    const { found } = this;
-    /** @type {Finding[]} */
-    const some = [];
-    if (found || this.trained) {
-      const { word, place } = /** @type {Swapped} */ (this.trained ?? found);
-      if (word.by >= LEAST) some.push("word");
-      if (place.by >= LEAST) some.push("place");
-    }
-    some.push("drop");
-    if (this.isOrdered) some.push("free");
-    return some;
+  // Findings that this text or this model does not show
+  /** @param {string} id */
+  lacks(id) {
+    if (this.refused && !this.found) return FINDINGS.swap.includes(id);
+    const known = this.trained ?? this.found;
+    if (id === "word" || id === "place") return known ? known[id].by < LEAST : false;
+    return id === "free" && !this.isOrdered;
+  }
+
+  get isWaiting() {
+    return !this.found && !this.refused;
   }
 
   // As trained: what the first two findings are of
@@ -227,33 +234,33 @@ export class Swap {
     return found && !found.refused ? found : null;
   }
 
-  /** @returns {Finding | null} */
   get shownFinding() {
-    if (this.cond !== "trained") return /** @type {Finding} */ (this.cond);
+    if (this.cond !== "trained") return this.cond;
     const { layer, head } = this.head;
     const found = this.found;
     for (const kind of /** @type {const} */ (["word", "place"]))
       if (found && found[kind].by >= LEAST && found[kind].layer === layer && found[kind].head === head) return kind;
-    return null;
+    return "";
   }
 
-  /** @param {Finding} finding */
-  take(finding) {
-    if (finding === "drop" || finding === "free") return this.go({ cond: finding });
-    const at = this.trained?.[finding];
-    if (!at) return;
-    this.go({ cond: "trained", layer: String(at.layer), head: String(at.head), query: String(at.query) });
+  /** @param {string} find */
+  take(find) {
+    if (find === "drop" || find === "free") return this.go({ find, cond: find });
+    const at = find === "place" || find === "word" ? this.trained?.[find] : null;
+    if (at) this.go({ find, cond: "trained", layer: String(at.layer), head: String(at.head), query: String(at.query) });
+    else this.view.choose({ find, cond: "trained", layer: "", head: "" });
   }
 
-  // The findings are the first steps through the room
-  /** @param {number} by */
-  turn(by) {
-    if (!this.found && !this.refused) return by > 0; // the steps are not known yet
-    const { findings, shownFinding } = this;
-    const next = findings[(shownFinding ? findings.indexOf(shownFinding) : -1) + by];
-    if (!next) return false;
-    this.take(next);
-    return true;
+  // Everything on the screen that no one has chosen: the next choice is made beside it
+  held() {
+    const { layer, head } = this.head;
+    return {
+      swap: this.view.value("swap") || (this.found?.pair.join("-") ?? ""),
+      cond: this.cond,
+      layer: String(layer),
+      head: String(head),
+      query: String(this.query),
+    };
   }
 
   // ------------------------------------------------------------------ drawing
@@ -278,16 +285,10 @@ export class Swap {
   }
 
   drawChips() {
-    const { findings, shownFinding } = this;
-    const n = this.site.records.length * this.site.heads;
-    this.chips.replaceChildren(
-      ...findings.map((finding) => {
-        const why = fill(worded(words.swap_why, finding), { n: number(n) });
-        const chip = button(worded(words.swap_finding, finding), "quiet", () => this.take(finding), why);
-        chip.setAttribute("aria-pressed", String(finding === shownFinding));
-        return chip;
-      }),
-    );
+    const n = number(this.site.records.length * this.site.heads);
+    const why = (/** @type {string} */ id) => fill(worded(words.swap_why, id), { n });
+    const ids = FINDINGS.swap.filter((id) => !this.lacks(id));
+    chips(this.chips, ids, this.shownFinding, (id) => this.take(id), why);
   }
 
   drawChoices() {
@@ -433,10 +434,7 @@ export class Swap {
   // Chooses, and says what else is on the screen: another text would open with other words and another head
   /** @param {Record<string, string>} changes */
   go(changes) {
-    const { layer, head } = this.head;
-    const now = { layer: String(layer), head: String(head), query: String(this.query) };
-    const pair = this.found?.pair.join("-") ?? "";
-    this.view.choose({ swap: this.view.value("swap") || pair, ...now, ...changes });
+    this.view.choose({ ...this.held(), find: "", ...changes });
   }
 
   /** @param {number} layer @param {number} head */
@@ -457,7 +455,7 @@ export class Swap {
       along: found ? found.along[i] : "",
       still: found ? found.still[i] : "",
       apart: found ? found.apart : "",
-      finding: this.shownFinding ?? "",
+      finding: this.shownFinding,
     };
   }
 
@@ -609,7 +607,7 @@ export class Swap {
     const { layer, head } = this.head;
     const [layers, heads] = [this.site.records.length, this.site.heads];
     if (down) {
-      this.view.choose({ query: String(clamp(this.query + down, 0, this.site.n_query - 1)) });
+      this.go({ query: String(clamp(this.query + down, 0, this.site.n_query - 1)) });
       return true;
     }
     const at = (layer * heads + head + right + layers * heads) % (layers * heads);

@@ -35,7 +35,7 @@ export interface Header extends StageHeader {
   windowed: boolean[] | null;
   homes: Record<string, [model: string, text: string]>;
   ordered: Record<string, boolean>; // by stack: whether its mask tells order as well
-  about: { name: string; caption: string; load: string; trace: string };
+  about: { name: string; caption: string; load: string; trace: string; text: string };
 }
 
 /** What another order of the words did. */
@@ -80,6 +80,7 @@ export interface Follower {
   layer: number;
   head: number;
   query: number;
+  key: number;
   by: number;
 }
 
@@ -112,7 +113,16 @@ export interface Stack {
 
 export interface Known {
   stacks: Stack[];
-  rules: { slopes: number[]; bias: number[][]; buckets: number[]; exact: number; far: number };
+  rules: {
+    slopes: number[];
+    bias: number[][];
+    buckets: number[];
+    wide: number[];
+    decoder: number[];
+    exact: number;
+    far: number;
+  };
+  beside: { added: number; beside: number; width: number };
 }
 
 export interface Rows {
@@ -160,8 +170,14 @@ export interface Lab {
   tools(): HTMLElement[];
   status(): Record<string, unknown>;
   arrow(down: number, right: number): boolean;
-  /** Its next step or the one before; false where it has none. */
-  turn?(by: number): boolean;
+  /** The lab's findings, which one is shown ("": none of them), and those that this text or model lacks. */
+  readonly ownFindings?: string[];
+  readonly shownFinding?: string;
+  readonly isWaiting?: boolean; // whether what it lacks is not known yet
+  lacks?(id: string): boolean;
+  take?(id: string): void;
+  /** Everything on the screen that no one has chosen. */
+  held?(): Record<string, string>;
 }
 
 /** What the labs know of the room. */

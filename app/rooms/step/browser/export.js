@@ -90,8 +90,9 @@ export function snippet(lines, on, cell) {
 }
 
 /** @param {import("./shown.js").Shown} on @param {[number, number]} [cell] */
-function indexOf({ step, head }, cell) {
+function indexOf({ step, head, header }, cell) {
   if (!cell || cell[1] < 0) return "";
-  if (["wo", "down", "up", "gate", "add"].includes(step.kind)) return `(${cell[1]},)`;
+  if (step.kind === "mix") return cell[0] >= header.chosen.length ? `(${cell[1]},)` : "";
+  if (["wo", "down", "up", "gate", "add", "router"].includes(step.kind)) return `(${cell[1]},)`;
   return step.kind === "z" ? `(${head}, ${cell[1]})` : "";
 }

@@ -46,7 +46,7 @@ export function termsOf(answer, label, kind) {
 
 /** @param {string} label @param {string} value @param {{kind?: string, under?: string, strong?: boolean}} [options] */
 function block(label, value, { kind = "", under = "\u00a0", strong = false } = {}) {
-  const node = el("span", strong ? "t tot" : "t");
+  const node = el("span", `t${strong ? " tot" : ""}${under.trim() ? "" : " alone"}`);
   node.append(el("small", kind, label || "\u00a0"), el("span", "", value), el("u", "", under));
   return node;
 }
@@ -65,7 +65,7 @@ export function drawFrom(host, from) {
   if (from.terms) {
     const shown = shownSum(from);
     const digits = from.digits ?? 2;
-    const line = el("div", "sum");
+    const line = el("div", "sum terms");
     line.append(block(from.name ?? "", shown.total, { strong: true }), sign("="));
     const spoken = [];
     from.terms.forEach((term, i) => {

@@ -3,7 +3,9 @@
 import { add, counted, el, fill, fixed, pinned, quoted } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { softmax } from "./compute.js";
+import { paintOn } from "../../../kit/browser/picture/canvas.js";
 import { Grid } from "./grid.js";
+import { eased, mix, part } from "./motion.js";
 import { math } from "./sentences.js";
 import { label as labelled } from "./sheet.js";
 import { largest, limit, percent } from "./sums.js";
@@ -38,6 +40,8 @@ export function ledger(host, on) {
   let { at, head } = on;
   const { kind } = step;
   const isZ = kind === "z";
+  const isBars = kind === "scale" || kind === "softmax"; // whose numbers are lengths
+  const hasBelow = isZ || kind === "softmax"; // a sum below the rows
   const now = ORDER.indexOf(kind);
   const r = rem / 15.55;
   const dh = header.d_head;
@@ -46,8 +50,8 @@ export function ledger(host, on) {
   const phone = box.width < 560;
   const narrow = box.width < 40 * rem;
   const extra = 26 * r;
-  const top = (isZ ? 0 : extra) + 18 * r;
-  const room = phone ? 20 : Math.floor((box.height - top - (isZ ? extra + 6 * r : 4)) / (0.98 * rem));
+  const top = (isZ || isBars ? 0 : extra) + 18 * r;
+  const room = phone ? 20 : Math.floor((box.height - top - (hasBelow ? extra + 6 * r : 4)) / (0.98 * rem));
   const { rows, others } = ledgerRows(at.weights, own, on.key, room);
   const nRows = rows.length + (others.length ? 1 : 0);
   const biased = at.bias !== null;
@@ -79,7 +83,7 @@ export function ledger(host, on) {
   const cell = matrix / dh;
   const tall = Math.max(
     phone ? (kind === "mask" ? 44 : 24) : 9,
-    Math.min(20 * r, (box.height - top - (isZ ? extra + 6 * r : 4)) / nRows),
+    Math.min(28 * r, (box.height - top - (hasBelow ? extra + 6 * r : 4)) / nRows),
   );
   host.style.minHeight = phone ? `${top + tall * nRows + extra + 10}px` : "";
   const vectorTop = isZ ? top + tall * nRows + 6 * r : 0;
@@ -196,13 +200,18 @@ export function ledger(host, on) {
   });
   if (others.length)
     label(0, top + tall * (rows.length + 0.5), "r mute", counted(words.other_keys, others.length), labelWidth - 8 * r);
+  const belowTop = top + tall * nRows + 6 * r;
   const vectorName = label(
     0,
-    vectorTop + (extra - 6 * r) / 2,
+    (hasBelow ? belowTop : vectorTop) + (extra - 6 * r) / 2,
     "r here",
     isZ
       ? fill(words.head_z, { h: head })
-      : [el("em", "q", fill(narrow ? words.q_bare : words.q_of, { q: labels[header.query] }))],
+      : isBars
+        ? kind === "softmax"
+          ? "1"
+          : ""
+        : [el("em", "q", fill(narrow ? words.q_bare : words.q_of, { q: labels[header.query] }))],
     labelWidth - 8 * r,
   );
   const line = new Grid(host, {
@@ -245,7 +254,167 @@ export function ledger(host, on) {
     (_, j) => on.choose({ cell: `${Math.max(0, rows.indexOf(on.key))}.${j}` }),
     () => on.leave(),
   );
-  label(labelWidth, top - 14 * r, "top", isZ ? words.z_down : words.scores_along, matrix);
+  const heading = isZ ? words.z_down : isBars ? words[`bars_${kind}`] : words.scores_along;
+  label(labelWidth, top - 14 * r, "top", heading, matrix);
+  if (isBars) {
+    line.canvas.style.display = grid.canvas.style.display = "none";
+  }
+
+  // Lengths for numbers: the scores shrink in their outlines, or their exponentials are laid end to end
+  const bar = isBars ? host.appendChild(el("canvas", "bars")) : null;
+  bar?.setAttribute("aria-hidden", "true");
+  const of = (/** @type {number[]} */ values, /** @type {number} */ i) =>
+    i < rows.length ? values[rows[i]] : others.reduce((sum, k) => sum + values[k], 0);
+  /** @param {number} moment */
+  const drawBars = (moment) => {
+    if (!bar) return;
+    pinned(bar, { left: labelWidth, top });
+    paintOn(bar, matrix, belowTop - top + extra, (context) =>
+      kind === "scale" ? scaleBars(context, moment) : softmaxBars(context, moment),
+    );
+  };
+  /** @param {CanvasRenderingContext2D} context @param {number} moment */
+  function scaleBars(context, moment) {
+    const shown = rows.flatMap((k) => [at.raw[k], at.scaled[k]]);
+    const [low, high] = [Math.min(0, ...shown), Math.max(0, ...shown)];
+    const unit = (matrix - 4) / (high - low || 1);
+    const zero = -low * unit + 1;
+    const share = eased(moment);
+    rows.forEach((k, i) => {
+      const [y, high] = [tall * (i + 0.2), tall * 0.6];
+      const outline = at.raw[k] * unit;
+      const value = mix(at.raw[k], at.scaled[k], share) * unit;
+      context.strokeStyle = paint.css("hatch");
+      context.lineWidth = 1.2;
+      context.strokeRect(zero + Math.min(0, outline), y, Math.abs(outline), high);
+      context.fillStyle = at.seen[k] ? paint.scale(value < 0 ? -0.75 : 0.75).fill : paint.css("hatch");
+      context.fillRect(zero + Math.min(0, value), y, Math.max(1, Math.abs(value)), high);
+    });
+  }
+  /** @param {CanvasRenderingContext2D} context @param {number} moment */
+  function softmaxBars(context, moment) {
+    const [grows, flies] = [eased(part(moment, 0, 0.45)), part(moment, 0.4, 1)];
+    const [y1, high1] = [belowTop - top, extra - 6 * r];
+    context.strokeStyle = paint.css("hatch");
+    context.strokeRect(0.5, y1 + 0.5, matrix - 1, high1 - 1);
+    context.font = `600 ${12.5 * r}px "Source Sans", sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    const light = paint.scale(0.3);
+    let before = 0;
+    for (let i = 0; i < nRows; i++) {
+      const [e, weight] = [of(at.exp, i), of(at.weights, i)];
+      const here = rows[i] === on.key;
+      const [y, high, wide] = [tall * (i + 0.2), tall * 0.6, Math.max(1, Math.min(1, e) * matrix * grows)];
+      context.fillStyle = light.fill;
+      context.fillRect(0, y, wide, high);
+      const share = eased(part(flies, (i / nRows) * 0.25, 0.75 + (i / nRows) * 0.25));
+      const tone = paint.scale(here ? 0.8 : 0.45);
+      if (share > 0) {
+        context.fillStyle = tone.fill;
+        const width = Math.max(0.5, mix(wide, weight * matrix, share) - (share === 1 && weight * matrix > 3 ? 1.5 : 0));
+        context.fillRect(mix(0, before * matrix, share), mix(y, y1, share), width, mix(high, high1, share));
+      }
+      const name = i < rows.length ? keyLabels[rows[i]] : counted(words.other_keys, others.length);
+      if (share === 1 && context.measureText(name).width + 8 < weight * matrix) {
+        context.fillStyle = tone.ink;
+        context.fillText(name, (before + weight / 2) * matrix, y1 + high1 / 2);
+      }
+      before += weight;
+    }
+  }
+  drawBars(1);
+
+  /** @param {string} key @param {(i: number) => string} text */
+  const write = (key, text) => {
+    for (const one of cells) if (one.key === key && one.there) one.node.textContent = text(one.i);
+  };
+  const keyOf = (/** @type {number} */ i) => (i < rows.length ? rows[i] : -1);
+  const settled = { value: grid.options.value, alpha: grid.options.alpha, vector: line.options.value };
+  /** @type {HTMLElement[]} */
+  let fallen = [];
+  // The picture in the middle of its step
+  const move = (/** @type {number} */ moment) => {
+    const isThere = moment >= 1;
+    if (kind === "scores") {
+      const place = isThere ? nRows : moment * nRows; // the query slides over the keys
+      const done = (/** @type {number} */ i) => Math.floor(Math.max(0, Math.min(1, place - i)) * dh);
+      const scaled = grid.options.limit / (limit(rows.flatMap((k) => Array.from(on.keyVector(k)))) || 1);
+      grid.options.value = isThere
+        ? settled.value
+        : (i, j) => (j < done(i) || i >= rows.length ? number(i, j) : on.keyVector(rows[i])[j] * scaled);
+      write("raw", (i) => {
+        if (isThere || i >= rows.length) return cellText("raw", keyOf(i));
+        let sum = 0;
+        for (let j = 0; j < done(i); j++) sum += products(rows[i], j);
+        return done(i) ? fixed(sum) : "";
+      });
+      line.canvas.style.zIndex = isThere ? "" : "1";
+      line.canvas.style.transform = isThere
+        ? ""
+        : `translateY(${top + tall * Math.min(nRows - 1, Math.floor(place))}px)`;
+      grid.draw();
+    } else if (kind === "scale") {
+      const share = eased(moment);
+      write("scaled", (i) =>
+        isThere || i >= rows.length
+          ? cellText("scaled", keyOf(i))
+          : fixed(mix(at.raw[rows[i]], at.scaled[rows[i]], share)),
+      );
+      drawBars(moment);
+    } else if (kind === "softmax") {
+      const share = eased(part(moment, 0, 0.45));
+      write("exp", (i) => (isThere ? cellText("exp", keyOf(i)) : fixed(of(at.exp, i) * share, 3)));
+      write("weights", (i) => (moment > 0.4 ? cellText("weights", keyOf(i)) : ""));
+      drawBars(moment);
+    } else if (kind === "mask") {
+      for (const node of fallen) node.remove();
+      fallen = [];
+      const all = rows.map((_, i) => i).filter((i) => !at.seen[rows[i]]);
+      const share = (/** @type {number} */ i) => {
+        const from = 0.45 * (1 - (all.indexOf(i) + 1) / all.length); // the last first
+        return eased(part(moment, from, from + 0.55));
+      };
+      if (!isThere)
+        for (const i of all) {
+          const node = add(host, "div", "fallen");
+          pinned(node, {
+            left: labelWidth,
+            top: mix(-0.3 * box.height, top + tall * i, share(i)),
+            width: matrix,
+            height: tall - 1,
+          });
+          node.style.opacity = String(Math.min(1, share(i) * 2));
+          fallen.push(node);
+        }
+      grid.options.alpha = isThere
+        ? settled.alpha
+        : (i) => (i >= rows.length || at.seen[rows[i]] ? 1 : mix(1, 0.25, share(i)));
+      write("mask", (i) =>
+        !isThere && i < rows.length && !at.seen[rows[i]] && share(i) < 1
+          ? fixed(at.scaled[rows[i]], 1)
+          : cellText("mask", keyOf(i)),
+      );
+      grid.draw();
+    } else if (isZ) {
+      const [fades, falls] = [eased(part(moment, 0, 0.4)), eased(part(moment, 0.4, 1))];
+      const most = limit(rows.flatMap((k) => Array.from(on.value(k)))) || 1;
+      grid.options.value = isThere
+        ? settled.value
+        : (i, j) =>
+            i < rows.length
+              ? mix((on.value(rows[i])[j] / most) * grid.options.limit, products(rows[i], j), fades)
+              : rest(j);
+      // The sum so far: value by value, each as much as its weight says
+      const sofar = new Float64Array(dh);
+      const n = at.weights.length;
+      for (let k = 0; k < n && falls * n > k; k++)
+        for (let j = 0; j < dh; j++) sofar[j] += Math.min(1, falls * n - k) * at.weights[k] * on.value(k)[j];
+      line.options.value = isThere ? settled.vector : (_, j) => sofar[j];
+      grid.draw();
+      line.draw();
+    }
+  };
 
   // Another key or another head in what is there: what was measured and placed stays.
   /** @param {Shown} next */
@@ -276,8 +445,10 @@ export function ledger(host, on) {
     });
     grid.fixedFrames = framesOf();
     grid.drawn = false; // drawn when it is marked
+    if (!moved) drawBars(1);
     if (!moved) return true;
     bars.forEach((bar, i) => (bar.style.width = barOf(i)));
+    drawBars(1);
     if (isZ) vectorName.textContent = fill(words.head_z, { h: head });
     grid.options.limit = limitOf();
     line.options.limit = limit(vector());
@@ -289,6 +460,7 @@ export function ledger(host, on) {
     rows: nRows,
     columns: dh,
     again,
+    at: move,
     get opens() {
       return /** @type {import("./types.js").Cell} */ ([Math.max(0, rows.indexOf(on.key)), isZ ? largest(at.z) : -1]);
     },

@@ -4,6 +4,7 @@ import { add, fill, fixed, number, pinned, worded } from "../../../kit/browser/d
 import { ACTIVATIONS } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
+import { eased, mix, part } from "./motion.js";
 import { asked, column, columnsOf, Sheet, x } from "./sheet.js";
 import { largest, length, limit } from "./sums.js";
 
@@ -36,6 +37,17 @@ export function neurons(host, on, what) {
     rows: 1,
     columns: values.length,
     opens: [0, values.indexOf(Math.max(...values))],
+    // Neuron after neuron grows from 0
+    at: (moment) => {
+      const last = values.length - 1 || 1;
+      grid.options.value = (row, j) => {
+        const i = row * per + j;
+        return moment < 1
+          ? values[i] * eased(part(moment, (i / last) * 0.6, 0.4 + (i / last) * 0.6))
+          : (values[i] ?? NaN);
+      };
+      grid.draw();
+    },
     show: ([, j]) => grid.mark([{ row: Math.floor(j / per), column: j % per, colour: sheet.paint.css("query") }]),
     from: ([, j]) =>
       asked(on, `mlp.${what}`, [j], (answer) => ({
@@ -63,7 +75,7 @@ export function activation(host, on) {
   const tall = narrow ? 190 : sheet.height - 24 * r;
   const canvas = add(host, "canvas", "grid");
   canvas.setAttribute("aria-hidden", "true");
-  curves(canvas, wide, tall, before, act, on);
+  curves(canvas, wide, tall, before, act, on, 1);
   const gx = narrow ? 0 : wide + 26 * r;
   const gy = narrow ? tall + 20 : 0;
   const room = sheet.width - gx;
@@ -95,6 +107,17 @@ export function activation(host, on) {
     rows: 1,
     columns: before.length,
     opens: [0, before.indexOf(Math.max(...before))],
+    // The dots drop from the diagonal onto the curve; then each is taken times up, where there is a gate
+    at: (moment) => {
+      const dropped = eased(part(moment, 0, 0.6));
+      const share = eased(part(moment, gated ? 0.5 : 0, 1));
+      curves(canvas, wide, tall, before, act, on, moment < 1 ? dropped : 1);
+      grids[1].options.value = (row, j) => {
+        const i = row * per + j;
+        return moment < 1 ? mix(gated ? 0 : before[i], after[i], share) : (after[i] ?? NaN);
+      };
+      grids[1].draw();
+    },
     show: ([, j]) => {
       for (const grid of grids) grid.mark([{ row: Math.floor(j / per), column: j % per, colour: paint.css("query") }]);
     },
@@ -131,8 +154,8 @@ export function activation(host, on) {
 }
 
 // The three curves, and where this token's neurons lie on the chosen one
-/** @param {HTMLCanvasElement} canvas @param {number} width @param {number} height @param {Float32Array} values @param {string} act @param {Shown} on */
-function curves(canvas, width, height, values, act, { paint, rem, header }) {
+/** @param {HTMLCanvasElement} canvas @param {number} width @param {number} height @param {Float32Array} values @param {string} act @param {Shown} on @param {number} dropped how far the dots have come from the diagonal */
+function curves(canvas, width, height, values, act, { paint, rem, header }, dropped) {
   const r = rem / 15.55;
   const ratio = devicePixelRatio || 1;
   [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
@@ -174,7 +197,7 @@ function curves(canvas, width, height, values, act, { paint, rem, header }) {
   for (const v of values) {
     if (v <= -5 || v >= 4) continue;
     context.beginPath();
-    context.arc(across(v), up(ACTIVATIONS[act](v)), 2.1 * r, 0, 7);
+    context.arc(across(v), up(mix(v, ACTIVATIONS[act](v), dropped)), 2.1 * r, 0, 7);
     context.fill();
   }
   context.globalAlpha = 1;
@@ -187,7 +210,7 @@ export function down(host, on) {
   const { r } = sheet;
   const wrote = walk.array("mlp.out");
   const act = walk.array("mlp.act");
-  sheet.strip(0, 6 * r, fill(words.adds, { what: words.what_mlp }), wrote, {
+  const strip = sheet.strip(0, 6 * r, fill(words.adds, { what: words.what_mlp }), wrote, {
     height: 32 * r,
     note: fill(words.length, { x: fixed(length(wrote)) }),
   });
@@ -195,15 +218,15 @@ export function down(host, on) {
   const ten = /** @type {[number, number][]} */ (header.neurons);
   const most = Math.max(...ten.map(([i, w]) => Math.abs(act[i]) * w), 1e-9);
   const room = sheet.width < 560 ? 0 : 300 * r;
+  /** @type {{bar: HTMLElement, width: number}[]} */
+  const bars = [];
   ten.forEach(([i, w], at) => {
     const y = 88 * r + at * Math.min(25 * r, (sheet.height - 104 * r) / 9);
     sheet.label(0, y, "r", fill(words.neuron, { j: i }), sheet.left - 12 * r);
     const bar = add(host, "div", "bar chosen ff");
-    pinned(bar, {
-      left: sheet.left,
-      top: y,
-      width: ((sheet.width - sheet.left - room - 60 * r) * Math.abs(act[i]) * w) / most,
-    });
+    const width = ((sheet.width - sheet.left - room - 60 * r) * Math.abs(act[i]) * w) / most;
+    pinned(bar, { left: sheet.left, top: y, width });
+    bars.push({ bar, width });
     const value = fixed(Math.abs(act[i]) * w);
     sheet.label(
       sheet.width - room - 54 * r,
@@ -216,6 +239,14 @@ export function down(host, on) {
     rows: 1,
     columns: wrote.length,
     opens: [0, largest(wrote)],
+    // The neurons write one after the other
+    at: (moment) => {
+      bars.forEach(({ bar, width }, i) => {
+        bar.style.width = `${width * eased(part(moment, i * 0.05, 0.5 + i * 0.05))}px`;
+      });
+      strip.options.value = (_, j) => (moment < 1 ? eased(moment) * wrote[j] : wrote[j]);
+      strip.draw();
+    },
     show: (cell) => sheet.mark(cell),
     from: ([, j]) =>
       asked(on, "mlp.out", [j], (answer) => ({

@@ -2,6 +2,7 @@
 
 import { add, el, fill, fixed, pinned, quoted } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
+import { eased, mix } from "./motion.js";
 import { columnsOf, Sheet, x } from "./sheet.js";
 import { limit, spread } from "./sums.js";
 
@@ -102,10 +103,20 @@ export function norm(host, on) {
   };
   const gamma = walk.array(`${name}.gamma`);
   const beta = walk.has(`${name}.beta`) ? walk.array(`${name}.beta`) : null;
+  const most = limit(rows.subarray(own * d, own * d + d));
   return {
     rows: n,
     columns: d,
     opens: [own, Math.min(36, d - 1)],
+    // The rows come down from those before, and are divided on their way
+    at: (moment) => {
+      const share = eased(moment);
+      const { canvas, options } = pictures[1];
+      options.value =
+        moment < 1 ? (row, j) => mix((before(row, j) / most) * 2.6, normed(row, j), share) : (row, j) => normed(row, j);
+      pictures[1].draw();
+      canvas.style.transform = moment < 1 ? `translateY(${-each * (1 - share)}px)` : "";
+    },
     show: ([row, j]) => {
       say(row, j);
       for (const grid of pictures)

@@ -1,4 +1,4 @@
-// What stands beside the rail at a step: where it is, what can be changed there, sentence, equation, code, and the picture.
+// What stands above the line at a step: where it is, what can be changed there, sentence, equation, code, and the picture.
 
 import { arrow, choice, el, fill, fixed, focusable, number, worded } from "../../../kit/browser/dom.js";
 import { tableBox } from "../../../kit/browser/table.js";
@@ -7,7 +7,7 @@ import { ATTENTION } from "./foot.js";
 import { guessPicture } from "./guesses.js";
 import { ledger } from "./ledger.js";
 import { PICTURES } from "./pictures.js";
-import { nameOf } from "./rail.js";
+import { nameOf } from "./line.js";
 import { above } from "./sentences.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
@@ -15,7 +15,7 @@ import { above } from "./sentences.js";
 const LEDGER = ["scores", "scale", "mask", "softmax", "z"];
 const NEAR = 0.02; // of the model's own divisor: a hand that comes as near as this means that one
 const BY_KEY = 0.05; // of it, that an arrow key moves: a hundredth would never leave its neighbourhood
-const MLP = ["gate", "up", "act", "product", "down"];
+const MLP = ["gate", "up", "act", "product", "down", "router", "mix"];
 
 /** @param {View} view @param {Shown} on @param {number} at */
 export function drawPanel(view, on, at) {
@@ -72,16 +72,12 @@ export function tell(view, on, at) {
     rests,
   ]);
   if (asks !== view.asks) {
-    const sizes = el("span", "sh");
-    for (const [axis, n] of step.axes)
-      sizes.append(el("b", `ax-${axis}`, number(n)), el("small", "", worded(words.shape, axis)));
     view.where = el("b", "", where);
     view.meta.replaceChildren(
       view.where,
       el("span", "", fill(words.step_of, { i: at + 1, n: steps.length, name: nameOf(step, header) })),
       controls(view, on),
       ...(rests ? [view.sink.line] : []),
-      sizes,
     );
   } else {
     if (view.where.textContent !== where) view.where.textContent = where;
@@ -92,7 +88,13 @@ export function tell(view, on, at) {
   view.big.replaceChildren(...said.sentence);
   const m = el("span", "m");
   m.append(...said.equation);
-  if (view.eq.textContent !== `${m.textContent}${said.code}`) view.eq.replaceChildren(m, el("code", "", said.code));
+  const sizes = el("span", "sh");
+  step.axes.forEach(([axis, n], i) =>
+    sizes.append(i ? ", " : "[", `${worded(words.shape, axis)} `, el("b", "", number(n))),
+  );
+  sizes.append("]");
+  if (view.eq.textContent !== `${sizes.textContent}${m.textContent}${said.code}`)
+    view.eq.replaceChildren(sizes, m, el("code", "", said.code));
 }
 
 // What can be changed at this step
@@ -165,6 +167,7 @@ function controls(view, { step, header, at, site, walk }) {
   }
   if (view.isProjected) return box;
   box.append(
+    view.player,
     choice(
       words.as,
       [

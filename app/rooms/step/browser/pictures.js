@@ -3,13 +3,16 @@
 import { el, fill, fixed, number, quoted } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
+import { mix as mixture, router } from "./mixture.js";
 import { activation, down, neurons } from "./neurons.js";
+import { eased, mix, part } from "./motion.js";
 import { norm } from "./norm.js";
 import { classPicture } from "./classes.js";
 import { ENDINGS } from "./ending.js";
 import { residualPicture } from "./residual.js";
 import { asked, column, columnsOf, heat, Sheet, withHeat, x } from "./sheet.js";
 import { largest, length, limit } from "./sums.js";
+import { angleOf, triangle } from "./triangle.js";
 import { turn } from "./turn.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
@@ -190,21 +193,22 @@ export const PICTURES = {
         note: fill(words.length, { x: fixed(length(vector)) }),
       }),
     );
-    const at = on.header.layer * on.perLayer + on.sublayers.indexOf(part);
-    const map = heat(sheet, 114 * sheet.r, at);
-    const angle =
-      (Math.acos(
-        Math.max(
-          -1,
-          Math.min(1, before.reduce((sum, v, i) => sum + v * added[i], 0) / (length(before) * length(added) || 1)),
-        ),
-      ) *
-        180) /
-      Math.PI;
-    return withHeat(map, sheet, {
+    const vectors = triangle(sheet, 116 * sheet.r, before, added, what);
+    vectors(1);
+    const angle = (angleOf(before, added) * 180) / Math.PI;
+    const sum = sheet.strips[2].grid;
+    return {
       rows: 3,
       columns: together.length,
       opens: [1, largest(added)],
+      show: (cell) => sheet.mark(cell),
+      // The added vector grows from the end of the stream; the numbers in the middle are the stream with a share of it
+      at: (moment) => {
+        const share = eased(moment);
+        vectors(share);
+        sum.options.value = (_, j) => (moment < 1 ? before[j] + share * added[j] : together[j]);
+        sum.draw();
+      },
       from: ([, j]) => ({
         title: fill(words.add_title, { j, q: on.q[0] }),
         name: x(j),
@@ -221,7 +225,7 @@ export const PICTURES = {
           rows.map(([name]) => name),
           rows.map(([, vector]) => vector),
         ),
-    });
+    };
   },
 
   qkv(host, on) {
@@ -302,6 +306,15 @@ export const PICTURES = {
       rows: 1 + keyLabels.length,
       columns: 2 * dh,
       opens: [0, 0],
+      // The query falls first, then keys and values
+      at: (moment) =>
+        [top, ...grids].forEach((grid, i) => {
+          const share = eased(part(moment, i * 0.15, 0.7 + i * 0.15));
+          Object.assign(grid.canvas.style, {
+            transform: share < 1 ? `translateY(${-60 * r * (1 - share)}px)` : "",
+            opacity: share < 1 ? String(share) : "",
+          });
+        }),
       show: ([row, j]) => {
         top.mark(row ? [] : [{ row: 0, column: j % dh, colour: paint.css("query"), width: 3 }]);
         const shown = rows.indexOf(row - 1);
@@ -428,12 +441,37 @@ export const PICTURES = {
       );
     }
     const y = H * tall + 12 * r;
-    sheet.strip(H, y, words.all_attention, total, { height: 28 * r, className: "here", right });
+    const all = sheet.strip(H, y, words.all_attention, total, { height: 28 * r, className: "here", right });
+    const flight = sheet.flight();
     sheet.label(sheet.width - right + 6 * r, y + 14 * r, "here r", fixed(length(total)), right - 10 * r);
     return {
       rows: H + 1,
       columns: d,
       opens: [H, largest(total)],
+      // Head after head comes to the sum
+      at: (moment) => {
+        const sofar = new Float64Array(d);
+        const there = moment * (H + 1);
+        for (let h = 0; h < H; h++) {
+          const share = Math.max(0, Math.min(1, there - h));
+          for (let j = 0; share && j < d; j++) sofar[j] += share * by[h * d + j];
+        }
+        all.options.value = (_, j) => (moment < 1 ? sofar[j] : total[j]);
+        all.draw();
+        flight(moment, (put) => {
+          for (let h = 0; h < H; h++) {
+            const share = there - h;
+            if (share <= 0 || share >= 1) continue;
+            put(
+              grid,
+              h,
+              h + 1,
+              [sheet.left, mix(h * tall, y, eased(share)), grid.width, mix(tall, 28 * r, share)],
+              0.7,
+            );
+          }
+        });
+      },
       show: ([h, j]) => {
         sheet.mark([h, j]);
         grid.mark([{ column: j, colour: paint.css("query"), width: 1 }]);
@@ -458,6 +496,8 @@ export const PICTURES = {
   act: activation,
   product: activation,
   down,
+  mix: mixture,
+  router,
   norm,
   turn,
 };
@@ -507,10 +547,29 @@ function headRows(host, on, flat, name, wholeFirst, from) {
       sheet.left - 12 * r,
     );
   const place = (/** @type {Cell} */ [h, j]) => (h < 0 ? j : h * dh + j);
+  const flight = sheet.flight();
+  const into = wholeFirst ? grid : strip;
   return {
     rows: H,
     columns: dh,
     opens: [head, Math.min(5, dh - 1)],
+    // Each head flies from its place in one to its place in the other
+    at: (moment) => {
+      into.canvas.style.opacity = moment < 1 ? "0" : "";
+      flight(moment, (put) => {
+        for (let h = 0; h < H; h++) {
+          const share = eased(part(moment, (h / H) * 0.4, 0.6 + (h / H) * 0.4));
+          const s = wholeFirst ? 1 - share : share;
+          if (!wholeFirst && !share) continue;
+          put(grid, h, h + 1, [
+            mix(sheet.left, sheet.left + (h * strip.width) / H, s),
+            mix(top + h * tall, line, s),
+            mix(grid.width, strip.width / H, s),
+            mix(tall, 28 * r, s),
+          ]);
+        }
+      });
+    },
     show: (cell) => {
       const j = place(cell);
       grid.mark([{ row: Math.floor(j / dh), column: j % dh, colour: paint.css("query"), width: 2.5 }]);

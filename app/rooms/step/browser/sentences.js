@@ -222,6 +222,23 @@ function saysOf(on) {
         {},
       ];
     }
+    case "router":
+      return [
+        "router",
+        {
+          n: number(walk.array("mlp.router").length),
+          k: strong(String(header.chosen.filter((/** @type {number} */ e) => e >= 0).length)),
+          list: header.chosen
+            .filter((/** @type {number} */ e) => e >= 0)
+            .slice(0, 4)
+            .join(", ")
+            .concat(header.chosen.length > 5 ? " …" : ""),
+        },
+        "router",
+        {},
+      ];
+    case "mix":
+      return ["mix", { x: strong(fixed(length(walk.array("mlp.out")))) }, "mix", {}];
     case "down":
       return [
         "down",

@@ -2,6 +2,7 @@
 
 import { add, fill, fixed, pinned, quoted, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
+import { paintOn } from "../../../kit/browser/picture/canvas.js";
 import { Grid } from "./grid.js";
 import { limit } from "./sums.js";
 
@@ -10,6 +11,7 @@ import { limit } from "./sums.js";
 /** @typedef {import("./types.js").From} From */
 /** @typedef {import("./types.js").Cell} Cell */
 
+/** Puts rows of a grid somewhere else. @typedef {(grid: Grid, from: number, to: number, place: [x: number, y: number, width: number, height: number], alpha?: number) => void} Put */
 const LEAST = 280; // pixels that a picture takes, also where there is less
 
 // A label in a picture
@@ -54,6 +56,33 @@ export class Sheet {
       );
     }
     return grid;
+  }
+
+  // A canvas over the picture, on which rows of its grids are on their way: nothing is on it once they are there
+  /** @returns {(moment: number, draw: (put: Put) => void) => void} */
+  flight() {
+    /** @type {HTMLCanvasElement | undefined} */
+    let canvas;
+    return (moment, draw) => {
+      if (moment >= 1) {
+        canvas?.remove();
+        canvas = undefined;
+        return;
+      }
+      if (!canvas) {
+        canvas = add(this.host, "canvas", "flight");
+        canvas.setAttribute("aria-hidden", "true");
+      }
+      paintOn(canvas, this.width, this.height, (context) =>
+        draw((grid, from, to, [x, y, width, height], alpha = 1) => {
+          const { canvas: source, options } = grid;
+          if (!source.width || !source.height) return;
+          const ratio = source.height / options.rows;
+          context.globalAlpha = alpha;
+          context.drawImage(source, 0, from * ratio, source.width, (to - from) * ratio, x, y, width, height);
+        }),
+      );
+    };
   }
 
   // One vector as a row of the picture
@@ -124,7 +153,7 @@ export function heat(sheet, top, here) {
   const values = walk.array("added");
   const [rows, n] = walk.shape("added");
   const room = sheet.height - top - 44 * r;
-  const tall = Math.max(5, Math.min(19 * r, room / rows));
+  const tall = Math.max(3, Math.min(19 * r, room / rows));
   const wide = (sheet.width - sheet.left - 4) / n;
   const most = Math.sqrt(values.reduce((a, b) => Math.max(a, b), 1e-9));
   const every = header.added_every;

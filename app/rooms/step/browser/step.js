@@ -1,11 +1,11 @@
-// Step through: one token through one layer. The rail is the scrubber; a step is a sentence, an equation, a line of PyTorch, a
-// picture; below stands where the chosen number came from. Everything but another walk is computed here.
+// Step through: one token through one layer. The line below the picture is the scrubber; a step is a sentence, a picture, and next
+// to it where the chosen number came from; then its shape and its line of PyTorch. Everything but another walk is computed here.
 
 import { whole } from "../../../kit/browser/selection.js";
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, clamp, el, fill, focusable, focusedIn } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, focusable, focusedIn, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { takesArrows } from "../../../kit/browser/shortcuts.js";
@@ -19,8 +19,9 @@ import { ATTENTION, drawFoot } from "./foot.js";
 import { Experts } from "./experts.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
+import { Line } from "./line.js";
+import { BACK, FORWARD, isStill, Motion, PLAY } from "./motion.js";
 import { drawPanel, tell } from "./panel.js";
-import { nameOf, Rail, slider } from "./rail.js";
 import { shownOf } from "./shown.js";
 import { PAGES, Small } from "./small.js";
 import { Tokens } from "./tokens.js";
@@ -28,7 +29,7 @@ import { Walk } from "./walk.js";
 
 const ENDS = ["lastnorm", "words", "loss", "end"]; // steps after the last layer
 const LOWEST = 11; // rem from the top of the page: as if the room began there at the lowest
-const SHOWN = ".meta, .big, .eq, .pic, .from, .rail, .phone-rail, .unseen";
+const SHOWN = ".meta, .big, .eq, .pic, .from, .line, .unseen";
 
 /** @typedef {import("./types.js").Picture} Picture */
 /** @typedef {import("./types.js").Step} Step */
@@ -67,6 +68,7 @@ export class StepThrough extends Stage {
   box;
   /** @type {import("./types.js").Sizes | null} Read once: to ask the page in the middle of a drawing costs a layout each time */
   sizes = null;
+  above = 0; // pixels that the strip of the whole model takes
   layout = ""; // what the sizes depend on beside the window
   said = ""; // the sum that is shown, in words
   asks = ""; // what can be changed now
@@ -75,6 +77,10 @@ export class StepThrough extends Stage {
   /** @type {((divisor: number) => void) | undefined} Moves the slider */
   slide;
   tokens = new Tokens();
+  motion = new Motion();
+  coming = { id: "", moment: 1, plays: false }; // of the step that is drawn next
+  momentOf = ""; // the step that the motion is of
+  playing = 0; // the timer of the next step, while it plays
 
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -83,19 +89,24 @@ export class StepThrough extends Stage {
     root.append(this.strip.box);
     this.bar = add(root, "div", "bar-top");
     this.main = add(root, "div", "main");
-    this.phone = add(root, "div", "phone-rail");
     this.railBox = add(this.main, "div", "rail");
     this.panel = add(this.main, "section", "panel");
     this.panel.tabIndex = -1; // for the focus that a mouse leaves
     this.meta = add(this.panel, "div", "meta");
     this.big = add(this.panel, "p", "big");
     this.big.setAttribute("aria-live", "polite");
-    this.eq = add(this.panel, "div", "eq");
     this.pic = add(this.panel, "div", "pic");
     this.fromBox = add(this.panel, "div", "from");
     focusable(this.fromBox, "group", words.from); // a long sum scrolls
-    this.rail = new Rail(this.railBox, (at) => this.go(at));
-    this.slider = slider(this.phone, (at) => this.go(at));
+    this.eq = add(this.panel, "div", "eq");
+    this.way = add(this.panel, "div", "way");
+    this.lineBox = el("div", "line");
+    this.line = new Line(this.lineBox, (at, moment) => this.scrub(at, moment));
+    this.player = this.button(null, words.play, () => this.play(!this.playing), words.play_help);
+    this.leaving.addEventListener("abort", () => {
+      this.motion.stop();
+      clearTimeout(this.playing);
+    });
     this.small = new Small(this);
     this.experts = new Experts(this);
     this.sink = new SinkLine(this, false);
@@ -109,7 +120,7 @@ export class StepThrough extends Stage {
     this.ends = { back, next };
     const scale = el("span", "scale", "−");
     scale.append(Object.assign(el("span", "ramp"), { title: words.legend }), "+");
-    this.foot.prepend(back, next);
+    this.way.append(back, this.lineBox, next);
     this.acts.before(scale);
     document.fonts.ready.then(() => (this.sizes = null)); // numbers on canvas are drawn in their own type
   }
@@ -195,7 +206,9 @@ export class StepThrough extends Stage {
     const layout = `${page !== "run"}/${this.isProjected}`;
     if (layout !== this.layout) this.sizes = null;
     this.layout = layout;
-    this.root.classList.toggle("small-page", page !== "run");
+    if (this.root.classList.toggle("small-page", page !== "run")) this.foot.prepend(this.ends.back, this.ends.next);
+    else if (this.ends.back.parentNode !== this.way)
+      this.way.replaceChildren(this.ends.back, this.lineBox, this.ends.next);
     this.show({ page }); // which says how wide everything is
     if (stale.has("size") && this.fits()) {
       if (stale.size === 1) return;
@@ -209,6 +222,11 @@ export class StepThrough extends Stage {
     this.foot.hidden = !this.isThere;
     this.chooser?.draw();
     this.drawStrip();
+    const high = this.strip.box.hidden ? 0 : this.strip.box.offsetHeight;
+    if (high === this.above) return;
+    this.above = high; // what the strip takes, the picture has less
+    this.root.style.setProperty("--above", `${high}px`);
+    this.invalidate("size");
   }
 
   // Whether the place of what is drawn has the size that it was drawn for: a sentence that needs a line more or less changes the picture's
@@ -228,7 +246,7 @@ export class StepThrough extends Stage {
     );
     this.root.style.setProperty("--bar", this.palette.ramp[3]);
     this.root.style.setProperty("--less", this.palette.ahead[3]);
-    this.rail.shown = this.rail.barred = this.rail.at = "";
+    this.line.built = "";
   }
 
   // A row that was clicked is made again: to take the focus along costs two layouts, and no one sees where a mouse left it.
@@ -250,13 +268,13 @@ export class StepThrough extends Stage {
     else this.small.draw(found, page);
   }
 
-  // The beginning of every page without a rail
+  // The beginning of every page without a line
   begin() {
     const { pic } = this;
     this.isThere = true;
     this.isWaiting = false;
     this.shown = null;
-    this.rail.leave();
+    this.railBox.replaceChildren();
     this.walk = null;
     this.drawn = this.asks = "";
     pic.replaceChildren();
@@ -310,16 +328,7 @@ export class StepThrough extends Stage {
     this.walkOf = this.key;
     const at = this.stepAt();
     const step = walk.steps[at];
-    this.rail.draw(
-      walk,
-      { id: `${this.key}/${stack}/${layer}/${query}`, head, edit: this.edit, paint: this.paint, sizes },
-      at,
-    );
-    Object.assign(this.slider, { max: String(walk.steps.length - 1), value: String(at) });
-    this.slider.setAttribute(
-      "aria-valuetext",
-      fill(words.rail_value, { i: at + 1, n: walk.steps.length, name: nameOf(step, walk.header) }),
-    );
+    this.line.draw(walk, { id: `${this.key}/${stack}/${layer}`, paint: this.paint, sizes }, at);
     const shown = (this.shown = shownOf(this, walk, step));
     this.drawBar("run"); // whose tokens are shaded by this head's weights
     const place = JSON.stringify([
@@ -341,12 +350,15 @@ export class StepThrough extends Stage {
     ]);
     const what = `${place}/${head}/${shown.key}`;
     if (what !== this.drawn) {
+      if (this.momentOf !== step.id) this.motion.stop();
       if (this.drawn.startsWith(`${place}/`) && this.values.show !== "table" && this.stepPicture?.again?.(shown)) {
         tell(this, shown, at);
+        if (this.motion.moment < 1) this.moved(at, this.motion.moment);
         this.invalidate("size"); // asked in the frame that shows it, it costs no layout
       } else {
         this.leaveFocus();
         drawPanel(this, shown, at);
+        this.arrive(step.id, at);
       }
       this.drawn = what;
     }
@@ -356,11 +368,11 @@ export class StepThrough extends Stage {
 
   /** @returns {import("./types.js").Sizes} */
   measured() {
-    const { main, railBox } = this;
+    const { main, lineBox } = this;
     return {
       rem: parseFloat(getComputedStyle(this.root).fontSize) || 16,
       main: [main.clientWidth, main.clientHeight],
-      rail: [railBox.clientWidth, railBox.clientHeight],
+      line: [lineBox.clientWidth, lineBox.clientHeight],
     };
   }
 
@@ -487,14 +499,113 @@ export class StepThrough extends Stage {
     if (step.id !== this.values.at) this.choose({ at: step.id, cell: "" });
   }
 
-  /** @param {number} by */
+  // How a step begins whose picture was just drawn: in motion, at a moment of it, or as it stays
+  /** @param {string} id @param {number} at */
+  arrive(id, at) {
+    const { coming } = this;
+    this.coming = { id: "", moment: 1, plays: false };
+    const isMeant = coming.id === id && this.values.show !== "table";
+    const isSame = this.momentOf === id && !coming.id; // it was drawn again, as for another size
+    this.momentOf = id;
+    if (isSame) {
+      if (this.motion.moment < 1) this.moved(at, this.motion.moment);
+      return;
+    }
+    if (isMeant && coming.plays) this.motion.play(0, 1, FORWARD, (moment) => this.moved(at, moment));
+    else {
+      this.motion.moment = isMeant ? coming.moment : 1;
+      if (this.motion.moment < 1) this.moved(at, coming.moment);
+      else this.show({ moment: "1" });
+    }
+  }
+
+  // One moment of the step's motion
+  /** @param {number} at @param {number} moment */
+  moved(at, moment) {
+    this.stepPicture?.at?.(moment);
+    this.line.move(at, moment);
+    this.show({ moment: String(Math.round(moment * 1000) / 1000) });
+  }
+
+  // Any moment, as the line was dragged or clicked
+  /** @param {number} at @param {number} moment */
+  scrub(at, moment) {
+    const step = this.walk?.steps[at];
+    if (!step) return;
+    this.play(false);
+    this.motion.stop();
+    if (step.id === this.values.at && this.shown?.step.id === step.id) {
+      if (this.motion.moment === moment) return;
+      this.motion.moment = moment;
+      this.moved(at, moment);
+    } else {
+      this.coming = { id: step.id, moment, plays: false };
+      this.go(at);
+    }
+  }
+
+  // Step by step by itself, until the end
+  /** @param {boolean} on */
+  play(on) {
+    clearTimeout(this.playing);
+    this.playing = 0;
+    setText(this.player, on ? words.pause : words.play);
+    if (!on) return;
+    const next = () => {
+      const last = (this.walk?.steps.length ?? 1) - 1;
+      if (!this.walk || this.opened !== "run" || this.stepAt() >= last) return this.play(false);
+      this.forward();
+      this.playing = window.setTimeout(next, PLAY);
+    };
+    next();
+  }
+
+  // Next: a motion that still runs ends, and the next begins
+  forward() {
+    this.motion.end();
+    const at = this.stepAt() + 1;
+    const step = this.walk?.steps[at];
+    if (!step) return;
+    this.coming = { id: step.id, moment: 0, plays: true };
+    return this.go(at);
+  }
+
+  // Back: the numbers run to where they came from, and the step before is there
+  back() {
+    const { motion, stepPicture } = this;
+    const at = this.stepAt();
+    const isBack = motion.isBack;
+    if (isBack) motion.end(); // which goes to the step before
+    if (
+      isBack ||
+      isStill() ||
+      !stepPicture?.at ||
+      this.values.show === "table" ||
+      this.shown?.step.id !== this.values.at
+    )
+      return this.go(this.stepAt() - 1);
+    if (!at) return;
+    motion.play(
+      motion.moment,
+      0,
+      BACK,
+      (moment) => this.moved(at, moment),
+      () => this.go(at - 1),
+    );
+  }
+
+  /** @param {number} by @returns {boolean | void} */
   turn(by) {
     const { opened, experts } = this;
+    if (opened === "run" && this.walk && Math.abs(by) === 1) {
+      this.play(false);
+      return by > 0 ? this.forward() : this.back();
+    }
     const at = opened === "experts" ? experts.row : opened !== "run" ? this.small.at : this.walk ? this.stepAt() : 0;
     return this.go(at + by);
   }
 
-  // Along the rail, and in the picture from number to number while it has the focus
+  // Along the line, and in the picture from number to number while it has the focus
   /** @param {number} down @param {number} right */
   arrow(down, right) {
     const { focused } = this;
@@ -505,12 +616,13 @@ export class StepThrough extends Stage {
     const heads = this.headGrid?.heads;
     if (focused === this.pic && this.values.show !== "table")
       return heads ? this.walkCells(down, right) : this.small.move(down, right);
-    if (right || focused === this.railBox) return this.turn(right || down);
+    if (right || focused === this.lineBox) return this.turn(right || down);
     if (!heads) return false;
     this.chooseHead(this.place.layer, (this.place.head + down + heads) % heads);
   }
 
   keys = {
+    " ": () => (this.opened === "run" && this.walk ? this.play(!this.playing) : false),
     home: () => !takesArrows(this.focused ?? undefined) && this.go(0),
     end: () => !takesArrows(this.focused ?? undefined) && this.go(1e6),
     "+": () => this.small.change(0.1),
@@ -583,7 +695,7 @@ export class StepThrough extends Stage {
   }
 
   picture() {
-    return rows([this.meta, this.big, this.eq, this.pic, this.fromBox]);
+    return rows([this.meta, this.big, this.pic, this.fromBox, this.eq]);
   }
 
   // The name of the page's files, the code that gives its numbers again, and the tables

@@ -1,4 +1,4 @@
-// The line above the rail: the tokens, one of them followed, and the layer and head.
+// The line above the picture: the tokens, one of them followed, and the layer and head.
 
 import { cover } from "../../../kit/browser/cover.js";
 import { add, described, el, fill, selectBox, worded } from "../../../kit/browser/dom.js";

@@ -3,6 +3,7 @@
 import { fill, fixed } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
+import { eased } from "./motion.js";
 import { asked, columnsOf, Sheet } from "./sheet.js";
 import { length } from "./sums.js";
 import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
@@ -22,12 +23,15 @@ export function turn(host, on) {
   const shown = Math.min(pairs, 32);
   const per = sheet.width < 560 ? 4 : 8;
   const [wide, tall] = [sheet.width / per, Math.max(70, sheet.height / Math.ceil(shown / per) - 4)];
-  const longest = Math.max(...after.map(Math.abs), 1e-9);
+  const longs = Array.from({ length: pairs }, (_, i) => Math.hypot(after[i], after[i + pairs]));
+  const longest = Math.max(...longs, 1e-9);
   const svg = element("svg", { "aria-hidden": "true", width: sheet.width, height: tall * Math.ceil(shown / per) });
   const radius = Math.min(wide, tall) / 2 - 14 * sheet.r;
+  /** @type {{hand: Element, cx: number, cy: number, angle: number}[]} */
+  const hands = [];
   for (let i = 0; i < shown; i++) {
     const [cx, cy] = [(i % per) * wide + wide / 2, Math.floor(i / per) * tall + tall / 2 - 6];
-    const s = (radius / longest) * 0.95;
+    const s = (0.95 * radius * Math.sqrt(longs[i] / longest)) / (longs[i] || 1); // a long pair would hide the others
     const turn = Math.atan2(after[i + pairs], after[i]) - Math.atan2(before[i + pairs], before[i]);
     const angle = ((turn % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI);
     draw(svg, "circle", { cx, cy, r: radius, fill: "none", stroke: paint.css("line"), "stroke-width": 1.5 });
@@ -36,11 +40,12 @@ export function turn(host, on) {
       stroke: paint.css("mute"),
       "stroke-width": 2,
     });
-    draw(svg, "path", {
+    const hand = draw(svg, "path", {
       d: `M${cx} ${cy}l${after[i] * s} ${-after[i + pairs] * s}`,
       stroke: paint.css("query"),
       "stroke-width": 3.5,
     });
+    hands.push({ hand, cx, cy, angle: (angle * 180) / Math.PI });
     write(
       svg,
       cx,
@@ -54,6 +59,12 @@ export function turn(host, on) {
     rows: 1,
     columns: dh,
     opens: [0, -1],
+    // Every hand turns from where it was, by its own angle
+    at: (moment) => {
+      for (const { hand, cx, cy, angle } of hands)
+        if (moment < 1) hand.setAttribute("transform", `rotate(${angle * (1 - eased(moment))} ${cx} ${cy})`);
+        else hand.removeAttribute("transform");
+    },
     show: () => {},
     from: ([, j]) =>
       j < 0

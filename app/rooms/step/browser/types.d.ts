@@ -17,7 +17,7 @@ export interface Palette {
   [axis: string]: string | string[];
 }
 
-/** One row of the rail, or layers that are folded away. */
+/** One station of the line, or layers that are folded away. */
 export interface Step {
   id: string;
   kind: string;
@@ -28,6 +28,7 @@ export interface Step {
 }
 export interface Folded {
   fold: [first: number, last: number];
+  same: boolean; // their steps are those of the layer that is shown
 }
 
 /** One attention of the layer. */
@@ -130,6 +131,7 @@ export interface Picture {
   show(cell: Cell, pointed: boolean): void;
   from(cell: Cell): From;
   numbers(): Numbers;
+  at?(moment: number): void; // the picture in the middle of its motion: 0 is the step before, 1 as it stays
   again?(on: import("./shown.js").Shown): boolean; // shows another key or head in place; false where it has to be made again
 }
 
@@ -188,11 +190,11 @@ export interface Small {
   reshape: { qkv: number[][][]; error: string; strides: number[] };
 }
 
-/** Sizes of the page in pixels: of its type, of rail and stage together, and of the rail alone. */
+/** Sizes of the page in pixels: of its type, of all below the tokens, and of the line alone. */
 export interface Sizes {
   rem: number;
   main: [width: number, height: number];
-  rail: [width: number, height: number];
+  line: [width: number, height: number];
 }
 
 /** A number of a page of small numbers: which matrix, and where in it. */

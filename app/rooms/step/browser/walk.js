@@ -144,7 +144,7 @@ export class Walk {
     return found.map((x, i) => x * up[i]);
   }
 
-  // The followed token's vector at a step: what the rail's barcode shows
+  // The followed token's vector at a step: a station's numbers
   /** @param {Step} step @param {number} head @param {import("./types.js").Edit} edit @returns {ArrayLike<number>} */
   vector(step, head, edit) {
     const { kind, value } = step;

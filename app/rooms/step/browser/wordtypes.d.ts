@@ -1,13 +1,15 @@
 // Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).
 export const WORDS: {
-  "names": { "token": string; "embed": string; "embed_position": string; "x": string; "norm": string; "qkv": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "lastnorm": string; "words": string; "loss": string; "next": string; "why": string; "result": string; "classes": string; };
-  "codes": { "token": string; "embed": string; "embed_position": string; "embed_normed": string; "x": string; "norm_pre": string; "norm_post": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "lastnorm": string; "words": string; "loss": string; "why": string; "next": string; "result": string; "classes": string; };
-  "equations": { "token": string; "embed": string; "embed_position": string; "embed_scaled": string; "embed_normed": string; "x": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "up_gated": string; "relu": string; "gelu": string; "gelu_tanh": string; "silu": string; "product": string; "down": string; "words": string; "words_tied": string; "loss": string; "why": string; "next": string; "next_tied": string; "result": string; "classes_one": string; "classes_several": string; "classes_numbers": string; };
-  "says": { "token": string; "embed_position": string; "embed_scaled": string; "embed": string; "embed_rotary": string; "embed_bias": string; "embed_none": string; "x": string; "x_first": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "qkv_shared": string; "heads": string; "turn": string; "turn_first": string; "scores": string; "scale": string; "scale_plain": string; "mask_hidden": string; "mask_both": string; "mask_cross": string; "mask_causal": string; "mask_last": string; "mask_some": string; "softmax": string; "z": string; "join": string; "wo": string; "add_attn": string; "add_cross_attn": string; "add_mlp": string; "gate": string; "up": string; "up_gated": string; "act_relu": string; "act_soft": string; "product": string; "down": string; "lastnorm": string; "words": string; "loss": string; "loss_open": string; "loss_one": string; "ending_waiting": string; "why": string; "why_waiting": string; "next": string; "next_since": string; "next_waiting": string; "result": string; "classes": string; "classes_several": string; "classes_numbers": string; "classes_waiting": string; "result_encoder": string; };
+  "names": { "token": string; "embed": string; "embed_position": string; "x": string; "norm": string; "qkv": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "router": string; "mix": string; "lastnorm": string; "words": string; "loss": string; "next": string; "why": string; "result": string; "classes": string; };
+  "short": { "token": string; "embed": string; "embed_position": string; "x": string; "norm": string; "qkv": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "down": string; "why": string; "lastnorm": string; "words": string; "loss": string; "next": string; "result": string; "classes": string; };
+  "codes": { "token": string; "embed": string; "embed_position": string; "embed_normed": string; "x": string; "norm_pre": string; "norm_post": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "act": string; "product": string; "down": string; "router": string; "mix": string; "lastnorm": string; "words": string; "loss": string; "why": string; "next": string; "result": string; "classes": string; };
+  "equations": { "token": string; "embed": string; "embed_position": string; "embed_scaled": string; "embed_normed": string; "x": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "heads": string; "turn": string; "scores": string; "scale": string; "scale_plain": string; "scale_bias": string; "mask": string; "softmax": string; "z": string; "join": string; "wo": string; "add": string; "gate": string; "up": string; "up_gated": string; "relu": string; "gelu": string; "gelu_tanh": string; "silu": string; "product": string; "down": string; "router": string; "mix": string; "words": string; "words_tied": string; "loss": string; "why": string; "next": string; "next_tied": string; "result": string; "classes_one": string; "classes_several": string; "classes_numbers": string; };
+  "says": { "token": string; "embed_position": string; "embed_scaled": string; "embed": string; "embed_rotary": string; "embed_bias": string; "embed_none": string; "x": string; "x_first": string; "norm_layer": string; "norm_rms": string; "norm_batch": string; "qkv": string; "qkv_cross": string; "qkv_shared": string; "heads": string; "turn": string; "turn_first": string; "scores": string; "scale": string; "scale_plain": string; "mask_hidden": string; "mask_both": string; "mask_cross": string; "mask_causal": string; "mask_last": string; "mask_some": string; "softmax": string; "z": string; "join": string; "wo": string; "add_attn": string; "add_cross_attn": string; "add_mlp": string; "gate": string; "up": string; "up_gated": string; "act_relu": string; "act_soft": string; "product": string; "router": string; "mix": string; "down": string; "lastnorm": string; "words": string; "loss": string; "loss_open": string; "loss_one": string; "ending_waiting": string; "why": string; "why_waiting": string; "next": string; "next_since": string; "next_waiting": string; "result": string; "classes": string; "classes_several": string; "classes_numbers": string; "classes_waiting": string; "result_encoder": string; };
   "acts": { "relu": string; "gelu": string; "gelu_tanh": string; "silu": string; };
   "rail": string;
   "rail_value": string;
   "fold": [string, string];
+  "fold_other": [string, string];
   "cross": string;
   "strip": string;
   "strip_token": string;
@@ -22,6 +24,9 @@ export const WORDS: {
   "from": string;
   "back": string;
   "next": string;
+  "play": string;
+  "pause": string;
+  "play_help": string;
   "step_of": string;
   "where_before": string;
   "where_after": string;
@@ -86,6 +91,18 @@ export const WORDS: {
   "neuron_is": string;
   "neuron_title": string;
   "product_title": string;
+  "router_title": string;
+  "router_of": string;
+  "router_taken": string;
+  "router_left": string;
+  "mix_all": string;
+  "mix_expert": string;
+  "mix_shared": string;
+  "mix_expert_short": string;
+  "mix_shared_short": string;
+  "mix_title": string;
+  "mix_one": string;
+  "mix_one_shared": string;
   "down_title": string;
   "heat_title": string;
   "heat_row": string;
@@ -131,6 +148,8 @@ export const WORDS: {
   "turn_pair": string;
   "turn_says": string;
   "turn_title": string;
+  "bars_scale": string;
+  "bars_softmax": string;
   "scores_along": string;
   "z_down": string;
   "head_z": string;
@@ -169,6 +188,7 @@ export const WORDS: {
   "all_attention": string;
   "wo_title": string;
   "add_title": string;
+  "vector_of": string;
   "add_right": string;
   "adds": string;
   "together": string;
