@@ -63,7 +63,7 @@ COMPONENT: dict[str, Any] = {
     "scope": "applies to",
     "scopes": {"all": "every head", "one": "this head"},
     "when": "mask",
-    "whens": {"before": "before softmax", "after": "after softmax"},
+    "whens": {"before": "before softmax", "after": "after"},
     "when_one": "After the softmax, it is the mask of every head of this layer.",
     "fill": "hidden is",
     "fills": {"inf": "−∞", "1e9": "−1e9"},

@@ -11,6 +11,9 @@ import { pair } from "./pairs.js";
 import { standing, stopsOf } from "./stops.js";
 
 const WORDS_SHOWN = 5;
+const FEW = 3; // on a phone, and projected
+const BELOW = 44; // units for the words below a chart
+const [LOWEST, HIGHEST] = [34, 150]; // units of a chart
 const WIDEST = 90; // degrees of the ruler
 
 /** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */
@@ -33,12 +36,16 @@ export function drawBeside(paint, place) {
     marks?.marks.length,
     stops.length,
     paint.tall,
+    view.said,
   ]);
   if (state === paint.aside) return;
   paint.aside = state;
+  /** @type {HTMLElement[]} */
   const parts = [];
+  const later = view.narrow ? [] : parts;
   const after = stops[at + 1];
-  if (!view.isProjected) {
+  if (view.isProjected) paint.count.textContent = at < 0 ? "" : fill(words.of_stops, { i: at + 1, n: stops.length });
+  else {
     const go = el("p", "onward");
     if (after)
       go.append(
@@ -54,23 +61,37 @@ export function drawBeside(paint, place) {
     parts.push(
       heading(classes ? words.class_one : words.next_word, classes ? "" : fill(words.next_how, { word: lastOf(view) })),
     );
-    parts.push(wordsOf(own, changed ? outcome : null, changed));
+    parts.push(wordsOf(own, changed ? outcome : null, changed, view.narrow || view.isProjected ? FEW : WORDS_SHOWN));
   } else if (own.numbers.length) {
     parts.push(heading(words.class_numbers, ""), ...numbersOf(own, outcome));
-  } else parts.push(heading(words.turns_by, words.turns_how), ruler(marks, changed ? found?.header?.degrees : 0));
+  } else
+    parts.push(
+      heading(words.turns_by, words.turns_how),
+      ruler(marks, changed ? found?.header?.degrees : 0, view.isProjected ? FEW : 9),
+    );
   if (changed && !found) parts.push(el("p", "mute small", view.remote.failed ? words.unreachable : words.running));
-  if (ladder && own.words.length) {
-    parts.push(heading(fill(words.by_head, { word: own.words[0][1].trim() }), words.by_head_how));
-    parts.push(ladderOf(paint, ladder, own.words[0]));
+  const chart = el("div", "chart");
+  /** @type {((width: number, height: number) => SVGElement) | null} */
+  let drawn = null;
+  if (!view.isProjected && ladder && own.words.length) {
+    later.push(heading(fill(words.by_head, { word: own.words[0][1].trim() }), words.by_head_how), chart);
+    drawn = (width, height) => ladderOf(paint, ladder, own.words[0], width, height);
   } else if (own.losses.length && !view.isProjected) {
     const same = !outcome || !changed || own.losses.every((x, i) => Math.abs(x - outcome.losses[i]) < 0.005);
     const mean = same || !outcome || outcome.loss === null || own.loss === null ? "" : losses(own.loss, outcome.loss);
-    parts.push(heading(words.loss_at, mean || (changed && outcome ? words.unchanged : "")));
-    parts.push(lossOf(paint, own.losses, same ? null : (outcome?.losses ?? null)));
+    later.push(heading(words.loss_at, mean || (changed && outcome ? words.unchanged : "")), chart);
+    drawn = (width, height) => lossOf(paint, own.losses, same ? null : (outcome?.losses ?? null), width, height);
   }
-  if (!view.isProjected) parts.push(options(paint));
-  for (const child of [...place.children]) if (child !== view.says) child.remove();
+  if (!view.isProjected) later.push(options(paint));
+  for (const host of new Set([place, paint.later]))
+    for (const child of [...host.children]) if (child !== view.says && child !== view.reason) child.remove();
   place.append(...parts);
+  if (view.narrow) paint.later.append(...later, paint.rest);
+  if (drawn) {
+    const { type } = view;
+    const left = view.beside ? (paint.window - place.offsetHeight) / type - BELOW : HIGHEST;
+    chart.append(drawn(chart.clientWidth / type, Math.max(LOWEST, Math.min(HIGHEST, left))));
+  }
   const [first] = outcome?.words ?? [];
   Object.assign(place.dataset, {
     next: first ? first[1].trim() : "",
@@ -95,13 +116,13 @@ function lastOf(view) {
   return labels[labels.length - 1];
 }
 
-/** @param {import("./types.js").Outcome} own @param {import("./types.js").Outcome | null} outcome @param {boolean} changed */
-function wordsOf(own, outcome, changed) {
+/** @param {import("./types.js").Outcome} own @param {import("./types.js").Outcome | null} outcome @param {boolean} changed @param {number} most */
+function wordsOf(own, outcome, changed, most) {
   const before = new Map(own.words.map(([id, , p]) => [id, p]));
   /** @type {[string, number, number | null][]} */
   const lines = [[own.words[0][1], own.words[0][2], outcome ? outcome.asked[0] : changed ? null : own.words[0][2]]];
   for (const [id, label, p] of (outcome ?? own).words) {
-    if (lines.length === WORDS_SHOWN) break;
+    if (lines.length === most) break;
     if (id === own.words[0][0]) continue;
     const i = outcome?.newcomers?.findIndex(([other]) => other === id) ?? -1;
     lines.push([label, before.get(id) ?? outcome?.newcomers?.[i]?.[1] ?? NaN, outcome ? p : changed ? null : p]);
@@ -131,13 +152,15 @@ function numbersOf(own, outcome) {
 /** @param {import("./masks.js").Masks} view @returns {{marks: [string, number][], other: number} | null} */
 export const rulerOf = (view) => view.answer("ruler", {})?.header ?? null;
 
-/** @param {{marks: [string, number][], other: number} | null} found @param {number | undefined} degrees */
-function ruler(found, degrees) {
+/** @param {{marks: [string, number][], other: number} | null} found @param {number | undefined} degrees @param {number} marks how many are shown, at most */
+function ruler(found, degrees, marks) {
   const box = el("div", "guesses ruler");
   if (!found) return box;
   const most = [...found.marks].sort((a, b) => a[1] - b[1]);
   const some =
-    most.length > 9 ? most.filter((_, i) => i % Math.ceil(most.length / 9) === 0 || i === most.length - 1) : most;
+    most.length > marks
+      ? most.filter((_, i) => i % Math.ceil(most.length / marks) === 0 || i === most.length - 1)
+      : most;
   /** @type {[string, number, string][]} */
   const lines = some.map(([word, d]) => [fill(words.without, { word }), d, "same"]);
   lines.push([words.another, found.other, "same"]);
@@ -151,13 +174,12 @@ function ruler(found, degrees) {
   return box;
 }
 
-/** @param {import("./paint.js").Paint} paint @param {number[]} before @param {number[] | null} after */
-function lossOf(paint, before, after) {
+/** @param {import("./paint.js").Paint} paint @param {number[]} before @param {number[] | null} after @param {number} width @param {number} height */
+function lossOf(paint, before, after, width, height) {
   const { view } = paint;
   const { palette } = view;
-  const [width, height] = [258, paint.room];
   const labels = view.labels(view.header.labels.target ? "target" : "source").slice(-before.length);
-  const made = svg("svg", { viewBox: `0 0 ${width} ${height + 44}`, role: "img", class: "chart" });
+  const made = svg("svg", { viewBox: `0 0 ${width} ${height + BELOW}`, role: "img" });
   made.setAttribute(
     "aria-label",
     `${words.loss_at}: ${before.map((x, i) => `${labels[i]} ${after ? losses(x, after[i]) : fixed(x)}`).join(", ")}`,
@@ -236,11 +258,10 @@ function climbed(paint) {
   }
 }
 
-/** @param {import("./paint.js").Paint} paint @param {{steps: number[], chances: number[]}} found @param {[number, string, number]} word */
-function ladderOf(paint, { steps, chances }, [, label]) {
+/** @param {import("./paint.js").Paint} paint @param {{steps: number[], chances: number[]}} found @param {[number, string, number]} word @param {number} width @param {number} height */
+function ladderOf(paint, { steps, chances }, [, label], width, height) {
   const { palette } = paint.view;
-  const [width, height] = [258, paint.room];
-  const made = svg("svg", { viewBox: `0 0 ${width} ${height + 44}`, role: "img", class: "chart" });
+  const made = svg("svg", { viewBox: `0 0 ${width} ${height + BELOW}`, role: "img" });
   const last = chances[chances.length - 1];
   made.setAttribute("aria-label", fill(words.by_head, { word: label.trim() }));
   if (last === undefined) return made;

@@ -102,7 +102,11 @@ export function drawCards(paint, place) {
     },
   );
   scope.classList.add("scope");
-  place.replaceChildren(row, scope);
+  paint.scope.replaceChildren(scope);
+  place.replaceChildren(row);
+  if (!view.narrow) return place.append(paint.scope);
+  const chosen = row.querySelector('[aria-pressed="true"]')?.getBoundingClientRect();
+  if (chosen) row.scrollLeft += chosen.right - row.getBoundingClientRect().right + 1;
 }
 
 /** @param {import("./paint.js").Paint} paint @param {(q: number, k: number) => boolean} may */

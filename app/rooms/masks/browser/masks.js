@@ -2,7 +2,7 @@
 
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, button, choice, clamp, el, fill, setText, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, fill, selectBox, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -221,6 +221,8 @@ export class Masks extends Stage {
       this.root.style.setProperty("--more", this.palette.ramp[3]);
       this.root.style.setProperty("--less", this.palette.ahead[3]);
       if (name !== "paint") this.tabs.after(this.says);
+      this.fact.after(this.reason);
+      if (this.chooser) this.chooser.isShort = this.narrow && name === "paint";
       if (this.lab instanceof Paint && name !== "paint") this.reason.textContent = "";
       this.host.replaceChildren();
       this.host.dataset.lab = name;
@@ -252,6 +254,7 @@ export class Masks extends Stage {
     );
     labs.classList.add("main");
     this.tabs.replaceChildren(labs);
+    if (this.narrow) labs.replaceWith(this.labBox(name));
     if (name !== "paint" && (name !== "scale" || this.isProjected)) return; // projected, the buttons stand there
     const right = add(this.tabs, "span", "right");
     if (this.sites.size > 1) {
@@ -267,17 +270,25 @@ export class Masks extends Stage {
         }),
       );
     }
+    const { button: heads } = /** @type {HeadChooser} */ (this.chooser);
+    const rest = this.lab instanceof Paint && this.narrow ? this.lab.rest : right; // on a phone, below the map
+    if (rest !== right) rest.replaceChildren();
     if (name === "paint")
-      right.append(
-        choice(words.show, Object.entries(words.shows), this.values.show, (id) => this.choose({ show: id })),
-      );
-    right.append(
-      /** @type {HeadChooser} */ (this.chooser).button,
-      this.steps((by) => this.step(by)),
-    );
+      rest.append(choice(words.show, Object.entries(words.shows), this.values.show, (id) => this.choose({ show: id })));
+    right.append(heads);
+    rest.append(this.steps((by) => this.step(by)));
     if (name === "scale") return;
-    const reset = this.button(right, words.reset, () => this.choose({ ...UNMASKED, whose: "yours" }), words.reset_help);
+    if (this.lab instanceof Paint && this.narrow) right.append(this.lab.scope);
+    const reset = this.button(rest, words.reset, () => this.choose({ ...UNMASKED, whose: "yours" }), words.reset_help);
     reset.disabled = !this.isChanged;
+  }
+
+  // The labs as a list, where a row of them is too wide
+  /** @param {string} name */
+  labBox(name) {
+    return selectBox(words.labs, Object.entries(words.lab), name, (id) =>
+      this.choose({ lab: id, stop: "0", ...(this.opens(id) ?? {}) }),
+    );
   }
 
   // Buttons for the head before and the next; `of` names the kind of attention that they are of

@@ -5,6 +5,7 @@ import { cellAt, HeatmapView, shapesOf } from "../../../kit/browser/picture/heat
 import { rising, signed } from "../../../kit/browser/picture/scale.js";
 import { text } from "../../../kit/browser/scene.js";
 import { table } from "../../../kit/browser/table.js";
+import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { drawBeside, rulerOf } from "./beside.js";
 import { Brush } from "./brush.js";
 import { drawCards } from "./cards.js";
@@ -34,8 +35,8 @@ export class Paint {
   painted = ""; // the texts that the two sets are of
   cards = "";
   aside = "";
-  room = 90; // units of the chart beside the maps
-  tall = 0;
+  above = 0; // pixels of the page above this lab
+  tall = 0; // that are left for the cells
   at = { size: 13.5, beside: 72, gap: 48, top: 44, cell: 6 }; // pixels of the drawings
   /** @type {[number, number] | null} The one cell that is forbidden, where it is the only one */
   onlyCell = null;
@@ -53,13 +54,25 @@ export class Paint {
     this.keys = view.labels(this.site.key);
     this.choose = el("div", "choose");
     this.board = el("div", view.board);
-    stage.append(this.choose, this.board);
+    this.count = el("span", "count mute"); // where the walk stands, on a projected page
     this.left = add(this.board, "div", "left");
     this.right = el("aside");
-    if (view.narrow) this.board.prepend(this.right);
-    else this.board.append(this.right);
-    this.right.append(view.says);
-    if (view.narrow) this.left.append(this.sides());
+    this.later = view.narrow ? el("div", "later") : this.right; // what a phone shows below the map
+    if (view.isProjected) stage.append(view.says, this.count);
+    else this.right.append(view.says);
+    this.scope = el("span"); // whose mask it is: beside the cards, or on a phone beside the head
+    this.rest = el("span", "rest"); // on a phone, what else can be chosen
+    if (view.narrow) {
+      this.later.append(view.reason);
+      stage.append(this.choose);
+      this.board.prepend(this.right);
+      this.board.append(this.later);
+      this.left.append(this.sides());
+    } else {
+      this.board.append(this.right);
+      this.left.append(this.choose);
+    }
+    stage.append(this.board);
     const frame = add(this.left, "div", "frame");
     this.hosts = ["before", "after"].map((name) => add(frame, "div", `map ${name}`));
     const label = fill(words.maps, { n_query: this.site.n_query, n_key: this.site.n_key });
@@ -69,7 +82,6 @@ export class Paint {
       host.addEventListener("pointerleave", () => view.hint(""));
       host.addEventListener("click", (e) => this.click(e, i));
     });
-    this.measure();
     this.brush = new Brush(this, this.hosts[0]);
     this.row = add(this.left, "div", "row pairs");
     this.row.tabIndex = 0;
@@ -102,29 +114,32 @@ export class Paint {
     return { row: first(n_query, query), column, rows: Math.min(n_query, WHOLE), columns: Math.min(n_key, WHOLE) };
   }
 
-  // Sizes, before anything is written
+  // Pixels of the window below what stands above this lab and its own foot; read before anything is written
+  get window() {
+    return innerHeight - this.above - (this.view.isProjected ? 10 : 38) * this.view.type;
+  }
+
+  // Sizes of the maps
   measure() {
     const { view } = this;
     const { type, narrow, isProjected } = view;
     const { rows, columns } = this.tile;
-    const size = (isProjected ? 24 : narrow ? 13 : 13.5) * type;
+    const size = (isProjected ? 21 : narrow ? 13 : 13.5) * type;
     const longest = Math.max(...this.queries.map((label) => cut(label).length));
     const across_ = Math.max(...this.keys.map((label) => cut(label).length));
     const beside = narrow ? 62 * type : Math.max(78 * type, longest * size * 0.54 + 14 * type);
-    const gap = narrow ? 0 : Math.max(54 * type, size * 4);
+    const gap = narrow ? 0 : isProjected ? size * 2.7 : Math.max(54 * type, size * 4);
     const top = Math.max(44 * type, across_ * size * 0.38 + size);
-    const wide = view.pixels - (view.beside ? 280 * type : 0);
-    const stage = view.host.getBoundingClientRect();
-    const around = stage.top + scrollY + (isProjected ? 90 : 176) * type + top;
-    const tall = Math.max(210 * type, innerHeight - around);
+    const wide = view.pixels - (view.beside ? (isProjected ? 142 : 280) * type : 0);
+    const said = isProjected ? view.says.offsetHeight : 0;
+    const tall = Math.max(210 * type, this.window - said - top - (isProjected ? 96 : 118) * type);
     const cell = Math.floor(
       narrow
         ? (wide - beside - 8) / columns
-        : Math.min((wide - beside - gap - size * 1.6) / (2 * columns), tall / rows, 66 * type),
+        : Math.min((wide - beside - gap - (isProjected ? 4 : size * 1.6)) / (2 * columns), tall / rows, 66 * type),
     );
     this.at = { size, beside, gap, top, cell: Math.max(6, cell) };
     this.tall = tall;
-    this.room = Math.max(40, Math.min(150, Math.floor((innerHeight - stage.top - scrollY) / type) - 505));
   }
 
   static opens() {
@@ -206,7 +221,7 @@ export class Paint {
 
   draw() {
     const { view, site } = this;
-    const { values, place, header } = view;
+    const { values, place } = view;
     const { n_query, n_key } = site;
     const own = view.scores(site, place.layer, place.head);
     this.left.dataset.loading = String(!own);
@@ -248,13 +263,16 @@ export class Paint {
       fillWith,
       early,
     };
+    this.above = view.host.getBoundingClientRect().top + scrolled();
+    if (found?.refused) view.say([[found.refused, ""]]);
+    else {
+      const said = toldOf(this.shown(found, changed, early, after, mask, ownMask), words);
+      view.say(said.fact, said.reason);
+    }
     this.drawMaps();
     drawCards(this, this.choose);
     drawPairs(this, this.row);
     drawBeside(this, this.right);
-    if (found?.refused) return view.say([[found.refused, ""]]);
-    const said = toldOf(this.shown(found, changed, early, after, mask, ownMask), words);
-    view.say(said.fact, said.reason);
   }
 
   /** What the sentences are of. @param {any} found @param {boolean} changed @param {boolean} early @param {boolean} after @param {Uint8Array} mask @param {Uint8Array} ownMask */
@@ -491,10 +509,12 @@ export class Paint {
         const [first, second] = now.after
           ? [words.arrow_softmax, words.arrow_mask]
           : [words.arrow_mask, words.arrow_softmax];
-        const span = this.at.gap * 0.36;
-        more.push(text(cx, cy - size, [[first, palette.mute]], size * 0.95, { anchor: "middle" }));
+        const span = this.at.gap * (view.isProjected ? 0.6 : 0.36);
         more.push(text(cx, cy, [["→", palette.mute, 600]], span, { anchor: "middle" }));
-        more.push(text(cx, cy + size, [[second, palette.mute]], size * 0.95, { anchor: "middle" }));
+        if (!view.isProjected) {
+          more.push(text(cx, cy - size, [[first, palette.mute]], size * 0.95, { anchor: "middle" }));
+          more.push(text(cx, cy + size, [[second, palette.mute]], size * 0.95, { anchor: "middle" }));
+        }
       }
     }
     for (let k = 0; k < columns; k += every) {
@@ -505,7 +525,7 @@ export class Paint {
           x + (k + 0.55) * cell,
           top - 7 * type,
           [[cut(this.keys[k + column]), palette.key, isOther ? 650 : 400]],
-          Math.min(size, cell * 1.1),
+          Math.min(size, cell * (view.isProjected ? 0.68 : 1.1)),
           { angle: -45 },
         ),
       );
