@@ -315,7 +315,7 @@ def facts_of(model: str, text: str) -> Facts:
 def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     """A cell painted is 0 at once, then the next word falls; keys do the same; the link brings all of it back."""
     room.open(model="Storyteller", text=KING, lab="paint", **PLACE)  # a link from before there was a walk
-    room.says("Nobody sees what comes later. old2 gives 82 % to king. Next word man: 48 %.")
+    room.says("No word sees what comes later. old2 gives 82 % to king. Next word man: 48 %.")
     own = core.trace(core.load("storyteller"), KING)
     assert room.weight(3) == pytest.approx(own.attention[3].pattern(6, 11)[0, 0, 3].item(), abs=1e-4)
     pad = room.root.locator(".brush")
@@ -332,7 +332,7 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     aside = room.root.locator("aside")
     assert float(aside.get_attribute("data-chance") or 0) == pytest.approx(0.385, abs=1e-3)
     room.link("forbid=11-3", "stop=0")
-    room.press("after softmax")
+    room.press("after")
     room.says("the row of old2 adds up to 0.20.")
     room.fresh()
     room.press("before softmax")
@@ -341,7 +341,7 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     room.says("Next word man: 48 → 47 %.")
     link = room.link("scope=one", "forbid=11-3")
     room.press("Reset")
-    room.says("Nobody sees what comes later.")
+    room.says("No word sees what comes later.")
     pad.focus()
     room.page.keyboard.press("ArrowLeft")
     room.page.keyboard.press("Space")
@@ -584,7 +584,9 @@ def test_a_lab_fits_its_window_and_its_headings_stand_apart(room: Room):
     def fits(width: int, height: int) -> None:
         main = room.page.locator("[data-testid=stMain]")
         assert main.evaluate("({ scrollWidth, scrollHeight }) => [scrollWidth, scrollHeight]") == [width, height]
-        for button in room.root.locator(".acts button").all():
+        shown = room.root.locator(".acts button:visible")
+        assert shown.count() > 0
+        for button in shown.all():
             box = box_of(button)
             assert box["y"] + box["height"] <= height and box["x"] + box["width"] <= width
         for note in room.root.locator(".note b").all():  # what a convention is called

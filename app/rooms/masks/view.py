@@ -62,7 +62,7 @@ async def run_of(linked: Request, there: Screen) -> Request:
 
 
 def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:
-    """What the choices are of: where a link says nothing of masks, one look is forbidden, so that the first picture shows what a
+    """The values that choices have: where a link says nothing of masks, one look is forbidden, so that the first picture shows what a
     mask does. It is the one that was chosen in another room, or the one that every room opens on."""
     look = opened.look
     shown = replace(opened.shown, look=look)

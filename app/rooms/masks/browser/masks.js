@@ -112,12 +112,12 @@ export class Masks extends Stage {
     return Boolean(site && layer !== undefined && isCausal(site.mask(layer, 0), site.n_key));
   }
 
-  /** What opens a lab; null where the model lacks it. @param {string} name @returns {Record<string, string> | null} */
+  /** The choices that open a lab; null where the model lacks it. @param {string} name @returns {Record<string, string> | null} */
   opens(name) {
     return LABS[/** @type {keyof typeof LABS} */ (name)].opens(this) ?? null;
   }
 
-  /** What a head adds to the likeliest next word, in logits; null while it is on its way. @param {string} site @param {number} query @param {{layer: number, head: number}} head @returns {number | null} */
+  /** The logits that a head adds to the likeliest next word; null while it is on its way. @param {string} site @param {number} query @param {{layer: number, head: number}} head @returns {number | null} */
   added(site, query, { layer, head }) {
     const found = this.ask("additions", { site, query, candidate: 0 }, (bytes) => ({
       values: new Float32Array(unpack(bytes)[1]),

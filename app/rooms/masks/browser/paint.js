@@ -275,7 +275,7 @@ export class Paint {
     drawBeside(this, this.right);
   }
 
-  /** What the sentences are of. @param {any} found @param {boolean} changed @param {boolean} early @param {boolean} after @param {Uint8Array} mask @param {Uint8Array} ownMask */
+  /** The state that the sentences tell. @param {any} found @param {boolean} changed @param {boolean} early @param {boolean} after @param {Uint8Array} mask @param {Uint8Array} ownMask */
   shown(found, changed, early, after, mask, ownMask) {
     const { view, site, now } = this;
     const { values, place, header } = view;
@@ -561,7 +561,7 @@ export class Paint {
     };
   }
 
-  // What the picture of a file is made of: both maps side by side
+  // The shapes of a file: both maps side by side
   shapes() {
     return this.maps.flatMap((map) => (map.map ? shapesOf(map.map) : []));
   }

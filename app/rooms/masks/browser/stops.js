@@ -10,7 +10,7 @@ const BESIDE = { stop: "0" };
 const numbers = (bytes) => ({ values: new Float32Array(unpack(bytes)[1]) });
 
 /**
- * What every head gives to one look, and which gives most; null while that is on its way.
+ * The weight that every head gives to one look, and which gives most; null while that is on its way.
  * @param {import("./masks.js").Masks} view @param {{site: string, query: number, key: number}} look
  */
 export function hardest(view, { site, query, key }) {

@@ -135,7 +135,7 @@ export function toldOf(shown, words) {
   return { fact: factOf(shown, words), reason: turn() };
 }
 
-/** What a turn of the vector means, by words that are left out. @param {number} degrees @param {[string, number][] | null} marks @param {any} words @returns {Piece[]} */
+/** The meaning of a turn of the vector, by words that are left out. @param {number} degrees @param {[string, number][] | null} marks @param {any} words @returns {Piece[]} */
 export function turned(degrees, marks, words) {
   if (!marks?.length) return [];
   const sorted = [...marks].sort((a, b) => a[1] - b[1]);
