@@ -76,6 +76,10 @@ def option(name: str) -> Click:
     return lambda page: page.get_by_role("option", name=name, exact=True).click()
 
 
+def lab(name: str) -> Click:
+    return lambda page: page.get_by_role("combobox", name="More labs").select_option(label=name)
+
+
 def link(name: str) -> Click:
     return lambda page: page.get_by_role("link", name=name).click()
 
@@ -99,15 +103,15 @@ PATHS: dict[str, tuple[str, list[Click], str]] = {  # row: (room, clicks in it, 
     "C2": ("Step through", [button("3 × 4, every number"), button("A batch: transpose(-2, -1)")], "RuntimeError"),
     "C4": ("Step through", [button("3 × 4, every number"), button("Two heads: the reshape")], "memory 53"),
     "C3": ("Masks", [], "it may not look at animal. The 68 % that went there is shared out among the rest"),
-    "D1": ("Positions", [button("Two positions")], "Rows 20 and 26 have cosine 0.67"),
+    "D1": ("Positions", [lab("Two positions")], "Rows 20 and 26 have cosine 0.67"),
     "D2": ("Step through", [step("norm1"), button("BatchNorm")], "BatchNorm measures each column"),
     "D3": ("Explore", [button("Examples"), text("The cat sat on the mat: “on” looks at “mat”")], "on gives"),
-    "D7 F9": ("Positions", [button("Two positions")], "has positions for 512"),
+    "D7 F9": ("Positions", [lab("Two positions")], "has positions for 512"),
     "E1": ("Masks", [button("Why ÷ √d")], "bits of entropy"),
     "E2": ("Masks", [button("after softmax")], "sums to 0.35: the missing 65 % goes to no word"),
-    "E3": ("Positions", [button("Digits to waves")], "in binary is 0111"),
+    "E3": ("Positions", [lab("Digits to waves")], "in binary is 0111"),
     "E7 F5 F10": ("Compute", [part("Operations")], "takes 2·n·m·k and writes n·k"),
-    "F1": ("Positions", [], "max |Δ|"),
+    "F1": ("Positions", [lab("Order")], "max |Δ|"),
     "F2": ("Train", [button("no residual")], "no residual"),
     "F3": (
         "Shapes",

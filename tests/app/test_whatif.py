@@ -223,7 +223,7 @@ def test_a_link_stands_beside_with_all_that_it_says(client: TestClient, capsys: 
         ({"view": "masks", "forbid": "13-9,5-0..2"}, (core.EditMask(cells=((13, range(9, 10)), (5, range(3)))),)),
         ({"view": "masks", "lab": "scale", "scale": "off"}, (core.NoScale(),)),
         ({"view": "masks", "lab": "padding", "mask": "none"}, ()),
-        ({"view": "positions"}, (core.DropPositions(),)),
+        ({"view": "positions", "order": "drop"}, (core.DropPositions(),)),
         (
             {"view": "positions", "order": "words", "swap": "3-7"},
             (core.SetPositions((0, 1, 2, 7, 4, 5, 6, 3, *range(8, 14))),),
