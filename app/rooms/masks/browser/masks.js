@@ -356,6 +356,11 @@ export class Masks extends Stage {
       this.choose({ show: this.values.show === "scores" ? "weights" : "scores" });
       return true;
     },
+    b: () => {
+      if (this.labName !== "paint" || !this.isChanged) return false;
+      this.choose({ whose: this.values.whose === "yours" ? "model" : "yours" });
+      return true;
+    },
   };
 
   /** @param {number} down @param {number} right */

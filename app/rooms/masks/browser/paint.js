@@ -211,8 +211,9 @@ export class Paint {
       forbid: this.forbidden,
       allow: values.allow,
     };
-    if (values.scope === "one") Object.assign(params, { layer: place.layer, head: place.head });
-    if (site.layers * site.heads * site.cells * 4 > LATER) Object.assign(params, { layer: place.layer, part: 1 });
+    // Where one head alone is masked, nothing else of the run is drawn
+    if (values.scope === "one") Object.assign(params, { layer: place.layer, head: place.head, part: 1 });
+    else if (site.layers * site.heads * site.cells * 4 > LATER) Object.assign(params, { layer: place.layer, part: 1 });
     params.ids = header.outcome.words.map(([id]) => id).join(",");
     const found = this.view.answer("edited", params);
     if (found?.header && !found.scores) found.scores = new Scores(found.header.site, found.body);
