@@ -32,7 +32,7 @@ MODULES_OF_WORDS = {
                 "kit/browser/chooser.js",
                 "kit/browser/head_measures.js",
                 "kit/browser/sink.js",
-                "kit/browser/strip.js",
+                "kit/browser/model_strip.js",
                 "kit/browser/headline.js",
                 "kit/browser/share.js",
                 "kit/browser/cover.js",

@@ -1,6 +1,6 @@
 // The whole model at one word: 30 layers with the next word, and two stacks with the wires between them.
 
-import { Strip } from "../../../app/kit/browser/strip.js";
+import { ModelStrip } from "../../../app/kit/browser/model_strip.js";
 import { STYLE } from "../../../app/rooms/step/browser/constants.js";
 
 /** @param {number} n @param {number} seed @param {number} size */
@@ -41,7 +41,7 @@ export default {
         ask: (/** @type {string} */ _, /** @type {{stack: string}} */ { stack }) =>
           place.layer === 23 ? one : stack === "encoder" ? read : written,
       };
-      const strip = new Strip(/** @type {any} */ (room), () => {});
+      const strip = new ModelStrip(/** @type {any} */ (room), () => {});
       root.append(strip.box);
       strip.draw(/** @type {any} */ (place));
       strip.box.style.marginBottom = "1rem";

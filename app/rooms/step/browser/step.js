@@ -12,7 +12,7 @@ import { takesArrows } from "../../../kit/browser/shortcuts.js";
 import { json, unpack } from "../../../kit/browser/messages.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
-import { Strip } from "../../../kit/browser/strip.js";
+import { ModelStrip } from "../../../kit/browser/model_strip.js";
 import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { smallSnippet, snippet } from "./export.js";
 import { ATTENTION, drawFoot } from "./foot.js";
@@ -85,7 +85,7 @@ export class StepThrough extends Stage {
   /** @param {HTMLElement} root */
   constructor(root) {
     super(root);
-    this.strip = new Strip(this, (layer, stack) => this.chooseLayer(layer, stack));
+    this.strip = new ModelStrip(this, (layer, stack) => this.chooseLayer(layer, stack));
     root.append(this.strip.box);
     this.bar = add(root, "div", "bar-top");
     this.main = add(root, "div", "main");

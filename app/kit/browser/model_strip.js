@@ -33,7 +33,7 @@ function mostWired(wires) {
 /** A number in logits with its sign. @param {number} x */
 const signed = (x) => `${x < -0.005 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
 
-export class Strip {
+export class ModelStrip {
   /** @type {Laid[]} */
   laid = [];
   /** @type {Place | null} */
