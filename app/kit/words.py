@@ -85,6 +85,7 @@ COMPONENT = {
     "find_head_allowed": "0.0 to {layers}.{heads}, then Enter",
     "find_head_unknown": "“{asked}” is no head of this model. Write layer.head, from 0.0 to {layers}.{heads}.",
     "head_place": "Layer {layer} · Head {head}",
+    "head_short": "L{layer} H{head}",
     "head_button_help": "Choose one of the {n} heads. H does it too.",
     "heads_choose": "Choose a head",
     "heads_one": "one head",

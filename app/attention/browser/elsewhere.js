@@ -74,10 +74,7 @@ export class Elsewhere {
     else if (room !== "generate") said.site = site;
     if (room === "generate") return said;
     if (query !== null) said.query = String(query);
-    if (room === "masks") {
-      said.scope = "one";
-      if (query !== null && key !== null) said.forbid = `${query}-${key}`;
-    }
+    if (room === "masks" && query !== null && key !== null) said.key = String(key); // it opens with this look forbidden
     return said;
   }
 }

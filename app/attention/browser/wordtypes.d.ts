@@ -38,6 +38,7 @@ export const WORDS: {
   "find_head_allowed": string;
   "find_head_unknown": string;
   "head_place": string;
+  "head_short": string;
   "head_button_help": string;
   "heads_choose": string;
   "heads_one": string;
@@ -132,7 +133,6 @@ export const WORDS: {
   "title_max": string;
   "title_layer": string;
   "title_members": [string, string];
-  "head_short": string;
   "shows": string;
   "shows_help": string;
   "kinds": { "head": [string, string]; "mean": [string, string]; "max": [string, string]; "rollout": [string, string]; "value": [string, string]; };

@@ -106,6 +106,7 @@ export function drawLens(lens, map, { cells, origin, at, heads, turned, unit, is
 export class HeadChooser {
   /** @type {Head} Where the arrows are in the map */
   cursor = { layer: 0, head: 0 };
+  isShort = false; // whether its button says only the numbers
   by = ""; // the measure that the map is coloured by; "" is the first
   drawn = "";
   /** @type {ArrayLike<number> | null} The numbers of its colours now */
@@ -217,7 +218,8 @@ export class HeadChooser {
       return;
     }
     const { layer, head } = heads;
-    setText(this.button, layer === null || head === null ? words.heads_one : fill(words.head_place, { layer, head }));
+    const place = this.isShort ? words.head_short : words.head_place;
+    setText(this.button, layer === null || head === null ? words.heads_one : fill(place, { layer, head }));
     setAll(this.button, {
       title: fill(words.head_button_help, { n: number(heads.layers * heads.heads) }),
     });

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.kit.params import Param, one_of, whole
@@ -18,8 +18,23 @@ WIDEST = 64  # tokens of a window
 MOST_TEXTS = 4  # of a batch
 MOST_PARTNER = 400  # characters of the sentences that are added to a batch
 CELL = re.compile(r"([0-9]{1,4})-([0-9]{1,4})(?:\.\.([0-9]{1,4}))?")
+STOPS = ("1", "2", "3", "4", "5", "6", "7")  # of the walk through Paint a mask
+FORBIDDING = ("1", "2", "3", "7")  # those at which the look of the demonstration is forbidden
+RUNGS = 4  # runs of one answer about more and more heads
+RULED = 24  # words of a text up to which every one is left out in turn
 FILLS = {"inf": None, "1e9": -1e9}
 NO_SCALE = NoScale()
+
+
+@dataclass(frozen=True)
+class Look:
+    """From a query to a key in one head of one kind of attention."""
+
+    site: str
+    layer: int
+    head: int
+    query: int
+    key: int
 
 
 @dataclass(frozen=True)
@@ -28,11 +43,14 @@ class Shown:
 
     facts: Facts
     openings: Mapping[str, tuple[int, int, int]]  # site -> layer, head, query
-    first_look: str = ""  # the cell that is forbidden by default
+    look: Look | None = None  # the look that the room forbids to show what a mask does
+    is_shown: bool = False  # whether it opens with that
 
     @property
     def site(self) -> str:
         """The kind of attention that is painted by default: how the model reads what it writes, or its text."""
+        if self.look is not None:
+            return self.look.site
         return "decoder" if "decoder" in self.openings else "encoder"
 
     def widest(self, name: str) -> int:
@@ -89,7 +107,7 @@ def _cells(name: str) -> Param:
     def read(text: str, shown: Shown) -> str:
         return written(within(cells(text), shown.widest("query"), shown.widest("key")))
 
-    return Param(name, (lambda shown: shown.first_look) if name == "forbid" else "", read, words.CELLS)
+    return Param(name, "", read, words.CELLS)
 
 
 def _window() -> Param:
@@ -144,8 +162,37 @@ def _in_batch() -> Param:
     return Param("at", "", read, words.PLACES)
 
 
+def _key() -> Param:
+    def default(shown: Shown) -> str:
+        return "" if shown.look is None else str(shown.look.key)
+
+    return whole("key", default, lambda shown: shown.widest("key"), empty=True)
+
+
+def _stop() -> Param:
+    """Where the walk through the masks stands; 0 is beside it."""
+
+    def read(text: str, _: Shown) -> str:
+        if text not in ("0", *STOPS):
+            raise ValueError
+        return text
+
+    return Param("stop", lambda shown: "1" if shown.is_shown else "0", read, f"0 to {STOPS[-1]}")
+
+
+def _scope() -> Param:
+    def read(text: str, _: Shown) -> str:
+        if text not in ("all", "one"):
+            raise ValueError
+        return text
+
+    return Param("scope", lambda shown: "one" if shown.is_shown else "all", read, "all, one")
+
+
 def _at(name: str, i: int) -> Param:
     def default(shown: Shown) -> str:
+        if shown.look is not None:
+            return str((shown.look.layer, shown.look.head, shown.look.query)[i])
         return str(shown.openings[shown.site][i])
 
     return whole(name, default, lambda shown: shown.widest(name))
@@ -157,13 +204,17 @@ PARAMS: tuple[Param, ...] = (
     _at("layer", 0),
     _at("head", 1),
     _at("query", 2),
+    _key(),
+    _stop(),
     one_of("mask", "model", "none", "causal", "window"),
     _window(),
+    one_of("first", "off", "on"),
     one_of("when", "before", "after"),
     one_of("fill", *FILLS),
-    one_of("scope", "all", "one"),
+    _scope(),
     _cells("forbid"),
     _cells("allow"),
+    one_of("show", "weights", "scores"),
     one_of("whose", "yours", "model"),
     _partner(),
     one_of("side", "right", "left"),
@@ -185,6 +236,29 @@ def site_of(facts: Facts, name: str) -> Site | None:
     return next((site for site in facts.sites if site.id == name), None)
 
 
+def demonstrated(values: Mapping[str, str], site: Site) -> tuple[int, int] | None:
+    """The query and the key whose look the walk forbids where it stands; None where it forbids none."""
+    query, key = int(values["query"]), values["key"]
+    if values["stop"] not in FORBIDDING or not key or query >= site.n_query or int(key) >= site.n_key:
+        return None
+    return query, int(key)
+
+
+def ladder(heads: int) -> list[int]:
+    """In how many heads a look is forbidden, step by step: one by one at first, then in larger strides, up to all."""
+    some = [*range(11), 12, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000, 5000]
+    return [n for n in some if n < heads] + [heads]
+
+
+def forbidden_in(facts: Facts, site: Site, cell: tuple[int, int], heads: Sequence[tuple[int, int]]) -> tuple[Edit, ...]:
+    """One look forbidden in these heads (layer, head), or in every one where these are all."""
+    stack = ("encoder" if site.id == "encoder" else "decoder") if len(facts.sites) > 1 else None
+    at = "cross_attn" if site.id == "cross" else "attn"
+    if len(heads) == len(site.records) * site.n_heads:
+        return (EditMask(stack, site=at, cells=(cell,)),)
+    return tuple(EditMask(stack, layer, head=head, site=at, cells=(cell,)) for layer, head in sorted(heads))
+
+
 def edits(values: Mapping[str, str], facts: Facts) -> tuple[Edit, ...]:
     """What the choices ask of the run: none where it is the model's own mask. Raises KeyError for a site that it does not have."""
     site = site_of(facts, values["site"])
@@ -202,6 +276,11 @@ def edits(values: Mapping[str, str], facts: Facts) -> tuple[Edit, ...]:
             found.append(SetMask("window", int(values["window"]), stack=stack, layer=layer, head=head))
         else:
             found.append(SetMask("none" if kind == "none" else "causal", stack=stack, layer=layer, head=head))
+    if kind == "window" and values["first"] == "on" and site.id != "cross":
+        first = tuple((query, range(1)) for query in range(site.n_query))
+        found.append(EditMask(stack, layer, allowed=True, head=head, site=at, cells=first))
+    if (look := demonstrated(values, site)) is not None:
+        found.append(EditMask(stack, layer, head=head, site=at, cells=(look,)))
     for name, allowed in (("forbid", False), ("allow", True)):
         if painted := within(cells(values[name]), site.n_query, site.n_key):
             found.append(EditMask(stack, layer, allowed=allowed, head=head, site=at, cells=tuple(painted)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from starlette.requests import Request
 from starlette.routing import Route
 
@@ -16,6 +17,7 @@ from app.shell import style
 from app.transport import messages, rate_limits
 from app.transport.messages import Body, float32
 from app.transport.routes import BadParameter, cached_route, number
+from core.run.request import Request as Asked
 from core.service import Facts
 
 IDS = 16  # words whose probability may be asked for
@@ -53,14 +55,64 @@ async def edited(request: Request) -> bytes:
     own, now = await ask.outcome(key), await ask.outcome(other, ids)
     body = Body()
     about = await ask.facts(other)
+    newcomers = [i for i, _, _ in now.words if i not in {known for known, _, _ in own.words}]
+    before = (await ask.outcome(key, newcomers)).asked if newcomers else ()
     header = {
         "key": other,
         "site": {**sheet.described(site), **sheet.packed_scores(masked, some, body)},
-        "outcome": sheet.outcome(now),
+        "outcome": {**sheet.outcome(now), "newcomers": [*zip(newcomers, before, strict=True)]},
         "cosine": sheet.cosine(own.vector, now.vector),
+        "degrees": sheet.degrees(own.vector, now.vector),
         "edits": about.interventions,
     }
     return messages.pack({**header, "about": export.painted(about, site.id)}, body.bytes())
+
+
+@rate_limits.costing("runs")
+@cached_route
+async def ladder(request: Request) -> bytes:
+    """The next word with one look forbidden in the heads that look hardest, more and more of them: run, site, query, key, and from,
+    the place of the first of a few steps in choices.ladder()."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    facts = await ask.facts(key)
+    site = choices.site_of(facts, request.query_params.get("site", ""))
+    if site is None:
+        raise BadParameter(words.ROUTE_SITE.format(known=", ".join(each.id for each in facts.sites)))
+    query, at = number(request, "query", 0, site.n_query - 1), number(request, "key", 0, site.n_key - 1)
+    looks = await ask.looks_at(key, site.id, query, at)
+    steps = choices.ladder(looks.size)
+    first = number(request, "from", 0, len(steps) - 1)
+    strongest = [divmod(int(i), site.n_heads) for i in np.argsort(-looks, axis=None, kind="stable")]
+    own = await ask.outcome(key)
+    if not own.words:
+        raise BadParameter(words.ROUTE_WRITES)
+    chances = []
+    for heads in steps[first : first + choices.RUNGS]:
+        edits = choices.forbidden_in(facts, site, (query, at), strongest[:heads])
+        other = await ask.edited(key, edits) if edits else key
+        chances.append((await ask.outcome(other, [own.words[0][0]])).asked[0])
+    return messages.pack({"steps": steps, "from": first, "chances": chances}, b"")
+
+
+@rate_limits.costing("runs")
+@cached_route
+async def ruler(request: Request) -> bytes:
+    """How far the vector of a text turns without each of its words, in degrees: run. Beside it another sentence."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    facts = await ask.facts(key)
+    parts = facts.source.text.split()
+    some = range(len(parts))
+    if len(parts) > choices.RULED:
+        some = sorted({round(i * (len(parts) - 1) / 11) for i in range(12)})
+    texts = [" ".join(parts[:i] + parts[i + 1 :]) for i in some] if len(parts) > 1 else []
+    own = (await ask.outcome(key)).vector
+
+    async def turned(text: str) -> float:
+        other = await ask.submit(Asked(facts.spec.id, (text,)))
+        return sheet.degrees(own, (await ask.outcome(other)).vector)
+
+    marks = [[parts[i], await turned(text)] for i, text in zip(some, texts, strict=True)]
+    return messages.pack({"marks": marks, "other": await turned(words.OTHER_SENTENCE)}, b"")
 
 
 @cached_route
@@ -168,6 +220,8 @@ def _ids(text: str) -> list[int]:
 ROUTES = [
     Route("/headlight/masks/page", offline.answer(OFFLINE, style.page_style)),
     Route("/headlight/masks/edited", edited),
+    Route("/headlight/masks/ladder", ladder),
+    Route("/headlight/masks/ruler", ruler),
     Route("/headlight/masks/scores", scores),
     Route("/headlight/masks/padding", padding),
     Route("/headlight/masks/leak", leak),

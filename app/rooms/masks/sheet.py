@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from app.attention import picture
 from app.rooms.masks import choices, export, words
-from app.rooms.masks.choices import SHOWN, Shown
+from app.rooms.masks.choices import SHOWN, Look, Shown
 from app.session import examples
 from app.transport.messages import Body, float32
 from core.errors import Refused
@@ -29,15 +29,31 @@ class Opened:
     masked: dict[str, ScoresAndMasks]
     outcome: Outcome
 
-    def first_look(self, layer: int, head: int, query: int) -> str:
-        """The cell that is taken away to begin with, as a link says it: the strongest of a row, in a model whose own mask hides
-        nothing and would show nothing of what a mask does. "" where the model has a mask to show."""
-        found = self.masked[self.shown.site]
-        if any(at >= 0 for which in found.mask_of for at in which):
-            return ""
-        row = weights_of(found.scores[layer][head], None)[query].copy()
-        row[query] = -1.0
-        return f"{query}-{int(np.argmax(row))}"
+    look: Look | None = None  # which the room forbids to begin with
+
+    def look_of(self, site: str, layer: int, head: int, query: int, key: str = "") -> Look | None:
+        """The look of a row that is forbidden to show what a mask does: the one chosen, or else its strongest at another word of the
+        text, that is not the first one. None in a row that has no such look."""
+        found, keys = self.masked[site], self.shown.facts.tokens(site_named(self.shown.facts, site).key)
+        mask = mask_of(found, layer, head)
+        row = weights_of(found.scores[layer][head], mask)[query].copy()
+        own = site != "cross"
+        hidden = np.zeros(len(row), bool) if mask is None else mask[query] > 0
+        if key and int(key) < len(row) and not hidden[int(key)] and not (own and int(key) == query):
+            return Look(site, layer, head, query, int(key))
+        row[hidden | np.array(keys.special, bool)] = -1.0
+        if own:
+            row[[0, query]] = -1.0
+        at = int(np.argmax(row))
+        return Look(site, layer, head, query, at) if row[at] >= 0 else None
+
+
+def site_named(facts: Facts, name: str) -> Site:
+    """The kind of attention of this name. Raises KeyError where the run has none of it."""
+    site = choices.site_of(facts, name)
+    if site is None:
+        raise KeyError(name)
+    return site
 
 
 async def opened(service: Service, facts: Facts) -> Opened:
@@ -55,7 +71,15 @@ async def opened(service: Service, facts: Facts) -> Opened:
             rest = await service.sink(facts.key, site.id)
             known = opening(facts, site, masked[site.id], rest.key if rest and rest.is_sink else None)
         openings[site.id] = known
-    return Opened(Shown(facts, openings), masked, await service.outcome(facts.key))
+    found = await service.opening_look(facts.key)
+    name = picture.id_of(found)
+    example = (
+        None if name == "decoder" and facts.writes else example_of(facts, site_named(facts, name))
+    )  # as on Explore
+    openings[name] = example or (found.layer, found.head, found.query)
+    first = Opened(Shown(facts, openings), masked, await service.outcome(facts.key))
+    layer, head, query = openings[name]
+    return replace(first, look=first.look_of(name, layer, head, query, "" if example else str(found.key)))
 
 
 def beginning(facts: Facts) -> str:
@@ -152,7 +176,7 @@ def packed(
         "link": dict(link),
         "about": export.painted(facts, values["site"]),
         "partner": words.PARTNER,
-        "first_look": found.first_look(int(values["layer"]), int(values["head"]), int(values["query"])),
+        "look": None if found.shown.look is None else asdict(found.shown.look),
     }
     return header, body.bytes()
 
@@ -196,3 +220,9 @@ def outcome(found: Outcome) -> dict[str, Any]:
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
     """Of two vectors that are not nothing."""
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def degrees(a: np.ndarray, b: np.ndarray) -> float:
+    """The angle between two vectors that are not nothing."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    return float(np.degrees(np.arccos(np.clip(cosine(a, b), -1, 1))))

@@ -62,15 +62,23 @@ async def run_of(linked: Request, there: Screen) -> Request:
 
 
 def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:
-    """What the choices are of: where a link says nothing of masks, a cell is forbidden, so that the first picture shows what a
-    mask does."""
-    plain = kit_params.opening(choices.PARAMS, opened.shown)
-    said = {param.name: link[param.name] for param in STAGE.params if param.name in link}
-    if any(plain[name] != text for name, text in said.items() if name not in (*SHARED, "forbid")):
-        return replace(opened.shown, first_look="")
-    place = {name: link[name] for name in ("layer", "head", "query") if name in link}
-    at, _ = kit_params.read(choices.PARAMS, opened.shown, place)
-    return replace(opened.shown, first_look=opened.first_look(*(int(at[name]) for name in ("layer", "head", "query"))))
+    """The values that choices have: where a link says nothing of masks, one look is forbidden, so that the first picture shows what a
+    mask does. It is the one that was chosen in another room, or the one that every room opens on."""
+    look = opened.look
+    shown = replace(opened.shown, look=look)
+    at, _ = kit_params.read(choices.PARAMS, shown, {name: link[name] for name in SHARED if name in link})
+    if link.get("stop") != "3" and any(name in link for name in ("site", "layer", "head", "query")):
+        layer, head, query = (int(at[name]) for name in ("layer", "head", "query"))
+        key = link.get("key", "") if "query" in link else ""
+        try:
+            look = opened.look_of(at["site"], layer, head, query, key if key.isdecimal() else "")
+        except IndexError:  # a place of another kind of attention
+            look = opened.look
+    plain = kit_params.opening(choices.PARAMS, shown)
+    said = {param.name: link[param.name] for param in STAGE.params if param.name in link and param.name not in SHARED}
+    older = "stop" not in said and ("lab" in said or "forbid" in said)  # a link from before there was a walk
+    is_shown = look is not None and not older and not any(plain[name] != text for name, text in said.items())
+    return replace(opened.shown, look=look, is_shown=is_shown)
 
 
 def _offer_beginning(shown: run.OnScreen) -> None:

@@ -12,28 +12,26 @@ export class Brush {
   /** @type {[number, number]} Where the keyboard is on the map */
   cursor = [0, 0];
 
-  /** @param {import("./paint.js").Paint} paint @param {HTMLElement} box @param {import("./maps.js").Grid} grid */
-  constructor(paint, box, grid) {
+  cell = 1;
+  tile = { row: 0, column: 0, rows: 1, columns: 1 };
+
+  /** @param {import("./paint.js").Paint} paint @param {HTMLElement} box */
+  constructor(paint, box) {
     this.paint = paint;
-    const { type } = paint.view;
-    this.cell = grid.cell * type;
     const pad = (this.box = box.appendChild(el("div", "brush")));
-    pinned(pad, { left: grid.x * type, top: grid.y * type, width: grid.width * type, height: grid.height * type });
     pad.tabIndex = 0;
     pad.setAttribute("role", "application");
     pad.setAttribute(
       "aria-label",
-      fill(words.map_label, { n_query: this.paint.site.n_query, n_key: this.paint.site.n_key }),
+      fill(words.maps, { n_query: this.paint.site.n_query, n_key: this.paint.site.n_key }),
     );
     this.spot = pad.appendChild(el("i"));
     const cellAt = (/** @type {PointerEvent} */ e) => {
       const frame = pad.getBoundingClientRect();
-      const q = Math.floor(((e.clientY - frame.top) / frame.height) * this.paint.site.n_query);
-      const k = Math.floor(((e.clientX - frame.left) / frame.width) * this.paint.site.n_key);
-      return /** @type {[number, number]} */ ([
-        clamp(q, 0, this.paint.site.n_query - 1),
-        clamp(k, 0, this.paint.site.n_key - 1),
-      ]);
+      const { row, column, rows, columns } = this.tile;
+      const q = Math.floor(((e.clientY - frame.top) / frame.height) * rows);
+      const k = Math.floor(((e.clientX - frame.left) / frame.width) * columns);
+      return /** @type {[number, number]} */ ([row + clamp(q, 0, rows - 1), column + clamp(k, 0, columns - 1)]);
     };
     pad.addEventListener("pointerdown", (e) => {
       if (e.button || e.pointerType === "touch") return;
@@ -55,13 +53,34 @@ export class Brush {
     pad.addEventListener("pointerup", () => this.end());
     pad.addEventListener("pointercancel", () => this.end());
     pad.addEventListener("click", (e) => {
+      e.stopPropagation();
       if (/** @type {PointerEvent} */ (e).pointerType !== "touch") return;
-      this.begin(cellAt(/** @type {PointerEvent} */ (e)));
+      const at = cellAt(/** @type {PointerEvent} */ (e));
+      if (at[0] !== this.paint.view.place.query) return this.paint.view.chooseRow(at[0]);
+      this.begin(at);
       this.end();
     });
     pad.addEventListener("keydown", (e) => this.key(e));
     pad.addEventListener("focus", () => this.show(true));
     pad.addEventListener("blur", () => this.show(false));
+  }
+
+  // Over the cells of the first map
+  /** @param {number} x @param {number} y @param {number} cell @param {{row: number, column: number, rows: number, columns: number}} tile */
+  place(x, y, cell, tile) {
+    Object.assign(this, { cell, tile });
+    pinned(this.box, { left: x, top: y, width: tile.columns * cell, height: tile.rows * cell });
+  }
+
+  // A whole column, as its uppermost cell that the model's own mask leaves says
+  /** @param {number} k */
+  column(k) {
+    const { n_query, n_key } = this.paint.site;
+    const rows = Array.from({ length: n_query }, (_, q) => q).filter((q) => !this.paint.now.ownMask[q * n_key + k]);
+    const may = rows.every((q) => this.paint.now.mask[q * n_key + k] !== MAY);
+    this.painting = may;
+    for (const q of rows) stroke(this.paint.preset(), this.paint.forbid, this.paint.allow, q * n_key + k, may);
+    this.end();
   }
 
   /** @param {KeyboardEvent} e */
@@ -72,7 +91,7 @@ export class Brush {
       this.cursor = [clamp(this.cursor[0] + step[0], 0, n_query - 1), clamp(this.cursor[1] + step[1], 0, n_key - 1)];
       this.paint.view.announce(this.paint.why(this.cursor, true));
       this.show(true);
-      this.paint.view.choose({ query: String(this.cursor[0]) });
+      this.paint.view.chooseRow(this.cursor[0]);
     } else if (e.key === " " || e.key === "Enter") {
       this.begin(this.cursor);
       const may = this.painting;
@@ -96,7 +115,7 @@ export class Brush {
   /** @param {boolean} on */
   show(on) {
     const { cell } = this;
-    const [q, k] = this.cursor;
+    const [q, k] = [this.cursor[0] - this.tile.row, this.cursor[1] - this.tile.column];
     Object.assign(this.spot.style, {
       display: on ? "block" : "none",
       left: `${k * cell}px`,
@@ -104,7 +123,6 @@ export class Brush {
       width: `${cell}px`,
       height: `${cell}px`,
     });
-    if (on && this.paint.scrolls) this.spot.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   /** @param {[number, number]} at */
@@ -137,6 +155,6 @@ export class Brush {
       this.paint.view.invalidate("selection");
       return;
     }
-    this.paint.view.choose({ forbid, allow, whose: "yours", query: this.paint.view.values.query });
+    this.paint.view.choose({ forbid, allow, whose: "yours", stop: "0", query: this.paint.view.values.query });
   }
 }

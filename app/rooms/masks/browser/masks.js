@@ -2,7 +2,7 @@
 
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, button, choice, clamp, el, fill, setText, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, fill, selectBox, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -15,7 +15,10 @@ import { Leak } from "./leak.js";
 import { swatch, tones } from "./maps.js";
 import { Padding } from "./padding.js";
 import { Paint } from "./paint.js";
+import { nodes } from "./pairs.js";
 import { Scale } from "./scale.js";
+import { forbidsLook, standing, stopsOf } from "./stops.js";
+import { isCausal } from "./rules.js";
 import { Scores, stepped } from "./sheet.js";
 import { Tip } from "../../../kit/browser/tip.js";
 
@@ -25,7 +28,7 @@ const BOARD = ".fact, .stage, .tablebox, .foot > :not(.acts), .unseen";
 const NARROW = 720; // pixels: maps stand below each other
 const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
-const UNMASKED = { mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
+const UNMASKED = { stop: "0", first: "off", mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
 
 /** @extends {Stage<import("./types.js").Header, any>} */
 export class Masks extends Stage {
@@ -47,12 +50,17 @@ export class Masks extends Stage {
   bar = "";
   said = ""; // the sentence
 
+  /** @type {import("./types.js").Look | null} The look that the walk forbids: of this text, and of the head that a person chose */
+  look = null;
+  #picked = false;
+
   /** @param {HTMLElement} root */
   constructor(root) {
     super(root);
     this.tabs = add(root, "div", "tabs");
-    const says = add(root, "div", "says-first");
+    const says = (this.says = add(root, "div", "says-first"));
     this.fact = add(says, "h2", "fact");
+    this.reason = add(says, "p", "reason");
     this.fact.setAttribute("aria-live", "polite");
     this.sink = new SinkLine(this);
     this.turns = el("p", "turns note");
@@ -73,7 +81,11 @@ export class Masks extends Stage {
 
   /** @param {{isNew: boolean}} news */
   received({ isNew }) {
+    const { header: told } = this;
+    if (isNew || !this.#picked || this.values.stop !== "3") this.look = told.look;
     if (!isNew) return;
+    this.#picked = false;
+    this.look = told.look;
     const [header, body] = this.message;
     this.sites = new Map(
       header.sites.map((/** @type {import("./types.js").SiteHeader} */ site) => [site.id, new Scores(site, body)]),
@@ -83,6 +95,38 @@ export class Masks extends Stage {
   // Also what is empty: cells open otherwise
   link() {
     return { ...this.header.link, ...this.values };
+  }
+
+  /** The look that is forbidden where the walk stands. */
+  get demonstrated() {
+    const { query, key, stop } = this.values;
+    if (!forbidsLook({ stop }) || this.labName !== "paint" || !key) return null;
+    return Number(query) < this.site.n_query && Number(key) < this.site.n_key ? { query, key } : null;
+  }
+
+  /** @param {string} id of a kind of attention */
+  isCausal(id) {
+    if (id === "cross") return false;
+    const site = this.sites.get(id);
+    const [layer] = site?.sent.keys() ?? [];
+    return Boolean(site && layer !== undefined && isCausal(site.mask(layer, 0), site.n_key));
+  }
+
+  /** The choices that open a lab; null where the model lacks it. @param {string} name @returns {Record<string, string> | null} */
+  opens(name) {
+    return LABS[/** @type {keyof typeof LABS} */ (name)].opens(this) ?? null;
+  }
+
+  /** The logits that a head adds to the likeliest next word; null while it is on its way. @param {string} site @param {number} query @param {{layer: number, head: number}} head @returns {number | null} */
+  added(site, query, { layer, head }) {
+    const found = this.ask("additions", { site, query, candidate: 0 }, (bytes) => ({
+      values: new Float32Array(unpack(bytes)[1]),
+    }));
+    return found?.values?.[layer * this.site.heads + head] ?? null;
+  }
+
+  get family() {
+    return getComputedStyle(this.root).fontFamily;
   }
 
   /** The kind of attention that is painted. */
@@ -174,16 +218,18 @@ export class Masks extends Stage {
       this.layout = layout;
       this.tones = tones(this.scheme);
       this.root.style.setProperty("--bar", this.palette.ramp[3]);
+      this.root.style.setProperty("--more", this.palette.ramp[3]);
+      this.root.style.setProperty("--less", this.palette.ahead[3]);
+      if (name !== "paint") this.tabs.after(this.says);
+      this.fact.after(this.reason);
+      if (this.chooser) this.chooser.isShort = this.narrow && name === "paint";
+      if (this.lab instanceof Paint && name !== "paint") this.reason.textContent = "";
       this.host.replaceChildren();
       this.host.dataset.lab = name;
       this.lab = new LABS[name](this, this.host);
       this.bar = "";
     }
-    const { site } = this;
-    if (name === "paint") this.sink.draw(site.id, this.labels(site.key));
-    else this.sink.line.hidden = true;
-    // The sentence on a changed mask takes a line more: the sink gives its own up, so that the maps stay under the brush.
-    if (this.isChanged && this.sink.key === null) this.sink.line.hidden = true;
+    this.sink.line.hidden = true;
     const turns = this.header.turns ?? [];
     this.turns.hidden = name !== "paint" || !turns.length;
     setText(this.turns, fill(words.turns, { all: turns.map(([i, role]) => fill(words.turn, { i, role })).join(", ") }));
@@ -200,12 +246,15 @@ export class Masks extends Stage {
   /** @param {string} name */
   drawBar(name) {
     const { layer, head } = this.place;
-    const state = [name, layer, head, this.values.whose, this.isChanged, this.values.site, this.layout].join(" ");
+    const state = [name, layer, head, this.values.show, this.isChanged, this.values.site, this.layout].join(" ");
     if (state === this.bar) return;
     this.bar = state;
-    const labs = choice(words.labs, Object.entries(words.lab), name, (id) => this.choose({ lab: id }));
+    const labs = choice(words.labs, Object.entries(words.lab), name, (id) =>
+      this.choose({ lab: id, stop: "0", ...(this.opens(id) ?? {}) }),
+    );
     labs.classList.add("main");
     this.tabs.replaceChildren(labs);
+    if (this.narrow) labs.replaceWith(this.labBox(name));
     if (name !== "paint" && (name !== "scale" || this.isProjected)) return; // projected, the buttons stand there
     const right = add(this.tabs, "span", "right");
     if (this.sites.size > 1) {
@@ -221,15 +270,25 @@ export class Masks extends Stage {
         }),
       );
     }
-    right.append(
-      /** @type {HeadChooser} */ (this.chooser).button,
-      this.steps((by) => this.step(by)),
-    );
+    const { button: heads } = /** @type {HeadChooser} */ (this.chooser);
+    const rest = this.lab instanceof Paint && this.narrow ? this.lab.rest : right; // on a phone, below the map
+    if (rest !== right) rest.replaceChildren();
+    if (name === "paint")
+      rest.append(choice(words.show, Object.entries(words.shows), this.values.show, (id) => this.choose({ show: id })));
+    right.append(heads);
+    rest.append(this.steps((by) => this.step(by)));
     if (name === "scale") return;
-    const whose = this.isChanged ? this.values.whose : "model";
-    right.append(choice(words.whose, Object.entries(words.whose_of), whose, (id) => this.choose({ whose: id })));
-    const reset = this.button(right, words.reset, () => this.choose({ ...UNMASKED, whose: "yours" }), words.reset_help);
+    if (this.lab instanceof Paint && this.narrow) right.append(this.lab.scope);
+    const reset = this.button(rest, words.reset, () => this.choose({ ...UNMASKED, whose: "yours" }), words.reset_help);
     reset.disabled = !this.isChanged;
+  }
+
+  // The labs as a list, where a row of them is too wide
+  /** @param {string} name */
+  labBox(name) {
+    return selectBox(words.labs, Object.entries(words.lab), name, (id) =>
+      this.choose({ lab: id, stop: "0", ...(this.opens(id) ?? {}) }),
+    );
   }
 
   // Buttons for the head before and the next; `of` names the kind of attention that they are of
@@ -273,7 +332,8 @@ export class Masks extends Stage {
 
   get isChanged() {
     const { mask, when, fill: filled, forbid, allow } = this.values;
-    return mask !== "model" || when !== "before" || filled !== "inf" || forbid !== "" || allow !== "";
+    const isPlain = mask === "model" && when === "before" && filled === "inf" && forbid === "" && allow === "";
+    return !isPlain || this.demonstrated !== null;
   }
 
   // Head by head, over the ends of layers
@@ -286,13 +346,18 @@ export class Masks extends Stage {
   /** @param {number} down @param {number} right */
   move(down, right) {
     if (right) this.step(right);
-    else this.choose({ query: String(clamp(this.place.query + down, 0, this.site.n_query - 1)) });
+    else this.chooseRow(clamp(this.place.query + down, 0, this.site.n_query - 1));
     return true;
   }
 
   keys = {
-    b: () => {
+    s: () => {
       if (this.labName !== "paint") return false;
+      this.choose({ show: this.values.show === "scores" ? "weights" : "scores" });
+      return true;
+    },
+    b: () => {
+      if (this.labName !== "paint" || !this.isChanged) return false;
       this.choose({ whose: this.values.whose === "yours" ? "model" : "yours" });
       return true;
     },
@@ -303,17 +368,29 @@ export class Masks extends Stage {
     return this.lab.arrow?.(down, right) ?? false;
   }
 
-  // A lab that this model cannot show is passed over, and one that needs more than the text runs on its own example.
+  // To the next stop of the walk, or back: what this run cannot show is not on the way
   /** @param {number} by */
   turn(by) {
-    const names = /** @type {(keyof typeof LABS)[]} */ (Object.keys(LABS));
-    for (let at = names.indexOf(this.labName) + by; at in names; at += by) {
-      const opens = LABS[names[at]].opens(this);
-      if (!opens) continue;
-      this.choose({ lab: names[at], ...opens });
-      return true;
-    }
-    return false;
+    const stops = stopsOf(this);
+    const to = stops[standing(this, stops) + by] ?? null;
+    if (!to) return false;
+    if (to.id === "3") this.#picked = true;
+    this.choose(to.values);
+    return true;
+  }
+
+  // Another row: what the walk forbids stays where it is, painted, for it is of its own row
+  /** @param {number} query */
+  chooseRow(query) {
+    this.choose({ query: String(query), ...this.kept() });
+  }
+
+  /** The demonstration as cells of the link. @returns {Record<string, string>} */
+  kept() {
+    const { demonstrated } = this;
+    if (!demonstrated) return {};
+    const cell = `${demonstrated.query}-${demonstrated.key}`;
+    return { stop: "0", forbid: [this.values.forbid, cell].filter(Boolean).join(",") };
   }
 
   get headGrid() {
@@ -344,19 +421,18 @@ export class Masks extends Stage {
 
   /** @param {number} layer @param {number} head */
   chooseHead(layer, head) {
-    this.choose(this.lab.head?.(layer, head) ?? { layer: String(layer), head: String(head) });
+    /** @type {Record<string, string>} */
+    const stop = this.values.stop === "3" ? { stop: "1" } : {};
+    this.choose(this.lab.head?.(layer, head) ?? { layer: String(layer), head: String(head), ...stop });
   }
 
-  /** @param {import("./types.js").Piece[]} found */
-  say(found) {
-    const text = found.map(([piece]) => piece).join("");
+  /** @param {import("./types.js").Piece[]} found @param {import("./types.js").Piece[]} [reason] */
+  say(found, reason = []) {
+    const text = [...found, ["|"], ...reason].map(([piece]) => piece).join("");
     if (this.said === text) return;
     this.said = text;
-    this.fact.replaceChildren(
-      ...found.map(([piece, tone]) =>
-        tone ? (tone === "sub" ? el("sub", "", piece) : el("em", tone, piece)) : document.createTextNode(piece),
-      ),
-    );
+    this.fact.replaceChildren(...nodes(found));
+    this.reason.replaceChildren(...nodes(reason));
   }
 
   /** @param {string} text @param {PointerEvent | null} [e] */
@@ -365,7 +441,7 @@ export class Masks extends Stage {
   }
 
   picture() {
-    return rows([this.fact, this.host]);
+    return rows(this.labName === "paint" ? [this.host] : [this.fact, this.host]);
   }
 
   /** @returns {import("../../../kit/browser/types.js").AboutFiles} */

@@ -1,27 +1,31 @@
-// Paint a mask: scores, masked scores and weights of one head, the locked row in numbers, the next word before and after.
+// Paint a mask: one head before and after its mask, the chosen row as paired bars, what becomes of the next word.
 
-import { clamp, el, fill, fixed, focusable, percent } from "../../../kit/browser/dom.js";
-import { Brush } from "./brush.js";
-import { WHOLE, WORDS as words } from "./constants.js";
-import { factOf } from "./facts.js";
-import { ABOVE, Grid, apartBy, arrow, canvas, hatch, hatchOver, title } from "./maps.js";
-import { draw, write } from "../../../kit/browser/picture/svg.js";
-import { toneWithout, topWithout } from "../../../kit/browser/sink.js";
-import { drawAside } from "./nextword.js";
-import { drawPresets } from "./presets.js";
-import { drawRow, inRow } from "./row.js";
-import { decode, paintedMask, presetMask, weigh } from "./rules.js";
-import { lines, Scores } from "./sheet.js";
+import { add, el, fill, fixed, percent } from "../../../kit/browser/dom.js";
+import { cellAt, HeatmapView, shapesOf } from "../../../kit/browser/picture/heatmap.js";
+import { rising, signed } from "../../../kit/browser/picture/scale.js";
+import { text } from "../../../kit/browser/scene.js";
 import { table } from "../../../kit/browser/table.js";
+import { scrolled } from "../../../streamlit_edge/browser/page.js";
+import { drawBeside, rulerOf } from "./beside.js";
+import { Brush } from "./brush.js";
+import { drawCards } from "./cards.js";
+import { WHOLE, WORDS as words } from "./constants.js";
+import { drawPairs } from "./pairs.js";
+import { decode, paintedMask, presetMask, weigh, WINDOW } from "./rules.js";
+import { lines, Scores } from "./sheet.js";
+import { hardest } from "./stops.js";
+import { toldOf } from "./told.js";
 
-const SIGNED = 9; // units of a cell that has room for −∞
-const SCROLLED = 15; // units of a cell of a map that scrolls
-const PROJECTED = { whole: 20, scrolled: 20, letters: 17 }; // the same, for the last row: tokens of a map that does not scroll
-const LETTERS = 13.5; // units of the type of the labels, at most
-const TITLE = 236; // units of the longest heading above a map, in the wider type of a saved page
-const ASIDE = 290; // and of the column beside the maps
-const FULL = 0.9995; // a row that sums to this says 1
 const LATER = 1_500_000; // bytes of scores: a larger run is asked for one layer at a time
+const STAMPED = 20; // units of a cell from which it has room for −∞
+const LONG = 9; // letters of a label
+const HIGHEST = 8; // a score from which the colours of scores are full
+
+/** @param {string} label */
+const cut = (label) => {
+  const letters = Array.from(label);
+  return letters.length > LONG ? `${letters.slice(0, LONG - 1).join("")}…` : label;
+};
 
 export class Paint {
   /** @type {Set<number>} */
@@ -29,20 +33,18 @@ export class Paint {
   /** @type {Set<number>} */
   allow = new Set();
   painted = ""; // the texts that the two sets are of
-  options = "";
+  cards = "";
   aside = "";
-  tries = el("div", "try"); // buttons of cells that are worth trying
-  how = ""; // which headings stand above the maps
-  isEarly = false; // whether they say that the model is still to run
+  above = 0; // pixels of the page above this lab
+  tall = 0; // that are left for the cells
+  at = { size: 13.5, beside: 72, gap: 48, top: 44, cell: 6 }; // pixels of the drawings
+  /** @type {[number, number] | null} The one cell that is forbidden, where it is the only one */
+  onlyCell = null;
+  side = "before"; // on a phone: which map is shown
   /** @type {any} What is on the screen: scores, mask, weights, and the run under that mask */
   now;
   /** @type {Brush} */
   brush;
-  /** @type {HTMLElement[] | undefined} What long texts scroll in */
-  windows;
-  at = [0, 0]; // how far they have scrolled, all of them
-  /** @type {number | undefined} The row that they were brought to */
-  followed;
 
   /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
   constructor(view, stage) {
@@ -52,123 +54,92 @@ export class Paint {
     this.keys = view.labels(this.site.key);
     this.choose = el("div", "choose");
     this.board = el("div", view.board);
-    stage.append(...(view.narrow ? [this.board] : [this.choose, this.board]));
-    this.left = this.board.appendChild(el("div", "left"));
-    this.right = this.board.appendChild(el("aside"));
-    this.build();
-    if (view.narrow) this.left.append(this.choose); // on a phone the maps come first
-    this.row = this.left.appendChild(el("div", "row"));
+    this.count = el("span", "count mute"); // where the walk stands, on a projected page
+    this.left = add(this.board, "div", "left");
+    this.right = el("aside");
+    this.later = view.narrow ? el("div", "later") : this.right; // what a phone shows below the map
+    if (view.isProjected) stage.append(view.says, this.count);
+    else this.right.append(view.says);
+    this.scope = el("span"); // whose mask it is: beside the cards, or on a phone beside the head
+    this.rest = el("span", "rest"); // on a phone, what else can be chosen
+    if (view.narrow) {
+      this.later.append(view.reason);
+      stage.append(this.choose);
+      this.board.prepend(this.right);
+      this.board.append(this.later);
+      this.left.append(this.sides());
+    } else {
+      this.board.append(this.right);
+      this.left.append(this.choose);
+    }
+    stage.append(this.board);
+    const frame = add(this.left, "div", "frame");
+    this.hosts = ["before", "after"].map((name) => add(frame, "div", `map ${name}`));
+    const label = fill(words.maps, { n_query: this.site.n_query, n_key: this.site.n_key });
+    this.maps = this.hosts.map((host) => new HeatmapView(host, label));
+    this.hosts.forEach((host, i) => {
+      host.addEventListener("pointermove", (e) => this.point(e, i));
+      host.addEventListener("pointerleave", () => view.hint(""));
+      host.addEventListener("click", (e) => this.click(e, i));
+    });
+    this.brush = new Brush(this, this.hosts[0]);
+    this.row = add(this.left, "div", "row pairs");
     this.row.tabIndex = 0;
     this.row.setAttribute("role", "region");
+    this.row.ariaLabel = words.looks_at;
   }
 
-  // Longer texts scroll: three maps in boxes of their own, which go together
-  get scrolls() {
-    return Math.max(this.site.n_query, this.site.n_key) > (this.view.isProjected ? PROJECTED.whole : WHOLE);
-  }
-
-  build() {
-    const { narrow, beside, tones, isProjected, width, type } = this.view;
-    const { palette } = tones;
-    const { n_query, n_key } = this.site;
-    const letters = isProjected ? PROJECTED.letters : LETTERS;
-    const longest = Math.max(...this.queries.map((label) => Math.min(10, label.length)));
-    const labels = Math.min(86, 14 + longest * 7.2) * (letters / LETTERS);
-    const { scrolls } = this;
-    const apart = narrow || scrolls;
-    const room = narrow ? width - labels - 52 : clamp((width - labels - beside - 190) / 3, 110, 420);
-    const tall = clamp(((isProjected ? 0.45 : 0.275) * innerHeight) / type, 210, 460);
-    const cell = scrolls
-      ? isProjected
-        ? PROJECTED.scrolled
-        : SCROLLED
-      : clamp(Math.min(room / n_key, (narrow ? room : tall) / n_query), narrow ? 6 : 2.5, 34);
-    const wide = n_key * cell;
-    const gap = apartBy(wide, 62, TITLE, width - (beside && ASIDE) - labels);
-    const height = ABOVE + 20 + n_query * cell + 6;
-    const common = { y: ABOVE + 20, cell, letters, rows: this.queries, columns: this.keys, palette };
-    const alt = fill(words.map_alt, { what: words.masked, n_query, n_key, query: this.queries[this.view.place.query] });
-    const lock = (/** @type {number} */ q) => this.view.choose({ query: String(q) });
-    const places = apart ? [labels, labels, labels] : [labels, labels + wide + gap, labels + 2 * (wide + gap)];
-    const line = this.left.appendChild(el("div", scrolls && !narrow ? "windows" : ""));
-    const boxes = apart
-      ? places.map(() => line.appendChild(el("div", "maps")))
-      : Array(3).fill(line.appendChild(el("div", "maps")));
-    const svgs = apart
-      ? boxes.map((box) =>
-          canvas(box, Math.max(width * (scrolls ? 0 : 1), labels + wide + 66), height, palette, alt, type),
-        )
-      : Array(3).fill(
-          canvas(boxes[0], labels + 2 * (wide + gap) + Math.max(wide + 66, TITLE), height, palette, alt, type),
-        );
-    this.titles = svgs.map((svg) => draw(svg, "g"));
-    this.grids = svgs.map(
-      (svg, i) => new Grid(svg, { ...common, x: places[i], named: apart || i === 0, scrolls, act: lock }),
-    );
-    this.arrows = svgs.map((svg) => draw(svg, "g"));
-    this.marks = draw(svgs[1], "g", { "pointer-events": "none" });
-    this.sums = draw(svgs[2], "g");
-    this.wide = wide;
-    this.gap = gap;
-    this.svgs = [...new Set(svgs)];
-    for (const svg of this.svgs) {
-      svg.addEventListener("pointermove", (/** @type {PointerEvent} */ e) => this.point(e, svg));
-      svg.addEventListener("pointerleave", () => this.view.hint(""));
-    }
-    this.brush = new Brush(this, boxes[1], this.grids[1]);
-    if (scrolls) this.scroll(boxes, (tall + 1.6 * ABOVE) * type);
-  }
-
-  // Boxes that show a part of the text, and the same part; they open where the locked row and the key that it looks at most are.
-  /** @param {HTMLElement[]} boxes @param {number} tall */
-  scroll(boxes, tall) {
-    for (const [i, box] of boxes.entries()) {
-      box.classList.add("window");
-      box.style.maxHeight = `${tall}px`;
-      focusable(box, "region", [words.scores, words.masked, words.weights][i]);
-      const [grid, title] = [/** @type {Grid[]} */ (this.grids)[i], /** @type {SVGElement[]} */ (this.titles)[i]];
-      const stay = () => grid.stay(box.scrollLeft / this.view.type, box.scrollTop / this.view.type, title);
-      stay();
-      box.addEventListener("scroll", () => {
-        stay();
-        const { scrollLeft, scrollTop } = box;
-        // An event of our own scrollTo: ignore it, the scrolling box may be further by now.
-        if (scrollLeft === this.at[0] && scrollTop === this.at[1]) return;
-        this.at = [scrollLeft, scrollTop];
-        for (const other of boxes) if (other !== box) other.scrollTo(scrollLeft, scrollTop);
+  sides() {
+    const box = el("span", "seg sides");
+    for (const name of /** @type {const} */ (["before", "after"])) {
+      const one = add(box, "button");
+      one.textContent = words[name];
+      one.addEventListener("click", () => {
+        this.side = name;
+        this.view.invalidate("selection");
       });
     }
-    this.windows = boxes;
+    this.sideButtons = box;
+    return box;
   }
 
-  // Bring the locked row into the boxes, where it is not
-  follow() {
-    const [box] = this.windows ?? [];
-    if (!box || this.followed === this.view.place.query) return;
-    const { x, y, cell } = /** @type {Grid[]} */ (this.grids)[0];
-    const { type } = this.view;
+  // Longer texts are shown by a tile around the row: which part of them
+  get tile() {
+    const { n_query, n_key } = this.site;
     const { query } = this.view.place;
-    const top = (y + query * cell) * type;
-    if (top < box.scrollTop + y * type || top > box.scrollTop + box.clientHeight - 2 * cell * type)
-      box.scrollTop = top - box.clientHeight / 2;
-    if (this.followed === undefined) box.scrollLeft = (x + this.strongest(query) * cell) * type - box.clientWidth / 2;
-    this.followed = query;
+    const first = (/** @type {number} */ n, /** @type {number} */ at) =>
+      Math.max(0, Math.min(n - Math.min(n, WHOLE), at - Math.floor(WHOLE * 0.75)));
+    const key = this.onlyCell ? this.onlyCell[1] + 8 : query;
+    const column = n_key <= WHOLE ? 0 : first(n_key, Math.min(key, n_key));
+    return { row: first(n_query, query), column, rows: Math.min(n_query, WHOLE), columns: Math.min(n_key, WHOLE) };
   }
 
-  /** The key that gets most from a row. @param {number} query */
-  strongest(query) {
-    const { n_key } = this.site;
-    const row = this.now.weighed.weights.subarray(query * n_key, (query + 1) * n_key);
-    return row.indexOf(Math.max(...row));
+  // Pixels of the window below what stands above this lab and its own foot; read before anything is written
+  get window() {
+    return innerHeight - this.above - (this.view.isProjected ? 10 : 38) * this.view.type;
   }
 
-  // The same but for the first key, on which most heads rest whatever the words are
-  /** @param {number} query */
-  looked(query) {
-    if (!this.now) return undefined;
-    const { n_key } = this.site;
-    const row = this.now.weighed.weights.subarray(query * n_key, (query + 1) * n_key);
-    return n_key > 1 ? 1 + row.subarray(1).indexOf(Math.max(...row.subarray(1))) : 0;
+  // Sizes of the maps
+  measure() {
+    const { view } = this;
+    const { type, narrow, isProjected } = view;
+    const { rows, columns } = this.tile;
+    const size = (isProjected ? 21 : narrow ? 13 : 13.5) * type;
+    const longest = Math.max(...this.queries.map((label) => cut(label).length));
+    const across_ = Math.max(...this.keys.map((label) => cut(label).length));
+    const beside = narrow ? 62 * type : Math.max(78 * type, longest * size * 0.54 + 14 * type);
+    const gap = narrow ? 0 : isProjected ? size * 2.7 : Math.max(54 * type, size * 4);
+    const top = Math.max(44 * type, across_ * size * 0.38 + size);
+    const wide = view.pixels - (view.beside ? (isProjected ? 142 : 280) * type : 0);
+    const said = isProjected ? view.says.offsetHeight : 0;
+    const tall = Math.max(210 * type, this.window - said - top - (isProjected ? 96 : 118) * type);
+    const cell = Math.floor(
+      narrow
+        ? (wide - beside - 8) / columns
+        : Math.min((wide - beside - gap - (isProjected ? 4 : size * 1.6)) / (2 * columns), tall / rows, 66 * type),
+    );
+    this.at = { size, beside, gap, top, cell: Math.max(6, cell) };
+    this.tall = tall;
   }
 
   static opens() {
@@ -184,23 +155,44 @@ export class Paint {
     return this.view.move(down, right);
   }
 
+  /** The key that the row is about: the forbidden one, or what it looks at most. @param {number} query */
+  looked(query) {
+    if (this.onlyCell && this.onlyCell[0] === query) return this.onlyCell[1];
+    if (!this.now) return undefined;
+    const { n_key } = this.site;
+    const row = this.now.before.subarray(query * n_key, (query + 1) * n_key);
+    return n_key > 1 ? 1 + row.subarray(1).indexOf(Math.max(...row.subarray(1))) : 0;
+  }
+
   status() {
     const { early, changed, found } = this.now ?? {};
     return {
       early: Boolean(early),
       edited: found?.header?.key ?? "",
       fresh: Boolean(this.now && (!changed || found?.header || found?.refused)),
+      stop: this.view.values.stop,
     };
   }
 
   preset() {
     const { values, place } = this.view;
-    return presetMask(
+    const found = presetMask(
       this.site.mask(place.layer, place.head),
       { mask: values.mask, window: Number(values.window) },
       this.site.n_query,
       this.site.n_key,
     );
+    if (values.mask === "window" && values.first === "on")
+      for (let q = 0; q < this.site.n_query; q++) found[q * this.site.n_key] = 0;
+    return found;
+  }
+
+  // Painted cells, and the look of the demonstration, as a link says them
+  get forbidden() {
+    const { values } = this.view;
+    const { query, key } = this.view.demonstrated ?? {};
+    const more = query === undefined ? "" : `${query}-${key}`;
+    return [values.forbid, more].filter(Boolean).join(",");
   }
 
   // The run under the chosen mask: null while it is on its way, {refused} where it was refused
@@ -212,16 +204,16 @@ export class Paint {
       site: site.id,
       mask: values.mask,
       window: values.window,
+      first: values.first,
       when: values.when,
       fill: values.fill,
       scope: values.scope,
-      forbid: values.forbid,
+      forbid: this.forbidden,
       allow: values.allow,
     };
-    if (values.scope === "one") Object.assign(params, { layer: place.layer, head: place.head });
-    else if (values.forbid && values.forbid === header.first_look)
-      Object.assign(params, { layer: place.layer, part: 1 });
-    else if (site.layers * site.heads * site.cells * 4 > LATER) params.layer = place.layer;
+    // Where one head alone is masked, nothing else of the run is drawn
+    if (values.scope === "one") Object.assign(params, { layer: place.layer, head: place.head, part: 1 });
+    else if (site.layers * site.heads * site.cells * 4 > LATER) Object.assign(params, { layer: place.layer, part: 1 });
     params.ids = header.outcome.words.map(([id]) => id).join(",");
     const found = this.view.answer("edited", params);
     if (found?.header && !found.scores) found.scores = new Scores(found.header.site, found.body);
@@ -230,21 +222,26 @@ export class Paint {
 
   draw() {
     const { view, site } = this;
-    const { values, place, header } = view;
+    const { values, place } = view;
     const { n_query, n_key } = site;
     const own = view.scores(site, place.layer, place.head);
     this.left.dataset.loading = String(!own);
     if (!own) return view.say([[words.loading, ""]]);
-    const texts = `${values.forbid} ${values.allow}`;
+    const forbidden = this.forbidden;
+    const texts = `${forbidden} ${values.allow}`;
     if (this.brush.painting === null && texts !== this.painted) {
       [this.forbid, this.allow, this.painted] = [
-        decode(values.forbid, n_query, n_key),
+        decode(forbidden, n_query, n_key),
         decode(values.allow, n_query, n_key),
         texts,
       ];
     }
+    const [only] = this.forbid;
     const ownMask = site.mask(place.layer, place.head) ?? new Uint8Array(site.cells);
-    const changed = (view.isChanged || this.forbid.size + this.allow.size > 0) && values.whose === "yours";
+    this.onlyCell =
+      this.forbid.size === 1 && !this.allow.size && !ownMask[only] ? [Math.floor(only / n_key), only % n_key] : null;
+    const isChanged = view.isChanged || this.forbid.size + this.allow.size > 0;
+    const changed = isChanged && values.whose === "yours";
     const mask = changed ? paintedMask(this.preset(), this.forbid, this.allow) : ownMask;
     const after = changed && values.when === "after";
     const fillWith = changed && values.fill === "1e9" && !after ? -1e9 : -Infinity;
@@ -267,44 +264,69 @@ export class Paint {
       fillWith,
       early,
     };
-    this.drawMaps();
-    this.follow();
-    drawPresets(this, this.choose);
-    drawRow(this, this.row);
-    drawAside(this, this.right);
+    this.above = view.host.getBoundingClientRect().top + scrolled();
     if (found?.refused) view.say([[found.refused, ""]]);
     else {
-      view.say(
-        factOf(
-          {
-            labels: { queries: this.queries, keys: this.keys },
-            site: site.id,
-            n_key,
-            row: place.query,
-            ...place,
-            own: ownMask,
-            mask,
-            preset: values.mask,
-            window: Number(values.window),
-            one: values.scope === "one",
-            after,
-            finite: fillWith > -Infinity,
-            changed,
-            early,
-            weights: weighed.weights,
-            ownWeights: ownWeighed.weights,
-            sums: weighed.sums,
-            painted: this.forbid.size + this.allow.size,
-            busiest: (keys) => this.busiest(keys),
-            outcome: found?.header?.outcome ?? null,
-            ownOutcome: header.outcome,
-            classes: header.classes,
-            cosine: found?.header?.cosine ?? null,
-          },
-          words,
-        ),
-      );
+      const said = toldOf(this.shown(found, changed, early, after, mask, ownMask), words);
+      view.say(said.fact, said.reason);
     }
+    this.drawMaps();
+    drawCards(this, this.choose);
+    drawPairs(this, this.row);
+    drawBeside(this, this.right);
+  }
+
+  /** The state that the sentences tell. @param {any} found @param {boolean} changed @param {boolean} early @param {boolean} after @param {Uint8Array} mask @param {Uint8Array} ownMask */
+  shown(found, changed, early, after, mask, ownMask) {
+    const { view, site, now } = this;
+    const { values, place, header } = view;
+    const cell = this.onlyCell;
+    const most = cell && values.stop === "3" ? hardest(view, { site: site.id, query: cell[0], key: cell[1] }) : null;
+    const isEncoder = !header.outcome.words.length && !header.outcome.numbers.length;
+    const rest = now.before.reduce(
+      (/** @type {number} */ sum, /** @type {number} */ x, /** @type {number} */ i) => sum + (i % site.n_key ? 0 : x),
+      0,
+    );
+    return {
+      labels: { queries: this.queries, keys: this.keys },
+      site: site.id,
+      n_key: site.n_key,
+      row: place.query,
+      ...place,
+      own: ownMask,
+      mask,
+      preset: values.mask,
+      window: Number(values.window),
+      first: values.first === "on",
+      one: values.scope === "one",
+      after,
+      finite: now.fillWith > -Infinity,
+      changed,
+      early,
+      isCausal: view.isCausal(site.id),
+      weights: now.weighed.weights,
+      softmax: now.weighed.softmax,
+      ownWeights: now.before,
+      scores: now.scores,
+      ownScores: now.own,
+      sums: now.weighed.sums,
+      painted: this.forbid.size + this.allow.size,
+      onlyCell: cell,
+      stop: values.stop,
+      heads: site.layers * site.heads,
+      hardest: most,
+      added: most
+        ? view.added(site.id, header.labels.target ? header.labels.target.length - 1 : place.query, place)
+        : null,
+      rest: rest / site.n_query,
+      busiest: (/** @type {number[]} */ keys) => this.busiest(keys),
+      outcome: found?.header?.outcome ?? null,
+      ownOutcome: header.outcome,
+      classes: header.classes,
+      cosine: null,
+      degrees: isEncoder ? (found?.header?.degrees ?? null) : null,
+      marks: isEncoder ? (rulerOf(view)?.marks ?? null) : null,
+    };
   }
 
   // The head that gives these keys most from the locked row, among those that are here
@@ -312,15 +334,12 @@ export class Paint {
   busiest(keys) {
     const { site } = this;
     const { query } = this.view.place;
+    const from = query * site.n_key;
     let best = null;
     for (const layer of site.sent.keys()) {
       for (let head = 0; head < site.heads; head++) {
-        const scores = /** @type {Float32Array} */ (site.scores(layer, head)).subarray(
-          query * site.n_key,
-          (query + 1) * site.n_key,
-        );
-        const mask =
-          site.mask(layer, head)?.subarray(query * site.n_key, (query + 1) * site.n_key) ?? new Uint8Array(site.n_key);
+        const scores = /** @type {Float32Array} */ (site.scores(layer, head)).subarray(from, from + site.n_key);
+        const mask = site.mask(layer, head)?.subarray(from, from + site.n_key) ?? new Uint8Array(site.n_key);
         const { weights } = weigh(scores, mask, site.n_key);
         const share = keys.reduce((sum, k) => sum + weights[k], 0);
         if (!best || share > best.share) best = { layer, head, share };
@@ -330,118 +349,250 @@ export class Paint {
   }
 
   drawMaps() {
-    const { view, now } = this;
-    const { tones, place, header } = view;
-    const { palette } = tones;
-    const { n_key } = this.site;
-    const grids = /** @type {Grid[]} */ (this.grids);
-    const top = now.scores.reduce(
-      (/** @type {number} */ most, /** @type {number} */ x) => Math.max(most, Math.abs(x)),
-      1e-9,
+    const { view } = this;
+    this.measure();
+    const { narrow } = view;
+    const { beside, gap, top, cell } = this.at;
+    const { rows, columns } = this.tile;
+    const style = { hatch: view.palette.hatch, font: view.family };
+    this.maps.forEach((map, i) => {
+      const isHidden = narrow && (i === 0) !== (this.side === "before");
+      this.hosts[i].hidden = isHidden;
+      if (isHidden) return;
+      const x = i && !narrow ? gap : beside;
+      const width = x + columns * cell + (narrow ? 6 : this.at.size * (i ? 1.6 : 0) + 2);
+      map.draw(this.map(i, x, top), width, top + rows * cell + 4, style);
+    });
+    for (const one of this.sideButtons?.children ?? [])
+      one.setAttribute(
+        "aria-pressed",
+        String(one.textContent === words[/** @type {"before" | "after"} */ (this.side)]),
+      );
+    this.brush.place(beside, top, cell, this.tile);
+  }
+
+  /** @param {number} which @param {number} x @param {number} top @returns {import("../../../kit/browser/picture/heatmap.js").Heatmap} */
+  map(which, x, top) {
+    const { view, now, site } = this;
+    const { palette } = view;
+    const { values, place, narrow, type } = view;
+    const { size, cell } = this.at;
+    const { row, column, rows, columns } = this.tile;
+    const { n_key } = site;
+    const { mask, ownMask, weighed } = now;
+    const isScores = which === 0 && values.show === "scores";
+    const [heat, score] = [rising(palette), signed(palette)];
+    const full = Math.min(
+      HIGHEST,
+      now.scores.reduce((/** @type {number} */ most, /** @type {number} */ s) => Math.max(most, Math.abs(s)), 1e-9),
     );
-    const { mask, after, weighed } = now;
-    const rest = view.sink.key;
-    const without = rest === null ? null : toneWithout(palette, rest, topWithout(weighed.weights, n_key, rest));
-    grids[0].fill((q, k) => tones.signed(now.scores[q * n_key + k] / top));
-    grids[1].fill((q, k) =>
-      after
-        ? tones.heat(weighed.softmax[q * n_key + k])
-        : mask[q * n_key + k]
-          ? hatch(mask[q * n_key + k])
-          : tones.signed(now.scores[q * n_key + k] / top),
-    );
-    grids[1].cover((q, k) => (after && mask[q * n_key + k] ? hatchOver(mask[q * n_key + k]) : ""));
-    grids[2].fill((q, k) =>
-      mask[q * n_key + k] && !(now.fillWith > -Infinity && weighed.weights[q * n_key + k] > 0)
-        ? hatch(mask[q * n_key + k])
-        : (without?.(weighed.weights[q * n_key + k], k).fill ?? tones.heat(weighed.weights[q * n_key + k])),
-    );
-    for (const grid of grids) grid.look(place.query);
-    const how = `${after} ${view.layout}`;
-    if (this.how !== how || this.isEarly !== now.early) {
-      [this.how, this.isEarly] = [how, now.early];
-      const scaled =
-        (header.divided ? fill(words.scores_how, { d: header.d }) : words.scores_plain) +
-        (header.biased ? words.scores_bias : "");
-      const said = [
-        [words.scores, scaled],
-        [after ? words.softmax_all : words.masked, after ? words.sum_one : words.paint_how],
-        [after ? words.after_mask : words.weights, now.early ? words.early : after ? words.sum_less : words.sum_one],
-      ];
-      /** @type {SVGElement[]} */ (this.titles).forEach((box, i) => {
-        box.replaceChildren();
-        title(box, grids[i].x, 14, said[i][0], said[i][1], palette);
-      });
-      const names = after ? [words.arrow_softmax, words.arrow_times] : [words.arrow_mask, words.arrow_softmax];
-      /** @type {SVGElement[]} */ (this.arrows).forEach((box, i) => {
-        box.replaceChildren();
-        if (i < 2 && !view.narrow && !this.scrolls)
-          arrow(
-            box,
-            grids[i].x + grids[i].width + 6,
-            grids[i].y + grids[i].height / 2,
-            /** @type {number} */ (this.gap) - 14,
-            names[i],
-            palette,
-          );
-      });
-    }
-    const marks = /** @type {SVGElement} */ (this.marks);
-    marks.replaceChildren();
-    const { x, y, cell } = grids[1];
-    if (!after && cell >= SIGNED) {
-      const sign = now.fillWith > -Infinity ? "−1e9" : "−∞";
-      for (let k = 0; k < n_key; k++) {
-        if (mask[place.query * n_key + k]) {
-          // on a ground of its own: over a hatch a small sign cannot be read
-          const [left, top] = [x + k * cell, y + place.query * cell];
-          draw(marks, "rect", { x: left, y: top, width: cell - 1, height: cell - 1, fill: palette.background });
-          write(marks, left + cell / 2 - 0.5, top + cell / 2 + 4, sign, {
-            anchor: "middle",
-            size: sign.length > 2 ? cell * 0.4 : Math.min(13, cell * 0.85),
-            "font-weight": 650,
-            fill: palette.ink,
+    const tone = (/** @type {number} */ at) =>
+      isScores ? score(now.scores[at] / full) : heat(which ? weighed.weights[at] : now.before[at]);
+    const index = (/** @type {number} */ q, /** @type {number} */ k) => (q + row) * n_key + k + column;
+    const sign = now.after ? "× 0" : now.fillWith > -Infinity ? "−1e9" : "−∞";
+    /** @type {import("../../../kit/browser/types.js").Shape[]} */
+    const more = [];
+    const pad = cell >= 20 ? 1 : 0.5;
+    /** @type {Record<string, [x: number, y: number, n: number]>} */
+    const middle = {};
+    const [colour, pale] = [palette.query, palette.background];
+    for (let q = 0; q < rows; q++) {
+      for (let k = 0; k < columns; k++) {
+        const at = index(q, k);
+        const reason = mask[at];
+        if (!reason) {
+          if (ownMask[at] && which === 0) {
+            more.push({
+              shape: "frame",
+              x: x + k * cell + 1,
+              y: top + q * cell + 1,
+              w: cell - 2,
+              h: cell - 2,
+              stroke: palette.ramp[3],
+              width: 1,
+            });
+            middle.open = add3(middle.open, x + (k + 0.5) * cell, top + (q + 0.5) * cell);
+          }
+          continue;
+        }
+        const [left, up] = [x + k * cell, top + q * cell];
+        if (ownMask[at]) middle.future = add3(middle.future, left + cell / 2, up + cell / 2);
+        else if (this.forbid.has(at)) {
+          const edge = Math.max(1.5, cell * 0.07);
+          const band = cell * 0.6;
+          more.push({
+            shape: "frame",
+            x: left + edge / 2,
+            y: up + edge / 2,
+            w: cell - pad - edge,
+            h: cell - pad - edge,
+            stroke: colour,
+            width: edge,
+            rx: 2,
           });
+          more.push({
+            shape: "rect",
+            x: left + edge,
+            y: up + (cell - pad - band) / 2,
+            w: cell - pad - 2 * edge,
+            h: band,
+            fill: pale,
+          });
+          const said = which ? "0" : sign;
+          if (cell >= STAMPED * type)
+            more.push(
+              text(
+                left + cell / 2,
+                up + cell / 2,
+                [[said, palette.ink, 700]],
+                said.length > 2 ? cell * 0.36 : Math.max(13.5, Math.min(30, cell * 0.54)),
+                { anchor: "middle" },
+              ),
+            );
+        } else {
+          more.push({ shape: "rect", x: left, y: up, w: cell - pad, h: cell - pad, fill: colour, opacity: 0.16 });
+          const name = reason === WINDOW && k + column > q + row ? "ahead" : "window";
+          middle[name] = add3(middle[name], left + cell / 2, up + cell / 2);
         }
       }
     }
-    this.drawSums(grids[2]);
-  }
-
-  /** @param {Grid} grid */
-  drawSums({ x, y, cell, width }) {
-    const { palette } = this.view.tones;
-    const box = /** @type {SVGElement} */ (this.sums);
-    const { sums } = this.now.weighed;
-    const at = x + width + 10;
-    box.replaceChildren();
-    write(box, at, y - 7, "Σ", { size: 13, fill: palette.mute });
-    const tall = Math.max(2, cell * 0.55);
-    sums.forEach((/** @type {number} */ sum, /** @type {number} */ q) => {
-      const middle = y + q * cell + (cell - tall) / 2;
-      draw(box, "rect", { x: at, y: middle, width: 24, height: tall, rx: 2, fill: palette.line });
-      draw(box, "rect", {
-        x: at,
-        y: middle,
-        width: 24 * Math.min(1, sum),
-        height: tall,
-        rx: 2,
-        fill: sum > FULL ? palette.proof : palette.query,
+    const large = Math.min(cell * 1.15, 54 * type);
+    const stamp = (
+      /** @type {[number, number, number] | undefined} */ found,
+      /** @type {string} */ said,
+      /** @type {string} */ why,
+      /** @type {string} */ ink,
+    ) => {
+      if (!found || found[2] < 10) return;
+      const [cx, cy] = [found[0] / found[2], found[1] / found[2]];
+      more.push({
+        shape: "rect",
+        x: cx - large * 0.32 * said.length,
+        y: cy - large * 0.5,
+        w: large * 0.64 * said.length,
+        h: large,
+        fill: pale,
+        rx: 3,
+        opacity: 0.85,
       });
-      if (sum <= FULL && cell > 10)
-        write(box, at + 28, y + (q + 0.5) * cell + 4, sum.toFixed(2), { size: 11.5, fill: palette.query });
-    });
+      more.push(text(cx, cy, [[said, ink, 700]], large, { anchor: "middle" }));
+      if (!why) return;
+      const low = cy + large * 0.5 + size * 0.6;
+      more.push({
+        shape: "rect",
+        x: cx - why.length * size * 0.27,
+        y: low - size * 0.65,
+        w: why.length * size * 0.54,
+        h: size * 1.3,
+        fill: pale,
+        rx: 3,
+        opacity: 0.85,
+      });
+      more.push(text(cx, low, [[why, ink]], size, { anchor: "middle" }));
+    };
+    const hidden = which ? "0" : sign;
+    stamp(middle.future, hidden, which ? "" : words.later, palette.mute);
+    stamp(middle.window, hidden, which ? "" : words.back, colour);
+    stamp(middle.ahead, hidden, which ? "" : words.far, colour);
+    stamp(middle.open, words.open, words.open_says, palette.ramp[3]);
+    const letters = Math.min(size, cell * 0.98);
+    const every = Math.ceil((11 * type) / cell);
+    const wide = columns * cell;
+    const title = which ? words.after : words.before;
+    if (!narrow) {
+      more.push(
+        text(x - 9, which ? top + cell * 0.5 : top - 26 * type, [[title, palette.ink, 650]], size * 1.06, {
+          anchor: "end",
+        }),
+      );
+      if (which) {
+        const [cx, cy] = [this.at.gap / 2 - 4, top + (rows * cell) / 2];
+        const [first, second] = now.after
+          ? [words.arrow_softmax, words.arrow_mask]
+          : [words.arrow_mask, words.arrow_softmax];
+        const span = this.at.gap * (view.isProjected ? 0.6 : 0.36);
+        more.push(text(cx, cy, [["→", palette.mute, 600]], span, { anchor: "middle" }));
+        if (!view.isProjected) {
+          more.push(text(cx, cy - size, [[first, palette.mute]], size * 0.95, { anchor: "middle" }));
+          more.push(text(cx, cy + size, [[second, palette.mute]], size * 0.95, { anchor: "middle" }));
+        }
+      }
+    }
+    for (let k = 0; k < columns; k += every) {
+      const at = place.query * n_key + k + column;
+      const isOther = Boolean(mask[at]) !== Boolean(ownMask[at]);
+      more.push(
+        text(
+          x + (k + 0.55) * cell,
+          top - 7 * type,
+          [[cut(this.keys[k + column]), palette.key, isOther ? 650 : 400]],
+          Math.min(size, cell * (view.isProjected ? 0.68 : 1.1)),
+          { angle: -45 },
+        ),
+      );
+    }
+    if (!which || narrow)
+      for (let q = 0; q < rows; q += every) {
+        const isChosen = q + row === place.query;
+        more.push(
+          text(
+            x - 9 * type,
+            top + (q + 0.5) * cell,
+            [[cut(this.queries[q + row]), isChosen ? palette.query : palette.ink, isChosen ? 650 : 400]],
+            letters,
+            { anchor: "end" },
+          ),
+        );
+      }
+    const out = { x: x - 2, y: top + (place.query - row) * cell - 2, w: wide + 3, h: cell + 3 };
+    more.push({ shape: "frame", ...out, stroke: palette.query, width: 2.2, rx: 4 });
+    return {
+      rows,
+      columns,
+      x,
+      y: top,
+      w: cell,
+      h: cell,
+      gap: pad,
+      radius: cell > 20 ? 2 : 0,
+      tone: (q, k) => tone(index(q, k)),
+      masked: (q, k) =>
+        Boolean(mask[index(q, k)] && ownMask[index(q, k)]) || Boolean(which === 0 && !isScores && ownMask[index(q, k)]),
+      more,
+    };
   }
 
-  /** @param {PointerEvent} e @param {SVGSVGElement} svg */
-  point(e, svg) {
-    const frame = svg.getBoundingClientRect();
-    const scale = this.view.type;
-    for (const grid of /** @type {Grid[]} */ (this.grids)) {
-      const at = grid.svg === svg ? grid.at((e.clientX - frame.left) / scale, (e.clientY - frame.top) / scale) : null;
-      if (at) return this.view.hint(this.why(at), e);
+  // The shapes of a file: both maps side by side
+  shapes() {
+    return this.maps.flatMap((map) => (map.map ? shapesOf(map.map) : []));
+  }
+
+  /** @param {PointerEvent} e @param {number} which */
+  point(e, which) {
+    if (this.brush.painting !== null || !this.now) return;
+    const at = this.maps[which].at(e);
+    this.view.hint(at ? this.why(this.whole(at)) : "", e);
+  }
+
+  /** The cell of the text that a cell of the tile is. @param {[number, number]} at @returns {[number, number]} */
+  whole([q, k]) {
+    return [q + this.tile.row, k + this.tile.column];
+  }
+
+  // A click beside the cells: a row's word chooses the row, a column's word paints the whole column; on the second map, the row
+  /** @param {MouseEvent} e @param {number} which */
+  click(e, which) {
+    const { map, node } = this.maps[which];
+    if (!map || !node) return;
+    const box = node.getBoundingClientRect();
+    const [x, y] = [e.clientX - box.left, e.clientY - box.top];
+    const at = cellAt(map, x < map.x ? map.x + 1 : x, y);
+    if (x < map.x || which) {
+      if (at) this.view.chooseRow(this.whole(at)[0]);
+      return;
     }
-    this.view.hint("");
+    const column = y < map.y ? cellAt(map, x - (map.y - y) * 0.8, map.y + 1) : null;
+    if (column) this.brush.column(column[1] + this.tile.column);
   }
 
   /** Who may look at whom here, and why not. @param {[number, number]} at @param {boolean} [numbers] */
@@ -464,18 +615,20 @@ export class Paint {
   }
 
   cells() {
-    const { mask, scores, weighed } = this.now;
-    return lines({ queries: this.queries, keys: this.keys, mask, scores, weights: weighed.weights }, 9);
+    const { mask, scores, weighed, before } = this.now;
+    const found = lines({ queries: this.queries, keys: this.keys, mask, scores, weights: weighed.weights }, 9);
+    return found.map((line, at) => [...line.slice(0, 5), Number(before[at].toPrecision(9)), line[5]]);
   }
 
   // The maps as numpy has them, [query, key]
   arrays() {
     const { n_query, n_key } = this.site;
-    const { mask, scores, weighed } = this.now;
+    const { mask, scores, weighed, before } = this.now;
     const shape = [n_query, n_key];
     return {
       scores: { shape, values: scores },
       masked: { shape, values: mask },
+      before: { shape, values: before },
       weights: { shape, values: weighed.weights },
       queries: { shape: [n_query], values: this.queries },
       keys: { shape: [n_key], values: this.keys },
@@ -493,6 +646,7 @@ export class Paint {
       line[3],
       line[4],
       percent(Number(line[5]), 2),
+      percent(Number(line[6]), 2),
     ]);
     box.setAttribute("aria-label", caption);
     box.replaceChildren(table(caption, words.columns, shown));
@@ -502,10 +656,7 @@ export class Paint {
     const { layer, head } = this.view.place;
     const { n_query, n_key } = this.site;
     const rest = [fill(words.foot_place, { n: n_query === n_key ? n_query : `${n_query} × ${n_key}`, layer, head })];
-    const most = inRow(this.view.isProjected);
-    if (n_key > most) rest.push(fill(words.row_most, { n: most, all: n_key }));
-    const legend = ["future", "edited", "window"];
-    if (!this.now) return { ok: [], rest, legend };
+    if (!this.now) return { ok: [], rest, legend: [] };
     const { mask, weighed, after } = this.now;
     const zero = weighed.sums.filter((/** @type {number} */ sum) => sum === 0).length;
     const right = weighed.sums.every((/** @type {number} */ sum) => sum === 0 || Math.abs(sum - 1) < 1e-6);
@@ -515,7 +666,7 @@ export class Paint {
     const ok = [];
     if (!after && right) ok.push(zero ? fill(words.ok_rows_zero, { n: zero }) : words.ok_rows);
     if (exact) ok.push(words.ok_cells);
-    return { ok, rest, legend };
+    return { ok, rest, legend: [] };
   }
 
   /** @returns {import("./types.js").Files} */
@@ -532,3 +683,6 @@ export class Paint {
     return { ...about, tables, arrays: this.now ? this.arrays() : undefined };
   }
 }
+
+/** @param {[number, number, number] | undefined} sum @param {number} x @param {number} y @returns {[number, number, number]} */
+const add3 = (sum, x, y) => [(sum?.[0] ?? 0) + x, (sum?.[1] ?? 0) + y, (sum?.[2] ?? 0) + 1];

@@ -21,9 +21,19 @@ export interface SiteHeader {
   mask_of: number[][];
 }
 
+/** The look that the walk forbids. */
+export interface Look {
+  site: string;
+  layer: number;
+  head: number;
+  query: number;
+  key: number;
+}
+
 export interface Outcome {
   words: [id: number, label: string, chance: number][];
   asked: number[];
+  newcomers?: [id: number, chance: number][]; // words that lead under a mask, and their chance under the model's own
   losses: number[];
   loss: number | null;
   numbers: [name: string, value: number][]; // of a regression
@@ -54,7 +64,7 @@ export interface Header extends StageHeader {
   link: Record<string, string>;
   about: AboutRun;
   partner: string;
-  first_look: string;
+  look: Look | null;
 }
 
 /** What a fact is said of. */

@@ -38,6 +38,7 @@ export const WORDS: {
   "find_head_allowed": string;
   "find_head_unknown": string;
   "head_place": string;
+  "head_short": string;
   "head_button_help": string;
   "heads_choose": string;
   "heads_one": string;
