@@ -1,6 +1,7 @@
-// The sentence of Paint a mask, as pieces of text: every number in it is computed from what is on the screen.
+// The sentence of Paint a mask where somebody painted, as pieces of text: every number in it is computed from what is on the screen.
 
-import { fixed, percent } from "../../../kit/browser/dom.js";
+import { fixed } from "../../../kit/browser/dom.js";
+import { angle, share } from "./numbers.js";
 import { isCausal } from "./rules.js";
 import { named } from "./sheet.js";
 
@@ -31,7 +32,7 @@ export const listed = (several, words) =>
  *   own: Uint8Array | null, mask: Uint8Array, preset: string, window: number, one: boolean, after: boolean, finite: boolean, changed: boolean, early: boolean,
  *   weights: Float64Array, ownWeights: Float64Array, sums: Float64Array, painted: number,
  *   busiest: (keys: number[]) => {layer: number, head: number, share: number} | null,
- *   outcome: import("./types.js").Outcome | null, ownOutcome: import("./types.js").Outcome, cosine: number | null, classes?: string | null,
+ *   outcome: import("./types.js").Outcome | null, ownOutcome: import("./types.js").Outcome, degrees: number | null, classes?: string | null,
  * }} shown
  * @param {any} words
  * @returns {Piece[]}
@@ -49,67 +50,41 @@ export function factOf(shown, words) {
     for (let k = 0; k < n_key; k++) if (only(k) && (best < 0 || from[at + k] > from[at + best])) best = k;
     return best;
   };
-  if (!shown.changed) {
-    const best = strongest(ownWeights);
-    const hides = own?.some((reason) => reason > 0);
-    const template =
-      isCausal(own, n_key) && shown.site !== "cross"
-        ? words.fact_causal
-        : hides
-          ? words.fact_window_own
-          : shown.site === "cross"
-            ? words.fact_cross
-            : words.fact_free;
-    const [word] = shown.ownOutcome.words;
-    const end = word
-      ? pieces(shown.classes ? words.fact_class : words.fact_next, {
-          w: [word[1].trim(), "b"],
-          pw: [percent(word[2]), "b"],
-        })
-      : pieces(words.fact_end);
-    return [...pieces(template, { q, p: [percent(ownWeights[at + best]), "b"], k: key(best) }), ...end];
-  }
   /** @type {Piece[]} */
   const begin = shown.one ? [[words.fact_one, ""]] : [];
   if (shown.after) {
     if (shown.early) return [...begin, ...pieces(words.fact_after_early, { q })];
     const sum = sums[row];
-    const lost = sum < 0.9995 ? pieces(words.fact_lost, { p: [percent(1 - sum), "b"] }) : pieces(words.fact_end);
+    const lost = sum < 0.9995 ? pieces(words.fact_lost, { p: [share(1 - sum), "b"] }) : pieces(words.fact_end);
     return [...begin, ...pieces(words.fact_after, { q, sum: [sum.toFixed(2), "b"] }), ...lost, ...next];
   }
   const keys = Array.from({ length: n_key }, (_, k) => k);
   if (keys.every((k) => mask[at + k])) {
-    if (shown.finite)
-      return [...begin, ...pieces(words.fact_nothing_1e9, { q, p: [percent(1 / n_key, 1), "b"] }), ...next];
+    if (shown.finite) return [...begin, ...pieces(words.fact_nothing_1e9, { q, p: [share(1 / n_key), "b"] }), ...next];
     return [...begin, ...pieces(words.fact_nothing, { q }), ...next];
   }
   if (!shown.painted && shown.preset === "model" && shown.finite) return [...begin, ...pieces(words.fact_fill)];
-  if (!shown.painted && shown.preset !== "model")
-    return [...begin, ...presetFact(shown, words), ...next, ...lossFact(shown, words)];
+  if (!shown.painted && shown.preset !== "model") return [...begin, ...presetFact(shown, words), ...next];
   const gone = keys.filter((k) => mask[at + k] && !own?.[at + k]);
   if (gone.length) {
-    const share = gone.reduce((sum, k) => sum + ownWeights[at + k], 0);
+    const weight = gone.reduce((sum, k) => sum + ownWeights[at + k], 0);
     const said = pieces(words.fact_forbid, { q, keys: listed(gone.map(key), words) });
-    if (share > LITTLE) {
-      if (shown.early) return [...begin, ...said, ...pieces(words.fact_shared_early, { p: [percent(share), "b"] })];
+    if (weight > LITTLE) {
+      if (shown.early) return [...begin, ...said, ...pieces(words.fact_shared_early, { p: [share(weight), "b"] })];
       const best = strongest(weights, (k) => !mask[at + k]);
-      return [...begin, ...said, ...pieces(words.fact_shared, { p: [percent(share), "b"], k: key(best) }), ...next];
+      return [...begin, ...said, ...pieces(words.fact_shared, { p: [share(weight), "b"], k: key(best) }), ...next];
     }
     const busy = shown.busiest(gone);
     const template = gone.length > 1 ? words.fact_little_many : words.fact_little;
-    const little = busy ? pieces(template, { layer: busy.layer, head: busy.head, p: [percent(busy.share), "b"] }) : [];
+    const little = busy ? pieces(template, { layer: busy.layer, head: busy.head, p: [share(busy.share), "b"] }) : [];
     return [...begin, ...said, ...little, ...next];
   }
   const more = keys.filter((k) => !mask[at + k] && own?.[at + k]);
   if (more.length && more.length <= 6) {
     if (shown.early) return [...begin, ...pieces(words.fact_allow_early, { q, keys: listed(more.map(key), words) })];
-    const share = more.reduce((sum, k) => sum + weights[at + k], 0);
+    const weight = more.reduce((sum, k) => sum + weights[at + k], 0);
     const template = more.length > 1 ? words.fact_allow_many : words.fact_allow;
-    return [
-      ...begin,
-      ...pieces(template, { q, keys: listed(more.map(key), words), p: [percent(share), "b"] }),
-      ...next,
-    ];
+    return [...begin, ...pieces(template, { q, keys: listed(more.map(key), words), p: [share(weight), "b"] }), ...next];
   }
   return [
     ...begin,
@@ -126,33 +101,29 @@ function presetFact({ preset, window, own, n_key }, words) {
   return pieces(isCausal(own, n_key) ? words.fact_window : words.fact_window_both, { n: [String(window - 1), "b"] });
 }
 
-/** @param {any} shown @param {any} words @returns {Piece[]} */
-function lossFact({ outcome, ownOutcome }, words) {
-  if (!outcome || outcome.loss === null || ownOutcome.loss === null) return [];
-  return pieces(words.fact_loss, { loss: [outcome.loss.toFixed(2), "b"], own: ownOutcome.loss.toFixed(2) });
+/** What becomes of a number that the model gives in place of words. @param {any} shown @param {any} words @returns {Piece[]} */
+export function numberSaid({ outcome, ownOutcome }, words) {
+  const [number] = ownOutcome.numbers ?? [];
+  if (!number || !outcome) return [];
+  const [a, b] = [number[1], outcome.numbers[0][1]];
+  return pieces(words.fact_number, { w: [number[0], "b"], a: [fixed(a, 3), "b"], b: [fixed(b, 3), "b"] });
 }
 
-/** How far a sentence's vector has turned, with the same digits wherever it is said. @param {number} cosine */
-export const cosineText = (cosine) => cosine.toFixed(4);
-
 /** What becomes of the next word, once the run has said it. @param {any} shown @param {any} words @returns {Piece[]} */
-function nextWord({ outcome, ownOutcome, cosine, classes }, words) {
+function nextWord(shown, words) {
+  const { outcome, ownOutcome, degrees, classes } = shown;
   if (!outcome) return [];
   const [own] = ownOutcome.words;
-  const [number] = ownOutcome.numbers ?? [];
-  if (number) {
-    const [a, b] = [number[1], outcome.numbers[0][1]];
-    return pieces(words.fact_number, { w: [number[0], "b"], a: [fixed(a, 3), "b"], b: [fixed(b, 3), "b"] });
-  }
-  if (!own) return cosine === null ? [] : pieces(words.fact_vector, { cosine: [cosineText(cosine), "b"] });
+  if (ownOutcome.numbers?.length) return numberSaid(shown, words);
+  if (!own) return degrees === null ? [] : pieces(words.say_turn, { d: [angle(degrees), "b"] });
   const [a, b] = [own[2], outcome.asked[0]];
   const [stays, falls, rises] = classes
     ? [words.fact_class_stays, words.fact_class_falls, words.fact_class_rises]
     : [words.fact_stays, words.fact_falls, words.fact_rises];
-  const template = percent(a) === percent(b) ? stays : b < a ? falls : rises;
-  const said = pieces(template, { w: [own[1].trim(), "b"], a: [percent(a), "b"], b: [percent(b), "b"] });
+  const template = share(a) === share(b) ? stays : b < a ? falls : rises;
+  const said = pieces(template, { w: [own[1].trim(), "b"], a: [share(a), "b"], b: [share(b), "b"] });
   const [leader] = outcome.words;
   const leads =
-    leader[0] !== own[0] ? pieces(words.fact_leads, { w2: [leader[1].trim(), "b"], c: [percent(leader[2]), "b"] }) : [];
+    leader[0] !== own[0] ? pieces(words.fact_leads, { w2: [leader[1].trim(), "b"], c: [share(leader[2]), "b"] }) : [];
   return [...said, ...leads, ...pieces(words.fact_end)];
 }

@@ -323,7 +323,6 @@ export class Paint {
       outcome: found?.header?.outcome ?? null,
       ownOutcome: header.outcome,
       classes: header.classes,
-      cosine: null,
       degrees: isEncoder ? (found?.header?.degrees ?? null) : null,
       marks: isEncoder ? (rulerOf(view)?.marks ?? null) : null,
     };

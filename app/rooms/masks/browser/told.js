@@ -1,7 +1,7 @@
 // The fact and the reason of Paint a mask, as pieces of text: every number in them is computed from what is on the screen.
 
 import { fixed } from "../../../kit/browser/dom.js";
-import { factOf, pieces } from "./facts.js";
+import { factOf, numberSaid, pieces } from "./facts.js";
 import { angle, losses, share, shares, word } from "./numbers.js";
 
 /** @typedef {import("./types.js").Piece} Piece */
@@ -24,7 +24,7 @@ export function toldOf(shown, words) {
     w && outcome
       ? pieces(shown.classes ? words.say_class : words.say_next, { w, ab: bold(shares(top[2], now)) })
       : shown.degrees === null
-        ? []
+        ? numberSaid(shown, words)
         : pieces(words.say_turn, { d: bold(angle(shown.degrees)) });
   const turn = () => (w || shown.degrees === null ? [] : turned(shown.degrees, shown.marks, words));
   const leads = () => {
@@ -40,7 +40,14 @@ export function toldOf(shown, words) {
   if (!shown.changed) {
     let best = 0;
     for (let k = 1; k < n_key; k++) if (ownWeights[row * n_key + k] > ownWeights[row * n_key + best]) best = k;
-    const template = shown.isCausal ? words.say_plain : words.say_plain_free;
+    const hides = shown.own?.some((/** @type {number} */ reason) => reason > 0);
+    const template = shown.isCausal
+      ? words.say_plain
+      : shown.site === "cross"
+        ? words.say_plain_cross
+        : hides
+          ? words.say_plain_window
+          : words.say_plain_free;
     const said = pieces(template, { q, p: bold(share(ownWeights[row * n_key + best])), k: key(best) });
     const end = w ? pieces(shown.classes ? words.say_class : words.say_next, { w, ab: bold(share(top[2])) }) : [];
     return { fact: [...said, ...end], reason: pieces(words.say_how) };

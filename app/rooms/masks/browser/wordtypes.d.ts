@@ -42,12 +42,6 @@ export const WORDS: {
   "unreachable": string;
   "turns": string;
   "turn": string;
-  "fact_causal": string;
-  "fact_free": string;
-  "fact_cross": string;
-  "fact_window_own": string;
-  "fact_next": string;
-  "fact_class": string;
   "fact_class_falls": string;
   "fact_class_rises": string;
   "fact_class_stays": string;
@@ -73,14 +67,12 @@ export const WORDS: {
   "fact_window": string;
   "fact_window_both": string;
   "fact_window_one": string;
-  "fact_loss": string;
   "fact_allow": string;
   "fact_allow_many": string;
   "fact_allow_early": string;
   "fact_fill": string;
   "fact_changed": string;
   "fact_changed_one": string;
-  "fact_vector": string;
   "and": string;
   "comma": string;
   "ok_rows": string;
@@ -268,6 +260,8 @@ export const WORDS: {
   "say_turn_most": string;
   "say_turn_near": string;
   "say_plain": string;
+  "say_plain_cross": string;
+  "say_plain_window": string;
   "say_plain_free": string;
   "say_how": string;
   "say_little": string;
