@@ -25,8 +25,11 @@ export class Padding {
 
   // One sentence is no batch: the second one is the room's own.
   /** @param {import("./masks.js").Masks} view */
-  static opens({ header, values }) {
-    return header.lines < 2 && !values.partner ? { partner: header.partner } : {};
+  static opens(view) {
+    const { header, values } = view;
+    if (header.lines > 1 || values.partner) return {};
+    const side = view.site.id === "decoder" ? "left" : "right"; // on the right a decoder does not see it
+    return { partner: header.partner, pad: "off", side };
   }
 
   /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
