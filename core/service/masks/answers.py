@@ -50,6 +50,10 @@ class PaddingEffect:
     weights: tuple[float, float]  # max |Δ| against the text alone, masked and not: of all weights
     output: tuple[float, float]  # of the last residual stream
     cosine: tuple[float, float]  # of the texts' vectors
+    # Of a model that writes: the likeliest next word of the text alone, as a reader sees it, with its probability alone, in the
+    # batch, and there with its padding seen; then the likeliest of that last one
+    next_word: tuple[str, float, float, float] | None
+    leads: tuple[str, float] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,22 @@ class LeakageFacts:
     written_relearnt: str
     steps: int
     seconds: int
+
+
+@dataclass(frozen=True, eq=False)
+class UnmaskedFacts:
+    """A text with the causal mask taken away, as arrays: see core.read.unmasked."""
+
+    labels: tuple[str, ...]
+    losses: np.ndarray
+    without: np.ndarray
+    layer: int
+    head: int
+    next_word: float
+    before: np.ndarray
+    after: np.ndarray
+    written: str
+    written_without: str
 
 
 @dataclass(frozen=True)

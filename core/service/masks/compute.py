@@ -13,11 +13,13 @@ from ...memory import admit_large
 from ...model.text import from_ids
 from ...read.conditional_loss import given, probabilities
 from ...read.padding import Inertness, own_records
+from ...read.unmasked import Unmasked
 from ...run.trace import Trace
+from ...write.generate import decoded
 from ..answers import Site
 from ..maps.compute import array
 from ..maps.heads import masks_of
-from .answers import LeakageFacts, Outcome, PaddingEffect, ScoresAndMasks
+from .answers import LeakageFacts, Outcome, PaddingEffect, ScoresAndMasks, UnmaskedFacts
 
 BEST = 5  # words that an outcome names
 MOST_ASKED = 64  # ids whose probability may be asked for at once
@@ -68,12 +70,19 @@ def classes_of(run: Trace, ids: Sequence[int], vector: np.ndarray) -> Outcome:
     return Outcome(tuple((i, found.names[i], chances[i]) for i in best), tuple(chances[i] for i in ids), none, vector)
 
 
-def padded_of(batch: Trace, free: Trace, proofs: tuple[Inertness, Inertness], layer: int | None) -> PaddingEffect:
-    """From a batch seen from one of its texts, the same with its padding seen, and what both are against the text alone."""
+def padded_of(
+    batch: Trace, free: Trace, alone: Trace, proofs: tuple[Inertness, Inertness], layer: int | None
+) -> PaddingEffect:
+    """From a batch seen from one of its texts, the same with its padding seen, the text alone, and how both differ from it."""
     masked, without = proofs
     if layer is None:
         layer = int(without.on_padding.amax(-1).argmax())
     record, other = own_records(batch)[layer], own_records(free)[layer]
+    word = leads = None
+    if alone.target is None and (own := outcome_of(alone, ()).words):
+        (first, name, chance), *_ = own
+        together, seen = outcome_of(batch, (first,)), outcome_of(free, (first,))
+        word, leads = (name, chance, together.asked[0], seen.asked[0]), seen.words[0][1:]
     return PaddingEffect(
         tuple(tokens.labels for tokens in batch.sources),
         tuple(tokens.padding for tokens in batch.sources),
@@ -88,6 +97,8 @@ def padded_of(batch: Trace, free: Trace, proofs: tuple[Inertness, Inertness], la
         (masked.weights, without.weights),
         (masked.output, without.output),
         (masked.cosine, without.cosine),
+        word,
+        leads,
     )
 
 
@@ -106,4 +117,20 @@ def leakage_facts(found: Leakage, known: dict[str, object]) -> LeakageFacts:
         written_relearnt=found.written_relearnt,
         steps=int(str(known.get("steps", 0))),
         seconds=int(str(known.get("seconds", 0))),
+    )
+
+
+def unmasked_facts(run: Trace, found: Unmasked) -> UnmaskedFacts:
+    """A text without its causal mask, in plain data."""
+    return UnmaskedFacts(
+        run.source.labels,
+        array(found.losses),
+        array(found.without),
+        found.layer,
+        found.head,
+        found.next_word,
+        array(found.before),
+        array(found.after),
+        decoded(run.loaded, found.written),
+        decoded(run.loaded, found.written_without),
     )

@@ -16,6 +16,7 @@ from ...learn.leakage import facts as leak_facts
 from ...read.padding import inertness
 from ...read.projections import Compared, timed
 from ...read.scaling import WIDTHS, Spread, sharpness, spread
+from ...read.unmasked import unmasked
 from ...run.request import Request
 from ...run.trace import Trace
 from ..answers import SiteId
@@ -23,7 +24,7 @@ from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker, check_below
 from . import compute
-from .answers import LeakageFacts, Outcome, PaddingEffect, ScaleEffect, ScoresAndMasks
+from .answers import LeakageFacts, Outcome, PaddingEffect, ScaleEffect, ScoresAndMasks, UnmaskedFacts
 
 
 class LocalMasks(Worker):
@@ -59,9 +60,9 @@ class LocalMasks(Worker):
         batch, free, alone = [await self._run(each) for each in keys]
 
         def prove() -> PaddingEffect:
-            seen, unmasked = batch.text(text), free.text(text)
-            proofs = inertness(seen, alone), inertness(unmasked, alone)
-            return compute.padded_of(seen, unmasked, proofs, layer)
+            seen, unhidden = batch.text(text), free.text(text)
+            proofs = inertness(seen, alone), inertness(unhidden, alone)
+            return compute.padded_of(seen, unhidden, alone, proofs, layer)
 
         return await arrival(self.engine.again(prove))
 
@@ -75,6 +76,12 @@ class LocalMasks(Worker):
             return compute.leakage_facts(leakage(run, other), leak_facts())
 
         return await self._kept.get(("leakage", key), lambda: self._again(key, make))
+
+    async def unmasked(self, key: str) -> UnmaskedFacts:
+        def make(run: Trace) -> UnmaskedFacts:
+            return compute.unmasked_facts(run, unmasked(run))
+
+        return await self._kept.get(("unmasked", key), lambda: self._again(key, make))
 
     async def unscaled(self, key: str) -> ScaleEffect:
         run, other = await self._run(key), await self._run(await self.edited(key, (NoScale(),)))

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 from ...read.projections import Compared
 from ...read.scaling import Spread
 from ..answers import SiteId
-from .answers import LeakageFacts, Outcome, PaddingEffect, ScaleEffect, ScoresAndMasks
+from .answers import LeakageFacts, Outcome, PaddingEffect, ScaleEffect, ScoresAndMasks, UnmaskedFacts
 
 
 class Masks(Protocol):
@@ -33,6 +33,10 @@ class Masks(Protocol):
 
     async def leakage(self, key: str) -> LeakageFacts:
         """The run's text as the model reads it whose last layer learnt without its mask. Raises Refused for any other model."""
+        ...
+
+    async def unmasked(self, key: str) -> UnmaskedFacts:
+        """The run's text with the causal mask taken away, nothing trained. Raises Refused for a model that has none, or writes nothing."""
         ...
 
     async def unscaled(self, key: str) -> ScaleEffect:
