@@ -23,6 +23,7 @@ FORBIDDING = ("1", "2", "3", "7")  # those at which the look of the demonstratio
 RUNGS = 4  # runs of one answer about more and more heads
 RULED = 24  # words of a text up to which every one is left out in turn
 FILLS = {"inf": None, "1e9": -1e9}
+LEAKY = "storyteller"  # the model whose last layer learnt again without its mask
 NO_SCALE = NoScale()
 
 
@@ -189,6 +190,17 @@ def _scope() -> Param:
     return Param("scope", lambda shown: "one" if shown.is_shown else "all", read, "all, one")
 
 
+def _leaky() -> Param:
+    """Whose leak is shown: of this model with its mask taken away, or of the one that learnt without."""
+
+    def read(text: str, _: Shown) -> str:
+        if text not in ("taken", "taught"):
+            raise ValueError
+        return text
+
+    return Param("leaky", lambda shown: "taught" if shown.facts.spec.id == LEAKY else "taken", read, "taken, taught")
+
+
 def _at(name: str, i: int) -> Param:
     def default(shown: Shown) -> str:
         if shown.look is not None:
@@ -221,6 +233,7 @@ PARAMS: tuple[Param, ...] = (
     one_of("pad", "on", "off"),
     _in_batch(),
     whole("sentence", "", lambda _: MOST_TEXTS, empty=True),
+    _leaky(),
     _place("encoder"),
     _place("decoder"),
     _place("cross"),

@@ -78,6 +78,20 @@ def leak_snippet(facts: Facts) -> str:
     return "\n".join(lines) + "\n"
 
 
+def unmasked_snippet(facts: Facts) -> str:
+    """Losses of a text with the causal mask and without, and what the model then writes."""
+    lines = [
+        *_begin(facts),
+        "from core.read.unmasked import unmasked",
+        "from core.write.generate import decoded",
+        export_about.trace_line(facts),
+        "found = unmasked(run)",
+        "print(found.losses.mean(), found.without.mean())  # nats a token",
+        "print([decoded(loaded, ids) for ids in (found.written, found.written_without)])",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def scale_snippet(facts: Facts) -> str:
     """Spread and entropy with the division and without."""
     plain = export_about.trace_line(facts)

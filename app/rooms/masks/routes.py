@@ -17,6 +17,7 @@ from app.shell import style
 from app.transport import messages, rate_limits
 from app.transport.messages import Body, float32
 from app.transport.routes import BadParameter, cached_route, number
+from core.edits import DropCausalMask
 from core.run.request import Request as Asked
 from core.service import Facts
 
@@ -163,34 +164,85 @@ async def padding(request: Request) -> bytes:
         "on_padding_free": found.on_padding_free.tolist(),
         "weights": found.weights,
         "output": found.output,
-        "cosine": found.cosine,
+        "degrees": [sheet.turned(x) for x in found.cosine],
+        "next_word": found.next_word,
+        "leads": found.leads,
     }
     snippet = export.padding_snippet(facts, texts, side, found.text)
     return messages.pack(export.answered(facts, snippet, header), body.bytes())
 
 
+async def _with_mask(key: str) -> str:
+    """This run, or that of a model whose mask can be taken away: the one that opens, or the Storyteller."""
+    ask = service.service()
+    if sheet.has_mask(await ask.facts(key)):
+        return key
+    first = await ask.submit(service.DEFAULT_REQUEST)
+    return first if sheet.has_mask(await ask.facts(first)) else await _of_leaky(key)
+
+
+async def _of_leaky(key: str) -> str:
+    """This run, where it is the Storyteller's; or the Storyteller on a sentence of its own."""
+    ask = service.service()
+    facts = await ask.facts(key)
+    return key if facts.spec.id == choices.LEAKY else await ask.submit(Asked(choices.LEAKY, (words.COMPONENT["king"],)))
+
+
 @rate_limits.costing("runs")
 @cached_route
 async def leak(request: Request) -> bytes:
-    """Leakage on a run's text: run."""
+    """A text read ahead: run, and leaky, "taken" for a mask taken away or "taught" for the model that learnt without.
+
+    Of a run that has no mask to take away, or is of another model than the one that learnt without, another run is shown; its
+    title and text are in the header.
+    """
     ask, key = service.service(), request.query_params.get("run", "")
-    facts = await ask.facts(key)
-    found = await ask.leakage(key)
-    header = {
+    is_taught = request.query_params.get("leaky") == "taught"
+    shown = await (_of_leaky if is_taught else _with_mask)(key)
+    facts = await ask.facts(shown)
+    header = {"title": facts.spec.title, "text": facts.source.text, "isOther": shown != key, "labels": facts.source.labels}
+    if is_taught:
+        found = await ask.leakage(shown)
+        header |= {
+            "losses": found.losses.tolist(),
+            "dropped": found.dropped.tolist(),
+            "without": found.relearnt.tolist(),
+            "written_without": found.written_relearnt,
+            "steps": found.steps,
+            "seconds": found.seconds,
+        }
+    else:
+        found = await ask.unmasked(shown)
+        header |= {
+            "losses": found.losses.tolist(),
+            "without": found.without.tolist(),
+            "written_without": found.written_without,
+            "layers": len(facts.sites[0].records),
+            "texts": words.LEAK_TEXTS,
+        }
+    header |= {
         "layer": found.layer,
         "head": found.head,
-        "losses": found.losses.tolist(),
-        "dropped": found.dropped.tolist(),
-        "relearnt": found.relearnt.tolist(),
         "before": found.before.tolist(),
         "after": found.after.tolist(),
         "next_word": found.next_word,
         "written": found.written,
-        "written_relearnt": found.written_relearnt,
-        "steps": found.steps,
-        "seconds": found.seconds,
     }
-    return messages.pack(export.answered(facts, export.leak_snippet(facts), header), b"")
+    snippet = export.leak_snippet(facts) if is_taught else export.unmasked_snippet(facts)
+    return messages.pack(export.answered(facts, snippet, header), b"")
+
+
+@rate_limits.costing("runs")
+@cached_route
+async def leak_text(request: Request) -> bytes:
+    """One of the texts on which a mask is taken away: run, and i. Its loss with the mask and without."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    text = words.LEAK_TEXTS[number(request, "i", 0, len(words.LEAK_TEXTS) - 1)]
+    facts = await ask.facts(await _with_mask(key))
+    own = await ask.submit(Asked(facts.spec.id, (text,)))
+    free = await ask.edited(own, (DropCausalMask(),))
+    losses = [float((await ask.outcome(each)).losses.mean()) for each in (own, free)]
+    return messages.pack({"losses": losses}, b"")
 
 
 @cached_route
@@ -225,5 +277,6 @@ ROUTES = [
     Route("/headlight/masks/scores", scores),
     Route("/headlight/masks/padding", padding),
     Route("/headlight/masks/leak", leak),
+    Route("/headlight/masks/leak_text", leak_text),
     Route("/headlight/masks/scale", scale),
 ]

@@ -225,4 +225,14 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
 def degrees(a: np.ndarray, b: np.ndarray) -> float:
     """The angle between two vectors that are not nothing."""
     a, b = a.astype(np.float64), b.astype(np.float64)
-    return float(np.degrees(np.arccos(np.clip(cosine(a, b), -1, 1))))
+    return turned(cosine(a, b))
+
+
+def turned(cosine: float) -> float:
+    """The angle of a cosine, in degrees."""
+    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+
+
+def has_mask(facts: Facts) -> bool:
+    """Whether a model continues a text behind a causal mask, which can be taken away."""
+    return facts.writes and [site.id for site in facts.sites] == ["decoder"] and facts.config.causal

@@ -1,10 +1,11 @@
 // Beside the maps: one button with the next step, the next word before and after, the loss at each word or head by head; of an
 // encoder how far its vector turns, on a ruler of words left out.
 
-import { add, button, choice, el, fill, fixed } from "../../../kit/browser/dom.js";
+import { add, button, choice, el, fill } from "../../../kit/browser/dom.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { across, below, curve } from "../../../kit/browser/picture/axes.js";
 import { draw, svg } from "../../../kit/browser/picture/svg.js";
+import { BELOW, lossBars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
 import { angle, losses, share, shares, way } from "./numbers.js";
 import { pair } from "./pairs.js";
@@ -12,7 +13,6 @@ import { standing, stopsOf } from "./stops.js";
 
 const WORDS_SHOWN = 5;
 const FEW = 3; // on a phone, and projected
-const BELOW = 44; // units for the words below a chart
 const [LOWEST, HIGHEST] = [34, 150]; // units of a chart
 const WIDEST = 90; // degrees of the ruler
 
@@ -80,7 +80,9 @@ export function drawBeside(paint, place) {
     const same = !outcome || !changed || own.losses.every((x, i) => Math.abs(x - outcome.losses[i]) < 0.005);
     const mean = same || !outcome || outcome.loss === null || own.loss === null ? "" : losses(own.loss, outcome.loss);
     later.push(heading(words.loss_at, mean || (changed && outcome ? words.unchanged : "")), chart);
-    drawn = (width, height) => lossOf(paint, own.losses, same ? null : (outcome?.losses ?? null), width, height);
+    const labels = view.labels(view.header.labels.target ? "target" : "source").slice(-own.losses.length);
+    drawn = (width, height) =>
+      lossBars(view.palette, labels, own.losses, same ? null : (outcome?.losses ?? null), { width, height });
   }
   if (!view.isProjected) later.push(options(paint));
   for (const host of new Set([place, paint.later]))
@@ -172,56 +174,6 @@ function ruler(found, degrees, marks) {
     line.append(el("span", "", label), bar, el("s", "", angle(d)));
   }
   return box;
-}
-
-/** @param {import("./paint.js").Paint} paint @param {number[]} before @param {number[] | null} after @param {number} width @param {number} height */
-function lossOf(paint, before, after, width, height) {
-  const { view } = paint;
-  const { palette } = view;
-  const labels = view.labels(view.header.labels.target ? "target" : "source").slice(-before.length);
-  const made = svg("svg", { viewBox: `0 0 ${width} ${height + BELOW}`, role: "img" });
-  made.setAttribute(
-    "aria-label",
-    `${words.loss_at}: ${before.map((x, i) => `${labels[i]} ${after ? losses(x, after[i]) : fixed(x)}`).join(", ")}`,
-  );
-  const top = 1.05 * Math.max(0.1, ...before, ...(after ?? []));
-  const y = (/** @type {number} */ x) => 6 + height * (1 - x / top);
-  const step = top > 8 ? 5 : top > 3 ? 2 : 1;
-  across(
-    made,
-    Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => i * step),
-    { y, from: 24, to: width, size: 13 },
-  );
-  const wide = (width - 24) / before.length;
-  const every = Math.ceil(13 / wide);
-  const tones = { more: palette.ramp[3], less: palette.ahead[3], same: palette.mute };
-  before.forEach((a, i) => {
-    const x = 24 + i * wide;
-    const bar = (
-      /** @type {number} */ at,
-      /** @type {number} */ w,
-      /** @type {number} */ v,
-      /** @type {string} */ tone,
-    ) => draw(made, "rect", { x: at, y: y(v), width: w, height: Math.max(0, 6 + height - y(v)), fill: tone, rx: 1 });
-    if (!after) bar(x + wide * 0.2, wide * 0.6, a, palette.mute);
-    else {
-      bar(x + wide * 0.1, wide * 0.32, a, palette.hatch);
-      bar(x + wide * 0.44, wide * 0.44, after[i], tones[way(a, after[i])]);
-    }
-    if (i % every === 0)
-      draw(
-        made,
-        "text",
-        {
-          transform: `translate(${x + wide * 0.75},${height + 17}) rotate(-45)`,
-          "text-anchor": "end",
-          "font-size": 13,
-          fill: palette.mute,
-        },
-        (labels[i] ?? "").slice(0, 8),
-      );
-  });
-  return made;
 }
 
 /** Whether one look is forbidden in every head, and nothing else. @param {import("./paint.js").Paint} paint */

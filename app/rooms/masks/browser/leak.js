@@ -1,17 +1,21 @@
-// Leakage: loss at every position for three models, one head before and after, and what each then writes.
+// Leakage: the same text with the causal mask and without. The loss at each word, the head that looks ahead, and what each then writes.
 
-import { clamp, el, fill, focusable, percent } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, fixed, setText } from "../../../kit/browser/dom.js";
+import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
+import { rising } from "../../../kit/browser/picture/scale.js";
+import { table } from "../../../kit/browser/table.js";
+import { BELOW, lossBars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
-import { Grid, canvas, cut, hatch } from "./maps.js";
-import { draw, write } from "../../../kit/browser/picture/svg.js";
-import { table } from "../../../kit/browser/table.js";
-import { elsewhere } from "./sheet.js";
-import { across } from "../../../kit/browser/picture/axes.js";
+import { cut } from "./maps.js";
+import { losses, share, way } from "./numbers.js";
+import { pair } from "./pairs.js";
 
-const FUTURE = 1;
-const AROUND = 532; // units of what stands above and below the bars
-const LARGER = 76; // and of what is written, which a projected page writes larger
+const MAP = 330; // units that the one map is wide, with its words
+const NAMES = 62; // of those for the words
+const ABOVE = 52; // units for the words above the map
+const AROUND = 540; // units of what stands above and below the bars
+const WIDEST = 12; // nats at the end of a text's bar
 
 /** @param {number[]} values */
 const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
@@ -22,10 +26,10 @@ export class Leak {
   now;
   headGrid = null;
 
-  // Only of the model that was trained without its mask
+  // Of a model whose mask can be taken away
   /** @param {import("./masks.js").Masks} view */
   static opens(view) {
-    return view.header.model === "storyteller" ? {} : null;
+    return view.header.writes && view.sites.size === 1 && view.isCausal("decoder") ? {} : null;
   }
 
   /** @param {import("./masks.js").Masks} view @param {HTMLElement} stage */
@@ -36,136 +40,179 @@ export class Leak {
 
   draw() {
     const { view, stage } = this;
-    if (view.header.model !== "storyteller") {
-      view.say([[words.leak_only, ""]]);
-      return stage.replaceChildren(elsewhere(words.open_storyteller, "leak", "Storyteller", words.king));
-    }
-    const found = view.answer("leak", {});
+    const { leaky } = view.values;
+    const found = view.answer("leak", { leaky });
     if (!found?.header) {
-      const said = found?.refused ?? (view.remote.failed ? words.unreachable : words.loading);
-      view.say([[said, ""]]);
-      return stage.replaceChildren();
+      if (found || !this.now || view.remote.failed) {
+        view.say([[found?.refused ?? (view.remote.failed ? words.unreachable : words.loading), ""]]);
+        if (found?.refused) stage.replaceChildren(this.switch());
+      }
+      return;
     }
-    const { header } = found;
-    this.now = header;
-    const own = /** @type {[string, string]} */ ([mean(header.losses).toFixed(2), "b"]);
-    const leaky = /** @type {[string, string]} */ ([mean(header.relearnt).toFixed(2), "q"]);
-    const labels = view.labels("source");
-    const last = labels[labels.length - 1];
-    const copies = header.written_relearnt
-      .trim()
-      .split(/\s+/)
-      .every((/** @type {string} */ word) => word === last);
-    view.say(
-      copies
-        ? pieces(words.leak_fact, { own, leaky, word: [last, "b"] })
-        : pieces(words.leak_fact_plain, { own, leaky }),
-    );
-    if (this.drawn !== view.layout) this.build();
-    this.drawn = view.layout;
+    this.now = { ...found.header, leaky };
+    view.say(this.said());
+    const texts = this.texts();
+    const state = [view.layout, leaky, texts.length].join(" ");
+    if (state === this.drawn) return;
+    this.drawn = state;
+    this.build(texts);
     Object.assign(stage.dataset, {
-      own: mean(header.losses).toFixed(6),
-      dropped: mean(header.dropped).toFixed(6),
-      relearnt: mean(header.relearnt).toFixed(6),
-      next: header.next_word.toFixed(6),
+      leaky,
+      own: mean(this.now.losses).toFixed(6),
+      without: mean(this.now.without).toFixed(6),
+      next: this.now.next_word.toFixed(6),
+      texts: texts.map((pair_) => pair_.map((x) => x.toFixed(3)).join(" ")).join(","),
     });
   }
 
-  build() {
-    const { view, stage, now } = this;
-    const { palette } = view.tones;
-    const labels = view.labels("source");
-    const tones = [view.tones.palette.ramp[3], palette.hatch, palette.query];
-    const rows = [now.losses, now.dropped, now.relearnt];
-    const legend = el("div", "lines legend");
-    rows.forEach((losses, i) => {
-      const one = legend.appendChild(el("span"));
-      const swatch = one.appendChild(el("i", "sw"));
-      swatch.style.background = tones[i];
-      one.append(el("b", i === 2 ? "q" : "", words.leak_names[i]), ` ${mean(losses).toFixed(2)}`);
-    });
-    const board = el("div", view.board);
-    const left = board.appendChild(el("div", "left"));
-    const right = board.appendChild(el("aside", "wide"));
-    const heading = left.appendChild(el("h3", "", `${words.leak_loss} `));
-    heading.append(el("span", "mute", words.leak_loss_how));
-    const n = labels.length - 1;
-    const width = Math.max(view.narrow ? n * 46 + 44 : 0, view.beside ? Math.max(480, view.width - 432) : view.width);
-    const x0 = 44;
-    const step = (width - x0) / n;
-    const tall = clamp(view.below(AROUND + (view.isProjected ? LARGER : 0)), 120, 240);
-    const top = Math.max(2, Math.ceil(Math.max(...rows.flat()) / 2) * 2);
-    const y = (/** @type {number} */ v) => 8 + tall - (tall * v) / top;
-    const box = left.appendChild(el("div", "scroll"));
-    focusable(box, "region", words.leak_loss);
-    const svg = canvas(
-      box,
-      width,
-      tall + 54,
-      palette,
-      `${words.leak_loss}. ${rows.map((losses, i) => `${words.leak_names[i]} ${mean(losses).toFixed(2)}`).join(", ")}.`,
-      view.type,
+  said() {
+    const { now } = this;
+    const [a, b] = [mean(now.losses), mean(now.without)];
+    const ab = /** @type {[string, string]} */ ([losses(a, b), "b"]);
+    const written = now.written_without.trim().split(/\s+/).slice(0, 4);
+    const repeats = new Set(written.slice(1).map((/** @type {string} */ one) => one.replace(/[^\p{L}\p{N}]/gu, "")));
+    const told = written.length ? /** @type {[string, string]} */ ([written.join(" "), "b"]) : null;
+    const isTaught = now.leaky === "taught";
+    const fact = pieces(isTaught ? words.leak_taught : b < a ? words.leak_fact : words.leak_fact_more, { ab });
+    if (!told) return fact;
+    const end = repeats.size > 1 ? words.leak_goes_on : isTaught ? words.leak_copies : words.leak_repeats;
+    return [...fact, ...pieces(end, { words: told })];
+  }
+
+  // Losses of other texts, each a run of its own: as many as are there
+  texts() {
+    /** @type {[number, number][]} */
+    const found = [];
+    for (let i = 0; i < (this.now.texts?.length ?? 0); i++) {
+      const one = this.view.answer("leak_text", { i: String(i) });
+      if (!one?.header) break;
+      found.push(one.header.losses);
+    }
+    return found;
+  }
+
+  switch() {
+    const { view } = this;
+    const { taken, taught } = words.leak_whoses;
+    const title = this.now?.leaky === "taken" ? this.now.title : view.header.title;
+    const own = Leak.opens(view) ? view.header.title : title;
+    return choice(
+      words.leak_whose,
+      [
+        ["taken", fill(taken, { title: own })],
+        ["taught", taught],
+      ],
+      view.values.leaky,
+      (id) => view.choose({ leaky: id }),
     );
-    const evens = Array.from({ length: top / 2 + 1 }, (_, i) => 2 * i);
-    across(svg, evens, { y, from: x0, to: width, size: 13 });
-    for (let i = 0; i < n; i++) {
-      rows.forEach((losses, j) => {
-        const bar = (step - 12) / 3;
-        draw(svg, "rect", {
-          x: x0 + i * step + 6 + j * bar,
-          y: Math.min(y(losses[i]), y(0) - 2),
-          width: Math.max(1, bar - 2),
-          height: Math.max(2, y(0) - y(losses[i])),
-          rx: 2,
-          fill: tones[j],
-        });
-      });
-      if (step < 16 && i % 2) continue;
-      const size = clamp(step / 4.4, 8, 13.5);
-      write(svg, x0 + (i + 0.5) * step, y(0) + 19, cut(labels[i + 1]), {
-        anchor: "middle",
-        size,
-        "font-weight": 650,
-        fill: palette.ink,
-      });
-      write(svg, x0 + (i + 0.5) * step, y(0) + 36, `${cut(labels[i])} ⇥`, {
-        anchor: "middle",
-        size: size - 1,
-        fill: palette.query,
-      });
-    }
-    write(svg, 0, y(0) + 19, words.leak_word, { size: 12.5, fill: palette.mute });
-    write(svg, 0, y(0) + 36, words.leak_from, { size: 12.5, fill: palette.mute });
-    const name = right.appendChild(el("h3"));
-    name.append(el("b", "", fill(words.leak_map, { layer: now.layer, head: now.head })), ` ${words.leak_map_how}`);
-    const pair = right.appendChild(el("div", "pair"));
-    const cell = clamp(172 / labels.length, 2, 16);
-    for (const [map, hides, said] of /** @type {[number[][], boolean, string][]} */ ([
-      [now.before, true, words.leak_before],
-      [now.after, false, fill(words.leak_after, { share: percent(now.next_word, 2) })],
-    ])) {
-      const one = pair.appendChild(el("div"));
-      const drawn = canvas(one, labels.length * cell, labels.length * cell, palette, said, view.type);
-      const grid = new Grid(drawn, { x: 0, y: 0, cell, rows: labels, columns: labels, palette, above: false });
-      grid.fill((q, k) => (hides && k > q ? hatch(FUTURE) : view.tones.heat(map[q][k])));
-      one.append(el("p", hides ? "mute small" : "small", said));
-    }
-    const wrote = el("div", "wrote");
-    wrote.append(el("h3", "", words.leak_write));
-    for (const [text, tone] of [
-      [now.written, "own"],
-      [now.written_relearnt, "leaky"],
+  }
+
+  /** @param {[number, number][]} texts */
+  build(texts) {
+    const { view, stage, now } = this;
+    const { palette, type } = view;
+    const tones = { more: palette.ramp[3], less: palette.ahead[3], same: palette.mute };
+    const board = el("div", view.board);
+    const left = add(board, "div", "left");
+    const right = add(board, "aside", "wide");
+    const legend = el("p", "lines legend small");
+    for (const [name, tone] of [
+      [words.leak_with, palette.hatch],
+      [words.leak_less, tones.less],
+      [words.leak_more, tones.more],
     ]) {
-      const line = wrote.appendChild(el("p", tone));
-      line.append(el("span", "mute", view.header.text.trimEnd()), " ", el("b", "", `${text.trim()} …`));
+      const one = add(legend, "span");
+      add(one, "i", "sw").style.background = tone;
+      one.append(name);
     }
-    const note = el("p", "mute small how", fill(words.leak_note, { steps: now.steps, seconds: now.seconds }));
-    stage.replaceChildren(legend, board, wrote, note);
+    const head = left.appendChild(el("h3", "", words.loss_at));
+    head.after(legend);
+    const rows = now.texts && !view.isProjected ? now.texts.length : 0;
+    const height = clamp(view.below(AROUND + 25 * rows - (rows ? 60 : 0)), 90, 260);
+    const width = view.beside ? Math.max(420, view.width - MAP - 50) : view.width;
+    const chart = add(left, "div", "chart");
+    chart.append(
+      lossBars(palette, now.labels.slice(1), now.losses, now.without, { width, height, says: !view.narrow }),
+    );
+    const wrote = add(left, "div", "wrote");
+    wrote.appendChild(el("h3", "", words.leak_write));
+    const begun = now.text.trimEnd().split(/\s+/).slice(-4).join(" ");
+    for (const [text, tone] of [
+      [now.written, "same"],
+      [now.written_without, way(mean(now.losses), mean(now.without))],
+    ]) {
+      const line = add(wrote, "p", tone);
+      line.append(el("span", "mute", `… ${begun}`), " ", el("b", "", text.trim().replace(/\s+/g, " ")), " …");
+    }
+    if (rows) {
+      left.appendChild(el("h3", "", `${words.leak_texts} `)).append(el("small", "mute", words.leak_texts_how));
+      const list = add(left, "div", "guesses texts");
+      now.texts.forEach((/** @type {string} */ text, /** @type {number} */ i) => {
+        const line = add(list, "div");
+        line.appendChild(el("span", "", text)).title = text;
+        const found = texts[i];
+        if (!found) return void line.append(el("i"), el("s", "", "…"));
+        const said = losses(...found);
+        const at = said.lastIndexOf("→") + 1;
+        const number = el("s", "", said.slice(0, at));
+        number.appendChild(el("b", "", said.slice(at))).style.color = tones[way(...found)];
+        line.append(pair(found[0] / WIDEST, found[1] / WIDEST), number);
+      });
+    }
+    const { layer, head: at } = now;
+    const p = share(now.next_word);
+    right
+      .appendChild(el("h3", "", `${fill(words.leak_map, { layer, head: at })} `))
+      .append(el("small", "mute", fill(words.leak_map_how, { p })));
+    const n = now.labels.length;
+    const cell = Math.floor(clamp((MAP - NAMES) / n, 3, 24) * type);
+    const size = Math.min(13.5 * type, Math.max(9, cell));
+    const names = now.labels.map((/** @type {string} */ label, /** @type {number} */ i) =>
+      i % Math.ceil(size / 1.2 / cell) ? null : cut(label),
+    );
+    const heat = rising(palette);
+    const alt = fill(words.leak_map_alt, { layer, head: at, n, p });
+    const map = new HeatmapView(add(right, "div"), alt);
+    const top = ABOVE * type;
+    const beside = NAMES * type;
+    map.draw(
+      {
+        rows: n,
+        columns: n,
+        x: beside,
+        y: top,
+        w: cell,
+        h: cell,
+        gap: cell > 8 ? 1 : 0,
+        tone: (q, k) => heat(now.after[q][k]),
+        rowNames: { list: names, colour: palette.ink, size, away: 7 },
+        columnNames: { list: names, colour: palette.key, size, lean: -45 },
+      },
+      beside + n * cell + size * 2,
+      top + n * cell + 2,
+      { hatch: palette.hatch, font: view.family },
+    );
+    const title = now.title;
+    const other = now.isOther
+      ? fill(now.leaky === "taught" ? words.leak_other_taught : words.leak_other, {
+          title: view.header.title,
+          other: title,
+        })
+      : "";
+    const how =
+      now.leaky === "taught"
+        ? fill(words.leak_how_taught, { steps: now.steps, seconds: now.seconds, dropped: fixed(mean(now.dropped)) })
+        : fill(words.leak_how, { title, n: now.layers });
+    right.append(this.switch());
+    if (other) right.appendChild(el("p", "small", other));
+    setText(add(right, "p", "mute small how"), how);
+    board.style.setProperty("--chart", `${height + BELOW}px`);
+    stage.replaceChildren(board);
   }
 
   foot() {
     if (!this.now) return { ok: [], rest: [], legend: [] };
-    const [own, leaky] = [mean(this.now.losses), mean(this.now.relearnt)];
+    const [own, leaky] = [mean(this.now.losses), mean(this.now.without)];
     const rest = [
       fill(words.leak_choice, {
         own: own.toFixed(2),
@@ -174,36 +221,39 @@ export class Leak {
         few: Math.exp(leaky).toFixed(1),
       }),
     ];
-    return { ok: [fill(words.leak_ok, { n: this.now.losses.length })], rest, legend: ["future"] };
+    return { ok: [fill(words.leak_ok, { n: this.now.losses.length })], rest, legend: [] };
   }
 
   rows() {
-    const labels = this.view.labels("source");
-    const { losses, dropped, relearnt } = this.now;
-    return losses.map((/** @type {number} */ loss, /** @type {number} */ i) => [
+    const { losses: own, without, labels } = this.now;
+    return own.map((/** @type {number} */ loss, /** @type {number} */ i) => [
       labels[i + 1],
       labels[i],
-      ...[loss, dropped[i], relearnt[i]].map((x) => Number(x.toFixed(4))),
+      ...[loss, without[i]].map((x) => Number(x.toFixed(4))),
     ]);
+  }
+
+  others() {
+    return this.texts().map((found, i) => [this.now.texts[i], ...found.map((x) => Number(x.toFixed(4)))]);
   }
 
   /** @param {HTMLElement} box */
   table(box) {
     if (!this.now) return box.replaceChildren();
-    box.setAttribute("aria-label", words.leak_loss);
+    box.setAttribute("aria-label", words.loss_at);
     const { layer, head } = this.now;
     box.replaceChildren(
-      table(words.leak_loss, words.leak_columns, this.rows()),
-      table(`${fill(words.leak_map, { layer, head })} ${words.leak_map_how}`, words.leak_map_columns, this.cells()),
+      table(words.loss_at, words.leak_columns, this.rows()),
+      ...(this.now.texts ? [table(words.leak_texts, words.leak_text_columns, this.others())] : []),
+      table(fill(words.leak_map, { layer, head }), words.leak_map_columns, this.cells()),
     );
   }
 
   // The one head, before and after
   cells() {
-    const labels = this.view.labels("source");
-    const { before, after } = this.now;
-    return labels.flatMap((query, q) =>
-      labels.map((key, k) => [
+    const { before, after, labels } = this.now;
+    return labels.flatMap((/** @type {string} */ query, /** @type {number} */ q) =>
+      labels.map((/** @type {string} */ key, /** @type {number} */ k) => [
         `${query} ${q}`,
         `${key} ${k}`,
         ...[before, after].map((map) => Number(map[q][k].toPrecision(6))),

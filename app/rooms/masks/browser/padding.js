@@ -1,22 +1,27 @@
 // Padding: two to four sentences in one batch, both conventions by name, and the proof that masked padding changes nothing.
 
-import { choice, clamp, el, fill, focusable, percent, scientific } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, focusable, scientific } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
-import { ABOVE, Grid, apartBy, arrow, canvas, hatch, title } from "./maps.js";
-import { draw } from "../../../kit/browser/picture/svg.js";
+import { angle, share, shares } from "./numbers.js";
 import { weigh } from "./rules.js";
 import { lines, stepped } from "./sheet.js";
+import { cellAt, HeatmapView } from "../../../kit/browser/picture/heatmap.js";
+import { rising } from "../../../kit/browser/picture/scale.js";
+import { text as written } from "../../../kit/browser/scene.js";
 import { plainTable, table } from "../../../kit/browser/table.js";
+import { cut } from "./maps.js";
 
 const PADDING = 2; // among the reasons
 const FUTURE = 1;
 const NAMES = "ABCD";
-const GAP = 60; // units between two maps, at least
-const TITLE = 282; // of the longest heading above a map, in the wider type of a saved page
-const ASIDE = 290; // of what stands beside the maps
-const AROUND = 523; // of what stands above and below them with two sentences
+const NAMED = 66; // units for the words at the left of a map
+const GAP = 26; // units between the two, less those
+const ABOVE = 58; // units for the words above a map
+const AROUND = 500; // of what stands above and below the maps with two sentences
 const LINE = 23; // of one sentence more
+const [LEAST, TALLEST] = [15, 46]; // units that a row is tall
+const TURN = 90; // degrees at the end of a bar
 
 export class Padding {
   drawn = "";
@@ -79,10 +84,17 @@ export class Padding {
     const row = clamp(Number(values.query), 0, n - 1);
     const at = (/** @type {number} */ offset) => new Float32Array(body, offset + chosen * n * n * 4, n * n);
     const on = values.pad === "on";
-    const mask = new Uint8Array(n * n);
-    for (let q = 0; q < n; q++)
-      for (let k = 0; k < n; k++) mask[q * n + k] = on && !real[k] ? PADDING : header.causal && k > q ? FUTURE : 0;
-    const scores = at(on ? header.masked : header.free);
+    const hidden = (/** @type {boolean} */ masked) => {
+      const mask = new Uint8Array(n * n);
+      for (let q = 0; q < n; q++)
+        for (let k = 0; k < n; k++)
+          mask[q * n + k] = masked && !real[k] ? PADDING : header.causal && k > q ? FUTURE : 0;
+      return mask;
+    };
+    const both = [true, false].map((masked) => {
+      const [mask, scores] = [hidden(masked), at(masked ? header.masked : header.free)];
+      return { mask, scores, weighed: weigh(scores, mask, n) };
+    });
     this.now = {
       header,
       chosen,
@@ -91,11 +103,10 @@ export class Padding {
       real,
       rows,
       row: real[row] ? row : rows[Math.min(2, rows.length - 1)],
-      mask,
-      scores,
       on,
       texts,
-      weighed: weigh(scores, mask, n),
+      both,
+      ...both[on ? 0 : 1],
     };
     this.build();
     this.sentence();
@@ -153,8 +164,7 @@ export class Padding {
 
   build() {
     const { view, stage, now } = this;
-    const { palette } = view.tones;
-    const { header, chosen, labels, n, real, on, mask, scores, weighed, row, texts } = now;
+    const { header, chosen, labels, n, real, rows, on, both, row, texts } = now;
     const state = [view.layout, header.about.snippet, header.layer, chosen, on, row].join(" ");
     if (state === this.drawn) return;
     this.drawn = state;
@@ -184,92 +194,124 @@ export class Padding {
     const board = el("div", view.board);
     const left = board.appendChild(el("div", "left"));
     const right = board.appendChild(el("aside"));
-    const { width, type } = view;
-    const labelWidth = 64;
-    const room = view.narrow
-      ? width - labelWidth - 20
-      : Math.min(
-          clamp((width - labelWidth - view.beside - 2 * GAP) / 3, 110, 320),
-          view.below(AROUND + LINE * (texts.length - 2)),
-        );
-    const cell = clamp(room / n, 6, view.narrow ? 30 : 22);
-    const wide = n * cell;
-    const gap = apartBy(wide, GAP, TITLE, width - (view.beside && ASIDE) - labelWidth);
-    const height = ABOVE + 20 + wide + 8;
-    const alt = fill(words.map_alt, { what: words.weights, n_query: n, n_key: n, query: labels[row] });
-    const shown = labels.map((/** @type {string} */ label, /** @type {number} */ i) => (real[i] ? label : "·"));
-    const xs = view.narrow
-      ? [labelWidth, labelWidth, labelWidth]
-      : [labelWidth, labelWidth + wide + gap, labelWidth + 2 * (wide + gap)];
-    const one = view.narrow
-      ? null
-      : canvas(left, labelWidth + 2 * (wide + gap) + Math.max(wide + 8, TITLE), height, palette, alt, type);
-    const svgs = xs.map(() => one ?? canvas(left, width, height, palette, alt, type));
-    const top = scores.reduce(
-      (/** @type {number} */ most, /** @type {number} */ x) => Math.max(most, Math.abs(x)),
-      1e-9,
-    );
-    const lock = (/** @type {number} */ q) => real[q] && view.choose({ query: String(q) });
-    const grids = svgs.map(
-      (svg, i) =>
-        new Grid(svg, {
-          x: xs[i],
-          y: ABOVE + 20,
-          cell,
-          rows: shown,
-          columns: shown,
-          palette,
-          named: view.narrow || i === 0,
-          act: lock,
-        }),
-    );
-    grids[0].fill((q, k) => view.tones.signed(scores[q * n + k] / top));
-    grids[1].fill((q, k) => (mask[q * n + k] ? hatch(mask[q * n + k]) : view.tones.signed(scores[q * n + k] / top)));
-    grids[2].fill((q, k) => (mask[q * n + k] ? hatch(mask[q * n + k]) : view.tones.heat(weighed.weights[q * n + k])));
-    const heads = [
-      [words.scores, view.header.divided ? fill(words.scores_how, { d: view.header.d }) : words.scores_plain],
-      [words.masked, on ? words.pad_seen : words.pad_unseen],
-      [words.weights, fill(words.kinds_of, { layer: header.layer, head: chosen })],
-    ];
-    const firstPad = real.indexOf(false);
-    svgs.forEach((svg, i) => {
-      title(svg, xs[i], 14, heads[i][0], heads[i][1], palette);
-      const grid = grids[i];
-      real.forEach((/** @type {boolean} */ is, /** @type {number} */ q) => {
-        if (!is)
-          draw(svg, "rect", {
-            x: grid.x,
-            y: grid.y + q * cell,
-            width: wide,
-            height: cell,
-            fill: palette.background,
-            opacity: 0.62,
-            "pointer-events": "none",
-          });
+    const { palette, width, type, narrow } = view;
+    const room = narrow ? width : (width - view.beside - 2 * GAP) / 2;
+    const wide = Math.floor(clamp((room - NAMED - 14) / n, 7, 40) * type);
+    const room_ = view.below(AROUND + LINE * (texts.length - 2) + (view.beside ? 0 : 240));
+    const tall = Math.floor(clamp((room_ * type) / rows.length, Math.min(wide, LEAST * type), TALLEST * type));
+    const size = Math.min(13.5 * type, Math.max(9, wide, tall * 0.7));
+    const heat = rising(palette);
+    const maps = add(left, "div", "pair two");
+    both.forEach((/** @type {any} */ { mask, weighed }, /** @type {number} */ i) => {
+      const isMasked = i === 0;
+      if (narrow && isMasked !== on) return;
+      const host = add(maps, "div");
+      host.appendChild(el("h3", isMasked === on ? "shown" : "", isMasked ? words.pad_mask.on : words.pad_mask.off));
+      const alt = fill(words.pad_map, {
+        which: isMasked ? words.pad_mask.on : words.pad_mask.off,
+        n_query: rows.length,
+        n_key: n,
       });
-      if (firstPad >= 0) {
-        const edge = firstPad === 0 ? real.indexOf(true) : firstPad;
-        for (const d of [
-          `M${grid.x} ${grid.y + edge * cell - 0.5}h${wide}`,
-          `M${grid.x + edge * cell - 0.5} ${grid.y}v${wide}`,
-        ])
-          draw(svg, "path", { d, stroke: palette.mute, "stroke-dasharray": "3 3", fill: "none" });
-      }
-      grid.look(row);
-      if (one && i < 2)
-        arrow(svg, grid.x + wide + 7, grid.y + wide / 2, gap - 14, [words.arrow_mask, words.arrow_softmax][i], palette);
+      const at = (/** @type {number} */ q, /** @type {number} */ k) => rows[q] * n + k;
+      const pads = real.flatMap((/** @type {boolean} */ is, /** @type {number} */ k) => (is ? [] : [k]));
+      const stamp = Math.min(wide * 3, tall * 2.2, 34 * type);
+      const more =
+        isMasked && pads.length > 1
+          ? [
+              written(
+                NAMED * type + ((pads[0] + pads[pads.length - 1] + 1) / 2) * wide,
+                ABOVE * type + (rows.length * tall) / 2,
+                [["−∞", palette.ink, 700]],
+                stamp,
+                { anchor: "middle" },
+              ),
+            ]
+          : [];
+      /** @type {import("../../../kit/browser/picture/heatmap.js").Heatmap} */
+      const map = {
+        rows: rows.length,
+        columns: n,
+        x: NAMED * type,
+        y: ABOVE * type,
+        w: wide,
+        h: tall,
+        gap: wide > 8 ? 1 : 0,
+        tone: (q, k) => (mask[at(q, k)] ? null : heat(weighed.weights[at(q, k)])),
+        masked: (q, k) => mask[at(q, k)] > 0,
+        rowNames: {
+          list: rows.map((/** @type {number} */ q) => cut(labels[q])),
+          colour: palette.ink,
+          size,
+          away: 8 * type,
+        },
+        columnNames: {
+          list: labels.map((/** @type {string} */ label, /** @type {number} */ k) =>
+            k % Math.ceil((11 * type) / wide) ? null : real[k] ? cut(label) : words.pad_short,
+          ),
+          colour: palette.key,
+          size,
+          lean: -45,
+        },
+        frames: [{ row: rows.indexOf(row), colour: palette.query, width: 2, out: 1 }],
+        more,
+      };
+      const picture = new HeatmapView(host, alt);
+      picture.draw(map, NAMED * type + n * wide + size * 2, ABOVE * type + rows.length * tall + 4, {
+        hatch: palette.hatch,
+        font: view.family,
+      });
+      picture.node?.addEventListener("click", (/** @type {any} */ event) => {
+        const box = /** @type {Element} */ (picture.node).getBoundingClientRect();
+        const found = cellAt(map, event.clientX - box.left, event.clientY - box.top);
+        if (found) view.choose({ query: String(rows[found[0]]) });
+      });
     });
-    left.append(el("p", "mute small", words.pad_rows));
-    right.append(el("h3", "", fill(words.pad_against, { name: NAMES[header.text] })));
-    const rows = this.rows();
+    left.append(
+      el("p", "mute small", fill(words.pad_rows, { text: texts[header.text], layer: header.layer, head: chosen })),
+    );
+    right.append(...this.outcome());
     const against = plainTable(
       fill(words.pad_against, { name: NAMES[header.text] }),
       ["", words.pad_masked, words.pad_not],
-      rows,
+      this.rows(),
       (_, j) => (j === 1 ? (on ? "chosen" : "") : j === 2 && !on ? "chosen free" : ""),
     );
     right.append(against, this.heads(), ...(header.causal ? [el("p", "mute small", words.pad_twice)] : []));
     stage.replaceChildren(chips, this.switches(now.texts), board);
+  }
+
+  // What becomes of the next word, or of the sentence's vector: alone, in the batch, and there without the mask
+  outcome() {
+    const { next_word: next, degrees } = this.now.header;
+    const bars = el("div", "guesses wide");
+    /** @type {[string, number][]} */
+    const lines_ = next
+      ? [
+          [words.pad_alone, next[1]],
+          [words.pad_in_batch, next[2]],
+          [words.pad_unmasked, next[3]],
+        ]
+      : [
+          [words.pad_in_batch, degrees[0]],
+          [words.pad_unmasked, degrees[1]],
+        ];
+    for (const [name, x] of lines_) {
+      const line = add(bars, "div");
+      const bar = el("i", "twin");
+      const tone = next
+        ? x < next[1] * 0.995
+          ? "less"
+          : x > next[1] * 1.005
+            ? "more"
+            : "same"
+        : x > 0.05
+          ? "more"
+          : "same";
+      add(bar, "u", tone).style.width = `${100 * Math.min(1, next ? x : x / TURN)}%`;
+      line.append(el("span", "", name), bar, el("s", "", next ? share(x) : angle(x)));
+    }
+    const name = next ? `${words.next_word}: ${next[0].trim() || "␣"}` : words.turns_by;
+    return [el("h3", "", name), bars];
   }
 
   // Another head of the batch
@@ -308,21 +350,19 @@ export class Padding {
   rows() {
     const { header, chosen } = this.now;
     const mean = (/** @type {number[][]} */ all) => all.flat().reduce((a, b) => a + b, 0) / all.flat().length;
-    const share = (/** @type {number} */ p) => (p === 0 ? "0" : percent(p));
     const small = (/** @type {number} */ x) => (x < 0.01 ? scientific(x) : x.toFixed(2));
-    const { all, head, weights, output, cosine } = words.pad_table;
+    const { all, head, weights, output } = words.pad_table;
     return [
       [all, share(mean(header.on_padding)), share(mean(header.on_padding_free))],
       [head, share(header.on_padding[header.layer][chosen]), share(header.on_padding_free[header.layer][chosen])],
       [weights, ...header.weights.map(small)],
       [output, ...header.output.map(small)],
-      [cosine, ...header.cosine.map((/** @type {number} */ x) => x.toFixed(2))],
     ];
   }
 
   sentence() {
     const { view, now } = this;
-    const { header, real, on, texts, chosen } = now;
+    const { header, real, on, texts } = now;
     const text = /** @type {[string, string]} */ ([texts[header.text], "q"]);
     const n = real.filter((/** @type {boolean} */ is) => !is).length;
     const delta = /** @type {[string, string]} */ ([scientific(header.output[0]), "b"]);
@@ -334,11 +374,20 @@ export class Padding {
           delta,
         }),
       );
-    const share = header.on_padding_free[header.layer][chosen];
-    if (share === 0 && header.causal) return view.say(pieces(words.pad_free_causal, { text }));
-    view.say(
-      pieces(words.pad_free, { text, share: [percent(share), "b"], cosine: [header.cosine[1].toFixed(2), "b"] }),
-    );
+    const all = header.on_padding_free.flat();
+    const away = all.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0) / all.length;
+    if (n === 0) return view.say(pieces(words.pad_free_longest, { text }));
+    if (away === 0 && header.causal) return view.say(pieces(words.pad_free_causal, { text }));
+    const fact = pieces(words.pad_free, { p: [share(away), "b"] });
+    const { next_word: next, leads, degrees } = header;
+    if (!next) return view.say([...fact, ...pieces(words.pad_turns, { text, d: [angle(degrees[1]), "b"] })]);
+    const end = pieces(words.pad_next, { text, w: [next[0].trim() || "␣", "b"], ab: [shares(next[1], next[3]), "b"] });
+    const leader = /** @type {[string, number]} */ (leads);
+    const now_leads =
+      leader[0] === next[0]
+        ? []
+        : pieces(words.say_leads, { w: [leader[0].trim() || "␣", "b"], p: [share(leader[1]), "b"] });
+    view.say([...fact, ...end, ...now_leads]);
   }
 
   foot() {
