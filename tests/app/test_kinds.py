@@ -108,7 +108,7 @@ def test_the_target_is_part_of_the_request(screen: Screen):
 
 
 def test_a_long_text_is_fetched_piece_by_piece_and_its_numbers_are_core_s(screen: Screen):
-    screen.open(f"?model=grouped&layer=2&query=400&whole=true&text={LONG.replace(' ', '+')}")
+    screen.open(f"?model=grouped&layer=2&head=1&query=400&whole=true&text={LONG.replace(' ', '+')}")
     run = core.trace(models.load("grouped"), LONG)
     row = run.attention[2].row(1, 400)
     screen.until("root.dataset.exact === 'false'")
@@ -181,7 +181,7 @@ def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all
     page.add_init_script("""window.pictures = 0;
         const put = CanvasRenderingContext2D.prototype.putImageData;
         CanvasRenderingContext2D.prototype.putImageData = function (...given) { pictures += 1; put.apply(this, given); };""")
-    screen.open(f"?model=grouped&layer=2&query=400&whole=true&text={LONG.replace(' ', '+')}")
+    screen.open(f"?model=grouped&layer=2&head=1&query=400&whole=true&text={LONG.replace(' ', '+')}")
     screen.until("root.dataset.fetching === 'false' && root.querySelector('.big').textContent.includes('gives')")
     screen.until("root.querySelectorAll('.proofs .holds').length === 3")
     held: list[Route] = []
@@ -205,7 +205,7 @@ def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all
 
 
 def test_who_looks_at_a_key_of_a_long_text_is_core_s(screen: Screen):
-    screen.open(f"?model=grouped&layer=2&key=7&text={LONG.replace(' ', '+')}")
+    screen.open(f"?model=grouped&layer=2&head=1&key=7&text={LONG.replace(' ', '+')}")
     run = core.trace(models.load("grouped"), LONG)
     column = run.attention[2].pattern(1)[0, :, 7]
     screen.until("root.querySelector('.big').textContent.includes('looked at most by')")
