@@ -154,7 +154,7 @@ def test_it_opens_at_what_the_first_example_shows() -> None:
     assert opening(story).query == len(story.source) - 1  # what the next word follows from
     assert [route.path for route in ROUTES] == [
         f"/headlight/step/{name}"
-        for name in ("page", "walk", "experts", "terms", "guesses", "classes", "ending", "residual", "small")
+        for name in ("page", "walk", "experts", "terms", "guesses", "classes", "ending", "worth", "residual", "small")
     ]
 
 

@@ -191,7 +191,9 @@ class LocalMaps(Worker):
     async def worth(self, key: str) -> tuple[Worth, ...]:
         async def make() -> tuple[Worth, ...]:
             found = await self.findings(key)
-            return await self._again(key, lambda run: worth(run, found))
+            return await self._again(
+                key, lambda run: worth(run, found), aside=True
+            )  # a walk that is asked for comes first
 
         return await self._kept.get(("worth", key), make)
 

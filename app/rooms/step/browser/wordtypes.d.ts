@@ -11,6 +11,9 @@ export const WORDS: {
   "fold": [string, string];
   "fold_other": [string, string];
   "cross": string;
+  "worth": string;
+  "worth_chips": { "writes": [string, string]; "stands out": [string, string]; "largest push": [string, string]; "one word": [string, string]; "the turn decides": [string, string]; "one back": [string, string]; "one ahead": [string, string]; "rests": [string, string]; "after a repeat": [string, string]; "same word": [string, string]; "votes against": [string, string]; "the MLP decides": [string, string]; "the last MLP": [string, string]; };
+  "worth_why": [string, string];
   "strip": string;
   "strip_token": string;
   "stack": string;
