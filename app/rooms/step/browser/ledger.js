@@ -1,6 +1,6 @@
 // Scores to weighted sum as one ledger: a row for every key, whose columns fill step by step.
 
-import { add, counted, el, fill, fixed, pinned, quoted } from "../../../kit/browser/dom.js";
+import { add, counted, el, fill, fixed, percent, pinned, quoted } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { softmax } from "./compute.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
@@ -8,7 +8,7 @@ import { Grid } from "./grid.js";
 import { eased, mix, part } from "./motion.js";
 import { math } from "./sentences.js";
 import { label as labelled } from "./sheet.js";
-import { largest, limit, percent } from "./sums.js";
+import { largest, limit } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 const ORDER = ["scores", "scale", "mask", "softmax", "z"];
@@ -65,7 +65,7 @@ export function ledger(host, on) {
       "scaled",
       biased ? 84 : 56,
     ],
-    [words.col_mask, "mask", 46],
+    [words.col_mask, "mask", 54],
     [words.col_exp, "exp", 54],
     [words.col_weight, "weights", 58],
   ];
@@ -147,7 +147,7 @@ export function ledger(host, on) {
     }
     if (key === "raw") return fixed(at.raw[k]);
     if (key === "scaled") return fixed(at.scaled[k]);
-    if (key === "mask") return at.seen[k] ? fixed(at.scaled[k], 1) : "−∞";
+    if (key === "mask") return at.seen[k] ? fixed(at.scaled[k]) : "−∞";
     return key === "exp" ? fixed(at.exp[k], 3) : percent(at.weights[k]);
   }
   const barOf = (/** @type {number} */ i) => {

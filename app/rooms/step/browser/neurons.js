@@ -1,6 +1,7 @@
 // The MLP: its neurons before and after the activation, the curve that they lie on, and those that write most.
 
 import { add, fill, fixed, number, pinned, worded } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
 import { ACTIVATIONS } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
@@ -212,7 +213,7 @@ export function down(host, on) {
   const act = walk.array("mlp.act");
   const strip = sheet.strip(0, 6 * r, fill(words.adds, { what: words.what_mlp }), wrote, {
     height: 32 * r,
-    note: fill(words.length, { x: fixed(length(wrote)) }),
+    note: fill(words.length, { x: long(length(wrote)) }),
   });
   sheet.label(sheet.left, 56 * r, "top here", words.neurons_ten);
   const ten = /** @type {[number, number][]} */ (header.neurons);

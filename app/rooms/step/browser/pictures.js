@@ -1,6 +1,7 @@
 // The pictures of the steps that are no ledger: vectors as strips, heads as rows, additions; norms and neurons beside it.
 
 import { el, fill, fixed, number, quoted } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { mix as mixture, router } from "./mixture.js";
@@ -68,7 +69,7 @@ export const PICTURES = {
       from: ([, j]) => ({
         title:
           j < 0
-            ? fill(words.token_says, { q: on.q[0], id: number(on.id), d: e.length, x: fixed(length(e)) })
+            ? fill(words.token_says, { q: on.q[0], id: number(on.id), d: e.length, x: long(length(e)) })
             : fill(words.table_number, { j, x: fixed(e[j], 4) }),
       }),
       numbers: () => column("e", e),
@@ -98,7 +99,7 @@ export const PICTURES = {
     all.forEach(([name, vector], i) =>
       sheet.strip(i, (8 + i * 74) * r, name, vector, {
         height: 46 * r,
-        note: fill(words.length, { x: fixed(length(vector)) }),
+        note: fill(words.length, { x: long(length(vector)) }),
       }),
     );
     return {
@@ -127,7 +128,7 @@ export const PICTURES = {
     const vector = on.walk.array("x");
     sheet.strip(0, 8 * sheet.r, words.names.x, vector, {
       height: 34 * sheet.r,
-      note: fill(words.length, { x: fixed(length(vector)) }),
+      note: fill(words.length, { x: long(length(vector)) }),
     });
     const map = heat(sheet, 62 * sheet.r, on.header.layer * on.perLayer - 1);
     return withHeat(map, sheet, {
@@ -157,7 +158,7 @@ export const PICTURES = {
     vectors.forEach((vector, i) =>
       sheet.strip(i, (8 + i * 46) * sheet.r, names[i], vector, {
         height: 34 * sheet.r,
-        note: fill(words.length, { x: fixed(length(vector)) }),
+        note: fill(words.length, { x: long(length(vector)) }),
       }),
     );
     const map = heat(sheet, (16 + vectors.length * 46) * sheet.r, -1);
@@ -190,7 +191,7 @@ export const PICTURES = {
       sheet.strip(i, (2 + i * 36) * sheet.r, name, vector, {
         height: 27 * sheet.r,
         limit: lim,
-        note: fill(words.length, { x: fixed(length(vector)) }),
+        note: fill(words.length, { x: long(length(vector)) }),
       }),
     );
     const vectors = triangle(sheet, 116 * sheet.r, before, added, what);
@@ -436,14 +437,14 @@ export const PICTURES = {
         sheet.width - right + 6 * r,
         tall * (h + 0.5),
         h === head ? "here r" : "r mute",
-        fixed(lengths[h]),
+        long(lengths[h]),
         right - 10 * r,
       );
     }
     const y = H * tall + 12 * r;
     const all = sheet.strip(H, y, words.all_attention, total, { height: 28 * r, className: "here", right });
     const flight = sheet.flight();
-    sheet.label(sheet.width - right + 6 * r, y + 14 * r, "here r", fixed(length(total)), right - 10 * r);
+    sheet.label(sheet.width - right + 6 * r, y + 14 * r, "here r", long(length(total)), right - 10 * r);
     return {
       rows: H + 1,
       columns: d,

@@ -1,11 +1,12 @@
 // What stands above a picture: one sentence, one equation, one line of PyTorch; of numbers that are on the screen.
 
-import { el, fill, fixed, number, phrase, quoted, worded } from "../../../kit/browser/dom.js";
+import { el, fill, fixed, number, percent, phrase, quoted, worded } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
 import { LOWEST, softmax } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { endingSays } from "./ending.js";
 import { residualSays } from "./residual.js";
-import { length, percent, spread } from "./sums.js";
+import { length, spread } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Step} Step */
@@ -114,7 +115,7 @@ function saysOf(on) {
       return ["embed_position", at, header.embed_normed ? "embed_normed" : "embed_position", {}];
     }
     case "x":
-      return [header.layer ? "x" : "x_first", { x: strong(fixed(length(walk.array("x")))) }, "x", { d }];
+      return [header.layer ? "x" : "x_first", { x: strong(long(length(walk.array("x")))) }, "x", { d }];
     case "norm": {
       if (on.chosen.norm === "batch") return ["norm_batch", {}, "norm_batch", {}];
       const norm = walk.norms[step.value];
@@ -184,14 +185,14 @@ function saysOf(on) {
     case "wo": {
       const lengths = Array.from(walk.array(`${site?.site}.lengths`));
       const rank = lengths.filter((x) => x > lengths[head]).length + 1;
-      return ["wo", { h: head, H, a: strong(fixed(lengths[head])), rank }, "wo", {}];
+      return ["wo", { h: head, H, a: strong(long(lengths[head])), rank }, "wo", {}];
     }
     case "add": {
       const part = /** @type {"attn"} */ (step.value.split(".")[0]);
       const [before, added, together] = on.additionOf(part);
       return [
         `add_${part}`,
-        { a: strong(fixed(length(added))), x: strong(fixed(length(before))), s: fixed(length(together)) },
+        { a: strong(long(length(added))), x: strong(long(length(before))), s: long(length(together)) },
         "add",
         { what: words[`what_${part}`] },
       ];
@@ -238,11 +239,11 @@ function saysOf(on) {
         {},
       ];
     case "mix":
-      return ["mix", { x: strong(fixed(length(walk.array("mlp.out")))) }, "mix", {}];
+      return ["mix", { x: strong(long(length(walk.array("mlp.out")))) }, "mix", {}];
     case "down":
       return [
         "down",
-        { f: [number(header.d_ff), "ff"], d: strong(String(d)), x: fixed(length(walk.array("mlp.out"))) },
+        { f: [number(header.d_ff), "ff"], d: strong(String(d)), x: long(length(walk.array("mlp.out"))) },
         "down",
         {},
       ];

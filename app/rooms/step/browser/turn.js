@@ -1,6 +1,7 @@
 // Rotary positions: each pair of a query's numbers before and after its turn.
 
 import { fill, fixed } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { eased } from "./motion.js";
@@ -68,7 +69,7 @@ export function turn(host, on) {
     show: () => {},
     from: ([, j]) =>
       j < 0
-        ? { title: fill(words.turn_says, { a: fixed(length(before), 3), b: fixed(length(after), 3) }) }
+        ? { title: fill(words.turn_says, { a: long(length(before)), b: long(length(after)) }) }
         : asked(on, `${name}.turned`, [head, j], (answer) => ({
             title: fill(words.turn_title, { j, h: head }),
             name: `q′[${j}]`,
