@@ -19,7 +19,7 @@ const metrics = (bytes) => {
 
 // The additions of heads to the logit of the likeliest word, [layer, head]
 /** @param {Uint8Array} bytes */
-const added = (bytes) => {
+export const added = (bytes) => {
   const [header, body] = unpack(bytes);
   return { word: String(header.words[0][0]), values: new Float32Array(body) };
 };

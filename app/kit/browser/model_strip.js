@@ -31,7 +31,7 @@ function mostWired(wires) {
 }
 
 /** A number in logits with its sign. @param {number} x */
-const signed = (x) => `${x < -0.005 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
+export const signed = (x) => `${x < -0.005 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
 
 export class ModelStrip {
   /** @type {Laid[]} */

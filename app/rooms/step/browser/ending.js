@@ -269,13 +269,11 @@ export function endingSays(on) {
   const equation =
     kind === "lastnorm" ? (found?.shift ? "norm_layer" : "norm_rms") : kind === "words" ? scored : "loss";
   if (!found || found.refused) return ["ending_waiting", {}, equation, {}];
-  if (kind === "lastnorm")
-    return [
-      "lastnorm",
-      { x: strong(long(length(found.before))), r: strong(fixed(found.norm?.[1] ?? 1)), d: header.d_model },
-      equation,
-      {},
-    ];
+  if (kind === "lastnorm") {
+    const n = on.layersAfter;
+    const said = { x: strong(long(length(found.before))), r: strong(fixed(found.norm?.[1] ?? 1)) };
+    return [n > 1 ? "lastnorm_more" : n ? "lastnorm_one" : "lastnorm", { ...said, n }, equation, {}];
+  }
   const [word, , p] = found.words[0];
   if (kind === "words")
     return [

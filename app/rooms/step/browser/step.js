@@ -352,6 +352,7 @@ export class StepThrough extends Stage {
       shown.guesses !== null,
       shown.classes !== null,
       shown.ending !== null,
+      shown.logits !== null,
       shown.residual !== null,
       sizes,
     ]);
