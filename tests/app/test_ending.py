@@ -76,7 +76,7 @@ def test_the_end_of_the_pass_is_walked_word_by_word(screen: Screen) -> None:
     keys.press("PageDown")
     screen.wait(at="words")
     expect(big).to_have_text(
-        "49,152 words get a logit each, their own 576 numbers · h. Softmax makes chances: Mary 92.3 %."
+        "49,152 words get a logit each, their own 576 numbers · h. Softmax makes chances: Mary 92 %."
     )
     expect(root.locator(".pic .rowhit")).to_have_count(10)
     expect(root.locator(".pic")).to_contain_text("11.04")

@@ -300,7 +300,7 @@ export const PICTURES = {
         0,
         y + tall * (i + 0.5),
         `r${k === header.query && s.site === "attn" ? " q here" : ""}`,
-        keyLabels[k],
+        on.keyNames[k],
         left - 10 * r,
       ),
     );

@@ -3,7 +3,6 @@
 import { el, fill, fixed, number, percent, phrase, quoted, worded } from "../../../kit/browser/dom.js";
 import { long, signed } from "../../../kit/browser/model_strip.js";
 import { LOWEST, softmax } from "./compute.js";
-import { indexed } from "../../../kit/browser/labels.js";
 import { WORDS as words } from "./constants.js";
 import { endingSays } from "./ending.js";
 import { residualSays } from "./residual.js";
@@ -170,7 +169,7 @@ function saysOf(on) {
       const equation = biased ? "scale_bias" : own ? "scale" : "scale_plain";
       const parts = {
         sd: fixed(deviation, 1),
-        k: [quoted(on.keyLabels[best]), "k"],
+        k: [quoted(on.keyNames[best]), "k"],
         p: strong(percent(plain[best])),
         c: fixed(at.divisor),
         w: strong(percent(at.weights[best])),
@@ -362,7 +361,7 @@ function maskSays(on) {
     const names =
       hidden
         .slice(0, 3)
-        .map((k) => quoted(on.keyLabels[k]))
+        .map((k) => quoted(on.keyNames[k]))
         .join(", ") + (hidden.length > 3 ? " …" : "");
     return ["mask_hidden", { k: [names, "k"], w: strong(percent(hidden.reduce((sum, k) => sum + was[k], 0))) }];
   }
@@ -373,7 +372,7 @@ function maskSays(on) {
     return [site?.site === "cross_attn" ? "mask_cross" : "mask_both", {}];
   }
   if (future === blocked) {
-    const lost = at.reason.flatMap((code, k) => (code ? [quoted(indexed(on.keyLabels, k))] : []));
+    const lost = at.reason.flatMap((code, k) => (code ? [quoted(on.keyNames[k])] : []));
     const list = blocked > NAMED ? fill(words.says.mask_all, { n: number(blocked) }) : lost.join(", ");
     return ["mask_causal", { list: strong(list) }];
   }

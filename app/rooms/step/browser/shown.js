@@ -19,7 +19,7 @@ import { json } from "../../../kit/browser/messages.js";
  * @typedef {{
  *   step: Step, header: any, walk: Walk, site: import("./types.js").Site | undefined, head: number, at: import("./types.js").Attended,
  *   plain: import("./types.js").Attended, edit: import("./types.js").Edit, key: number, cell: Cell, chosen: Record<string, string>,
- *   labels: string[], keyLabels: string[], id: number, q: [string, string], k: [string, string], model: string, reasons: string[],
+ *   labels: string[], keyLabels: string[], keyNames: string[], id: number, q: [string, string], k: [string, string], model: string, reasons: string[],
  *   guesses: import("./types.js").Guesses | null, classes: import("./types.js").Classes | null,
  *   ending: import("./ending.js").Ending | null, logits: Logits | null, layersAfter: number, residual: import("./residual.js").Paths | null, paint: import("./grid.js").Paint, rem: number, perLayer: number, sublayers: string[],
  *   ledgerRows: {rows: number[], others: number[]}, normRow: (value: string) => Float32Array, additionOf: (part: string) => Float32Array[], box?: {width: number, height: number},
@@ -59,6 +59,7 @@ export function shownOf(view, walk, step) {
     chosen: view.values,
     labels,
     keyLabels,
+    keyNames: namesOf(keyLabels),
     id: run.tokens[header.stack].ids[header.query],
     q: [query, "q"],
     k: [quoted(indexed(keyLabels, key)), "k"],
@@ -96,6 +97,16 @@ export function shownOf(view, walk, step) {
         json,
       ),
   };
+}
+
+/** @type {WeakMap<string[], string[]>} */
+const named = new WeakMap();
+// Of tokens that the text has more than once, which of them each is
+/** @param {string[]} labels */
+function namesOf(labels) {
+  const names = named.get(labels) ?? labels.map((_, i) => indexed(labels, i));
+  named.set(labels, names);
+  return names;
 }
 
 // Direct additions, which only the attention of a stack that guesses words has

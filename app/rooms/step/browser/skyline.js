@@ -170,12 +170,12 @@ export function flow(sheet, { from, to, above, below, fans, bands = 0 }) {
       const path = draw(svg, "path", {
         fill:
           fan.adds === undefined
-            ? paint.css("d_ff")
+            ? paint.css("mute")
             : paint.scale(Math.sign(share) * (0.35 + 0.4 * Math.sqrt(Math.abs(share)))).fill,
         "fill-opacity": fan.isOn
           ? 0.5
           : fan.adds === undefined
-            ? 0.1 + (0.14 * fan.length) / longest
+            ? ((0.05 + (0.1 * fan.length) / longest) * 6) / Math.max(6, fans.length)
             : 0.14 + 0.14 * Math.abs(share),
         stroke: fan.isOn ? paint.css("query") : "none",
         "stroke-width": fan.isOn ? 2.4 * r : 0,

@@ -11,6 +11,7 @@ export const WORDS: {
   "fold": [string, string];
   "fold_other": [string, string];
   "cross": string;
+  "branches": [string, string, string];
   "worth": string;
   "worth_chips": { "writes": [string, string]; "stands out": [string, string]; "largest push": [string, string]; "one word": [string, string]; "the turn decides": [string, string]; "one back": [string, string]; "one ahead": [string, string]; "rests": [string, string]; "after a repeat": [string, string]; "same word": [string, string]; "votes against": [string, string]; "the MLP decides": [string, string]; "the last MLP": [string, string]; };
   "worth_why": [string, string];
@@ -156,7 +157,13 @@ export const WORDS: {
   "unflatten": string;
   "transpose": string;
   "memory": string;
-  "turn_pair": string;
+  "turn_query": string;
+  "turn_key": string;
+  "turn_dashed": string;
+  "turn_below": string;
+  "turn_not": string;
+  "turn_unturned": string;
+  "turn_angles": string;
   "turn_says": string;
   "turn_title": string;
   "bars_scale": string;
