@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -21,9 +21,10 @@ from app.rooms.step import message, words
 from app.rooms.step.params import PARAMS, opening
 from app.rooms.step.routes import ROUTES
 from app.rooms.step.small import small_message
-from app.rooms.step.steps import Fold, guesses_words, ids_of, steps_of
+from app.rooms.step.steps import Fold, Step, guesses_words, ids_of, steps_of
 from app.transport import messages
 from core.read import worked_examples as small
+from core.read.findings import Kind
 from core.read.layer_walk import guesses, terms, walk
 from core.service import Facts, LocalService
 from tests.app.browsing import Screen, box_of, eventually
@@ -695,3 +696,45 @@ def test_on_a_phone_the_line_stays_at_the_bottom_and_a_table_has_the_numbers(pho
     row = cells.all_inner_texts()
     assert row[1] == fixed(values["attn.raw"][1, 2].item(), 4)
     assert row[-1] == fixed(values["attn.weights"][1, 2].item(), 4)
+
+
+def test_a_chip_leads_to_a_step_that_is_worth_it(screen: Screen) -> None:
+    screen.open(f"?view=step&model=Storyteller&text={WOLF.replace(' ', '+')}")
+    found = ask(served("storyteller", WOLF)[0].worth(served("storyteller", WOLF)[1].key))
+    chips = screen.root.get_by_role("group", name=words.COMPONENT["worth"]).get_by_role("button")
+    expect(chips).to_have_count(len(found) + 1)  # and the one that asks why the stream is added to
+    for i, one in enumerate(found):
+        chips.nth(i).click()
+        at = message.worth([one])["found"][0]["at"]
+        screen.wait(at=at, layer=str(one.layer), query=str(one.query))
+        expect(chips.nth(i)).to_have_attribute("aria-pressed", "true")
+        if one.head is not None:
+            screen.wait(head=str(one.head), key=str(one.key))
+        screen.page.wait_for_url(f"**at={at}**")
+    chips.last.click()
+    screen.wait(at="why")
+
+
+@pytest.mark.parametrize("model", ["minilm", "storyteller", "translator"])
+def test_every_chip_has_a_station_on_its_layer_s_line(model: str) -> None:
+    service, run = served(model, {"minilm": ANIMAL, "storyteller": WOLF, "translator": GERMAN}[model])
+    found = message.worth(ask(service.worth(run.key)))["found"]
+    assert found
+    for one in found:
+        steps = steps_of(run, one["stack"], one["layer"])
+        assert one["at"] in [step.id for step in steps if isinstance(step, Step)]
+    assert set(message.STATIONS) == set(get_args(Kind)) | {"the turn decides", "the MLP decides"}
+
+
+def test_closed_branches_have_less_room_and_each_station_stays_on_the_line(screen: Screen) -> None:
+    screen.open(f"?view=step&model=translator&at=cross-softmax&text={GERMAN.replace(' ', '+')}")
+    screen.wait(at="cross-softmax")
+    stations = screen.root.locator(".station")
+    width = "nodes => nodes.map((node) => [node.dataset.step, node.getBoundingClientRect().width])"
+    rooms = dict(stations.evaluate_all(width))
+    assert len(rooms) == int(screen.data()["steps"])
+    assert rooms["cross-mask"] > 2 * rooms["mask"] and rooms["cross-mask"] > 2 * rooms["up"]
+    expect(screen.root.locator(".branch")).to_have_text(["attention", "MLP"])
+    go(screen, "up")
+    rooms = dict(stations.evaluate_all(width))
+    assert rooms["up"] > 2 * rooms["cross-mask"]

@@ -51,7 +51,7 @@ export function ledger(host, on) {
   const narrow = box.width < 40 * rem;
   const extra = 26 * r;
   const top = (isZ || isBars ? 0 : extra) + 18 * r;
-  const room = phone ? 20 : Math.floor((box.height - top - (hasBelow ? extra + 6 * r : 4)) / (0.98 * rem));
+  const room = phone ? 20 : Math.floor((box.height - top - (hasBelow ? extra + 6 * r : 4)) / (0.94 * rem));
   const { rows, others } = ledgerRows(at.weights, own, on.key, room);
   const nRows = rows.length + (others.length ? 1 : 0);
   const biased = at.bias !== null;

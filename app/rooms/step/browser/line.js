@@ -9,7 +9,8 @@ import { WORDS as words } from "./constants.js";
 const SNAP = 0.22; // of the way between two stations, within which a hand means the station
 const FOLD = 0.6; // of a station's room, for layers that are folded away
 const CLOSED = 0.28; // of it, for each station of a branch that is folded
-const CROWDED = 11; // pixels of a rem of 15.55: a station with less room has none for a finger
+const NAMED = 33; // pixels of a rem of 15.55: a station with less has no room for its name
+const CROWDED = 11; // as well: without names there is no room for a finger
 const MOST = 0.7; // of the names: where fewer have room, only the current one is shown
 const TYPE = 0.84; // rem, of names
 
@@ -174,7 +175,9 @@ export class Line {
     const branches = branchesOf(walk.steps);
     this.lay(header.steps, width, margin, () => false);
     this.widths = narrow ? [] : this.measured(walk, rem);
-    const isCrowded = narrow ? this.each < CROWDED * r : this.freeNames(0).length < MOST * this.steps.length;
+    const isCrowded = narrow
+      ? this.each < CROWDED * r
+      : this.each < NAMED * r || this.freeNames(0).length < MOST * this.steps.length;
     if (isCrowded && branches.length > 1)
       this.lay(header.steps, width, margin, (at) => branches[at] !== this.open && branches[at] >= 0);
     for (const [i, step] of header.steps.entries()) {

@@ -307,7 +307,7 @@ function saysOf(on) {
   }
 }
 
-// What the stream would say after an addition, and before it: null where that is not read, or not yet
+// The word of the stream before and after an addition, read off there: no form where that is not read, or not yet
 /** @param {Shown} on @param {string} part @returns {[form: string, parts: Record<string, unknown>]} */
 function readOff({ guesses: found, header }, part) {
   if (!found || found.refused) return ["", {}];

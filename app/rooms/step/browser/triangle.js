@@ -48,7 +48,7 @@ export function triangle(sheet, top, before, added, what) {
   };
   say(a / 2, ground + 14 * r, "", fill(words.vector_of, { what: words.stream, x: long(a) }));
   sheet.label(
-    Math.min(sheet.width - 200 * r, left + (a + (x - a) / 2) * unit + 14 * r),
+    Math.min(sheet.width - 200 * r, left + Math.max(a, x) * unit + 14 * r), // to the right of the whole triangle
     ground - (y / 2) * unit,
     "",
     fill(words.vector_of, { what: fill(words.adds, { what }), x: long(b) }),
