@@ -109,9 +109,9 @@ export function turn(host, on) {
   svg.addEventListener("pointerleave", () => on.leave());
   svg.addEventListener("click", (event) => on.choose({ cell: `0.${pairAt(event)}` }));
   sheet.label(0, 0, "top q", fill(words.turn_query, { q: on.q[0] }));
-  sheet.label(sheet.width * (per > 4 ? 0.16 : 0.34), 0, "top k", fill(words.turn_key, { k: on.k[0] }));
+  sheet.label(sheet.width * (per > 4 ? 0.2 : 0.5), 0, "top k", fill(words.turn_key, { k: on.k[0] }));
   if (per > 4) {
-    sheet.label(sheet.width * 0.34, 0, "top", words.turn_dashed);
+    sheet.label(sheet.width * 0.4, 0, "top", words.turn_dashed);
     sheet.label(sheet.width * 0.55, 0, "top r", words.turn_below, sheet.width * 0.45);
   }
   const unturned = withoutTurn(on);
