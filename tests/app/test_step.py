@@ -655,7 +655,7 @@ def test_a_second_press_ends_the_motion_and_starts_the_next(screen: Screen) -> N
     screen.page.keyboard.press("PageUp")
     screen.wait(at="softmax", moment="1")
     found = walk(run_of("minilm", ANIMAL), "encoder", 3, 10).values["attn.weights"][1]
-    assert screen.root.locator(".lab.num").all_inner_texts()[64].replace("\xa0", " ") == percent(found[0])
+    assert screen.root.locator(".lab.num").all_inner_texts()[64].replace("\xa0", " ") == percent(found[0].item())
 
 
 @pytest.fixture
