@@ -5,6 +5,7 @@ from ..read.comparison import AnswerChange, HeadDifference
 from ..read.findings import Finding
 from ..read.sinks import Sink
 from ..read.word_order import shuffled_words
+from ..read.worth import Worth
 from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, SilenceHeads
 from ..write.generate import Sampling
 from ..write.writing import TEMPERATURES, Reading

@@ -17,9 +17,9 @@ APP = "app/main.py"
 BUDGET = {
     "explore": ((254, 86), (0, 0)),  # 30 kB of it what it opens on, its findings, and the map of all heads
     "step": (
-        (352, 76),
-        (276, 46),
-    ),  # 8 kB of it the experts and the classes, 11 the end of the pass and the strip, 12 what moves
+        (365, 79),
+        (289, 49),
+    ),  # 8 kB of it the experts and the classes, 11 the end of the pass and the strip, 12 what moves, 6 skylines and chips
     "masks": ((162, 59), (96, 28)),
     "positions": ((189, 64), (120, 31)),
     "generate": ((138, 51), (75, 20)),  # 25 kB of it the words that may follow each token of the sentence
@@ -28,7 +28,7 @@ BUDGET = {
     "shapes": ((100, 45), (35, 14)),
     "memory": ((62, 30), (7, 4)),
     "compute": ((62, 30), (7, 4)),
-    "lessons": ((232, 82), (163, 52)),
+    "lessons": ((244, 84), (170, 54)),
 }
 TITLES = {room.id: room.title for room in registry.rooms()}
 

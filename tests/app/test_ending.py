@@ -68,7 +68,7 @@ def test_the_end_of_the_pass_is_walked_word_by_word(screen: Screen) -> None:
     root, keys = screen.root, screen.page.keyboard
     found, big, summed = ending(mary(), 13), root.locator(".big"), root.locator(".from")
     expect(big).to_have_text(
-        "After all layers to is 884 long. The last norm divides by 36.85; each number has its own gain."
+        "The 6 layers after it do the same. Then to₂ is 884 long, and the last norm divides by 36.85."
     )
     j = int(np.abs(found.after.numpy()).argmax())
     expect(summed).to_contain_text(f"h[{j}]")
@@ -76,7 +76,7 @@ def test_the_end_of_the_pass_is_walked_word_by_word(screen: Screen) -> None:
     keys.press("PageDown")
     screen.wait(at="words")
     expect(big).to_have_text(
-        "49,152 words get a logit each, their own 576 numbers · h. Softmax makes chances: Mary 92.3 %."
+        "49,152 words get a logit each, their own 576 numbers · h. Softmax makes chances: Mary 92 %."
     )
     expect(root.locator(".pic .rowhit")).to_have_count(10)
     expect(root.locator(".pic")).to_contain_text("11.04")

@@ -6,11 +6,12 @@ import random
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Browser, Locator, expect
 
 import core
@@ -20,9 +21,10 @@ from app.rooms.step import message, words
 from app.rooms.step.params import PARAMS, opening
 from app.rooms.step.routes import ROUTES
 from app.rooms.step.small import small_message
-from app.rooms.step.steps import Fold, guesses_words, ids_of, steps_of
+from app.rooms.step.steps import Fold, Step, guesses_words, ids_of, steps_of
 from app.transport import messages
 from core.read import worked_examples as small
+from core.read.findings import Kind
 from core.read.layer_walk import guesses, terms, walk
 from core.service import Facts, LocalService
 from tests.app.browsing import Screen, box_of, eventually
@@ -154,7 +156,7 @@ def test_it_opens_at_what_the_first_example_shows() -> None:
     assert opening(story).query == len(story.source) - 1  # what the next word follows from
     assert [route.path for route in ROUTES] == [
         f"/headlight/step/{name}"
-        for name in ("page", "walk", "experts", "terms", "guesses", "classes", "ending", "residual", "small")
+        for name in ("page", "walk", "experts", "terms", "guesses", "classes", "ending", "worth", "residual", "small")
     ]
 
 
@@ -228,7 +230,7 @@ def test_a_sentence_takes_two_lines_at_most_so_that_the_picture_never_jumps() ->
     parts |= {
         "q": "it",
         "k": "animal",
-        "w": "67.7 %",
+        "w": "68 %",
         "n": "340",
         "m": "1,196",
         "min": "−0.17",
@@ -260,6 +262,21 @@ def fixed(value: float, digits: int = 2) -> str:
     return f"−{text}" if value < 0 and float(text) else text
 
 
+def percent(p: float) -> str:
+    """A share as every screen says it: whole from 10 to 98, else one decimal."""
+    if 0 < p < 1e-3:
+        return "<0.1 %"
+    if 0.999 < p < 1 - 1e-9:
+        return ">99.9 %"
+    return f"{100 * p:.{int(0 < p < 0.0995 or 0.985 <= p < 0.9995)}f} %"
+
+
+def long(vector: torch.Tensor) -> str:
+    """Three digits of its length."""
+    x = vector.norm().item()
+    return f"{x:.{0 if x >= 99.95 else 1 if x >= 9.995 else 2}f}"
+
+
 def go(screen: Screen, step: str) -> None:
     screen.root.locator(f".station[data-step='{step}']").click()
     screen.wait(at=step)
@@ -275,12 +292,12 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     root, page = screen.root, screen.page
     screen.open("?view=step")
     screen.wait(at="softmax", layer="3", head="1", query="10", steps="21")
-    assert big(screen) == "it gives 67.7 % of its attention to animal. The 16 weights add up to 1."
+    assert big(screen) == "it gives 68 % of its attention to animal. The 16 weights add up to 1."
     # every number of the ledger that is on the page is core's
     cells = [text.replace("\xa0", " ") for text in root.locator(".lab.num").all_inner_texts()]
     assert cells[:16] == [fixed(v) for v in values["attn.raw"][1].tolist()]
     assert cells[16:32] == [fixed(v) for v in values["attn.scores"][1].tolist()]
-    assert cells[64:66] == [f"{100 * v:.1f} %" for v in values["attn.weights"][1][:2].tolist()]
+    assert cells[64:66] == [percent(v) for v in values["attn.weights"][1][:2].tolist()]
     # keys: right to the next step, whose sum is of the largest number and adds up as it stands
     page.keyboard.press("ArrowRight")
     screen.wait(at="z", cell="2.10")
@@ -301,7 +318,7 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     j = int(screen.data()["cell"].split(".")[1])
     assert float(screen.data()["total"]) == pytest.approx(terms(found, "attn.out", j).value, abs=1e-5)
     go(screen, "add1")
-    assert big(screen) == "Attention does not replace it: it adds 6.24 to a vector of length 10.89. Together: 13.42."
+    assert big(screen) == "Attention does not replace it, it is added: 10.9 long and 6.24 long make 13.4."
     go(screen, "act")
     assert big(screen).endswith("none ends below −0.17.")
     root.get_by_role("button", name="SiLU").click()
@@ -327,20 +344,20 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     screen.wait(at="norm1")
     # what is done to one head, and the same as a run of its own
     go(screen, "scale")
-    assert "spread by 10.1 and animal takes 99.998 %; divided by 5.66 it takes 67.7 %" in big(screen)
+    assert "spread by 10.1 and animal takes >99.9 %; divided by 5.66 it takes 68 %" in big(screen)
     go(screen, "mask")
     root.locator(".rowhit[data-key='2']").click(position={"x": 12, "y": 6})  # on the name; beside it lie the products
     expect(root.locator(".big")).to_contain_text("You hid animal: −∞")
-    assert "67.7 %" in big(screen)
+    assert "68 %" in big(screen)
     root.get_by_role("button", name=words.COMPONENT["run_it"]).click()
     screen.until("root.dataset.edited === 'true'")
     edit = core.EditMask("encoder", 3, queries=[10], keys=[2], head=1)
     after = walk(core.trace(run_of("minilm", ANIMAL).loaded, ANIMAL, interventions=[edit]), "encoder", 3, 10)
     go(screen, "add1")
-    assert f"it adds {after.values['attn.out'].norm().item():.2f} to" in big(screen)
+    assert f"and {long(after.values['attn.out'])} long make" in big(screen)
     root.get_by_role("button", name=words.COMPONENT["run_leave"]).click()
     screen.until("root.dataset.edited === 'false'")
-    expect(root.locator(".big")).to_contain_text("it adds 6.24 to")
+    expect(root.locator(".big")).to_contain_text("and 6.24 long make")
     # another token, another layer: another walk
     root.locator(".tok[data-i='2']").click()
     root.get_by_role("button", name="Layer 3 · Head 1").click()
@@ -348,7 +365,7 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     page.keyboard.press("Enter")
     screen.wait(query="2", layer="0")
     other = walk(run_of("minilm", ANIMAL), "encoder", 0, 2).values
-    assert f"it adds {other['attn.out'].norm().item():.2f} to" in big(screen)
+    assert f"and {long(other['attn.out'])} long make" in big(screen)
     # the code that gives the numbers again
     go(screen, "z")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -360,13 +377,13 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     assert np.allclose(names["numbers"].numpy(), other["attn.z"][1].numpy(), atol=1e-6)
     assert findings(screen) == []
     go(screen, "add1")
-    adds = f"it adds {other['attn.out'].norm().item():.2f} to"
+    adds = f"and {long(other['attn.out'])} long make"
     everywhere(root, lambda: expect(root.locator(".big")).to_contain_text(adds))
 
 
 def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(screen: Screen) -> None:
     screen.open(f"?view=step&model=Storyteller&at=end&head=77&text={WOLF.replace(' ', '+')}")
-    expect(screen.root.locator(".big")).to_contain_text("door, 38.4 %".replace(" %", "\xa0%"))
+    expect(screen.root.locator(".big")).to_contain_text("door, 38 %")
     assert "best since layer 3’s attention" in big(screen)
     expect(screen.page.locator(".st-key-sentences")).to_contain_text("This link asks for head “77”")
     found = guesses(run_of("storyteller", WOLF))
@@ -374,14 +391,14 @@ def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(sc
     jump = max(range(1, len(found)), key=lambda i: found[i].final_probability - found[i - 1].final_probability)
     screen.wait(cell=f"{jump}.0")  # it opens where the word gains most
     text = screen.root.locator(".from").inner_text().replace("\xa0", " ")
-    gain = f"After layer {found[jump].layer}’s attention: best guess door, {100 * found[jump].probability:.1f} %"
+    gain = f"After layer {found[jump].layer}’s attention: best guess door, {percent(found[jump].probability)}"
     assert gain in text and "a reading, not its output" in text
     screen.root.locator(".rowhit").nth(7).click(position={"x": 12, "y": 6})
     screen.wait(cell="7.0")
     screen.page.mouse.move(0, 0)  # whatever is pointed at is shown, and a line above that comes or goes moves the rows
-    best = f"After layer 3’s attention: best guess door, {100 * found[7].probability:.1f}\xa0%"
+    best = f"After layer 3’s attention: best guess door, {percent(found[7].probability)}"
     expect(screen.root.locator(".from")).to_contain_text(best)  # drawn with the frame after the click
-    door = f"door, {100 * found[-1].probability:.1f}"
+    door = f"door, {percent(found[-1].probability)}"
     everywhere(screen.root, lambda: expect(screen.root.locator(".big")).to_contain_text(door))
 
 
@@ -638,7 +655,7 @@ def test_a_second_press_ends_the_motion_and_starts_the_next(screen: Screen) -> N
     screen.page.keyboard.press("PageUp")
     screen.wait(at="softmax", moment="1")
     found = walk(run_of("minilm", ANIMAL), "encoder", 3, 10).values["attn.weights"][1]
-    assert screen.root.locator(".lab.num").all_inner_texts()[64].replace("\xa0", " ") == f"{100 * found[0]:.1f} %"
+    assert screen.root.locator(".lab.num").all_inner_texts()[64].replace("\xa0", " ") == percent(found[0].item())
 
 
 @pytest.fixture
@@ -679,3 +696,45 @@ def test_on_a_phone_the_line_stays_at_the_bottom_and_a_table_has_the_numbers(pho
     row = cells.all_inner_texts()
     assert row[1] == fixed(values["attn.raw"][1, 2].item(), 4)
     assert row[-1] == fixed(values["attn.weights"][1, 2].item(), 4)
+
+
+def test_a_chip_leads_to_a_step_that_is_worth_it(screen: Screen) -> None:
+    screen.open(f"?view=step&model=Storyteller&text={WOLF.replace(' ', '+')}")
+    found = ask(served("storyteller", WOLF)[0].worth(served("storyteller", WOLF)[1].key))
+    chips = screen.root.get_by_role("group", name=words.COMPONENT["worth"]).get_by_role("button")
+    expect(chips).to_have_count(len(found) + 1)  # and the one that asks why the stream is added to
+    for i, one in enumerate(found):
+        chips.nth(i).click()
+        at = message.worth([one])["found"][0]["at"]
+        screen.wait(at=at, layer=str(one.layer), query=str(one.query))
+        expect(chips.nth(i)).to_have_attribute("aria-pressed", "true")
+        if one.head is not None:
+            screen.wait(head=str(one.head), key=str(one.key))
+        screen.page.wait_for_url(f"**at={at}**")
+    chips.last.click()
+    screen.wait(at="why")
+
+
+@pytest.mark.parametrize("model", ["minilm", "storyteller", "translator"])
+def test_every_chip_has_a_station_on_its_layer_s_line(model: str) -> None:
+    service, run = served(model, {"minilm": ANIMAL, "storyteller": WOLF, "translator": GERMAN}[model])
+    found = message.worth(ask(service.worth(run.key)))["found"]
+    assert found
+    for one in found:
+        steps = steps_of(run, one["stack"], one["layer"])
+        assert one["at"] in [step.id for step in steps if isinstance(step, Step)]
+    assert set(message.STATIONS) == set(get_args(Kind)) | {"the turn decides", "the MLP decides"}
+
+
+def test_closed_branches_have_less_room_and_each_station_stays_on_the_line(screen: Screen) -> None:
+    screen.open(f"?view=step&model=translator&at=cross-softmax&text={GERMAN.replace(' ', '+')}")
+    screen.wait(at="cross-softmax")
+    stations = screen.root.locator(".station")
+    width = "nodes => nodes.map((node) => [node.dataset.step, node.getBoundingClientRect().width])"
+    rooms = dict(stations.evaluate_all(width))
+    assert len(rooms) == int(screen.data()["steps"])
+    assert rooms["cross-mask"] > 2 * rooms["mask"] and rooms["cross-mask"] > 2 * rooms["up"]
+    expect(screen.root.locator(".branch")).to_have_text(["attention", "MLP"])
+    go(screen, "up")
+    rooms = dict(stations.evaluate_all(width))
+    assert rooms["up"] > 2 * rooms["cross-mask"]

@@ -50,6 +50,7 @@ async def everything(shared: Service, request: core.Request, site: str) -> dict[
         "sink": await shared.sink(key, site),  # type: ignore[arg-type]
         "opening_look": await shared.opening_look(key),
         "findings": await shared.findings(key),
+        "worth": await shared.worth(key),
         "proof": await shared.proof(key, 0),
         "status": {name: part for name, part in (await shared.status()).items() if name != "models"},
         "config": await shared.model(request.model_id),

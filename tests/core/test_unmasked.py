@@ -8,8 +8,8 @@ import torch
 import core
 from core.edits import DropCausalMask
 from core.errors import Refused
-from core.read.conditional_loss import given
 from core.model.config import ModelConfig
+from core.read.conditional_loss import given
 from core.read.unmasked import WRITTEN, looks_ahead, unmasked
 from core.write.generate import decoded
 
@@ -40,7 +40,9 @@ def test_smollm2_reads_the_answers_and_writes_repetitions(smollm2: core.Loaded) 
         ("Water boils at one hundred degrees. Birds sing at dawn because they are happy.", (5.576, 10.507)),
     ],
 )
-def test_it_was_never_taught_this_so_it_fails_on_some(smollm2: core.Loaded, text: str, losses: tuple[float, float]) -> None:
+def test_it_was_never_taught_this_so_it_fails_on_some(
+    smollm2: core.Loaded, text: str, losses: tuple[float, float]
+) -> None:
     plain, free = core.trace(smollm2, text), core.trace(smollm2, text, interventions=[DropCausalMask()])
     assert (given(plain).losses.mean().item(), given(free).losses.mean().item()) == pytest.approx(losses, abs=0.01)
 

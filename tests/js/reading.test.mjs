@@ -7,7 +7,6 @@ import { served } from "./golden.mjs";
 
 const { finely, percent, share } = await served("kit/browser/dom.js");
 const whatif = await served("rooms/whatif/browser/numbers.js");
-const step = await served("rooms/step/browser/sums.js");
 const { across, areLetters, isMirrored, isRightToLeft } = await served("attention/browser/direction.js");
 const { endsOf, levelOf, levelsOfRoots } = await served("kit/browser/picture/scale.js");
 
@@ -19,7 +18,7 @@ test("a share in words is whole only where that says enough, and 0 % and 100 % a
 
 test("no room says nothing of a little, nor all of nearly all", () => {
   const ways = { finely, percent, one: (p) => percent(p, 1), share, tenth: whatif.tenth };
-  Object.assign(ways, { whatif: whatif.percent, step: step.percent });
+  Object.assign(ways, { whatif: whatif.percent });
   const small = Array.from({ length: 60 }, (_, i) => 10 ** (-1 - i / 8));
   for (const [name, way] of Object.entries(ways))
     for (const p of small.flatMap((p) => [p, 1 - p]))

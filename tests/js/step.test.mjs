@@ -1,12 +1,15 @@
 // Step through: sums whose shown numbers add up, one row of attention with what was changed, and the rows of the ledger.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
 
 import { near, served } from "./golden.mjs";
 
-const { fixed } = await served("kit/browser/dom.js");
-const { addUp, largest, limit, ofUnits, percent, spread } = await served("rooms/step/browser/sums.js");
+const { fixed, percent } = await served("kit/browser/dom.js");
+const { long } = await served("kit/browser/model_strip.js");
+const { addUp, largest, limit, ofUnits, spread } = await served("rooms/step/browser/sums.js");
 const { ACTIVATIONS, attended, erf, followed, oneHead, softmax } = await served("rooms/step/browser/compute.js");
 
 const { eased, mix, Motion, part } = await served("rooms/step/browser/motion.js");
@@ -42,17 +45,55 @@ test("shown numbers add up to the shown sum, each within one step of its own", (
   }
 });
 
+test("a share has whole percents from 10 to 98, else one decimal, and is never rounded to nothing or to all", () => {
+  for (const [p, said] of [
+    [0, "0 %"],
+    [1e-5, "<0.1 %"],
+    [0.0023, "0.2 %"],
+    [0.0949, "9.5 %"],
+    [0.0996, "10 %"],
+    [0.67684, "68 %"],
+    [0.98, "98 %"],
+    [0.988, "98.8 %"],
+    [0.99941, ">99.9 %"],
+    [1, "100 %"],
+  ])
+    assert.equal(percent(p), said);
+});
+
+// All modules that a room brings, by their paths
+function modulesOf(name, found = new Map()) {
+  if (found.has(name)) return found;
+  const source = readFileSync(join(process.env.GOLDEN, "browser", name), "utf-8");
+  found.set(name, source);
+  for (const [, path] of source.matchAll(/^(?:import|export)[^;]*? from "(\.[^"]+)";/gm))
+    modulesOf(normalize(join(dirname(name), path)), found);
+  return found;
+}
+
+test("one number has one rounding on the screen: no part of the room rounds a share or a length by another rule", () => {
+  const modules = modulesOf("rooms/step/browser/step.js");
+  assert(modules.has("kit/browser/model_strip.js") && modules.has("rooms/step/browser/ledger.js"));
+  for (const [name, source] of modules) {
+    if (name === "kit/browser/dom.js") continue; // where the rule is
+    for (const [, names] of source.matchAll(/import \{([^}]*)\} from "[^"]*dom\.js"/g))
+      for (const other of ["share", "finely"])
+        assert(!names.split(",").some((one) => one.trim().split(" ")[0] === other), `${name} imports ${other}`);
+    assert(
+      !/toFixed\([^`]*`?\s*%|\* 100\).*%`|function (share|percent|long)\b/.test(source.replace(/\/\/.*/g, "")) ||
+        name === "kit/browser/model_strip.js",
+      `${name} rounds by itself`,
+    );
+    assert(!/fixed\(length\([^/]*$/m.test(source), `${name} rounds a length by itself`);
+  }
+  assert.deepEqual([337.35, 11.508, 0.8452, 99.96].map(long), ["337", "11.5", "0.85", "100"]);
+});
+
 test("numbers as they are read", () => {
   assert.equal(fixed(-1.4773, 3), "−1.477");
   assert.equal(fixed(-0.0004), "0.00");
   assert.equal(fixed(-Infinity), "−∞");
   assert.equal(ofUnits(-8, 3), "−0.008");
-  assert.equal(percent(0.67684), "67.7\u00a0%");
-  assert.equal(percent(0.99998), "99.998\u00a0%");
-  assert.equal(percent(0.9999999), "99.999+\u00a0%");
-  assert.equal(percent(1), "100.0\u00a0%");
-  assert.equal(percent(0), "0.0\u00a0%");
-  assert.equal(percent(1e-5), "<0.1\u00a0%");
   assert.equal(largest([0.5, -3, 2]), 1);
   assert.equal(limit([0, 0]), 1);
   near(spread([1, 3]), [2, 1], 1e-12, "spread");

@@ -1,6 +1,6 @@
 // By which numbers the map of all heads is coloured where a run is shown: routes of the run answer them, one number for each head.
 
-import { fixed, share } from "./dom.js";
+import { fixed, percent } from "./dom.js";
 import { json, unpack } from "./messages.js";
 import { sinkOf } from "./sink.js";
 import { WORDS as words } from "./words.js";
@@ -19,7 +19,7 @@ const metrics = (bytes) => {
 
 // The additions of heads to the logit of the likeliest word, [layer, head]
 /** @param {Uint8Array} bytes */
-const added = (bytes) => {
+export const added = (bytes) => {
   const [header, body] = unpack(bytes);
   return { word: String(header.words[0][0]), values: new Float32Array(body) };
 };
@@ -53,7 +53,7 @@ export function headMeasures(room, { site, query, key, labels, isCross = false }
       title: words.heads_look_title,
       parts: { query: [queries[query], "q"], key: [keys[key], "k"] },
       values: () => room.ask("looks", { site, query, key }, numbers)?.values ?? null,
-      say: share,
+      say: percent,
     });
   if (query !== undefined && queries[query] !== undefined && site !== "encoder") {
     const after = [queries[query], "q"];
@@ -84,7 +84,7 @@ export function headMeasures(room, { site, query, key, labels, isCross = false }
       title: words.heads_first_title,
       parts: { key: [keys[sink.key] ?? "", "k"] },
       values: () => sharesOf(sink),
-      say: share,
+      say: percent,
     });
   if (!isCross)
     found.push({
@@ -92,7 +92,7 @@ export function headMeasures(room, { site, query, key, labels, isCross = false }
       name: words.heads_back,
       title: words.heads_back_title,
       values: () => room.ask("metrics", { site }, metrics)?.previous ?? null,
-      say: share,
+      say: percent,
     });
   return found;
 }

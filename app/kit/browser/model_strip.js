@@ -1,7 +1,7 @@
 // The whole model at one word, as a strip: the length of its stream, what attention and MLP add in each layer, and the next word. Every
 // room that shows a layer has it. Of an encoder–decoder there are two, and the wires from one to the other.
 
-import { arrow, clamp, described, el, fill, phrase, setAll, share, worded } from "./dom.js";
+import { arrow, clamp, described, el, fill, percent, phrase, setAll, worded } from "./dom.js";
 import { indexed, rowName } from "./labels.js";
 import { json } from "./messages.js";
 import { Pen } from "./pen.js";
@@ -31,7 +31,7 @@ function mostWired(wires) {
 }
 
 /** A number in logits with its sign. @param {number} x */
-const signed = (x) => `${x < -0.005 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
+export const signed = (x) => `${x < -0.005 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
 
 export class ModelStrip {
   /** @type {Laid[]} */
@@ -232,7 +232,7 @@ export class ModelStrip {
     const [word, p] = /** @type {[string, number]} */ (whole.next);
     const left = x + (isNarrow ? 0.5 : 1.3) * unit;
     const [wide, tall] = [this.width - left - 2, HIGH * unit - (isNarrow ? 4 : 1.2 * size + 3)];
-    const said = `${word} ${share(p)}`;
+    const said = `${word} ${percent(p)}`;
     pen.draw("path", { d: `M${x} ${y}H${left}`, stroke: palette.proof, "stroke-width": 2, fill: "none" });
     pen.draw("rect", {
       x: left,
@@ -286,7 +286,7 @@ export class ModelStrip {
         "stroke-width": Math.max(0.8, 6 * weight),
         fill: "none",
       });
-      const said = fill(words.strip_wire, { share: share(weight), word });
+      const said = fill(words.strip_wire, { share: percent(weight), word });
       if (below.wide > said.length * 0.55 * size)
         pen.write(x + 0.5 * unit, y + 1.05 * size, said, { size, fill: tone, "font-weight": 650 });
     });
@@ -320,7 +320,7 @@ export class ModelStrip {
       return phrase(whole.next ? words.strip_says_end : words.strip_says_last, {
         x: long(whole.stream[last]),
         word: [whole.next?.[0] ?? "", "next"],
-        p: share(whole.next?.[1] ?? 0),
+        p: percent(whole.next?.[1] ?? 0),
       });
     const parts = whole.parts.map(({ name, lengths }) =>
       fill(words.strip_adds, { name: worded(words.strip_parts, name), x: long(lengths[layer]) }),

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from app.attention import picture
-from app.rooms.step.steps import Fold, Step, guesses_words, steps_of, tokens_of
+from app.rooms.step.steps import SITES, Fold, Step, guesses_words, steps_of, tokens_of
 from app.transport import messages
 from core.model.rules import REASONS
-from core.service import AddedFacts, EndingFacts, ExpertFacts, Facts, ResidualPathFacts, SiteWalk, WalkFacts
+from core.service import AddedFacts, EndingFacts, ExpertFacts, Facts, ResidualPathFacts, SiteWalk, WalkFacts, Worth
 
 ALL_HEADS = 120_000  # numbers of keys and values up to which those of every head go along
 MOST_ROWS = 48  # of a norm's input
@@ -213,6 +213,32 @@ def ending(found: EndingFacts) -> bytes:
         "arrays": arrays.at,
     }
     return messages.pack(said, arrays.body.bytes())
+
+
+STATIONS: dict[str, str] = {  # kind of a step that is worth it -> the station that shows it
+    "writes": "scores",
+    "stands out": "scores",
+    "largest push": "scores",
+    "one word": "softmax",
+    "the turn decides": "turn",
+    "one back": "softmax",
+    "one ahead": "softmax",
+    "rests": "z",
+    "after a repeat": "softmax",
+    "same word": "softmax",
+    "votes against": "wo",
+    "the MLP decides": "add2",
+}
+
+
+def worth(found: Sequence[Worth]) -> Mapping[str, Any]:
+    """The steps that are worth a look, each with its station; what a kind does not have is left out."""
+    return {"found": [_chip(one) for one in found]}
+
+
+def _chip(one: Worth) -> dict[str, Any]:
+    said = {name: round(x, 6) if isinstance(x, float) else x for name, x in asdict(one).items() if x is not None}
+    return said | {"at": (SITES[one.site] if one.head is not None else "") + STATIONS[one.kind]}
 
 
 def residual(paths: Sequence[ResidualPathFacts]) -> Mapping[str, Any]:

@@ -102,6 +102,12 @@ async def ending(request: Request) -> bytes:
 
 
 @answering
+async def worth(request: Request) -> Response:
+    """The steps that are worth stepping through: run."""
+    return JSONResponse(message.worth(await service.service().worth(request.query_params.get("run", ""))))
+
+
+@answering
 async def residual(_: Request) -> Response:
     """Gradients in fresh layers, with the residual connection and without, which no run decides."""
     return JSONResponse(message.residual(await service.service().residual_paths()))
@@ -126,6 +132,7 @@ ROUTES = [
     Route("/headlight/step/guesses", guesses),
     Route("/headlight/step/classes", classes),
     Route("/headlight/step/ending", ending),
+    Route("/headlight/step/worth", worth),
     Route("/headlight/step/residual", residual),
     Route("/headlight/step/small", small),
 ]

@@ -16,6 +16,7 @@ from ...read.findings import Finding, findings, opened, opening_look
 from ...read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
 from ...read.looks import looks_in
 from ...read.sinks import Sink, sink
+from ...read.worth import Worth, worth
 from ...run.attention import Receipt
 from ...run.trace import Trace
 from ..answers import SiteId
@@ -186,6 +187,15 @@ class LocalMaps(Worker):
 
     async def findings(self, key: str) -> tuple[Finding, ...]:
         return await self._kept.get(("findings", key), lambda: self._again(key, findings))
+
+    async def worth(self, key: str) -> tuple[Worth, ...]:
+        async def make() -> tuple[Worth, ...]:
+            found = await self.findings(key)
+            return await self._again(
+                key, lambda run: worth(run, found), aside=True
+            )  # a walk that is asked for comes first
+
+        return await self._kept.get(("worth", key), make)
 
     async def opening(self, key: str, record: int, head: int) -> OpeningLink:
         check_below("head", head, (await self._record(key, record)).n_heads)

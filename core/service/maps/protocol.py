@@ -10,6 +10,7 @@ import numpy as np
 from ...read.findings import Finding
 from ...read.head_roles import OpeningLink, Role
 from ...read.sinks import Sink
+from ...read.worth import Worth
 from ...run.attention import Receipt
 from ..answers import SiteId
 from .answers import (
@@ -86,6 +87,10 @@ class Maps(Protocol):
 
     async def findings(self, key: str) -> tuple[Finding, ...]:
         """The same, and the next best looks of other kinds."""
+        ...
+
+    async def worth(self, key: str) -> tuple[Worth, ...]:
+        """The steps that are worth stepping through: see core.read.worth."""
         ...
 
     async def opening(self, key: str, record: int, head: int) -> OpeningLink:

@@ -1,9 +1,10 @@
 // The end of a classifier: what its head makes of the text, a bar for each class, and where a probability came from.
 
-import { add, counted, fill, fixed, number, pinned, short } from "../../../kit/browser/dom.js";
+import { add, counted, fill, fixed, number, percent, pinned, short } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
 import { WORDS as words } from "./constants.js";
 import { Sheet } from "./sheet.js";
-import { length, percent } from "./sums.js";
+import { length } from "./sums.js";
 
 const MOST = 12; // classes that have a bar
 
@@ -15,7 +16,7 @@ export function classPicture(host, on) {
   // The followed token, as it leaves the last layer
   sheet.strip(0, 8 * r, fill(words.ends, { q: on.q[0] }), own, {
     height: 34 * r,
-    note: fill(words.length, { x: fixed(length(own)) }),
+    note: fill(words.length, { x: long(length(own)) }),
   });
   const { classes: found } = on;
   if (!found || found.refused)

@@ -1,11 +1,12 @@
 // The end of the pass at one word: the last norm, a logit for every token of the vocabulary, and the loss of the word that follows.
 
-import { add, fill, fixed, number, pinned, quoted } from "../../../kit/browser/dom.js";
+import { add, fill, fixed, number, percent, pinned, quoted } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { draw, svg } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 import { columnsOf, Sheet } from "./sheet.js";
-import { largest, length, limit, percent } from "./sums.js";
+import { largest, length, limit } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
@@ -52,7 +53,7 @@ function lastNorm(host, on) {
     sheet.strip(i, (8 + i * 28) * sheet.r + i * tall, name, vector, {
       height: tall,
       limit: limit(vector),
-      note: fill(words.length, { x: fixed(length(vector)) }),
+      note: fill(words.length, { x: long(length(vector)) }),
     }),
   );
   return {
@@ -167,7 +168,7 @@ function lossCurve(host, on) {
     draw(picture, "path", { d: `M${left} ${y(loss)}H${left + wide}`, stroke: paint.css("line") });
     sheet.label(0, y(loss), "mute r", String(loss), left - 6 * r);
   }
-  for (const p of [0, 0.5, 1]) sheet.label(x(p) - 20 * r, top + high + 14 * r, "mute c", `${100 * p} %`, 40 * r);
+  for (const p of [0, 0.5, 1]) sheet.label(x(p) - 20 * r, top + high + 14 * r, "mute c", percent(p), 40 * r);
   const steps = Array.from({ length: 121 }, (_, i) => Math.exp((-MOST * (120 - i)) / 120));
   draw(picture, "path", {
     d: steps.map((p, i) => `${i ? "L" : "M"}${x(p).toFixed(1)} ${y(-Math.log(p)).toFixed(1)}`).join(""),
@@ -268,13 +269,11 @@ export function endingSays(on) {
   const equation =
     kind === "lastnorm" ? (found?.shift ? "norm_layer" : "norm_rms") : kind === "words" ? scored : "loss";
   if (!found || found.refused) return ["ending_waiting", {}, equation, {}];
-  if (kind === "lastnorm")
-    return [
-      "lastnorm",
-      { x: strong(fixed(length(found.before), 0)), r: strong(fixed(found.norm?.[1] ?? 1)), d: header.d_model },
-      equation,
-      {},
-    ];
+  if (kind === "lastnorm") {
+    const n = on.layersAfter;
+    const said = { x: strong(long(length(found.before))), r: strong(fixed(found.norm?.[1] ?? 1)) };
+    return [n > 1 ? "lastnorm_more" : n ? "lastnorm_one" : "lastnorm", { ...said, n }, equation, {}];
+  }
   const [word, , p] = found.words[0];
   if (kind === "words")
     return [

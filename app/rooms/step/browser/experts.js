@@ -1,7 +1,7 @@
 // The page of a mixture of experts: which experts the followed token took in every layer, which ones each token took in the
 // followed layer, and how much each expert did in the whole text.
 
-import { add, clamp, counted, el, fill, fixed, number, quoted, selectBox, share } from "../../../kit/browser/dom.js";
+import { add, clamp, counted, el, fill, fixed, number, percent, quoted, selectBox } from "../../../kit/browser/dom.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
 import { table, tableBox } from "../../../kit/browser/table.js";
@@ -159,7 +159,7 @@ export class Experts {
     const facts = el("span", "facts");
     add(facts, "span", "mute").textContent = fill(words.experts_most, {
       e: most,
-      p: share(load[most]),
+      p: percent(load[most]),
       idle: idle ? counted(words.experts_idle, idle) : words.experts_none_idle,
     });
     feet(view, [], facts, this.row, found.layers.length);
@@ -246,8 +246,8 @@ export class Experts {
         title: fill(words.experts_share, {
           layer: layers[at],
           e,
-          p: share(found.load(at, e)),
-          even: share(1 / found.experts),
+          p: percent(found.load(at, e)),
+          even: percent(1 / found.experts),
         }),
       }),
     };

@@ -1,10 +1,9 @@
 // The end of a decoder: the guess after every addition, which is a reading, and the next word's probabilities.
 
-import { add, fill, fixed, number, pinned, worded } from "../../../kit/browser/dom.js";
+import { add, fill, fixed, number, percent, pinned, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { wordOf } from "./sentences.js";
 import { Sheet } from "./sheet.js";
-import { percent } from "./sums.js";
 
 /** @param {HTMLElement} host @param {import("./shown.js").Shown} on @returns {import("./types.js").Picture} */
 export function guessPicture(host, on) {

@@ -1,6 +1,6 @@
 // Scores to weighted sum as one ledger: a row for every key, whose columns fill step by step.
 
-import { add, counted, el, fill, fixed, pinned, quoted } from "../../../kit/browser/dom.js";
+import { add, counted, el, fill, fixed, percent, pinned, quoted } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { softmax } from "./compute.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
@@ -8,7 +8,7 @@ import { Grid } from "./grid.js";
 import { eased, mix, part } from "./motion.js";
 import { math } from "./sentences.js";
 import { label as labelled } from "./sheet.js";
-import { largest, limit, percent } from "./sums.js";
+import { largest, limit } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 const ORDER = ["scores", "scale", "mask", "softmax", "z"];
@@ -36,7 +36,7 @@ export function ledgerRows(weights, own, key, room = 20) {
 
 /** @param {HTMLElement} host @param {Shown} on @returns {import("./types.js").Picture} */
 export function ledger(host, on) {
-  const { step, site, header, paint, rem, labels, keyLabels } = on;
+  const { step, site, header, paint, rem, labels, keyLabels, keyNames } = on;
   let { at, head } = on;
   const { kind } = step;
   const isZ = kind === "z";
@@ -51,7 +51,7 @@ export function ledger(host, on) {
   const narrow = box.width < 40 * rem;
   const extra = 26 * r;
   const top = (isZ || isBars ? 0 : extra) + 18 * r;
-  const room = phone ? 20 : Math.floor((box.height - top - (hasBelow ? extra + 6 * r : 4)) / (0.98 * rem));
+  const room = phone ? 20 : Math.floor((box.height - top - (hasBelow ? extra + 6 * r : 4)) / (0.94 * rem));
   const { rows, others } = ledgerRows(at.weights, own, on.key, room);
   const nRows = rows.length + (others.length ? 1 : 0);
   const biased = at.bias !== null;
@@ -65,7 +65,7 @@ export function ledger(host, on) {
       "scaled",
       biased ? 84 : 56,
     ],
-    [words.col_mask, "mask", 46],
+    [words.col_mask, "mask", 54],
     [words.col_exp, "exp", 54],
     [words.col_weight, "weights", 58],
   ];
@@ -147,7 +147,7 @@ export function ledger(host, on) {
     }
     if (key === "raw") return fixed(at.raw[k]);
     if (key === "scaled") return fixed(at.scaled[k]);
-    if (key === "mask") return at.seen[k] ? fixed(at.scaled[k], 1) : "−∞";
+    if (key === "mask") return at.seen[k] ? fixed(at.scaled[k]) : "−∞";
     return key === "exp" ? fixed(at.exp[k], 3) : percent(at.weights[k]);
   }
   const barOf = (/** @type {number} */ i) => {
@@ -178,7 +178,7 @@ export function ledger(host, on) {
     const hidden = on.edit.hide.includes(k);
     hit.setAttribute(
       "aria-label",
-      kind === "mask" ? fill(hidden ? words.show : words.hide, { k: keyLabels[k] }) : keyLabels[k],
+      kind === "mask" ? fill(hidden ? words.show : words.hide, { k: keyNames[k] }) : keyNames[k],
     );
     if (kind === "mask") hit.setAttribute("aria-pressed", String(hidden));
     hit.dataset.key = String(k);
@@ -192,10 +192,10 @@ export function ledger(host, on) {
       0,
       top + tall * (i + 0.5),
       `r k${k === on.key ? " here" : ""}${at.seen[k] ? "" : " gone"}`,
-      keyLabels[k],
+      keyNames[k],
       labelWidth - 8 * r,
     );
-    name.title = keyLabels[k];
+    name.title = keyNames[k];
     names.push(name);
   });
   if (others.length)
@@ -315,7 +315,7 @@ export function ledger(host, on) {
         const width = Math.max(0.5, mix(wide, weight * matrix, share) - (share === 1 && weight * matrix > 3 ? 1.5 : 0));
         context.fillRect(mix(0, before * matrix, share), mix(y, y1, share), width, mix(high, high1, share));
       }
-      const name = i < rows.length ? keyLabels[rows[i]] : counted(words.other_keys, others.length);
+      const name = i < rows.length ? keyNames[rows[i]] : counted(words.other_keys, others.length);
       if (share === 1 && context.measureText(name).width + 8 < weight * matrix) {
         context.fillStyle = tone.ink;
         context.fillText(name, (before + weight / 2) * matrix, y1 + high1 / 2);
@@ -476,12 +476,12 @@ export function ledger(host, on) {
     },
     from([row, j]) {
       const k = row >= 0 && row < rows.length ? rows[row] : on.key;
-      const name = [quoted(keyLabels[k])];
+      const name = [quoted(keyNames[k])];
       const who = [el("em", "q", quoted(labels[header.query])), " → ", el("em", "k", name[0])];
       if (isZ) {
         const column = j < 0 ? largest(at.z) : j;
         const terms = Array.from(at.weights, (w, i) => ({
-          label: keyLabels[i],
+          label: keyNames[i],
           kind: "k",
           a: w,
           b: on.value(i)[column],
@@ -560,7 +560,7 @@ export function ledger(host, on) {
         right: fill(words.largest, { x: fixed(at.largest) }),
         pieces: [
           {
-            label: keyLabels[k],
+            label: keyNames[k],
             kind: "k",
             value: fixed(at.weights[k], 4),
             under: percent(at.weights[k]),

@@ -5,9 +5,12 @@ import { draw, set, svg as element } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 
 /** @typedef {import("./types.js").Step} Step */
-/** @typedef {{x: number, step?: Step, at?: number}} Point */
+/** `isClosed`: of a branch that is folded. @typedef {{x: number, step?: Step, at?: number, isClosed?: boolean}} Point */
 const SNAP = 0.22; // of the way between two stations, within which a hand means the station
 const FOLD = 0.6; // of a station's room, for layers that are folded away
+const CLOSED = 0.28; // of it, for each station of a branch that is folded
+const NAMED = 33; // pixels of a rem of 15.55: a station with less has no room for its name
+const CROWDED = 11; // as well: without names there is no room for a finger
 const MOST = 0.7; // of the names: where fewer have room, only the current one is shown
 const TYPE = 0.84; // rem, of names
 
@@ -36,6 +39,24 @@ function shortName(step, header) {
 const siteOf = (step, header) =>
   header.sites.find((/** @type {any} */ s) => s.site === (step.id.startsWith("cross-") ? "cross_attn" : "attn"));
 
+// Of each step the branch that it is on, counted from 0; −1 on the stream
+/** @param {Step[]} steps */
+function branchesOf(steps) {
+  let branch = -1;
+  return steps.map(({ lane }, i) => {
+    if (lane !== "branch") return -1;
+    if (steps[i - 1]?.lane !== "branch") branch++;
+    return branch;
+  });
+}
+
+// The branch of a step; on the stream the one that comes next, and after all of them the last
+/** @param {Step[]} steps @param {number} at */
+function openAt(steps, at) {
+  const branches = branchesOf(steps);
+  return branches.slice(at).find((branch) => branch >= 0) ?? Math.max(...branches);
+}
+
 export class Line {
   /** @type {Point[]} */
   points = [];
@@ -45,6 +66,9 @@ export class Line {
   /** @type {number[]} Of the names, in pixels; none where only the current one is shown */
   widths = [];
   at = ""; // where the visitor was when it was drawn
+  open = 0; // the branch that is not folded, where the others are
+  isHeld = false; // while it is dragged, nothing moves below the hand
+  each = 0; // pixels of a station
   /** @type {number} Pixels of a rem when it was built */
   rem = 16;
   /** @type {{circle: Element, plus: Element | null, is: string}[]} */
@@ -57,21 +81,27 @@ export class Line {
   /** @param {HTMLElement} host @param {(at: number, moment: number) => void} go */
   constructor(host, go) {
     this.host = host;
-    let down = false;
     const to = (/** @type {PointerEvent} */ event) => {
       const [at, moment] = this.placeOf(event.clientX - host.getBoundingClientRect().left);
       if (this.stations.length) go(at, moment);
     };
     host.addEventListener("pointerdown", (event) => {
       if (event.button) return;
-      down = true;
+      this.isHeld = true;
       host.setPointerCapture(event.pointerId);
       to(event);
     });
-    host.addEventListener("pointermove", (event) => down && to(event));
-    host.addEventListener("pointerup", () => (down = false));
-    host.addEventListener("pointercancel", () => (down = false));
+    host.addEventListener("pointermove", (event) => this.isHeld && to(event));
+    const leave = () => {
+      this.isHeld = false;
+      this.again();
+    };
+    host.addEventListener("pointerup", leave);
+    host.addEventListener("pointercancel", leave);
   }
+
+  // Draws it as it was asked for last: it was held
+  again = () => {};
 
   get steps() {
     return /** @type {Required<Point>[]} */ (this.points.filter((point) => point.step));
@@ -92,7 +122,10 @@ export class Line {
   draw(walk, { id, paint, sizes }, current) {
     const { rem, line } = sizes;
     const [width, height] = line;
-    const built = `${id}/${width}/${height}/${rem}`;
+    this.again = () => this.draw(walk, { id, paint, sizes }, current);
+    const size = `${id}/${width}/${height}/${rem}`;
+    if (!this.isHeld || !this.built.startsWith(`${size}/`)) this.open = openAt(walk.steps, current);
+    const built = `${size}/${this.open}`;
     if (built !== this.built) this.build(walk, paint, rem, width, height);
     const at = `${built}/${current}`;
     if (built === this.built && at === this.at) return;
@@ -139,54 +172,98 @@ export class Line {
     this.stations = [];
     this.rem = rem;
     const margin = Math.min(26 * r, width / 16);
-    const folds = header.steps.filter((/** @type {any} */ step) => step.fold).length;
-    const each = (width - 2 * margin) / Math.max(1, header.steps.length - folds - 1 + folds * FOLD);
-    let x = margin;
-    for (const step of header.steps) {
+    const branches = branchesOf(walk.steps);
+    this.lay(header.steps, width, margin, () => false);
+    this.widths = narrow ? [] : this.measured(walk, rem);
+    const isCrowded = narrow
+      ? this.each < CROWDED * r
+      : this.each < NAMED * r || this.freeNames(0).length < MOST * this.steps.length;
+    if (isCrowded && branches.length > 1)
+      this.lay(header.steps, width, margin, (at) => branches[at] !== this.open && branches[at] >= 0);
+    for (const [i, step] of header.steps.entries()) {
+      const { x, at, isClosed } = this.points[i];
+      const wide = this.each * (step.fold ? FOLD : isClosed ? CLOSED : 1);
+      const box = add(this.host, "div", step.fold ? "folded" : "station");
+      Object.assign(box.style, { left: `${x - wide / 2}px`, width: `${wide}px` });
       if (step.fold) {
         const [a, b] = step.fold;
-        const folded = add(this.host, "div", "folded");
-        folded.title = fill((step.same ? words.fold : words.fold_other)[a === b ? 1 : 0], { a, b });
-        Object.assign(folded.style, { left: `${x - each * (0.9 - FOLD / 2)}px`, width: `${each * FOLD}px` });
-        this.points.push({ x: x - each * (1 - FOLD / 2 - 0.1) });
-        x += each * FOLD;
+        box.title = fill((step.same ? words.fold : words.fold_other)[a === b ? 1 : 0], { a, b });
         continue;
       }
-      const station = add(this.host, "div", "station");
-      station.dataset.step = step.id;
-      Object.assign(station.style, { left: `${x - each / 2}px`, width: `${each}px` });
-      add(station, "b").textContent = shortName(step, header);
-      station.title = `${step.id.startsWith("cross-") ? `${words.cross}: ` : ""}${nameOf(step, header)}`;
-      station.classList.toggle("cross", step.id.startsWith("cross-"));
-      this.points.push({ x, step, at: this.stations.length });
-      this.stations.push(station);
-      x += each;
+      box.dataset.step = step.id;
+      add(box, "b").textContent = shortName(step, header);
+      box.title = `${step.id.startsWith("cross-") ? `${words.cross}: ` : ""}${nameOf(step, header)}`;
+      box.classList.toggle("cross", step.id.startsWith("cross-"));
+      box.classList.toggle("closed", Boolean(isClosed));
+      this.stations[/** @type {number} */ (at)] = box;
     }
-    this.widths = narrow ? [] : this.measured(rem);
+    if (!narrow) this.nameClosed(branches);
     const svg = element("svg", { "aria-hidden": "true", width, height });
     this.host.prepend(svg);
     this.weave(svg, paint, r, main, side, width);
   }
 
-  // How wide the names are
-  /** @param {number} rem */
-  measured(rem) {
-    const context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
-    context.font = `${TYPE * rem}px "Source Sans", sans-serif`;
-    return this.stations.map((station) => context.measureText(station.textContent ?? "").width + 0.3 * rem);
+  // The places of the stations and of folded layers: those of a closed branch have little room
+  /** @param {(Step | import("./types.js").Folded)[]} all @param {number} width @param {number} margin @param {(at: number) => boolean} isClosed */
+  lay(all, width, margin, isClosed) {
+    let at = 0;
+    const rooms = all.map((step) => (step.fold ? FOLD : isClosed(at++) ? CLOSED : 1));
+    const total = rooms.reduce((sum, room) => sum + room, 0);
+    this.each = (width - 2 * margin) / Math.max(1, total - (rooms[0] + rooms[rooms.length - 1]) / 2);
+    let x = margin - (this.each * rooms[0]) / 2;
+    at = 0;
+    this.points = all.map((step, i) => {
+      const middle = x + (this.each * rooms[i]) / 2;
+      x += this.each * rooms[i];
+      if (step.fold) return { x: middle };
+      return { x: middle, step, at, isClosed: isClosed(at++) };
+    });
   }
 
-  // The name of the current station, and the others where most have room next to each other
+  // The name of each closed branch, in the place of its stations' names
+  /** @param {number[]} branches of each step */
+  nameClosed(branches) {
+    const { steps } = this;
+    for (const branch of new Set(branches)) {
+      const own = steps.filter((point) => point.isClosed && branches[point.at] === branch);
+      if (!own.length) continue;
+      const [from, to] = [own[0].x, own[own.length - 1].x];
+      const box = add(this.host, "div", "branch");
+      const wide = to - from + 2.2 * this.each;
+      Object.assign(box.style, { left: `${(from + to - wide) / 2}px`, width: `${wide}px` });
+      const last = own[own.length - 1].step;
+      box.textContent = words.branches[last.id.startsWith("cross-") ? 1 : ["wo", "out1"].includes(last.id) ? 0 : 2];
+    }
+  }
+
+  // How wide the names are
+  /** @param {import("./walk.js").Walk} walk @param {number} rem */
+  measured(walk, rem) {
+    const context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+    context.font = `${TYPE * rem}px "Source Sans", sans-serif`;
+    return walk.steps.map((step) => context.measureText(shortName(step, walk.header)).width + 0.3 * rem);
+  }
+
+  // The stations whose names have room next to each other, and the current one in any case
   /** @param {number} current */
-  name(current) {
+  freeNames(current) {
     const { steps, widths } = this;
     const isFree = (/** @type {number} */ i, /** @type {number} */ j) =>
       Math.abs(steps[i].x - steps[j].x) >= (widths[i] + widths[j]) / 2;
     /** @type {number[]} */
     const named = [];
-    for (let i = 0; i < widths.length; i++)
-      if (i === current || (isFree(i, current) && (!named.length || isFree(i, named[named.length - 1])))) named.push(i);
-    const areMost = named.length >= MOST * steps.length;
+    for (let i = 0; i < widths.length; i++) {
+      const isNamed = i === current || (!steps[i].isClosed && isFree(i, current));
+      if (isNamed && (i === current || !named.length || isFree(i, named[named.length - 1]))) named.push(i);
+    }
+    return named;
+  }
+
+  // The name of the current station, and the others where most have room
+  /** @param {number} current */
+  name(current) {
+    const named = this.freeNames(current);
+    const areMost = named.length >= MOST * this.steps.filter((point) => !point.isClosed).length;
     this.stations.forEach((station, i) => station.classList.toggle("named", areMost && named.includes(i)));
   }
 
@@ -249,7 +326,7 @@ export class Line {
       return { circle, plus, is: "" };
     });
     this.dot = draw(svg, "circle", { r: 7.5 * r, fill: paint.css("query") });
-    this.scale = Math.min(1, Math.max(0.45, (x(1) - x(0)) / (24 * r)));
+    this.scale = Math.min(1, Math.max(0.45, this.each / (24 * r)));
   }
 
   // The place of the visitor: the thread ends there, and what changed since changes
@@ -264,10 +341,10 @@ export class Line {
       const is = i < current ? "done" : i === current ? "on" : "todo";
       if (knot.is === is) return;
       knot.is = is;
-      const { step } = this.steps[i];
+      const { step, isClosed } = this.steps[i];
       const own = step.lane === "branch" ? paint.css("mute") : stream;
       set(knot.circle, {
-        r: (knot.plus ? 7.5 : 4.6) * r,
+        r: (knot.plus ? 7.5 : isClosed && is !== "on" ? 1.6 : 4.6) * r,
         fill: ground,
         stroke: is === "todo" || (knot.plus && is !== "on") ? own : orange,
       });

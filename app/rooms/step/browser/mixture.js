@@ -1,6 +1,7 @@
 // The two pictures of a mixture of experts: the router's scores, and what the chosen experts add up to.
 
 import { fill, fixed } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { asked, Sheet, x } from "./sheet.js";
@@ -109,11 +110,11 @@ export function mix(host, on) {
   );
   parts.forEach((row, e) => {
     sheet.label(0, tall * (e + 0.5), "r", nameOf(on, e, sheet.width < 560), sheet.left - 12 * r);
-    sheet.label(sheet.width - right + 6 * r, tall * (e + 0.5), "r mute", fixed(length(row)), right - 10 * r);
+    sheet.label(sheet.width - right + 6 * r, tall * (e + 0.5), "r mute", long(length(row)), right - 10 * r);
   });
   const y = n * tall + 12 * r;
   sheet.strip(n, y, words.mix_all, total, { height: 28 * r, className: "here", right });
-  sheet.label(sheet.width - right + 6 * r, y + 14 * r, "here r", fixed(length(total)), right - 10 * r);
+  sheet.label(sheet.width - right + 6 * r, y + 14 * r, "here r", long(length(total)), right - 10 * r);
   return {
     rows: n + 1,
     columns: d,

@@ -1,61 +1,84 @@
 // The MLP: its neurons before and after the activation, the curve that they lie on, and those that write most.
 
-import { add, fill, fixed, number, pinned, worded } from "../../../kit/browser/dom.js";
+import { add, fill, fixed, number, worded } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
+import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
 import { ACTIVATIONS } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { eased, mix, part } from "./motion.js";
 import { asked, column, columnsOf, Sheet, x } from "./sheet.js";
-import { largest, length, limit } from "./sums.js";
+import { flow, highest, Skyline } from "./skyline.js";
+import { largest } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Picture} Picture */
+const FANS = 5; // neurons that fan out: of more none can be told from another
 
+// The normed stream above, the neurons below it, and the matrix between: each neuron is one sum over all that is above
 /** @param {HTMLElement} host @param {Shown} on @param {"up" | "gate"} what @returns {Picture} */
 export function neurons(host, on, what) {
   const sheet = new Sheet(host, on);
+  const { r, width, paint } = sheet;
   const values = on.walk.array(`mlp.${what}`);
-  const per = sheet.width < 560 ? 48 : 128;
-  const rows = Math.ceil(values.length / per);
-  const tall = Math.max(3, Math.min(25 * sheet.r, (sheet.height - 24 * sheet.r) / rows));
-  sheet.label(0, 0, "top", fill(words.neurons, { n: number(values.length), what: words.neurons_before, per }));
-  const grid = sheet.grid(
+  const read =
+    on.walk.has("mlp.norm") && on.header.order !== "post" ? on.walk.array("mlp.norm") : on.additionOf("mlp")[0];
+  const n = read.length;
+  const gap = 20 * r;
+  const tall = Math.max(36, sheet.height * 0.22);
+  const y1 = gap + tall + sheet.height * 0.13 + gap;
+  const high = Math.max(60, sheet.height - y1);
+  sheet.label(0, 0, "top", fill(words.read_by, { n: number(n) }));
+  if (width >= 560) sheet.label(width - 220 * r, 0, "top r", words.sky_scale, 220 * r);
+  const svg = element("svg", { class: "over", "aria-hidden": "true", width, height: sheet.height });
+  host.append(svg);
+  const [from, to] = [gap + tall + 3, y1 - gap - 3];
+  const inset = n < values.length ? (width * (1 - n / values.length)) / 8 : 0; // fewer numbers become more
+  draw(svg, "path", {
+    d: `M${inset} ${from}H${width - inset}L${width} ${to}H0Z`,
+    fill: paint.css("mute"),
+    "fill-opacity": 0.08,
+  });
+  sheet.label(0, (from + to) / 2, "c mute", fill(words.times, { what, n: number(n), f: number(values.length) }), width);
+  const above = new Skyline(sheet, { x: inset, y: gap, width: width - 2 * inset, height: tall, values: read }, (j) => [
     0,
-    20 * sheet.r,
-    {
-      rows,
-      columns: per,
-      width: sheet.width / per,
-      height: tall,
-      limit: limit(values),
-      paint: sheet.paint,
-      value: (row, j) => values[row * per + j] ?? NaN,
-    },
-    (row, j) => [0, Math.min(values.length - 1, row * per + j)],
-  );
+    j,
+  ]);
+  const grown = new Skyline(sheet, { x: 0, y: y1, width, height: high, values }, (j) => [1, j]);
+  sheet.label(0, y1 - 17 * r, "top here", fill(words.neurons, { what, n: number(values.length) }));
+  grown.peaks(width < 560 ? 2 : 3);
+  const peaks = /** @type {HTMLElement[]} */ ([...host.querySelectorAll(".peak")]);
   return {
-    rows: 1,
-    columns: values.length,
-    opens: [0, values.indexOf(Math.max(...values))],
+    rows: 2,
+    columns: Math.max(n, values.length),
+    opens: [1, largest(values)],
     // Neuron after neuron grows from 0
     at: (moment) => {
       const last = values.length - 1 || 1;
-      grid.options.value = (row, j) => {
-        const i = row * per + j;
-        return moment < 1
-          ? values[i] * eased(part(moment, (i / last) * 0.6, 0.4 + (i / last) * 0.6))
-          : (values[i] ?? NaN);
-      };
-      grid.draw();
+      const share = (/** @type {number} */ i) => eased(part(moment, (i / last) * 0.6, 0.4 + (i / last) * 0.6));
+      grown.values = moment < 1 ? values.map((v, i) => v * share(i)) : values;
+      grown.draw();
+      for (const peak of peaks) peak.style.opacity = moment < 1 ? "0" : "";
     },
-    show: ([, j]) => grid.mark([{ row: Math.floor(j / per), column: j % per, colour: sheet.paint.css("query") }]),
-    from: ([, j]) =>
-      asked(on, `mlp.${what}`, [j], (answer) => ({
-        title: fill(words.neuron_title, { j, d: on.header.d_model, what }),
-        name: `${what === "up" ? "h" : "g"}[${j}]`,
-        digits: 3,
-        ...termsOf(answer, x),
-      })),
+    show: ([row, j]) => {
+      above.mark(row ? -1 : j);
+      grown.mark(row ? j : -1);
+    },
+    from: ([row, j]) =>
+      row
+        ? asked(on, `mlp.${what}`, [Math.min(j, values.length - 1)], (answer) => ({
+            title: fill(words.neuron_title, { j, d: on.header.d_model, what }),
+            name: `${what === "up" ? "h" : "g"}[${j}]`,
+            digits: 3,
+            ...termsOf(answer, x),
+          }))
+        : {
+            title: fill(words.read_number, {
+              j: Math.min(j, n - 1),
+              x: fixed(read[Math.min(j, n - 1)], 3),
+              f: number(values.length),
+            }),
+          },
     numbers: () => column(what, values),
   };
 }
@@ -63,7 +86,7 @@ export function neurons(host, on, what) {
 /** @param {HTMLElement} host @param {Shown} on @returns {Picture} */
 export function activation(host, on) {
   const sheet = new Sheet(host, on);
-  const { walk, header, paint } = on;
+  const { walk, header } = on;
   const { r } = sheet;
   const gated = walk.has("mlp.gate");
   const before = walk.array(gated ? "mlp.gate" : "mlp.up");
@@ -79,29 +102,35 @@ export function activation(host, on) {
   const gx = narrow ? 0 : wide + 26 * r;
   const gy = narrow ? tall + 20 : 0;
   const room = sheet.width - gx;
-  const per = 48;
-  const rows = Math.ceil(before.length / per);
-  const cell = Math.max(2, ((narrow ? 300 : sheet.height) - 44 * r) / 2 / rows);
-  const lim = limit(before);
-  const grids = [before, after].map((values, i) => {
-    const y = gy + i * (cell * rows + 24 * r);
-    sheet.label(gx, y, "top", i ? words.act_after : words.act_before);
-    return sheet.grid(
-      gx,
-      y + 18 * r,
-      {
-        rows,
-        columns: per,
-        width: room / per,
-        height: cell,
-        limit: i && gated ? limit(after) : lim,
-        paint,
-        gap: 0,
-        value: (row, j) => values[row * per + j] ?? NaN,
-      },
-      (row, j) => [0, Math.min(before.length - 1, row * per + j)],
-    );
+  const opened = gated ? Float32Array.from(before, ACTIVATIONS[act]) : null;
+  const vectors = /** @type {[string, ArrayLike<number>, boolean][]} */ (
+    opened
+      ? [
+          [fill(words.sky_opened, { f: worded(words.acts, act) }), opened, false],
+          [words.sky_up, walk.array("mlp.up"), true],
+          [fill(words.sky_products, { n: number(after.length) }), after, false],
+        ]
+      : [
+          [words.act_before, before, false],
+          [words.act_after, after, false],
+        ]
+  );
+  const gap = 20 * r;
+  const each = Math.max(30, ((narrow ? 330 : sheet.height) - gap * vectors.length) / vectors.length);
+  const lim = highest(before);
+  const lines = vectors.map(([title, values, isQuiet], i) => {
+    const y = gy + i * (each + gap);
+    sheet.label(gx, y, `top${i === vectors.length - 1 ? " here" : ""}`, title);
+    const own = opened && i ? undefined : lim; // before and after on one scale
+    return new Skyline(sheet, { x: gx, y: y + gap, width: room, height: each, values, limit: own, isQuiet }, (j) => [
+      0,
+      j,
+    ]);
   });
+  const last = lines[lines.length - 1];
+  last.peaks(2);
+  if (!narrow) sheet.label(gx + room - 220 * r, gy, "top r", words.sky_scale, 220 * r);
+  const peaks = /** @type {HTMLElement[]} */ ([...host.querySelectorAll(".peak")]);
   sheet.label(0, tall + 8 * r, "note", words.act_curve);
   return {
     rows: 1,
@@ -112,14 +141,16 @@ export function activation(host, on) {
       const dropped = eased(part(moment, 0, 0.6));
       const share = eased(part(moment, gated ? 0.5 : 0, 1));
       curves(canvas, wide, tall, before, act, on, moment < 1 ? dropped : 1);
-      grids[1].options.value = (row, j) => {
-        const i = row * per + j;
-        return moment < 1 ? mix(gated ? 0 : before[i], after[i], share) : (after[i] ?? NaN);
-      };
-      grids[1].draw();
+      if (opened) {
+        lines[0].values = moment < 1 ? opened.map((v, i) => mix(before[i], v, dropped)) : opened;
+        lines[0].draw();
+      }
+      last.values = moment < 1 ? after.map((v, i) => mix(gated ? 0 : before[i], v, share)) : after;
+      last.draw();
+      for (const peak of peaks) peak.style.opacity = moment < 1 ? "0" : "";
     },
     show: ([, j]) => {
-      for (const grid of grids) grid.mark([{ row: Math.floor(j / per), column: j % per, colour: paint.css("query") }]);
+      for (const line of lines) line.mark(j);
     },
     from: ([, j]) => {
       if (gated) {
@@ -203,58 +234,49 @@ function curves(canvas, width, height, values, act, { paint, rem, header }, drop
   context.globalAlpha = 1;
 }
 
+// The neurons that write the longest vectors fan out to all of the stream
 /** @param {HTMLElement} host @param {Shown} on @returns {Picture} */
 export function down(host, on) {
   const sheet = new Sheet(host, on);
   const { walk, header } = on;
-  const { r } = sheet;
-  const wrote = walk.array("mlp.out");
-  const act = walk.array("mlp.act");
-  const strip = sheet.strip(0, 6 * r, fill(words.adds, { what: words.what_mlp }), wrote, {
-    height: 32 * r,
-    note: fill(words.length, { x: fixed(length(wrote)) }),
-  });
-  sheet.label(sheet.left, 56 * r, "top here", words.neurons_ten);
+  const [act, wrote] = [walk.array("mlp.act"), walk.array("mlp.out")];
   const ten = /** @type {[number, number][]} */ (header.neurons);
-  const most = Math.max(...ten.map(([i, w]) => Math.abs(act[i]) * w), 1e-9);
-  const room = sheet.width < 560 ? 0 : 300 * r;
-  /** @type {{bar: HTMLElement, width: number}[]} */
-  const bars = [];
-  ten.forEach(([i, w], at) => {
-    const y = 88 * r + at * Math.min(25 * r, (sheet.height - 104 * r) / 9);
-    sheet.label(0, y, "r", fill(words.neuron, { j: i }), sheet.left - 12 * r);
-    const bar = add(host, "div", "bar chosen ff");
-    const width = ((sheet.width - sheet.left - room - 60 * r) * Math.abs(act[i]) * w) / most;
-    pinned(bar, { left: sheet.left, top: y, width });
-    bars.push({ bar, width });
-    const value = fixed(Math.abs(act[i]) * w);
-    sheet.label(
-      sheet.width - room - 54 * r,
-      y,
-      "",
-      room ? `${value} ${fill(words.neuron_is, { h: fixed(act[i]), j: i, w: fixed(w) })}` : value,
-    );
+  const shown = ten.slice(0, sheet.width < 560 ? 3 : FANS);
+  const picture = flow(sheet, {
+    from: act,
+    to: wrote,
+    above: fill(words.neurons_all, { n: number(act.length) }),
+    below: fill(words.down_below, { n: number(wrote.length) }),
+    fans: shown.map(([j, w], i) => ({
+      at: (j + 0.5) / act.length,
+      wide: 0.02,
+      length: Math.abs(act[j]) * w,
+      name: fill(words.neuron, { j: number(j) }),
+      isOn: i === 0,
+    })),
   });
   return {
-    rows: 1,
-    columns: wrote.length,
-    opens: [0, largest(wrote)],
-    // The neurons write one after the other
-    at: (moment) => {
-      bars.forEach(({ bar, width }, i) => {
-        bar.style.width = `${width * eased(part(moment, i * 0.05, 0.5 + i * 0.05))}px`;
-      });
-      strip.options.value = (_, j) => (moment < 1 ? eased(moment) * wrote[j] : wrote[j]);
-      strip.draw();
-    },
-    show: (cell) => sheet.mark(cell),
-    from: ([, j]) =>
-      asked(on, "mlp.out", [j], (answer) => ({
+    ...picture,
+    rows: 2,
+    columns: Math.max(act.length, wrote.length),
+    opens: [1, largest(wrote)],
+    from: ([row, at]) => {
+      const j = Math.min(at, (row ? wrote : act).length - 1);
+      if (!row) {
+        const known = ten.find(([i]) => i === j);
+        const title = fill(words.down_neuron, { j: number(j), h: fixed(act[j]) });
+        return {
+          title,
+          note: known && fill(words.down_brings, { x: long(Math.abs(act[j]) * known[1]), w: fixed(known[1]) }),
+        };
+      }
+      return asked(on, "mlp.out", [j], (answer) => ({
         title: fill(words.down_title, { j, f: number(header.d_ff) }),
         name: `m[${j}]`,
         digits: 3,
         ...termsOf(answer, (i) => fill(words.neuron, { j: i })),
-      })),
+      }));
+    },
     numbers: () => column("m", wrote),
   };
 }

@@ -1,12 +1,11 @@
 // The page of 3 × 4: the lesson's program is the rail, every number is there, and those of x can be dragged or typed.
 
-import { add, button, choice, clamp, el, fill, fixed, pinned, scientific } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, fill, fixed, percent, pinned, scientific } from "../../../kit/browser/dom.js";
 import { oneHead, softmax } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { table } from "../../../kit/browser/table.js";
 import { feet } from "./foot.js";
 import { sentence } from "./sentences.js";
-import { percent } from "./sums.js";
 import { draw, svg as element } from "../../../kit/browser/picture/svg.js";
 
 /** @typedef {import("./types.js").From} From */

@@ -1,6 +1,7 @@
 // The pictures of the steps that are no ledger: vectors as strips, heads as rows, additions; norms and neurons beside it.
 
 import { el, fill, fixed, number, quoted } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
 import { WORDS as words } from "./constants.js";
 import { termsOf } from "./from.js";
 import { mix as mixture, router } from "./mixture.js";
@@ -11,6 +12,7 @@ import { classPicture } from "./classes.js";
 import { ENDINGS } from "./ending.js";
 import { residualPicture } from "./residual.js";
 import { asked, column, columnsOf, heat, Sheet, withHeat, x } from "./sheet.js";
+import { flow, peaksOf } from "./skyline.js";
 import { largest, length, limit } from "./sums.js";
 import { angleOf, triangle } from "./triangle.js";
 import { turn } from "./turn.js";
@@ -68,7 +70,7 @@ export const PICTURES = {
       from: ([, j]) => ({
         title:
           j < 0
-            ? fill(words.token_says, { q: on.q[0], id: number(on.id), d: e.length, x: fixed(length(e)) })
+            ? fill(words.token_says, { q: on.q[0], id: number(on.id), d: e.length, x: long(length(e)) })
             : fill(words.table_number, { j, x: fixed(e[j], 4) }),
       }),
       numbers: () => column("e", e),
@@ -98,7 +100,7 @@ export const PICTURES = {
     all.forEach(([name, vector], i) =>
       sheet.strip(i, (8 + i * 74) * r, name, vector, {
         height: 46 * r,
-        note: fill(words.length, { x: fixed(length(vector)) }),
+        note: fill(words.length, { x: long(length(vector)) }),
       }),
     );
     return {
@@ -127,7 +129,7 @@ export const PICTURES = {
     const vector = on.walk.array("x");
     sheet.strip(0, 8 * sheet.r, words.names.x, vector, {
       height: 34 * sheet.r,
-      note: fill(words.length, { x: fixed(length(vector)) }),
+      note: fill(words.length, { x: long(length(vector)) }),
     });
     const map = heat(sheet, 62 * sheet.r, on.header.layer * on.perLayer - 1);
     return withHeat(map, sheet, {
@@ -157,7 +159,7 @@ export const PICTURES = {
     vectors.forEach((vector, i) =>
       sheet.strip(i, (8 + i * 46) * sheet.r, names[i], vector, {
         height: 34 * sheet.r,
-        note: fill(words.length, { x: fixed(length(vector)) }),
+        note: fill(words.length, { x: long(length(vector)) }),
       }),
     );
     const map = heat(sheet, (16 + vectors.length * 46) * sheet.r, -1);
@@ -190,7 +192,7 @@ export const PICTURES = {
       sheet.strip(i, (2 + i * 36) * sheet.r, name, vector, {
         height: 27 * sheet.r,
         limit: lim,
-        note: fill(words.length, { x: fixed(length(vector)) }),
+        note: fill(words.length, { x: long(length(vector)) }),
       }),
     );
     const vectors = triangle(sheet, 116 * sheet.r, before, added, what);
@@ -298,7 +300,7 @@ export const PICTURES = {
         0,
         y + tall * (i + 0.5),
         `r${k === header.query && s.site === "attn" ? " q here" : ""}`,
-        keyLabels[k],
+        on.keyNames[k],
         left - 10 * r,
       ),
     );
@@ -397,97 +399,72 @@ export const PICTURES = {
     }));
   },
 
+  // Each head fans out to all of the stream: as wide as what it writes is long, in the colour of what it adds to the next word
   wo(host, on) {
     const sheet = new Sheet(host, on);
-    const { walk, header, head, paint, site } = on;
-    const { r } = sheet;
+    const { walk, header, head, site, logits } = on;
     const name = `${site?.site}`;
-    const [H, d] = [header.heads, header.d_model];
+    const [H, dh, d] = [header.heads, header.d_head, header.d_model];
     const by = walk.array(`${name}.by_head`);
     const lengths = walk.array(`${name}.lengths`);
-    const total = walk.array(`${name}.out`);
-    const tall = Math.max(6, Math.min(21 * r, (sheet.height - 52 * r) / H));
-    const right = 62 * r;
-    const grid = sheet.grid(
-      sheet.left,
-      0,
-      {
-        rows: H,
-        columns: d,
-        width: (sheet.width - sheet.left - right) / d,
-        height: tall,
-        limit: limit(by) * 1.4,
-        paint,
-        gap: 0,
-        value: (h, j) => by[h * d + j],
-        frames: [{ row: head, colour: paint.css("head") }],
-      },
-      (h, j) => [h, j],
-    );
-    for (let h = 0; h < H; h++) {
-      sheet.label(
-        0,
-        tall * (h + 0.5),
-        `r hd${h === head ? " here" : ""}`,
-        fill(words.head_n, { h }),
-        sheet.left - 12 * r,
-      );
-      sheet.label(
-        sheet.width - right + 6 * r,
-        tall * (h + 0.5),
-        h === head ? "here r" : "r mute",
-        fixed(lengths[h]),
-        right - 10 * r,
-      );
-    }
-    const y = H * tall + 12 * r;
-    const all = sheet.strip(H, y, words.all_attention, total, { height: 28 * r, className: "here", right });
-    const flight = sheet.flight();
-    sheet.label(sheet.width - right + 6 * r, y + 14 * r, "here r", fixed(length(total)), right - 10 * r);
+    const [z, total] = [walk.array(`${name}.z`), walk.array(`${name}.out`)];
+    const picture = flow(sheet, {
+      from: z,
+      to: total,
+      above: fill(words.wo_above, { H, n: number(z.length) }),
+      below: fill(words.wo_below, { n: number(d) }),
+      bands: H,
+      fans: Array.from(lengths, (length, h) => ({
+        at: (h + 0.5) / H,
+        wide: 0.4 / H,
+        length,
+        adds: logits?.heads[h],
+        name: fill(words.head_n, { h }),
+        isOn: h === head,
+      })),
+    });
     return {
-      rows: H + 1,
-      columns: d,
-      opens: [H, largest(total)],
-      // Head after head comes to the sum
-      at: (moment) => {
-        const sofar = new Float64Array(d);
-        const there = moment * (H + 1);
-        for (let h = 0; h < H; h++) {
-          const share = Math.max(0, Math.min(1, there - h));
-          for (let j = 0; share && j < d; j++) sofar[j] += share * by[h * d + j];
-        }
-        all.options.value = (_, j) => (moment < 1 ? sofar[j] : total[j]);
-        all.draw();
-        flight(moment, (put) => {
-          for (let h = 0; h < H; h++) {
-            const share = there - h;
-            if (share <= 0 || share >= 1) continue;
-            put(
-              grid,
-              h,
-              h + 1,
-              [sheet.left, mix(h * tall, y, eased(share)), grid.width, mix(tall, 28 * r, share)],
-              0.7,
-            );
-          }
-        });
-      },
-      show: ([h, j]) => {
-        sheet.mark([h, j]);
-        grid.mark([{ column: j, colour: paint.css("query"), width: 1 }]);
-      },
-      from: ([, j]) =>
-        asked(on, `${name}.out`, [j], (answer) => ({
-          title: fill(words.wo_title, { j }),
-          name: `a[${j}]`,
-          digits: 3,
-          ...factorless(termsOf(answer, (h) => fill(words.head_n, { h }), "hd")),
-        })),
+      ...picture,
+      rows: 2,
+      columns: Math.max(z.length, d),
+      opens: [1, largest(total)],
+      from: ([row, j]) => (row ? written(Math.min(j, d - 1)) : ofHead(Math.min(H - 1, Math.floor(j / dh)), j)),
       numbers: () => ({
         columns: ["index", ...Array.from({ length: H }, (_, h) => `head ${h}`), "together"],
         rows: Array.from(total, (v, j) => [j, ...Array.from({ length: H }, (_, h) => by[h * d + j]), v]),
       }),
     };
+
+    /** @param {number} j @returns {From} */
+    function written(j) {
+      return asked(on, `${name}.out`, [j], (answer) => ({
+        title: fill(words.wo_title, { j }),
+        name: `a[${j}]`,
+        digits: 3,
+        ...factorless(termsOf(answer, (h) => fill(words.head_n, { h }), "hd")),
+      }));
+    }
+
+    /** @param {number} h @param {number} j @returns {From} */
+    function ofHead(h, j) {
+      const title = fill(words.wo_head, {
+        h,
+        j: j % dh,
+        x: fixed(z[Math.min(j, z.length - 1)], 3),
+        a: long(lengths[h]),
+      });
+      if (!logits) return { title };
+      const shown = peaksOf(logits.heads, 5);
+      return {
+        title,
+        right: fill(words.wo_logits, { w: logits.word }),
+        name: words.what_attn,
+        total: logits.all,
+        terms: shown.map((i) => ({ label: fill(words.head_n, { h: i }), kind: "hd", product: logits.heads[i] })),
+        nRest: Math.max(0, H - shown.length),
+        note: words.direct_only,
+      };
+    }
   },
 
   up: (host, on) => neurons(host, on, "up"),

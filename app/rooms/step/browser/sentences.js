@@ -1,11 +1,12 @@
 // What stands above a picture: one sentence, one equation, one line of PyTorch; of numbers that are on the screen.
 
-import { el, fill, fixed, number, phrase, quoted, worded } from "../../../kit/browser/dom.js";
+import { el, fill, fixed, number, percent, phrase, quoted, worded } from "../../../kit/browser/dom.js";
+import { long, signed } from "../../../kit/browser/model_strip.js";
 import { LOWEST, softmax } from "./compute.js";
 import { WORDS as words } from "./constants.js";
 import { endingSays } from "./ending.js";
 import { residualSays } from "./residual.js";
-import { length, percent, spread } from "./sums.js";
+import { length, spread } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 /** @typedef {import("./types.js").Step} Step */
@@ -38,6 +39,8 @@ export const sentence = (template, parts) =>
     });
 
 const strong = (/** @type {string} */ text) => [text, ""];
+const [RESTS, SHORT] = [0.9, 0.5]; // of a weight, and of the median length of a value: as core.read.worth has it
+const NAMED = 4; // words that come later, which are named one by one
 
 // {sentence, equation, code} of a step
 /** @param {Shown} on @returns {{sentence: Node[], equation: Node[], code: string}} */
@@ -114,13 +117,20 @@ function saysOf(on) {
       return ["embed_position", at, header.embed_normed ? "embed_normed" : "embed_position", {}];
     }
     case "x":
-      return [header.layer ? "x" : "x_first", { x: strong(fixed(length(walk.array("x")))) }, "x", { d }];
+      return [header.layer ? "x" : "x_first", { x: strong(long(length(walk.array("x")))) }, "x", { d }];
     case "norm": {
       if (on.chosen.norm === "batch") return ["norm_batch", {}, "norm_batch", {}];
       const norm = walk.norms[step.value];
       if (norm.mean) return ["norm_layer", { d }, "norm_layer", {}];
       const row = on.normRow(step.value);
-      return ["norm_rms", { d, r: strong(fixed(length(row) / Math.sqrt(row.length))) }, "norm_rms", {}];
+      const said = { d, x: strong(long(length(row))), r: strong(fixed(length(row) / Math.sqrt(row.length))) };
+      const isOut = step.value.endsWith("out_norm");
+      return [
+        isOut ? "norm_rms_out" : step.value === "attn.norm" ? "norm_rms" : "norm_rms_again",
+        said,
+        "norm_rms",
+        {},
+      ];
     }
     case "qkv": {
       if (site?.site === "cross_attn") return ["qkv_cross", { d: dh }, "qkv_cross", {}];
@@ -139,13 +149,17 @@ function saysOf(on) {
       ];
     case "turn":
       return [
-        header.query ? "turn" : "turn_first",
-        { p: header.query },
+        on.key === header.query ? "turn_self" : "turn",
+        { p: header.query, j: on.key, n: strong(number(Math.abs(header.query - on.key))) },
         "turn",
         { p: header.query, base: header.rotary_base.toLocaleString("en", { useGrouping: false }) },
       ];
-    case "scores":
-      return ["scores", { d: dh, s: strong(fixed(at.raw[on.key])) }, "scores", {}];
+    case "scores": {
+      const seen = at.raw.filter((_, k) => !at.reason[k]);
+      const isMost = seen.length > 1 && at.raw[on.key] >= Math.max(...seen) && !at.reason[on.key];
+      const said = { d: dh, s: strong(fixed(at.raw[on.key])), n: seen.length };
+      return [isMost ? "scores_most" : "scores", said, "scores", {}];
+    }
     case "scale": {
       const [, deviation] = spread(at.raw.filter((_, k) => at.seen[k]));
       const plain = softmax(at.raw, at.seen).weights;
@@ -155,7 +169,7 @@ function saysOf(on) {
       const equation = biased ? "scale_bias" : own ? "scale" : "scale_plain";
       const parts = {
         sd: fixed(deviation, 1),
-        k: [quoted(on.keyLabels[best]), "k"],
+        k: [quoted(on.keyNames[best]), "k"],
         p: strong(percent(plain[best])),
         c: fixed(at.divisor),
         w: strong(percent(at.weights[best])),
@@ -172,8 +186,13 @@ function saysOf(on) {
       return [...maskSays(on), "mask", {}];
     case "softmax":
       return ["softmax", { w: strong(percent(at.weights[on.key])), n: at.seen.filter(Boolean).length }, "softmax", {}];
-    case "z":
-      return ["z", { h: head, w: strong(percent(at.weights[on.key])) }, "z", {}];
+    case "z": {
+      const lengths = on.keyLabels.map((_, k) => length(on.value(k)));
+      const w = at.weights[on.key];
+      if (w > RESTS && lengths[on.key] < SHORT * median(lengths))
+        return ["z_rests", { w: strong(percent(w)), x: strong(long(lengths[on.key])) }, "z", {}];
+      return ["z", { h: head, x: strong(fill(words.long, { x: long(w * lengths[on.key]) })) }, "z", {}];
+    }
     case "join":
       return [
         "join",
@@ -184,17 +203,29 @@ function saysOf(on) {
     case "wo": {
       const lengths = Array.from(walk.array(`${site?.site}.lengths`));
       const rank = lengths.filter((x) => x > lengths[head]).length + 1;
-      return ["wo", { h: head, H, a: strong(fixed(lengths[head])), rank }, "wo", {}];
+      const added = on.logits;
+      if (added) {
+        const own = added.heads[head];
+        const moves = [
+          fill(own < 0 ? words.says.wo_takes : words.says.wo_adds, { x: fixed(Math.abs(own)) }),
+          own < 0 ? "less" : "more",
+        ];
+        const all = [signed(added.all), added.all < 0 ? "less" : "more"];
+        const x = long(length(walk.array(`${site?.site}.out`)));
+        return ["wo_logit", { h: head, H, x: strong(x), moves, w: [wordOf(added.word), "vo"], all }, "wo", {}];
+      }
+      return ["wo", { h: head, H, a: strong(long(lengths[head])), rank }, "wo", {}];
     }
     case "add": {
       const part = /** @type {"attn"} */ (step.value.split(".")[0]);
       const [before, added, together] = on.additionOf(part);
-      return [
-        `add_${part}`,
-        { a: strong(fixed(length(added))), x: strong(fixed(length(before))), s: fixed(length(together)) },
-        "add",
-        { what: words[`what_${part}`] },
-      ];
+      const said = {
+        a: strong(long(length(added))),
+        x: strong(long(length(before))),
+        s: strong(long(length(together))),
+      };
+      const [form, read] = readOff(on, part);
+      return [`add_${part}${form}`, { ...said, ...read }, "add", { what: words[`what_${part}`] }];
     }
     case "gate":
       return ["gate", { d, f: [number(header.d_ff), "ff"] }, "gate", {}];
@@ -214,7 +245,12 @@ function saysOf(on) {
       const n = before.filter((x) => x > 0).length;
       const f = words.acts[act];
       if (step.kind === "product")
-        return ["product", { f, n: strong(number(n)), all: number(before.length) }, "product", { act: f }];
+        return [
+          LOWEST[act] ? "product" : "product_relu",
+          { f, n: strong(number(n)), all: number(before.length), min: fixed(LOWEST[act] ?? 0) },
+          "product",
+          { act: f },
+        ];
       return [
         LOWEST[act] ? "act_soft" : "act_relu",
         { f, n: strong(number(n)), m: number(before.length - n), min: fixed(LOWEST[act] ?? 0) },
@@ -238,14 +274,13 @@ function saysOf(on) {
         {},
       ];
     case "mix":
-      return ["mix", { x: strong(fixed(length(walk.array("mlp.out")))) }, "mix", {}];
-    case "down":
-      return [
-        "down",
-        { f: [number(header.d_ff), "ff"], d: strong(String(d)), x: fixed(length(walk.array("mlp.out"))) },
-        "down",
-        {},
-      ];
+      return ["mix", { x: strong(long(length(walk.array("mlp.out")))) }, "mix", {}];
+    case "down": {
+      const [j, w] = /** @type {[number, number]} */ (header.neurons[0]);
+      const x = strong(long(length(walk.array("mlp.out"))));
+      const y = strong(long(Math.abs(walk.array("mlp.act")[j]) * w));
+      return ["down", { f: [number(header.d_ff), "ff"], d: strong(String(d)), x, j: number(j), y }, "down", {}];
+    }
     case "next": {
       const found = on.guesses;
       const scored = header.tied ? "next_tied" : "next";
@@ -272,6 +307,40 @@ function saysOf(on) {
   }
 }
 
+// The word of the stream before and after an addition, read off there: no form where that is not read, or not yet
+/** @param {Shown} on @param {string} part @returns {[form: string, parts: Record<string, unknown>]} */
+function readOff({ guesses: found, header }, part) {
+  if (!found || found.refused) return ["", {}];
+  const { guesses } = found;
+  const name = /** @type {Record<string, string>} */ ({ attn: "attention", cross_attn: "cross-attention", mlp: "MLP" })[
+    part
+  ];
+  const at = guesses.findIndex((one) => one.layer === header.layer && one.sublayer === name);
+  if (at < 1) return ["", {}];
+  const [before, after, last] = [guesses[at - 1], guesses[at], guesses[guesses.length - 1]];
+  const w = [wordOf(last.word), "vo"];
+  if (part !== "mlp") return ["_read", { w, from: strong(number(before.rank)), to: strong(number(after.rank)) }];
+  if (at === guesses.length - 1 && before.rank > 1)
+    return [
+      "_last",
+      {
+        w,
+        v: [wordOf(before.word), "vo"],
+        p: percent(before.p),
+        was: percent(before.final),
+        now: strong(percent(after.p)),
+      },
+    ];
+  if (after.rank === 1) return ["_says", { w, p: strong(percent(after.p)) }];
+  return ["_read", { w, v: [wordOf(after.word), "vo"], p: percent(after.p), to: strong(number(after.rank)) }];
+}
+
+/** @param {number[]} values */
+function median(values) {
+  const sorted = Float64Array.from(values).sort();
+  return sorted[(sorted.length - 1) >> 1];
+}
+
 /** @param {Shown} on @returns {[key: string, parts: Record<string, unknown>, equation: string, more: Record<string, unknown>]} */
 function classesSay({ classes: found }) {
   if (!found || found.refused) return ["classes_waiting", {}, "classes_one", {}];
@@ -292,7 +361,7 @@ function maskSays(on) {
     const names =
       hidden
         .slice(0, 3)
-        .map((k) => quoted(on.keyLabels[k]))
+        .map((k) => quoted(on.keyNames[k]))
         .join(", ") + (hidden.length > 3 ? " …" : "");
     return ["mask_hidden", { k: [names, "k"], w: strong(percent(hidden.reduce((sum, k) => sum + was[k], 0))) }];
   }
@@ -302,7 +371,11 @@ function maskSays(on) {
     if (header.causal && site?.site === "attn") return ["mask_last", { p: header.query }];
     return [site?.site === "cross_attn" ? "mask_cross" : "mask_both", {}];
   }
-  if (future === blocked) return ["mask_causal", { p: header.query, n: strong(number(blocked)) }];
+  if (future === blocked) {
+    const lost = at.reason.flatMap((code, k) => (code ? [quoted(on.keyNames[k])] : []));
+    const list = blocked > NAMED ? fill(words.says.mask_all, { n: number(blocked) }) : lost.join(", ");
+    return ["mask_causal", { list: strong(list) }];
+  }
   const why = [...new Set(at.reason.filter(Boolean).map((code) => on.reasons[code]))].join(", ");
   return ["mask_some", { n: strong(number(blocked)), why }];
 }

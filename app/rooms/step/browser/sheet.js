@@ -1,6 +1,7 @@
 // What the pictures of the steps are made of: labels where they stand, strips of numbers, and the map of what sublayers add.
 
-import { add, fill, fixed, pinned, quoted, worded } from "../../../kit/browser/dom.js";
+import { add, fill, pinned, quoted, worded } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
 import { WORDS as words } from "./constants.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
 import { Grid } from "./grid.js";
@@ -233,7 +234,7 @@ export function withHeat(map, sheet, picture) {
           l,
           what: worded(words.sublayers, what),
           k: quoted(on.labels[Math.min(on.labels.length - 1, at * map.every)]),
-          a: fixed(map.values[(row - picture.rows) * map.n + at]),
+          a: long(map.values[(row - picture.rows) * map.n + at]),
         }),
       };
     },

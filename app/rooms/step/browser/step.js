@@ -26,6 +26,7 @@ import { shownOf } from "./shown.js";
 import { PAGES, Small } from "./small.js";
 import { Tokens } from "./tokens.js";
 import { Walk } from "./walk.js";
+import { Worth } from "./worth.js";
 
 const ENDS = ["lastnorm", "words", "loss", "end"]; // steps after the last layer
 const LOWEST = 11; // rem from the top of the page: as if the room began there at the lowest
@@ -88,6 +89,8 @@ export class StepThrough extends Stage {
     this.strip = new ModelStrip(this, (layer, stack) => this.chooseLayer(layer, stack));
     root.append(this.strip.box);
     this.bar = add(root, "div", "bar-top");
+    this.worth = new Worth(this);
+    root.append(this.worth.box);
     this.main = add(root, "div", "main");
     this.railBox = add(this.main, "div", "rail");
     this.panel = add(this.main, "section", "panel");
@@ -222,7 +225,11 @@ export class StepThrough extends Stage {
     this.foot.hidden = !this.isThere;
     this.chooser?.draw();
     this.drawStrip();
-    const high = this.strip.box.hidden ? 0 : this.strip.box.offsetHeight;
+    this.worth.draw();
+    const high = [this.strip.box, this.worth.box].reduce(
+      (sum, { hidden, offsetHeight }) => sum + (hidden ? 0 : offsetHeight),
+      0,
+    );
     if (high === this.above) return;
     this.above = high; // what the strip takes, the picture has less
     this.root.style.setProperty("--above", `${high}px`);
@@ -345,6 +352,7 @@ export class StepThrough extends Stage {
       shown.guesses !== null,
       shown.classes !== null,
       shown.ending !== null,
+      shown.logits !== null,
       shown.residual !== null,
       sizes,
     ]);

@@ -2,14 +2,6 @@
 
 import { fixed } from "../../../kit/browser/dom.js";
 
-// A share of one: what is nearly all is never rounded to all.
-/** @param {number} p */
-export function percent(p) {
-  if (p > 0.999995 && p < 1) return "99.999+\u00a0%";
-  if (p > 0 && p < 0.0005) return "<0.1\u00a0%";
-  return `${(100 * p).toFixed(p > 0.995 && p < 1 ? 3 : 1)}\u00a0%`;
-}
-
 // The parts of a sum, rounded so that what is shown adds up: each to a neighbouring step of the last digit, those nearest to
 // theirs first. Where there are others, they take what is left, so that every part is rounded as ever.
 /**

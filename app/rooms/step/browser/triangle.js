@@ -1,6 +1,7 @@
 // An addition as a triangle: the stream, what is added to its end, and both together, in true lengths and at their true angle.
 
-import { fill, fixed } from "../../../kit/browser/dom.js";
+import { fill } from "../../../kit/browser/dom.js";
+import { long } from "../../../kit/browser/model_strip.js";
 import { draw, set, svg as element } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 import { length } from "./sums.js";
@@ -45,12 +46,12 @@ export function triangle(sheet, top, before, added, what) {
       wide,
     );
   };
-  say(a / 2, ground + 14 * r, "", fill(words.vector_of, { what: words.stream, x: fixed(a) }));
+  say(a / 2, ground + 14 * r, "", fill(words.vector_of, { what: words.stream, x: long(a) }));
   sheet.label(
-    Math.min(sheet.width - 200 * r, left + (a + (x - a) / 2) * unit + 14 * r),
+    Math.min(sheet.width - 200 * r, left + Math.max(a, x) * unit + 14 * r), // to the right of the whole triangle
     ground - (y / 2) * unit,
     "",
-    fill(words.vector_of, { what: fill(words.adds, { what }), x: fixed(b) }),
+    fill(words.vector_of, { what: fill(words.adds, { what }), x: long(b) }),
     200 * r,
   );
   const together = length(Float64Array.from(before, (v, i) => v + added[i]));
@@ -58,7 +59,7 @@ export function triangle(sheet, top, before, added, what) {
     x / 2 - 60 / unit,
     ground - (y / 2) * unit - 14 * r,
     "q here",
-    fill(words.vector_of, { what: words.together, x: fixed(together) }),
+    fill(words.vector_of, { what: words.together, x: long(together) }),
   );
   return (/** @type {number} */ share) => {
     const [px, py] = [a + (x - a) * share, y * share];
