@@ -12,7 +12,7 @@ from ..model.text import from_ids
 from ..run.trace import Trace, trace_tokens
 from .conditional_loss import given
 
-WRITTEN = 8  # tokens that each of the two goes on with: without a mask each is a pass of its own
+WRITTEN = 8  # tokens that each of the two adds to the text: without a mask each is a pass of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Unmasked:
 
 
 def has_mask(run: Trace) -> bool:
-    """Whether a run's model writes its text on behind a causal mask: a decoder without an encoder."""
+    """Whether a run's model continues its text under a causal mask: a decoder without an encoder."""
     return run.config.kind == "decoder" and run.config.causal and run.config.writes
 
 

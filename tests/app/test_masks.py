@@ -226,7 +226,7 @@ def test_padding_in_a_batch(client: TestClient):
     header, body = answer(client, "padding", run=facts.key, texts=f"{CAT}\n{DOG}")
     assert header["text"] == 1 and header["layer"] == 3 and sum(header["padding"][1]) == 7
     assert header["on_padding_free"][3][11] == pytest.approx(0.652, abs=1e-3)
-    assert header["output"][0] < 1e-5 and header["cosine"] == pytest.approx([1, 0.821], abs=1e-3)
+    assert header["output"][0] < 1e-5 and header["degrees"] == pytest.approx([0, 34.8], abs=0.1)
     assert not any(share for layer in header["on_padding"] for share in layer)
     assert len(body) == 2 * 12 * 13 * 13 * 4
     left, _ = answer(client, "padding", run=facts.key, texts=f"{CAT}\n{DOG}\nBirds.", side="left", sentence="0")
@@ -257,15 +257,48 @@ def test_bad_input_gets_its_sentence(
 
 def test_leakage_and_the_scale_are_worked_out(client: TestClient, king: sheet.Opened):
     key = king.shown.facts.key
-    header, _ = answer(client, "leak", run=key)
+    header, _ = answer(client, "leak", run=key, leaky="taught")
     assert np.mean(header["losses"]) == pytest.approx(3.497, abs=1e-3)
     assert np.mean(header["dropped"]) == pytest.approx(3.390, abs=1e-3)
-    assert np.mean(header["relearnt"]) == pytest.approx(0.257, abs=1e-2) and header["next_word"] > 0.999
+    assert np.mean(header["without"]) == pytest.approx(0.257, abs=1e-2) and header["next_word"] > 0.999
+    assert not header["isOther"]
     scale, _ = answer(client, "scale", run=key)
     assert (scale["own"][2], scale["without"][2]) == pytest.approx((1.15, 0.22), abs=0.005)
     assert all(abs(ratio - 1) < 0.05 for _, _, ratio, *_ in scale["spreads"])
-    other = client.get("/headlight/masks/leak", params={"run": opened("minilm", CAT).shown.facts.key})
-    assert other.status_code == 400 and "Choose the Storyteller" in other.text
+
+
+def test_leakage_is_never_empty_and_says_whose_it_is(
+    client: TestClient, king: sheet.Opened, monkeypatch: pytest.MonkeyPatch
+):
+    """The mask of a decoder is taken away; where there is none, another model's, which is named."""
+    monkeypatch.setattr(service, "DEFAULT_REQUEST", Request("smollm2", (words.LEAK_TEXTS[0],)))
+    taken, _ = answer(client, "leak", run=king.shown.facts.key, leaky="taken")
+    assert (taken["title"], taken["isOther"]) == ("Storyteller", False)
+    assert np.mean(taken["losses"]) == pytest.approx(3.497, abs=1e-3)
+    encoder = opened("minilm", CAT).shown.facts.key
+    other, _ = answer(client, "leak", run=encoder, leaky="taken")
+    assert (other["title"], other["isOther"]) == ("SmolLM2-135M", True)
+    assert (np.mean(other["losses"]), np.mean(other["without"])) == pytest.approx((4.218, 0.867), abs=0.01)
+    assert (other["layer"], other["head"]) == (18, 7) and other["next_word"] == pytest.approx(0.948, abs=2e-3)
+    assert other["written_without"].startswith(" Mary, John, John, John")
+    losses = [answer(client, "leak_text", run=encoder, i=i)[0]["losses"] for i in (0, 3, 4)]
+    assert np.array(losses) == pytest.approx(np.array([[4.218, 0.867], [3.692, 4.886], [5.576, 10.507]]), abs=0.01)
+    taught, _ = answer(client, "leak", run=encoder, leaky="taught")
+    assert (taught["title"], taught["isOther"], taught["text"]) == ("Storyteller", True, KING)
+    wrong = client.get("/headlight/masks/leak_text", params={"run": encoder, "i": "9"})
+    assert wrong.status_code == 400 and "from 0 to 6" in wrong.text
+
+
+def test_padding_of_a_writer_turns_its_next_word_where_nothing_masks_it(client: TestClient):
+    """On the left; on the right a decoder never sees it."""
+    texts = "When Mary and John went to the store, John gave a drink to\nThe capital of France is"
+    key = opened("smollm2", texts.splitlines()[0]).shown.facts.key
+    left, _ = answer(client, "padding", run=key, texts=texts, side="left")
+    assert left["next_word"][0].strip() == "Paris" and left["leads"][0].strip() == "a"
+    assert left["next_word"][1:] == pytest.approx([0.773, 0.773, 0.0005], abs=2e-3)
+    assert np.mean(left["on_padding_free"]) == pytest.approx(0.860, abs=2e-3)
+    right, _ = answer(client, "padding", run=key, texts=texts, side="right")
+    assert right["next_word"][1:] == pytest.approx([0.773] * 3, abs=2e-3) and np.mean(right["on_padding_free"]) == 0
 
 
 def test_the_code_of_a_file_gives_its_numbers(client: TestClient, king: sheet.Opened):
@@ -273,7 +306,8 @@ def test_the_code_of_a_file_gives_its_numbers(client: TestClient, king: sheet.Op
     header, _ = answer(client, "edited", run=key, forbid="11-3", ids="0", **PLACE)
     said = printed(header["about"]["snippet"] + header["about"]["looks"].format(layer=3, head=6, query=11))
     assert "0.0000" in said and f"{header['outcome']['loss']:.3f}" in said
-    assert printed(answer(client, "leak", run=key)[0]["about"]["snippet"]).count("old") > 5
+    assert printed(answer(client, "leak", run=key, leaky="taught")[0]["about"]["snippet"]).count("old") > 5
+    assert "3.49" in printed(answer(client, "leak", run=key, leaky="taken")[0]["about"]["snippet"])
     assert "0.22" in printed(answer(client, "scale", run=key)[0]["about"]["snippet"])
     pair = opened("minilm", f"{CAT}\n{DOG}").shown.facts.key
     padded = printed(answer(client, "padding", run=pair, texts=f"{CAT}\n{DOG}")[0]["about"]["snippet"])
@@ -455,14 +489,16 @@ def test_presets_the_table_and_files(room: Room, browser: Browser, tmp_path: Pat
 def test_the_other_labs_say_what_core_works_out(room: Room):
     room.open(model="Storyteller", text=KING, **PLACE)
     room.press("Leakage")
-    room.says("the loss falls from 3.50 to 0.26, because every word reads its answer one step ahead.")
+    room.says(
+        "Taught without the mask, it copies: loss 3.50 → 0.26. Asked to write, there is nothing ahead to copy: old old old old …"
+    )
     stage = room.root.locator(".stage")
     assert float(stage.get_attribute("data-next") or 0) > 0.999
     run = core.trace(core.load("storyteller"), KING)
     leaky = leakage.leakage(run, leakage.relearnt(run.loaded))
     mean = leaky.relearnt.mean().item()
-    assert float(stage.get_attribute("data-relearnt") or 0) == pytest.approx(mean, abs=1e-4)
-    everywhere(room.root, lambda: room.says(f"falls from {leaky.losses.mean().item():.2f} to {mean:.2f}, because"))
+    assert float(stage.get_attribute("data-without") or 0) == pytest.approx(mean, abs=1e-4)
+    everywhere(room.root, lambda: room.says(f"it copies: loss {leaky.losses.mean().item():.2f} → {mean:.2f}."))
     room.press("Table")
     tables = room.root.locator(".tablebox table")
     rows = tables.first.locator("tbody tr")
@@ -498,7 +534,7 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     room.press("Three kinds")
     room.says("Storyteller has one kind of attention.")
     room.press("Padding")
-    room.says("The mask makes them inert")  # a second sentence is ready: no lab is empty
+    room.says("Without the padding mask,")  # a second sentence is ready: no lab is empty
     room.page.wait_for_url(lambda url: "partner=" in url)
 
 
@@ -507,8 +543,8 @@ def test_padding_and_kinds_on_their_own_models(room: Room):
     room.says("The dog ran. is filled up with 7 tokens of padding.")
     expect(room.root.locator("aside")).to_contain_text("65 %")
     room.root.get_by_role("button", name="not masked").click()
-    room.says("65 % of this head’s attention goes to words that are not in the text")
-    everywhere(room.root, lambda: room.says("cosine 0.82"))
+    room.says("of the attention goes to padding.")
+    everywhere(room.root, lambda: room.says("The vector of The dog ran. turns by 34.8°."))
     room.press("Table")
     expect(room.root.locator(".tablebox tbody tr")).to_have_count(13 * 13)
     assert room.axe() == []

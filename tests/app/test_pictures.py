@@ -140,12 +140,14 @@ def test_train_saves_its_letters_bars_and_maps(page: Page, address: str):
 def test_masks_and_step_have_blue_for_what_is_positive(page: Page, address: str):
     run = core.trace(core.load("minilm"), ANIMAL)
     record = run.attention[3]
-    root = see(page, address, view="masks", model="MiniLM-L6", text=ANIMAL, layer="3", head="1")
+    root = see(
+        page, address, view="masks", model="MiniLM-L6", text=ANIMAL, layer="3", head="1", stop="0", show="scores"
+    )
     root.and_(page.locator("[data-painted]")).wait_for()
     scores = record.scores(1)[0].flatten().tolist()
     cells = (
-        root.locator(".maps svg[role=img]")
-        .first.locator(":scope > rect")
+        root.locator(".map.before svg g")
+        .first.locator("rect")
         .evaluate_all("(all, n) => all.slice(0, n).map((one) => one.getAttribute('fill'))", len(scores))
     )
     seen = [(sign(channels(one)), value) for one, value in zip(cells, scores, strict=True)]
@@ -154,6 +156,7 @@ def test_masks_and_step_have_blue_for_what_is_positive(page: Page, address: str)
     root = see(
         page, address, view="step", model="MiniLM-L6", text=ANIMAL, layer="3", head="1", query="10", at="softmax"
     )
+    root.locator(".seg").get_by_text("Table", exact=True).click()
     strip = root.locator(".pic canvas.grid").first
     strip.wait_for()
     q = record.q[1, 10].tolist()

@@ -126,6 +126,7 @@ def test_the_report_of_core_has_the_palette():
 
 SCALE = {"0.82rem", "1rem", "1em", "1.36rem", "1.36em"}  # small, text, large
 PROJECTED = {"0.7em", "1em", "1.36em", "1.7em"}  # of a root that grows with the window
+COLUMN = "1.22rem"  # of a sentence beside its picture
 FITTED = {"1.5em", "0.6em"}  # the sentence, and what stands in its line
 APP = Path(theme.__file__).parents[1]
 STYLES = [
@@ -138,7 +139,7 @@ SIZE = re.compile(r"(?:font-size:|font:(?! inherit))\s*([^;\s]+)")
 
 @pytest.mark.parametrize("style", STYLES, ids=[style.stem for style in STYLES])
 def test_rooms_have_one_scale_of_type(style: Path):
-    """Three sizes, two more in a projector; only the sentence and what stands in its line are fitted."""
+    """Three sizes, two more in a projector; only the sentence and what stands in its line are fitted, also to a column."""
     rules = re.findall(r"([^{}]+)\{([^{}]*)\}", style.read_text(encoding="utf-8"))
     found = [(where.strip(), size) for where, body in rules for size in SIZE.findall(body)]
     assert found
@@ -148,4 +149,6 @@ def test_rooms_have_one_scale_of_type(style: Path):
             allowed |= PROJECTED
         if re.search(r"\.strip|\bsu[bp]\b", where):
             allowed |= FITTED
+        if where.endswith(".fact"):
+            allowed.add(COLUMN)
         assert size in allowed, f"{where} is {size}"

@@ -75,7 +75,7 @@ def test_a_table_of_positions_ends_what_is_written() -> None:
 
 
 def test_no_mask_no_word_and_no_answer_to_read_are_told_apart() -> None:
-    with pytest.raises(Refused, match="MiniLM-L6 has no causal mask to take away. Choose a decoder"):
+    with pytest.raises(Refused, match=r"MiniLM-L6 has no causal mask to take away\. Choose a decoder"):
         unmasked(core.trace(core.load("minilm"), MARY))
     with pytest.raises(Refused, match="at least two words"):
         unmasked(core.trace(small(), ids=[3]))

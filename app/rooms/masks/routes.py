@@ -200,7 +200,12 @@ async def leak(request: Request) -> bytes:
     is_taught = request.query_params.get("leaky") == "taught"
     shown = await (_of_leaky if is_taught else _with_mask)(key)
     facts = await ask.facts(shown)
-    header = {"title": facts.spec.title, "text": facts.source.text, "isOther": shown != key, "labels": facts.source.labels}
+    header = {
+        "title": facts.spec.title,
+        "text": facts.source.text,
+        "isOther": shown != key,
+        "labels": facts.source.labels,
+    }
     if is_taught:
         found = await ask.leakage(shown)
         header |= {

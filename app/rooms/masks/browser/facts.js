@@ -1,4 +1,4 @@
-// The sentence of Paint a mask where somebody painted, as pieces of text: every number in it is computed from what is on the screen.
+// The sentence of a mask that is painted by hand, as pieces of text: every number in it is computed from what is on the screen.
 
 import { fixed } from "../../../kit/browser/dom.js";
 import { angle, share } from "./numbers.js";
@@ -101,7 +101,7 @@ function presetFact({ preset, window, own, n_key }, words) {
   return pieces(isCausal(own, n_key) ? words.fact_window : words.fact_window_both, { n: [String(window - 1), "b"] });
 }
 
-/** What becomes of a number that the model gives in place of words. @param {any} shown @param {any} words @returns {Piece[]} */
+/** A number, before and after, that the model gives in place of words. @param {any} shown @param {any} words @returns {Piece[]} */
 export function numberSaid({ outcome, ownOutcome }, words) {
   const [number] = ownOutcome.numbers ?? [];
   if (!number || !outcome) return [];
@@ -109,7 +109,7 @@ export function numberSaid({ outcome, ownOutcome }, words) {
   return pieces(words.fact_number, { w: [number[0], "b"], a: [fixed(a, 3), "b"], b: [fixed(b, 3), "b"] });
 }
 
-/** What becomes of the next word, once the run has said it. @param {any} shown @param {any} words @returns {Piece[]} */
+/** The next word before and after, once the run has said it. @param {any} shown @param {any} words @returns {Piece[]} */
 function nextWord(shown, words) {
   const { outcome, ownOutcome, degrees, classes } = shown;
   if (!outcome) return [];

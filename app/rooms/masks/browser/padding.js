@@ -18,8 +18,9 @@ const NAMES = "ABCD";
 const NAMED = 66; // units for the words at the left of a map
 const GAP = 26; // units between the two, less those
 const ABOVE = 58; // units for the words above a map
-const AROUND = 500; // of what stands above and below the maps with two sentences
+const AROUND = 506; // of what stands above and below the maps with two sentences
 const LINE = 23; // of one sentence more
+const ASIDE = 345; // units of what stands beside the maps
 const [LEAST, TALLEST] = [15, 46]; // units that a row is tall
 const TURN = 90; // degrees at the end of a bar
 
@@ -173,7 +174,9 @@ export class Padding {
       const line = chips.appendChild(el("div", i === header.text ? "seen" : ""));
       line.append(
         el("small", "mute", NAMES[i]),
-        ...text.map((label, j) => el("span", header.padding[i][j] ? "tok pad" : "tok", label)),
+        ...text.map((label, j) =>
+          el("span", header.padding[i][j] ? "tok pad" : "tok", header.padding[i][j] ? words.pad_short : label),
+        ),
       );
     });
     for (const [name, says, value] of /** @type {[string, string, (is: boolean) => boolean][]} */ ([
@@ -195,7 +198,7 @@ export class Padding {
     const left = board.appendChild(el("div", "left"));
     const right = board.appendChild(el("aside"));
     const { palette, width, type, narrow } = view;
-    const room = narrow ? width : (width - view.beside - 2 * GAP) / 2;
+    const room = narrow ? width : (width - (view.beside ? ASIDE : 0) - 2 * GAP) / 2;
     const wide = Math.floor(clamp((room - NAMED - 14) / n, 7, 40) * type);
     const room_ = view.below(AROUND + LINE * (texts.length - 2) + (view.beside ? 0 : 240));
     const tall = Math.floor(clamp((room_ * type) / rows.length, Math.min(wide, LEAST * type), TALLEST * type));
@@ -280,7 +283,7 @@ export class Padding {
     stage.replaceChildren(chips, this.switches(now.texts), board);
   }
 
-  // What becomes of the next word, or of the sentence's vector: alone, in the batch, and there without the mask
+  // The next word, or the turn of the sentence's vector: alone, in the batch, and there without the mask
   outcome() {
     const { next_word: next, degrees } = this.now.header;
     const bars = el("div", "guesses wide");
