@@ -62,8 +62,8 @@ TOS: tuple[To, ...] = ("other", "zero", "mean")
 
 def pair(loaded: core.Loaded) -> tuple[core.Trace, core.Trace]:
     two = loaded.config.kind == "encoder-decoder"
-    mine, theirs = ({"target_ids": ids} if two else {} for ids in ([1, 2, 3], [1, 7, 3]))
-    return core.trace(loaded, ids=IDS, **mine), core.trace(loaded, ids=OTHER, **theirs)
+    mine, theirs = ([1, 2, 3], [1, 7, 3]) if two else (None, None)
+    return core.trace(loaded, ids=IDS, target_ids=mine), core.trace(loaded, ids=OTHER, target_ids=theirs)
 
 
 def every_part(run: core.Trace, words: bool = True) -> list[Part]:
