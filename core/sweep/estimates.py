@@ -22,7 +22,7 @@ from ..run.forward_pass import Pass
 from ..run.predictions import allowed_scores, check_token, following, head_of, labels_of
 from ..run.prompt import model_inputs
 from ..run.trace import Trace
-from .growing import decoder_of, stem_points
+from .growing import Passed, decoder_of, passed_of, stem_points
 from .part import Part
 from .sides import ADVICE, Sides, To, sides_of
 
@@ -103,9 +103,8 @@ class Slopes:
     answer: int
     rival: int | None
     lead: float
-    own: Mapping[str, Tensor]  # what passed: all that rows of patch_parts() join at, or the parts alone
+    passed: Passed  # all that rows of patch_parts() join at, or the parts alone
     slopes: Mapping[str, Tensor]  # of the lead, at every part
-    final: Tensor  # [d_model]: the last residual at the position
 
 
 def slopes_of(sides: Sides, answer: int, rival: int | None = None) -> Slopes:
@@ -113,7 +112,7 @@ def slopes_of(sides: Sides, answer: int, rival: int | None = None) -> Slopes:
     forward, stem, loaded = sides.forward, sides.stem, sides.run.loaded
     for token in (answer, rival):
         check_token(loaded, token)
-    tokens = sides.position + 1 if stem is None else stem.rows()
+    tokens = len(sides.tokens) if stem is None else stem.n_computed * len(stem.ids)
     keys = len(sides.tokens) if stem is None else sides.position + 1
     what = f"The backward pass of a run of {keys:,} tokens"
     memory.admit_large(
@@ -142,20 +141,19 @@ def slopes_of(sides: Sides, answer: int, rival: int | None = None) -> Slopes:
         contexts.enter_context(hooked(loaded.model, forward.edits))
         contexts.enter_context(hooked(loaded.model, watched))
         if stem is None:
-            final = loaded.model.last_residual(*model_inputs(forward.prompt, loaded.device))[:, sides.position]
+            final = loaded.model.last_residual(*model_inputs(forward.prompt, loaded.device))[:, : sides.position + 1]
         else:  # clones, since nothing that comes from inference can be kept for a backward pass
             stem = replace(stem, known=tuple((k.clone(), v.clone()) for k, v in stem.known))
-            final = stem.run(decoder_of(forward))[:, -1]
-        lead = lead_of(sides, head_of(loaded)(final[:, None])[:, 0].float(), answer, rival)
+            final = stem.run(decoder_of(forward))
+        lead = lead_of(sides, head_of(loaded)(final[:1, -1:])[:, 0].float(), answer, rival)
         parts = [point for point in sides.part_points if sides.to == "other" or not point.endswith("hook_resid_post")]
         found = torch.autograd.grad(lead, [seen[point] for point in parts], allow_unused=True)
     forward.weights.check()  # a training may go on beside this
     slopes = {
-        point: torch.zeros_like(seen[point][0]) if slope is None else slope[0]
+        point: torch.zeros_like(seen[point].detach()[0]) if slope is None else slope[0]
         for point, slope in zip(parts, found, strict=True)
     }
-    own = {point: x.detach()[0] for point, x in seen.items()}
-    return Slopes(answer, rival, lead.item(), own, slopes, final.detach()[0])
+    return Slopes(answer, rival, lead.item(), passed_of(seen, final), slopes)
 
 
 def lead_of(sides: Sides, logits: Tensor, answer: int, rival: int | None) -> Tensor:
@@ -189,11 +187,12 @@ def backward_bytes(forward: Pass, tokens: int, keys: int) -> int:
 
 def estimates_of(sides: Sides, found: Slopes) -> Estimates:
     """Slope × change, of every part."""
-    given, loaded = sides.given(found.own), sides.run.loaded
+    own, loaded = found.passed.own, sides.run.loaded
+    given = sides.given(own, found.passed.theirs)
     n, first = len(sides.tokens), 0 if sides.stem is None else sides.stem.first
     by_point: dict[str, np.ndarray] = {}
     for point, slope in found.slopes.items():
-        product = slope.float() * (given[point].float() - found.own[point].float())  # [head or none, pos, width]
+        product = slope.float() * (given[point].float() - own[point].float())  # [head or none, pos, width]
         each = product.sum(-1)
         if point.endswith("hook_resid_post"):
             numbers = each.cpu().numpy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -36,19 +36,26 @@ def can_grow(forward: Pass, position: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Stem:
-    """A text up to the token that is asked about, and the keys and values of the tokens before `first`."""
+    """A text up to the token that is asked about, with another one or none beside it, and the keys and values of the tokens before
+    `first`, which are the same in both."""
 
-    ids: Tensor  # [1, pos]
+    ids: Tensor  # [text, pos]
     keep: Tensor | None  # [1, pos], True on real tokens
     first: int
     known: tuple[KV, ...]  # of each layer, [1, kv_head, key, d_head]; () where `first` is 0
 
-    def of(self, forward: Pass) -> Stem:
-        """Another text that begins with the same tokens."""
-        ids, keep = text_until(forward, self.ids.shape[1] - 1)
-        return Stem(ids, keep, self.first, self.known)
+    def beside(self, forward: Pass) -> Stem:
+        """The same with the text of another pass of this model beside it: few tokens are multiplied hardly faster than twice as many."""
+        ids, _ = text_until(forward, self.ids.shape[1] - 1)
+        return replace(self, ids=torch.cat([self.ids[:1], ids]))
 
-    def rows(self) -> int:
+    def of(self, forward: Pass) -> Stem:
+        """The text of a pass of another model, by itself and from its first token on."""
+        ids, keep = text_until(forward, self.ids.shape[1] - 1)
+        return Stem(ids, keep, 0, ())
+
+    @property
+    def n_computed(self) -> int:
         """How many tokens are computed for each row."""
         return self.ids.shape[1] - self.first
 
@@ -57,10 +64,10 @@ class Stem:
 
     def inputs(self, stack: Stack) -> StackInputs:
         """Inputs of the layers for tokens from `first` on, of any number of rows."""
-        return stack.inputs(self.ids[:, self.first :], self.keep, cache=self.cache(stack))
+        return stack.inputs(self.ids[:1, self.first :], self.keep, cache=self.cache(stack))
 
     def run(self, stack: Stack) -> Tensor:
-        """The last residual [1, pos, d_model] of the tokens from `first` on."""
+        """The last residual [text, pos, d_model] of the tokens from `first` on."""
         return stack(self.ids[:, self.first :], None, self.keep, cache=self.cache(stack))
 
 
@@ -97,18 +104,35 @@ def stem_points(forward: Pass) -> list[str]:
     return ["decoder.embed.hook_embed", *(f"{layer}.{end}" for layer in layers for end in ends)]
 
 
-def stem_moments(forward: Pass, stem: Stem, points: Sequence[str]) -> tuple[dict[str, Tensor], Tensor]:
-    """What passes these points, without the batch, and the last residual [d_model] of the last token."""
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """What passed in a run, by hook point and without the batch; the same of another text that ran beside it; and the last residual
+    [d_model] of the run's last token."""
+
+    own: Mapping[str, Tensor]
+    theirs: Mapping[str, Tensor] | None
+    final: Tensor
+
+
+def passed_of(seen: Mapping[str, Tensor], final: Tensor) -> Passed:
+    """From what passed with the axis of texts, and the last residual [text, pos, d_model]."""
+    own = {point: x.detach()[0] for point, x in seen.items()}
+    theirs = {point: x.detach()[1] for point, x in seen.items()} if len(final) > 1 else None
+    return Passed(own, theirs, final.detach()[0, -1])
+
+
+def stem_moments(forward: Pass, stem: Stem, points: Sequence[str]) -> Passed:
+    """What passes these points in one plain pass."""
     seen: dict[str, Tensor] = {}
 
     def look(point: str, x: Tensor) -> None:
-        seen[point] = x[0]
+        seen[point] = x
 
     forward.weights.check()
     with forward.within({point: partial(look, point) for point in points}):
-        final = stem.run(decoder_of(forward))[0, -1]
+        found = passed_of(seen, stem.run(decoder_of(forward)))
     forward.weights.check()  # a training may go on beside this
-    return seen, final
+    return found
 
 
 def decoder_of(forward: Pass) -> Stack:
@@ -120,10 +144,9 @@ def held_bytes(forward: Pass, tokens: int, first: int, sides: int) -> int:
     config = forward.loaded.config
     width = config.n_heads * config.value_width
     own = config.n_decoder_layers * tokens * (width + 4 * config.d_model) + tokens * config.d_model
-    theirs = config.n_decoder_layers * tokens * (width + 2 * config.d_model)
     kv_heads = config.n_heads if config.kv_rank else config.n_kv_heads
     known = config.n_decoder_layers * first * kv_heads * (config.d_head + config.value_width)
-    return (own + sides * theirs + known) * forward.loaded.dtype.itemsize
+    return ((1 + sides) * own + known) * forward.loaded.dtype.itemsize
 
 
 def row_bytes(forward: Pass, tokens: int, first: int) -> int:
@@ -155,7 +178,7 @@ class Growing:
             joining.setdefault((parts[i].layer, parts[i].kind), []).append(parts[i])
         with self.forward.within():
             inputs = self.stem.inputs(stack)
-            x = self.own["decoder.embed.hook_embed"].new_empty(0, self.stem.rows(), stack.config.d_model)
+            x = self.own["decoder.embed.hook_embed"].new_empty(0, self.stem.n_computed, stack.config.d_model)
             for layer in range(n):
                 block, last = cast(Block, stack.blocks[layer]), layer == n - 1
                 step = block.last_mixed if last else block.mixed

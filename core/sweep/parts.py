@@ -17,7 +17,7 @@ from ..run.predictions import allowed_scores, check_token, following, head_of
 from ..run.trace import Trace
 from .ablations import BATCH_BYTES, copies
 from .branches import Trunk, trunk_of
-from .growing import Growing, row_bytes, stem_moments, stem_points
+from .growing import Growing, Passed, row_bytes, stem_moments, stem_points
 from .part import Part, check_part
 from .sides import ADVICE, Sides, To, sides_of
 
@@ -112,7 +112,7 @@ class Patching:
         forward, device = self.sides.forward, self.sides.run.loaded.device
         stem = self.sides.stem
         if stem is not None:
-            each = row_bytes(forward, stem.rows(), stem.first)
+            each = row_bytes(forward, stem.n_computed, stem.first)
         else:
             each = forward.transient() + forward.loaded.config.vocab_size * 16
         most = max(1, min(BATCH_BYTES, memory.free_bytes(device) // 2) // each)
@@ -160,11 +160,9 @@ class Patching:
         return rows
 
 
-def patching_of(
-    sides: Sides, watched: Sequence[int], passed: tuple[Mapping[str, Tensor], Tensor] | None = None
-) -> Patching:
-    """The rows to come, after one plain pass of the run; where rows grow, none is needed if `passed` has what passed stem_points() and
-    the last residual [d_model], as the slopes of estimates have."""
+def patching_of(sides: Sides, watched: Sequence[int], passed: Passed | None = None) -> Patching:
+    """The rows to come, after one plain pass of the run; where rows grow, none is needed if `passed` has what passed stem_points(), as
+    the slopes of estimates have."""
     forward, stem = sides.forward, sides.stem
     trunk = growing = None
     if stem is None:
@@ -176,9 +174,9 @@ def patching_of(
             points = [point for point in sides.part_points if not point.endswith("hook_resid_post")]
             given = sides.given(forward.moments(points, lambda _, x: x[0].clone()))
     else:
-        own, plain = stem_moments(forward, stem, stem_points(forward)) if passed is None else passed
-        given = sides.given(own)
-        growing = Growing(forward, stem, own, given)
+        passed = passed or stem_moments(forward, stem, stem_points(forward))
+        plain, given = passed.final, sides.given(passed.own, passed.theirs)
+        growing = Growing(forward, stem, passed.own, given)
     with torch.inference_mode():
         before, _, _ = words_of(sides, plain[None], tuple(watched))
     made = Patching(sides, given, growing, trunk, plain, tuple(watched), before[0])

@@ -34,17 +34,21 @@ class Sides:
     position: int
     to: To
     stem: Stem | None  # None: every row is an edited run of the whole text
-    theirs: Mapping[str, Tensor] | None  # by hook point, what passed in the other run, without the batch
+    theirs: (
+        Mapping[str, Tensor] | None
+    )  # by hook point, what passed in the other run, without the batch; None where it is in the stem
 
     @property
     def tokens(self) -> Tokens:
         """The text whose next word is asked about."""
         return read_last(self.run)
 
-    def given(self, own: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """By hook point, what each part gives instead of `own`: of every token, or one for all of them."""
-        if self.theirs is not None:
-            return self.theirs
+    def given(self, own: Mapping[str, Tensor], beside: Mapping[str, Tensor] | None = None) -> Mapping[str, Tensor]:
+        """By hook point, what each part gives instead of `own`: of every token, or one for all of them. `beside` is what passed in a
+        text that ran beside the run."""
+        theirs = self.theirs if self.theirs is not None else beside
+        if theirs is not None:
+            return theirs
         found = {point: x for point, x in own.items() if point.endswith(("attn.hook_z", "hook_mlp_out"))}
         if self.to == "zero":
             return {point: torch.zeros_like(x[..., :1, :]) for point, x in found.items()}
@@ -63,7 +67,7 @@ class Sides:
 
 
 def sides_of(run: Trace, other: Trace | None, to: To, position: int | None) -> Sides:
-    """The two sides of a comparison, after the only pass of the other run. Raises as patch_parts()."""
+    """The two sides of a comparison. Raises as patch_parts()."""
     if isinstance(run.loaded, Wrapped):
         cannot("what passes between its layers, which parts are taken from,")
     if to not in ("other", "zero", "mean"):
@@ -101,11 +105,12 @@ def sides_of(run: Trace, other: Trace | None, to: To, position: int | None) -> S
         ADVICE,
     )
     stem = stem_of(run, at, first)
-    sides = Sides(run, forward, at, to, stem, None)
     if theirs is None:
-        return sides
-    seen, _ = stem_moments(theirs, stem.of(theirs), sides.part_points)
-    return Sides(run, forward, at, to, stem, seen)
+        return Sides(run, forward, at, to, stem, None)
+    if same:
+        return Sides(run, forward, at, to, stem.beside(theirs), None)
+    points = [point for point in hook_points(run.loaded.model) if point.endswith(PART_ENDS)]
+    return Sides(run, forward, at, to, stem, stem_moments(theirs, stem.of(theirs), points).own)
 
 
 def whole_moments(forward: Pass, run: Trace) -> dict[str, Tensor]:

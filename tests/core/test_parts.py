@@ -313,7 +313,7 @@ def test_the_slopes_pass_is_the_plain_run_of_the_rows() -> None:
     sides = sides_of(run, other, "other", None)
     slopes = slopes_of(sides, 5, 7)
     parts = estimates_of(sides, slopes).parts
-    shared = patching_of(sides, (5, 7), (slopes.own, slopes.final)).run(parts)
+    shared = patching_of(sides, (5, 7), slopes.passed).run(parts)
     (found,) = core.patch_parts(run, other, parts, (5, 7))
     np.testing.assert_allclose(shared.log_p, found.log_p, atol=1e-5)
 
@@ -406,7 +406,7 @@ def test_a_watch_that_raises_ends_the_rows() -> None:
 
     def watch(_: Any) -> None:
         if stop.is_set():
-            raise RunCancelled("nobody waits")
+            raise RunCancelled("the visitor has left")
 
     with hooked(loaded.model, {"decoder.blocks.1.hook_resid_pre": Look(watch)}):
         run = core.trace(loaded, ids=IDS)
@@ -495,7 +495,7 @@ def test_what_is_predicted_is_enough(name: str, monkeypatch: Any) -> None:
         assert live.peak <= len(parts) * row_bytes(run.forward, 200 - first, first)
         with LiveBytes() as live:
             slopes_of(sides, 5, 7)
-        assert live.peak <= backward_bytes(run.forward, 200 - first, 200)
+        assert live.peak <= backward_bytes(run.forward, (200 - first) * (2 if to == "other" else 1), 200)
 
 
 def test_the_order_of_the_runs() -> None:
