@@ -168,7 +168,7 @@ class Attention(nn.Module):
         return self.hook_q(q), self.hook_k(k), self.hook_v(v)
 
     def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | None) -> Tensor:
-        """What these queries find: [batch, query, d_model]."""
+        """The sum of what all heads find for these queries: [batch, query, d_model]."""
         rule = self.hook_rule(ScoreRule(mask, self.scale, bias, softcap=self.softcap, sinks=self.sinks))
         spelled_out = self.hook_scores.watched or self.hook_pattern.watched
         z = self.hook_z(self.spell_out(q, k, v, rule) if spelled_out else attend(q, k, v, rule))

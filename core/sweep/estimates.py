@@ -85,7 +85,7 @@ def estimate_parts(
     to: To = "other",
     position: int | None = None,
 ) -> Estimates:
-    """What each head, each MLP and the stream at each token would change of the lead of `answer` over `rival` after `position`
+    """The change of the lead by each head, each MLP and the stream at each token, of `answer` over `rival` after `position`
     (None: the last real token), if it gave what it gave in the other run, nothing ("zero"), or its mean over the text ("mean").
 
     To first order: Σ over tokens of ∂lead/∂part · (the part instead − the part), float32, from one forward and one backward pass of
@@ -148,7 +148,7 @@ def slopes_of(sides: Sides, answer: int, rival: int | None = None) -> Slopes:
         lead = lead_of(sides, head_of(loaded)(final[:1, -1:])[:, 0].float(), answer, rival)
         parts = [point for point in sides.part_points if sides.to == "other" or not point.endswith("hook_resid_post")]
         found = torch.autograd.grad(lead, [seen[point] for point in parts], allow_unused=True)
-    forward.weights.check()  # a training may go on beside this
+    forward.weights.check()  # a training may run meanwhile
     slopes = {
         point: torch.zeros_like(seen[point].detach()[0]) if slope is None else slope[0]
         for point, slope in zip(parts, found, strict=True)
@@ -180,7 +180,7 @@ def backward_bytes(forward: Pass, tokens: int, keys: int) -> int:
         else keys
     )
     layers = sum(n for _, n in config.stacks)
-    each = 16 * config.d_model + 4 * width + 6 * hidden + maps
+    each = 16 * config.d_model + 5 * width + 6 * hidden + maps
     prefix = 2 * keys * width
     return layers * (tokens * each + prefix) * by + 6 * config.vocab_size * 4
 
@@ -196,8 +196,8 @@ def estimates_of(sides: Sides, found: Slopes) -> Estimates:
         each = product.sum(-1)
         if point.endswith("hook_resid_post"):
             numbers = each.cpu().numpy()
-            behind = 0 if sides.stem is None else n - first - len(numbers)  # tokens after the one that is asked about
-            by_point[point] = np.pad(numbers, (first, behind)) if sides.stem is not None else numbers
+            after = n - first - len(numbers)  # tokens after the one that is asked about
+            by_point[point] = numbers if sides.stem is None else np.pad(numbers, (first, after))
         else:
             by_point[point] = each.sum(-1).cpu().numpy()
     last, n_layers = loaded.config.stacks[-1]

@@ -106,7 +106,7 @@ def stem_points(forward: Pass) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """What passed in a run, by hook point and without the batch; the same of another text that ran beside it; and the last residual
+    """Tensors that passed in a run, by hook point and without the batch; the same of another text that ran beside it; and the last residual
     [d_model] of the run's last token."""
 
     own: Mapping[str, Tensor]
@@ -122,7 +122,7 @@ def passed_of(seen: Mapping[str, Tensor], final: Tensor) -> Passed:
 
 
 def stem_moments(forward: Pass, stem: Stem, points: Sequence[str]) -> Passed:
-    """What passes these points in one plain pass."""
+    """All that passes these points in one plain pass."""
     seen: dict[str, Tensor] = {}
 
     def look(point: str, x: Tensor) -> None:
@@ -131,7 +131,7 @@ def stem_moments(forward: Pass, stem: Stem, points: Sequence[str]) -> Passed:
     forward.weights.check()
     with forward.within({point: partial(look, point) for point in points}):
         found = passed_of(seen, stem.run(decoder_of(forward)))
-    forward.weights.check()  # a training may go on beside this
+    forward.weights.check()  # a training may run meanwhile
     return found
 
 

@@ -1,4 +1,4 @@
-"""One part of a model after the other is set to what it gives in another run, to zero or to its mean: what becomes of the next word?"""
+"""The next word where one part of a model after the other gives what it gives in another run, nothing, or its mean."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Patching:
         with torch.inference_mode():
             final = self._whole(parts) if self.growing is None else self.growing.run(parts)
             log_p, top, top_p = words_of(self.sides, final, self.watched)
-        forward.weights.check()  # a training may go on beside this
+        forward.weights.check()  # a training may run meanwhile
         return PartAnswers(tuple(parts), first, self.before, log_p, top, top_p)
 
     def _whole(self, parts: Sequence[Part]) -> Tensor:

@@ -114,7 +114,7 @@ def sides_of(run: Trace, other: Trace | None, to: To, position: int | None) -> S
 
 
 def whole_moments(forward: Pass, run: Trace) -> dict[str, Tensor]:
-    """What every part gives in a pass over one whole text."""
+    """The numbers that every part gives in a pass over one whole text."""
     config, prompt = forward.loaded.config, forward.prompt
     each = config.n_heads * config.value_width * 2 + 2 * config.d_model  # two attentions of a decoder with an encoder
     tokens = sum(

@@ -210,7 +210,7 @@ def test_the_same_text_changes_nothing() -> None:
     run = core.trace(make_loaded(**LLAMA), ids=IDS)
     (found,) = core.patch_parts(run, run, every_part(run), (5, 7))
     np.testing.assert_allclose(found.log_p, np.broadcast_to(found.before, found.log_p.shape), atol=1e-5)
-    assert np.abs(core.estimate_parts(run, run, 5, 7).heads).max() == 0
+    assert np.abs(core.estimate_parts(run, run, 5, 7).heads).max() < 1e-5
 
 
 def test_a_row_is_computed_after_its_part_and_from_the_first_other_token_on() -> None:

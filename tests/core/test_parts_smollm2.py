@@ -6,6 +6,7 @@ import importlib.util
 import os
 from collections.abc import Sequence
 from functools import cache
+from typing import cast
 
 import numpy as np
 import pytest
@@ -83,6 +84,8 @@ def test_silence_and_mean_disagree() -> None:
     leads, mary = [-3.044, -2.182, -1.677, 0.723, 1.281, -7.287], [0.8729, 0.6544, 0.7249, 0.9782, 0.9702, 0.059]
     check("zero", (*parts, Part("mlp", 11)), leads, mary)
     check("mean", heads((0, 0), (23, 3), (1, 5)), [-3.711, -2.553, 0.009], [0.4017, 0.8862, 0.9462])
+    silent, mean = (answers(cast(To, to), heads((1, 5)))[1][0, 0] for to in ("zero", "mean"))
+    assert silent < 0.7 < 0.94 < mean
 
 
 def test_estimates_give_an_order_and_no_fact() -> None:
