@@ -60,6 +60,9 @@ from .run.trace import Trace, trace, trace_chat, trace_tokens
 from .run.wrapped import Wrapped, wrap
 from .service.engine import Engine
 from .sweep.ablations import HeadEffect, HeadEffects
+from .sweep.estimates import Estimates, estimate_parts, run_order
+from .sweep.part import Part
+from .sweep.parts import PartAnswers, patch_parts
 from .sweep.sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
 from .write.beams import Beam, beam_search, beam_steps
 from .write.generate import Generation, GenerationStep, generate, stream
@@ -85,6 +88,7 @@ __all__ = [
     "DropPositions",
     "EditMask",
     "Engine",
+    "Estimates",
     "Finding",
     "Generation",
     "GenerationError",
@@ -104,6 +108,8 @@ __all__ = [
     "NoScale",
     "Opening",
     "Outdated",
+    "Part",
+    "PartAnswers",
     "PositionRecord",
     "Predictions",
     "Progress",
@@ -141,6 +147,7 @@ __all__ = [
     "build",
     "capture",
     "compare",
+    "estimate_parts",
     "findings",
     "generate",
     "hook_points",
@@ -154,9 +161,11 @@ __all__ = [
     "opening",
     "opening_look",
     "patch_heads",
+    "patch_parts",
     "plan",
     "read_config",
     "report",
+    "run_order",
     "save",
     "stream",
     "strongest_looks",

@@ -7,6 +7,7 @@ are `core.plan.kv_cache`'s to say.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -73,6 +74,21 @@ class GrowingKV:
         self.start, self.stop = 0, held
 
 
+class PrefixKV(GrowingKV):
+    """Cache of one self-attention whose rows have the same tokens before them: any number of rows read it, and none writes it."""
+
+    def __init__(self, k: Tensor, v: Tensor):
+        """k and v [1, kv_head, key, d_head]: everything that was seen, also where the layer has a window."""
+        super().__init__()
+        self.k, self.v = k, v
+        self.stop = self.n_seen = k.shape[2]
+
+    def add(self, k: Tensor, v: Tensor) -> KV:
+        """Those of the tokens before, for every row, and these after them."""
+        before = self.k.expand(len(k), -1, -1, -1), self.v.expand(len(v), -1, -1, -1)
+        return torch.cat([before[0], k], dim=2), torch.cat([before[1], v], dim=2)
+
+
 class ConstantKV:
     """Cache of one cross-attention: the encoder's keys and values, computed once and then `known`."""
 
@@ -133,3 +149,10 @@ class Cache:
             layer.attn.select(rows)
             if layer.cross is not None:
                 layer.cross.select(rows)
+
+
+def prefixed(config: ModelConfig, known: Sequence[KV]) -> Cache:
+    """A cache of a decoder that many rows read, from the keys and values of each layer, [1, kv_head, key, d_head]."""
+    cache = Cache(config)
+    cache.layers = [LayerCache(PrefixKV(k, v), None) for k, v in known]
+    return cache

@@ -137,6 +137,10 @@ class MaskRule:
         queries, keys = torch.tensor([[query], [key]], device=None if of is None else of.device)
         return REASONS[int(self.reasons(queries, keys, head, text))] or None
 
+    def of_last_query(self) -> MaskRule:
+        """The same rule for the last query alone; nothing may be given from outside, which is counted from the first."""
+        return replace(self, n_query=1, first_query=self.first_query + self.n_query - 1)
+
     def of(self, text: int) -> MaskRule:
         """The same rule for one text of the batch."""
         keep = None if self.keep is None else self.keep[text : text + 1]
@@ -163,6 +167,10 @@ class DistanceBias:
     def of_last_keys(self, n: int) -> DistanceBias:
         """The same rule where only the last n keys are there to be looked at."""
         return replace(self, key_positions=self.key_positions[:, -n:])
+
+    def of_last_query(self) -> DistanceBias:
+        """The same rule for the last query alone."""
+        return replace(self, query_positions=self.query_positions[:, -1:])
 
     def of(self, text: int) -> DistanceBias:
         """The same rule for one text of the batch."""

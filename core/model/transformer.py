@@ -147,10 +147,16 @@ class Attention(nn.Module):
 
         With a cache, it looks at the keys and values so far: those of earlier calls and, after them, memory's.
         """
-        q = self.queries(x)  # [batch, head, query, d_head]
+        return self.looked(*self.asked(x, memory, turn, cache, growth), mask, bias)
+
+    def asked(
+        self, x: Tensor, memory: Tensor, turn: Turn | None, cache: AttentionCache | None, growth: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The queries of x [batch, head, query, d_head], and the keys and values so far, each [batch, kv_head, key, d_head]."""
+        q = self.queries(x)
         known = None if cache is None else cache.known
         if known is None:
-            k, v = self.keys_and_values(memory)  # [batch, kv_head, key, d_head]
+            k, v = self.keys_and_values(memory)
             if turn is not None:
                 q, k = rotate(self.hook_q_pre(q), *turn), rotate(self.hook_k_pre(k), *turn)
             if self.norm_place == "turned":
@@ -159,11 +165,14 @@ class Attention(nn.Module):
                 q = q * growth
             known = (k, v) if cache is None else cache.add(k, v)
         k, v = known
-        q, k, v = self.hook_q(q), self.hook_k(k), self.hook_v(v)
+        return self.hook_q(q), self.hook_k(k), self.hook_v(v)
+
+    def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | None) -> Tensor:
+        """The sum of what all heads find for these queries: [batch, query, d_model]."""
         rule = self.hook_rule(ScoreRule(mask, self.scale, bias, softcap=self.softcap, sinks=self.sinks))
         spelled_out = self.hook_scores.watched or self.hook_pattern.watched
         z = self.hook_z(self.spell_out(q, k, v, rule) if spelled_out else attend(q, k, v, rule))
-        return self.hook_o(self.add_up(z))  # [batch, query, d_model]
+        return self.hook_o(self.add_up(z))
 
     def make_projections(self, config: ModelConfig) -> None:
         self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.qkv_bias)
@@ -422,6 +431,27 @@ class Block(nn.Module):
         if memory is not None:
             x = self.hook_resid_cross(self.residual(x, self.cross_norm, self.hook_cross_normed, cross_attention))
         return x
+
+    def last_mixed(self, x: Tensor, inputs: LayerInputs) -> Tensor:
+        """mixed() for the last token alone, [batch, 1, d_model]: one query, and the keys and values of all. Without cross-attention."""
+        cache = None if inputs.cache is None else inputs.cache.attn
+
+        def attention(h: Tensor) -> Tensor:
+            q, k, v = self.attn.asked(h, h, inputs.turn, cache, inputs.growth)
+            bias = inputs.bias.of_last_query() if isinstance(inputs.bias, DistanceBias) else inputs.bias
+            found = self.attn.looked(q[:, :, -1:], k, v, inputs.mask.of_last_query(), bias)
+            return self.hook_attn_out(self.attn_out_norm(found))
+
+        x = self.hook_resid_pre(x)
+        last = x[:, -1:]
+        if self.norm_order == "post":
+            return self.hook_resid_mid(self.attn_norm(last + attention(x)))
+        normed = self.hook_attn_normed(self.attn_norm(x))
+        after = last + attention(normed)
+        if not self.parallel:
+            return self.hook_resid_mid(after)
+        read = normed[:, -1:] if self.shared_norm else self.mlp_norm(last)
+        return after + self.fed_forward(self.hook_mlp_normed(read))
 
     def fed(self, x: Tensor) -> Tensor:
         """The stream after the MLP, which is computed for each token by itself, so that some alone may be asked for."""

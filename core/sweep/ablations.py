@@ -164,9 +164,7 @@ class Rows:
             if self.trunk.streams:
                 final = self.trunk.grow(self.begins[start:stop], self.edits.hooks(start, stop), self.position)
             else:
-                final = replace(forward, prompt=_copies(forward.prompt, stop - start)).run(
-                    self.edits.hooks(start, stop)
-                )
+                final = replace(forward, prompt=copies(forward.prompt, stop - start)).run(self.edits.hooks(start, stop))
                 final = final if self.position is None else final[:, self.position]
             outcome = self._read(_answered(forward, final))
         forward.weights.check()  # a training may go on beside this
@@ -277,7 +275,7 @@ def _array(x: Tensor) -> np.ndarray:
     return x.float().cpu().numpy()
 
 
-def _copies(prompt: Prompt, n: int) -> Prompt:
+def copies(prompt: Prompt, n: int) -> Prompt:
     """A prompt of one text, n times."""
     return Prompt(prompt.sources * n, None if prompt.targets is None else prompt.targets * n)
 

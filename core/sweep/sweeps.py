@@ -286,19 +286,7 @@ def begin_patches(
     run: Trace, other: Trace, where: Where = "all", position: int | None = None, token: int | None = None
 ) -> Sweeping:
     """The sweep of patch_heads(), before it runs."""
-    mine, theirs = run.config, other.config
-    mine_classes, their_classes = run.spec.classes, other.spec.classes
-    if (mine.n_heads, mine.d_head, mine.stacks, mine.vocab_size) != (
-        theirs.n_heads,
-        theirs.d_head,
-        theirs.stacks,
-        theirs.vocab_size,
-    ):
-        raise TextError("A head's output can be taken from a run of the same model alone; this other model has others.")
-    if mine_classes != their_classes:
-        raise TextError(
-            "A head's output can be taken from a run of the same model alone; this other model has other classes."
-        )
+    check_same_model(run, other)
     lengths = [(len(run.source), len(other.source))]
     if run.target is not None and other.target is not None:
         lengths.append((len(run.target), len(other.target)))
@@ -322,6 +310,23 @@ def begin_patches(
         also = (int(other.class_logits().argmax()),)
     rows = rows_of(run.forward.of(run.index), edits, at, token, also)
     return Sweeping(tuple(HeadPlace(*place_of(name), head) for name, head in heads), rows)
+
+
+def check_same_model(run: Trace, other: Trace) -> None:
+    """Raises TextError for runs of two models whose heads, words or classes are not each other's."""
+    mine, theirs = run.config, other.config
+    mine_classes, their_classes = run.spec.classes, other.spec.classes
+    if (mine.n_heads, mine.d_head, mine.stacks, mine.vocab_size) != (
+        theirs.n_heads,
+        theirs.d_head,
+        theirs.stacks,
+        theirs.vocab_size,
+    ):
+        raise TextError("A head's output can be taken from a run of the same model alone; this other model has others.")
+    if mine_classes != their_classes:
+        raise TextError(
+            "A head's output can be taken from a run of the same model alone; this other model has other classes."
+        )
 
 
 def asked_position(run: Trace, position: int | None, token: int | None) -> int | None:

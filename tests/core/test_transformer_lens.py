@@ -62,6 +62,16 @@ def test_ablation_and_activation_patching(what: str) -> None:
     assert len({round(float(x), 5) for x in moved}) == 15
 
 
+@pytest.mark.parametrize("what", ["zero", "mean", "all"])
+def test_parts_are_ablated_and_patched_alike(what: str) -> None:
+    theirs = torch.log_softmax(FOUND[what], -1).numpy()  # [head, vocab]
+    heads = [core.Part("head", layer, head) for layer in range(3) for head in range(5)]
+    other, to = (run("other"), "other") if what == "all" else (None, what)
+    (found,) = core.patch_parts(run(), other, heads, range(53), to)  # type: ignore[arg-type]
+    assert np.abs(found.log_p - theirs).max() < CLOSE
+    assert (found.top == theirs.argmax(-1)).all()
+
+
 def test_the_logit_lens_at_every_layer_and_token() -> None:
     layers = run().logit_lens(k=53, positions=range(10))
     assert len(layers) == len(FOUND["lens"]) == 4
