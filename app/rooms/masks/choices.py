@@ -240,6 +240,7 @@ PARAMS: tuple[Param, ...] = (
     whole("row", "", lambda shown: max(shown.widest("query"), 1), empty=True),
     one_of("scale", "on", "off"),
     one_of("table", "off", "on"),
+    one_of("code", "off", "attn_mask", "key_padding_mask", "attention_mask", "mask_mod"),
     one_of("sink", "in", "out"),  # whether colours leave out the token that heads rest on
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 import numpy as np
 from starlette.requests import Request
@@ -10,7 +11,7 @@ from starlette.routing import Route
 
 from app.export import offline
 from app.kit import params as kit_params
-from app.rooms.masks import choices, export, sheet, words
+from app.rooms.masks import choices, export, in_code, sheet, words
 from app.rooms.masks.component import OFFLINE
 from app.session import service
 from app.shell import style
@@ -250,6 +251,25 @@ async def leak_text(request: Request) -> bytes:
     return messages.pack({"losses": losses}, b"")
 
 
+@rate_limits.costing("runs")
+@cached_route
+async def code(request: Request) -> bytes:
+    """The mask of the chosen head as code: run, and the room's choices."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    facts = await ask.facts(key)
+    values = _values(request, facts)
+    site = choices.site_of(facts, values["site"])
+    assert site is not None  # the choices have been read
+    edits = choices.edits({**values, "when": "before", "fill": "inf"}, facts)
+    layer = min(int(values["layer"]), len(site.records) - 1)
+    found = await ask.masked(await ask.edited(key, edits) if edits else key, site.id, [layer])
+    (of,) = found.mask_of
+    at = of[int(values["head"]) if len(of) > 1 else 0]
+    visible = np.ones((site.n_query, site.n_key), bool) if at < 0 else found.masks[at] == 0
+    widths = {int(values["window"]), *(w for w in (facts.config.window,) if w)}
+    return messages.pack({"snippets": [asdict(one) for one in in_code.snippets(visible, sorted(widths))]}, b"")
+
+
 @cached_route
 async def scale(request: Request) -> bytes:
     """The same text with the division by √d and without: run."""
@@ -284,4 +304,5 @@ ROUTES = [
     Route("/headlight/masks/leak", leak),
     Route("/headlight/masks/leak_text", leak_text),
     Route("/headlight/masks/scale", scale),
+    Route("/headlight/masks/code", code),
 ]

@@ -28,6 +28,12 @@ ROUTE_IDS = "ids are up to {most} token numbers, separated by commas."
 # what the browser writes; it fills in the braces itself
 ROUTE_WRITES = "This model predicts no next word. Choose one that writes."
 OTHER_SENTENCE = "The bank raised its interest rates again."
+CODE_SDPA = "PyTorch’s scaled_dot_product_attention: True = may look."
+CODE_MHA = "PyTorch’s MultiheadAttention: True = may not look. key_padding_mask can only hide a key from every query."
+CODE_HF = (
+    "Hugging Face: 1 = a real token, and four dimensions for any other mask: 0 = may look, the lowest number = may not."
+)
+CODE_FLEX = "PyTorch’s FlexAttention: a function of query and key, True = may look."
 # Texts on which a mask is taken away: all that were tried, none left out
 LEAK_TEXTS = (
     "When Mary and John went to the store, John gave a drink to",
@@ -132,6 +138,11 @@ COMPONENT: dict[str, Any] = {
     "ok_cells": "✓ every forbidden cell is exactly 0",
     "foot_place": "{n} tokens · layer {layer}, head {head}",
     "table": "Table",
+    "code": "In code",
+    "code_help": "The mask of this head as attn_mask, key_padding_mask, attention_mask and mask_mod.",
+    "code_copy": "Copy",
+    "code_copied": "{name} is copied.",
+    "code_not": "Your browser did not allow it. Select the code and press Ctrl+C.",
     "table_of": "Every cell of layer {layer}, head {head}",
     "columns": ["query", "key", "score", "allowed", "reason", "weight before", "weight after"],
     "yes": "yes",

@@ -10,6 +10,7 @@ import { whole } from "../../../kit/browser/selection.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { drawCode } from "./incode.js";
 import { Kinds } from "./kinds.js";
 import { Leak } from "./leak.js";
 import { swatch, tones } from "./maps.js";
@@ -74,6 +75,14 @@ export class Masks extends Stage {
     this.acts.before(this.legend);
     this.tip = new Tip(root);
     this.chooser = new HeadChooser(this, () => this.heads);
+    this.codeBox = add(root, "div", "codebox");
+    this.codeBox.setAttribute("role", "region");
+    this.codeButton = this.button(
+      this.acts,
+      words.code,
+      () => this.choose({ code: this.values.code === "off" ? "attn_mask" : "off" }),
+      words.code_help,
+    );
     this.tableButton = this.button(this.acts, words.table, () =>
       this.choose({ table: this.values.table === "on" ? "off" : "on" }),
     );
@@ -325,6 +334,12 @@ export class Masks extends Stage {
       );
     }
     const isOpen = this.values.table === "on";
+    const hasCode = this.labName === "paint";
+    const isCode = hasCode && this.values.code !== "off";
+    this.codeButton.hidden = !hasCode;
+    this.codeButton.setAttribute("aria-pressed", String(isCode));
+    this.codeBox.hidden = !isCode;
+    if (isCode) drawCode(this, this.codeBox);
     this.tableButton.setAttribute("aria-pressed", String(isOpen));
     this.tableBox.hidden = !isOpen;
     if (isOpen) this.lab.table(this.tableBox);

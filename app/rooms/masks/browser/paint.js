@@ -196,11 +196,11 @@ export class Paint {
   }
 
   // The run under the chosen mask: null while it is on its way, {refused} where it was refused
-  run() {
-    const { values, place, header } = this.view;
+  // The mask that is painted, as an address says it
+  masked() {
+    const { values } = this.view;
     const { site } = this;
-    /** @type {Record<string, string | number>} */
-    const params = {
+    return {
       site: site.id,
       mask: values.mask,
       window: values.window,
@@ -211,6 +211,13 @@ export class Paint {
       forbid: this.forbidden,
       allow: values.allow,
     };
+  }
+
+  run() {
+    const { values, place, header } = this.view;
+    const { site } = this;
+    /** @type {Record<string, string | number>} */
+    const params = this.masked();
     // Where one head alone is masked, nothing else of the run is drawn
     if (values.scope === "one") Object.assign(params, { layer: place.layer, head: place.head, part: 1 });
     else if (site.layers * site.heads * site.cells * 4 > LATER) Object.assign(params, { layer: place.layer, part: 1 });

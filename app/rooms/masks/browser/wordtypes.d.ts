@@ -80,6 +80,11 @@ export const WORDS: {
   "ok_cells": string;
   "foot_place": string;
   "table": string;
+  "code": string;
+  "code_help": string;
+  "code_copy": string;
+  "code_copied": string;
+  "code_not": string;
   "table_of": string;
   "columns": [string, string, string, string, string, string, string];
   "yes": string;
