@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
@@ -74,7 +74,7 @@ class Paths:
         before = self.lead.of(rows.before())[0]
         direct = {}
         if self.senders:
-            inputs.admit()
+            inputs.read()
             for start, stop in _batches(rows):
                 found = self.lead.of(rows.run(start, stop)) - before
                 direct.update(zip(self.senders[start:stop], found.tolist(), strict=True))
@@ -97,8 +97,7 @@ class Paths:
                 yield self._edge(path, float(x))
 
     def _edge(self, path: _Path, change: float) -> PathEdge:
-        ends = (None if end is None else HeadPlace(*place_of(end[0]), end[1]) for end in (path.sender, path.receiver))
-        return PathEdge(*ends, path.input, change, self.mlps)
+        return PathEdge(_place(path.sender), _place(path.receiver), path.input, change, self.mlps)
 
 
 def patch_paths(
@@ -161,8 +160,13 @@ def begin_paths(
         raise TooLarge(
             f"Paths between these heads would be {len(paths):,} runs, and {MOST_PATHS:,} are the most at once. Choose fewer heads."
         )
+    _admit(run, len(paths), senders, mlps)
     lead = lead_between(run, other, answer, rival, position)
     return Paths(run, other, lead, mlps, tuple(senders), tuple(paths))
+
+
+def _place(named: Named | None) -> HeadPlace | None:
+    return None if named is None else HeadPlace(*place_of(named[0]), named[1])
 
 
 def _named(run: Trace, head: Head) -> Named:
@@ -199,21 +203,10 @@ class _Inputs:
         self.held: dict[str, Tensor] = {}  # hook point of a sublayer's output -> [pos, d_model]
         self.z: dict[str, Tensor] = {}  # attention of a sender -> [head, query, d_head], of the other run
 
-    def admit(self) -> None:
-        """Read what is held, and what the senders gave in the other run. Raises TooLarge with both numbers."""
-        question, config = self.question, self.forward.loaded.config
-        ends = (".hook_attn_out", ".hook_cross_out", *([".hook_mlp_out"] if question.mlps == "held" else []))
-        points = [point for point in hook_points(self.forward.loaded.model) if point.endswith(ends)]
-        names = list(dict.fromkeys(name for name, _ in question.senders))
-        prompt = self.forward.prompt
-        n = max(prompt.source_len, prompt.target_len)
-        each = len(points) * config.d_model + (question.n + len(names) * config.n_heads) * max(
-            config.d_head, config.value_width
-        )
-        needed, device = n * each * self.forward.loaded.dtype.itemsize, self.forward.loaded.device
-        admit_large(needed, device, f"Holding the other parts of a run of {n:,} tokens", ADVICE)
-        self.held = self.forward.moments(points, lambda _, x: x[0].clone())
-        other = question.other
+    def read(self) -> None:
+        """Read what is held, and what the senders gave in the other run."""
+        other, names = self.question.other, _attentions(self.question.senders)
+        self.held = self.forward.moments(_held_points(self.forward, self.question.mlps), lambda _, x: x[0].clone())
         z = other.forward.moments([f"{name}.hook_z" for name in names], lambda _, x: x[other.index].clone())
         self.z = {name: z[f"{name}.hook_z"] for name in names}
 
@@ -257,7 +250,7 @@ class _Inputs:
         held[own] = x[own]
         return held
 
-    def _send(self, name: str, rows: list[Named], z: Tensor) -> Tensor:  # [row, head, query, d_head]
+    def _send(self, name: str, rows: list[tuple[int, int]], z: Tensor) -> Tensor:  # [row, head, query, d_head]
         z = z.clone()
         for row, head in rows:
             z[row, head] = self.z[name][head]
@@ -271,6 +264,25 @@ class _Inputs:
     def _own(self, head: int, x: Tensor) -> int:
         """Which of the heads, or groups of heads, of x [head or kv_head, pos, d_head] is a query head's."""
         return head // (self.forward.loaded.config.n_heads // len(x))
+
+
+def _attentions(heads: Iterable[Named]) -> list[str]:
+    return list(dict.fromkeys(name for name, _ in heads))
+
+
+def _held_points(forward: Pass, mlps: Mlps) -> list[str]:
+    ends = (".hook_attn_out", ".hook_cross_out", *([".hook_mlp_out"] if mlps == "held" else []))
+    return [point for point in hook_points(forward.loaded.model) if point.endswith(ends)]
+
+
+def _admit(run: Trace, n_paths: int, senders: Sequence[Named], mlps: Mlps) -> None:
+    """Raises TooLarge, with both numbers, where what is held of both runs has no room."""
+    prompt, config = run.forward.prompt, run.config
+    n, width = max(prompt.source_len, prompt.target_len), max(config.d_head, config.value_width)
+    streams = len(_held_points(run.forward, mlps)) * config.d_model
+    each = streams + (n_paths + len(_attentions(senders)) * config.n_heads) * width
+    needed = n * each * run.loaded.dtype.itemsize
+    admit_large(needed, run.loaded.device, f"Holding the other parts of a run of {n:,} tokens", ADVICE)
 
 
 def _received(paths: Sequence[_Path], inputs: Mapping[_Path, Tensor], n_heads: int) -> Edits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -103,7 +103,7 @@ def test_every_path_is_what_hooks_by_hand_give(shape: str, mlps: Any) -> None:
 def test_paths_of_two_stacks() -> None:
     """A head of the encoder reaches keys and values of cross-attention, one of the decoder its queries, and nothing else of it."""
     run, other = two_runs(n_encoder_layers=2, n_decoder_layers=2)
-    heads = [HeadPlace(*place) for place in (
+    heads = [HeadPlace(*cast(Any, place)) for place in (
         ("encoder", 0, "attn", 1), ("encoder", 1, "attn", 0), ("decoder", 0, "attn", 2), ("decoder", 0, "cross_attn", 3),
         ("decoder", 1, "attn", 1), ("decoder", 1, "cross_attn", 0),
     )]  # fmt: skip
@@ -205,8 +205,8 @@ def test_what_has_no_paths_says_why(monkeypatch: Any) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(memory, "SMALL", 0)
         patch.setattr(memory, "free_bytes", lambda device: 10)
-        with pytest.raises(TooLarge, match="in a run of 8 tokens would need"):
-            next(patch_paths(run, other, [(0, 1)]))
+        with pytest.raises(TooLarge, match="of a run of 8 tokens would need"):
+            patch_paths(run, other, [(0, 1)], 5, 7)
 
 
 def test_paths_stop_when_no_more_is_taken_and_after_a_training(monkeypatch: Any) -> None:
