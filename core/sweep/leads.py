@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from ..errors import TextError
+from ..errors import InterventionError, TextError
+from ..model.hooks import hook_points
 from ..run.classes import check_class
 from ..run.predictions import check_token
 from ..run.trace import Trace
-from .ablations import RowAnswers, has_classes
-from .sweeps import asked_position
+from .ablations import RowAnswers, has_classes, heads_of, in_batches, patched, rows_of, silenced
+from .sweeps import HeadPlace, asked_position
+
+Given = Literal["other", "zero", "mean"]
+Head = HeadPlace | tuple[int, int]  # (layer, head) of the last stack's self-attention
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,58 @@ def same_shape(run: Trace, other: Trace) -> None:
             )
 
 
+def checked_head(run: Trace, head: Head) -> HeadPlace:
+    """Raises InterventionError for a head that the model lacks."""
+    if not isinstance(head, HeadPlace):
+        layer, number = head
+        head = HeadPlace(run.config.stacks[-1][0], layer, "attn", number)
+    if f"{attention_of(head)}.hook_z" not in hook_points(run.loaded.model):
+        layers = " and ".join(f"0 to {n - 1} of the {stack}" for stack, n in run.config.stacks)
+        raise InterventionError(
+            f"This model has no {head.site} in layer {head.layer} of the {head.stack}: its layers are {layers}."
+        )
+    if not 0 <= head.head < run.config.n_heads:
+        raise InterventionError(f"There is no head {head.head}: this model's heads are 0 to {run.config.n_heads - 1}.")
+    return head
+
+
+def attention_of(head: HeadPlace) -> str:
+    """The module path of its attention."""
+    return f"{head.stack}.blocks.{head.layer}.{head.site}"
+
+
 def _best(run: Trace, position: int | None) -> tuple[int, ...]:
     """The two likeliest tokens after a position (None: the last), or classes."""
     if position is None and has_classes(run.loaded):
         return tuple(run.class_logits().topk(2).indices.tolist())
     return run.predictions(None if position is None else [position], k=2).ids[0]
+
+
+def lead_changes(
+    run: Trace, other: Trace | None, heads: Sequence[HeadPlace], lead: Lead, to: Given = "other"
+) -> tuple[np.ndarray, float]:
+    """By how much the lead of the run changes when each of some heads alone gives what it gave in the other run, nothing
+    ("zero") or its mean over the tokens of the text; float32 [head]. And the lead of the run itself.
+
+    Raises TextError for another model or length, TooLarge with both numbers, and Outdated after a training.
+    """
+    forward = run.forward.of(run.index)
+    order = {head: i for i, head in enumerate(heads_of(forward))}
+    named = [(attention_of(head), head.head) for head in heads]
+    chosen = sorted(set(named), key=order.__getitem__)
+    if to == "other":
+        if other is None:
+            raise TextError("There is no other sentence to take a head from. Give one.")
+        same_shape(run, other)
+        points = list(dict.fromkeys(f"{name}.hook_z" for name, _ in chosen))
+        found = other.forward.moments(points, lambda _, z: z[other.index].clone()) if points else {}
+        theirs = {point.removesuffix(".hook_z"): z for point, z in found.items()}
+        whole = slice(None), slice(None)
+        edits = patched(chosen, theirs, dict.fromkeys(theirs, whole))
+    else:
+        edits = silenced(chosen, to, forward.prompt)
+    rows = rows_of(forward, edits, lead.position, lead.answer, (lead.rival,))
+    before = float(lead.of(rows.before())[0])
+    after = [lead.of(part) for part in in_batches(rows)] if chosen else []
+    changes = dict(zip(chosen, np.concatenate(after) - before, strict=True)) if after else {}
+    return np.array([changes[head] for head in named], np.float32), before

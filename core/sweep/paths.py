@@ -15,12 +15,11 @@ from ..model.hooks import Hook, hook_points
 from ..run.forward_pass import Pass
 from ..run.trace import Trace
 from .ablations import Edits, Rows, heads_of, place_of, rows_of
-from .leads import Lead, lead_between, same_shape
+from .leads import Head, Lead, attention_of, checked_head, lead_between, same_shape
 from .sweeps import HeadPlace
 
 Input = Literal["q", "k", "v", "out"]
 Mlps = Literal["held", "free"]
-Head = HeadPlace | tuple[int, int]  # (layer, head) of the last stack's self-attention
 
 MOST_PATHS = 1_000  # runs of one question: about 25 heads
 ROWS = 32  # paths of one batch, so that a caller who stops waits for no more
@@ -171,18 +170,8 @@ def _place(named: Named | None) -> HeadPlace | None:
 
 def _named(run: Trace, head: Head) -> Named:
     """Raises InterventionError."""
-    if not isinstance(head, HeadPlace):
-        layer, number = head
-        head = HeadPlace(run.config.stacks[-1][0], layer, "attn", number)
-    name = f"{head.stack}.blocks.{head.layer}.{head.site}"
-    if f"{name}.hook_z" not in hook_points(run.loaded.model):
-        layers = " and ".join(f"0 to {n - 1} of the {stack}" for stack, n in run.config.stacks)
-        raise InterventionError(
-            f"This model has no {head.site} in layer {head.layer} of the {head.stack}: its layers are {layers}."
-        )
-    if not 0 <= head.head < run.config.n_heads:
-        raise InterventionError(f"There is no head {head.head}: this model's heads are 0 to {run.config.n_heads - 1}.")
-    return name, head.head
+    place = checked_head(run, head)
+    return attention_of(place), place.head
 
 
 def _reaches(sender: str, receiver: str, part: Input) -> bool:
