@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -18,7 +19,8 @@ from ..run.forward_pass import Pass
 from ..run.predictions import allowed_scores, checked_positions, following, head_of, labels_of
 from ..run.prompt import Prompt
 from ..run.trace import Trace
-from .common_words import COMMONEST, are_common
+from .common_words import COMMONEST, are_common, common_words
+from .head_roles import is_ideograph
 
 LIKELIEST = 8  # words that are tried in a place because the model expects them there
 LOOKED_THROUGH = 512  # of the likeliest tokens for them: most tokens are pieces, or written otherwise
@@ -60,7 +62,7 @@ def swaps(run: Trace, n: int = 3) -> Iterator[Swaps]:
 
     Tried are, in the place of each of the last MOST_WORDS words that say something (none of the model's commonest, neither the
     first nor the last token, no part of a word), the LIKELIEST words that the model expects there and the other such words of the text: one
-    token each, of the same capitalisation, and so that the new text is read as these tokens. A swap is kept where the likeliest
+    token each, none of the common ones either, of the same capitalisation, and so that the new text is read as these tokens. A swap is kept where the likeliest
     next token is then another word, and where the text's log-likelihood falls by LEAST_LIKELY nats at most. Each is checked by a
     run of the whole text, with the run's edits. A generator: to stop it, take no more of it. Where nothing is to be tried it
     yields once.
@@ -73,7 +75,9 @@ def swaps(run: Trace, n: int = 3) -> Iterator[Swaps]:
             f"{run.spec.title} does not write on after a text, so it suggests no words to swap. Type one, or choose a decoder."
         )
     if run.loaded.tokenizer is None:
-        raise TextError("This model has no tokenizer, so its tokens are no words. Give the other text as token numbers.")
+        raise TextError(
+            "This model has no tokenizer, so its tokens are no words. Give the other text as token numbers."
+        )
     tokens, forward = run.source, run.forward.of(run.index)
     width = min(len(tokens), LOGIT_ROWS) * run.config.vocab_size * 12
     each = forward.transient() + run.config.d_model * len(tokens) * 4
@@ -233,7 +237,7 @@ def _expected(loaded: Loaded, tokens: Tokens, position: int, x: Tensor) -> list[
         scores = head_of(loaded)(x[None, None])[0, 0].float()
     found: list[int] = []
     for token in scores.topk(min(LOOKED_THROUGH, len(scores))).indices.tolist():
-        if token != tokens.ids[position] and _is_word(loaded, token) and _same_case(loaded, tokens, position, token):
+        if token != tokens.ids[position] and _fits(loaded, tokens, position, token):
             found.append(token)
             if len(found) == LIKELIEST:
                 break
@@ -245,7 +249,16 @@ def _is_word(loaded: Loaded, token: int) -> bool:
     assert loaded.tokenizer is not None
     string = loaded.tokenizer.id_to_token(token) or ""
     marked = string.startswith(SIGNS)
-    return (marked or not _marks_words(loaded)) and not string.startswith("##") and labels_of(loaded, [token])[0].isalpha()
+    return (
+        (marked or not _marks_words(loaded)) and not string.startswith("##") and labels_of(loaded, [token])[0].isalpha()
+    )
+
+
+def _says_something(loaded: Loaded, token: int) -> bool:
+    """Whether a token is a word, none of the common ones, and no single letter."""
+    label = labels_of(loaded, [token])[0]
+    alone = len(label) == 1 and not is_ideograph(label)
+    return _is_word(loaded, token) and not alone and label.casefold() not in common_words(loaded)
 
 
 def _marks_words(loaded: Loaded) -> bool:
@@ -254,14 +267,17 @@ def _marks_words(loaded: Loaded) -> bool:
     return any(loaded.tokenizer.token_to_id(f"{sign}a") is not None for sign in SIGNS)
 
 
-def _same_case(loaded: Loaded, tokens: Tokens, position: int, token: int) -> bool:
+def _fits(loaded: Loaded, tokens: Tokens, position: int, token: int) -> bool:
+    """Whether a word that says something is written in the same case as the one in this place."""
+    if not _says_something(loaded, token):
+        return False
     old, new = tokens.labels[position], labels_of(loaded, [token])[0]
     return (old[0].isupper(), len(old) > 1 and old.isupper()) == (new[0].isupper(), len(new) > 1 and new.isupper())
 
 
 def _read_as(loaded: Loaded, tokens: Tokens, position: int, token: int) -> _Candidate | None:
     """The text with another token in one place; None where its words would be read as other tokens, or are written otherwise."""
-    if not _is_word(loaded, token) or not _same_case(loaded, tokens, position, token):
+    if not _fits(loaded, tokens, position, token):
         return None
     word = labels_of(loaded, [token])[0]
     start, end = tokens.offsets[position]
@@ -289,7 +305,7 @@ def _next(loaded: Loaded, tokens: Tokens, x: Tensor) -> Tensor:
 def _log_likelihood(loaded: Loaded, tokens: Tokens, x: Tensor, first: int, last: int) -> float:
     """log p of tokens first to last, each by x [pos, d_model] of the real token before it."""
     real = [i for i in range(last + 1) if not tokens.padding[i]]
-    pairs = [(a, b) for a, b in zip(real, real[1:], strict=False) if b >= first]
+    pairs = [(a, b) for a, b in pairwise(real) if b >= first]
     total = 0.0
     for start in range(0, len(pairs), LOGIT_ROWS):
         some = pairs[start : start + LOGIT_ROWS]

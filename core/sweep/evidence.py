@@ -62,7 +62,7 @@ def three_tests(
     `head` is a HeadPlace, or (layer, head) of the last stack. The answer, its rival and the position are those of
     lead_between(). Raises as patch_paths() and lead_changes().
     """
-    place = checked_head(run, head)
+    place = checked_head(run.loaded, head)
     if other is not None:
         same_shape(run, other)
     lead = lead_between(run, other, answer, rival, position)

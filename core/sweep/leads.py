@@ -8,12 +8,13 @@ from typing import Literal
 
 import numpy as np
 
+from ..checkpoints import Loaded
 from ..errors import InterventionError, TextError
 from ..model.hooks import hook_points
 from ..run.classes import check_class
 from ..run.predictions import check_token
 from ..run.trace import Trace
-from .ablations import RowAnswers, has_classes, heads_of, in_batches, patched, rows_of, silenced
+from .ablations import RowAnswers, has_classes, heads_of, in_batches, patched, place_of, rows_of, silenced
 from .sweeps import HeadPlace, asked_position
 
 Given = Literal["other", "zero", "mean"]
@@ -82,19 +83,27 @@ def same_shape(run: Trace, other: Trace) -> None:
             )
 
 
-def checked_head(run: Trace, head: Head) -> HeadPlace:
+def checked_head(loaded: Loaded, head: Head) -> HeadPlace:
     """Raises InterventionError for a head that the model lacks."""
     if not isinstance(head, HeadPlace):
         layer, number = head
-        head = HeadPlace(run.config.stacks[-1][0], layer, "attn", number)
-    if f"{attention_of(head)}.hook_z" not in hook_points(run.loaded.model):
-        layers = " and ".join(f"0 to {n - 1} of the {stack}" for stack, n in run.config.stacks)
+        head = HeadPlace(loaded.config.stacks[-1][0], layer, "attn", number)
+    if f"{attention_of(head)}.hook_z" not in hook_points(loaded.model):
+        layers = " and ".join(f"0 to {n - 1} of the {stack}" for stack, n in loaded.config.stacks)
         raise InterventionError(
             f"This model has no {head.site} in layer {head.layer} of the {head.stack}: its layers are {layers}."
         )
-    if not 0 <= head.head < run.config.n_heads:
-        raise InterventionError(f"There is no head {head.head}: this model's heads are 0 to {run.config.n_heads - 1}.")
+    if not 0 <= head.head < loaded.config.n_heads:
+        raise InterventionError(
+            f"There is no head {head.head}: this model's heads are 0 to {loaded.config.n_heads - 1}."
+        )
     return head
+
+
+def heads_in(loaded: Loaded) -> list[HeadPlace]:
+    """Every head of the model in the order of the pass."""
+    names = [point.removesuffix(".hook_z") for point in hook_points(loaded.model) if point.endswith(".hook_z")]
+    return [HeadPlace(*place_of(name), head) for name in names for head in range(loaded.config.n_heads)]
 
 
 def attention_of(head: HeadPlace) -> str:
@@ -107,6 +116,15 @@ def _best(run: Trace, position: int | None) -> tuple[int, ...]:
     if position is None and has_classes(run.loaded):
         return tuple(run.class_logits().topk(2).indices.tolist())
     return run.predictions(None if position is None else [position], k=2).ids[0]
+
+
+def lead_in(run: Trace, lead: Lead) -> float:
+    """The same lead in another run."""
+    if lead.position is None:
+        logits = run.class_logits()
+    else:
+        logits = run.value("head.hook_logits", [lead.position])[0].float()
+    return float(logits[lead.answer] - logits[lead.rival])
 
 
 def lead_changes(

@@ -170,7 +170,7 @@ def _place(named: Named | None) -> HeadPlace | None:
 
 def _named(run: Trace, head: Head) -> Named:
     """Raises InterventionError."""
-    place = checked_head(run, head)
+    place = checked_head(run.loaded, head)
     return attention_of(place), place.head
 
 
