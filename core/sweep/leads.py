@@ -120,10 +120,8 @@ def _best(run: Trace, position: int | None) -> tuple[int, ...]:
 
 def lead_in(run: Trace, lead: Lead) -> float:
     """The same lead in another run."""
-    if lead.position is None:
-        logits = run.class_logits()
-    else:
-        logits = run.value("head.hook_logits", [lead.position])[0].float()
+    at = lead.position
+    logits = run.class_logits() if at is None else run.value("head.hook_logits", [at])[0].float()
     return float(logits[lead.answer] - logits[lead.rival])
 
 
