@@ -63,6 +63,7 @@ from .service.engine import Engine
 from .sweep.ablations import HeadEffect, HeadEffects
 from .sweep.estimates import Estimates, estimate_parts, run_order
 from .sweep.evidence import Evidence, three_tests
+from .sweep.leads import Lead, lead_between
 from .sweep.pairs import Pair, PairShares, pairs_from, patch_pairs, read_pairs
 from .sweep.part import Part
 from .sweep.parts import PartAnswers, patch_parts
@@ -102,6 +103,7 @@ __all__ = [
     "HeadEffects",
     "Intervention",
     "InterventionError",
+    "Lead",
     "LensLayer",
     "Link",
     "Loaded",
@@ -162,6 +164,7 @@ __all__ = [
     "generate",
     "hook_points",
     "hooked",
+    "lead_between",
     "link",
     "load",
     "looks",

@@ -150,7 +150,7 @@ def _tried(run: Trace, forward: Pass, tokens: Tokens, most: int, n: int) -> Iter
     plain = _next(run.loaded, tokens, final[0, last])
     answer = int(plain.argmax())
     candidates = _candidates(run, tokens, final[0])
-    # What is said of earlier words cannot change, unless an edit lets them look ahead.
+    # Predictions of earlier words cannot change, unless an edit lets them look ahead.
     whole = bool(forward.edited)
     found: list[Swap] = []
     if not candidates:
@@ -172,7 +172,7 @@ def _tried(run: Trace, forward: Pass, tokens: Tokens, most: int, n: int) -> Iter
                 fall = known[first] - _log_likelihood(run.loaded, candidate.tokens, x, first, last)
                 if fall <= LEAST_LIKELY:
                     found.append(_swap(run.loaded, tokens, candidate, plain, after, fall))
-        forward.weights.check()  # a training may go on beside this
+        forward.weights.check()  # a training may run at the same time
         found = sorted(found, key=lambda swap: -swap.divergence)[:n]
         yield Swaps(tuple(found), start + len(batch), len(candidates))
 

@@ -1,4 +1,4 @@
-"""Three tests of one head: it is silent, it gives its mean, it gives what it gave in another sentence. Do they agree?"""
+"""Three tests of one head, and whether they agree: it is silent, it gives its mean, it gives what it gave in another sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .leads import Given, Head, Lead, checked_head, lead_between, lead_changes, 
 from .sweeps import HeadPlace
 
 Verdict = Literal["none", "same", "disagree", "silence", "other", "some"]
-COUNTED = 0.05  # of the lead: what a test must move it by to count
+COUNTED = 0.05  # of the lead: a test that moves it by less does not count
 
 
 @dataclass(frozen=True)
@@ -52,20 +52,17 @@ def three_tests(
     run: Trace,
     other: Trace | None,
     head: Head,
-    answer: int | None = None,
-    rival: int | None = None,
-    *,
-    position: int | None = None,
+    lead: Lead | None = None,
 ) -> Evidence:
     """One head silenced, set to its mean, and taken from another run where there is one: three edited runs, one edit each.
 
-    `head` is a HeadPlace, or (layer, head) of the last stack. The answer, its rival and the position are those of
-    lead_between(). Raises as patch_paths() and lead_changes().
+    `head` is a HeadPlace, or (layer, head) of the last stack. The lead is one that
+    lead_between() makes; None: of the likeliest of both runs. Raises as patch_paths() and lead_changes().
     """
     place = checked_head(run.loaded, head)
     if other is not None:
         same_shape(run, other)
-    lead = lead_between(run, other, answer, rival, position)
+    lead = lead or lead_between(run, other)
     silence, before = lead_changes(run, None, [place], lead, "zero")
     mean, _ = lead_changes(run, None, [place], lead, "mean")
     taken = None if other is None else float(lead_changes(run, other, [place], lead)[0][0])

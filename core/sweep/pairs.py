@@ -1,4 +1,4 @@
-"""A set of pairs of sentences: which heads carry the difference in all of them, and not in one pair alone?"""
+"""A set of pairs of sentences, and the heads that carry the difference in all of them and not in one pair alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairShares:
-    """What each head carries of the difference in each of the pairs that have run."""
+    """The share that each head carries of the difference, in each of the pairs that have run."""
 
     heads: tuple[HeadPlace, ...]
     pairs: tuple[Pair, ...]  # that have run
@@ -195,10 +196,9 @@ def pairs_from(
         if not a.strip() or not b.strip():
             raise TextError(f"Line {i} has no {'second ' * bool(a.strip())}word. Give two words for each pair.")
         for x, y in ((a, b), (b, a)) if both_ways else ((a, b),):
-            texts = [None if t is None else _filled(t, x.strip(), y.strip()) for t in (answer, rival)]
-            found.append(
-                Pair(_filled(template, x.strip(), y.strip()), _filled(theirs, x.strip(), y.strip()), *texts, i)
-            )
+            fill = partial(_filled, a=x.strip(), b=y.strip())
+            asked, against = (None if t is None else fill(t) for t in (answer, rival))
+            found.append(Pair(fill(template), fill(theirs), asked, against, i))
     return checked(found)
 
 

@@ -103,11 +103,9 @@ def patch_paths(
     run: Trace,
     other: Trace,
     heads: Sequence[Head],
-    answer: int | None = None,
-    rival: int | None = None,
+    lead: Lead | None = None,
     *,
     receivers: Sequence[Head] | None = None,
-    position: int | None = None,
     mlps: Mlps = "held",
 ) -> Iterator[PathEdge]:
     """Path patching (Wang et al. 2022, arXiv:2211.00593, §3.1; Goldowsky-Dill et al. 2023, arXiv:2304.05969) between heads.
@@ -119,25 +117,23 @@ def patch_paths(
     and values (GQA), the ones that arrive reach this query head alone, and the others of its group keep theirs.
 
     Edges, in the order of Paths.steps(): from every head to the answer ("out"), all else held; from every head to q, k and v of every
-    later one; and from None, everything before it, to q, k and v of each head, which are then those of the other run. `change` is that of the lead of
-    `answer` over `rival`, tokens or classes (see lead_between), in nats. `receivers` are the later heads, the same ones unless
+    later one; and from None, everything before it, to q, k and v of each head, which are then those of the other run. `change` is that of the `lead`, which
+    lead_between() makes of two tokens or classes (None: of the likeliest of both runs), in nats. `receivers` are the later heads, the same ones unless
     they are named. A generator: to stop it, take no more of it.
 
     Raises TextError for another model or another length, InterventionError for a head that the model lacks, TooLarge for more than
     MOST_PATHS edges, all before anything runs; TooLarge with the bytes needed and free, and Outdated.
     """
-    return begin_paths(run, other, heads, answer, rival, receivers=receivers, position=position, mlps=mlps).steps()
+    return begin_paths(run, other, heads, lead, receivers=receivers, mlps=mlps).steps()
 
 
 def begin_paths(
     run: Trace,
     other: Trace,
     heads: Sequence[Head],
-    answer: int | None = None,
-    rival: int | None = None,
+    lead: Lead | None = None,
     *,
     receivers: Sequence[Head] | None = None,
-    position: int | None = None,
     mlps: Mlps = "held",
 ) -> Paths:
     """The question of patch_paths(), before it runs."""
@@ -160,8 +156,7 @@ def begin_paths(
             f"Paths between these heads would be {len(paths):,} runs, and {MOST_PATHS:,} are the most at once. Choose fewer heads."
         )
     _admit(run, len(paths), senders, mlps)
-    lead = lead_between(run, other, answer, rival, position)
-    return Paths(run, other, lead, mlps, tuple(senders), tuple(paths))
+    return Paths(run, other, lead or lead_between(run, other), mlps, tuple(senders), tuple(paths))
 
 
 def _place(named: Named | None) -> HeadPlace | None:
@@ -184,7 +179,7 @@ def _reaches(sender: str, receiver: str, part: Input) -> bool:
 
 
 class _Inputs:
-    """What every path brings to its receiver, seen in runs in which a sender alone changes: one row for each sender."""
+    """The input that every path brings to its receiver, seen in runs in which a sender alone changes: one row for each sender."""
 
     def __init__(self, question: Paths, forward: Pass):
         self.question, self.forward = question, forward

@@ -11,7 +11,7 @@ import core
 from core.errors import InterventionError, TextError
 from core.sweep import pairs as module
 from core.sweep.evidence import Evidence, three_tests
-from core.sweep.leads import Lead
+from core.sweep.leads import Lead, lead_between
 from core.sweep.pairs import Pair, pairs_from, patch_pairs, read_pairs
 from core.sweep.sweeps import HeadPlace
 from tests.core.conftest import make_loaded
@@ -52,10 +52,15 @@ def test_a_template_with_two_slots() -> None:
         Pair("Tokyo is in", "Rome is in", "Rome", None, 1),
     )
     both = pairs_from(STORE % "B", [("Mary", "John")], STORE % "A", "{A}", "{B}", both_ways=True)
-    assert [(pair.text[5:18], pair.other[-18:-13], pair.answer) for pair in both] == [
-        ("Mary and John", "Mary ", "Mary"),
-        ("John and Mary", "John ", "John"),
-    ] or [pair.answer for pair in both] == ["Mary", "John"]
+    assert [(pair.text, pair.other, pair.answer, pair.rival) for pair in both] == [
+        (
+            f"When {a} and {b} went to the store, {b} gave a drink to",
+            f"When {a} and {b} went to the store, {a} gave a drink to",
+            a,
+            b,
+        )
+        for a, b in (("Mary", "John"), ("John", "Mary"))
+    ]
     assert pairs_from("{A} {B}", [("{B}", "x")])[0].text == "{B} x", "a word is never a slot"
     for template, words, other, says in (
         ("no slot", [("a", "b")], None, "two slots"),
@@ -83,7 +88,7 @@ def test_shares_are_counted_where_there_is_a_difference() -> None:
 def test_three_tests_are_single_runs() -> None:
     loaded = make_loaded()
     run, other = core.trace(loaded, ids=[3, 1, 4, 1, 5, 9]), core.trace(loaded, ids=[3, 1, 4, 8, 5, 9])
-    found = three_tests(run, other, (1, 2), 5, 7)
+    found = three_tests(run, other, (1, 2), lead_between(run, other, 5, 7))
 
     def lead(run: core.Trace) -> float:
         logits = run.value("head.hook_logits", [5])[0]
@@ -95,11 +100,13 @@ def test_three_tests_are_single_runs() -> None:
         edit = core.Ablate("decoder", 1, 2, to=to)  # type: ignore[arg-type]
         alone = core.trace(loaded, ids=[3, 1, 4, 1, 5, 9], interventions=[edit])
         assert change == pytest.approx(lead(alone) - found.before, abs=1e-4)
-    sweep = core.patch_heads(run, other, token=5)
-    assert sweep.after.logit is not None and found.other is not None and abs(found.other) > 1e-4
-    same = three_tests(run, run, (1, 2), 5, 7)
+    one, two = (core.patch_heads(run, other, token=token) for token in (5, 7))
+    assert found.other is not None and abs(found.other) > 1e-4
+    assert one.after.logit is not None and two.after.logit is not None
+    assert found.other == pytest.approx(float(one.after.logit[6, 0] - two.after.logit[6, 0]) - found.before, abs=1e-4)
+    same = three_tests(run, run, (1, 2), lead_between(run, other, 5, 7))
     assert same.other == pytest.approx(0, abs=1e-5)
-    assert three_tests(run, None, HEAD, 5, 7).other is None
+    assert three_tests(run, None, HEAD, lead_between(run, other, 5, 7)).other is None
     with pytest.raises(InterventionError, match="no head 4"):
         three_tests(run, None, (1, 4))
     with pytest.raises(TextError, match="6 and 3 tokens"):
@@ -122,14 +129,15 @@ def test_a_pair_that_cannot_run_is_named() -> None:
     def ask(*pairs: Any, **how: Any) -> None:
         patch_pairs(smollm2(), pairs, **how)
 
-    good = Pair("Tokyo is in", "Rome is in")
-    with pytest.raises(TextError, match="Line 7: ‘Elizabeth Anne’ is 2 tokens, ‘Rome’ is 1: write one of 1."):
-        ask(good, Pair("When Rome went", "When Elizabeth Anne went", line=7))
+    text, other = (f"Paris is in France. {city} is in" for city in ("Tokyo", "Rome"))
+    good = Pair(text, other)
+    with pytest.raises(TextError, match="Line 7: ‘Elizabeth Anne’ is 2 tokens, ‘Rome’ is 1: write one of 1\\."):
+        ask(good, Pair("I saw Rome", "I saw Elizabeth Anne", line=7))
     with pytest.raises(TextError, match="Pair 2: The answer ‘Elizabeth Anne’ is 2 tokens"):
-        ask(good, Pair("Tokyo is in", "Rome is in", "Elizabeth Anne"))
+        ask(good, Pair(text, other, "Elizabeth Anne"))
     with pytest.raises(InterventionError, match="no head 9: this model's heads are 0 to 8"):
         ask(good, heads=[(0, 9)])
-    steps = patch_pairs(smollm2(), [good, ("Tokyo is in", "Rome is in")], [(23, 4)])
+    steps = patch_pairs(smollm2(), [good, (text, other)], [(23, 4)])
     assert len(next(steps).pairs) == 1
     steps.close()  # type: ignore[attr-defined]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def test_the_swaps_of_smollm2(monkeypatch: Any) -> None:
     ]
     so_far = list(swaps(run))
     assert len(so_far) > 2 and so_far[-1].done == so_far[-1].of and len(so_far[-1].found) <= 3
-    best = so_far[-1].found[0]
+    best, *_ = so_far[-1].found
     assert (best.position, best.replaced, best.word, best.next_word) == (9, "John", "Mary", "John")
     assert best.probability == pytest.approx(0.7496, abs=0.002)
     assert [s.divergence for s in so_far[-1].found] == sorted((s.divergence for s in so_far[-1].found), reverse=True)
@@ -103,15 +104,17 @@ def test_models_without_suggestions_say_why(monkeypatch: Any) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(memory, "SMALL", 0)
         patch.setattr(memory, "free_bytes", lambda device: 10)
-        with pytest.raises(TooLarge, match="Trying words in a text of .* would need .* are free"):
+        with pytest.raises(TooLarge, match=r"Trying words in a text of .* would need .* are free"):
             swaps(run)
-    steps = swaps(core.trace(core.load("storyteller"), run.source.text))
-    next(steps)
-    weight = next(run.loaded.model.parameters())
-    try:
-        with torch.no_grad():
-            weight.add_(0)
-        with pytest.raises(Outdated):
-            list(steps)
-    finally:
-        core.load("storyteller")
+
+
+def test_after_a_training_no_more_is_suggested(monkeypatch: Any) -> None:
+    """A model of one's own copy: the shipped one is shared."""
+    loaded = deepcopy(core.load("storyteller"))
+    monkeypatch.setattr(module, "ROWS", 2)
+    steps = swaps(core.trace(loaded, "Dorothy ran home over the prairie to Uncle Henry and Aunt"))
+    assert next(steps).of > 2
+    with torch.no_grad():
+        next(loaded.model.parameters()).add_(1)
+    with pytest.raises(Outdated):
+        list(steps)
