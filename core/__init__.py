@@ -50,6 +50,7 @@ from .read.comparison import AnswerChange, Comparison, answer_change, compare
 from .read.findings import Finding, findings, opening_look
 from .read.looks import Moves, adds, looks, looks_in, moves
 from .read.strongest import Link, Strongest, link, strongest_looks
+from .read.swaps import Swap, Swaps, same_length, swaps
 from .run.attention import AttentionRecord, Receipt, Thumbnail
 from .run.capture import capture
 from .run.classes import Classes
@@ -61,8 +62,12 @@ from .run.wrapped import Wrapped, wrap
 from .service.engine import Engine
 from .sweep.ablations import HeadEffect, HeadEffects
 from .sweep.estimates import Estimates, estimate_parts, run_order
+from .sweep.evidence import Evidence, three_tests
+from .sweep.leads import Lead, lead_between
+from .sweep.pairs import Pair, PairShares, pairs_from, patch_pairs, read_pairs
 from .sweep.part import Part
 from .sweep.parts import PartAnswers, patch_parts
+from .sweep.paths import PathEdge, patch_paths
 from .sweep.sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
 from .write.beams import Beam, beam_search, beam_steps
 from .write.generate import Generation, GenerationStep, generate, stream
@@ -89,6 +94,7 @@ __all__ = [
     "EditMask",
     "Engine",
     "Estimates",
+    "Evidence",
     "Finding",
     "Generation",
     "GenerationError",
@@ -97,6 +103,7 @@ __all__ = [
     "HeadEffects",
     "Intervention",
     "InterventionError",
+    "Lead",
     "LensLayer",
     "Link",
     "Loaded",
@@ -108,8 +115,11 @@ __all__ = [
     "NoScale",
     "Opening",
     "Outdated",
+    "Pair",
+    "PairShares",
     "Part",
     "PartAnswers",
+    "PathEdge",
     "PositionRecord",
     "Predictions",
     "Progress",
@@ -127,7 +137,9 @@ __all__ = [
     "ShufflePositions",
     "Step",
     "Strongest",
+    "Swap",
     "SwapWords",
+    "Swaps",
     "Sweep",
     "Temperature",
     "TextError",
@@ -152,6 +164,7 @@ __all__ = [
     "generate",
     "hook_points",
     "hooked",
+    "lead_between",
     "link",
     "load",
     "looks",
@@ -160,17 +173,24 @@ __all__ = [
     "moves",
     "opening",
     "opening_look",
+    "pairs_from",
     "patch_heads",
+    "patch_pairs",
     "patch_parts",
+    "patch_paths",
     "plan",
     "read_config",
+    "read_pairs",
     "report",
     "run_order",
+    "same_length",
     "save",
     "stream",
     "strongest_looks",
+    "swaps",
     "sweep_edges",
     "sweep_heads",
+    "three_tests",
     "trace",
     "trace_chat",
     "trace_tokens",
