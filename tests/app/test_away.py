@@ -92,7 +92,7 @@ def test_arrays_the_code_that_makes_them_and_the_page_that_works_offline(
         agree(names, found)
         if kind is Step:
             drawn = room.saved("SVG").read_text("utf-8")
-            assert "67.7" in drawn and "animal" in drawn
+            assert "68 %" in drawn and "animal" in drawn
             assert room.saved("PNG 1×").read_bytes().startswith(b"\x89PNG")
             lines = room.saved(f"CSV: {step_words.COMPONENT['csv']}").read_text("utf-8-sig").splitlines()
             columns, *rows = csv.reader(line for line in lines if line[0] != "#")

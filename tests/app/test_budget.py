@@ -20,7 +20,7 @@ BUDGET = {
         (365, 79),
         (289, 49),
     ),  # 8 kB of it the experts and the classes, 11 the end of the pass and the strip, 12 what moves, 6 skylines and chips
-    "masks": ((162, 59), (96, 28)),
+    "masks": ((165, 61), (99, 30)),
     "positions": ((189, 64), (120, 31)),
     "generate": ((138, 51), (75, 20)),  # 25 kB of it the words that may follow each token of the sentence
     "whatif": ((121, 50), (57, 17)),

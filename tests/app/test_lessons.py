@@ -165,7 +165,7 @@ def test_a_token_above_what_is_covered_is_an_answer(visit: Screen, step: str, to
 def test_beside_a_lesson_nothing_lies_over_the_maps_of_masks(visit: Screen):
     page = open_step(visit, "1.6")
     rail(page).get_by_role("button", name="Look", exact=True).click()
-    boxes = [page.locator(f".masks .board {part}").bounding_box() for part in ("svg", "aside")]
+    boxes = [page.locator(f".masks .board {part}").bounding_box() for part in (".map.before svg", "aside")]
     assert boxes[0] and boxes[1]
     assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
     assert boxes[0]["x"] + boxes[0]["width"] <= 1280

@@ -91,7 +91,7 @@ PATHS: dict[str, tuple[str, list[Click], str]] = {  # row: (room, clicks in it, 
     "B1": ("Masks", [button("Three kinds"), link("Translator")], "cross"),
     "B2 D6": ("Train", [button("Recorded curves"), part("Where the norm stands")], "do not serve the other"),
     "B3": ("Step through", [step("act"), button("SiLU")], "−0.28"),
-    "B4": ("Step through", [step("add1")], "to a vector of length 10.89. Together: 13.42."),
+    "B4": ("Step through", [step("add1")], "10.9 long and 6.24 long make 13.4."),
     "B5 F14": ("Compute", [part("Parameters")], "93,324,544"),
     "B6": ("Step through", [step("end")], "Choose Storyteller or Translator"),
     "F14": (

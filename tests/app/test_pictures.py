@@ -153,10 +153,7 @@ def test_masks_and_step_have_blue_for_what_is_positive(page: Page, address: str)
     seen = [(sign(channels(one)), value) for one, value in zip(cells, scores, strict=True)]
     assert all(colour * value >= 0 for colour, value in seen) and {colour for colour, _ in seen} >= {1, -1}
 
-    root = see(
-        page, address, view="step", model="MiniLM-L6", text=ANIMAL, layer="3", head="1", query="10", at="softmax"
-    )
-    root.locator(".seg").get_by_text("Table", exact=True).click()
+    root = see(page, address, view="step", model="MiniLM-L6", text=ANIMAL, layer="3", head="1", query="10", at="qkv")
     strip = root.locator(".pic canvas.grid").first
     strip.wait_for()
     q = record.q[1, 10].tolist()

@@ -18,6 +18,7 @@ from app.shell import request, run
 from core.errors import Refused
 from core.run.request import Request
 
+BESIDE = ("show", "table", "code", "sink")  # choices that say how the mask is shown, and nothing of it
 LEFT_OUT = "masks_left_out"  # in the session: the stamp of the link whose cells were cut
 
 
@@ -77,7 +78,8 @@ def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:
     plain = kit_params.opening(choices.PARAMS, shown)
     said = {param.name: link[param.name] for param in STAGE.params if param.name in link and param.name not in SHARED}
     older = "stop" not in said and ("lab" in said or "forbid" in said)  # a link from before there was a walk
-    is_shown = look is not None and not older and not any(plain[name] != text for name, text in said.items())
+    is_shown = look is not None and not older
+    is_shown = is_shown and not any(plain[name] != text for name, text in said.items() if name not in BESIDE)
     return replace(opened.shown, look=look, is_shown=is_shown)
 
 

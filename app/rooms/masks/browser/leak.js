@@ -14,7 +14,7 @@ import { pair } from "./pairs.js";
 const MAP = 330; // units that the one map is wide, with its words
 const NAMES = 62; // of those for the words
 const ABOVE = 52; // units for the words above the map
-const AROUND = 540; // units of what stands above and below the bars
+const AROUND = 550; // units of what stands above and below the bars
 const WIDEST = 12; // nats at the end of a text's bar
 
 /** @param {number[]} values */
