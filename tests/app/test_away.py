@@ -63,7 +63,7 @@ def of_positions(names: dict[str, Any], found: dict[str, np.ndarray]) -> None:
 
 
 ROOMS = [
-    (Step, {"at": "softmax"}, of_step, "ArrowRight", "Each value by its weight"),
+    (Step, {"at": "softmax"}, of_step, "ArrowRight", "Each value × its weight"),
     (Masks, {"model": "Storyteller", "text": KING, "layer": "3", "head": "6", "query": "11", "forbid": "11-3"}, of_masks, "b", "No word sees what comes later"),
     (Positions, {"order": "words", "swap": "2-8", "layer": "3", "head": "1"}, of_positions, "ArrowRight", "You swapped animal and street"),
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.kit.params import Param, one_of, whole
 from app.rooms.masks import words
@@ -167,7 +167,13 @@ def _key() -> Param:
     def default(shown: Shown) -> str:
         return "" if shown.look is None else str(shown.look.key)
 
-    return whole("key", default, lambda shown: shown.widest("key"), empty=True)
+    plain = whole("key", default, lambda shown: shown.widest("key"), empty=True)
+
+    def read(text: str, shown: Shown) -> str:
+        """A room without keys says none: then the row's own look is meant."""
+        return plain.read(text, shown) or default(shown)
+
+    return replace(plain, read=read)
 
 
 def _stop() -> Param:

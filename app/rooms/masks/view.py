@@ -18,7 +18,8 @@ from app.shell import request, run
 from core.errors import Refused
 from core.run.request import Request
 
-BESIDE = ("show", "table", "code", "sink")  # choices that say how the mask is shown, and nothing of it
+# Choices that make a mask, or are beside it: a link with one of them says what it wants
+MASKING = ("lab", "stop", "mask", "window", "first", "when", "fill", "scope", "forbid", "allow", "whose")
 LEFT_OUT = "masks_left_out"  # in the session: the stamp of the link whose cells were cut
 
 
@@ -79,7 +80,7 @@ def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:
     said = {param.name: link[param.name] for param in STAGE.params if param.name in link and param.name not in SHARED}
     older = "stop" not in said and ("lab" in said or "forbid" in said)  # a link from before there was a walk
     is_shown = look is not None and not older
-    is_shown = is_shown and not any(plain[name] != text for name, text in said.items() if name not in BESIDE)
+    is_shown = is_shown and not any(name in said and plain[name] != said[name] for name in MASKING)
     return replace(opened.shown, look=look, is_shown=is_shown)
 
 
