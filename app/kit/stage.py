@@ -196,7 +196,10 @@ def follow(
     there = values if run is not None else {name: text for name, text in values.items() if name not in shared}
     ruled = [param.name for param in on.params if not isinstance(param.default, str)]
     silent = [param.name for param in on.params if param.default == ""]
-    chosen.drawn(on.room, there, shared, asked, ruled, silent)
+    said = {
+        name: text for name, text in asked.items() if text or not values.get(name)
+    }  # what was left open, a rule chose
+    chosen.drawn(on.room, there, shared, said, ruled, silent)
     number = memory.reported.get("number") if isinstance(memory.reported, Mapping) else 0
     return Followed(
         values,

@@ -78,7 +78,8 @@ def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:
             look = opened.look
     plain = kit_params.opening(choices.PARAMS, shown)
     said = {param.name: link[param.name] for param in STAGE.params if param.name in link and param.name not in SHARED}
-    older = "stop" not in said and ("lab" in said or "forbid" in said)  # a link from before there was a walk
+    # A link from before there was a walk, and a first word that is kept; what is left of another text has both
+    older = "stop" not in said and "first" not in said and ("lab" in said or "forbid" in said)
     is_shown = look is not None and not older
     is_shown = is_shown and not any(name in said and plain[name] != said[name] for name in MASKING)
     return replace(opened.shown, look=look, is_shown=is_shown)
