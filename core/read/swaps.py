@@ -195,7 +195,7 @@ def _swap(loaded: Loaded, tokens: Tokens, chosen: _Candidate, plain: Tensor, aft
 
 def _divergence(a: Tensor, b: Tensor) -> float:
     """Jensen–Shannon divergence of two distributions, log p [vocab] each, in nats (Lin 1991, eq. 4.1 with equal weights)."""
-    p, q = a.double().exp(), b.double().exp()
+    p, q = a.cpu().double().exp(), b.cpu().double().exp()
     middle = (p + q) / 2
     return float(sum((torch.special.xlogy(x, x) - torch.special.xlogy(x, middle)).sum() for x in (p, q)) / 2)
 
