@@ -60,7 +60,8 @@ def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
     x = run.head_input([at])
     with torch.inference_mode():
         scores = allowed_scores(head(x[None])[0].float(), following(run.loaded, tokens, [at]))[0]  # [vocab]
-        log_sum_exp = scores.cpu().double().logsumexp(-1)  # tens of thousands of numbers lose digits in a sum of float32
+        # Tens of thousands of numbers lose digits in a sum of float32
+        log_sum_exp = scores.cpu().double().logsumexp(-1)
         chances = scores.softmax(-1)  # as everywhere else: two screens say one number
         logits, chosen = scores.topk(min(k, len(scores)))
         kept = scores[~scores.isneginf()]

@@ -30,7 +30,7 @@ class Snippet:
 def rules(n_query: int, n_key: int, windows: Sequence[int]) -> list[Rule]:
     """The expressions that a mask may be near: all, causal, and windows of these widths, with the first key kept and without."""
     q, k = np.arange(n_query)[:, None], np.arange(n_key)
-    found = [Rule("k >= 0", np.broadcast_to(k >= 0, (n_query, n_key))), Rule("k <= q", k <= q)]
+    found = [Rule("k >= 0", np.ones((n_query, n_key), bool)), Rule("k <= q", k <= q)]
     for w in windows:
         back = (k <= q) & (q - k < w)
         both = abs(q - k) < w
@@ -45,7 +45,8 @@ def rules(n_query: int, n_key: int, windows: Sequence[int]) -> list[Rule]:
 
 def rule_of(visible: np.ndarray, windows: Sequence[int]) -> tuple[Rule, list[tuple[int, list[int], bool]]]:
     """The nearest expression, and the cells in which the mask differs from it: query, keys, and whether it may look at them."""
-    nearest = min(rules(*visible.shape, windows), key=lambda rule: int((rule.visible != visible).sum()))
+    n_query, n_key = visible.shape
+    nearest = min(rules(n_query, n_key, windows), key=lambda rule: int((rule.visible != visible).sum()))
     cells = []
     for query in range(len(visible)):
         for may in (False, True):
