@@ -73,8 +73,6 @@ COMPONENT: dict[str, Any] = {
     "fills": {"inf": "−∞", "1e9": "−1e9"},
     "fill_help": "With −1e9 a row that may look at nothing looks at all keys alike.",
     "scores": "Scores",
-    "scores_how": "q·k ÷ √{d}",
-    "scores_plain": "q·k",
     "masked": "Masked scores",
     "weights": "Weights",
     "arrow_mask": "mask",

@@ -4,7 +4,7 @@ import { add, choice, clamp, el, fill, fixed, setText } from "../../../kit/brows
 import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
 import { rising } from "../../../kit/browser/picture/scale.js";
 import { table } from "../../../kit/browser/table.js";
-import { BELOW, lossBars } from "./bars.js";
+import { lossBars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { cut } from "./maps.js";
@@ -61,7 +61,7 @@ export class Leak {
       own: mean(this.now.losses).toFixed(6),
       without: mean(this.now.without).toFixed(6),
       next: this.now.next_word.toFixed(6),
-      texts: texts.map((pair_) => pair_.map((x) => x.toFixed(3)).join(" ")).join(","),
+      texts: texts.map((both) => both.map((x) => x.toFixed(3)).join(" ")).join(","),
     });
   }
 
@@ -206,7 +206,6 @@ export class Leak {
     right.append(this.switch());
     if (other) right.appendChild(el("p", "small", other));
     setText(add(right, "p", "mute small how"), how);
-    board.style.setProperty("--chart", `${height + BELOW}px`);
     stage.replaceChildren(board);
   }
 

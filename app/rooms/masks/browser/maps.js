@@ -46,28 +46,11 @@ export function patterns(svg, palette) {
   pattern("edited", 5, -45, (box) => draw(box, "rect", { width: 2, height: 5, fill: palette.query }));
   pattern("window", 5, 0, (box) => draw(box, "rect", { width: 5, height: 1.1, fill: palette.hatch }));
   pattern("padding", 5, 0, (box) => draw(box, "circle", { cx: 2.5, cy: 2.5, r: 1, fill: palette.mute }));
-  pattern(
-    "future-over",
-    5,
-    45,
-    (box) => draw(box, "rect", { width: 1.1, height: 5, fill: palette.mute, opacity: 0.75 }),
-    true,
-  );
-  pattern("edited-over", 6, -45, (box) => draw(box, "rect", { width: 2, height: 6, fill: palette.query }), true);
-  pattern(
-    "window-over",
-    5,
-    0,
-    (box) => draw(box, "rect", { width: 5, height: 1.1, fill: palette.mute, opacity: 0.75 }),
-    true,
-  );
 }
 
 const HATCHES = ["", "future", "padding", "window", "edited", "future"];
 /** The pattern of a reason, by its number. @param {number} reason */
 export const hatch = (reason) => `url(#${HATCHES[reason]})`;
-/** The same with what is below to be seen. @param {number} reason */
-export const hatchOver = (reason) => `url(#${HATCHES[reason] === "padding" ? "future" : HATCHES[reason]}-over)`;
 
 // A small picture of a pattern, for a legend
 /** @param {string} name @param {any} palette */
@@ -243,12 +226,6 @@ export class Grid {
     return q >= 0 && q < this.n_query && k >= 0 && k < this.n_key ? [q, k] : null;
   }
 }
-
-// Units between maps that stand beside each other: `least`, and more where few words make narrow maps, whose headings would run
-// into each other; as far as there is room for three
-/** @param {number} wide of a map @param {number} least @param {number} heading @param {number} room */
-export const apartBy = (wide, least, heading, room) =>
-  Math.max(least, Math.min(heading + 12, (room - heading) / 2) - wide);
 
 // An arrow with a word above it
 /** @param {Element} svg @param {number} x @param {number} y @param {number} width @param {string} word @param {any} palette */

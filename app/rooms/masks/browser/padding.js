@@ -200,8 +200,8 @@ export class Padding {
     const { palette, width, type, narrow } = view;
     const room = narrow ? width : (width - (view.beside ? ASIDE : 0) - 2 * GAP) / 2;
     const wide = Math.floor(clamp((room - NAMED - 14) / n, 7, 40) * type);
-    const room_ = view.below(AROUND + LINE * (texts.length - 2) + (view.beside ? 0 : 240));
-    const tall = Math.floor(clamp((room_ * type) / rows.length, Math.min(wide, LEAST * type), TALLEST * type));
+    const under = view.below(AROUND + LINE * (texts.length - 2) + (view.beside ? 0 : 240));
+    const tall = Math.floor(clamp((under * type) / rows.length, Math.min(wide, LEAST * type), TALLEST * type));
     const size = Math.min(13.5 * type, Math.max(9, wide, tall * 0.7));
     const heat = rising(palette);
     const maps = add(left, "div", "pair two");
@@ -288,7 +288,7 @@ export class Padding {
     const { next_word: next, degrees } = this.now.header;
     const bars = el("div", "guesses wide");
     /** @type {[string, number][]} */
-    const lines_ = next
+    const shown = next
       ? [
           [words.pad_alone, next[1]],
           [words.pad_in_batch, next[2]],
@@ -298,7 +298,7 @@ export class Padding {
           [words.pad_in_batch, degrees[0]],
           [words.pad_unmasked, degrees[1]],
         ];
-    for (const [name, x] of lines_) {
+    for (const [name, x] of shown) {
       const line = add(bars, "div");
       const bar = el("i", "twin");
       const tone = next
@@ -386,11 +386,11 @@ export class Padding {
     if (!next) return view.say([...fact, ...pieces(words.pad_turns, { text, d: [angle(degrees[1]), "b"] })]);
     const end = pieces(words.pad_next, { text, w: [next[0].trim() || "␣", "b"], ab: [shares(next[1], next[3]), "b"] });
     const leader = /** @type {[string, number]} */ (leads);
-    const now_leads =
+    const leading =
       leader[0] === next[0]
         ? []
         : pieces(words.say_leads, { w: [leader[0].trim() || "␣", "b"], p: [share(leader[1]), "b"] });
-    view.say([...fact, ...end, ...now_leads]);
+    view.say([...fact, ...end, ...leading]);
   }
 
   foot() {

@@ -22,8 +22,6 @@ export const WORDS: {
   "fills": { "inf": string; "1e9": string; };
   "fill_help": string;
   "scores": string;
-  "scores_how": string;
-  "scores_plain": string;
   "masked": string;
   "weights": string;
   "arrow_mask": string;
