@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..run.trace import Trace
-from .leads import Given, Head, Lead, checked_head, lead_between, lead_changes, same_shape
+from .leads import Given, Head, Lead, check_pair, checked_head, lead_between, lead_changes
 from .sweeps import HeadPlace
 
 Verdict = Literal["none", "same", "disagree", "silence", "other", "some"]
@@ -61,7 +61,7 @@ def three_tests(
     """
     place = checked_head(run.loaded, head)
     if other is not None:
-        same_shape(run, other)
+        check_pair(run, other)
     lead = lead or lead_between(run, other)
     silence, before = lead_changes(run, None, [place], lead, "zero")
     mean, _ = lead_changes(run, None, [place], lead, "mean")

@@ -15,7 +15,8 @@ from ..run.classes import check_class
 from ..run.predictions import check_token
 from ..run.trace import Trace
 from .ablations import RowAnswers, has_classes, heads_of, in_batches, patched, place_of, rows_of, silenced
-from .sweeps import HeadPlace, asked_position
+from .sides import check_lengths
+from .sweeps import HeadPlace, asked_position, check_same_model
 
 Given = Literal["other", "zero", "mean"]
 Head = HeadPlace | tuple[int, int]  # (layer, head) of the last stack's self-attention
@@ -67,20 +68,10 @@ def lead_between(
     return Lead(first, rival, at)
 
 
-def same_shape(run: Trace, other: Trace) -> None:
+def check_pair(run: Trace, other: Trace) -> None:
     """Raises TextError unless both runs are of one model, with as many tokens each: parts are then taken token by token."""
-    mine, theirs = run.config, other.config
-    if mine != theirs or run.spec.classes != other.spec.classes:
-        raise TextError("A part can be taken from a run of the same model alone; this other model has others.")
-    lengths = [(len(run.source), len(other.source))]
-    if run.target is not None and other.target is not None:
-        lengths.append((len(run.target), len(other.target)))
-    for a, b in lengths:
-        if a != b:
-            raise TextError(
-                f"These texts have {a:,} and {b:,} tokens, and what a part gave is taken token by token. "
-                "Give a sentence of the same length."
-            )
+    check_same_model(run, other)
+    check_lengths(run, other)
 
 
 def checked_head(loaded: Loaded, head: Head) -> HeadPlace:
@@ -140,7 +131,7 @@ def lead_changes(
     if to == "other":
         if other is None:
             raise TextError("There is no other sentence to take a head from. Give one.")
-        same_shape(run, other)
+        check_pair(run, other)
         points = list(dict.fromkeys(f"{name}.hook_z" for name, _ in chosen))
         found = other.forward.moments(points, lambda _, z: z[other.index].clone()) if points else {}
         theirs = {point.removesuffix(".hook_z"): z for point, z in found.items()}

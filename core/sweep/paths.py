@@ -15,7 +15,7 @@ from ..model.hooks import Hook, hook_points
 from ..run.forward_pass import Pass
 from ..run.trace import Trace
 from .ablations import Edits, Rows, heads_of, place_of, rows_of
-from .leads import Head, Lead, attention_of, checked_head, lead_between, same_shape
+from .leads import Head, Lead, attention_of, check_pair, checked_head, lead_between
 from .sweeps import HeadPlace
 
 Input = Literal["q", "k", "v", "out"]
@@ -139,7 +139,7 @@ def begin_paths(
     """The question of patch_paths(), before it runs."""
     if mlps not in get_args(Mlps):
         raise InterventionError(f"MLPs between two heads are held or free, not {mlps!r}.")
-    same_shape(run, other)
+    check_pair(run, other)
     known = {head: i for i, head in enumerate(heads_of(run.forward))}
     senders = sorted({_named(run, head) for head in heads}, key=known.__getitem__)
     to = senders if receivers is None else sorted({_named(run, head) for head in receivers}, key=known.__getitem__)

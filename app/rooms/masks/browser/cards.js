@@ -112,7 +112,7 @@ export function drawCards(paint, place) {
 /** @param {import("./paint.js").Paint} paint @param {(q: number, k: number) => boolean} may */
 function icon(paint, may) {
   const svg = element("svg", { width: 25, height: 25, "aria-hidden": "true" });
-  const { palette } = paint.view.tones;
+  const { palette } = paint.view;
   for (let q = 0; q < 6; q++)
     for (let k = 0; k < 6; k++)
       draw(svg, "rect", {

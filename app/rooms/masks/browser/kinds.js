@@ -1,9 +1,9 @@
 // Three kinds of attention: a head of each that this model has, under its own mask.
 
-import { clamp, el, fill, percent, worded } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill, percent, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
-import { ABOVE, Grid, canvas, hatch } from "./maps.js";
+import { drawMap, NAMED } from "./maps.js";
 import { weigh } from "./rules.js";
 import { elsewhere, lines, named, stepped } from "./sheet.js";
 import { table } from "../../../kit/browser/table.js";
@@ -88,7 +88,6 @@ export class Kinds {
   /** @param {readonly string[]} ids */
   build(ids) {
     const { view, stage } = this;
-    const { palette } = view.tones;
     const three = el("div", "three");
     for (const id of ids) {
       const { site, layer, head, mask, weights } = this.shown[id];
@@ -107,7 +106,7 @@ export class Kinds {
       const width = view.narrow ? view.width : Math.min(400, (view.width - 48) / Math.max(2, ids.length));
       const cell = clamp(
         Math.min(
-          (width - 92) / site.n_key,
+          (width - NAMED - 28) / site.n_key,
           view.narrow ? 34 : view.below(AROUND + (ids.length < 3 ? OFFER : 0), 200) / site.n_query,
         ),
         3,
@@ -119,25 +118,23 @@ export class Kinds {
         n_key: site.n_key,
         query: queries[this.row(id)],
       });
-      const svg = canvas(part, width, ABOVE + site.n_query * cell + 6, palette, alt, view.type);
-      const grid = new Grid(svg, {
-        x: 84,
-        y: ABOVE,
-        cell,
-        rows: queries,
-        columns: keys,
-        palette,
-        named: true,
-        act: (q) => view.choose({ row: String(q) }),
-      });
-      grid.fill((q, k) =>
-        mask[q * site.n_key + k] ? hatch(mask[q * site.n_key + k]) : view.tones.heat(weights[q * site.n_key + k]),
-      );
       const row = this.row(id);
-      grid.look(row);
-      svg.addEventListener("pointermove", (e) => {
-        const frame = svg.getBoundingClientRect();
-        const at = grid.at((e.clientX - frame.left) / view.type, (e.clientY - frame.top) / view.type);
+      const picture = drawMap(view, add(part, "div", "map"), {
+        alt,
+        queries,
+        keys,
+        w: Math.floor(cell * view.type),
+        row,
+        weight: (q, k) => weights[q * site.n_key + k],
+        masked: (q, k) => mask[q * site.n_key + k] > 0,
+      });
+      const node = /** @type {HTMLElement} */ (picture.node);
+      node.addEventListener("click", (e) => {
+        const at = picture.at(e);
+        if (at) view.choose({ row: String(at[0]) });
+      });
+      node.addEventListener("pointermove", (e) => {
+        const at = picture.at(e);
         if (!at) return view.hint("");
         const names = { q: queries[at[0]], k: keys[at[1]] };
         const reason = mask[at[0] * site.n_key + at[1]];
@@ -148,7 +145,7 @@ export class Kinds {
           e,
         );
       });
-      svg.addEventListener("pointerleave", () => view.hint(""));
+      node.addEventListener("pointerleave", () => view.hint(""));
       const best = this.best(id, row);
       part.append(el("p", "", worded(words.kinds_how, id)));
       const from = part.appendChild(el("p", "mute"));

@@ -1,20 +1,18 @@
 // Leakage: the same text with the causal mask and without. The loss at each word, the head that looks ahead, and what each then writes.
 
 import { add, choice, clamp, el, fill, fixed, setText } from "../../../kit/browser/dom.js";
-import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
-import { rising } from "../../../kit/browser/picture/scale.js";
 import { table } from "../../../kit/browser/table.js";
 import { lossBars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
-import { cut } from "./maps.js";
+import { drawMap, NAMED } from "./maps.js";
 import { losses, share, way } from "./numbers.js";
 import { pair } from "./pairs.js";
 
 const MAP = 330; // units that the one map is wide, with its words
-const NAMES = 62; // of those for the words
-const ABOVE = 52; // units for the words above the map
-const AROUND = 550; // units of what stands above and below the bars
+const AROUND = 470; // units of what stands above and below the bars
+const BESIDE = 480; // of what stands above and below the map beside them
+const [ROWS, LINE] = [28, 21]; // of the heading of the other texts, and of one of them
 const WIDEST = 12; // nats at the end of a text's bar
 
 /** @param {number[]} values */
@@ -115,7 +113,7 @@ export class Leak {
     const board = el("div", view.board);
     const left = add(board, "div", "left");
     const right = add(board, "aside", "wide");
-    const legend = el("p", "lines legend small");
+    const legend = el("span", "lines legend small");
     for (const [name, tone] of [
       [words.leak_with, palette.hatch],
       [words.leak_less, tones.less],
@@ -126,9 +124,9 @@ export class Leak {
       one.append(name);
     }
     const head = left.appendChild(el("h3", "", words.loss_at));
-    head.after(legend);
+    head.append(legend);
     const rows = now.texts && !view.isProjected ? now.texts.length : 0;
-    const height = clamp(view.below(AROUND + 25 * rows - (rows ? 60 : 0)), 90, 260);
+    const height = clamp(view.below(AROUND + (rows ? ROWS + LINE * rows : 0), 80), 80, 260);
     const width = view.beside ? Math.max(420, view.width - MAP - 50) : view.width;
     const chart = add(left, "div", "chart");
     chart.append(
@@ -165,33 +163,15 @@ export class Leak {
       .appendChild(el("h3", "", `${fill(words.leak_map, { layer, head: at })} `))
       .append(el("small", "mute", fill(words.leak_map_how, { p })));
     const n = now.labels.length;
-    const cell = Math.floor(clamp((MAP - NAMES) / n, 3, 24) * type);
-    const size = Math.min(13.5 * type, Math.max(9, cell));
-    const names = now.labels.map((/** @type {string} */ label, /** @type {number} */ i) =>
-      i % Math.ceil(size / 1.2 / cell) ? null : cut(label),
-    );
-    const heat = rising(palette);
+    const cell = Math.floor(clamp(Math.min(MAP - NAMED, view.below(BESIDE)) / n, 3, 24) * type);
     const alt = fill(words.leak_map_alt, { layer, head: at, n, p });
-    const map = new HeatmapView(add(right, "div"), alt);
-    const top = ABOVE * type;
-    const beside = NAMES * type;
-    map.draw(
-      {
-        rows: n,
-        columns: n,
-        x: beside,
-        y: top,
-        w: cell,
-        h: cell,
-        gap: cell > 8 ? 1 : 0,
-        tone: (q, k) => heat(now.after[q][k]),
-        rowNames: { list: names, colour: palette.ink, size, away: 7 },
-        columnNames: { list: names, colour: palette.key, size, lean: -45 },
-      },
-      beside + n * cell + size * 2,
-      top + n * cell + 2,
-      { hatch: palette.hatch, font: view.family },
-    );
+    drawMap(view, add(right, "div"), {
+      alt,
+      queries: now.labels,
+      keys: now.labels,
+      w: cell,
+      weight: (q, k) => now.after[q][k],
+    });
     const title = now.title;
     const other = now.isOther
       ? fill(now.leaky === "taught" ? words.leak_other_taught : words.leak_other, {

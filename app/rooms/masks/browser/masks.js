@@ -13,7 +13,7 @@ import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { drawCode } from "./incode.js";
 import { Kinds } from "./kinds.js";
 import { Leak } from "./leak.js";
-import { swatch, tones } from "./maps.js";
+import { swatch } from "./maps.js";
 import { Padding } from "./padding.js";
 import { Paint } from "./paint.js";
 import { nodes } from "./pairs.js";
@@ -41,8 +41,6 @@ export class Masks extends Stage {
   sites = new Map();
   /** @type {import("./types.js").Lab} */
   lab;
-  /** @type {ReturnType<typeof tones>} */
-  tones;
   type = 1; // how large the page's type is, in units of 16 pixels: drawings grow with it
   pixels = 0; // how wide the room is
   width = 0; // and in the units of its drawings
@@ -225,7 +223,6 @@ export class Masks extends Stage {
     ].join(" ");
     if (layout !== this.layout) {
       this.layout = layout;
-      this.tones = tones(this.scheme);
       this.root.style.setProperty("--bar", this.palette.ramp[3]);
       this.root.style.setProperty("--more", this.palette.ramp[3]);
       this.root.style.setProperty("--less", this.palette.ahead[3]);
@@ -328,7 +325,7 @@ export class Masks extends Stage {
       this.legend.replaceChildren(
         ...legend.map((name) => {
           const one = el("span");
-          one.append(swatch(name, this.tones.palette), ` ${worded(words.legend, name)}`);
+          one.append(swatch(name, this.palette), ` ${worded(words.legend, name)}`);
           return one;
         }),
       );

@@ -6,19 +6,14 @@ import { pieces } from "./facts.js";
 import { angle, share, shares } from "./numbers.js";
 import { weigh } from "./rules.js";
 import { lines, stepped } from "./sheet.js";
-import { cellAt, HeatmapView } from "../../../kit/browser/picture/heatmap.js";
-import { rising } from "../../../kit/browser/picture/scale.js";
-import { text as written } from "../../../kit/browser/scene.js";
 import { plainTable, table } from "../../../kit/browser/table.js";
-import { cut } from "./maps.js";
+import { drawMap, NAMED } from "./maps.js";
 
 const PADDING = 2; // among the reasons
 const FUTURE = 1;
 const NAMES = "ABCD";
-const NAMED = 66; // units for the words at the left of a map
 const GAP = 26; // units between the two, less those
-const ABOVE = 58; // units for the words above a map
-const AROUND = 518; // of what stands above and below the maps with two sentences
+const AROUND = 540; // of what stands above and below the maps with two sentences
 const LINE = 23; // of one sentence more
 const ASIDE = 345; // units of what stands beside the maps
 const [LEAST, TALLEST] = [15, 46]; // units that a row is tall
@@ -197,13 +192,11 @@ export class Padding {
     const board = el("div", view.board);
     const left = board.appendChild(el("div", "left"));
     const right = board.appendChild(el("aside"));
-    const { palette, width, type, narrow } = view;
+    const { width, type, narrow } = view;
     const room = narrow ? width : (width - (view.beside ? ASIDE : 0) - 2 * GAP) / 2;
     const wide = Math.floor(clamp((room - NAMED - 14) / n, 7, 40) * type);
     const under = view.below(AROUND + LINE * (texts.length - 2) + (view.beside ? 0 : 240));
     const tall = Math.floor(clamp((under * type) / rows.length, Math.min(wide, LEAST * type), TALLEST * type));
-    const size = Math.min(13.5 * type, Math.max(9, wide, tall * 0.7));
-    const heat = rising(palette);
     const maps = add(left, "div", "pair two");
     both.forEach((/** @type {any} */ { mask, weighed }, /** @type {number} */ i) => {
       const isMasked = i === 0;
@@ -217,61 +210,24 @@ export class Padding {
       });
       const at = (/** @type {number} */ q, /** @type {number} */ k) => rows[q] * n + k;
       const pads = real.flatMap((/** @type {boolean} */ is, /** @type {number} */ k) => (is ? [] : [k]));
-      const stamp = Math.min(wide * 3, tall * 2.2, 34 * type);
-      const more =
-        isMasked && pads.length > 1
-          ? [
-              written(
-                NAMED * type + ((pads[0] + pads[pads.length - 1] + 1) / 2) * wide,
-                ABOVE * type + (rows.length * tall) / 2,
-                [["−∞", palette.ink, 700]],
-                stamp,
-                { anchor: "middle" },
-              ),
-            ]
-          : [];
-      /** @type {import("../../../kit/browser/picture/heatmap.js").Heatmap} */
-      const map = {
-        rows: rows.length,
-        columns: n,
-        x: NAMED * type,
-        y: ABOVE * type,
+      const picture = drawMap(view, host, {
+        alt,
+        queries: rows.map((/** @type {number} */ q) => labels[q]),
+        keys: labels.map((/** @type {string} */ label, /** @type {number} */ k) => (real[k] ? label : words.pad_short)),
         w: wide,
         h: tall,
-        gap: wide > 8 ? 1 : 0,
-        tone: (q, k) => (mask[at(q, k)] ? null : heat(weighed.weights[at(q, k)])),
+        row: rows.indexOf(row),
+        weight: (q, k) => weighed.weights[at(q, k)],
         masked: (q, k) => mask[at(q, k)] > 0,
-        rowNames: {
-          list: rows.map((/** @type {number} */ q) => cut(labels[q])),
-          colour: palette.ink,
-          size,
-          away: 8 * type,
-        },
-        columnNames: {
-          list: labels.map((/** @type {string} */ label, /** @type {number} */ k) =>
-            k % Math.ceil((11 * type) / wide) ? null : real[k] ? cut(label) : words.pad_short,
-          ),
-          colour: palette.key,
-          size,
-          lean: -45,
-        },
-        frames: [{ row: rows.indexOf(row), colour: palette.query, width: 2, out: 1 }],
-        more,
-      };
-      const picture = new HeatmapView(host, alt);
-      picture.draw(map, NAMED * type + n * wide + size * 2, ABOVE * type + rows.length * tall + 4, {
-        hatch: palette.hatch,
-        font: view.family,
+        stamp: isMasked && pads.length > 1 ? ["−∞", (pads[0] + pads[pads.length - 1] + 1) / 2] : undefined,
       });
       picture.node?.addEventListener("click", (/** @type {any} */ event) => {
-        const box = /** @type {Element} */ (picture.node).getBoundingClientRect();
-        const found = cellAt(map, event.clientX - box.left, event.clientY - box.top);
+        const found = picture.at(event);
         if (found) view.choose({ query: String(rows[found[0]]) });
       });
     });
-    left.append(
-      el("p", "mute small", fill(words.pad_rows, { text: texts[header.text], layer: header.layer, head: chosen })),
-    );
+    const note = fill(words.pad_rows, { text: texts[header.text], layer: header.layer, head: chosen });
+    left.append(el("p", "mute small", header.causal ? `${note} ${words.pad_twice}` : note));
     right.append(...this.outcome());
     const against = plainTable(
       fill(words.pad_against, { name: NAMES[header.text] }),
@@ -279,7 +235,7 @@ export class Padding {
       this.rows(),
       (_, j) => (j === 1 ? (on ? "chosen" : "") : j === 2 && !on ? "chosen free" : ""),
     );
-    right.append(against, this.heads(), ...(header.causal ? [el("p", "mute small", words.pad_twice)] : []));
+    right.append(against, this.heads());
     stage.replaceChildren(chips, this.switches(now.texts), board);
   }
 
@@ -394,7 +350,7 @@ export class Padding {
   }
 
   foot() {
-    if (!this.now) return { ok: [], rest: [], legend: ["padding"] };
+    if (!this.now) return { ok: [], rest: [], legend: [] };
     const { header, on, n } = this.now;
     const name = NAMES[header.text];
     const zero = header.on_padding.flat().every((/** @type {number} */ share) => share === 0);
@@ -404,7 +360,7 @@ export class Padding {
     return {
       ok,
       rest: [fill(words.pad_size, { texts: header.labels.length, n })],
-      legend: ["padding", ...(header.causal ? ["future"] : [])],
+      legend: header.causal ? ["future"] : [],
     };
   }
 

@@ -79,7 +79,7 @@ export class Scale {
   build() {
     const { view, stage, now } = this;
     const { site, place, header } = view;
-    const { palette } = view.tones;
+    const { palette } = view;
     const { spreads } = now.header;
     const three = el("div", "three");
     const charts = [
@@ -108,7 +108,7 @@ export class Scale {
       const [x0, tall] = [52, view.narrow ? 270 : clamp(view.below(AROUND), 180, 270)];
       const x = (/** @type {number} */ d) => x0 + ((width - x0 - 20) * Math.log2(d)) / 9;
       const y = (/** @type {number} */ v) => 10 + tall - (log ? (tall * Math.log2(clamp(v, 0.9, 600))) / 9 : tall * v);
-      const svg = canvas(part, width, tall + 60, palette, `${heading}, ${how}`, view.type);
+      const svg = canvas(part, width, tall + 60, `${heading}, ${how}`, view.type);
       const say = (/** @type {number} */ tick) => (log ? String(tick) : `${tick * 100} %`);
       across(svg, ticks, { y, from: x0, to: width - 20, size: 13, say });
       below(svg, [1, 8, 64, 512], { x, y: tall + 30, size: 13 });

@@ -31,7 +31,7 @@ export const WORDS: {
   "cell_not": string;
   "cell_score": string;
   "reasons": [string, string, string, string, string, string];
-  "legend": { "future": string; "edited": string; "window": string; "padding": string; };
+  "legend": { "future": string; "edited": string; "window": string; };
   "class_one": string;
   "class_numbers": string;
   "with_mask": string;
