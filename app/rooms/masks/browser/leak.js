@@ -11,6 +11,7 @@ import { pair } from "./pairs.js";
 
 const MAP = 330; // units that the one map is wide, with its words
 const AROUND = 470; // units of what stands above and below the bars
+const LARGER = 24; // and of what is written, which a projected page writes larger
 const BESIDE = 480; // of what stands above and below the map beside them
 const [ROWS, LINE] = [28, 21]; // of the heading of the other texts, and of one of them
 const WIDEST = 12; // nats at the end of a text's bar
@@ -126,7 +127,7 @@ export class Leak {
     const head = left.appendChild(el("h3", "", words.loss_at));
     head.append(legend);
     const rows = now.texts && !view.isProjected ? now.texts.length : 0;
-    const height = clamp(view.below(AROUND + (rows ? ROWS + LINE * rows : 0), 80), 80, 260);
+    const height = clamp(view.below(AROUND + (rows ? ROWS + LINE * rows : view.isProjected ? LARGER : 0), 80), 80, 260);
     const width = view.beside ? Math.max(420, view.width - MAP - 50) : view.width;
     const chart = add(left, "div", "chart");
     chart.append(
