@@ -20,6 +20,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 LAPTOP = (1280, 720)
 PHONE = (390, 844)
 PROJECTOR = (1920, 1080)
+OPENS = "SmolLM2-135M"  # a link without a model is of before there was one, and opens MiniLM
 COLOURS = 256  # of a picture: flat surfaces and thin letters look the same with a palette, in a third of the bytes
 
 
@@ -30,6 +31,7 @@ class Picture:
     address: dict[str, str]
     size: tuple[int, int] = LAPTOP
     scheme: Literal["light", "dark"] = "light"
+    until: str = ""  # what is there once runs of their own have come, where a pause between two of them looks like rest
 
 
 PICTURES = {
@@ -39,12 +41,26 @@ PICTURES = {
     "explore-projector": Picture({"projector": "true"}, size=PROJECTOR),
     "explore-lines": Picture({"model": "minilm", "show": "lines"}),
     "explore-translator": Picture({"model": "translator", "text": "Ein Hund läuft durch den Schnee.", "site": "cross"}),
-    "step": Picture({"view": "step"}),
-    "masks": Picture({"view": "masks"}),
-    "positions": Picture({"view": "positions"}),
-    "generate": Picture({"view": "generate"}),
-    "whatif": Picture({"view": "whatif"}),
-    "shapes": Picture({"view": "shapes"}),
+    "step": Picture({"view": "step", "model": OPENS}),
+    "masks": Picture({"view": "masks", "model": OPENS}),
+    "lab-padding": Picture(
+        {
+            "view": "masks",
+            "model": OPENS,
+            "lab": "padding",
+            "partner": "The capital of France is",
+            "pad": "off",
+            "side": "left",
+        }
+    ),
+    "lab-leak": Picture({"view": "masks", "model": OPENS, "lab": "leak"}, until=".texts > div:last-child .twin"),
+    "lab-kinds": Picture(
+        {"view": "masks", "lab": "kinds", "model": "translator", "text": "Ein Hund rennt durch den Schnee."}
+    ),
+    "positions": Picture({"view": "positions", "model": OPENS}),
+    "generate": Picture({"view": "generate", "model": OPENS}),
+    "whatif": Picture({"view": "whatif", "model": OPENS}),
+    "shapes": Picture({"view": "shapes", "model": OPENS}),
 }
 
 
@@ -68,6 +84,8 @@ def taken(there: Browser, server: str, picture: Picture) -> bytes:
     page.goto(f"{server}/?{urlencode(picture.address)}")
     expect(page.locator(".hl[data-painted]").first).to_be_visible(timeout=120_000)
     idle(page)
+    if picture.until:
+        page.locator(picture.until).first.wait_for(timeout=120_000)
     image = Image.open(io.BytesIO(at_rest(page)))
     context.close()
     small = io.BytesIO()
