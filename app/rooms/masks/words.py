@@ -91,6 +91,7 @@ COMPONENT: dict[str, Any] = {
     ],
     "legend": {"future": "future", "edited": "painted", "window": "window"},
     "class_one": "The class of this text",
+    "class_several": "The classes of this text, each by itself",
     "class_numbers": "The number of this text",
     "with_mask": "with this mask",
     "models_own": "the model’s own",

@@ -59,7 +59,9 @@ export function drawBeside(paint, place) {
   }
   if (own.words.length) {
     parts.push(
-      heading(classes ? words.class_one : words.next_word, classes ? "" : fill(words.next_how, { word: lastOf(view) })),
+      classes
+        ? heading(classes === "several" ? words.class_several : words.class_one, "")
+        : heading(words.next_word, fill(words.next_how, { word: lastOf(view) })),
     );
     parts.push(wordsOf(own, changed ? outcome : null, changed, view.narrow || view.isProjected ? FEW : WORDS_SHOWN));
   } else if (own.numbers.length) {

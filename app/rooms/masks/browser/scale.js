@@ -147,7 +147,7 @@ export class Scale {
     );
     line.append(choice(words.scale_switch, options, view.values.scale, (id) => view.choose({ scale: id })));
     const shown = view.values.scale === "on" ? now.own : now.free;
-    const bars = part.appendChild(el("div", "words tall"));
+    const bars = part.appendChild(el("div", "words"));
     const keys = view.labels(site.key);
     const most = view.isProjected ? PROJECTED : IN_ROW;
     const weightiest = keys

@@ -33,6 +33,7 @@ export const WORDS: {
   "reasons": [string, string, string, string, string, string];
   "legend": { "future": string; "edited": string; "window": string; };
   "class_one": string;
+  "class_several": string;
   "class_numbers": string;
   "with_mask": string;
   "models_own": string;
