@@ -140,7 +140,7 @@ def test_every_room_that_runs_a_text_reads_the_conversation(another: Callable[..
         go_to(screen.page, room)
         screen.idle()
         expect(choice(screen, "chat")).to_be_checked()
-        if room != "Positions":  # where a long text is folded around the two words
+        if room not in ("Positions", "Masks"):  # which fold a long text around two words, or name only some of its rows
             expect(screen.page.get_by_text("<|im_end|>").first).to_be_attached()
         assert address(screen)["as"] == "chat"
         assert address(screen)["text"] == TEXT

@@ -4,6 +4,7 @@ import { add, el, fill, fixed, percent } from "../../../kit/browser/dom.js";
 import { cellAt, HeatmapView, shapesOf } from "../../../kit/browser/picture/heatmap.js";
 import { rising, signed } from "../../../kit/browser/picture/scale.js";
 import { text } from "../../../kit/browser/scene.js";
+import { toneWithout, topWithout } from "../../../kit/browser/sink.js";
 import { table } from "../../../kit/browser/table.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { drawBeside, rulerOf } from "./beside.js";
@@ -271,6 +272,9 @@ export class Paint {
       fillWith,
       early,
     };
+    // The line of the sink is for a head that nothing is hidden from, or for colours that leave it out already
+    const isOut = values.sink === "out";
+    if (!view.isProjected && (!changed || isOut)) view.sink.draw(site.id, this.keys);
     this.above = view.host.getBoundingClientRect().top + scrolled();
     if (found?.refused) view.say([[found.refused, ""]]);
     else {
@@ -392,8 +396,11 @@ export class Paint {
       HIGHEST,
       now.scores.reduce((/** @type {number} */ most, /** @type {number} */ s) => Math.max(most, Math.abs(s)), 1e-9),
     );
+    const weights = which ? weighed.weights : now.before;
+    const rest = view.sink.key;
+    const without = rest === null ? null : toneWithout(palette, rest, topWithout(weights, n_key, rest));
     const tone = (/** @type {number} */ at) =>
-      isScores ? score(now.scores[at] / full) : heat(which ? weighed.weights[at] : now.before[at]);
+      isScores ? score(now.scores[at] / full) : without ? without(weights[at], at % n_key) : heat(weights[at]);
     const index = (/** @type {number} */ q, /** @type {number} */ k) => (q + row) * n_key + k + column;
     const sign = now.after ? "× 0" : now.fillWith > -Infinity ? "−1e9" : "−∞";
     /** @type {import("../../../kit/browser/types.js").Shape[]} */
