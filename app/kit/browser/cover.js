@@ -120,7 +120,7 @@ class Cover {
 
 export const cover = new Cover();
 
-/** @typedef {{names: [string, string][], box: HTMLElement, under: HTMLElement, grown: ResizeObserver}} Stashed */
+/** @typedef {{names: [string, string][], box: HTMLElement, under: HTMLElement, watches: {disconnect(): void}[]}} Stashed */
 
 // Covers whole elements of a room, by part. What is in one goes behind a wall (a closed shadow root) in which the room still draws and
 // measures it, and out of the page's text, names and sight; all before the browser shows what was drawn.
@@ -167,7 +167,7 @@ export class Guard {
     const known = this.stashed.get(node);
     const isDone = known?.box.parentNode === node && node.childNodes.length === 1;
     if (isDone && !NAMES.some((name) => node.hasAttribute(name))) return;
-    const { box, under, names, grown } = known ?? this.wall(node);
+    const { box, under, names, watches } = known ?? this.wall(node);
     // What the room put beside the box belongs to what is under it; what it put in place of all that is there now is all.
     const children = [...node.childNodes];
     const at = children.indexOf(box);
@@ -183,7 +183,7 @@ export class Guard {
       node.removeAttribute(name);
     }
     node.replaceChildren(box);
-    this.stashed.set(node, { box, under, names, grown });
+    this.stashed.set(node, { box, under, names, watches });
   }
 
   // What stands in for an element, and the place behind it: of its size, and with the styles that it has in the room. One that is
@@ -204,21 +204,35 @@ export class Guard {
     /** @type {HTMLElement[]} */
     const way = [];
     for (let at = /** @type {HTMLElement | null} */ (node); at; at = at === this.root ? null : at.parentElement)
-      way.unshift(/** @type {HTMLElement} */ (at.cloneNode(false)));
+      way.unshift(at);
+    const copies = way.map((step) => /** @type {HTMLElement} */ (step.cloneNode(false)));
     /** @type {Node} */
     let at = within;
-    for (const step of way) at = at.appendChild(step);
+    for (const copy of copies) at = at.appendChild(copy);
     const under = /** @type {HTMLElement} */ (at);
     const grown = new ResizeObserver(() => (box.style.minHeight = `${under.offsetHeight}px`));
     if (width && !height) grown.observe(under);
-    return { box, under, names: [], grown };
+    // Styles behind the wall are those of the room as it is now: it may say what it shows only after it is covered
+    const dressed = new MutationObserver((changes) => {
+      for (const { target, attributeName: name } of changes) {
+        if (name !== "class" && !name?.startsWith("data-")) continue;
+        const [step, copy] = [
+          /** @type {HTMLElement} */ (target),
+          copies[way.indexOf(/** @type {HTMLElement} */ (target))],
+        ];
+        if (step.hasAttribute(name)) copy.setAttribute(name, step.getAttribute(name) ?? "");
+        else copy.removeAttribute(name);
+      }
+    });
+    for (const step of way) dressed.observe(step, { attributes: true });
+    return { box, under, names: [], watches: [grown, dressed] };
   }
 
   /** @param {HTMLElement} node */
   uncover(node) {
-    const { names, box, under, grown } = /** @type {Stashed} */ (this.stashed.get(node));
+    const { names, box, under, watches } = /** @type {Stashed} */ (this.stashed.get(node));
     this.stashed.delete(node);
-    grown.disconnect();
+    for (const watch of watches) watch.disconnect();
     if (box.parentNode !== node) return; // the room has drawn it again
     box.replaceWith(...under.childNodes);
     for (const [name, text] of names) node.setAttribute(name, text);
