@@ -661,7 +661,7 @@ def test_a_lab_fits_its_window_and_its_headings_stand_apart(room: Room):
 
 def test_the_row_of_a_long_text_is_its_heaviest_keys(room: Room):
     room.open(model="Storyteller", text="the king and the queen saw a golden bird " * 5 + "and the", lab="scale")
-    bars = room.root.locator(".words.tall > div")
+    bars = room.root.locator(".words > div")
     expect(bars).to_have_count(13)
     expect(bars.last).to_contain_text("others")
     shares = [float(text.rstrip(" %").lstrip("<>")) for text in bars.locator("s").all_inner_texts()]
