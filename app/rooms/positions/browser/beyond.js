@@ -19,7 +19,7 @@ import { across, below, curve } from "../../../kit/browser/picture/axes.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 import { Drags, picture } from "./draw.js";
-import { chips, FINDINGS, hostOf, leftOf, Slider, whose } from "./findings.js";
+import { chips, FindingLab, FINDINGS, hostOf, Slider, whose } from "./findings.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {{n_ctx: number, base: number, d_head: number, rules: Record<string, {frequencies: number[], factor: number}>}} Stretches */
@@ -41,9 +41,8 @@ const DASHES = { none: "6 5", dynamic: "2 4" };
 const PULLED = ["none", "linear", "yarn", "llama3"]; // rules under which a text is pulled apart
 const SERIOUS = 0.3; // nats more than as trained, from which a loss is drawn in purple
 
-export class Beyond {
+export class Beyond extends FindingLab {
   ownFindings = FINDINGS.beyond;
-  hasHeads = false;
   isWaiting = false;
   /** @type {{left: number, wide: number, n: number} | null} */
   line = null;
@@ -52,13 +51,7 @@ export class Beyond {
 
   /** @param {Shown} view */
   constructor(view) {
-    this.view = view;
-    this.main = add(view.host, "div", "main findings");
-    const left = add(this.main, "section");
-    this.chips = add(left, "div", "chips");
-    this.why = add(left, "p", "note why");
-    this.picture = add(left, "div");
-    this.right = add(this.main, "section", "side");
+    super(view);
     this.parts = add(this.right, "div");
     this.factorBox = add(this.right, "div");
     this.factor = new Slider(this.factorBox, words.factor, FACTORS.length - 1, (i) =>
@@ -172,26 +165,6 @@ export class Beyond {
     else if (shownFinding === "rules") this.rules(found);
     else if (shownFinding === "cost") this.cost();
     else this.apart(found);
-  }
-
-  get wide() {
-    const { view } = this;
-    return view.narrow ? view.width : leftOf(view);
-  }
-
-  /** @param {Element} above */
-  tall(above) {
-    const { view } = this;
-    return view.room === Infinity
-      ? (view.narrow ? 300 : 350) * view.unit
-      : Math.max(120 * view.unit, view.below(above) - 56 * view.unit);
-  }
-
-  /** @param {string} bold @param {string} [rest] */
-  title(bold, rest = "") {
-    const title = add(this.picture, "h2");
-    title.append(el("b", "", bold), ` ${rest}`);
-    return title;
   }
 
   // Places of pairs, from fast to slow, and their numbers below

@@ -1,6 +1,6 @@
 // The findings of the room: sixteen steps through its four labs, which Page keys and chips walk; and the labs beside them.
 
-import { button, described, el, fill, worded } from "../../../kit/browser/dom.js";
+import { add, button, described, el, fill, worded } from "../../../kit/browser/dom.js";
 import { json } from "../../../kit/browser/messages.js";
 import { way } from "../../../kit/browser/share.js";
 import { WORDS as words } from "./constants.js";
@@ -78,6 +78,44 @@ export function whose(view, host, lab, find) {
 // Pixels of the picture's column, where the numbers stand at its right
 /** @param {Shown} view */
 export const leftOf = (view) => view.width - ((view.isProjected ? 21 : 26) * 16 + 28) * view.unit;
+
+// A lab whose every finding is one picture with its reason above, and its numbers at the right
+export class FindingLab {
+  hasHeads = false;
+
+  /** @param {Shown} view */
+  constructor(view) {
+    this.view = view;
+    this.main = add(view.host, "div", "main findings");
+    const left = add(this.main, "section");
+    this.chips = add(left, "div", "chips");
+    this.why = add(left, "p", "note why");
+    this.picture = add(left, "div");
+    this.right = add(this.main, "section", "side");
+  }
+
+  // Pixels that a picture has from side to side
+  get wide() {
+    const { view } = this;
+    return view.narrow ? view.width : leftOf(view);
+  }
+
+  // And down, from the end of what is above it
+  /** @param {Element} above */
+  tall(above) {
+    const { view } = this;
+    return view.room === Infinity
+      ? (view.narrow ? 300 : 350) * view.unit
+      : Math.max(120 * view.unit, view.below(above) - 56 * view.unit);
+  }
+
+  /** @param {string} bold @param {string} [rest] */
+  title(bold, rest = "") {
+    const title = add(this.picture, "h2");
+    title.append(el("b", "", bold), ` ${rest}`);
+    return title;
+  }
+}
 
 // A slider over whole numbers, which stays where it is while its value is drawn
 export class Slider {

@@ -9,7 +9,7 @@ import { rising, signed } from "../../../kit/browser/picture/scale.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 import { picture } from "./draw.js";
-import { chips, FINDINGS, hostOf, leftOf, whose } from "./findings.js";
+import { chips, FindingLab, FINDINGS, hostOf, whose } from "./findings.js";
 import { cosine } from "./numbers.js";
 import { readMaps, readSwap } from "./swap.js";
 
@@ -30,20 +30,8 @@ function readRows(bytes) {
   return { ...header, values: new Float32Array(body) };
 }
 
-export class Kinds {
+export class Kinds extends FindingLab {
   ownFindings = FINDINGS.kinds;
-  hasHeads = false;
-
-  /** @param {Shown} view */
-  constructor(view) {
-    this.view = view;
-    this.main = add(view.host, "div", "main findings");
-    const left = add(this.main, "section");
-    this.chips = add(left, "div", "chips");
-    this.why = add(left, "p", "note why");
-    this.picture = add(left, "div");
-    this.right = add(this.main, "section", "side");
-  }
 
   get shownFinding() {
     const find = this.view.value("find");
@@ -134,26 +122,6 @@ export class Kinds {
     else if (shownFinding === "alibi") this.alibi();
     else if (shownFinding === "t5") this.buckets();
     else this.none(host);
-  }
-
-  get wide() {
-    const { view } = this;
-    return view.narrow ? view.width : leftOf(view);
-  }
-
-  /** @param {Element} above */
-  tall(above) {
-    const { view } = this;
-    return view.room === Infinity
-      ? (view.narrow ? 300 : 350) * view.unit
-      : Math.max(120 * view.unit, view.below(above) - 50 * view.unit);
-  }
-
-  /** @param {string} bold @param {string} [rest] */
-  title(bold, rest = "") {
-    const title = add(this.picture, "h2");
-    title.append(el("b", "", bold), ` ${rest}`);
-    return title;
   }
 
   // Cells of a picture as one image, beneath the SVG that names its rows and columns
