@@ -7,7 +7,7 @@ import { lookers } from "./edges.js";
 import { findingOf, sentenceOf } from "./findings.js";
 import { HIDDEN } from "./lens.js";
 import { indexed } from "../../kit/browser/labels.js";
-import { isGuess, nextOf, writes } from "./next.js";
+import { isGuess, nextOf, whyNoNext, writes } from "./next.js";
 
 /** @type {Record<string, string>} */
 const GIVES = { mean: words.gives_mean, max: words.gives_max, rollout: words.gives_rollout, value: words.gives_value };
@@ -172,8 +172,9 @@ export class Facts {
       true,
       pressed,
     );
-    const isAsked = row === null && writes(this.view); // an encoder writes after no token
-    if (!next) return void (this.nextLine.textContent = isAsked ? words.writes_choose : "");
+    const asked = writes(this.view) ? words.writes_choose : ""; // an encoder writes after no token
+    if (!next)
+      return void (this.nextLine.textContent = row === null ? asked : whyNoNext(this.view, row, words.loading));
     if (!next.given) return void (this.nextLine.textContent = words.writes_last);
     const [label, p, rank] = next.given;
     const parts = {

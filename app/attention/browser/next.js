@@ -34,6 +34,11 @@ export function isNextThere(view, from, to) {
   return true;
 }
 
+// Why nothing is known yet of what comes after a row: it is on its way, or was refused
+/** @param {import("./types.js").View} view @param {number} row @param {string} loading */
+export const whyNoNext = (view, row, loading) =>
+  writes(view) ? ((answerTo(view, row) ?? { found: { refused: loading } }).found.refused ?? "") : "";
+
 // What comes after one row of the lens, and out of how many words; null where nothing does, or while it is fetched
 /** @param {import("./types.js").View} view @param {number} row @returns {(Next & {vocabulary: number}) | null} */
 export function nextOf(view, row) {
