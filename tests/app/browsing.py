@@ -241,7 +241,8 @@ class Screen:
         self.painted()
 
     def painted(self) -> None:
-        """Wait until there is something of a picture."""
+        """Wait until there is something of a picture, and of one room: both are there while one takes the place of another."""
+        expect(self.root).to_have_count(1)
         self.root.and_(self.page.locator("[data-painted]")).wait_for()
 
     def idle(self) -> None:
