@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -38,8 +39,8 @@ def test_its_message_has_the_run_s_numbers_in_five_digits() -> None:
 def test_layers_are_chosen_by_a_click_and_by_keys(screen: Screen) -> None:
     screen.open("?view=step&model=smollm2&layer=23&head=0&at=softmax")
     root, page = screen.root, screen.page
-    whole = root.locator(".strip")
-    expect(whole).to_have_attribute("aria-label", "The whole model at to₂")
+    whole = root.locator(".model-strip")
+    expect(whole).to_have_attribute("aria-label", "All layers at to₂")
     expect(whole).to_have_attribute("aria-valuenow", "23")
     expect(whole).to_have_attribute("aria-valuetext", "Layer 23: the stream is 337 long before it, 408 after it. It adds attention 183, MLP 88.3. To the score of Mary: attention +4.06, MLP +0.41.")  # fmt: skip
     expect(whole).to_contain_text("Mary 92 %")
@@ -68,7 +69,7 @@ def test_an_encoder_and_a_decoder_are_two_strips_with_wires(screen: Screen) -> N
     screen.open(
         "?view=step&model=translator&text=Ein+Hund+rennt+durch+den+Schnee.&target=A&stack=decoder&layer=1&query=1"
     )
-    whole = screen.root.locator(".strip")
+    whole = screen.root.locator(".model-strip")
     expect(whole).to_contain_text("encoder at Hund")  # at which all layers together look most
     for share in ("86 %", "80 %", "88 %"):
         expect(whole).to_contain_text(f"{share} on Hund")
@@ -92,3 +93,71 @@ def test_a_route_that_is_asked_for_what_is_not_there_says_what_is(query: str, sa
     run = screen.data()["run"]
     answer = screen.page.request.get(f"{screen.address}/headlight/strip?run={run}&{query}")
     assert answer.status == 400 and said in answer.text()
+
+
+@needs_smollm2
+@pytest.mark.parametrize("room", ["explore", "masks", "whatif"])
+def test_every_room_with_heads_has_it_in_one_line_and_keeps_the_head(room: str, screen: Screen) -> None:
+    screen.page.set_viewport_size({"width": 1280, "height": 720})
+    pick = "&sweep=heads&pick=on&at=13" if room == "whatif" else ""
+    screen.open(f"?view={room}&model=smollm2&layer=23&head=4&query=13{pick}")
+    page, whole = screen.page, screen.root.locator(".model-strip")
+    expect(whole).to_contain_text("Mary 92 %")
+    expect(whole).to_have_attribute("aria-label", "All layers at to₂")
+    expect(whole).to_have_attribute("aria-valuenow", "23")
+    expect(whole).to_have_attribute("aria-valuemin", "0")
+    expect(whole).to_have_attribute("aria-valuemax", str(LAYERS - 1))
+    box = box_of(whole)
+    assert box["height"] <= 30
+    number = box_of(whole.locator("text", has_text="29").last)
+    page.mouse.move(number["x"] + number["width"] / 2, box["y"] + box["height"] / 2)
+    expect(screen.root.locator(".tip:not([hidden])")).to_contain_text("Layer 29: the stream is 778 long before it")
+    page.mouse.down()
+    page.mouse.up()
+    expect(whole).to_have_attribute("aria-valuenow", "29")
+    page.wait_for_url("**layer=29**")
+    assert "head=4" in page.url
+    whole.focus()
+    page.keyboard.press("ArrowRight")  # the last one stays
+    page.keyboard.press("ArrowLeft")
+    expect(whole).to_have_attribute("aria-valuenow", "28")
+    page.wait_for_url("**layer=28**")
+    assert "head=4" in page.url
+    page.mouse.click(box["x"] + box["width"] - 10, box["y"] + box["height"] / 2)  # the next word is no layer
+    expect(whole).to_have_attribute("aria-valuenow", "28")
+    main = page.locator("[data-testid=stMain]")
+    assert main.evaluate("(main) => main.scrollHeight - main.clientHeight") == 0
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(whole).to_be_hidden()
+
+
+@needs_smollm2
+def test_in_explore_it_follows_the_word_and_leaves_a_guess_to_the_visitor(screen: Screen) -> None:
+    screen.page.set_viewport_size({"width": 1280, "height": 720})
+    screen.open("?view=explore&model=smollm2&layer=23&head=0&query=13")
+    whole = screen.root.locator(".model-strip")
+    expect(whole).to_contain_text("Mary 92 %")
+    screen.root.locator(".strip [data-i='10']").click()
+    expect(whole).to_contain_text("stream at a")
+    expect(whole).not_to_contain_text("Mary 92 %")
+    expect(whole).to_have_attribute("aria-valuenow", "23")
+    screen.root.get_by_role("button", name="predict first").click()
+    expect(whole).to_be_hidden()
+
+
+def test_in_one_line_too_an_encoder_and_a_decoder_are_two(screen: Screen) -> None:
+    screen.page.set_viewport_size({"width": 1280, "height": 720})
+    screen.open("?view=explore&model=translator&text=Ein+Hund+rennt+durch+den+Schnee.&target=A&site=cross&layer=1&head=5&query=1")  # fmt: skip
+    whole = screen.root.locator(".model-strip")
+    expect(whole).to_contain_text("encoder at Hund")
+    expect(whole).to_contain_text("decoder at A")
+    expect(whole).to_have_attribute("aria-valuetext", re.compile("Its cross-attention gives Hund 80 %"))
+    assert box_of(whole)["height"] <= 30
+    read, written = (box_of(whole.locator("text", has_text=name)) for name in ("encoder at", "decoder at"))
+    assert read["y"] == written["y"]
+    layer = box_of(whole.locator("text", has_text="2").first)
+    assert read["x"] < layer["x"] < written["x"]
+    screen.page.mouse.click(layer["x"] + 3, layer["y"] + 5)
+    screen.wait(site="encoder", layer="2", head="5")
+    expect(whole).to_have_attribute("aria-valuenow", "2")

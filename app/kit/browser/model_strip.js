@@ -1,7 +1,8 @@
 // The whole model at one word, as a strip: the length of its stream, what attention and MLP add in each layer, and the next word. Every
-// room that shows a layer has it. Of an encoder–decoder there are two, and the wires from one to the other.
+// room that shows a layer has it. Of an encoder–decoder there are two, and the wires from one to the other. A low strip is one line.
 
-import { arrow, clamp, described, el, fill, percent, phrase, setAll, worded } from "./dom.js";
+import { cover } from "./cover.js";
+import { arrow, clamp, described, el, fill, percent, phrase, same, setAll, worded } from "./dom.js";
 import { indexed, rowName } from "./labels.js";
 import { json } from "./messages.js";
 import { Pen } from "./pen.js";
@@ -11,19 +12,33 @@ import { WORDS as words } from "./words.js";
 
 /** @typedef {{name: string, lengths: number[], adds: number[] | null}} Part */
 /** The answer of the route. @typedef {{position: number, stream: number[], parts: Part[], next: [word: string, p: number] | null, wires: number[][] | null, refused?: string}} Whole */
-/** The place that a room shows. `layer`: "start" is the embedding and "end" the last norm; `key`: the word that cross-attention is asked about.
- * @typedef {{stack: string, layer: number | "start" | "end", query: number, key?: number, labels: Record<string, string[]>}} Place */
-/** A strip that was laid out: its stack, and the places of its layers. @typedef {{stack: string, top: number, from: number, wide: number, layers: number}} Laid */
+/** The place that a room shows. `layer`: "start" is the embedding and "end" the last norm; `query`: the word, the last one where
+ * there is none; `key`: the word that cross-attention is asked about; `written`: the decoder's word, where the encoder's is chosen.
+ * @typedef {{stack: string, layer: number | "start" | "end" | null, query?: number, key?: number, written?: number, labels: Record<string, string[]>}} Place */
+/** Where one strip stands: its box, where its layers begin and end, and what the bars stand on and reach up to.
+ * @typedef {{left: number, width: number, top: number, height: number, from: number, right: number, foot: number, high: number}} Space */
+/** A strip that was laid out: its stack, and the places of its layers. @typedef {Space & {stack: string, wide: number, layers: number}} Laid */
+/** How a wire runs: its path, the height that the drops begin and end at, and the line of what is said of them. @typedef {{d: string, y: number, to: number, line: number}} Way */
 
 const HIGH = 2.75; // rem of one strip
 const GAP = 1.9; // between two, where the wires are
+const LOW = 1.85; // of a low one; two of them stand side by side
+const WIRES = 0.5; // of it, where the wires are
+const [NAMED, APART] = [9.6, 1]; // rem for the name of a low strip beside another, and between the two
 const [BEFORE, AFTER] = [8.6, 6.6]; // rem left and right of the layers
 const [BEFORE_NARROW, AFTER_NARROW] = [0.4, 5.4];
+const PHONE = 720; // pixels of a window that has no room for a low one
 const NARROW = 560; // pixels of a strip without words at its left
 const LETTERS = 11; // that the box of the next word has room for
 
 /** Three digits of a length. @param {number} x */
 export const long = (x) => (x >= 99.95 ? x.toFixed(0) : x >= 9.995 ? x.toFixed(1) : x.toFixed(2));
+/** The stack that a kind of attention belongs to. @param {string} site */
+export const stackOf = (site) => (site === "encoder" ? "encoder" : "decoder");
+
+/** The kind of attention of a stack that is shown where that stack is chosen. @param {string} stack @param {string} site on the screen */
+export const siteOf = (stack, site) => (stackOf(site) === stack ? site : stack);
+
 /** The key that all layers together look at most. @param {number[][] | null} wires */
 function mostWired(wires) {
   const sums = (wires?.[0] ?? [0]).map((_, key) => (wires ?? []).reduce((sum, row) => sum + row[key], 0));
@@ -38,19 +53,28 @@ export class ModelStrip {
   laid = [];
   /** @type {Place | null} */
   place = null;
+  /** @type {[stack: string, whole: Whole][]} The answers that are drawn */
+  wholes = [];
+  of = ""; // the run that they are of
+  waits = false; // for an answer
   width = 0;
-  drawn = "";
+  /** @type {unknown[]} */
+  drawn = [];
 
-  /** @param {import("./stage.js").Stage<any, any, any>} room @param {(layer: number | "start" | "end", stack: string) => void} pick what a click chooses */
-  constructor(room, pick) {
+  /**
+   * @param {import("./stage.js").Stage<any, any, any>} room @param {(layer: number | "start" | "end", stack: string) => void} pick what a click chooses
+   * @param {{isLow?: boolean, tip?: Tip}} [how] low: one line, of whose layers alone one can be chosen; the tip of a room that has one
+   */
+  constructor(room, pick, { isLow = false, tip = new Tip(room.root) } = {}) {
     this.room = room;
     this.pick = pick;
-    this.box = described(el("div", "strip"), "slider", words.strip);
+    this.isLow = isLow;
+    this.box = described(el("div", isLow ? "model-strip low" : "model-strip"), "slider", words.strip);
     this.box.tabIndex = 0;
     this.svg = svg("svg", { "aria-hidden": "true" });
     this.box.append(this.svg);
     this.box.hidden = true;
-    this.tip = new Tip(room.root);
+    this.tip = tip;
     const signal = room.leaving;
     this.box.addEventListener("click", (event) => this.#click(event), { signal });
     this.box.addEventListener("pointermove", (event) => this.tip.follow(this.#said(this.#at(event)), event), {
@@ -59,65 +83,134 @@ export class ModelStrip {
     this.box.addEventListener("pointerleave", () => this.tip.hide(), { signal });
     this.box.addEventListener("keydown", (event) => this.#key(event), { signal });
     new ResizeObserver(() => {
-      if (this.box.clientWidth !== this.width) this.room.invalidate("size");
+      const width = this.box.clientWidth;
+      if (!width || width === this.width) return;
+      this.width = width;
+      this.#draw();
     }).observe(this.box);
   }
 
-  /** The answers about each stack, the one that writes last; none while one of them is on its way. @returns {[stack: string, whole: Whole][]} */
-  #wholes() {
-    const { stack, query, key, labels } = /** @type {Place} */ (this.place);
+  /** The answers about each stack, the one that writes last; null while one of them is on its way. @returns {[stack: string, whole: Whole][] | null} */
+  #answers() {
+    const { stack, query, key, written: at, labels } = /** @type {Place} */ (this.place);
     const asked = (/** @type {string} */ of, /** @type {number | undefined} */ at) =>
       /** @type {Whole | null} */ (
         this.room.ask("strip", at === undefined ? { stack: of } : { stack: of, query: at }, json)
       );
     const isTwo = Object.keys(labels).length > 1;
-    const written = asked(isTwo ? "decoder" : stack, isTwo && stack === "encoder" ? undefined : query);
-    if (!written || written.refused) return [];
+    const written = asked(isTwo ? "decoder" : stack, isTwo && stack === "encoder" ? at : query);
+    if (!written || written.refused) return written && [];
     if (!isTwo) return [[stack, written]];
-    const read = asked("encoder", stack === "encoder" ? query : (key ?? mostWired(written.wires)));
-    return !read || read.refused
-      ? []
-      : [
-          ["encoder", read],
-          ["decoder", written],
-        ]; // prettier-ignore
+    const read = asked("encoder", (stack === "encoder" ? query : key) ?? mostWired(written.wires));
+    if (!read || read.refused) return read && [];
+    return [
+      ["encoder", read],
+      ["decoder", written],
+    ]; // prettier-ignore
+  }
+
+  /** Whether it has a place on the page: not where that is projected; a low one not on a phone either, nor beside a lesson. */
+  get hasPlace() {
+    if (this.room.isProjected) return false;
+    return !this.isLow || (innerWidth > PHONE && !cover.isLed && cover.now === null);
   }
 
   /** @param {Place | null} place null where the room shows no run */
   draw(place) {
-    this.place = place;
-    const wholes = place && !this.room.isProjected ? this.#wholes() : [];
-    if (!place || this.room.isProjected) this.box.hidden = true;
-    if (!wholes.length || !place) return;
-    this.box.hidden = false;
-    const unit = this.room.typeUnit * 16;
-    this.width = this.box.clientWidth;
+    const isShown = place !== null && this.hasPlace;
+    this.place = isShown ? place : null;
+    const found = isShown ? this.#answers() : [];
+    this.waits = isShown && !found;
+    if (found || this.of !== this.room.key) [this.wholes, this.of] = [found ?? [], this.room.key];
+    // A low one keeps its line free until the answer is there.
+    this.box.hidden = !isShown || !(this.wholes.length || (this.isLow && !found));
+    this.#draw();
+  }
+
+  /** Whether there are no such numbers of this run. */
+  get isRefused() {
+    return this.of === this.room.key && this.place !== null && !this.waits && !this.wholes.length;
+  }
+
+  #draw() {
+    const { place, wholes, room, box } = this;
+    if (!place) return;
+    if (!wholes.length) {
+      new Pen(this.svg).end();
+      this.laid = [];
+      this.drawn = [];
+      return;
+    }
+    this.width ||= box.clientWidth;
     if (!this.width) return;
-    const of = JSON.stringify([this.room.key, place, this.width, unit, this.room.scheme]);
-    if (of === this.drawn) return;
+    const { stack, layer, query, key } = place;
+    const of = [this.of, stack, layer, query, key, this.width, room.scheme, ...wholes.map(([, whole]) => whole)];
+    if (same(of, this.drawn)) return;
     this.drawn = of;
-    const height = (HIGH * wholes.length + GAP * (wholes.length - 1)) * unit;
-    set(this.svg, { width: this.width, height, viewBox: `0 0 ${this.width} ${height}` });
+    const unit = room.typeUnit; // read now alone: it costs a layout where something was written
     const pen = new Pen(this.svg);
-    this.laid = wholes.map(([stack, whole], i) =>
-      this.#drawOne(pen, stack, whole, i * (HIGH + GAP) * unit, unit, wholes.length > 1),
-    );
-    if (wholes.length > 1) this.#wires(pen, wholes[1][1], wholes[0][1].position, unit);
+    const spaces = this.isLow ? this.#side(16 * unit) : this.#stacked(16 * unit);
+    const { top, height } = spaces[spaces.length - 1];
+    set(this.svg, { width: this.width, height: top + height, viewBox: `0 0 ${this.width} ${top + height}` });
+    this.laid = wholes.map(([name, whole], i) => {
+      const layers = whole.stream.length - 1;
+      const laid = { ...spaces[i], stack: name, layers, wide: (spaces[i].right - spaces[i].from) / layers };
+      this.#drawOne(pen, laid, whole, 16 * unit, wholes.length > 1);
+      return laid;
+    });
+    if (wholes.length > 1) {
+      const way = this.isLow ? this.#lowWire(16 * unit) : this.#tallWire(16 * unit);
+      this.#wires(pen, wholes[1][1], wholes[0][1].position, 16 * unit, way);
+    }
     pen.end();
     this.#describe();
   }
 
-  /** @param {Pen} pen @param {string} stack @param {Whole} whole @param {number} top @param {number} unit @param {boolean} isNamed @returns {Laid} */
-  #drawOne(pen, stack, whole, top, unit, isNamed) {
+  get isNarrow() {
+    return this.width < NARROW;
+  }
+
+  /** Strips below each other. @param {number} unit @returns {Space[]} */
+  #stacked(unit) {
+    const { wholes, width, isNarrow } = this;
+    const from = (isNarrow ? BEFORE_NARROW : BEFORE) * unit;
+    const height = HIGH * unit;
+    return wholes.map(([, { next }], i) => {
+      const top = i * (HIGH + GAP) * unit;
+      const after = next || wholes.length > 1 ? (isNarrow ? AFTER_NARROW : AFTER) * unit : 0.6 * unit;
+      const foot = top + height - (isNarrow ? 2 : 1.2 * 0.82 * unit) - 2;
+      return { left: 0, width, top, height, from, right: width - after, foot, high: foot - top - 4 };
+    });
+  }
+
+  /** Strips in one line, as wide as their layers. @param {number} unit @returns {Space[]} */
+  #side(unit) {
+    const { wholes, width } = this;
+    const isTwo = wholes.length > 1;
+    const before = (isTwo ? NAMED : BEFORE) * unit;
+    const after = wholes.map(([, { next }]) => (next ? AFTER * unit : 0.6 * unit));
+    const apart = isTwo ? APART * unit : 0;
+    const free = width - apart - after.reduce((sum, one) => sum + one + before, 0);
+    const all = wholes.reduce((sum, [, { stream }]) => sum + stream.length - 1, 0);
+    const height = LOW * unit;
+    const above = isTwo ? WIRES * unit : 2;
+    let left = 0;
+    return wholes.map(([, { stream }], i) => {
+      const from = left + before;
+      const right = from + (free * (stream.length - 1)) / all;
+      const space = { left, width: right + after[i] - left, top: 0, height, from, right, foot: height - 1.5 };
+      left = right + after[i] + apart;
+      return { ...space, high: space.foot - above };
+    });
+  }
+
+  /** @param {Pen} pen @param {Laid} laid @param {Whole} whole @param {number} unit @param {boolean} isNamed */
+  #drawOne(pen, laid, whole, unit, isNamed) {
     const place = /** @type {Place} */ (this.place);
     const { palette } = this.room;
-    const isNarrow = this.width < NARROW;
-    const [size, layers] = [0.82 * unit, whole.stream.length - 1];
-    const [before, after] = isNarrow ? [BEFORE_NARROW * unit, AFTER_NARROW * unit] : [BEFORE * unit, AFTER * unit];
-    const [from, right] = [before, this.width - (whole.next || isNamed ? after : 0.6 * unit)];
-    const wide = (right - from) / layers;
-    const foot = top + HIGH * unit - (isNarrow ? 2 : 1.2 * size) - 2; // what the bars stand on
-    const high = foot - top - 4;
+    const { top, height, from, right, foot, high, wide, layers, stack } = laid;
+    const { isNarrow, isLow } = this;
+    const size = 0.82 * unit;
     const most = Math.max(...whole.stream);
     const added = Math.max(...whole.parts.flatMap(({ lengths }) => lengths));
     const y = (/** @type {number} */ x) => foot - Math.sqrt(x / most) * high;
@@ -125,24 +218,21 @@ export class ModelStrip {
     const line = whole.stream.map((x, i) => `${i ? "L" : "M"}${at(i).toFixed(1)} ${y(x).toFixed(1)}`).join("");
     pen.draw("path", { d: `${line}L${right} ${foot}L${from} ${foot}Z`, fill: palette.proof, "fill-opacity": 0.11 });
     const own = place.stack === stack ? place.layer : null;
+    const frame = { y: top + 1, height: height - 2, rx: 4 };
     if (typeof own === "number")
-      pen.draw("rect", {
-        x: at(own),
-        y: top + 1,
-        width: wide,
-        height: HIGH * unit - 2,
-        rx: 4,
-        fill: palette.query,
-        "fill-opacity": 0.12,
-      });
-    const bar = Math.min((0.86 * wide) / whole.parts.length, 0.6 * unit);
+      pen.draw("rect", { ...frame, x: at(own), width: wide, fill: palette.query, "fill-opacity": 0.12 });
+    // The number of a layer stands below its bars, or at their left where the strip is one line.
+    const digits = isLow ? (String(layers - 1).length + 0.6) * 0.55 * size : 0;
+    const isBeside = isLow && wide - digits > 0.34 * unit * whole.parts.length;
+    const bar = Math.min((0.86 * (isBeside ? wide - digits : wide)) / whole.parts.length, (isLow ? 0.5 : 0.6) * unit);
+    const bars = (/** @type {number} */ layer) =>
+      at(layer) + wide / 2 + (isBeside ? digits / 2 : 0) - (whole.parts.length / 2) * bar;
     const tones = { attention: palette.ink, "cross-attention": palette.key, MLP: palette.mute };
     for (let layer = 0; layer < layers; layer++)
       whole.parts.forEach(({ name, lengths }, i) => {
         const tall = Math.sqrt(lengths[layer] / added) * high;
-        const x = at(layer) + wide / 2 + (i - whole.parts.length / 2) * bar;
         pen.draw("rect", {
-          x: x + 0.08 * bar,
+          x: bars(layer) + (i + 0.08) * bar,
           y: foot - tall,
           width: 0.84 * bar,
           height: tall,
@@ -153,43 +243,46 @@ export class ModelStrip {
       });
     pen.draw("path", { d: `M${from} ${foot}H${right}`, stroke: palette.hatch, fill: "none" });
     pen.draw("path", { d: line, stroke: palette.proof, "stroke-width": 2, fill: "none" });
-    if (!isNarrow) {
-      const every = [1, 2, 5, 10, 20, 50].find((n) => n * wide > 2.4 * size) ?? 100;
+    if (isLow ? isBeside : !isNarrow) {
+      const every = isLow ? 1 : ([1, 2, 5, 10, 20, 50].find((n) => n * wide > 2.4 * size) ?? 100);
       for (let layer = 0; layer < layers; layer++) {
         const isOwn = layer === own;
-        const near = typeof own === "number" && Math.abs(layer - own) * wide < 1.7 * size;
+        const near = !isLow && typeof own === "number" && Math.abs(layer - own) * wide < 1.7 * size;
         if (isOwn || ((layer % every === 0 || layer === layers - 1) && !near))
-          pen.write(at(layer) + wide / 2, top + HIGH * unit - 0.25 * size - 1, String(layer), {
-            size,
-            anchor: "middle",
-            fill: isOwn ? palette.query : palette.mute,
-            "font-weight": isOwn ? 700 : 400,
-          });
+          pen.write(
+            isLow ? bars(layer) - 0.2 * size : at(layer) + wide / 2,
+            isLow ? foot - 0.15 * size : top + height - 0.25 * size - 1,
+            String(layer),
+            {
+              size,
+              anchor: isLow ? "end" : "middle",
+              fill: isOwn ? palette.query : palette.mute,
+              "font-weight": isOwn ? 700 : 400,
+            },
+          );
       }
     }
     if (typeof own === "number")
       pen.draw("rect", {
+        ...frame,
         x: at(own) + 0.5,
-        y: top + 1,
         width: Math.max(3, wide - 1),
-        height: HIGH * unit - 2,
-        rx: 4,
         fill: "none",
         stroke: palette.query,
         "stroke-width": 2,
       });
-    if (!isNarrow) this.#legend(pen, stack, whole, top, unit, size, isNamed, own === "start");
-    if (whole.next)
-      this.#next(pen, whole, { x: right, y: y(whole.stream[layers]), top, unit, size, isNarrow, isOn: own === "end" });
-    return { stack, top, from, wide, layers };
+    if (isLow || !isNarrow) this.#legend(pen, laid, whole, unit, isNamed);
+    if (whole.next) this.#next(pen, laid, whole, y(whole.stream[layers]), unit, own === "end");
   }
 
-  /** @param {Pen} pen @param {string} stack @param {Whole} whole @param {number} top @param {number} unit @param {number} size @param {boolean} isNamed @param {boolean} isStart */
-  #legend(pen, stack, whole, top, unit, size, isNamed, isStart) {
+  /** @param {Pen} pen @param {Laid} laid @param {Whole} whole @param {number} unit @param {boolean} isNamed */
+  #legend(pen, { stack, left, top, height, from }, whole, unit, isNamed) {
     const { palette } = this.room;
-    const word = rowName(/** @type {Place} */ (this.place).labels[stack], whole.position);
+    const place = /** @type {Place} */ (this.place);
+    const size = 0.82 * unit;
+    const word = rowName(place.labels[stack], whole.position);
     if (isNamed)
-      pen.write(0, top + 0.95 * size, fill(words.strip_stack, { stack: worded(words.strip_stacks, stack), word }), {
+      pen.write(left, top + 0.95 * size, fill(words.strip_stack, { stack: worded(words.strip_stacks, stack), word }), {
         size,
         fill: palette.ink,
         "font-weight": 650,
@@ -203,7 +296,7 @@ export class ModelStrip {
       });
       pen.write(1.5 * unit, top + 0.95 * size, fill(words.strip_stream, { word }), { size, fill: palette.ink });
     }
-    let x = 0.1 * unit;
+    let x = left + 0.1 * unit;
     for (const { name } of whole.parts) {
       const said = name === "attention" && whole.parts.length > 2 ? words.strip_own : worded(words.strip_parts, name);
       pen.draw("rect", {
@@ -216,22 +309,26 @@ export class ModelStrip {
         "fill-opacity": name === "MLP" ? 0.62 : 1,
       });
       pen.write(x + 0.6 * unit, top + 2.02 * size, said, { size, fill: palette.ink });
-      x += 1.05 * unit + said.length * 0.5 * size;
+      x += 1.05 * unit + said.length * 0.54 * size;
     }
-    pen.write(BEFORE * unit - 0.4 * unit, top + HIGH * unit - 0.25 * size - 1, words.strip_start, {
+    if (this.isLow) return;
+    const isOwn = place.stack === stack && place.layer === "start";
+    pen.write(from - 0.4 * unit, top + height - 0.25 * size - 1, words.strip_start, {
       size,
       anchor: "end",
-      fill: isStart ? palette.query : palette.mute,
-      "font-weight": isStart ? 700 : 400,
+      fill: isOwn ? palette.query : palette.mute,
+      "font-weight": isOwn ? 700 : 400,
     });
   }
 
-  /** @param {Pen} pen @param {Whole} whole @param {{x: number, y: number, top: number, unit: number, size: number, isNarrow: boolean, isOn: boolean}} of */
-  #next(pen, whole, { x, y, top, unit, size, isNarrow, isOn }) {
+  /** @param {Pen} pen @param {Laid} laid @param {Whole} whole @param {number} y where the stream ends @param {number} unit @param {boolean} isOn */
+  #next(pen, { right: x, top, height }, whole, y, unit, isOn) {
     const { palette } = this.room;
+    const isFlat = this.isLow || this.isNarrow; // nothing stands below it
+    const size = 0.82 * unit;
     const [word, p] = /** @type {[string, number]} */ (whole.next);
-    const left = x + (isNarrow ? 0.5 : 1.3) * unit;
-    const [wide, tall] = [this.width - left - 2, HIGH * unit - (isNarrow ? 4 : 1.2 * size + 3)];
+    const left = x + (this.isNarrow ? 0.5 : 1.3) * unit;
+    const [wide, tall] = [this.width - left - 2, height - (isFlat ? 4 : 1.2 * size + 3)];
     const said = `${word} ${percent(p)}`;
     pen.draw("path", { d: `M${x} ${y}H${left}`, stroke: palette.proof, "stroke-width": 2, fill: "none" });
     pen.draw("rect", {
@@ -252,43 +349,60 @@ export class ModelStrip {
       said.length <= LETTERS ? said : word.length <= LETTERS ? word : `${[...word].slice(0, LETTERS - 1).join("")}…`,
       { size, anchor: "middle", fill: palette.proof, "font-weight": 650 },
     );
-    if (!isNarrow)
-      pen.write(left + wide / 2, top + HIGH * unit - 0.25 * size - 1, words.strip_end, {
+    if (!isFlat)
+      pen.write(left + wide / 2, top + height - 0.25 * size - 1, words.strip_end, {
         size,
         anchor: "middle",
         fill: isOn ? palette.query : palette.mute,
       });
   }
 
-  // From the encoder's end onto each cross-attention, as thick as the weight on the chosen word
-  /** @param {Pen} pen @param {Whole} whole @param {number} key @param {number} unit */
-  #wires(pen, whole, key, unit) {
-    const { palette } = this.room;
-    const { layer, labels } = /** @type {Place} */ (this.place);
+  /** The way of a wire between strips below each other: where it begins and runs along, and how it drops. @param {number} unit @returns {Way} */
+  #tallWire(unit) {
     const [above, below] = this.laid;
-    const [end, y] = [above.from + above.wide * above.layers, HIGH * unit + 0.5 * unit];
+    const y = (HIGH + 0.5) * unit;
+    return {
+      d: `M${above.right} ${above.top + 0.5 * unit}H${above.right + 0.5 * unit}V${y}H${below.from + below.wide / 2}`,
+      y,
+      to: below.top + 0.2 * unit,
+      line: y + 1.05 * 0.82 * unit,
+    };
+  }
+
+  /** And between two in one line. @param {number} unit @returns {Way} */
+  #lowWire(unit) {
+    const [before, { right, wide }] = this.laid;
+    return {
+      d: `M${before.right} ${before.foot - before.high}H${before.right + 0.5 * unit}V1.5H${right - wide / 2}`,
+      y: 1.5,
+      to: WIRES * unit,
+      line: 1.2 * 0.82 * unit,
+    };
+  }
+
+  // From the encoder's end onto each cross-attention, as thick as the weight on the chosen word
+  /** @param {Pen} pen @param {Whole} whole @param {number} key @param {number} unit @param {Way} way */
+  #wires(pen, whole, key, unit, { d, y, to, line }) {
+    const { palette } = this.room;
+    const { layer, stack, labels } = /** @type {Place} */ (this.place);
+    const below = this.laid[1];
     const size = 0.82 * unit;
-    const last = below.from + below.wide / 2;
-    pen.draw("path", {
-      d: `M${end} ${above.top + 0.5 * unit}H${end + 0.5 * unit}V${y}H${last}`,
-      stroke: palette.key,
-      "stroke-width": 2,
-      fill: "none",
-    });
+    pen.draw("path", { d, stroke: palette.key, "stroke-width": 2, fill: "none" });
     const word = rowName(labels.encoder, key);
     whole.wires?.forEach((weights, i) => {
       const x = below.from + (i + 0.5) * below.wide;
       const weight = weights[key] ?? 0;
-      const tone = i === layer ? palette.query : palette.key;
+      const tone = i === layer && stack === "decoder" ? palette.query : palette.key;
       pen.draw("path", {
-        d: `M${x} ${y}V${below.top + 0.2 * unit}`,
+        d: `M${x} ${y}V${to}`,
         stroke: tone,
         "stroke-width": Math.max(0.8, 6 * weight),
         fill: "none",
       });
       const said = fill(words.strip_wire, { share: percent(weight), word });
-      if (below.wide > said.length * 0.55 * size)
-        pen.write(x + 0.5 * unit, y + 1.05 * size, said, { size, fill: tone, "font-weight": 650 });
+      const beside = this.isLow ? 1.2 * unit : 0.5 * unit; // of its bars
+      if (below.wide / (this.isLow ? 2 : 1) - beside > said.length * 0.55 * size)
+        pen.write(x + beside, line, said, { size, fill: tone, "font-weight": 650 });
     });
   }
 
@@ -297,7 +411,7 @@ export class ModelStrip {
   #at(event) {
     const { left, top } = this.svg.getBoundingClientRect();
     const [x, y] = [event.clientX - left, event.clientY - top];
-    const laid = this.laid.findLast((one) => y >= one.top) ?? this.laid[0];
+    const laid = this.laid.findLast((one) => y >= one.top && x >= one.left) ?? this.laid[0];
     if (!laid) return null;
     const layer = Math.floor((x - laid.from) / laid.wide);
     return { stack: laid.stack, layer: layer < 0 ? "start" : layer >= laid.layers ? "end" : layer };
@@ -306,15 +420,18 @@ export class ModelStrip {
   /** @param {MouseEvent} event */
   #click(event) {
     const at = this.#at(event);
-    if (at) this.pick(at.layer, at.stack);
+    if (at && (typeof at.layer === "number" || !this.isLow)) this.pick(at.layer, at.stack);
   }
 
   /** @param {{stack: string, layer: number | "start" | "end"} | null} at @returns {Node[]} */
   #said(at) {
-    const whole = at && this.#wholes().find(([stack]) => stack === at.stack)?.[1];
+    const whole = at && this.wholes.find(([stack]) => stack === at.stack)?.[1];
     if (!whole || !at) return [];
     const { layer } = at;
-    if (layer === "start") return phrase(words.strip_says_start, { x: long(whole.stream[0]) });
+    if (layer === "start") {
+      const said = phrase(words.strip_says_start, { x: long(whole.stream[0]) });
+      return this.isLow ? said : [...said, document.createTextNode(` ${words.strip_made}`)];
+    }
     const last = whole.stream.length - 1;
     if (layer === "end" || layer >= last)
       return phrase(whole.next ? words.strip_says_end : words.strip_says_last, {
@@ -331,6 +448,16 @@ export class ModelStrip {
       b: long(whole.stream[layer + 1]),
       parts: parts.join(", "),
     });
+    const weights = whole.wires?.[layer];
+    if (weights) {
+      const { position } = this.wholes[0][1];
+      const { labels } = /** @type {Place} */ (this.place);
+      const word = /** @type {[string, string]} */ ([rowName(labels.encoder, position), "key"]);
+      line.push(
+        document.createTextNode(" "),
+        ...phrase(words.strip_says_wire, { word, share: percent(weights[position]) }),
+      );
+    }
     if (!whole.next || whole.parts.some(({ adds }) => !adds)) return line;
     const logits = whole.parts.map(
       ({ name, adds }) => `${worded(words.strip_parts, name)} ${signed(/** @type {number[]} */ (adds)[layer])}`,
@@ -345,17 +472,17 @@ export class ModelStrip {
   #describe() {
     const { layer, stack, labels } = /** @type {Place} */ (this.place);
     const laid = this.laid.find((one) => one.stack === stack);
-    const whole = this.#wholes().find(([of]) => of === stack)?.[1];
+    const whole = this.wholes.find(([of]) => of === stack)?.[1];
     if (!laid || !whole) return;
-    const now = layer === "start" ? -1 : layer === "end" ? laid.layers : layer;
+    const now = layer === "start" ? -1 : layer === "end" ? laid.layers : (layer ?? 0);
+    const said = layer === null ? [] : this.#said({ stack, layer });
+    const label = fill(words.strip, { word: indexed(labels[stack], whole.position) });
     setAll(this.box, {
-      "aria-label": fill(words.strip, { word: indexed(labels[stack], whole.position) }),
-      "aria-valuemin": "-1",
-      "aria-valuemax": String(laid.layers),
+      "aria-label": label,
+      "aria-valuemin": this.isLow ? "0" : "-1",
+      "aria-valuemax": String(laid.layers - (this.isLow ? 1 : 0)),
       "aria-valuenow": String(now),
-      "aria-valuetext": this.#said({ stack, layer })
-        .map((node) => node.textContent || " ")
-        .join(""),
+      "aria-valuetext": said.map((node) => node.textContent || " ").join("") || label,
     });
   }
 
@@ -368,8 +495,9 @@ export class ModelStrip {
     if (!place || !laid || !step) return;
     event.preventDefault();
     event.stopPropagation();
-    const now = place.layer === "start" ? -1 : place.layer === "end" ? laid.layers : place.layer;
-    const next = clamp(now + step, -1, laid.layers);
+    const now = place.layer === "start" ? -1 : place.layer === "end" ? laid.layers : (place.layer ?? -1);
+    const next = this.isLow ? clamp(now + step, 0, laid.layers - 1) : clamp(now + step, -1, laid.layers);
+    if (next === now) return;
     this.pick(next < 0 ? "start" : next >= laid.layers ? "end" : next, place.stack);
   }
 }

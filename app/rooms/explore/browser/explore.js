@@ -31,6 +31,7 @@ import { add, choice, clamp, el } from "../../../kit/browser/dom.js";
 import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
+import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 
 /** @type {Set<Explore>} */
@@ -43,9 +44,9 @@ const WRITING_SIDE = 14.5; // em, where it is the next word and a map of all hea
 const PROJECTED_SIDE = 19; // em, where there are no heads
 const LEAST_FOLD = 17; // em, of a folded map
 /** @typedef {import("../../../attention/browser/types.js").Picture} Picture */
-/** @typedef {"layout" | "map" | "over" | "strip" | "facts" | "lines" | "footer" | "overview" | "chosen" | "alike" | "run" | "tools" | "findings" | "side" | "peek"} Part */
+/** @typedef {"layout" | "map" | "over" | "strip" | "facts" | "lines" | "footer" | "overview" | "chosen" | "alike" | "run" | "tools" | "findings" | "side" | "peek" | "model"} Part */
 /** @type {Part[]} */
-const ALL = ["overview", "map", "strip", "facts", "lines", "footer", "alike", "findings", "side"];
+const ALL = ["overview", "map", "strip", "facts", "lines", "footer", "alike", "findings", "side", "model"];
 // The parts that an answer about a large run changes, beside the line below. Others may change all of the picture.
 /** @type {Record<string, Part[]>} */
 const CHANGES = {
@@ -60,9 +61,10 @@ const CHANGES = {
   scores: [],
   proof: [],
   next: ["over", "facts", "strip", "side"],
+  strip: ["model"],
 };
 
-const ANEW = new Set(["next", "findings", "additions", "headwords", "looks", "metrics", "sink"]); // also of a small run
+const ANEW = new Set(["next", "findings", "additions", "headwords", "looks", "metrics", "sink", "strip"]); // also of a small run
 
 // A component of its own, which has nothing on the screen: it tells the room above of a run that is not done.
 /** @param {{data: Uint8Array, parentElement: HTMLElement}} given */
@@ -107,6 +109,11 @@ export class Explore extends Stage {
     const view = (this.view = new View(this));
     this.story = add(root, "section", "story");
     this.strip = new Strip(view, root);
+    this.model = new ModelStrip(this, (layer, stack) => this.chooseLayer(Number(layer), stack), {
+      isLow: true,
+      tip: view.tip,
+    });
+    root.append(this.model.box);
     this.main = add(root, "div", "main");
     this.side = add(this.main, "section", "side");
     const [map, facts, heads] = ["map", "facts", "heads"].map((name) => add(this.main, "section", name));
@@ -385,6 +392,7 @@ export class Explore extends Stage {
     const { picture, options } = view;
     if (!picture) return;
     if (picture.whole && options.hide.length) view.numbers.ranks.clear(); // exact numbers may have come for faint rows
+    if (this.model.waits) this.invalidate("model"); // it asks when nothing else is on its way
     const fetched = !picture.whole || options.hide.length || options.kind === "value";
     const isTurn = this.remote.failed !== this.isAway; // which is said under the picture
     this.isAway = this.remote.failed;
@@ -436,6 +444,12 @@ export class Explore extends Stage {
   /** @param {number} layer @param {number} head */
   chooseHead(layer, head) {
     this.view.chosen.go({ layer, head });
+  }
+
+  /** @param {number} layer @param {string} stack */
+  chooseLayer(layer, stack) {
+    const { chosen, site } = this.view;
+    this.view.chosen.go({ site: siteOf(stack, site.id), layer, head: chosen.place.head });
   }
 
   // By the rule of core.read.head_roles.openings, of the kind of attention on the screen
@@ -532,12 +546,33 @@ export class Explore extends Stage {
     if (stale.has("findings")) this.findings.draw();
     if (stale.has("side")) this.drawSide();
     else if (stale.has("peek") || stale.has("chosen")) this.allHeads.drawChosen();
+    if (stale.has("model") || stale.has("side") || stale.has("chosen")) this.drawModel();
     if (stale.has("strip") || stale.has("over")) strip.drawArcs();
     if (stale.has("strip")) strip.bringIntoView(); // last: to measure, the browser lays out all that has changed
     this.painted += 1;
     if (!this.layersLeft) this.showToClass();
     this.allHeads.keepWord();
     this.follow();
+  }
+
+  // Whether the whole model is above the picture: it tells the next word, which a visitor may want to guess.
+  get hasModel() {
+    const { view } = this;
+    return this.model.hasPlace && !view.room.narrow && !isGuess(view);
+  }
+
+  // The whole model at the locked word, or at the last
+  drawModel() {
+    const { picture, site, sites, chosen } = this.view;
+    const { layer, query } = chosen.place;
+    const { source, target } = picture.tokens;
+    const stack = stackOf(site.id);
+    const isTwo = sites.some(({ id }) => id === "cross");
+    /** @type {Record<string, string[]>} */
+    const labels = isTwo ? { encoder: source ?? [], decoder: target ?? [] } : { [stack]: source ?? [] };
+    const { hidden } = this.model.box;
+    this.model.draw(this.hasModel ? { stack, layer, query: query ?? undefined, labels } : null);
+    if (this.model.box.hidden !== hidden) this.invalidate("layout"); // there is nothing to be had after all
   }
 
   // The next word and all heads, and below them what is chosen of three
@@ -717,7 +752,9 @@ export class Explore extends Stage {
     Object.assign(view.room, { em, family: style.fontFamily, narrow: !wide });
     for (const part of [strip, map, this.footer, this.tools, this.guide]) part.build();
     this.size = this.sizeNow(); // our own growth is no reason to draw again
-    const top = Math.round(this.beginsAt);
+    const { box } = this.model;
+    box.hidden = !this.hasModel || this.model.isRefused;
+    const top = Math.round(this.beginsAt) + (box.hidden ? 0 : box.offsetHeight + 0.4 * em);
     const below = 0.6 * em;
     const foot = [this.foot, this.share.box, this.clicker].reduce((sum, box) => sum + box.offsetHeight, 0);
     const all = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);

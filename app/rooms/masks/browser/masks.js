@@ -6,6 +6,7 @@ import { add, button, choice, clamp, el, fill, selectBox, setText, worded } from
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
+import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
@@ -56,6 +57,12 @@ export class Masks extends Stage {
   /** @param {HTMLElement} root */
   constructor(root) {
     super(root);
+    this.tip = new Tip(root);
+    this.model = new ModelStrip(this, (layer, stack) => this.chooseLayer(Number(layer), stack), {
+      isLow: true,
+      tip: this.tip,
+    });
+    root.append(this.model.box);
     this.tabs = add(root, "div", "tabs");
     const says = (this.says = add(root, "div", "says-first"));
     this.fact = add(says, "h2", "fact");
@@ -71,7 +78,6 @@ export class Masks extends Stage {
     this.tableBox.setAttribute("role", "region");
     this.legend = el("span", "legend");
     this.acts.before(this.legend);
-    this.tip = new Tip(root);
     this.chooser = new HeadChooser(this, () => this.heads);
     this.codeBox = add(root, "div", "codebox");
     this.codeBox.setAttribute("role", "region");
@@ -235,6 +241,7 @@ export class Masks extends Stage {
       this.lab = new LABS[name](this, this.host);
       this.bar = "";
     }
+    this.drawModel(name);
     this.sink.line.hidden = true;
     const turns = this.header.turns ?? [];
     this.turns.hidden = name !== "paint" || !turns.length;
@@ -436,6 +443,26 @@ export class Masks extends Stage {
     /** @type {Record<string, string>} */
     const stop = this.values.stop === "3" ? { stop: "1" } : {};
     this.choose(this.lab.head?.(layer, head) ?? { layer: String(layer), head: String(head), ...stop });
+  }
+
+  /** @param {number} layer @param {string} stack */
+  chooseLayer(layer, stack) {
+    const site = siteOf(stack, this.site.id);
+    if (site !== this.site.id) this.choose({ ...UNMASKED, site });
+    this.chooseHead(layer, Math.min(this.place.head, this.site.heads - 1));
+  }
+
+  // The whole model at the chosen row, above the maps of one head
+  /** @param {string} name */
+  drawModel(name) {
+    const { site, place } = this;
+    const isTwo = this.sites.has("cross");
+    const stack = stackOf(site.id);
+    const labels = isTwo
+      ? { encoder: this.labels("source"), decoder: this.labels("target") }
+      : { [stack]: this.labels(site.query) };
+    const key = site.id === "cross" ? this.lab.looked?.(place.query) : undefined;
+    this.model.draw(name === "paint" ? { stack, layer: place.layer, query: place.query, key, labels } : null);
   }
 
   /** @param {import("./types.js").Piece[]} found @param {import("./types.js").Piece[]} [reason] */

@@ -21,6 +21,7 @@ export function matrix(found, body) {
 export class Pair {
   /** @type {[query: number, key: number, change: number][]} What moved most in the head that is shown */
   found = [];
+  tall = innerHeight; // pixels of the window that the maps may count on
 
   /** @param {HTMLElement} box @param {Ask} ask */
   constructor(box, ask) {
@@ -128,7 +129,7 @@ export class Pair {
     const [left, top, right] = isNamed ? [64 * unit, 52 * unit, 24 * unit] : [0, 0, 0];
     const w = Math.min((Math.max(120, node.clientWidth || 190) - left - right) / columns, 26 * unit);
     // Two rows of maps, or one with names, on a laptop's screen: a look that moved in the last row is not below its edge.
-    const most = Math.max((labels ? 0.38 : 0.24) * innerHeight, isNamed ? rows * 13 * unit : 0);
+    const most = Math.max((labels ? 0.38 : 0.24) * this.tall, isNamed ? rows * 13 * unit : 0);
     const height = Math.min(rows * w, most, 420);
     const h = height / rows;
     const scale = isSigned ? signed(palette) : rising(palette);

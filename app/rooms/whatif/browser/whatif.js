@@ -13,6 +13,7 @@ import { unpack } from "../../../kit/browser/messages.js";
 import { added, placed, points, ranked, sorts, swapped, Swept } from "./numbers.js";
 import { Pair } from "./pair.js";
 import { Rack } from "./rack.js";
+import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js";
 import { linkTo, spoken } from "../../../kit/browser/share.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
@@ -23,6 +24,7 @@ import { drawTables } from "./tables.js";
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Side} Side */
 const PATIENT = 400; // ms for which a sweep alone is waited for, and after which its run is shown without it
+const STRIP = 110; // pixels of the window that the maps do without, for the line of the whole model
 const AGAIN = 3000; // ms before a server that did not answer is asked again
 const SWEPT_BY = ["sweep", "by", "group", "only", "where", "at", "edits"]; // what a sweep depends on, beside its places
 
@@ -53,6 +55,8 @@ class WhatIf extends Stage {
   /** @param {HTMLElement} root */
   constructor(root) {
     super(root);
+    this.model = new ModelStrip(this, (layer, stack) => this.chooseLayer(Number(layer), stack), { isLow: true });
+    root.append(this.model.box);
     this.lines = add(root, "div", "lines");
     this.rack = new Rack(add(root, "div", "racks"), (changes) => this.choose(changes));
     this.problem = add(root, "p", "problem");
@@ -244,13 +248,16 @@ class WhatIf extends Stage {
     this.part("lines", [...seen, values.at, values.sweep], () =>
       drawLines(this.lines, shown, (changes) => this.choose(changes)),
     );
+    this.drawModel(pick);
     this.sink.draw(this.place.id, labelsOf(data, this.place.id)[1]);
-    this.sweepPart.draw(shown, width, this.isProjected ? 0.56 * innerHeight : Math.min(320, 0.27 * innerHeight));
+    const tall = innerHeight - (this.model.box.hidden ? 0 : STRIP * type.unit);
+    this.pair.tall = tall;
+    this.sweepPart.draw(shown, width, this.isProjected ? 0.56 * innerHeight : Math.min(320, 0.27 * tall));
     this.drawAnswer(pick, at);
     const site =
       side?.maps.find((m) => `${m.site}.${m.layer}.${m.head}` === values.moved)?.site ?? side?.maps[0]?.site ?? "";
     if (side && !side.refused)
-      this.part("pair", [...seen, site, pick !== null, isOther(values)], () =>
+      this.part("pair", [...seen, tall, site, pick !== null, isOther(values)], () =>
         this.pair.draw(side, values.moved, labelsOf(data, site), palette, pick !== null, isOther(values)),
       );
     this.drawFoot(pick, at);
@@ -503,6 +510,36 @@ class WhatIf extends Stage {
   get headGrid() {
     const { layers, heads } = this.place;
     return { layers, heads };
+  }
+
+  // The whole model at the word whose answer is looked at, and the layer of the head that is changed
+  /** @param {Row | null} pick */
+  drawModel(pick) {
+    const { header: data, values } = this;
+    const { id, stack } = this.place;
+    const at = values.at === "" ? undefined : Number(values.at);
+    const isOne = values.sweep === "looks" && values.only === "one" && values.layer !== "";
+    const layer = pick?.length === 3 ? pick[1] : isOne ? Number(values.layer) : null;
+    const labels = data.target ? { encoder: data.source, decoder: data.target } : { [stack]: data.source };
+    const isRead = stack === "encoder" && data.target !== null;
+    this.model.draw({
+      stack: pick?.length === 3 ? stackOf(pick[0]) : stackOf(id),
+      layer,
+      query: isRead ? undefined : at,
+      written: at,
+      labels,
+    });
+  }
+
+  // The head stays, and the looks of one head are then those of its place in the other layer.
+  /** @param {number} layer @param {string} stack */
+  chooseLayer(layer, stack) {
+    const { sweep: what, only, head } = this.values;
+    const { pick } = this;
+    if (what === "looks" && only === "one")
+      return this.choose({ site: siteOf(stack, this.place.id), layer: String(layer) });
+    if (what === "looks") this.choose({ sweep: "heads" });
+    this.take([siteOf(stack, this.place.id), layer, pick?.length === 3 ? pick[2] : Number(head)]);
   }
 
   /** @param {number} layer @param {number} head */

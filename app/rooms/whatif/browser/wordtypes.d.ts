@@ -83,8 +83,10 @@ export const WORDS: {
   "strip_wire": string;
   "strip_says": string;
   "strip_adds": string;
+  "strip_says_wire": string;
   "strip_logit": string;
   "strip_says_start": string;
+  "strip_made": string;
   "strip_says_end": string;
   "strip_says_last": string;
   "table_more": string;
