@@ -460,7 +460,7 @@ def test_a_wide_window_shows_it_larger(another: Another):
     screen = another((1920, 1080)).open()
     height = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     assert height <= 1080
-    assert float(screen.data()["size"]) > 30  # with the guide open
+    assert float(screen.data()["size"]) > 27  # with the guide open, and the strip of the whole model above
 
 
 def test_a_phone_has_one_column_and_no_sideways_scroll(another: Another):

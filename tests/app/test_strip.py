@@ -139,7 +139,7 @@ def test_in_explore_it_follows_the_word_and_leaves_a_guess_to_the_visitor(screen
     whole = screen.root.locator(".model-strip")
     expect(whole).to_contain_text("Mary 92 %")
     screen.root.locator(".strip [data-i='10']").click()
-    expect(whole).to_contain_text("stream at a")
+    expect(whole).to_contain_text("stream at gave")
     expect(whole).not_to_contain_text("Mary 92 %")
     expect(whole).to_have_attribute("aria-valuenow", "23")
     screen.root.get_by_role("button", name="predict first").click()
