@@ -15,7 +15,10 @@ APP = "app/main.py"
 # Streamlit's files and Plotly's are not counted. Two in a hundred more than was measured, and a request. Every room brings the stage
 # and the picture layer, which Explore brings for all, and every room with heads the chooser of one (7 kB).
 BUDGET = {
-    "explore": ((263, 88), (0, 0)),  # 30 kB of it what it opens on, its findings, and the map of all heads, 4 the strip of the model
+    "explore": (
+        (263, 88),
+        (0, 0),
+    ),  # 30 kB of it what it opens on, its findings, and the map of all heads, 4 the strip of the model
     "step": (
         (365, 79),
         (289, 49),
