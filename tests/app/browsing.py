@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Dialog, FloatRect, Locator, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Dialog, FloatRect, Locator, Page, Request, expect, sync_playwright
 
 from app.attention import words
 from app.shell import bar, registry
@@ -241,8 +241,10 @@ class Screen:
         self.painted()
 
     def painted(self) -> None:
-        """Wait until there is something of a picture."""
-        self.root.and_(self.page.locator("[data-painted]")).wait_for()
+        """Wait until there is something of a picture, and of one room: both are there while one takes the place of another."""
+        shown = self.root.and_(self.page.locator("[data-painted]"))
+        expect(shown).to_have_count(1)
+        shown.wait_for()
 
     def idle(self) -> None:
         """Wait until the script that a change started has ended, and so all that it says is there, in its own type."""

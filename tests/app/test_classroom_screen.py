@@ -554,6 +554,7 @@ def test_who_chooses_a_room_sees_it_and_the_bar_leads_back_to_the_question(scree
     counted(teacher, 1)
     go_to(teacher.page, "Explore")
     expect(over(teacher)).to_be_hidden()
+    expect(teacher.page.locator(".hl.masks")).to_have_count(0)  # whose keys are others
     teacher.painted()
     teacher.page.keyboard.press("a")
     counted(teacher, 1)
