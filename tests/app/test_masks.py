@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -25,7 +26,8 @@ from app.session import words as session_words
 from app.transport import messages
 from core.edits import EditMask, MaskAfterSoftmax, MaskFill, SetMask
 from core.learn import leakage
-from core.read import measures
+from core.model.rules import REASONS
+from core.read import conditional_loss, measures
 from core.run.request import Request
 from core.service import Facts
 from tests.app.browsing import box_of, eventually
@@ -156,15 +158,60 @@ def test_two_hundred_links_give_a_room_and_sentences_but_never_a_trace(king: she
         assert kit_params.read(choices.PARAMS, king.shown, found)[0] == found, "what is shown can be linked to"
 
 
-def test_a_text_too_long_to_draw_is_told_how_long_it_may_be():
+LONG = "the king and the queen saw a golden bird " * 12  # 108 tokens
+
+
+def test_a_long_text_opens_by_row_and_no_map_is_worked_out():
+    """It opens on the look of every room; the row that a link names is asked for, and its look is forbidden."""
+    found = opened("storyteller", LONG)
+    look = ask(service.service().opening_look(found.shown.facts.key))
+    assert found.is_by_row and found.masked == {} and found.causal == {"decoder": True}
+    assert found.look == choices.Look("decoder", look.layer, look.head, look.query, look.key)
+    header, body = sheet.packed(found, values(found.shown), {}, LONG)
+    assert len(body) == 0 and header["isByRow"] and header["sites"][0]["sent"] == []
+    link = {"layer": "3", "head": "6", "query": "100"}
+    shown = view._shown(ask(view._with_row(found, link)), link)
+    row = core.trace(core.load("storyteller"), LONG).attention[3].pattern(6, 100)[0, 0]
+    row[[0, 100]] = -1
+    assert shown.look == choices.Look("decoder", 3, 6, 100, int(row.argmax())) and shown.is_shown
+    for wrong in ({"site": "cross"}, {"layer": "99", "query": "100"}, {"query": "999"}):
+        assert view._shown(ask(view._with_row(found, wrong)), wrong).look is not None
+
+
+def test_a_text_whose_rows_alone_are_too_much_to_send_is_told_both_numbers(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sheet, "MOST_ROWS", choices.block_bytes(100))
     asked = service.service()
-    facts = ask(asked.facts(ask(asked.submit(Request("storyteller", ("the king " * 60,))))))
-    with pytest.raises(core.Refused, match="Masks draws up to 96"):
+    facts = ask(asked.facts(ask(asked.submit(Request("storyteller", (LONG,))))))
+    n, most = len(facts.source), choices.block_bytes(100)
+    assert n > 100
+    sentence = f"would take {choices.block_bytes(n) / 1e6:.1f} MB, and {most / 1e6:.1f} MB are the most"
+    with pytest.raises(core.Refused, match=re.escape(sentence)):
         ask(sheet.opened(asked, facts))
-    beginning = sheet.beginning(facts)
-    assert ("the king " * 60).startswith(beginning)
-    assert 90 < len(opened("storyteller", beginning).shown.facts.source) <= choices.SHOWN
-    assert sheet.beginning(opened("storyteller", KING).shown.facts) == ""
+    beginning = sheet.beginning(facts, sheet.longest_shown())
+    assert LONG.startswith(beginning)
+    assert 90 < len(opened("storyteller", beginning).shown.facts.source) <= 100
+    assert sheet.beginning(opened("storyteller", KING).shown.facts, 96) == ""
+
+
+def test_rows_of_a_long_text_are_the_runs_own_also_under_another_mask(client: TestClient):
+    """Of every block, with the mask that is hidden by hand in it; the browser's softmax of it is that of core."""
+    facts = opened("storyteller", LONG).shown.facts
+    said = {"forbid": "70-3", "layer": "3", "head": "6"}
+    header, body = answer(client, "edited", run=facts.key, ids="0", **said)
+    assert header["site"]["sent"] == [] and len(body) == 0 and header["outcome"]["loss"] > 0
+    edits = choices.edits(values(opened("storyteller", LONG).shown, **said), facts)
+    run = core.trace(core.load("storyteller"), LONG, interventions=edits)
+    n = len(facts.source)
+    for first in range(0, n, choices.STEP):
+        rows, body = answer(client, "rows", run=header["key"], site="decoder", **{"from": first}, layer=3, head=6)
+        count = rows["rows"]
+        assert (rows["from"], count) == (first, min(choices.BLOCK, n - first))
+        scores = np.frombuffer(body, "<f4", count * n, rows["scores"]).reshape(count, n)
+        mask = np.frombuffer(body, "u1", count * n, rows["mask"]).reshape(count, n)
+        own = run.attention[3].pattern(6)[0].numpy()[first : first + count]
+        assert np.allclose(sheet.weights_of(scores, mask), own, atol=1e-6)
+        assert (mask == REASONS.index("edited")).sum() == (first <= 70 < first + count)
+    assert len(body) <= choices.block_bytes(n)
 
 
 def test_a_model_without_a_mask_opens_where_explore_does_and_with_its_strongest_look_to_take_away(king: sheet.Opened):
@@ -258,6 +305,9 @@ def test_padding_in_a_batch(client: TestClient):
         ("edited", {"ids": "99999999"}, "no token"),
         ("scores", {"site": "pie", "layer": "0"}, "It has: decoder"),
         ("scores", {"site": "decoder", "layer": "9"}, "must be from 0 to 5"),
+        ("rows", {"site": "pie", "layer": "0"}, "It has: decoder"),
+        ("rows", {"site": "decoder", "layer": "0", "head": "8", "from": "0"}, "must be from 0 to 7"),
+        ("rows", {"site": "decoder", "layer": "0", "head": "0", "from": "12"}, "must be from 0 to 11"),
     ],
 )
 def test_bad_input_gets_its_sentence(
@@ -657,6 +707,88 @@ def test_a_lab_fits_its_window_and_its_headings_stand_apart(room: Room):
         expect(titles).to_have_count(2)
         boxes = [box_of(title) for title in titles.all()]
         assert all(one["x"] + one["width"] < two["x"] for one, two in itertools.pairwise(boxes))
+
+
+def test_a_text_of_hundreds_of_tokens_is_shown_by_row(room: Room):
+    """A tile around the row, weights over the whole text; a jump by number and by word, cells painted in the tile, a card over all of it."""
+    text = "the king and the queen saw a golden bird " * 40  # 360 tokens
+    run = core.trace(core.load("storyteller"), text)
+    pattern = run.attention[3].pattern(6)[0]
+    room.open(model="Storyteller", text=text, lab="paint", stop="0", scope="all", layer="3", head="6", query="200")
+    row = room.root.locator(".row")
+
+    def agrees(query: int) -> None:
+        shown = [float(x) for x in (row.get_attribute("data-weights") or "").split()]
+        assert shown == pytest.approx(pattern[query].tolist(), abs=2e-5)
+
+    eventually(room.page, lambda: agrees(200))
+    label = room.root.locator(".map.before svg").get_attribute("aria-label") or ""
+    assert f"{len(run.source)} queries by {len(run.source)} keys" in label
+    assert room.root.locator(".map.before svg rect").count() >= 32 * 32 // 2
+    for _ in range(40):  # over the end of the rows that came first
+        room.page.keyboard.press("ArrowDown")
+    room.has("query", "240")
+    eventually(room.page, lambda: agrees(240))
+    field = room.root.get_by_placeholder(words.COMPONENT["jump"])
+    field.fill("31")
+    field.press("Enter")
+    room.has("query", "31")
+    eventually(room.page, lambda: agrees(31))
+    for place in (labels_after(run, 31, "queen"), labels_after(run, labels_after(run, 31, "queen"), "queen")):
+        field = room.root.get_by_placeholder(words.COMPONENT["jump"])
+        field.fill("queen")
+        field.press("Enter")
+        room.has("query", str(place))
+    field.fill("zebra")
+    field.press("Enter")
+    room.has("query", str(place))
+    bars = room.root.locator(".chart rect.jump")
+    assert 10 < bars.count() < 100, "losses of many words share a bar"
+    bars.nth(bars.count() // 2).click()
+    room.has("query", re.compile("^1[0-9][0-9]$"))
+    field = room.root.get_by_placeholder(words.COMPONENT["jump"])
+    field.fill("200")
+    field.press("Enter")
+    room.has("query", "200")
+    pad = room.root.locator(".brush")
+    size = box_of(pad)["width"] / 32
+    first = 8 * ((200 - 16) // 8)  # the row is in the middle of its tile, which moves by eight
+    pad.click(position={"x": 2.5 * size, "y": (200 - first + 0.5) * size})
+    room.link(f"forbid=200-{first + 2}")
+    room.fresh()
+    other = core.trace(run.loaded, text, interventions=[EditMask(cells=[(200, first + 2)])])
+    pattern = other.attention[3].pattern(6)[0]
+    eventually(room.page, lambda: agrees(200))
+    chance = float(room.root.locator("aside").get_attribute("data-chance") or "nan")
+    own = run.predictions(k=1).ids[0][0]
+    assert chance == pytest.approx(conditional_loss.probabilities(other, [own])[0].item(), abs=2e-3)
+    assert room.axe() == []
+    room.root.get_by_role("button", name="Table", exact=True).click()
+    expect(room.root.locator(".tablebox tbody tr")).to_have_count(len(run.source))
+    room.press("Reset")
+    room.root.get_by_role("button", name="window", exact=False).first.click()
+    room.fresh()
+    narrow = core.trace(run.loaded, text, interventions=[SetMask("window", 3)])
+    pattern = narrow.attention[3].pattern(6)[0]
+    eventually(room.page, lambda: agrees(200))
+    loss = float(room.root.locator("aside").get_attribute("data-loss") or "nan")
+    assert loss == pytest.approx(conditional_loss.given(narrow).losses.mean().item(), abs=1e-3)
+
+
+def labels_after(run: core.Trace, at: int, word: str) -> int:
+    return next(i for i in range(at + 1, len(run.source)) if run.source.labels[i].strip() == word)
+
+
+def test_labs_that_draw_whole_maps_lead_to_the_beginning_of_a_long_text(room: Room):
+    for lab, most in (("kinds", 96), ("scale", 96), ("padding", 32)):
+        room.open(model="Storyteller", text=LONG, lab=lab)
+        room.says("draws whole maps", f"up to {most} tokens")
+        room.root.get_by_role("link", name=f"Take its beginning, up to {most} tokens").click()
+        room.page.wait_for_url(lambda url, lab=lab: f"lab={lab}" in url and len(url) < 600)
+        expect(room.root.locator(".stage :is(svg, canvas)").first).to_be_visible()
+    room.open(model="Storyteller", text=LONG, stop="7", when="after")
+    room.page.keyboard.press("PageDown")
+    room.has("lab", "paint")  # a clicker meets no lab that has nothing to show
 
 
 def test_the_row_of_a_long_text_is_its_heaviest_keys(room: Room):

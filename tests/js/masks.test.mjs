@@ -14,7 +14,8 @@ const { toldOf } = await served("rooms/masks/browser/told.js");
 const { windowSays } = await served("rooms/masks/browser/cards.js");
 const { order } = await served("rooms/masks/browser/pairs.js");
 const { both, losses, share, shares, way } = await served("rooms/masks/browser/numbers.js");
-const { named } = await served("rooms/masks/browser/sheet.js");
+const { named, rowOf } = await served("rooms/masks/browser/sheet.js");
+const { folds } = await served("rooms/masks/browser/bars.js");
 const { WORDS } = await served("rooms/masks/browser/constants.js");
 
 const N = 4;
@@ -50,6 +51,57 @@ test("presets hide the future, what is far, or nothing; a window keeps to the pa
     [...presetMask(null, { mask: "window", window: 2 }, N, N)],
     [0, 0, 3, 3, 0, 0, 0, 3, 3, 0, 0, 0, 3, 3, 0, 0],
   );
+});
+
+test("rows from the middle of a text are masked as they are in the whole of it", () => {
+  const n = 11;
+  const whole = Uint8Array.from({ length: n * n }, (_, at) => (at % n > Math.floor(at / n) ? 1 : 0));
+  for (const own of [whole, null])
+    for (const mask of ["model", "none", "causal", "window"]) {
+      const all = paintedMask(presetMask(own, { mask, window: 3 }, n, n), new Set([5, 47, 99]), new Set([48, 50]));
+      for (const [first, count] of [
+        [0, 6],
+        [4, 5],
+        [5, 5],
+      ]) {
+        const cut = (/** @type {Uint8Array} */ of) => of.slice(first * n, (first + count) * n);
+        const part = presetMask(own && cut(own), { mask, window: 3 }, count, n, first);
+        assert.deepEqual(paintedMask(part, new Set([5, 47, 99]), new Set([48, 50]), first * n), cut(all), mask);
+      }
+    }
+  const [forbid, allow] = [new Set(), new Set()];
+  paint(whole.slice(4 * n), forbid, allow, 4 * n + 9, true, 4 * n); // the future of the fifth row
+  paint(whole.slice(4 * n), forbid, allow, 4 * n + 1, false, 4 * n);
+  assert.deepEqual([[...forbid], [...allow]], [[45], [53]]);
+});
+
+test("many losses share bars, and none is in two or in none", () => {
+  for (const [n, most] of [
+    [9, 20],
+    [999, 46],
+    [40, 40],
+    [41, 40],
+    [0, 5],
+  ]) {
+    const found = folds(n, most);
+    assert.ok(found.length <= most);
+    assert.deepEqual(
+      found.flatMap(([i, end]) => Array.from({ length: end - i }, (_, k) => i + k)),
+      Array.from({ length: n }, (_, i) => i),
+    );
+  }
+  assert.equal(folds(9, 20).length, 9);
+});
+
+test("a row is found by its number, or by the next word that has these letters", () => {
+  const labels = [" The", " king", " the", " kingdom", " the", " 12"];
+  assert.equal(rowOf(labels, "3", 0), 3);
+  assert.equal(rowOf(labels, "the", 0), 2);
+  assert.equal(rowOf(labels, "The", 4), 0, "from the beginning again");
+  assert.equal(rowOf(labels, "kingd", 0), 3);
+  assert.equal(rowOf(labels, "12", 0), 5, "no row has this number");
+  assert.equal(rowOf(labels, "bird", 0), null);
+  assert.equal(rowOf(labels, " ", 0), null);
 });
 
 test("a window says how far it reaches, and where it reaches so far", () => {

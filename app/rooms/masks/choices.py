@@ -13,7 +13,10 @@ from core.service import Facts, Site
 
 LABS = ("paint", "padding", "leak", "kinds", "scale")
 WHOLE = 32  # tokens up to which three whole maps stand beside each other; above, they scroll, and no batch is drawn
-SHOWN = 96  # tokens up to which maps are drawn at all
+SHOWN = 96  # tokens up to which the maps of all heads are there at once; above, rows of one head are asked for
+BLOCK = 64  # rows of one answer: from any multiple of STEP on, so that a tile of WHOLE rows always lies in one
+STEP = BLOCK - WHOLE
+MOST_ROWS = 1_500_000  # bytes of one such answer: scores, and why cells are hidden
 WIDEST = 64  # tokens of a window
 MOST_TEXTS = 4  # of a batch
 MOST_PARTNER = 400  # characters of the sentences that are added to a batch
@@ -249,6 +252,11 @@ PARAMS: tuple[Param, ...] = (
     one_of("code", "off", "attn_mask", "key_padding_mask", "attention_mask", "mask_mod"),
     one_of("sink", "in", "out"),  # whether colours leave out the token that heads rest on
 )
+
+
+def block_bytes(n_key: int) -> int:
+    """Bytes of the rows of one head that are sent at once, of a text that is shown by row."""
+    return BLOCK * n_key * (4 + 1)
 
 
 def site_of(facts: Facts, name: str) -> Site | None:

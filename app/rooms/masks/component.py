@@ -21,6 +21,8 @@ modules.add_constants(
     PALETTES=theme.PALETTES,
     REASONS=REASONS,
     WHOLE=choices.WHOLE,
+    STEP=choices.STEP,
+    SHOWN=choices.SHOWN,
     STYLE=scripts.style(BROWSER / "masks.css"),
 )
 STAGE = stage.stage("masks", PARAMS, ENTRY, is_followed=True)

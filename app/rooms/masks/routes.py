@@ -50,18 +50,19 @@ async def edited(request: Request) -> bytes:
     other = await ask.edited(key, choices.edits(values, facts))
     site = choices.site_of(facts, values["site"])
     assert site is not None  # the choices have been read
-    masked = await ask.masked(other, site.id)
-    every = range(len(site.records))
-    is_whole = masked.scores.nbytes <= sheet.LATER and "part" not in request.query_params
-    some = every if is_whole else [min(int(values["layer"]), len(every) - 1)]
+    body, sent = Body(), sheet.NOTHING_SENT
+    if max(site.n_query, site.n_key) <= choices.SHOWN:  # of a longer text rows are asked for
+        masked = await ask.masked(other, site.id)
+        every = range(len(site.records))
+        is_whole = masked.scores.nbytes <= sheet.LATER and "part" not in request.query_params
+        sent = sheet.packed_scores(masked, every if is_whole else [min(int(values["layer"]), len(every) - 1)], body)
     own, now = await ask.outcome(key), await ask.outcome(other, ids)
-    body = Body()
     about = await ask.facts(other)
     newcomers = [i for i, _, _ in now.words if i not in {known for known, _, _ in own.words}]
     before = (await ask.outcome(key, newcomers)).asked if newcomers else ()
     header = {
         "key": other,
-        "site": {**sheet.described(site), **sheet.packed_scores(masked, some, body)},
+        "site": {**sheet.described(site), **sent},
         "outcome": {**sheet.outcome(now), "newcomers": [*zip(newcomers, before, strict=True)]},
         "cosine": sheet.cosine(own.vector, now.vector),
         "degrees": sheet.degrees(own.vector, now.vector),
@@ -129,6 +130,28 @@ async def scores(request: Request) -> bytes:
     body = Body()
     found = await ask.masked(key, site.id, [layer])
     header = {"site": {**sheet.described(site), **sheet.packed_scores(found, [layer], body)}}
+    return messages.pack(header, body.bytes())
+
+
+@cached_route
+async def rows(request: Request) -> bytes:
+    """Some rows of one head of a long text: run, which may be one under another mask, site, layer, head, and from, the first of them."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    facts = await ask.facts(key)
+    site = choices.site_of(facts, request.query_params.get("site", ""))
+    if site is None:
+        raise BadParameter(words.ROUTE_SITE.format(known=", ".join(each.id for each in facts.sites)))
+    layer = number(request, "layer", 0, len(site.records) - 1)
+    head, first = number(request, "head", 0, site.n_heads - 1), number(request, "from", 0, site.n_query - 1)
+    end = min(first + choices.BLOCK, site.n_query)
+    found, reasons = await ask.masked_rows(key, site.id, layer, head, (first, end))
+    body = Body()
+    header = {
+        "from": first,
+        "rows": end - first,
+        "scores": body.add(float32(found)),
+        "mask": body.add(reasons.astype("u1")),
+    }
     return messages.pack(header, body.bytes())
 
 
@@ -201,6 +224,8 @@ async def leak(request: Request) -> bytes:
     is_taught = request.query_params.get("leaky") == "taught"
     shown = await (_of_leaky if is_taught else _with_mask)(key)
     facts = await ask.facts(shown)
+    if (n := len(facts.source)) > choices.SHOWN:
+        raise BadParameter(words.ROUTE_LEAK.format(n=f"{n:,}", most=choices.SHOWN))
     header = {
         "title": facts.spec.title,
         "text": facts.source.text,
@@ -300,6 +325,7 @@ ROUTES = [
     Route("/headlight/masks/ladder", ladder),
     Route("/headlight/masks/ruler", ruler),
     Route("/headlight/masks/scores", scores),
+    Route("/headlight/masks/rows", rows),
     Route("/headlight/masks/padding", padding),
     Route("/headlight/masks/leak", leak),
     Route("/headlight/masks/leak_text", leak_text),

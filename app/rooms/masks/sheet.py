@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from app.attention import picture
 from app.rooms.masks import choices, export, words
-from app.rooms.masks.choices import SHOWN, Look, Shown
+from app.rooms.masks.choices import MOST_ROWS, SHOWN, WHOLE, Look, Shown
 from app.session import examples
 from app.transport.messages import Body, float32
 from core.errors import Refused
+from core.model.rules import REASONS
 from core.service import Facts, Outcome, ScoresAndMasks, Service, Site
 
 AT_ONCE = 300_000  # bytes of scores that come with the room; other layers are asked for later
 LATER = 1_500_000  # of one answer
+NOTHING_SENT: dict[str, Any] = {"sent": [], "offset": 0, "masks": [], "mask_of": []}
 SHORT = 4  # letters: shorter words are mostly grammar, and no head's business with them is worth opening on
+
+
+Place = tuple[str, int, int, int]  # site, layer, head, query
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,19 +31,31 @@ class Opened:
     """A run, ready to be drawn."""
 
     shown: Shown
-    masked: dict[str, ScoresAndMasks]
+    masked: dict[str, ScoresAndMasks]  # empty for a text that is shown by row
     outcome: Outcome
 
     look: Look | None = None  # which the room forbids to begin with
+    # Of a text that is shown by row: whether a kind of attention hides the future, and the rows [key] that are known, scores and reasons
+    causal: Mapping[str, bool] = field(default_factory=dict)
+    rows: Mapping[Place, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    @property
+    def is_by_row(self) -> bool:
+        return not self.masked
 
     def look_of(self, site: str, layer: int, head: int, query: int, key: str = "") -> Look | None:
         """The look of a row that is forbidden to show what a mask does: the one chosen, or else its strongest at another word of the
         text, that is not the first one. None in a row that has no such look."""
-        found, keys = self.masked[site], self.shown.facts.tokens(site_named(self.shown.facts, site).key)
-        mask = mask_of(found, layer, head)
-        row = weights_of(found.scores[layer][head], mask)[query].copy()
+        keys = self.shown.facts.tokens(site_named(self.shown.facts, site).key)
+        if self.is_by_row:
+            scores, reasons = self.rows[site, layer, head, query]
+        else:
+            found = self.masked[site]
+            mask, scores = mask_of(found, layer, head), found.scores[layer][head][query]
+            reasons = np.zeros(len(scores), np.uint8) if mask is None else mask[query]
+        row = weights_of(scores[None], reasons[None])[0]
         own = site != "cross"
-        hidden = np.zeros(len(row), bool) if mask is None else mask[query] > 0
+        hidden = reasons > 0
         if key and int(key) < len(row) and not hidden[int(key)] and not (own and int(key) == query):
             return Look(site, layer, head, query, int(key))
         row[hidden | np.array(keys.special, bool)] = -1.0
@@ -56,11 +73,46 @@ def site_named(facts: Facts, name: str) -> Site:
     return site
 
 
-async def opened(service: Service, facts: Facts) -> Opened:
-    """A run with the scores of all its heads. Raises TooLarge in the room's own words for a text that is too long to draw."""
+async def with_row(service: Service, found: Opened, place: Place) -> Opened:
+    """The same with one more row, where a text is shown by row. Raises IndexError for a place that the run does not have."""
+    site, layer, head, query = place
+    if not found.is_by_row or place in found.rows:
+        return found
+    of = site_named(found.shown.facts, site)
+    if not (layer < len(of.records) and head < of.n_heads and query < of.n_query):
+        raise IndexError(place)
+    scores, reasons = await service.masked_rows(found.shown.facts.key, of.id, layer, head, (query, query + 1))
+    return replace(found, rows={**found.rows, place: (scores[0], reasons[0])})
+
+
+async def _by_row(service: Service, facts: Facts) -> Opened:
+    """A long text: no map as a whole, but the row that the room opens on. Raises Refused where even a few rows are too much to send."""
     longest = max(len(facts.source), len(facts.target or ()))
-    if longest > SHOWN:
-        raise Refused(words.TOO_LONG.format(n=f"{longest:,}", most=SHOWN))
+    if (size := choices.block_bytes(longest)) > MOST_ROWS:
+        numbers = {"n": f"{longest:,}", "size": f"{size / 1e6:.1f}", "most": f"{MOST_ROWS / 1e6:.1f}"}
+        raise Refused(words.TOO_LONG.format(tokens=f"{longest_shown():,}", **numbers))
+    links = {picture.id_of(link): (link.layer, link.head, link.query) for link in await service.openings(facts.key)}
+    found = await service.opening_look(facts.key)
+    name = picture.id_of(found)
+    openings = {site.id: example_of(facts, site) or links.get(site.id, (0, 0, 0)) for site in facts.sites}
+    example = None if name == "decoder" and facts.writes else example_of(facts, site_named(facts, name))
+    layer, head, query = openings[name] = example or (found.layer, found.head, found.query)
+    first = {site.id: (await service.masked_rows(facts.key, site.id, 0, 0, (0, 1)))[1][0] for site in facts.sites}
+    causal = {name: len(row) > 1 and REASONS[row[1]] == "future" for name, row in first.items()}
+    made = Opened(Shown(facts, openings), {}, await service.outcome(facts.key), causal=causal)
+    made = await with_row(service, made, (name, layer, head, query))
+    return replace(made, look=made.look_of(name, layer, head, query, "" if example else str(found.key)))
+
+
+def longest_shown() -> int:
+    """Tokens of the longest text that is shown by row."""
+    return MOST_ROWS // choices.block_bytes(1)
+
+
+async def opened(service: Service, facts: Facts) -> Opened:
+    """A run with the scores of all its heads; of a long text with a row. Raises Refused for one that is too long for that."""
+    if max(len(facts.source), len(facts.target or ())) > SHOWN:
+        return await _by_row(service, facts)
     masked = {site.id: await service.masked(facts.key, site.id) for site in facts.sites}
     links = {picture.id_of(link): (link.layer, link.head, link.query) for link in await service.openings(facts.key)}
     openings = {}
@@ -82,12 +134,12 @@ async def opened(service: Service, facts: Facts) -> Opened:
     return replace(first, look=first.look_of(name, layer, head, query, "" if example else str(found.key)))
 
 
-def beginning(facts: Facts) -> str:
-    """The beginning of a long text, in whole words: as many of its tokens as are drawn; "" where not the text is too long."""
+def beginning(facts: Facts, most: int) -> str:
+    """The beginning of a long text, in whole words: at most so many of its tokens; "" where not the text is too long."""
     source = facts.source
-    if len(source) <= SHOWN:
+    if len(source) <= most:
         return ""
-    end = max(stop for _, stop in source.offsets[: SHOWN - sum(source.special)])
+    end = max(stop for _, stop in source.offsets[: most - sum(source.special)])
     return source.text[:end].rsplit(maxsplit=1)[0]
 
 
@@ -154,9 +206,13 @@ def packed(
     every = sum(masked.scores.nbytes for masked in found.masked.values())
     sites = []
     for site in facts.sites:
+        known = {**described(site), "opening": found.shown.openings[site.id]}
+        if found.is_by_row:
+            sites.append({**known, "causal": found.causal[site.id], **NOTHING_SENT})
+            continue
         masked, layer = found.masked[site.id], int(values["layer"])
         some = range(len(site.records)) if every <= AT_ONCE else [min(layer, len(site.records) - 1)]
-        sites.append({**described(site), "opening": found.shown.openings[site.id], **packed_scores(masked, some, body)})
+        sites.append({**known, **packed_scores(masked, some, body)})
     header = {
         "key": facts.key,
         "title": facts.spec.title,
@@ -176,6 +232,8 @@ def packed(
         "link": dict(link),
         "about": export.painted(facts, values["site"]),
         "partner": words.PARTNER,
+        "isByRow": found.is_by_row,
+        "beginnings": {str(most): beginning(facts, most) for most in (WHOLE, SHOWN)} if found.is_by_row else {},
         "look": None if found.shown.look is None else asdict(found.shown.look),
     }
     return header, body.bytes()
@@ -234,5 +292,5 @@ def turned(cosine: float) -> float:
 
 
 def has_mask(facts: Facts) -> bool:
-    """Whether a model continues a text behind a causal mask, which can be taken away."""
+    """Whether a model continues a text under a causal mask, which can be taken away."""
     return facts.writes and [site.id for site in facts.sites] == ["decoder"] and facts.config.causal

@@ -38,6 +38,8 @@ def show() -> None:
 
     def shown_for(said: Mapping[str, str]) -> choices.Shown:
         asked.update(said)
+        if opened.is_by_row:
+            return _shown(service.awaited(_with_row(opened, said)), said)
         return _shown(opened, said)
 
     followed = stage.follow(STAGE, shown_for, shown.facts)
@@ -56,7 +58,8 @@ def show() -> None:
 async def run_of(linked: Request, there: Screen) -> Request:
     """The run that a link to the room shows: with what is painted, or without the scale where it is taken away."""
     facts = await resolving.facts_of(linked)
-    shown = _shown(await sheet.opened(service.service(), facts), there.params)
+    opened = await sheet.opened(service.service(), facts)
+    shown = _shown(await _with_row(opened, there.params), there.params)
     values, _ = kit_params.read(choices.PARAMS, shown, there.params)
     if values["lab"] == "scale" and values["scale"] == "off":
         return resolving.edited(linked, (choices.NO_SCALE,))
@@ -68,13 +71,11 @@ def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:
     mask does. It is the one that was chosen in another room, or the one that every room opens on."""
     look = opened.look
     shown = replace(opened.shown, look=look)
-    at, _ = kit_params.read(choices.PARAMS, shown, {name: link[name] for name in SHARED if name in link})
-    if link.get("stop") != "3" and any(name in link for name in ("site", "layer", "head", "query")):
-        layer, head, query = (int(at[name]) for name in ("layer", "head", "query"))
+    if (place := _place(opened, link)) is not None:
         key = link.get("key", "") if "query" in link else ""
         try:
-            look = opened.look_of(at["site"], layer, head, query, key if key.isdecimal() else "")
-        except IndexError:  # a place of another kind of attention
+            look = opened.look_of(*place, key if key.isdecimal() else "")
+        except (IndexError, KeyError):  # a place of another kind of attention
             look = opened.look
     plain = kit_params.opening(choices.PARAMS, shown)
     said = {param.name: link[param.name] for param in STAGE.params if param.name in link and param.name not in SHARED}
@@ -85,7 +86,25 @@ def _shown(opened: sheet.Opened, link: Mapping[str, str]) -> choices.Shown:
     return replace(opened.shown, look=look, is_shown=is_shown)
 
 
+def _place(opened: sheet.Opened, link: Mapping[str, str]) -> sheet.Place | None:
+    """The row that a link names: the room then forbids a look in it. None where it names none."""
+    if link.get("stop") == "3" or not any(name in link for name in ("site", "layer", "head", "query")):
+        return None
+    shown = replace(opened.shown, look=opened.look)
+    at, _ = kit_params.read(choices.PARAMS, shown, {name: link[name] for name in SHARED if name in link})
+    return at["site"], int(at["layer"]), int(at["head"]), int(at["query"])
+
+
+async def _with_row(opened: sheet.Opened, link: Mapping[str, str]) -> sheet.Opened:
+    """With the row that a link names, where a text is shown by row."""
+    place = _place(opened, link)
+    try:
+        return opened if place is None else await sheet.with_row(service.service(), opened, place)
+    except IndexError:  # a place of another kind of attention
+        return opened
+
+
 def _offer_beginning(shown: run.OnScreen) -> None:
     """As much of a long text as the room draws, one click away."""
-    if beginning := sheet.beginning(shown.facts):
+    if beginning := sheet.beginning(shown.facts, sheet.longest_shown()):
         st.button(words.TAKE_BEGINNING, help=words.TAKE_BEGINNING_HELP, on_click=request.take_words, args=(beginning,))

@@ -12,8 +12,8 @@ PARTNERS = "up to {most} characters"
 WINDOW_SIZES = "a whole number from 1 to {most}"
 LEFT_OUT = "This link paints cells beyond the text on the screen. They are left out; the others are painted."
 TOO_LONG = (
-    "This text has {n} tokens. Masks draws up to {most}, because every cell of its maps is there to be seen. Shorten the text, "
-    "or look at it on Explore, which draws long texts."
+    "This text has {n} tokens. The rows that Masks shows at once would take {size} MB, and {most} MB are the most that it sends. "
+    "Shorten the text to {tokens} tokens, or look at it on Explore."
 )
 TAKE_BEGINNING = "Take its beginning"
 TAKE_BEGINNING_HELP = "As much of the text as Masks draws is then in the box. Back brings the whole text back."
@@ -22,6 +22,7 @@ EDITED = "edited: {edits}"
 PARTNER = "The dog ran."
 ROUTE_SITE = "There is no such kind of attention in this run. It has: {known}."
 ROUTE_TEXTS = "The sentences of a batch may have {most} characters together."
+ROUTE_LEAK = "This text has {n} tokens. Leakage shows up to {most}: shorten it."
 ROUTE_LONG = "The longest sentence has {n} tokens. Padding is drawn up to {most}: shorten it."
 ROUTE_IDS = "ids are up to {most} token numbers, separated by commas."
 
@@ -136,6 +137,7 @@ COMPONENT: dict[str, Any] = {
     "ok_rows_zero": "✓ rows sum to 1; {n} may see nothing: all zeros",
     "ok_cells": "✓ every forbidden cell is exactly 0",
     "foot_place": "{n} tokens · layer {layer}, head {head}",
+    "foot_row": "row {row}",
     "table": "Table",
     "code": "In code",
     "code_help": "The mask of this head as attn_mask, key_padding_mask, attention_mask and mask_mod.",
@@ -323,6 +325,12 @@ COMPONENT: dict[str, Any] = {
     "next_word": "Next word",
     "next_how": "after {word} · before → after",
     "loss_at": "Loss at each word",
+    "long_lab": "{lab} draws whole maps, up to {most} tokens, and this text has {n}. Paint a mask shows it row by row.",
+    "long_take": "Take its beginning, up to {n} tokens",
+    "jump": "Row or word",
+    "jump_help": "Type the number of a row, or a word of the text, and press Enter: again for the next one. A bar of the losses leads there as well.",
+    "jump_none": "No row has “{text}”.",
+    "loss_of": "{from}–{to}",
     "unchanged": "unchanged",
     "by_head": "{word}, head by head",
     "by_head_how": "strongest first",
@@ -351,6 +359,8 @@ COMPONENT: dict[str, Any] = {
     "say_none_next": " Where none is written yet, {w}: {ab}.",
     "say_none_one": "In this head alone, every word sees what comes later.",
     "say_none_reason": "This head gives the next word {p} of its attention, on average.",
+    "say_none_rows": "In the {n} rows that are at hand this head gives the next word {p} of its attention, on average.",
+    "say_window_rows": "“{w}” leads with {p}. In the {n} rows that are at hand this head rests {rest} of its attention on the first word, and that is gone.",
     "say_others": "The other {n} heads keep their mask.",
     "say_window": "Each word sees itself and {n} before it.",
     "say_window_one": "Each word sees only itself.",

@@ -14,14 +14,16 @@ from ...model.text import from_ids
 from ...read.conditional_loss import given, probabilities
 from ...read.padding import Inertness, own_records
 from ...read.unmasked import Unmasked
+from ...run.attention import AttentionRecord
 from ...run.trace import Trace
 from ...write.generate import decoded
 from ..answers import Site
-from ..maps.compute import array
+from ..maps.compute import array, reasons
 from ..maps.heads import masks_of
 from .answers import LeakageFacts, Outcome, PaddingEffect, ScoresAndMasks, UnmaskedFacts
 
 BEST = 5  # words that an outcome names
+NO_LOSSES = np.zeros(0, np.float32)  # where only words are asked for
 MOST_ASKED = 64  # ids whose probability may be asked for at once
 
 
@@ -34,8 +36,21 @@ def masked_of(run: Trace, site: Site, layers: Sequence[int]) -> ScoresAndMasks:
     return ScoresAndMasks(site.id, tuple(layers), scores, *masks_of(records))
 
 
-def outcome_of(run: Trace, ids: Sequence[int]) -> Outcome:
-    """Next words or classes, the probabilities of `ids`, losses, and a vector. Raises Refused for ids that are none."""
+def rows_of(record: AttentionRecord, head: int, rows: range) -> tuple[np.ndarray, np.ndarray]:
+    """The scores before any mask, and the reasons of masked cells, [row, key], of these rows of one head. Raises TooLarge."""
+    size = len(rows) * record.n_key * 5
+    admit_large(size, torch.device("cpu"), "The scores of these rows", "Ask for fewer rows, or a shorter text.")
+    return array(record.scores(head, rows)[0]), reasons(record, rows, range(record.n_key), head)
+
+
+def losses_of(run: Trace) -> np.ndarray:
+    """The loss at each word of a model that writes, float32 [pos − 1], nats; empty of others."""
+    is_writer = run.spec.classes is None and run.config.writes and run.loaded.model.head is not None
+    return array(given(run).losses) if is_writer else NO_LOSSES
+
+
+def outcome_of(run: Trace, ids: Sequence[int], losses: np.ndarray) -> Outcome:
+    """Next words or classes, the probabilities of `ids`, losses_of(run), and a vector. Raises Refused for ids that are none."""
     if len(ids) > MOST_ASKED:
         raise Refused(f"{len(ids)} words were asked for at once, and {MOST_ASKED} is the most.")
     last = run.source if run.target is None else run.target
@@ -45,7 +60,7 @@ def outcome_of(run: Trace, ids: Sequence[int]) -> Outcome:
     if run.spec.classes is not None:
         return classes_of(run, ids, vector)
     if not run.config.writes or run.loaded.model.head is None:
-        return Outcome((), (), np.zeros(0, np.float32), vector)
+        return Outcome((), (), NO_LOSSES, vector)
     best = run.predictions(k=BEST)
     tokenizer = run.loaded.tokenizer
     shown = best.strings[0] if tokenizer is None else from_ids(tokenizer, best.ids[0]).labels
@@ -54,7 +69,7 @@ def outcome_of(run: Trace, ids: Sequence[int]) -> Outcome:
         asked = tuple(probabilities(run, ids).tolist()) if ids else ()
     except IndexError as error:
         raise Refused(f"There is no {error}.") from None
-    return Outcome(words, asked, array(given(run).losses), vector)
+    return Outcome(words, asked, losses, vector)
 
 
 def classes_of(run: Trace, ids: Sequence[int], vector: np.ndarray) -> Outcome:
@@ -79,9 +94,9 @@ def padded_of(
         layer = int(without.on_padding.amax(-1).argmax())
     record, other = own_records(batch)[layer], own_records(free)[layer]
     word = leads = None
-    if alone.target is None and (own := outcome_of(alone, ()).words):
+    if alone.target is None and (own := outcome_of(alone, (), NO_LOSSES).words):
         (first, name, chance), *_ = own
-        together, seen = outcome_of(batch, (first,)), outcome_of(free, (first,))
+        together, seen = outcome_of(batch, (first,), NO_LOSSES), outcome_of(free, (first,), NO_LOSSES)
         word, leads = (name, chance, together.asked[0], seen.asked[0]), seen.words[0][1:]
     return PaddingEffect(
         tuple(tokens.labels for tokens in batch.sources),

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
+import numpy as np
+
 from ...checkpoints import Loaded
 from ...edits import DropPadding, NoScale
 from ...errors import Refused
@@ -43,8 +45,19 @@ class LocalMasks(Worker):
             check_below("layer", layer, len(at.records))
         return await self._work(partial(compute.masked_of, run, at, chosen))
 
+    async def masked_rows(
+        self, key: str, site: SiteId, layer: int, head: int, rows: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        run, at = await self._site(key, site)
+        check_below("layer", layer, len(at.records))
+        check_below("head", head, at.n_heads)
+        check_below("row", rows[0], at.n_query)
+        check_below("row", rows[1] - 1, at.n_query)
+        return await self._work(partial(compute.rows_of, run.attention[at.records[layer]], head, range(*rows)))
+
     async def outcome(self, key: str, ids: Sequence[int] = ()) -> Outcome:
-        return await self._again(key, lambda run: compute.outcome_of(run, ids))
+        losses = await self._kept.get(("losses", key), lambda: self._again(key, compute.losses_of))
+        return await self._again(key, lambda run: compute.outcome_of(run, ids, losses))
 
     async def padded(
         self, key: str, texts: Sequence[str], side: Literal["left", "right"], text: int, layer: int | None = None

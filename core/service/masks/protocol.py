@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+import numpy as np
+
 from ...read.projections import Compared
 from ...read.scaling import Spread
 from ..answers import SiteId
@@ -16,6 +18,12 @@ class Masks(Protocol):
 
     async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> ScoresAndMasks:
         """The scores of some layers of a site before any mask (None: of all), and the run's masks. Raises TooLarge."""
+        ...
+
+    async def masked_rows(
+        self, key: str, site: SiteId, layer: int, head: int, rows: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Some rows of one head, end excluded: its scores before any mask, float32 [row, key], and why cells are masked, as in Tile."""
         ...
 
     async def outcome(self, key: str, ids: Sequence[int] = ()) -> Outcome:

@@ -1,6 +1,6 @@
 // Bars of the loss at each word, before and after a mask has changed.
 
-import { fixed } from "../../../kit/browser/dom.js";
+import { fill, fixed } from "../../../kit/browser/dom.js";
 import { across } from "../../../kit/browser/picture/axes.js";
 import { draw, svg } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
@@ -8,12 +8,40 @@ import { losses, way } from "./numbers.js";
 
 export const BELOW = 44; // units for the words below a chart
 
+const NARROWEST = 5; // units of a bar: with narrower ones, several words share one
+
 /**
- * The loss at each word, before and after.
- * @param {any} palette @param {string[]} labels @param {number[]} before @param {number[] | null} after
- * @param {{width: number, height: number, says?: boolean}} size says: the number stands above a bar, where there is room
+ * So many equal stretches of a list, as long as they need to be.
+ * @param {number} n @param {number} most @returns {[first: number, end: number][]}
  */
-export function lossBars(palette, labels, before, after, { width, height, says = false }) {
+export function folds(n, most) {
+  const each = Math.ceil(n / Math.max(1, most));
+  return Array.from({ length: Math.ceil(n / Math.max(1, each)) }, (_, i) => [i * each, Math.min(n, (i + 1) * each)]);
+}
+
+/**
+ * The loss at each word, before and after. Where there are too many words, one bar is the mean of several.
+ * @param {any} palette @param {string[]} labels @param {number[]} before @param {number[] | null} after
+ * @param {{width: number, height: number, says?: boolean, jump?: (row: number) => void}} size says: the number stands above a bar, where
+ *   there is room; jump: a click at a bar calls it with the number of its first word
+ */
+export function lossBars(palette, labels, before, after, { width, height, says = false, jump }) {
+  const parts = folds(before.length, (width - 24) / NARROWEST);
+  if (parts.length < before.length) {
+    const mean = (/** @type {number[]} */ x) =>
+      parts.map(([i, end]) => x.slice(i, end).reduce((a, b) => a + b, 0) / (end - i));
+    return bars(palette, null, mean(before), after && mean(after), { width, height, says, jump, parts });
+  }
+  return bars(palette, labels, before, after, { width, height, says, jump, parts });
+}
+
+/**
+ * @param {any} palette @param {string[] | null} words_ of the bars; null where each is of several words, which are counted
+ * @param {number[]} before @param {number[] | null} after
+ * @param {{width: number, height: number, says: boolean, jump?: (row: number) => void, parts: [number, number][]}} size
+ */
+function bars(palette, words_, before, after, { width, height, says, jump, parts }) {
+  const labels = words_ ?? parts.map(([i, end]) => fill(words.loss_of, { from: i + 1, to: end }));
   const made = svg("svg", { viewBox: `0 0 ${width} ${height + BELOW}`, role: "img" });
   made.setAttribute(
     "aria-label",
@@ -28,7 +56,7 @@ export function lossBars(palette, labels, before, after, { width, height, says =
     { y, from: 24, to: width, size: 13 },
   );
   const wide = (width - 24) / before.length;
-  const every = Math.ceil(13 / wide);
+  const every = Math.ceil((words_ ? 13 : 30) / wide);
   const tones = { more: palette.ramp[3], less: palette.ahead[3], same: palette.mute };
   before.forEach((a, i) => {
     const x = 24 + i * wide;
@@ -56,6 +84,11 @@ export function lossBars(palette, labels, before, after, { width, height, says =
           fixed(after[i], 1),
         );
     }
+    if (jump) {
+      const spot = draw(made, "rect", { x, y: 0, width: wide, height: height + 6, fill: "transparent", class: "jump" });
+      spot.append(svg("title", {}, `${labels[i]}: ${after ? losses(a, after[i]) : fixed(a)}`));
+      spot.addEventListener("click", () => jump(parts[i][0] + 1));
+    }
     if (i % every === 0)
       draw(
         made,
@@ -66,7 +99,7 @@ export function lossBars(palette, labels, before, after, { width, height, says =
           "font-size": 13,
           fill: palette.mute,
         },
-        (labels[i] ?? "").slice(0, 8),
+        words_ ? (labels[i] ?? "").slice(0, 8) : String(parts[i][0] + 1),
       );
   });
   return made;

@@ -83,8 +83,19 @@ export function drawBeside(paint, place) {
     const mean = same || !outcome || outcome.loss === null || own.loss === null ? "" : losses(own.loss, outcome.loss);
     later.push(heading(words.loss_at, mean || (changed && outcome ? words.unchanged : "")), chart);
     const labels = view.labels(view.header.labels.target ? "target" : "source").slice(-own.losses.length);
-    drawn = (width, height) =>
-      lossBars(view.palette, labels, own.losses, same ? null : (outcome?.losses ?? null), { width, height });
+    const isOwn = paint.site.query === (view.header.labels.target ? "target" : "source");
+    const jump = view.header.isByRow && isOwn ? (/** @type {number} */ i) => view.chooseRow(i) : undefined;
+    const shown = same ? null : (outcome?.losses ?? null);
+    drawn = (width, height) => {
+      const state = [view.layout, width, height].join(" "); // another row alone changes none of it
+      if (paint.bars?.state !== state || paint.bars.losses !== shown)
+        paint.bars = {
+          state,
+          losses: shown,
+          node: lossBars(view.palette, labels, own.losses, shown, { width, height, jump }),
+        };
+      return paint.bars.node;
+    };
   }
   if (!view.isProjected) later.push(options(paint));
   for (const host of new Set([place, paint.later]))
@@ -183,6 +194,7 @@ function showsLadder(paint) {
   const { values } = paint.view;
   return (
     paint.onlyCell !== null &&
+    !paint.view.header.isByRow && // each step is a run
     values.mask === "model" &&
     values.when === "before" &&
     values.scope === "all" &&

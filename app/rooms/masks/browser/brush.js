@@ -11,6 +11,7 @@ export class Brush {
   last = [0, 0];
   /** @type {[number, number]} Where the keyboard is on the map */
   cursor = [0, 0];
+  isKeyed = false; // whether the keyboard brought it there: then the map goes along
 
   cell = 1;
   tile = { row: 0, column: 0, rows: 1, columns: 1 };
@@ -36,6 +37,7 @@ export class Brush {
     pad.addEventListener("pointerdown", (e) => {
       if (e.button || e.pointerType === "touch") return;
       const at = cellAt(e);
+      this.isKeyed = false;
       this.begin(at);
       pad.setPointerCapture(e.pointerId);
       e.preventDefault();
@@ -72,14 +74,22 @@ export class Brush {
     pinned(this.box, { left: x, top: y, width: tile.columns * cell, height: tile.rows * cell });
   }
 
-  // A whole column, as its uppermost cell that the model's own mask leaves says
+  /** @param {number} q @param {number} k @param {boolean} may */
+  stroke(q, k, may) {
+    const { paint } = this;
+    const { n_key } = paint.site;
+    stroke(paint.preset(), paint.forbid, paint.allow, q * n_key + k, may, paint.now.first * n_key);
+  }
+
+  // All of a column that is drawn, as its uppermost cell that the model's own mask leaves says
   /** @param {number} k */
   column(k) {
-    const { n_query, n_key } = this.paint.site;
-    const rows = Array.from({ length: n_query }, (_, q) => q).filter((q) => !this.paint.now.ownMask[q * n_key + k]);
-    const may = rows.every((q) => this.paint.now.mask[q * n_key + k] !== MAY);
+    const { paint } = this;
+    const { row, rows: n } = this.tile;
+    const rows = Array.from({ length: n }, (_, q) => row + q).filter((q) => !paint.now.ownMask[paint.index(q, k)]);
+    const may = rows.every((q) => paint.now.mask[paint.index(q, k)] !== MAY);
     this.painting = may;
-    for (const q of rows) stroke(this.paint.preset(), this.paint.forbid, this.paint.allow, q * n_key + k, may);
+    for (const q of rows) this.stroke(q, k, may);
     this.end();
   }
 
@@ -88,10 +98,12 @@ export class Brush {
     const step = arrow(e);
     const { n_query, n_key } = this.paint.site;
     if (step) {
+      this.isKeyed = true;
       this.cursor = [clamp(this.cursor[0] + step[0], 0, n_query - 1), clamp(this.cursor[1] + step[1], 0, n_key - 1)];
       this.paint.view.announce(this.paint.why(this.cursor, true));
       this.show(true);
       this.paint.view.chooseRow(this.cursor[0]);
+      this.paint.view.invalidate("selection"); // also within a row
     } else if (e.key === " " || e.key === "Enter") {
       this.begin(this.cursor);
       const may = this.painting;
@@ -104,7 +116,7 @@ export class Brush {
         fill(said, {
           q: this.paint.queries[q],
           k: this.paint.keys[k],
-          weight: percent(weighed.weights[q * n_key + k], 1),
+          weight: percent(weighed.weights[this.paint.index(q, k)], 1),
         }),
       );
     } else return;
@@ -127,7 +139,7 @@ export class Brush {
 
   /** @param {[number, number]} at */
   begin([q, k]) {
-    this.painting = this.paint.now.mask[q * this.paint.site.n_key + k] !== MAY;
+    this.painting = this.paint.now.mask[this.paint.index(q, k)] !== MAY;
     this.last = this.cursor = [q, k];
     this.put([q, k], this.painting);
     this.paint.view.values.whose = "yours";
@@ -138,7 +150,7 @@ export class Brush {
 
   /** @param {[number, number]} at @param {boolean} may */
   put([q, k], may) {
-    stroke(this.paint.preset(), this.paint.forbid, this.paint.allow, q * this.paint.site.n_key + k, may);
+    this.stroke(q, k, may);
     this.paint.view.values.query = String(q);
     this.paint.view.values.whose = "yours";
   }

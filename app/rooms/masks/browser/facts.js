@@ -28,7 +28,7 @@ export const listed = (several, words) =>
 
 /**
  * @param {{
- *   labels: {queries: string[], keys: string[]}, site: string, n_key: number, row: number, layer: number, head: number,
+ *   labels: {queries: string[], keys: string[]}, site: string, n_key: number, row: number, from?: number, layer: number, head: number,
  *   own: Uint8Array | null, mask: Uint8Array, preset: string, window: number, one: boolean, after: boolean, finite: boolean, changed: boolean, early: boolean,
  *   weights: Float64Array, ownWeights: Float64Array, sums: Float64Array, painted: number,
  *   busiest: (keys: number[]) => {layer: number, head: number, share: number} | null,
@@ -38,8 +38,8 @@ export const listed = (several, words) =>
  * @returns {Piece[]}
  */
 export function factOf(shown, words) {
-  const { labels, row, n_key, mask, own, weights, ownWeights, sums } = shown;
-  const at = row * n_key;
+  const { labels, row, n_key, from = 0, mask, own, weights, ownWeights, sums } = shown;
+  const at = (row - from) * n_key;
   const last = labels.queries.length - 1;
   /** @type {Piece[]} */
   const q = row === last ? [[labels.queries[row], "q"]] : named(labels.queries, row, "q");
@@ -54,7 +54,7 @@ export function factOf(shown, words) {
   const begin = shown.one ? [[words.fact_one, ""]] : [];
   if (shown.after) {
     if (shown.early) return [...begin, ...pieces(words.fact_after_early, { q })];
-    const sum = sums[row];
+    const sum = sums[row - from];
     const lost = sum < 0.9995 ? pieces(words.fact_lost, { p: [share(1 - sum), "b"] }) : pieces(words.fact_end);
     return [...begin, ...pieces(words.fact_after, { q, sum: [sum.toFixed(2), "b"] }), ...lost, ...next];
   }
@@ -94,11 +94,13 @@ export function factOf(shown, words) {
 }
 
 /** @param {any} shown @param {any} words @returns {Piece[]} */
-function presetFact({ preset, window, own, n_key }, words) {
+function presetFact({ preset, window, own, n_key, from = 0 }, words) {
   if (preset === "none") return pieces(words.fact_none);
   if (preset === "causal") return pieces(words.fact_causal_given);
   if (window === 1) return pieces(words.fact_window_one);
-  return pieces(isCausal(own, n_key) ? words.fact_window : words.fact_window_both, { n: [String(window - 1), "b"] });
+  return pieces(isCausal(own, n_key, from) ? words.fact_window : words.fact_window_both, {
+    n: [String(window - 1), "b"],
+  });
 }
 
 /** A number, before and after, that the model gives in place of words. @param {any} shown @param {any} words @returns {Piece[]} */

@@ -10,10 +10,11 @@ import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js
 import { whole } from "../../../kit/browser/selection.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
-import { PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { PALETTES, STEP, STYLE, WHOLE, WORDS as words } from "./constants.js";
 import { drawCode } from "./incode.js";
 import { Kinds } from "./kinds.js";
 import { Leak } from "./leak.js";
+import { Long } from "./long.js";
 import { swatch } from "./maps.js";
 import { Padding } from "./padding.js";
 import { Paint } from "./paint.js";
@@ -21,7 +22,7 @@ import { nodes } from "./pairs.js";
 import { Scale } from "./scale.js";
 import { forbidsLook, standing, stopsOf } from "./stops.js";
 import { isCausal } from "./rules.js";
-import { Scores, stepped } from "./sheet.js";
+import { rowOf, Scores, stepped } from "./sheet.js";
 import { Tip } from "../../../kit/browser/tip.js";
 
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
@@ -29,6 +30,7 @@ const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: 
 const BOARD = ".fact, .stage, .tablebox, .foot > :not(.acts), .unseen";
 const NARROW = 720; // pixels: maps stand below each other
 const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
+const LEAP = 8; // rows by which the part of a long text that is shown moves: in between, a row moves and its map stays
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
 const UNMASKED = { stop: "0", first: "off", mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
 
@@ -121,13 +123,20 @@ export class Masks extends Stage {
   isCausal(id) {
     if (id === "cross") return false;
     const site = this.sites.get(id);
+    if (this.header.isByRow) return Boolean(site?.causal);
     const [layer] = site?.sent.keys() ?? [];
     return Boolean(site && layer !== undefined && isCausal(site.mask(layer, 0), site.n_key));
   }
 
   /** The choices that open a lab; null where the model lacks it. @param {string} name @returns {Record<string, string> | null} */
   opens(name) {
+    if (this.isTooLong(name)) return null;
     return LABS[/** @type {keyof typeof LABS} */ (name)].opens(this) ?? null;
+  }
+
+  /** Whether a lab draws whole maps, for which the text is too long; Leakage may be on a text of another model. @param {string} name */
+  isTooLong(name) {
+    return this.header.isByRow && name !== "paint" && (name !== "leak" || Leak.opens(this) !== null);
   }
 
   /** The logits that a head adds to the likeliest next word; null while it is on its way. @param {string} site @param {number} query @param {{layer: number, head: number}} head @returns {number | null} */
@@ -210,6 +219,50 @@ export class Masks extends Stage {
     return site.scores(layer, head);
   }
 
+  /** The first row of the part of a text around a query that is drawn. @param {number} n rows of the text @param {number} query */
+  firstRow(n, query) {
+    if (!this.header.isByRow) return Math.max(0, Math.min(n - Math.min(n, WHOLE), query - Math.floor(WHOLE * 0.75)));
+    return Math.max(0, Math.min(n - Math.min(n, WHOLE), LEAP * Math.floor((query - WHOLE / 2) / LEAP)));
+  }
+
+  /**
+   * The rows of a head that are at hand around a query; null while they are on their way. Of a long text some, of a shorter one all.
+   * @param {Scores} site @param {{layer: number, head: number, query: number}} place @param {string} [run] another run than the one above
+   * @returns {import("./types.js").Rows | null}
+   */
+  rowsOf(site, { layer, head, query }, run = "") {
+    if (!this.header.isByRow) {
+      const scores = this.scores(site, layer, head);
+      return scores && { first: 0, count: site.n_query, scores, mask: site.mask(layer, head) };
+    }
+    const first = STEP * Math.floor(this.firstRow(site.n_query, query) / STEP);
+    const found = this.#block(site, layer, head, first, run);
+    // Those after and before them come unasked, so that the next row is there when one moves to it
+    if (found) for (const by of [STEP, -STEP]) this.#block(site, layer, head, first + by, run);
+    return found;
+  }
+
+  /** @param {Scores} site @param {number} layer @param {number} head @param {number} first @param {string} run */
+  #block(site, layer, head, first, run) {
+    if (first < 0 || first >= site.n_query) return null;
+    const found = this.ask(
+      "masks/rows",
+      { ...(run ? { run } : {}), site: site.id, layer, head, from: first },
+      (bytes) => {
+        const [header, body] = unpack(bytes);
+        const n = header.rows * site.n_key;
+        return {
+          first: header.from,
+          count: header.rows,
+          scores: new Float32Array(body, header.scores, n),
+          mask: new Uint8Array(body, header.mask, n),
+        };
+      },
+    );
+    if (found?.refused) this.announce(found.refused);
+    return found?.scores ? found : null;
+  }
+
   /** @returns {keyof typeof LABS} */
   get labName() {
     return /** @type {keyof typeof LABS} */ (this.values.lab in LABS ? this.values.lab : "paint");
@@ -238,7 +291,7 @@ export class Masks extends Stage {
       if (this.lab instanceof Paint && name !== "paint") this.reason.textContent = "";
       this.host.replaceChildren();
       this.host.dataset.lab = name;
-      this.lab = new LABS[name](this, this.host);
+      this.lab = new (this.isTooLong(name) ? Long : LABS[name])(this, this.host);
       this.bar = "";
     }
     this.drawModel(name);
@@ -269,6 +322,7 @@ export class Masks extends Stage {
     this.tabs.replaceChildren(labs);
     if (this.narrow) labs.replaceWith(this.labBox(name));
     if (name !== "paint" && (name !== "scale" || this.isProjected)) return; // projected, the buttons stand there
+    if (this.isTooLong(name)) return;
     const right = add(this.tabs, "span", "right");
     if (this.sites.size > 1) {
       const sites = [...this.sites.keys()].map((id) => /** @type {[string, string]} */ ([id, worded(words.sites, id)]));
@@ -288,12 +342,30 @@ export class Masks extends Stage {
     if (rest !== right) rest.replaceChildren();
     if (name === "paint")
       rest.append(choice(words.show, Object.entries(words.shows), this.values.show, (id) => this.choose({ show: id })));
+    if (this.header.isByRow) rest.append(this.jump());
     right.append(heads);
     rest.append(this.steps((by) => this.step(by)));
     if (name === "scale") return;
     if (this.lab instanceof Paint && this.narrow) right.append(this.lab.scope);
     const reset = this.button(rest, words.reset, () => this.choose({ ...UNMASKED, whose: "yours" }), words.reset_help);
     reset.disabled = !this.isChanged;
+  }
+
+  // A field that leads to a row of a long text, by its number or by its word
+  jump() {
+    const form = el("form", "jump");
+    const field = add(form, "input");
+    Object.assign(field, { type: "text", autocomplete: "off", spellcheck: false, maxLength: 40 });
+    field.placeholder = field.ariaLabel = words.jump;
+    field.title = words.jump_help;
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const to = rowOf(this.labels(this.site.query), field.value, this.place.query);
+      if (to === null) this.announce(fill(words.jump_none, { text: field.value.trim() }));
+      else this.chooseRow(to);
+      field.classList.toggle("wrong", to === null);
+    });
+    return form;
   }
 
   // The labs as a list, where a row of them is too wide

@@ -36,6 +36,8 @@ export class Paint {
   painted = ""; // the texts that the two sets are of
   cards = "";
   aside = "";
+  /** @type {{state: string, losses: number[] | null, node: SVGElement} | null} The losses that were drawn last */
+  bars = null;
   above = 0; // pixels of the page above this lab
   tall = 0; // that are left for the cells
   at = { size: 13.5, beside: 72, gap: 48, top: 44, cell: 6 }; // pixels of the drawings
@@ -44,6 +46,10 @@ export class Paint {
   side = "before"; // on a phone: which map is shown
   /** @type {any} What is on the screen: scores, mask, weights, and the run under that mask */
   now;
+  /** @type {any} The last mask, with its weights */
+  kept;
+  /** @type {any[]} They are of these rows, these scores, and this mask as a text */
+  weighedOf = [];
   /** @type {Brush} */
   brush;
 
@@ -53,6 +59,8 @@ export class Paint {
     this.site = view.site;
     this.queries = view.labels(this.site.query);
     this.keys = view.labels(this.site.key);
+    const most = (/** @type {string[]} */ labels) => labels.reduce((n, label) => Math.max(n, cut(label).length), 0);
+    this.letters = { longest: most(this.queries), across_: most(this.keys) }; // of the longest words beside and above a map
     this.choose = el("div", "choose");
     this.board = el("div", view.board);
     this.count = el("span", "count mute"); // where the walk stands, on a projected page
@@ -108,11 +116,26 @@ export class Paint {
   get tile() {
     const { n_query, n_key } = this.site;
     const { query } = this.view.place;
-    const first = (/** @type {number} */ n, /** @type {number} */ at) =>
-      Math.max(0, Math.min(n - Math.min(n, WHOLE), at - Math.floor(WHOLE * 0.75)));
-    const key = this.onlyCell ? this.onlyCell[1] + 8 : query;
-    const column = n_key <= WHOLE ? 0 : first(n_key, Math.min(key, n_key));
-    return { row: first(n_query, query), column, rows: Math.min(n_query, WHOLE), columns: Math.min(n_key, WHOLE) };
+    let column = this.view.firstRow(n_key, query);
+    const isIn = (/** @type {number} */ k) => k >= column && k < column + WHOLE;
+    const { cursor, isKeyed } = this.brush;
+    const painted = isKeyed && cursor[0] === query ? [cursor[1]] : this.paintedIn(query);
+    if (painted.length && !painted.some(isIn)) column = this.view.firstRow(n_key, painted[0] + WHOLE / 4);
+    return {
+      row: this.view.firstRow(n_query, query),
+      column,
+      rows: Math.min(n_query, WHOLE),
+      columns: Math.min(n_key, WHOLE),
+    };
+  }
+
+  /** The keys of a row that a hand has painted, or the walk. @param {number} query */
+  paintedIn(query) {
+    const { n_key } = this.site;
+    const found = [];
+    for (const cells of [this.forbid, this.allow])
+      for (const cell of cells) if (Math.floor(cell / n_key) === query) found.push(cell % n_key);
+    return found.sort((a, b) => a - b);
   }
 
   // Pixels of the window below what stands above this lab and its own foot; read before anything is written
@@ -126,8 +149,7 @@ export class Paint {
     const { type, narrow, isProjected } = view;
     const { rows, columns } = this.tile;
     const size = (isProjected ? 21 : narrow ? 13 : 13.5) * type;
-    const longest = Math.max(...this.queries.map((label) => cut(label).length));
-    const across_ = Math.max(...this.keys.map((label) => cut(label).length));
+    const { longest, across_ } = this.letters;
     const beside = narrow ? 62 * type : Math.max(78 * type, longest * size * 0.54 + 14 * type);
     const gap = narrow ? 0 : isProjected ? size * 2.7 : Math.max(54 * type, size * 4);
     const top = Math.max(44 * type, across_ * size * 0.38 + size);
@@ -161,7 +183,8 @@ export class Paint {
     if (this.onlyCell && this.onlyCell[0] === query) return this.onlyCell[1];
     if (!this.now) return undefined;
     const { n_key } = this.site;
-    const row = this.now.before.subarray(query * n_key, (query + 1) * n_key);
+    const row = this.now.before.subarray(this.index(query, 0), this.index(query + 1, 0));
+    if (!row.length) return undefined;
     return n_key > 1 ? 1 + row.subarray(1).indexOf(Math.max(...row.subarray(1))) : 0;
   }
 
@@ -175,17 +198,19 @@ export class Paint {
     };
   }
 
-  preset() {
-    const { values, place } = this.view;
-    const found = presetMask(
-      this.site.mask(place.layer, place.head),
-      { mask: values.mask, window: Number(values.window) },
-      this.site.n_query,
-      this.site.n_key,
-    );
-    if (values.mask === "window" && values.first === "on")
-      for (let q = 0; q < this.site.n_query; q++) found[q * this.site.n_key] = 0;
+  /** The mask of the chosen card, in the rows that are at hand. @param {import("./types.js").Rows} [rows] */
+  preset(rows = this.now.rows) {
+    const { values } = this.view;
+    const { n_key } = this.site;
+    const card = { mask: values.mask, window: Number(values.window) };
+    const found = presetMask(rows.mask, card, rows.count, n_key, rows.first);
+    if (values.mask === "window" && values.first === "on") for (let q = 0; q < rows.count; q++) found[q * n_key] = 0;
     return found;
+  }
+
+  /** Where a cell is in the numbers that are at hand. @param {number} q @param {number} k */
+  index(q, k) {
+    return (q - this.now.first) * this.site.n_key + k;
   }
 
   // Painted cells, and the look of the demonstration, as a link says them
@@ -221,10 +246,11 @@ export class Paint {
     const params = this.masked();
     // Where one head alone is masked, nothing else of the run is drawn
     if (values.scope === "one") Object.assign(params, { layer: place.layer, head: place.head, part: 1 });
-    else if (site.layers * site.heads * site.cells * 4 > LATER) Object.assign(params, { layer: place.layer, part: 1 });
+    else if (!header.isByRow && site.layers * site.heads * site.cells * 4 > LATER)
+      Object.assign(params, { layer: place.layer, part: 1 });
     params.ids = header.outcome.words.map(([id]) => id).join(",");
     const found = this.view.answer("edited", params);
-    if (found?.header && !found.scores) found.scores = new Scores(found.header.site, found.body);
+    if (found?.header && !found.scores && !header.isByRow) found.scores = new Scores(found.header.site, found.body);
     return found;
   }
 
@@ -232,9 +258,11 @@ export class Paint {
     const { view, site } = this;
     const { values, place } = view;
     const { n_query, n_key } = site;
-    const own = view.scores(site, place.layer, place.head);
-    this.left.dataset.loading = String(!own);
-    if (!own) return view.say([[words.loading, ""]]);
+    const rows = view.rowsOf(site, place);
+    this.left.dataset.loading = String(!rows);
+    if (!rows) return view.say([[words.loading, ""]]);
+    const { first, scores: own } = rows;
+    const before = first * n_key; // cells of the text before those at hand
     const forbidden = this.forbidden;
     const texts = `${forbidden} ${values.allow}`;
     if (this.brush.painting === null && texts !== this.painted) {
@@ -245,21 +273,40 @@ export class Paint {
       ];
     }
     const [only] = this.forbid;
-    const ownMask = site.mask(place.layer, place.head) ?? new Uint8Array(site.cells);
+    const ownMask = rows.mask ?? new Uint8Array(rows.count * n_key);
     this.onlyCell =
-      this.forbid.size === 1 && !this.allow.size && !ownMask[only] ? [Math.floor(only / n_key), only % n_key] : null;
+      this.forbid.size === 1 && !this.allow.size && !ownMask[only - before]
+        ? [Math.floor(only / n_key), only % n_key]
+        : null;
     const isChanged = view.isChanged || this.forbid.size + this.allow.size > 0;
     const changed = isChanged && values.whose === "yours";
-    const mask = changed ? paintedMask(this.preset(), this.forbid, this.allow) : ownMask;
     const after = changed && values.when === "after";
     const fillWith = changed && values.fill === "1e9" && !after ? -1e9 : -Infinity;
     const found = changed && this.brush.painting === null && view.isChanged ? this.run() : null;
-    const scores = found?.scores?.scores(place.layer, place.head) ?? own;
-    const weighed = weigh(scores, mask, n_key, { after, fill: fillWith });
-    const ownWeighed = weigh(own, ownMask, n_key);
+    // A mask of one head alone changes none of its own scores, nor any those of the first layer
+    const isSame = values.scope === "one" || place.layer === 0;
+    const other = found?.header && view.header.isByRow && !isSame ? view.rowsOf(site, place, found.header.key) : null;
+    const scores = found?.scores?.scores(place.layer, place.head) ?? other?.scores ?? own;
+    // Another row alone changes none of this
+    const card = [values.mask, values.window, values.first, changed, after, fillWith].join(" ");
+    const of = [rows, scores, this.brush.painting === null ? `${card} ${texts}` : null];
+    if (of[2] === null || of.some((one, i) => one !== this.weighedOf[i])) {
+      const mask = changed ? paintedMask(this.preset(rows), this.forbid, this.allow, before) : ownMask;
+      const isOwnKept = rows === this.weighedOf[0];
+      this.kept = {
+        mask,
+        weighed: weigh(scores, mask, n_key, { after, fill: fillWith }),
+        ownWeighed: isOwnKept ? this.kept.ownWeighed : weigh(own, ownMask, n_key),
+      };
+      this.weighedOf = of;
+    }
+    const { mask, weighed, ownWeighed } = this.kept;
     // Until the run is there, the weights are those of the model's own scores: right only where no mask came before them
-    const early = changed && !found?.header && !found?.refused && values.scope !== "one" && place.layer > 0;
+    const isThere = view.header.isByRow ? other : found?.header;
+    const early = changed && !isThere && !found?.refused && !isSame;
     this.now = {
+      rows,
+      first,
       scores,
       mask,
       weighed,
@@ -303,6 +350,9 @@ export class Paint {
       site: site.id,
       n_key: site.n_key,
       row: place.query,
+      from: now.first,
+      rows: now.rows.count,
+      isByRow: header.isByRow,
       ...place,
       own: ownMask,
       mask,
@@ -329,7 +379,7 @@ export class Paint {
       added: most
         ? view.added(site.id, header.labels.target ? header.labels.target.length - 1 : place.query, place)
         : null,
-      rest: rest / site.n_query,
+      rest: rest / now.rows.count,
       busiest: (/** @type {number[]} */ keys) => this.busiest(keys),
       outcome: found?.header?.outcome ?? null,
       ownOutcome: header.outcome,
@@ -401,7 +451,7 @@ export class Paint {
     const without = rest === null ? null : toneWithout(palette, rest, topWithout(weights, n_key, rest));
     const tone = (/** @type {number} */ at) =>
       isScores ? score(now.scores[at] / full) : without ? without(weights[at], at % n_key) : heat(weights[at]);
-    const index = (/** @type {number} */ q, /** @type {number} */ k) => (q + row) * n_key + k + column;
+    const index = (/** @type {number} */ q, /** @type {number} */ k) => this.index(q + row, k + column);
     const sign = now.after ? "× 0" : now.fillWith > -Infinity ? "−1e9" : "−∞";
     /** @type {import("../../../kit/browser/types.js").Shape[]} */
     const more = [];
@@ -531,9 +581,15 @@ export class Paint {
         }
       }
     }
-    for (let k = 0; k < columns; k += every) {
-      const at = place.query * n_key + k + column;
+    const apart = n_key > WHOLE ? Math.ceil((size * 1.2) / cell) : every; // of words above a part of the map
+    for (let k = 0; k < columns; k++) {
+      const at = this.index(place.query, k + column);
       const isOther = Boolean(mask[at]) !== Boolean(ownMask[at]);
+      if (
+        k % apart &&
+        !(view.header.isByRow && isOther && now.changed && this.paintedIn(place.query).includes(k + column))
+      )
+        continue;
       more.push(
         text(
           x + (k + 0.55) * cell,
@@ -611,7 +667,7 @@ export class Paint {
   /** Who may look at whom here, and why not. @param {[number, number]} at @param {boolean} [numbers] */
   why([q, k], numbers = false) {
     if (!this.now) return "";
-    const at = q * this.site.n_key + k;
+    const at = this.index(q, k);
     const reason = this.now.mask[at];
     const names = { q: this.queries[q], k: this.keys[k] };
     if (numbers)
@@ -627,23 +683,30 @@ export class Paint {
     return `${may} ${fill(words.cell_score, { score: fixed(this.now.scores[at]), weight: percent(this.now.weighed.weights[at], 1) })}`;
   }
 
+  // Every cell; of a long text those of the chosen row
   cells() {
-    const { mask, scores, weighed, before } = this.now;
-    const found = lines({ queries: this.queries, keys: this.keys, mask, scores, weights: weighed.weights }, 9);
+    const { isByRow } = this.view.header;
+    const { query } = this.view.place;
+    const part = (/** @type {any} */ values) =>
+      isByRow ? values.subarray(this.index(query, 0), this.index(query + 1, 0)) : values;
+    const [mask, scores] = [part(this.now.mask), part(this.now.scores)];
+    const [weights, before] = [part(this.now.weighed.weights), part(this.now.before)];
+    const queries = isByRow ? [this.queries[query]] : this.queries;
+    const found = lines({ queries, keys: this.keys, mask, scores, weights }, 9, isByRow ? query : 0);
     return found.map((line, at) => [...line.slice(0, 5), Number(before[at].toPrecision(9)), line[5]]);
   }
 
-  // The maps as numpy has them, [query, key]
+  // The maps as numpy has them, [query, key]; of a long text the rows that are at hand
   arrays() {
-    const { n_query, n_key } = this.site;
-    const { mask, scores, weighed, before } = this.now;
-    const shape = [n_query, n_key];
+    const { n_key } = this.site;
+    const { mask, scores, weighed, before, rows } = this.now;
+    const shape = [rows.count, n_key];
     return {
       scores: { shape, values: scores },
       masked: { shape, values: mask },
       before: { shape, values: before },
       weights: { shape, values: weighed.weights },
-      queries: { shape: [n_query], values: this.queries },
+      queries: { shape: [rows.count], values: this.queries.slice(rows.first, rows.first + rows.count) },
       keys: { shape: [n_key], values: this.keys },
     };
   }
@@ -652,7 +715,9 @@ export class Paint {
   table(box) {
     if (!this.now) return;
     const { layer, head } = this.view.place;
-    const caption = fill(words.table_of, { layer, head });
+    const caption = this.view.header.isByRow
+      ? fill(words.scale_table, { q: this.queries[this.view.place.query], layer, head })
+      : fill(words.table_of, { layer, head });
     const shown = this.cells().map((line) => [
       ...line.slice(0, 2),
       Number(line[2]).toFixed(3),
@@ -669,6 +734,7 @@ export class Paint {
     const { layer, head } = this.view.place;
     const { n_query, n_key } = this.site;
     const rest = [fill(words.foot_place, { n: n_query === n_key ? n_query : `${n_query} × ${n_key}`, layer, head })];
+    if (this.view.header.isByRow) rest.push(fill(words.foot_row, { row: this.view.place.query }));
     if (!this.now) return { ok: [], rest, legend: [] };
     const { mask, weighed, after } = this.now;
     const zero = weighed.sums.filter((/** @type {number} */ sum) => sum === 0).length;

@@ -52,7 +52,8 @@ export function drawPairs(paint, place) {
   const { view, now, keys } = paint;
   const { query } = view.place;
   const { n_key } = paint.site;
-  const of = (/** @type {any} */ values) => values.subarray(query * n_key, (query + 1) * n_key);
+  const at = query - now.first;
+  const of = (/** @type {any} */ values) => values.subarray(at * n_key, (at + 1) * n_key);
   const [before, after, scores, own] = [of(now.before), of(now.weighed.weights), of(now.scores), of(now.own)];
   const { gone, opened, rest } = order({ mask: of(now.mask), ownMask: of(now.ownMask), before, after });
   const sign = now.fillWith > -Infinity ? "−1e9" : "−∞";
@@ -81,7 +82,7 @@ export function drawPairs(paint, place) {
       box(
         "",
         [...name, " ", half(words.times_zero, "p", share(of(now.weighed.softmax)[k])), el("b", "", "0")],
-        [fill(words.row_sum, { sum: fixed(now.weighed.sums[query]) })],
+        [fill(words.row_sum, { sum: fixed(now.weighed.sums[at]) })],
       );
     else {
       const moved = Math.abs(scores[k] - own[k]) > 0.02;
@@ -145,7 +146,7 @@ export function drawPairs(paint, place) {
   place.replaceChildren(...parts);
   place.classList.toggle("early", now.early);
   Object.assign(place.dataset, {
-    sum: now.weighed.sums[query].toFixed(6),
+    sum: now.weighed.sums[at].toFixed(6),
     weights: Array.from(after, (x) => x.toPrecision(6)).join(" "),
     keys: Array.from(after, (_, k) => k).join(" "),
     forbidden: gone.join(" "),

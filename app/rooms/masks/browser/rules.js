@@ -38,46 +38,50 @@ export function encode(cells, n_key) {
  * hides nothing.
  * @param {Uint8Array | null} own
  * @param {{mask: string, window: number}} preset
- * @param {number} n_query @param {number} n_key
+ * @param {number} n_query @param {number} n_key @param {number} [first] the row that these begin with
  * @returns {Uint8Array}
  */
-export function presetMask(own, preset, n_query, n_key) {
+export function presetMask(own, preset, n_query, n_key, first = 0) {
   if (preset.mask === "model") return own ? own.slice() : new Uint8Array(n_query * n_key);
   const found = new Uint8Array(n_query * n_key);
   if (preset.mask === "none") return found;
-  const causal = preset.mask === "causal" || isCausal(own, n_key);
+  const causal = preset.mask === "causal" || isCausal(own, n_key, first);
   for (let q = 0; q < n_query; q++) {
     for (let k = 0; k < n_key; k++) {
-      if (causal && k > q) found[q * n_key + k] = FUTURE;
-      else if (preset.mask === "window" && Math.abs(q - k) >= preset.window) found[q * n_key + k] = WINDOW;
+      if (causal && k > q + first) found[q * n_key + k] = FUTURE;
+      else if (preset.mask === "window" && Math.abs(q + first - k) >= preset.window) found[q * n_key + k] = WINDOW;
     }
   }
   return found;
 }
 
 // Whether a mask hides the future
-/** @param {Uint8Array | null} own @param {number} n_key */
-export const isCausal = (own, n_key) => n_key > 1 && own?.[1] === FUTURE;
+/** @param {Uint8Array | null} own @param {number} n_key @param {number} [first] the row that it begins with, which is not the last */
+export const isCausal = (own, n_key, first = 0) => n_key > 1 && own?.[first + 1] === FUTURE;
 
 /**
  * The preset with what was painted over it.
- * @param {Uint8Array} preset @param {Set<number>} forbid @param {Set<number>} allow
+ * @param {Uint8Array} preset @param {Set<number>} forbid @param {Set<number>} allow @param {number} [before] cells of the text before it
  */
-export function paintedMask(preset, forbid, allow) {
+export function paintedMask(preset, forbid, allow, before = 0) {
   const found = preset.slice();
-  for (const cell of forbid) found[cell] = EDITED;
-  for (const cell of allow) found[cell] = MAY;
+  for (const [cells, reason] of /** @type {[Set<number>, number][]} */ ([
+    [forbid, EDITED],
+    [allow, MAY],
+  ]))
+    for (const cell of cells) if (cell >= before && cell - before < found.length) found[cell - before] = reason;
   return found;
 }
 
 /**
  * Let one cell look, or forbid it: in the set that it then needs to be in, if any.
  * @param {Uint8Array} preset @param {Set<number>} forbid @param {Set<number>} allow @param {number} cell @param {boolean} may
+ * @param {number} [before] cells of the text before the preset's
  */
-export function paint(preset, forbid, allow, cell, may) {
+export function paint(preset, forbid, allow, cell, may, before = 0) {
   forbid.delete(cell);
   allow.delete(cell);
-  if ((preset[cell] === MAY) !== may) (may ? allow : forbid).add(cell);
+  if ((preset[cell - before] === MAY) !== may) (may ? allow : forbid).add(cell);
 }
 
 /**

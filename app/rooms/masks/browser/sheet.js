@@ -15,6 +15,7 @@ export class Scores {
     this.key = header.key;
     this.n_query = header.n_query;
     this.n_key = header.n_key;
+    this.causal = header.causal;
     /** @type {Map<number, {scores: Float32Array, masks: (Uint8Array | null)[]}>} by layer */
     this.sent = new Map();
     this.take(header, body);
@@ -58,6 +59,23 @@ export function stepped({ layers, heads }, { layer, head }, by) {
   return [Math.floor(to / heads), to % heads];
 }
 
+/**
+ * The row that a text means: its number, or the next word after `from` that has these letters; null where there is none.
+ * @param {string[]} labels @param {string} text @param {number} from
+ */
+export function rowOf(labels, text, from) {
+  const said = text.trim().toLowerCase();
+  const n = labels.length;
+  if (!said) return null;
+  if (/^\d+$/.test(said) && Number(said) < n) return Number(said);
+  const places = labels.map((_, i) => (from + 1 + i) % n);
+  const has = (/** @type {(label: string) => boolean} */ test) =>
+    places.find((i) => test(labels[i].trim().toLowerCase())) ?? null;
+  return (
+    has((label) => label === said) ?? has((label) => label.startsWith(said)) ?? has((label) => label.includes(said))
+  );
+}
+
 // Labels; those that occur twice carry their position.
 /** @param {string[]} labels @param {number} at @param {string} tone @returns {import("./types.js").Piece[]} */
 export function named(labels, at, tone) {
@@ -82,15 +100,15 @@ export function elsewhere(label, lab, model, text) {
 // The cells of a map as the lines of its table: query, key, score, whether it may look, why not, weight
 /**
  * @param {{queries: string[], keys: string[], mask: ArrayLike<number>, scores: ArrayLike<number>, weights: ArrayLike<number>}} map
- * @param {number} [digits] of a number
+ * @param {number} [digits] of a number @param {number} [first] the number of the first of the queries
  */
-export const lines = ({ queries, keys, mask, scores, weights }, digits = 6) =>
+export const lines = ({ queries, keys, mask, scores, weights }, digits = 6, first = 0) =>
   queries.flatMap((query, q) =>
     keys.map((key, k) => {
       const at = q * keys.length + k;
       const [score, weight] = [scores[at], weights[at]].map((x) => Number(x.toPrecision(digits)));
       const reason = mask[at];
       const said = reason ? [words.no, words.reasons[reason]] : [words.yes, ""];
-      return [`${query} ${q}`, `${key} ${k}`, score, ...said, weight];
+      return [`${query} ${first + q}`, `${key} ${k}`, score, ...said, weight];
     }),
   );

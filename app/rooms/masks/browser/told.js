@@ -8,12 +8,12 @@ import { angle, losses, share, shares, word } from "./numbers.js";
 
 /**
  * @param {any} shown what factOf() gets, and: stop, onlyCell ([query, key] or null), before (shares of the row), ownScores, scores,
- *   first, heads, added (to the next word by this head, or null), hardest, marks (of the ruler), degrees, rest
+ *   first, from (the row that the numbers begin with), heads, added (to the next word by this head, or null), hardest, marks (of the ruler), degrees, rest
  * @param {any} words
  * @returns {{fact: Piece[], reason: Piece[]}}
  */
 export function toldOf(shown, words) {
-  const { labels, row, n_key, ownWeights, scores, ownScores, outcome, ownOutcome, preset } = shown;
+  const { labels, row, n_key, from = 0, ownWeights, scores, ownScores, outcome, ownOutcome, preset } = shown;
   const q = word(labels.queries, row, "q");
   const key = (/** @type {number} */ k) => word(labels.keys, k, "k");
   const bold = (/** @type {string} */ text) => /** @type {Piece} */ ([text, "b"]);
@@ -39,7 +39,8 @@ export function toldOf(shown, words) {
   if (labels.keys.length < 2) return { fact: pieces(words.say_little), reason: [] };
   if (!shown.changed) {
     let best = 0;
-    for (let k = 1; k < n_key; k++) if (ownWeights[row * n_key + k] > ownWeights[row * n_key + best]) best = k;
+    const begin = (row - from) * n_key;
+    for (let k = 1; k < n_key; k++) if (ownWeights[begin + k] > ownWeights[begin + best]) best = k;
     const hides = shown.own?.some((/** @type {number} */ reason) => reason > 0);
     const template = shown.isCausal
       ? words.say_plain
@@ -48,14 +49,14 @@ export function toldOf(shown, words) {
         : hides
           ? words.say_plain_window
           : words.say_plain_free;
-    const said = pieces(template, { q, p: bold(share(ownWeights[row * n_key + best])), k: key(best) });
+    const said = pieces(template, { q, p: bold(share(ownWeights[begin + best])), k: key(best) });
     const end = w ? pieces(shown.classes ? words.say_class : words.say_next, { w, ab: bold(share(top[2])) }) : [];
     return { fact: [...said, ...end], reason: pieces(words.say_how) };
   }
   const cell = shown.onlyCell;
-  const at = cell ? cell[0] * n_key + cell[1] : -1;
+  const at = cell ? (cell[0] - from) * n_key + cell[1] : -1;
   if (shown.after && !shown.early && cell && cell[0] === row) {
-    const sum = bold(fixed(shown.sums[row]));
+    const sum = bold(fixed(shown.sums[row - from]));
     const fact = pieces(words.say_after, { q, sum, p: share(shown.softmax[at]), k: key(cell[1]) });
     return { fact: [...fact, ...next()], reason: pieces(words.say_after_reason) };
   }
@@ -106,11 +107,12 @@ export function toldOf(shown, words) {
       ...(w && outcome ? pieces(words.say_none_next, { w, ab: bold(shares(top[2], now)) }) : []),
     ];
     let ahead = 0;
-    for (let i = 0; i + 1 < labels.queries.length; i++) ahead += shown.weights[i * n_key + i + 1];
-    const p = share(ahead / Math.max(1, labels.queries.length - 1));
+    const rows = Math.min(shown.weights.length / n_key, labels.queries.length - 1 - from);
+    for (let i = 0; i < rows; i++) ahead += shown.weights[i * n_key + from + i + 1];
+    const p = share(ahead / Math.max(1, rows));
     return {
       fact: fact.length ? fact : pieces(words.fact_none),
-      reason: shown.early ? [] : pieces(words.say_none_reason, { p }),
+      reason: shown.early ? [] : pieces(shown.isByRow ? words.say_none_rows : words.say_none_reason, { p, n: rows }),
     };
   }
   if (!shown.painted && !shown.after && (preset === "window" || preset === "causal")) {
@@ -136,7 +138,12 @@ export function toldOf(shown, words) {
           ? []
           : shown.first
             ? pieces(words.say_first_reason)
-            : pieces(words.say_window_reason, { w: leader[1].trim(), p: share(leader[2]), rest });
+            : pieces(shown.isByRow ? words.say_window_rows : words.say_window_reason, {
+                n: shown.rows,
+                w: leader[1].trim(),
+                p: share(leader[2]),
+                rest,
+              });
     return { fact, reason };
   }
   return { fact: factOf(shown, words), reason: turn() };

@@ -15,10 +15,19 @@ export interface SiteHeader {
   n_query: number;
   n_key: number;
   opening?: [layer: number, head: number, query: number];
+  causal?: boolean; // of a text that is shown by row: whether the future is hidden
   sent: number[];
   offset: number;
   masks: number[];
   mask_of: number[][];
+}
+
+/** Rows of one head that are at hand, [row, key] from the first of them on. */
+export interface Rows {
+  first: number;
+  count: number;
+  scores: Float32Array; // before any mask
+  mask: Uint8Array | null; // why cells are hidden; null where none is
 }
 
 /** The look that the walk forbids. */
@@ -64,6 +73,8 @@ export interface Header extends StageHeader {
   link: Record<string, string>;
   about: AboutRun;
   partner: string;
+  isByRow: boolean; // a long text, whose scores are asked for some rows at a time
+  beginnings: Record<string, string>; // of such a text, by how many tokens they have at most
   look: Look | null;
 }
 

@@ -78,6 +78,7 @@ export const WORDS: {
   "ok_rows_zero": string;
   "ok_cells": string;
   "foot_place": string;
+  "foot_row": string;
   "table": string;
   "code": string;
   "code_help": string;
@@ -232,6 +233,12 @@ export const WORDS: {
   "next_word": string;
   "next_how": string;
   "loss_at": string;
+  "long_lab": string;
+  "long_take": string;
+  "jump": string;
+  "jump_help": string;
+  "jump_none": string;
+  "loss_of": string;
   "unchanged": string;
   "by_head": string;
   "by_head_how": string;
@@ -260,6 +267,8 @@ export const WORDS: {
   "say_none_next": string;
   "say_none_one": string;
   "say_none_reason": string;
+  "say_none_rows": string;
+  "say_window_rows": string;
   "say_others": string;
   "say_window": string;
   "say_window_one": string;
