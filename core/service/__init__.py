@@ -10,7 +10,17 @@ from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, S
 from ..write.generate import Sampling
 from ..write.writing import TEMPERATURES, Reading
 from .answer_cache import AnswerCache
-from .answers import Facts, NextWord, RecordFacts, Site, SiteId, SweepPart, TensorPlace, Values
+from .answers import (
+    Facts,
+    NextWord,
+    PartRows,
+    RecordFacts,
+    Site,
+    SiteId,
+    SweepPart,
+    TensorPlace,
+    Values,
+)
 from .arrival import into_loop
 from .calls import Calls
 from .in_progress import AT_ONCE
