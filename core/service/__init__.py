@@ -6,13 +6,16 @@ from ..read.findings import Finding
 from ..read.sinks import Sink
 from ..read.word_order import shuffled_words
 from ..read.worth import Worth
+from ..sweep.part import Part
 from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, SilenceHeads
 from ..write.generate import Sampling
 from ..write.writing import TEMPERATURES, Reading
 from .answer_cache import AnswerCache
 from .answers import (
+    AskedParts,
     Facts,
     NextWord,
+    PartEstimates,
     PartRows,
     RecordFacts,
     Site,

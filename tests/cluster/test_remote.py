@@ -229,9 +229,8 @@ def test_a_stream_is_the_same_also_when_it_breaks_off(
     elif name == "part_rows":
         assert [part for rows in one for part in rows.parts] == [part for rows in other for part in rows.parts]
         assert len({part for rows in one for part in rows.parts}) == one[0].of
-        np.testing.assert_allclose(
-            *(np.concatenate([rows.log_p for rows in found]) for found in (one, other)), atol=1e-5
-        )
+        log_p = [np.concatenate([rows.log_p for rows in found]) for found in (one, other)]
+        np.testing.assert_allclose(log_p[0], log_p[1], atol=1e-5)
     else:
         assert [untimed(value) for value in one] == [untimed(value) for value in other] and len(one) > 2
 

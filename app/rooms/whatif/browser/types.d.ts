@@ -45,6 +45,7 @@ export interface Header {
   device: string;
   dtype: string;
   link: Record<string, string>;
+  parts: boolean; // whether each part can be taken from another sentence
   long: boolean; // of the looks, those of one query alone are cut
   chosen: FromPython;
 }
