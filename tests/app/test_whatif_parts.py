@@ -59,8 +59,9 @@ class Found:
             rest = rest[4 + length :]
         (self.known, body), self.about = found[0], found[-1][0]
         n = len(self.known["watched"])
+        places = [self.known.get(f"{name}_at") for name in ("before", "there")]
         self.before, self.there = [
-            np.frombuffer(body, "<f4", n, self.known[f"{name}_at"]) for name in ("before", "there")
+            np.empty(0, "<f4") if at is None else np.frombuffer(body, "<f4", n, at) for at in places
         ]
         heads = np.frombuffer(body, "<f4", (self.known["mlps_at"] - self.known["heads_at"]) // 4)
         self.heads = heads.reshape(-1, self.known["heads_each"])
@@ -120,6 +121,40 @@ def test_the_parts_of_a_real_model_and_the_code_that_gives_them(
     for kind, layer, at, _, change in out:
         id_ = changes.part_id(Part(kind, int(layer), int(at)))  # type: ignore[arg-type]
         assert float(change) == pytest.approx(found.change(id_), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "how, exact, p",
+    [
+        (
+            "zero",
+            {"z23.3": -3.044, "z1.5": -2.182, "z29.1": -1.677, "z24.4": 0.723, "z29.0": 1.281, "m11": -7.287},
+            0.6544,
+        ),
+        ("mean", {"z0.0": -3.711, "z23.3": -2.553, "z1.5": 0.009}, 0.9462),
+    ],
+)
+def test_silence_and_the_mean_of_a_real_model(
+    client: TestClient, capsys: pytest.CaptureFixture[str], how: str, exact: dict[str, float], p: float
+) -> None:
+    found = parts(client, facts(), how=how, against=SWAPPED)
+    assert {part: found.change(part) for part in exact} == pytest.approx(exact, abs=0.01)
+    assert float(np.exp(found.rows["z1.5"][0])) == pytest.approx(p, abs=0.002)
+    assert len(found.rows) == 300 and found.known["tokens"] == []
+    out = [line.split() for line in printed(found.about["snippet"], capsys).splitlines()]
+    assert len(out) == 300 and "other" not in found.about["snippet"]
+    (change,) = [float(line[4]) for line in out if line[:3] == ["head", "23", "3"]]
+    assert change == pytest.approx(exact["z23.3"], abs=0.01)
+
+
+def test_silence_needs_no_other_sentence(client: TestClient) -> None:
+    run = facts("storyteller", DOROTHY)
+    found = parts(client, run, how="zero")
+    a, b = found.known["watched"][:2]
+    ids = service.calls().result(service.service().predictions(run.key, None, 2)).ids[0]
+    assert (a, b) == tuple(ids) and "there_at" not in found.known
+    assert float(np.exp(found.rows["z0.5"][0])) == pytest.approx(0.0289, abs=5e-5)
+    assert "r0.3" not in found.rows and len(found.rows) == found.known["of"]
 
 
 def test_one_part_alone_and_another_pair_of_words(client: TestClient) -> None:
@@ -255,6 +290,37 @@ def test_the_screen_says_what_the_runs_say(browser: Browser, address: str) -> No
     leave(screen)
 
 
+def test_silence_is_one_switch_away_and_keeps_the_part(browser: Browser, address: str) -> None:
+    screen = visit(browser, address, (1280, 720), **STORY, sweep="patch", against=UNCLE)
+    page, root = screen.page, screen.page.locator(".hl.whatif")
+    settled(page, pick="decoder.0.5", swept="true")
+    root.get_by_role("button", name="silence", exact=True).click()
+    fact = root.locator(".board .fact")
+    expect(fact).to_contain_text("Without L0 H5, Em falls from 90 % to 2.9 %")
+    expect(fact).to_contain_text("This answer changes; other heads may make up for a silent one.")
+    expect(root.locator(".board .legend")).to_contain_text("falls: the answer leans on it")
+    expect(root.locator(".kinds")).not_to_contain_text("words")
+    settled(page, pick="decoder.0.5", swept="true")
+    page.wait_for_url(lambda url: "how=zero" in url and "sweep=patch" in url)
+    root.get_by_role("button", name="set to its mean").click()
+    expect(fact).to_contain_text("Set L0 H5 to its mean, and Em")
+    assert findings(screen) == []
+    page.evaluate("document.activeElement?.blur()")
+    page.keyboard.press("s")
+    page.wait_for_url(lambda url: "how=zero" in url)
+    page.keyboard.press("s")
+    expect(fact).to_contain_text("Take only L0 H5 from the other sentence")
+    # without another sentence nothing can be taken, and silence is still there
+    root.get_by_label("Another sentence").fill("")
+    root.get_by_label("Another sentence").press("Enter")
+    expect(root.locator(".problem")).to_contain_text("Type another sentence")
+    root.get_by_role("button", name="silence", exact=True).click()
+    expect(fact).to_contain_text("Without L0 H5, Em falls from 90 % to 2.9 %")
+    expect(root.locator(".problem")).to_be_hidden()
+    expect(root.locator(".lines .says")).to_have_count(1)
+    leave(screen)
+
+
 def test_estimates_are_no_facts(browser: Browser, address: str) -> None:
     """While runs are held back, the map has estimates and the sentence says that the run is to come."""
     context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
@@ -289,7 +355,7 @@ def test_unequal_sentences_and_a_phone(browser: Browser, address: str) -> None:
     screen = visit(browser, address, PHONE, **STORY, sweep="patch", against=f"{DOROTHY} Em")
     root = screen.page.locator(".hl.whatif")
     expect(root.locator(".problem")).to_contain_text("tokens")
-    expect(root.locator(".board")).to_be_hidden()
+    expect(root.locator(".board .parts")).to_be_hidden()
     root.get_by_label("Another sentence").fill(UNCLE)
     root.get_by_label("Another sentence").press("Enter")
     settled(screen.page, pick="decoder.0.5", swept="true")

@@ -100,6 +100,17 @@ test("the head that opens moves the lead toward the other sentence, is one of th
   assert.deepEqual(found.ranked("z", "ld").slice(0, 2), ["z1.1", "z0.1"]);
 });
 
+test("silent, the head that opens is the one that lowers the lead most, and there is no difference to have a share of", () => {
+  const found = new PartsFound();
+  found.isTaken = false;
+  const known = { position: 3, watched: [7, 8], labels: {}, tokens: [], of: 3, heads_each: 1 };
+  found.take(message(known, { heads: [0.1, -2], mlps: [0, 0], before: LOG(0.8, 0.1) }));
+  ran(found, { "z0.0": [0.9, 0.05], "z1.0": [0.6, 0.2], m0: [0.1, 0.8] });
+  assert.equal(found.strongest, "z1.0");
+  assert.equal(found.share("z1.0"), null);
+  assert.ok(Math.abs(found.top("ld") - Math.log(8) / 2) < 1e-5);
+});
+
 test("runs that came by themselves replace no other", () => {
   const [found, alone] = [begun(), begun()];
   ran(found, { "z0.1": [0.4, 0.4, 0.05] });

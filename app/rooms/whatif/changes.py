@@ -174,6 +174,7 @@ PARAMS = (
     Param("against", "", _against, words.AGAINST_ALLOWED),
     Param("other", "", _other, words.OTHER_ALLOWED),
     Param("moved", "", _head, words.MOVED_ALLOWED),
+    one_of("how", "patch", "zero", "mean"),
     one_of("measure", "ld", "lp", "p"),
     whole("answer", "", lambda shown: shown.config.vocab_size, empty=True),
     whole("rival", "", lambda shown: shown.config.vocab_size, empty=True),
@@ -190,7 +191,8 @@ def has_parts(shown: Facts) -> bool:
 def asked_parts(said: Mapping[str, str], shown: Facts, other: str | None) -> AskedParts:
     """The lead, and what every part is set to; `other` is the key of the run that parts are taken from."""
     answer, rival = number(said.get("answer")), number(said.get("rival"))
-    return AskedParts(other, "other", asked_behind(said, shown), answer, rival)
+    to = cast(Any, {"patch": "other"}.get(said["how"], said["how"]))
+    return AskedParts(other, to, asked_behind(said, shown), answer, rival)
 
 
 def part_of(text: str, shown: Facts) -> Part | None:

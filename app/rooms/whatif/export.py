@@ -99,19 +99,21 @@ def of_sweep(run: Facts, other: Facts | None, asked: Asked, parts: Sequence[Swee
     return {"caption": said, "snippet": code, "name": name, "table": [words.TABLE_SWEEP, name, table]}
 
 
-def parts_code(run: Facts, other: Facts, asked: AskedParts, known: PartEstimates) -> str:
+def parts_code(run: Facts, other: Facts | None, asked: AskedParts, known: PartEstimates) -> str:
     """Python that gives the numbers of all parts again, a line for each."""
-    position = "" if asked.position is None else f", position={asked.position}"
+    named = "" if asked.to == "other" else f", to={asked.to!r}"
+    named += "" if asked.position is None else f", position={asked.position}"
+    taken = "other" if other is not None and asked.to == "other" else "None"
     return "\n".join(
         [
             "import core",
             "",
             about.load_line(run),
             about.trace_line(run),
-            about.trace_line(other).replace("run =", "other =", 1),
-            f"found = core.estimate_parts(run, other, {known.answer}, {known.rival}{position})",
+            *([] if other is None or taken == "None" else [about.trace_line(other).replace("run =", "other =", 1)]),
+            f"found = core.estimate_parts(run, {taken}, {known.answer}, {known.rival}{named})",
             f"parts = core.run_order(found, {known.tokens!r})",
-            f"for rows in core.patch_parts(run, other, parts, [{known.answer}, {known.rival}]{position}):",
+            f"for rows in core.patch_parts(run, {taken}, parts, [{known.answer}, {known.rival}]{named}):",
             "    lead = rows.log_p[:, 0] - rows.log_p[:, 1]",
             "    for part, change in zip(rows.parts, lead - found.lead):",
             "        print(part.kind, part.layer, part.at, found.of(part), float(change))",
@@ -120,7 +122,7 @@ def parts_code(run: Facts, other: Facts, asked: AskedParts, known: PartEstimates
 
 
 def of_parts(
-    run: Facts, other: Facts, asked: AskedParts, known: PartEstimates, found: Sequence[PartRows], today: date
+    run: Facts, other: Facts | None, asked: AskedParts, known: PartEstimates, found: Sequence[PartRows], today: date
 ) -> dict[str, Any]:
     """For the files of all parts: caption, code, and a table of estimates and exact changes of the lead."""
     said, code = caption(run, today), parts_code(run, other, asked, known)

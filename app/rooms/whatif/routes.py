@@ -170,7 +170,7 @@ def framed(both: Both, part: SweepPart) -> bytes:
 
 @answering
 async def parts(request: Request) -> Response:
-    """Every part taken from the other sentence: estimates, then rows as their runs come, and at the end what the files say.
+    """Every part taken from the other sentence, silent, or set to its mean: estimates, then rows as their runs come, and at the end what the files say.
 
     With `alone` the row of one part alone, which is waited for.
     """
@@ -185,10 +185,10 @@ async def parts(request: Request) -> Response:
     both = await read(request)
     if not changes.has_parts(both.a):
         raise BadParameter(words.NO_PARTS)
-    if not both.said["against"]:
+    if both.said["how"] == "patch" and not both.said["against"]:
         raise BadParameter(words.PATCH_NEEDS_TEXT)
     key = await run_of(both, both.edits, other=False)
-    other = await run_of(both, both.edits, other=True)
+    other = await run_of(both, both.edits, other=True) if both.said["against"] else None
     asked = changes.asked_parts(both.said, both.a, other)
     try:
         only = changes.part_of(request.query_params["alone"] or "-", both.a) if one else None
@@ -207,7 +207,8 @@ async def parts(request: Request) -> Response:
                 sent.append(of_rows(part))
                 yield sent[-1]
             if not one:
-                facts, theirs = [await service.service().facts(each) for each in (key, other)]
+                facts = await service.service().facts(key)
+                theirs = None if other is None else await service.service().facts(other)
                 sent.append(messages.framed(export.of_parts(facts, theirs, asked, known, found, date.today()), b""))
                 yield sent[-1]
             ANSWERS.put(place, await routes.packed(b"".join(sent)))  # a class asks for it at once

@@ -20,6 +20,11 @@ import { partAt, partBeside, planOf, shapesOf } from "./partsmap.js";
 /** @typedef {import("./types.js").Side} Side */
 /** @typedef {{data: Header, values: Record<string, string>, found: PartsFound, pick: string | null, seconds: number, side: Side | null, palette: import("./types.js").Palette, type: import("./types.js").Type, isProjected: boolean}} Shown */
 
+const TEMPLATES = {
+  patch: [words.taken_falls, words.taken_rises, words.taken_stays],
+  zero: [words.silent_falls, words.silent_rises, words.silent_stays],
+  mean: [words.mean_falls, words.mean_rises, words.mean_stays],
+};
 const LISTED = 7; // parts
 const LOOKED = 4; // words that a head looks at
 const NARROW = 560; // pixels, below which layers go down
@@ -81,7 +86,7 @@ export class Board {
       const figure = add(this.pairs, "figure");
       const view = new HeatmapView(figure);
       const said = add(figure, "figcaption", "mute");
-      return { view, said, title };
+      return { figure, view, said, title };
     });
     this.map.addEventListener("click", (e) => {
       const id = this.under(e);
@@ -104,6 +109,12 @@ export class Board {
     if (kind === "z") return fill(words.head_name, { layer, head: at });
     if (kind === "m") return fill(words.mlp_name, { layer });
     return fill(words.word_name, { word: quoted(indexed(this.shown.data.source, at)), layer });
+  }
+
+  // The kind of parts that are listed: without another sentence words have none
+  get kind() {
+    const { list, how } = this.shown.values;
+    return /** @type {Kind} */ (list === "r" && how !== "patch" ? "z" : list);
   }
 
   get measure() {
@@ -166,11 +177,23 @@ export class Board {
   drawSwitches() {
     const { values, found, palette } = this.shown;
     const [answer, rival] = this.pair;
-    const of = [values.measure, values.list, answer, rival, palette, found.known !== null && found.whole[1] < 0];
+    const { how } = values;
+    const falls = found.whole[1] < 0;
+    const of = [values.measure, values.list, how, answer, rival, palette, falls];
     if (same(of, this.switched)) return;
     this.switched = of;
     const lead = answer ? fill(words.lead_of, { answer, rival }) : words.lead;
     this.switches.replaceChildren(
+      choice(
+        words.how_set,
+        [
+          ["patch", words.how_patch, words.how_patch_help],
+          ["zero", words.how_zero, words.how_zero_help],
+          ["mean", words.how_mean, words.how_mean_help],
+        ],
+        how,
+        (chosen) => this.choose({ how: chosen }),
+      ),
       choice(
         words.measure,
         [
@@ -188,19 +211,18 @@ export class Board {
         [
           ["z", words.heads],
           ["m", words.mlps],
-          ["r", words.at_words],
+          .../** @type {[string, string][]} */ (how === "patch" ? [["r", words.at_words]] : []),
         ],
-        values.list,
+        this.kind,
         (list) => this.choose({ list }),
       ),
     );
-    const falls = found.whole[1] < 0;
     const measured = { ld: lead, lp: fill(words.log_p_of, { answer }), p: fill(words.points_of, { answer }) };
     this.legend.replaceChildren(
       el("i", "less"),
-      falls ? words.falls_carries : words.falls_pulls,
+      how !== "patch" ? words.falls_leans : falls ? words.falls_carries : words.falls_pulls,
       el("i", "more"),
-      falls ? words.rises_pulls : words.rises_carries,
+      how !== "patch" ? words.rises_holds : falls ? words.rises_pulls : words.rises_carries,
       " · ",
       answer ? fill(words.change_of, { measure: measured[this.measure] }) : "",
     );
@@ -224,7 +246,9 @@ export class Board {
     const [answer, rival] = this.pair;
     const [p, q] = [Math.exp(known.before[0]), Math.exp(run.logP[0])];
     const [before, after] = [percent(p), percent(q)];
-    const template = before === after ? words.taken_stays : q < p ? words.taken_falls : words.taken_rises;
+    const way = before === after ? 2 : q < p ? 0 : 1;
+    const how = /** @type {keyof typeof TEMPLATES} */ (this.shown.values.how);
+    const template = TEMPLATES[how][way];
     const nodes = phrase(template, {
       part,
       answer: [answer, "word"],
@@ -242,6 +266,7 @@ export class Board {
       );
     else if (against > q) nodes.push(...phrase(words.taken_rival, { word: [rival, "number"], p: percent(against) }));
     nodes.push(...phrase(".", {}));
+    if (how !== "patch") return [...nodes, ...this.leadSentence(pick)];
     const share = found.share(pick);
     if (found.staysThere) nodes.push(...phrase(words.answer_stays, { answer: [answer, "word"] }));
     else if (share !== null) {
@@ -250,6 +275,19 @@ export class Board {
       nodes.push(...phrase(told[PartsFound.way(share)], { share: [percents, "number"] }));
     }
     return nodes;
+  }
+
+  // How the lead changes with a part silent or at its mean
+  /** @param {string} pick @returns {Node[]} */
+  leadSentence(pick) {
+    const { found, values } = this.shown;
+    const [own] = found.whole;
+    const say = (/** @type {number} */ x) => x.toFixed(1).replace("-", "−");
+    const [a, b] = [say(own), say(own + (found.change(pick, "ld") ?? 0))];
+    return [
+      ...(a === b ? [] : phrase(words.lead_goes, { rival: this.pair[1], a, b })),
+      ...(values.how === "zero" ? phrase(words.silent_honest, {}) : []),
+    ];
   }
 
   // The next word, outlined as it is and filled as it becomes; a click takes a word as what stands against the answer
@@ -314,7 +352,7 @@ export class Board {
 
   drawList() {
     const { found, pick, values, palette } = this.shown;
-    const kind = /** @type {Kind} */ (values.list);
+    const { kind } = this;
     const of = [kind, values.measure, found.known];
     const now = performance.now();
     if (!same(of, this.sorted.of) || (!this.isOver && (found.done || now - this.sorted.at > APART))) {
@@ -369,7 +407,7 @@ export class Board {
 
   // Where the chosen head looks from the word that is asked about, in both sentences
   drawLooks() {
-    const { data, side, pick, palette, type, found } = this.shown;
+    const { data, side, pick, palette, type, found, values } = this.shown;
     const [kind, layer, at] = pick ? placeOf(pick) : ["r", 0, 0];
     const map = kind === "z" ? side?.maps.find((m) => m.layer === layer && m.head === at) : undefined;
     this.looks.hidden = !map || !side;
@@ -378,12 +416,13 @@ export class Board {
     const asked = found.known?.position ?? data.source.length - 1;
     const size = Math.round(118 * type.unit);
     const tone = rising(palette);
-    for (const [i, { view, said, title }] of this.views.entries()) {
+    for (const [i, { figure, view, said, title }] of this.views.entries()) {
       const weights = matrix(i ? map.after : map.before, side.body);
       const labels = i ? side.source : data.source;
-      said.hidden = !weights;
-      if (!weights) continue;
-      const { rows, columns, values } = weights;
+      const isShown = weights !== null && !(i && !values.against);
+      figure.hidden = !isShown;
+      if (!isShown) continue;
+      const { rows, columns, values: numbers } = weights;
       const w = size / Math.max(rows, columns);
       view.draw(
         {
@@ -394,14 +433,14 @@ export class Board {
           w,
           h: w,
           gap: w > 6 ? 0.7 : 0,
-          tone: (row, column) => (column > row ? null : tone(values[row * columns + column])),
+          tone: (row, column) => (column > row ? null : tone(numbers[row * columns + column])),
           frames: [{ row: asked, colour: palette.query, width: 1.5 }],
         },
         size + 2,
         w * rows + 2,
         { hatch: palette.hatch, font: type.family },
       );
-      const row = Array.from(values.subarray(asked * columns, (asked + 1) * columns));
+      const row = Array.from(numbers.subarray(asked * columns, (asked + 1) * columns));
       const best = row
         .map((_, key) => key)
         .sort((a, b) => row[b] - row[a])
@@ -421,8 +460,8 @@ export class Board {
   // The next of the list that is shown, in order of strength
   /** @param {number} by */
   next(by) {
-    const { found, pick, values } = this.shown;
-    const kind = /** @type {Kind} */ (pick ? pick[0] : values.list);
+    const { found, pick } = this.shown;
+    const kind = /** @type {Kind} */ (pick ? pick[0] : this.kind);
     const order = found.ranked(kind, this.measure);
     const at = pick ? order.indexOf(pick) : -1;
     const to = order[Math.max(0, Math.min(order.length - 1, at + by))];

@@ -7,7 +7,7 @@ import { unpack } from "../../../kit/browser/messages.js";
 /** @typedef {{logP: Float32Array, top: number, topP: number}} Run of one changed part */
 /**
  * @typedef {{position: number, watched: number[], tokens: number[], of: number, each: number, heads: Float32Array,
- *   mlps: Float32Array, before: Float32Array, there: Float32Array}} Known watched: the answer, the rival, and other words;
+ *   mlps: Float32Array, before: Float32Array, there: Float32Array | null}} Known watched: the answer, the rival, and other words;
  *   each: heads of a layer
  */
 
@@ -37,6 +37,7 @@ export class PartsFound {
   /** @type {{caption: string, snippet: string, name: string, table: [label: string, name: string, text: string]} | null} For the files, at the end */
   about = null;
   refused = "";
+  isTaken = true; // from the other sentence; else a part is silent, or set to its mean
   /** @type {string | null} */
   #strongest = null;
 
@@ -59,7 +60,7 @@ export class PartsFound {
         heads: read(header.heads_at, layers * each),
         mlps: read(header.mlps_at, layers),
         before: read(header.before_at, watched.length),
-        there: read(header.there_at, watched.length),
+        there: header.there_at === undefined ? null : read(header.there_at, watched.length),
       };
       Object.assign(this.labels, header.labels);
     } else this.#takeRows(header, body);
@@ -98,7 +99,7 @@ export class PartsFound {
   get whole() {
     if (!this.known) return [0, 0];
     const own = lead(this.known.before);
-    return [own, lead(this.known.there) - own];
+    return [own, this.known.there ? lead(this.known.there) - own : 0];
   }
 
   // Whether the other sentence has the same answer
@@ -168,10 +169,11 @@ export class PartsFound {
       .sort((a, b) => size(b) - size(a));
   }
 
-  // The head that opens: of the first runs the one that moves the lead furthest toward the other sentence; null before they are here
+  // The head that opens: of the first runs the one that moves the lead furthest toward the other sentence, or, silent, lowers it most;
+  // null before they are here
   get strongest() {
     if (this.#strongest === null && (this.done || this.exact.size >= FIRST)) {
-      const sign = Math.sign(this.whole[1]) || 1;
+      const sign = this.isTaken ? Math.sign(this.whole[1]) || 1 : -1;
       const heads = [...this.exact.keys()].filter((id) => id[0] === "z").slice(0, FIRST);
       const toward = (/** @type {string} */ id) => sign * (this.change(id, "ld") ?? 0);
       this.#strongest = heads.reduce((best, id) => (toward(id) > toward(best) ? id : best), heads[0] ?? null);
@@ -179,12 +181,14 @@ export class PartsFound {
     return this.#strongest;
   }
 
-  // The change that has the full colour: of the lead the difference between both sentences
+  // The change that has the full colour: of the lead the difference between both sentences, or half of the lead itself
   /** @param {Measure} measure */
   top(measure) {
     if (measure === "p") return 1;
     const { known } = this;
     if (!known) return 1;
-    return Math.max(Math.abs(measure === "ld" ? this.whole[1] : known.there[0] - known.before[0]), 0.5);
+    const { there, before } = known;
+    if (!this.isTaken || !there) return measure === "ld" ? Math.max(Math.abs(this.whole[0]) / 2, 0.5) : 2;
+    return Math.max(Math.abs(measure === "ld" ? this.whole[1] : there[0] - before[0]), 0.5);
   }
 }

@@ -136,7 +136,7 @@ class WhatIf extends Stage {
   get shownPart() {
     const { part, layer, head, pick } = this.values;
     if (pick === "off") return null;
-    if (part) return part;
+    if (part && !(part[0] === "r" && this.values.how !== "patch")) return part; // words have neither silence nor a mean
     return layer !== "" && head !== "" ? idOf("z", Number(layer), Number(head)) : this.found.strongest;
   }
 
@@ -188,7 +188,7 @@ class WhatIf extends Stage {
 
   fetchParts() {
     const part = this.shownPart;
-    const params = this.given(["edits", "against", "other", "at", "answer", "rival"]);
+    const params = this.given(["how", "edits", "against", "other", "at", "answer", "rival"]);
     const asked = `parts ${JSON.stringify(params)}`;
     if (asked !== this.asked) this.streamParts(asked, params);
     const one = `${asked} ${part}`;
@@ -223,6 +223,7 @@ class WhatIf extends Stage {
   streamParts(asked, params) {
     const stop = this.begin(asked);
     const found = (this.found = new PartsFound());
+    found.isTaken = params.how === "patch";
     const begun = performance.now();
     const take = (/** @type {Uint8Array} */ message) => {
       found.take(message);
@@ -377,7 +378,7 @@ class WhatIf extends Stage {
       type,
       isProjected,
     };
-    this.board.box.hidden = !found.known && this.problem.textContent !== "";
+    this.board.box.classList.toggle("empty", !found.known && this.problem.textContent !== "");
     this.board.draw(shown, width, (isProjected ? 0.54 : 0.48) * innerHeight);
     setText(this.proof, found.exact.size ? `✓ ${words.proof}` : "");
     setText(this.facts, "");
@@ -658,7 +659,10 @@ class WhatIf extends Stage {
     u: () => this.rack.undo.click(),
     m: () => this.hasParts && this.choose({ measure: { ld: "lp", lp: "p", p: "ld" }[this.values.measure] ?? "ld" }),
     // Elsewhere L leads to the lessons
-    s: () => this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" }),
+    s: () =>
+      this.hasParts
+        ? this.choose({ how: this.values.how === "zero" ? "patch" : "zero" })
+        : this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" }),
   };
 
   /** @param {number} down @param {number} right */

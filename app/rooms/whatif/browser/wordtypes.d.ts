@@ -255,6 +255,13 @@ export const WORDS: {
   "cut_of": string;
   "few_turn_looks": string;
   "alt": string;
+  "how_set": string;
+  "how_patch": string;
+  "how_patch_help": string;
+  "how_zero": string;
+  "how_zero_help": string;
+  "how_mean": string;
+  "how_mean_help": string;
   "next_word": string;
   "next_word_note": string;
   "bar_help": string;
@@ -278,6 +285,8 @@ export const WORDS: {
   "rises_pulls": string;
   "falls_pulls": string;
   "rises_carries": string;
+  "falls_leans": string;
+  "rises_holds": string;
   "change_of": string;
   "counts": string;
   "counts_left": string;
@@ -297,6 +306,14 @@ export const WORDS: {
   "taken_falls": string;
   "taken_rises": string;
   "taken_stays": string;
+  "silent_falls": string;
+  "silent_rises": string;
+  "silent_stays": string;
+  "mean_falls": string;
+  "mean_rises": string;
+  "mean_stays": string;
+  "lead_goes": string;
+  "silent_honest": string;
   "taken_rival": string;
   "taken_top": string;
   "share_carries": string;
