@@ -19,6 +19,7 @@ from ..errors import Refused
 from ..model.config import ModelConfig
 from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison, answer_change, compare
+from ..read.swaps import Swap
 from ..run.classes import Classes
 from ..run.request import Progress
 from ..run.trace import Predictions
@@ -164,6 +165,9 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
         return self._sweeps.part_rows(key, asked, only)
+
+    async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:
+        return await self._sweeps.swaps(key, n)
 
     async def answer_change(self, key: str, other: str, position: int | None = None, k: int = 6) -> AnswerChange:
         async def make() -> AnswerChange:

@@ -14,6 +14,7 @@ from ..edits import Intervention
 from ..model.config import ModelConfig
 from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison
+from ..read.swaps import Swap
 from ..run.classes import Classes
 from ..run.request import Progress, Request
 from ..run.trace import Predictions
@@ -139,6 +140,11 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
     def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
         """The next word with each head, MLP and stream at a word changed by itself: a run for each, the strongest estimates first,
         as sweep() gives its rows. `only` is one part alone, which waits for none of the others."""
+        ...
+
+    async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:
+        """Words of the text whose replacement by one other changes the answer, the n that change it most, each checked by a run.
+        Raises TextError for a model that is no decoder that writes."""
         ...
 
     async def compare(self, key: str, other: str, k: int = 10) -> Comparison:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import torch
 
 from ..errors import Busy, Refused
+from ..read.swaps import Swap, swaps
 from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
 from ..sweep.part import Part
@@ -82,6 +83,19 @@ class Sweeps:
         """Rows of parts, as parts() gives those of a sweep."""
         name = (key, asked.other, asked, only)
         return self._follow(name, lambda coming: self._patched(key, asked, only, coming))
+
+    async def swaps(self, key: str, n: int) -> tuple[Swap, ...]:
+        """Words to swap. Raises Refused in its kinds."""
+
+        async def make() -> tuple[Swap, ...]:
+            run = await self._run_of(key)
+            with self._place():
+                trying, found = await self._turn(partial(swaps, run, n)), ()
+                while (now := await self._turn(partial(next, trying, None))) is not None:
+                    found = now.found
+                return found
+
+        return await self._kept.get((key, "swaps", n), make)
 
     async def _follow(self, name: Hashable, make: Callable[[SweepUnderWay], Awaitable[Found]]) -> AsyncGenerator[Found]:
         found: asyncio.Queue[Found | None] = asyncio.Queue()
@@ -226,8 +240,10 @@ def timed(make: Callable[[], T]) -> tuple[T, float]:
     return made, min(by_work, max(by_clock, LEAST * by_work))
 
 
-def sweep_bytes(found: SweepPart | PartRows | Ordered) -> int:
+def sweep_bytes(found: SweepPart | PartRows | Ordered | tuple[Swap, ...]) -> int:
     """About what a sweep takes."""
+    if isinstance(found, tuple):
+        return 2048 + sum(PLACE_BYTES + 4 * len(swap.text) for swap in found)
     if isinstance(found, Ordered):
         known = found.estimates
         numbers = sum(x.nbytes for x in (known.heads, known.mlps, known.resid) if x is not None)

@@ -157,6 +157,17 @@ def test_silence_needs_no_other_sentence(client: TestClient) -> None:
     assert "r0.3" not in found.rows and len(found.rows) == found.known["of"]
 
 
+def test_swaps_are_sentences_that_change_the_answer(client: TestClient) -> None:
+    answer = client.get("/headlight/whatif/swaps", params={"run": facts().key})
+    assert answer.status_code == 200, answer.text
+    offers = messages.unpack(answer.content)[0]["offers"]
+    word, other, text, following, p = offers[0]
+    assert (word, other, text, following) == ("John", "Mary", SWAPPED, "John") and p == pytest.approx(0.75, abs=0.002)
+    assert 1 < len(offers) <= 3 and all(offer[3] != "Mary" for offer in offers)
+    refused = client.get("/headlight/whatif/swaps", params={"run": facts("minilm", "It was late.").key})
+    assert refused.status_code == 400 and "language models that write" in refused.text
+
+
 def test_one_part_alone_and_another_pair_of_words(client: TestClient) -> None:
     run = facts("storyteller", DOROTHY)
     whole = parts(client, run, against=UNCLE)
@@ -287,6 +298,24 @@ def test_the_screen_says_what_the_runs_say(browser: Browser, address: str) -> No
         assert findings(screen) == [] and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     everywhere(root, check)
+    leave(screen)
+
+
+def test_a_swap_is_offered_and_never_chosen(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    screen = Screen(context.new_page(), address)
+    page, root = screen.page, screen.page.locator(".hl.whatif")
+    page.set_default_timeout(PATIENCE)
+    page.goto(f"{address}/?{urlencode({'view': 'whatif', **IOI, 'against': ''})}")
+    offer = root.get_by_role("button", name="John → Mary", exact=True)
+    offer.wait_for()
+    assert "against=When" not in page.url
+    expect(root.locator(".problem")).to_contain_text("Type another sentence")
+    offer.click()
+    settled(page, pick="decoder.23.3", rows="450")
+    expect(root.locator(".problem")).to_be_hidden()
+    expect(root.locator(".offers")).to_be_hidden()
+    expect(root.get_by_label("Another sentence")).to_have_value(SWAPPED)
     leave(screen)
 
 

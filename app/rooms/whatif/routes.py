@@ -220,6 +220,18 @@ async def parts(request: Request) -> Response:
     return StreamingResponse(stream(), media_type="application/octet-stream", headers=UNKEPT)
 
 
+@rate_limits.costing("runs")
+@answering
+async def swaps(request: Request) -> Response:
+    """Other sentences that are offered: of each the words that change places, the text, and the next word of it."""
+    both = await read(request)
+    if not changes.has_parts(both.a):
+        raise BadParameter(words.NO_PARTS)
+    found = () if both.a.conversation is not None else await service.service().swaps(both.a.key)
+    offers = [[swap.replaced, swap.word, swap.text, swap.next_word, swap.probability] for swap in found]
+    return message(messages.pack({"offers": offers}, b""))
+
+
 def estimated(known: PartEstimates) -> bytes:
     """The first message: the words, the lead in both runs, and the estimates of heads and MLPs."""
     body = messages.Body()
@@ -382,6 +394,7 @@ def read_by(run: Facts) -> tuple[str, ...]:
 ROUTES = [
     Route("/headlight/whatif/sweep", sweep),
     Route("/headlight/whatif/parts", parts),
+    Route("/headlight/whatif/swaps", swaps),
     Route("/headlight/whatif/side", side),
     Route("/headlight/whatif/npz", arrays),
 ]

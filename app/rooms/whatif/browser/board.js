@@ -18,7 +18,7 @@ import { partAt, partBeside, planOf, shapesOf } from "./partsmap.js";
 /** @typedef {import("./found.js").Measure} Measure */
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Side} Side */
-/** @typedef {{data: Header, values: Record<string, string>, found: PartsFound, pick: string | null, seconds: number, side: Side | null, palette: import("./types.js").Palette, type: import("./types.js").Type, isProjected: boolean}} Shown */
+/** @typedef {{data: Header, values: Record<string, string>, found: PartsFound, pick: string | null, seconds: number, side: Side | null, offers: import("./types.js").Offer[], palette: import("./types.js").Palette, type: import("./types.js").Type, isProjected: boolean}} Shown */
 
 const TEMPLATES = {
   patch: [words.taken_falls, words.taken_rises, words.taken_stays],
@@ -41,6 +41,8 @@ export class Board {
   isOver = false; // whether the pointer is on the list, which then keeps its order
   /** @type {unknown[]} Of the switches as they are */
   switched = [];
+  /** @type {import("./types.js").Offer[]} */
+  offered = [];
 
   /** @param {HTMLElement} box @param {(changes: Record<string, string>) => void} choose @param {(id: string) => void} take a part is taken by the visitor */
   constructor(box, choose, take) {
@@ -51,6 +53,7 @@ export class Board {
     this.fact = add(this.left, "h2", "fact");
     this.fact.setAttribute("aria-live", "polite");
     this.switches = add(this.left, "div", "switches");
+    this.offers = add(this.left, "div", "offers");
     const line = add(this.left, "div", "legend");
     this.legend = add(line, "span", "mute");
     this.counts = add(line, "b");
@@ -150,6 +153,7 @@ export class Board {
     const { data, found, pick, palette, type, seconds } = shown;
     this.fact.replaceChildren(...this.sentence());
     this.drawSwitches();
+    this.drawOffers();
     const [exact, estimates, left] = found.counts(this.measure);
     const said = seconds < 0.05 ? "" : fill(words.in_seconds, { s: seconds.toFixed(1) }); // what is known already took none
     setText(
@@ -225,6 +229,25 @@ export class Board {
       how !== "patch" ? words.rises_holds : falls ? words.rises_pulls : words.rises_carries,
       " · ",
       answer ? fill(words.change_of, { measure: measured[this.measure] }) : "",
+    );
+  }
+
+  // Other sentences, where there is none; none is chosen for anyone
+  drawOffers() {
+    const { offers } = this.shown;
+    this.offers.hidden = !offers.length;
+    if (same(offers, this.offered)) return;
+    this.offered = offers;
+    this.offers.replaceChildren(
+      el("span", "mute", words.swap_offers),
+      ...offers.map(([word, other, text, next, p]) =>
+        button(
+          fill(words.swap_offer, { word: quoted(word), other: quoted(other) }),
+          "quiet",
+          () => this.choose({ against: text, how: "patch", pick: "on" }),
+          fill(words.swap_offer_help, { word: quoted(next), p: percent(p) }),
+        ),
+      ),
     );
   }
 

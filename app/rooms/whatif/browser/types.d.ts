@@ -136,6 +136,9 @@ export interface Shown {
   type: Type;
 }
 
+/** Another sentence that is offered: two words change places, and another word is likeliest after the text. */
+export type Offer = [word: string, other: string, text: string, next: string, p: number];
+
 /** The page's type. */
 export interface Type {
   unit: number; // 1 is 16 pixels

@@ -207,6 +207,14 @@ class WhatIf extends Stage {
     this.fresh = Boolean(side) && !side?.refused;
   }
 
+  // Other sentences to choose from, once there is nothing else to wait for
+  get offers() {
+    const { found, values } = this;
+    const isQuiet = found.done || found.refused !== "";
+    if (values.against || !isQuiet) return [];
+    return this.ask("whatif/swaps", {}, readOffers)?.offers ?? [];
+  }
+
   // Parameters of a route by the names of what is chosen; what is empty is left out
   /** @param {string[]} names @param {Record<string, string>} [more] */
   given(names, more = {}) {
@@ -376,6 +384,7 @@ class WhatIf extends Stage {
       side,
       palette,
       type,
+      offers: this.offers,
       isProjected,
     };
     this.board.box.classList.toggle("empty", !found.known && this.problem.textContent !== "");
@@ -692,6 +701,9 @@ class WhatIf extends Stage {
 }
 
 export default stage(WhatIf);
+
+/** @param {Uint8Array} bytes @returns {{offers: import("./types.js").Offer[]}} */
+const readOffers = (bytes) => /** @type {any} */ (unpack(bytes)[0]);
 
 /** @param {Uint8Array} bytes @returns {Side} */
 function readSide(bytes) {

@@ -262,6 +262,9 @@ export const WORDS: {
   "how_zero_help": string;
   "how_mean": string;
   "how_mean_help": string;
+  "swap_offers": string;
+  "swap_offer": string;
+  "swap_offer_help": string;
   "next_word": string;
   "next_word_note": string;
   "bar_help": string;
