@@ -29,7 +29,7 @@ from cluster import wire
 from core.edits import Intervention
 from core.errors import Busy, Unknown
 from core.run.request import Request
-from core.service import News, Service, SweepPart
+from core.service import News, PartRows, Service, SweepPart
 
 SESSION = "x-session-id"
 SPREAD = 16  # parts of a model's runs, each of which is on one machine
@@ -280,8 +280,8 @@ class Seen:
     def new(self, name: str, value: Any) -> Any | None:
         """What of a value has not come before; None where all of it has."""
         self.again += 1
-        if isinstance(value, SweepPart):
-            return self._sweep(value)
+        if isinstance(value, SweepPart | PartRows):
+            return self._rows(value)
         if isinstance(value, News):
             return self._news(value)
         if name in ("write", "beams"):  # the same request draws the same words
@@ -290,18 +290,12 @@ class Seen:
             self.values = self.again
         return value
 
-    def _sweep(self, part: SweepPart) -> SweepPart | None:
-        sweep, drop = part.sweep, self.rows - part.first
-        n = sweep.after.n_rows
-        if n <= drop:
+    def _rows(self, part: SweepPart | PartRows) -> SweepPart | PartRows | None:
+        known = self.rows
+        if part.first + part.n <= known:
             return None
-        self.rows = part.first + n
-        if drop <= 0:
-            return part
-        rest = slice(drop, None)
-        lengths = None if sweep.lengths is None else sweep.lengths[rest]
-        cut = replace(sweep, places=sweep.places[rest], after=sweep.after[rest], lengths=lengths)
-        return SweepPart(part.first + drop, part.of, cut)
+        self.rows = part.first + part.n
+        return part.rest(known) if part.first < known else part
 
     def _news(self, news: News) -> News:
         points = tuple(point for point in news.points if point.step > self.step)

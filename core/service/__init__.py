@@ -6,11 +6,24 @@ from ..read.findings import Finding
 from ..read.sinks import Sink
 from ..read.word_order import shuffled_words
 from ..read.worth import Worth
+from ..sweep.part import Part
 from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, SilenceHeads
 from ..write.generate import Sampling
 from ..write.writing import TEMPERATURES, Reading
 from .answer_cache import AnswerCache
-from .answers import Facts, NextWord, RecordFacts, Site, SiteId, SweepPart, TensorPlace, Values
+from .answers import (
+    AskedParts,
+    Facts,
+    NextWord,
+    PartEstimates,
+    PartRows,
+    RecordFacts,
+    Site,
+    SiteId,
+    SweepPart,
+    TensorPlace,
+    Values,
+)
 from .arrival import into_loop
 from .calls import Calls
 from .in_progress import AT_ONCE

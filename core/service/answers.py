@@ -5,7 +5,7 @@ Those of one topic are in answers.py of its folder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -15,6 +15,8 @@ from ..checkpoints import ModelSpec
 from ..model.config import ModelConfig
 from ..model.text import Tokens
 from ..run.recorder import NonFinite, Step
+from ..sweep.part import Part
+from ..sweep.sides import To
 from ..sweep.sweeps import Sweep
 
 SiteId = Literal["encoder", "decoder", "cross"]
@@ -153,3 +155,65 @@ class SweepPart:
     first: int
     of: int
     sweep: Sweep
+
+    @property
+    def n(self) -> int:
+        return self.sweep.after.n_rows
+
+    def rest(self, first: int) -> SweepPart:
+        """Its rows from row `first` of the whole sweep on."""
+        sweep, at = self.sweep, first - self.first
+        lengths = None if sweep.lengths is None else sweep.lengths[at:]
+        cut = replace(sweep, places=sweep.places[at:], after=sweep.after[at:], lengths=lengths)
+        return SweepPart(first, self.of, cut)
+
+
+@dataclass(frozen=True)
+class AskedParts:
+    """A lead, and what every part of a run is set to. answer and rival None are chosen as by lead_between()."""
+
+    other: str | None = None  # the key of the other run; None where there is none
+    to: To = "other"
+    position: int | None = None
+    answer: int | None = None
+    rival: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PartEstimates:
+    """The lead of a run, what moves it by estimate, and the words whose probabilities are told of every part."""
+
+    position: int
+    answer: int
+    rival: int
+    watched: tuple[int, ...]  # the answer, the rival, and the likeliest others of the run
+    labels: dict[int, str]
+    before: np.ndarray  # float32 [watched]: log p in the run itself
+    there: np.ndarray | None  # float32 [watched]: in the other run
+    heads: np.ndarray  # float32 [layer, head], in nats of the lead, as all estimates
+    mlps: np.ndarray  # float32 [layer]
+    resid: np.ndarray | None  # float32 [layer, token] of `tokens`; None where nothing is taken from another run
+    tokens: tuple[int, ...]  # whose stream is a part
+    of: int  # how many parts there are to run
+
+
+@dataclass(frozen=True, eq=False)
+class PartRows:
+    """The next word with each of some parts changed by itself, from `first` on of `of` rows in all."""
+
+    first: int
+    of: int
+    parts: tuple[Part, ...]
+    log_p: np.ndarray  # float32 [row, watched]
+    top: np.ndarray  # int64 [row]: the likeliest token
+    top_p: np.ndarray  # float32 [row]
+    labels: dict[int, str]  # of the likeliest tokens
+
+    @property
+    def n(self) -> int:
+        return len(self.parts)
+
+    def rest(self, first: int) -> PartRows:
+        """Its rows from row `first` of all on."""
+        at = first - self.first
+        return PartRows(first, self.of, self.parts[at:], self.log_p[at:], self.top[at:], self.top_p[at:], self.labels)

@@ -19,12 +19,14 @@ from ..errors import Refused
 from ..model.config import ModelConfig
 from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison, answer_change, compare
+from ..read.swaps import Swap
 from ..run.classes import Classes
 from ..run.request import Progress
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
+from ..sweep.part import Part
 from ..sweep.sweeps import Asked
-from .answers import Facts, NextWord, SweepPart, TensorPlace, Values
+from .answers import AskedParts, Facts, NextWord, PartEstimates, PartRows, SweepPart, TensorPlace, Values
 from .arrival import into_loop
 from .engine import Engine
 from .facts import facts_of
@@ -157,6 +159,15 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     def sweep(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
         return self._sweeps.parts(key, asked)
+
+    async def part_estimates(self, key: str, asked: AskedParts) -> PartEstimates:
+        return await self._sweeps.estimates(key, asked)
+
+    def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
+        return self._sweeps.part_rows(key, asked, only)
+
+    async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:
+        return await self._sweeps.swaps(key, n)
 
     async def answer_change(self, key: str, other: str, position: int | None = None, k: int = 6) -> AnswerChange:
         async def make() -> AnswerChange:

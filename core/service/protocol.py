@@ -14,12 +14,14 @@ from ..edits import Intervention
 from ..model.config import ModelConfig
 from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison
+from ..read.swaps import Swap
 from ..run.classes import Classes
 from ..run.request import Progress, Request
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
+from ..sweep.part import Part
 from ..sweep.sweeps import Asked
-from .answers import Facts, NextWord, SweepPart, TensorPlace, Values
+from .answers import AskedParts, Facts, NextWord, PartEstimates, PartRows, SweepPart, TensorPlace, Values
 from .maps.answers import HeadDone, LayerDone, RunDone
 from .maps.protocol import Maps
 from .masks.protocol import Masks
@@ -128,6 +130,21 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
     def sweep(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
         """What each of many edits does by itself to one answer: every head silenced, every look cut, every head taken from
         another run. Its rows come as they are worked out, in turn with everybody's passes; finished sweeps are kept."""
+        ...
+
+    async def part_estimates(self, key: str, asked: AskedParts) -> PartEstimates:
+        """By how much each part of a run would move a lead, to first order, and what there is to run: the order of part_rows()
+        follows from it, and no more. Raises TextError for texts of unequal lengths, and TooLarge before anything runs."""
+        ...
+
+    def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
+        """The next word with each head, MLP and stream at a word changed by itself: a run for each, the strongest estimates first,
+        as sweep() gives its rows. `only` is one part alone, which waits for none of the others."""
+        ...
+
+    async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:
+        """Words of the text whose replacement by one other changes the answer, the n that change it most, each checked by a run.
+        Raises TextError for a model that is no decoder that writes."""
         ...
 
     async def compare(self, key: str, other: str, k: int = 10) -> Comparison:

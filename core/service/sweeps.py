@@ -5,41 +5,51 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 import torch
 
 from ..errors import Busy, Refused
+from ..read.swaps import Swap, swaps
 from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
+from ..sweep.part import Part
 from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweeping, begin_edges, begin_heads, begin_patches
 from .answer_cache import AnswerCache
-from .answers import SweepPart
+from .answers import AskedParts, PartEstimates, PartRows, SweepPart
 from .arrival import arrival, into_loop
+from .parts import Ordered, begin_parts, ordered
+from .parts import together as parts_together
 from .worker import cores
 
 T = TypeVar("T")
+Found = TypeVar("Found", SweepPart, PartRows)
 
 TURN = 0.05  # seconds of work that one batch of a sweep is meant to be: what somebody who types waits for it at most
 LONGEST = 0.1  # seconds by the clock, where others keep the processor busy
+# Seconds of a batch of parts, which cost far less together: rows join it after the layer that each changes.
+GROWING, GROWING_ALONE = 0.1, 0.25
+FIRST_PARTS = 10  # rows of their first batch: the strongest estimates
 LEAST = 0.5  # of a turn's work that a batch is all the same: batches of a row or two cost twice the work
 FIRST = 2  # rows of a batch cost at most half of a pass of one text, which has little to multiply at a time
 FEWEST = 4  # rows that are worth a core of their own
 KEPT_BYTES = 16 << 20  # of sweeps that are done
 MOST_WAITING = 128  # sweeps that have begun or wait
 LABEL_BYTES = 80  # of a token's name in memory, about
+PLACE_BYTES = 200  # of a head, a look or a part
 
 
 @dataclass(eq=False)
 class SweepUnderWay:
     """A sweep with listeners: its parts so far, and who is told of the next, each in a loop of his own."""
 
-    parts: list[SweepPart] = field(default_factory=list)
-    hearers: list[Callable[[SweepPart], object]] = field(default_factory=list)
+    parts: list[Any] = field(default_factory=list)
+    hearers: list[Callable[[Any], object]] = field(default_factory=list)
 
 
 class Sweeps:
@@ -59,28 +69,53 @@ class Sweeps:
         )  # one batch of all sweeps waits for a pass at a time
         self._beside = ThreadPoolExecutor(cores(), thread_name_prefix="sweep-beside")
         self._lock, self._waiting = threading.Lock(), 0
-        self._coming: dict[tuple[str, Asked], SweepUnderWay] = {}
+        self._coming: dict[Hashable, SweepUnderWay] = {}
 
-    async def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
+    def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
         """What is found, as soon as it is; all of it at once where it is known. Raises Refused in its kinds."""
-        found: asyncio.Queue[SweepPart | None] = asyncio.Queue()
-        name, hear = (key, asked), into_loop(found.put_nowait)
+        return self._follow((key, asked), lambda coming: self._made(key, asked, coming))
+
+    async def estimates(self, key: str, asked: AskedParts) -> PartEstimates:
+        """All that is known of parts before they run. Raises Refused in its kinds."""
+        return (await self._ordered(key, asked)).estimates
+
+    def part_rows(self, key: str, asked: AskedParts, only: Part | None) -> AsyncGenerator[PartRows]:
+        """Rows of parts, as parts() gives those of a sweep."""
+        name = (key, asked.other, asked, only)
+        return self._follow(name, lambda coming: self._patched(key, asked, only, coming))
+
+    async def swaps(self, key: str, n: int) -> tuple[Swap, ...]:
+        """Words to swap. Raises Refused in its kinds."""
+
+        async def make() -> tuple[Swap, ...]:
+            run = await self._run_of(key)
+            with self._place():
+                trying, found = await self._turn(partial(swaps, run, n)), ()
+                while (now := await self._turn(partial(next, trying, None))) is not None:
+                    found = now.found
+                return found
+
+        return await self._kept.get((key, "swaps", n), make)
+
+    async def _follow(self, name: Hashable, make: Callable[[SweepUnderWay], Awaitable[Found]]) -> AsyncGenerator[Found]:
+        found: asyncio.Queue[Found | None] = asyncio.Queue()
+        hear = into_loop(found.put_nowait)
         with self._lock:
             coming = self._coming.setdefault(name, SweepUnderWay())
             coming.hearers.append(hear)
             for part in coming.parts:  # another caller has begun it
                 found.put_nowait(part)
-        making = asyncio.ensure_future(self._kept.get(name, lambda: self._made(key, asked, coming)))
+        making = asyncio.ensure_future(self._kept.get(name, lambda: make(coming)))
         making.add_done_callback(lambda _: found.put_nowait(None))
         first = 0
         try:
             while (part := await found.get()) is not None:
                 if part.first == first:  # not so where whoever had begun it has left, and it was begun again
-                    first += part.sweep.after.n_rows
+                    first += part.n
                     yield part
             whole = await making
             if first < whole.of:
-                yield rest(whole, first)
+                yield whole.rest(first)
         finally:
             making.cancel()
             with self._lock:
@@ -93,11 +128,7 @@ class Sweeps:
             coming.parts.clear()
         run = await self._run_of(key)
         other = await self._run_of(asked.other) if isinstance(asked, PatchHeads) else None
-        with self._lock:
-            if self._waiting >= MOST_WAITING:
-                raise Busy(f"{self._waiting} sweeps are waiting already. Try again in a few seconds.")
-            self._waiting += 1
-        try:
+        with self._place():
             sweeping, turns = await self._turn(partial(timed, partial(begun, run, other, asked)))
             n, most = sweeping.rows.n, sweeping.rows.most()
             done: list[RowAnswers] = []
@@ -106,17 +137,59 @@ class Sweeps:
                 stop = min(n, at + min(size, most))
                 outcome, turns = await self._turn(partial(self._rows, sweeping.rows, at, stop))
                 self._tell(coming, SweepPart(at, n, sweeping.part(outcome, at)))
-                size = max(1, min(4 * size, int((stop - at) * turns)))
+                size = larger(size, stop - at, turns)
                 done.append(outcome)
                 at = stop
             return SweepPart(0, n, sweeping.part(together(done), 0))
+
+    async def _ordered(self, key: str, asked: AskedParts) -> Ordered:
+        async def make() -> Ordered:
+            run, other = await self._pair(key, asked)
+            with self._place():
+                return await self._turn(partial(ordered, run, other, asked))
+
+        return await self._kept.get((key, asked.other, asked), make)
+
+    async def _patched(self, key: str, asked: AskedParts, only: Part | None, coming: SweepUnderWay) -> PartRows:
+        with self._lock:
+            coming.parts.clear()
+        known = await self._ordered(key, asked)
+        run, other = await self._pair(key, asked)
+        groups = known.groups if only is None else ((only,),)
+        with self._place():
+            begin = partial(begin_parts, run, other, asked, known.estimates, groups)
+            runs = await self._turn(begin)
+            done: list[PartRows] = []
+            at, size = 0, FIRST_PARTS
+            while batch := runs.batch(at, size):
+                rows, turns = await self._turn(partial(timed, partial(runs.run, batch, at)))
+                self._tell(coming, rows)
+                alone = GROWING_ALONE if self._waiting == 1 else GROWING
+                size = max(FEWEST, larger(size, rows.n, turns * alone / TURN))
+                done.append(rows)
+                at += rows.n
+            return parts_together(done)
+
+    async def _pair(self, key: str, asked: AskedParts) -> tuple[Trace, Trace | None]:
+        run = await self._run_of(key)
+        return run, None if asked.other is None else await self._run_of(asked.other)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """One of the places of sweeps. Raises Busy; and Refused for what the run does not have."""
+        with self._lock:
+            if self._waiting >= MOST_WAITING:
+                raise Busy(f"{self._waiting} sweeps are waiting already. Try again in a few seconds.")
+            self._waiting += 1
+        try:
+            yield
         except IndexError as error:
             raise Refused(f"This run has no {error}.") from None
         finally:
             with self._lock:
                 self._waiting -= 1
 
-    def _tell(self, coming: SweepUnderWay, part: SweepPart) -> None:
+    def _tell(self, coming: SweepUnderWay, part: SweepPart | PartRows) -> None:
         with self._lock:
             coming.parts.append(part)
             hearers = [*coming.hearers]
@@ -153,12 +226,9 @@ def begun(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:
     return begin_edges(run, asked)
 
 
-def rest(whole: SweepPart, first: int) -> SweepPart:
-    """The rows of a whole sweep from `first` on."""
-    sweep = whole.sweep
-    lengths = None if sweep.lengths is None else sweep.lengths[first:]
-    after = sweep.after[first:]
-    return SweepPart(first, whole.of, replace(sweep, places=sweep.places[first:], after=after, lengths=lengths))
+def larger(size: int, ran: int, turns: float) -> int:
+    """How many rows come next, where so many fitted so many times into a turn."""
+    return max(1, min(4 * size, int(ran * turns)))
 
 
 def timed(make: Callable[[], T]) -> tuple[T, float]:
@@ -170,7 +240,16 @@ def timed(make: Callable[[], T]) -> tuple[T, float]:
     return made, min(by_work, max(by_clock, LEAST * by_work))
 
 
-def sweep_bytes(part: SweepPart) -> int:
+def sweep_bytes(found: SweepPart | PartRows | Ordered | tuple[Swap, ...]) -> int:
     """About what a sweep takes."""
-    sweep = part.sweep
-    return 2048 + sweep.after.nbytes + 200 * len(sweep.places) + LABEL_BYTES * len(sweep.labels)
+    if isinstance(found, tuple):
+        return 2048 + sum(PLACE_BYTES + 4 * len(swap.text) for swap in found)
+    if isinstance(found, Ordered):
+        known = found.estimates
+        numbers = sum(x.nbytes for x in (known.heads, known.mlps, known.resid) if x is not None)
+        return 2048 + numbers + PLACE_BYTES * known.of
+    if isinstance(found, PartRows):
+        numbers = found.log_p.nbytes + found.top.nbytes + found.top_p.nbytes
+        return 2048 + numbers + PLACE_BYTES * found.n + LABEL_BYTES * len(found.labels)
+    sweep = found.sweep
+    return 2048 + sweep.after.nbytes + PLACE_BYTES * len(sweep.places) + LABEL_BYTES * len(sweep.labels)

@@ -557,15 +557,14 @@ def test_a_link_brings_back_the_state_and_a_wrong_one_a_sentence(browser: Browse
     assert root.locator(".aligned .column").evaluate_all(
         "all => all.slice(1, -1).every(one => one.children[0].getBoundingClientRect().left === one.children[1].getBoundingClientRect().left)"
     ), "each word stands over its counterpart"
-    expect(root.locator(".fact")).to_contain_text(
-        "With layer 0 head 5 taken from the other sentence, Em falls from 90 % to 28 %."
+    expect(root.locator(".board .fact")).to_contain_text(
+        "Take only L0 H5 from the other sentence, and Em falls from 90 % to 28 %"
     )
-    # what stands beside is another run and no change of this one; a word that the sweep does not list has its bound
+    # the other sentence is another run and no change of this one
     expect(root.locator(".aligned .name")).to_have_text(["as it is", "the other"])
-    expect(root.locator(".maps figcaption").nth(1)).to_have_text("the other run")
-    shares = root.locator(".bar .value").all_text_contents()
-    assert any("≤" in share for share in shares) and not any("·" in share for share in shares), shares
-    expect(root.locator(".said")).to_contain_text("bits (KL)")
+    expect(root.locator(".board figcaption").nth(1)).to_contain_text("the other")
+    shares = root.locator(".board .bar .value").all_text_contents()
+    assert len(shares) == 6 and all(re.fullmatch(r"[<\d.]+ → [<\d.]+\s%", share) for share in shares), shares
     sentences = screen.page.locator(".st-key-sentences")
     expect(sentences).to_contain_text("at “99”")
     expect(sentences).to_contain_text("edits “é”")

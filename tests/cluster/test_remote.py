@@ -35,6 +35,7 @@ from core.service import (
     WalkNumber,
     WrittenToken,
 )
+from core.service.answers import AskedParts
 from core.service.engine import Engine
 from core.sweep.ablations import RowAnswers
 from core.sweep.sweeps import HeadPlace, Sweep
@@ -83,12 +84,14 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("written_text", ((4, 5),)),
     ("compare", (OTHER.key,)),
     ("answer_change", (OTHER.key,)),
+    ("part_estimates", (AskedParts(OTHER.key),)),
 ]
 STREAMED: list[tuple[str, tuple[Any, ...]]] = [
     ("write", ((), 5, Sampling(temperature=1.0, seed=3))),
     ("beams", (3, 4)),
     ("sweep", (SilenceHeads(),)),
     ("sweep", (PatchHeads(OTHER.key),)),
+    ("part_rows", (AskedParts(OTHER.key),)),
 ]
 
 
@@ -208,7 +211,7 @@ def rows(parts: list[SweepPart]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("name", "args"), STREAMED, ids=["write", "beams", "sweep", "patch"])
+@pytest.mark.parametrize(("name", "args"), STREAMED, ids=["write", "beams", "sweep", "patch", "parts"])
 @pytest.mark.parametrize("fault", ["", "500", "1", "2"])
 def test_a_stream_is_the_same_also_when_it_breaks_off(
     name: str, args: tuple[Any, ...], fault: str, here: Service, machine: Machine, there: Service
@@ -223,6 +226,11 @@ def test_a_stream_is_the_same_also_when_it_breaks_off(
     assert machine.broken == []
     if name == "sweep":
         assert rows(one) == rows(other)
+    elif name == "part_rows":
+        assert [part for rows in one for part in rows.parts] == [part for rows in other for part in rows.parts]
+        assert len({part for rows in one for part in rows.parts}) == one[0].of
+        log_p = [np.concatenate([rows.log_p for rows in found]) for found in (one, other)]
+        np.testing.assert_allclose(log_p[0], log_p[1], atol=1e-5)
     else:
         assert [untimed(value) for value in one] == [untimed(value) for value in other] and len(one) > 2
 

@@ -13,10 +13,11 @@ from app.session.models import MODELS, spec_of
 from core.edits import Ablate, Edit, EditMask, from_text, to_text
 from core.errors import InterventionError
 from core.run.request import Request
-from core.service import MOST_LOOKS, Asked, CutLooks, Facts, PatchHeads, SilenceHeads
+from core.service import MOST_LOOKS, Asked, AskedParts, CutLooks, Facts, Part, PatchHeads, SilenceHeads
 
 ROOM = "whatif"  # in links
 SWEEPS = ("heads", "looks", "patch")
+KINDS: dict[str, Literal["head", "mlp", "resid"]] = {"z": "head", "m": "mlp", "r": "resid"}  # of parts, in links
 LONGEST = 2_000  # characters of another sentence in a link
 
 
@@ -138,6 +139,14 @@ def _head(text: str, shown: Facts) -> str:
     return f"{place.id}.{int(layer)}.{int(head)}"
 
 
+def _part(text: str, shown: Facts) -> str:
+    """An MLP or the stream at a word; a head is chosen by its layer and number, as everywhere."""
+    found = part_of(text, shown)
+    if found is not None and found.kind == "head":
+        raise ValueError
+    return part_id(found) if found else ""
+
+
 def _tokens(shown: Facts) -> int:
     return max(len(shown.source), len(shown.target or ()))
 
@@ -165,7 +174,43 @@ PARAMS = (
     Param("against", "", _against, words.AGAINST_ALLOWED),
     Param("other", "", _other, words.OTHER_ALLOWED),
     Param("moved", "", _head, words.MOVED_ALLOWED),
+    one_of("how", "patch", "zero", "mean"),
+    one_of("measure", "ld", "lp", "p"),
+    whole("answer", "", lambda shown: shown.config.vocab_size, empty=True),
+    whole("rival", "", lambda shown: shown.config.vocab_size, empty=True),
+    Param("part", "", _part, words.PART_ALLOWED),
+    one_of("list", "z", "m", "r"),
 )
+
+
+def has_parts(shown: Facts) -> bool:
+    """Whether each part of the model can be taken from another run: of a decoder that writes."""
+    return shown.config.kind == "decoder" and shown.writes
+
+
+def asked_parts(said: Mapping[str, str], shown: Facts, other: str | None) -> AskedParts:
+    """The lead, and what every part is set to; `other` is the key of the run that parts are taken from."""
+    answer, rival = number(said.get("answer")), number(said.get("rival"))
+    to = cast(Any, {"patch": "other"}.get(said["how"], said["how"]))
+    return AskedParts(other, to, asked_behind(said, shown), answer, rival)
+
+
+def part_of(text: str, shown: Facts) -> Part | None:
+    """ "z23.3" is a head, "m21" an MLP, "r23.13" the stream at a token after a layer: of the last stack. Raises ValueError."""
+    if not text:
+        return None
+    kind, numbers = KINDS[text[0]], [int(one) for one in text[1:].split(".")]
+    layer, at = (*numbers, 0) if kind == "mlp" else numbers
+    below = {"head": shown.config.n_heads, "mlp": 1, "resid": _tokens(shown)}[kind]
+    if not (0 <= layer < shown.config.stacks[-1][1] and 0 <= at < below):
+        raise ValueError
+    return Part(kind, layer, at)
+
+
+def part_id(part: Part) -> str:
+    """The text that part_of() reads."""
+    letter = next(letter for letter, kind in KINDS.items() if kind == part.kind)
+    return f"{letter}{part.layer}" if part.kind == "mlp" else f"{letter}{part.layer}.{part.at}"
 
 
 def is_long(shown: Facts) -> bool:

@@ -18,11 +18,14 @@ from app.rooms.whatif import words
 from core.service import (
     AnswerChange,
     Asked,
+    AskedParts,
     CutLooks,
     Facts,
     HeadDifference,
     HeadPlace,
     Heads,
+    PartEstimates,
+    PartRows,
     PatchHeads,
     SilenceHeads,
     SiteId,
@@ -94,6 +97,60 @@ def of_sweep(run: Facts, other: Facts | None, asked: Asked, parts: Sequence[Swee
     name = f"headlight-whatif-{kind}"
     table = files.table_csv(pd.DataFrame(rows), said, code)
     return {"caption": said, "snippet": code, "name": name, "table": [words.TABLE_SWEEP, name, table]}
+
+
+def parts_code(run: Facts, other: Facts | None, asked: AskedParts, known: PartEstimates) -> str:
+    """Python that gives the numbers of all parts again, a line for each."""
+    named = "" if asked.to == "other" else f", to={asked.to!r}"
+    named += "" if asked.position is None else f", position={asked.position}"
+    taken = "other" if other is not None and asked.to == "other" else "None"
+    return "\n".join(
+        [
+            "import core",
+            "",
+            about.load_line(run),
+            about.trace_line(run),
+            *([] if other is None or taken == "None" else [about.trace_line(other).replace("run =", "other =", 1)]),
+            f"found = core.estimate_parts(run, {taken}, {known.answer}, {known.rival}{named})",
+            f"parts = core.run_order(found, {known.tokens!r})",
+            f"for rows in core.patch_parts(run, {taken}, parts, [{known.answer}, {known.rival}]{named}):",
+            "    lead = rows.log_p[:, 0] - rows.log_p[:, 1]",
+            "    for part, change in zip(rows.parts, lead - found.lead):",
+            "        print(part.kind, part.layer, part.at, found.of(part), float(change))",
+        ]
+    )
+
+
+def of_parts(
+    run: Facts, other: Facts | None, asked: AskedParts, known: PartEstimates, found: Sequence[PartRows], today: date
+) -> dict[str, Any]:
+    """For the files of all parts: caption, code, and a table of estimates and exact changes of the lead."""
+    said, code = caption(run, today), parts_code(run, other, asked, known)
+    labels = run.source.labels
+    lead = known.before[0] - known.before[1]
+    rows = []
+    for part, log_p in ((part, log_p) for each in found for part, log_p in zip(each.parts, each.log_p, strict=True)):
+        if part.kind == "head":
+            estimate = known.heads[part.layer, part.at]
+        elif part.kind == "mlp":
+            estimate = known.mlps[part.layer]
+        else:
+            assert known.resid is not None
+            estimate = known.resid[part.layer, known.tokens.index(part.at)]
+        rows.append(
+            {
+                "part": words.PART_KINDS[part.kind],
+                "layer": part.layer,
+                "head": part.at if part.kind == "head" else "",
+                "token": f"{files.safe(labels[part.at])} {part.at}" if part.kind == "resid" else "",
+                "estimate": float(estimate),
+                "exact": float(log_p[0] - log_p[1] - lead),
+                **{f"log_p {files.safe(known.labels[t])}": float(p) for t, p in zip(known.watched, log_p, strict=True)},
+            }
+        )
+    name = "headlight-whatif-parts"
+    table = files.table_csv(pd.DataFrame(rows), said, code)
+    return {"caption": said, "snippet": code, "name": name, "table": [words.TABLE_PARTS, name, table]}
 
 
 def _numbers(part: SweepPart, row: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from app.transport.routes import ANSWERS, BadParameter, answering, message
 from core.edits import Edit, edit_text, from_text, to_text
 from core.errors import InterventionError, Refused, TextError
 from core.run.request import Request as RunRequest
-from core.service import Facts, HeadPlace, MapTransform, SweepPart
+from core.service import Facts, HeadPlace, MapTransform, PartEstimates, PartRows, SweepPart
 
 UNKEPT = {"Cache-Control": "no-store"}
 MOST_TOKENS = 256  # along a side of the maps of both runs; what moved most is told of longer texts as well
@@ -168,6 +168,99 @@ def framed(both: Both, part: SweepPart) -> bytes:
     return messages.framed(header, b"")
 
 
+@answering
+async def parts(request: Request) -> Response:
+    """Every part taken from the other sentence, silent, or set to its mean: estimates, then rows as their runs come, and at the end what the files say.
+
+    With `alone` the row of one part alone, which is waited for.
+    """
+    visitor = rate_limits.visitor(request.scope)
+    one = "alone" in request.query_params
+    kind = "runs" if one else "sweeps"
+    if wait := rate_limits.accounts.take(visitor, kind):
+        return rate_limits.too_much(kind, wait)
+    place = routes.asked(request)
+    if (done := ANSWERS.known(place)) is not None:
+        return routes.as_read(request, done, UNKEPT)
+    both = await read(request)
+    if not changes.has_parts(both.a):
+        raise BadParameter(words.NO_PARTS)
+    if both.said["how"] == "patch" and not both.said["against"]:
+        raise BadParameter(words.PATCH_NEEDS_TEXT)
+    key = await run_of(both, both.edits, other=False)
+    other = await run_of(both, both.edits, other=True) if both.said["against"] else None
+    asked = changes.asked_parts(both.said, both.a, other)
+    try:
+        only = changes.part_of(request.query_params["alone"] or "-", both.a) if one else None
+    except (KeyError, ValueError, IndexError):
+        raise BadParameter(words.PART_ALLOWED) from None
+    known = await service.service().part_estimates(key, asked)
+    rows = service.service().part_rows(key, asked, only)
+
+    async def stream() -> AsyncGenerator[bytes]:
+        found: list[PartRows] = []
+        sent = [estimated(known)]
+        yield sent[0]
+        try:
+            async for part in rows:
+                found.append(part)
+                sent.append(of_rows(part))
+                yield sent[-1]
+            if not one:
+                facts = await service.service().facts(key)
+                theirs = None if other is None else await service.service().facts(other)
+                sent.append(messages.framed(export.of_parts(facts, theirs, asked, known, found, date.today()), b""))
+                yield sent[-1]
+            ANSWERS.put(place, await routes.packed(b"".join(sent)))  # a class asks for it at once
+        except (Refused, IndexError) as error:
+            yield messages.framed({"refused": str(error)}, b"")
+        finally:
+            await rows.aclose()
+
+    return StreamingResponse(stream(), media_type="application/octet-stream", headers=UNKEPT)
+
+
+@rate_limits.costing("runs")
+@answering
+async def swaps(request: Request) -> Response:
+    """Other sentences that are offered: of each the words that change places, the text, and the next word of it."""
+    both = await read(request)
+    if not changes.has_parts(both.a):
+        raise BadParameter(words.NO_PARTS)
+    found = () if both.a.conversation is not None else await service.service().swaps(both.a.key)
+    offers = [[swap.replaced, swap.word, swap.text, swap.next_word, swap.probability] for swap in found]
+    return message(messages.pack({"offers": offers}, b""))
+
+
+def estimated(known: PartEstimates) -> bytes:
+    """The first message: the words, the lead in both runs, and the estimates of heads and MLPs."""
+    body = messages.Body()
+    arrays = {"heads": known.heads, "mlps": known.mlps, "before": known.before, "there": known.there}
+    header = {
+        "position": known.position,
+        "watched": known.watched,
+        "labels": {str(token): label for token, label in known.labels.items()},
+        "tokens": known.tokens,
+        "of": known.of,
+        "heads_each": known.heads.shape[1],
+        **{f"{name}_at": body.add(messages.float32(x)) for name, x in arrays.items() if x is not None},
+    }
+    return messages.framed(header, body.bytes())
+
+
+def of_rows(rows: PartRows) -> bytes:
+    """One message of rows: log p of the words with each part changed, and the likeliest word."""
+    body = messages.Body()
+    header = {
+        "parts": [changes.part_id(part) for part in rows.parts],
+        "labels": {str(token): label for token, label in rows.labels.items()},
+        "log_p_at": body.add(messages.float32(rows.log_p)),
+        "top": rows.top.tolist(),
+        "top_p_at": body.add(messages.float32(rows.top_p)),
+    }
+    return messages.framed(header, body.bytes())
+
+
 @rate_limits.costing("runs")
 @answering
 async def side(request: Request) -> Response:
@@ -300,6 +393,8 @@ def read_by(run: Facts) -> tuple[str, ...]:
 
 ROUTES = [
     Route("/headlight/whatif/sweep", sweep),
+    Route("/headlight/whatif/parts", parts),
+    Route("/headlight/whatif/swaps", swaps),
     Route("/headlight/whatif/side", side),
     Route("/headlight/whatif/npz", arrays),
 ]

@@ -47,6 +47,7 @@ def show() -> None:
         "cannot": {} if causal else {"nocausal": words.NO_CAUSAL_MASK},
         "models": [[name, title] for name, title in changes.model_ids().items() if name.partition("@")[0] != model],
         "steps": changes.steps(shown.request),
+        "parts": changes.has_parts(facts),
         "long": changes.is_long(facts),
         "device": facts.device,
         "dtype": facts.dtype,

@@ -18,6 +18,9 @@ EDITS_UNREADABLE = "The edits of the run on the screen cannot be read. Allowed: 
 AGAINST_ALLOWED = "another sentence of at most 2,000 characters, or a link to a screen of Headlight whose model is here"
 OTHER_ALLOWED = "a model that is offered here, such as storyteller or copy@00122"
 MOVED_ALLOWED = "a head by its kind of attention, layer and number, such as decoder.5.3"
+PART_ALLOWED = "an MLP by its layer, such as m21, or a word after a layer, such as r23.13"
+PART_KINDS = {"head": "head", "mlp": "MLP", "resid": "word"}
+NO_PARTS = "Parts are taken from another sentence in language models that write; this model is none."
 PATCH_NEEDS_TEXT = (
     "Whose head? Type another sentence beside “another sentence”, with the same number of tokens. "
     "Then each head in turn is replaced by the same head there."
@@ -41,6 +44,7 @@ NPZ_TOO_LARGE = "Every weight of both runs is more than a file of this page hold
 CAPTION_TEXT = "“{text}”"
 CAPTION_EDITS = "edits: {edits}"
 TABLE_SWEEP = "sweep"
+TABLE_PARTS = "parts"
 TABLE_WORDS = "words"
 TABLE_MOVED = "heads that moved"
 
@@ -59,8 +63,8 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "silence_help": "Ablation. Each head is silenced in turn: its output becomes zero, or its mean over the text.",
     "cut": "cut a look",
     "cut_help": "Each attention link, of a query to a key, is blocked in turn.",
-    "patch": "take a head from another sentence",
-    "patch_help": "Activation patching. Each head’s output in turn is replaced by its output for another sentence: which head carries the difference?",
+    "patch": "take from another sentence",
+    "patch_help": "Activation patching. Each part of the model in turn gives what it gave in another sentence: which of them carries the difference?",
     "toggles": {
         "nocausal": ["no causal mask", "Every query may look at the future."],
         "nopositions": ["no positions", "The order of the words is taken away."],
@@ -221,4 +225,76 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "cut_of": "Cut the looks of {token}",
     "few_turn_looks": "{n} of {heads} looks turn it by less than 0.0095.",
     "alt": "{heading} {sentence}",
+    # every part taken from the other sentence
+    "how_set": "How each part is changed",
+    "how_patch": "take from the other",
+    "how_patch_help": "Each part gives what it gave in the other sentence, at every token.",
+    "how_zero": "silence",
+    "how_zero_help": "Each part gives zero.",
+    "how_mean": "set to its mean",
+    "how_mean_help": "Each part gives its mean over the tokens of this text.",
+    "swap_offers": "Swap a word:",
+    "swap_offer": "{word} → {other}",
+    "swap_offer_help": "After the other sentence {word} is likeliest, {p}.",
+    "next_word": "The next word",
+    "next_word_note": "outlined: before · filled: after · click to compare",
+    "bar_help": "Measure the answer against this word; the word that stands against it changes places with it.",
+    "tag_answer": "answer",
+    "tag_against": "against",
+    "strongest": "Strongest first",
+    "measure": "Measured as",
+    "lead": "lead",
+    "lead_of": "{answer} − {rival}",
+    "lead_help": "The lead of one word over the other, in nats: the difference of their logits, and of their log-probabilities.",
+    "log_p": "log p",
+    "log_p_help": "The log-probability of the answer, in nats.",
+    "log_p_of": "log p of {answer}",
+    "points": "%",
+    "points_help": "The probability of the answer, in points of a per cent.",
+    "points_of": "{answer}, points of a per cent",
+    "list": "Which parts are listed",
+    "mlps": "MLPs",
+    "at_words": "words",
+    "falls_carries": "falls: carries it",
+    "rises_pulls": "rises: pulls the other way",
+    "falls_pulls": "falls: pulls the other way",
+    "rises_carries": "rises: carries it",
+    "falls_leans": "falls: the answer leans on it",
+    "rises_holds": "rises: it holds back",
+    "change_of": "change of {measure}",
+    "counts": "{n} exact · {estimates} estimates (small) · {left} to come{s}",
+    "counts_left": "{n} exact · {left} to come{s}",
+    "all_exact": "all {n} exact{s}",
+    "in_seconds": " · {s} s",
+    "mlp": "MLP",
+    "mlp_name": "MLP {layer}",
+    "word_name": "{word} after layer {layer}",
+    "each_word": "At each word, layer by layer (the words before are the same in both)",
+    "parts_label": "Every part changed by itself: columns are layers; rows are heads, the MLP, and words. Chosen: {part}. Arrow keys move.",
+    "part_exact": "{part}: {change}",
+    "part_estimate": "{part}: about {change}, an estimate",
+    "part_waits": "{part}: its run is still to come",
+    "coming": "One pass forward and one back estimate every part; then each is run.",
+    "first_runs": "The parts with the strongest estimates are run first.",
+    "run_waits": "{part}: its run has not come yet.",
+    "taken_falls": "Take only {part} from the other sentence, and {answer} falls from {p} to {q}",
+    "taken_rises": "Take only {part} from the other sentence, and {answer} rises from {p} to {q}",
+    "taken_stays": "Take only {part} from the other sentence, and {answer} stays at {q}",
+    "silent_falls": "Without {part}, {answer} falls from {p} to {q}",
+    "silent_rises": "Without {part}, {answer} rises from {p} to {q}",
+    "silent_stays": "Without {part}, {answer} stays at {q}",
+    "mean_falls": "Set {part} to its mean, and {answer} falls from {p} to {q}",
+    "mean_rises": "Set {part} to its mean, and {answer} rises from {p} to {q}",
+    "mean_stays": "Set {part} to its mean, and {answer} stays at {q}",
+    "lead_goes": " Its lead over {rival} goes from {a} to {b}.",
+    "silent_honest": " This answer changes; other heads may make up for a silent one.",
+    "taken_rival": "; {word} is likelier now, {p}",
+    "taken_top": "; the likeliest is {word} now, {p}",
+    "share_carries": " It carries {share} of the difference between the two sentences.",
+    "share_other": " It pulls the other way, by {share} of the difference.",
+    "share_nothing": " It carries almost nothing of the difference.",
+    "answer_stays": " The other sentence has {answer} as well: there is little to carry.",
+    "where_looks": "Where {part} looks",
+    "this_sentence": "this sentence",
+    "the_other": "the other",
 }

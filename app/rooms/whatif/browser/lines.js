@@ -157,6 +157,10 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   }
   box.replaceChildren(
     ...sources,
-    ...(columns.length ? [together(above, below, columns)] : [alone(above), alone(below)]),
+    ...(values.sweep === "patch" && data.parts && !values.against
+      ? [alone(above)] // nothing stands beside it
+      : columns.length
+        ? [together(above, below, columns)]
+        : [alone(above), alone(below)]),
   );
 }

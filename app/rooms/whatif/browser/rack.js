@@ -24,7 +24,7 @@ export class Rack {
       this.buttons[sweep] = line.appendChild(button(text, "quiet", () => this.take(sweep), help));
     }
     for (const [word, [text, help]] of Object.entries(words.toggles)) {
-      this.buttons[word] = line.appendChild(button(text, "quiet", () => this.toggle(word), help));
+      this.buttons[word] = line.appendChild(button(text, "quiet toggle", () => this.toggle(word), help));
     }
     const label = add(line, "label", "temperature");
     label.append(words.temperature);

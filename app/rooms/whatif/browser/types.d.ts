@@ -45,6 +45,7 @@ export interface Header {
   device: string;
   dtype: string;
   link: Record<string, string>;
+  parts: boolean; // whether each part can be taken from another sentence
   long: boolean; // of the looks, those of one query alone are cut
   chosen: FromPython;
 }
@@ -134,6 +135,9 @@ export interface Shown {
   palette: Palette;
   type: Type;
 }
+
+/** Another sentence that is offered: two words change places, and another word is likeliest after the text. */
+export type Offer = [word: string, other: string, text: string, next: string, p: number];
 
 /** The page's type. */
 export interface Type {

@@ -3,6 +3,7 @@
 // What is chosen stands in the link (selection.js); the sweep and the changed run come from routes, each under the numbers it was asked with.
 
 import { WORDS as words, PALETTES, STYLE } from "./constants.js";
+import { Board } from "./board.js";
 import { beneath, drawTurned, drawWords, sayKl, sentence } from "./answer.js";
 import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
@@ -17,13 +18,15 @@ import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js
 import { linkTo, spoken } from "../../../kit/browser/share.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
-import { Full, sweep } from "./stream.js";
+import { idOf, PartsFound, placeOf } from "./found.js";
+import { Full, Refusal, stream, sweep } from "./stream.js";
 import { drawTables } from "./tables.js";
 
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Side} Side */
 const PATIENT = 400; // ms for which a sweep alone is waited for, and after which its run is shown without it
+const STRIP_LINE = 62; // and of those what is left to the map of all parts
 const STRIP = 110; // pixels of the window that the maps do without, for the line of the whole model
 const AGAIN = 3000; // ms before a server that did not answer is asked again
 const SWEPT_BY = ["sweep", "by", "group", "only", "where", "at", "edits"]; // what a sweep depends on, beside its places
@@ -32,9 +35,11 @@ const SWEPT_BY = ["sweep", "by", "group", "only", "where", "at", "edits"]; // wh
 class WhatIf extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
-  static covers = { number: ".columns > .right, .tables" };
+  static covers = { number: ".columns > .right, .board > .right, .board .fact, .board > .tip, .tables" };
 
   swept = new Swept();
+  found = new PartsFound();
+  askedOne = ""; // the part whose run was asked for by itself
   /** @type {Side | null} The newest that is here */
   side = null;
   refused = ""; // why what was asked for last is not there
@@ -61,7 +66,12 @@ class WhatIf extends Stage {
     this.rack = new Rack(add(root, "div", "racks"), (changes) => this.choose(changes));
     this.problem = add(root, "p", "problem");
     this.problem.setAttribute("role", "alert");
-    const columns = add(root, "div", "columns");
+    this.board = new Board(
+      el("div", "board"),
+      (changes) => this.choose(changes),
+      (id) => this.takePart(id),
+    );
+    const columns = (this.columns = add(root, "div", "columns"));
     this.left = add(columns, "section", "left");
     this.middle = add(columns, "section", "middle");
     this.right = add(columns, "section", "right");
@@ -121,6 +131,20 @@ class WhatIf extends Stage {
 
   // ---------------------------------------------------------------- what is asked for
 
+  // Whether the map of all parts is shown
+  get hasParts() {
+    return this.values.sweep === "patch" && this.header.parts;
+  }
+
+  // The part that is shown: one by hand or by link, else the strongest head once the first runs are here
+  /** @returns {string | null} */
+  get shownPart() {
+    const { part, layer, head, pick } = this.values;
+    if (pick === "off") return null;
+    if (part && !(part[0] === "r" && this.values.how !== "patch")) return part; // words have neither silence nor a mean
+    return layer !== "" && head !== "" ? idOf("z", Number(layer), Number(head)) : this.found.strongest;
+  }
+
   // The place that is changed now; the strongest by default
   /** @returns {Row | null} */
   get pick() {
@@ -146,6 +170,7 @@ class WhatIf extends Stage {
   }
 
   fetch() {
+    if (this.hasParts) return this.fetchParts();
     const { values } = this;
     const params = {
       run: this.header.key,
@@ -166,6 +191,99 @@ class WhatIf extends Stage {
     this.fresh = Boolean(side) && !side?.refused;
   }
 
+  fetchParts() {
+    const part = this.shownPart;
+    const params = this.given(["how", "edits", "against", "other", "at", "answer", "rival"]);
+    const asked = `parts ${JSON.stringify(params)}`;
+    if (asked !== this.asked) this.streamParts(asked, params);
+    const one = `${asked} ${part}`;
+    if (part && this.found.known && !this.found.exact.has(part) && one !== this.askedOne) {
+      this.askedOne = one;
+      this.runPart(part, params);
+    }
+    const [kind, layer, head] = part ? placeOf(part) : ["r", 0, 0];
+    const moved = kind === "z" ? `${this.place.id}.${layer}.${head}` : "";
+    const side = this.ask(
+      "whatif/side",
+      this.given(["edits", "against", "other", "at"], { pick: "off", moved }),
+      readSide,
+    );
+    if (side) [this.side, this.refused] = side.refused ? [this.side, side.refused] : [side, ""];
+    this.fresh = Boolean(side) && !side?.refused;
+  }
+
+  // Other sentences to choose from, once there is nothing else to wait for
+  get offers() {
+    const { found, values } = this;
+    const isQuiet = found.done || found.refused !== "";
+    if (values.against || !isQuiet) return [];
+    return this.ask("whatif/swaps", {}, readOffers)?.offers ?? [];
+  }
+
+  // Parameters of a route by the names of what is chosen; what is empty is left out
+  /** @param {string[]} names @param {Record<string, string>} [more] */
+  given(names, more = {}) {
+    const all = {
+      with: this.own,
+      sweep: "patch",
+      ...Object.fromEntries(names.map((name) => [name, this.values[name]])),
+      ...more,
+    };
+    return Object.fromEntries(Object.entries(all).filter(([, text]) => text !== ""));
+  }
+
+  /** @param {string} asked @param {Record<string, string>} params */
+  streamParts(asked, params) {
+    const stop = this.begin(asked);
+    const found = (this.found = new PartsFound());
+    found.isTaken = params.how === "patch";
+    const begun = performance.now();
+    const take = (/** @type {Uint8Array} */ message) => {
+      found.take(message);
+      if (!found.about) this.ms = performance.now() - begun;
+      if (found === this.found) this.invalidate("answer");
+    };
+    stream("parts", { run: this.header.key, ...params }, take, stop.signal).catch((error) =>
+      this.lost(error, stop, found),
+    );
+  }
+
+  // The run of one part alone, before its turn
+  /** @param {string} part @param {Record<string, string>} params */
+  runPart(part, params) {
+    const { found } = this;
+    const alone = new PartsFound();
+    const stop = /** @type {AbortController} */ (this.stop);
+    stream("parts", { run: this.header.key, ...params, alone: part }, (message) => alone.take(message), stop.signal)
+      .then(() => {
+        found.add(alone);
+        this.invalidate("answer");
+      })
+      .catch(() => {}); // its turn among all comes
+  }
+
+  // The sweep before it is no longer waited for.
+  /** @param {string} asked */
+  begin(asked) {
+    this.stop?.abort();
+    this.asked = asked;
+    this.failed = false;
+    clearTimeout(this.patience);
+    return (this.stop = new AbortController());
+  }
+
+  /** @param {Error} error @param {AbortController} stop @param {{refused: string}} found */
+  lost(error, stop, found) {
+    if (stop.signal.aborted) return;
+    if (error instanceof Refusal) found.refused = error.message;
+    else {
+      this.failed = true;
+      this.failure = error instanceof Full ? error.message : words.failed;
+      this.retry();
+    }
+    this.invalidate("answer");
+  }
+
   sideParams() {
     const pick = this.pick;
     const { values } = this;
@@ -181,14 +299,10 @@ class WhatIf extends Stage {
 
   /** @param {string} asked @param {Record<string, string>} params */
   sweep(asked, params) {
-    this.stop?.abort();
-    this.asked = asked;
-    const stop = (this.stop = new AbortController());
+    const stop = this.begin(asked);
     const swept = (this.swept = new Swept());
     const begun = (this.begun = performance.now());
-    clearTimeout(this.patience);
     this.patience = setTimeout(() => this.invalidate("answer"), PATIENT + 10);
-    this.failed = false;
     sweep(
       Object.fromEntries(Object.entries(params).filter(([, text]) => text !== "")),
       (part) => {
@@ -200,13 +314,7 @@ class WhatIf extends Stage {
         if (swept === this.swept) this.invalidate("answer");
       },
       stop.signal,
-    ).catch((error) => {
-      if (stop.signal.aborted) return;
-      this.failed = true;
-      this.failure = error instanceof Full ? error.message : words.failed;
-      this.retry();
-      this.invalidate("answer");
-    });
+    ).catch((error) => this.lost(error, stop, swept));
   }
 
   retry() {
@@ -221,11 +329,15 @@ class WhatIf extends Stage {
 
   draw() {
     this.fetch();
-    const { header: data, values, swept, side, palette } = this;
+    const { header: data, values, swept, side, palette, hasParts } = this;
+    this.columns.hidden = hasParts;
+    if (!hasParts) this.board.box.remove();
+    else if (!this.board.box.parentNode) this.columns.before(this.board.box);
+    this.root.classList.toggle("of-parts", hasParts && !values.edits);
     this.middle.hidden = !side || Boolean(side.refused); // before anything is measured
     // All that is measured, before anything is written
     const type = { unit: this.typeUnit, family: getComputedStyle(this.root).fontFamily };
-    const width = Math.max(240, this.left.clientWidth || 400);
+    const width = Math.max(240, (hasParts ? this.board.map : this.left).clientWidth || 400);
     const pick = this.pick;
     const at = pick ? swept.indexOf(pick) : -1;
     /** @type {import("./types.js").Shown} */
@@ -249,6 +361,9 @@ class WhatIf extends Stage {
       drawLines(this.lines, shown, (changes) => this.choose(changes)),
     );
     this.drawModel(pick);
+    setText(this.problem, swept.refused || this.found.refused || this.refused || (this.failed ? this.failure : ""));
+    this.problem.hidden = !this.problem.textContent;
+    if (hasParts) return this.drawParts(width, type);
     this.sink.draw(this.place.id, labelsOf(data, this.place.id)[1]);
     const tall = innerHeight - (this.model.box.hidden ? 0 : STRIP * type.unit);
     this.pair.tall = tall;
@@ -263,11 +378,50 @@ class WhatIf extends Stage {
     this.drawFoot(pick, at);
     this.tables.hidden = !this.table;
     if (this.table) drawTables(this.tables, shown, this.pair.found);
-    setText(this.problem, swept.refused || this.refused || (this.failed ? this.failure : ""));
-    this.problem.hidden = !this.problem.textContent;
+  }
+
+  /** @param {number} width @param {import("./types.js").Type} type */
+  drawParts(width, type) {
+    const { header: data, values, found, side, palette, isProjected } = this;
+    const shown = {
+      data,
+      values,
+      found,
+      pick: this.shownPart,
+      seconds: this.ms / 1000,
+      side,
+      palette,
+      type,
+      offers: this.offers,
+      isProjected,
+    };
+    this.board.box.classList.toggle("empty", !found.known && this.problem.textContent !== "");
+    const tall = innerHeight - (this.model.box.hidden ? 0 : STRIP_LINE * type.unit);
+    this.board.draw(shown, width, (isProjected ? 0.54 : 0.48) * tall);
+    setText(this.proof, found.exact.size ? `✓ ${words.proof}` : "");
+    setText(this.facts, "");
+    for (const part of [this.npz, this.swap, this.tabled, this.tables]) part.hidden = true;
+    this.keep.disabled = true;
+  }
+
+  partStatus() {
+    const { found, shownPart: part } = this;
+    const [kind, layer, at] = part ? placeOf(part) : ["r", 0, 0];
+    const settled = Boolean(found.refused) || (found.about && this.fresh && (!part || found.exact.has(part)));
+    return {
+      run: this.header.key,
+      swept: String(found.done),
+      settled: String(Boolean(settled)),
+      sweep: this.values.sweep,
+      pick: !part ? "" : kind === "z" ? `${this.place.id}.${layer}.${at}` : part,
+      change: part ? String(found.change(part, "ld") ?? "") : "",
+      rows: String(found.exact.size),
+      estimates: String(found.known !== null),
+    };
   }
 
   status() {
+    if (this.hasParts) return this.partStatus();
     const { header: data, values, swept, side, pick } = this;
     const at = pick ? swept.indexOf(pick) : -1;
     const settled = (swept.about || swept.refused) && this.fresh;
@@ -422,6 +576,7 @@ class WhatIf extends Stage {
         : null;
     this.swap.hidden = !theirs;
     if (theirs) this.swap.href = linkTo(spoken(swapped(values, theirs, linkTo(data.link))));
+    this.tabled.hidden = false;
     this.tabled.setAttribute("aria-pressed", String(this.table));
   }
 
@@ -446,10 +601,12 @@ class WhatIf extends Stage {
   }
 
   picture() {
+    if (this.hasParts) return rows([this.lines, this.board.left, this.board.right]);
     return rows([this.lines, this.right, this.left, this.middle]);
   }
 
   about() {
+    if (this.hasParts) return this.aboutParts();
     const { swept, side } = this;
     const sentence_ = this.fact.textContent ?? "";
     const tables = [swept.about?.table, ...(side?.tables ?? [])].filter((t) => t !== undefined);
@@ -464,7 +621,33 @@ class WhatIf extends Stage {
     };
   }
 
+  aboutParts() {
+    const { about } = this.found;
+    const title = this.board.fact.textContent ?? "";
+    return {
+      title,
+      alt: fill(words.alt, { heading: words.heading_patch, sentence: title }),
+      caption: about?.caption ?? "",
+      snippet: about?.snippet ?? "",
+      name: about?.name ?? "headlight-whatif",
+      tables: /** @type {[string, string, string][]} */ (about ? [about.table] : []),
+    };
+  }
+
   // ---------------------------------------------------------------- what the visitor does
+
+  // A head is chosen as in every room; an MLP, or a word, by itself.
+  /** @param {string} id */
+  takePart(id) {
+    const [kind, layer, at] = placeOf(id);
+    this.selection.choose(
+      kind === "z"
+        ? { site: "", layer: String(layer), head: String(at), part: "", pick: "on" }
+        : { part: id, pick: "on" },
+    );
+    this.drawNow();
+    this.announce(this.board.said(id).join(""));
+  }
 
   /** @param {Row} place */
   take(place) {
@@ -492,18 +675,24 @@ class WhatIf extends Stage {
 
   keys = {
     u: () => this.rack.undo.click(),
+    m: () => this.hasParts && this.choose({ measure: { ld: "lp", lp: "p", p: "ld" }[this.values.measure] ?? "ld" }),
     // Elsewhere L leads to the lessons
-    s: () => this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" }),
+    s: () =>
+      this.hasParts
+        ? this.choose({ how: this.values.how === "zero" ? "patch" : "zero" })
+        : this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" }),
   };
 
   /** @param {number} down @param {number} right */
   arrow(down, right) {
+    if (this.hasParts) return this.board.move(down, right);
     return this.sweepPart.move([down, right]);
   }
 
   // The next in order of strength
   /** @param {number} by */
   turn(by) {
+    if (this.hasParts) return this.board.next(by);
     this.sweepPart.next(by);
   }
 
@@ -519,7 +708,8 @@ class WhatIf extends Stage {
     const { id, stack } = this.place;
     const at = values.at === "" ? undefined : Number(values.at);
     const isOne = values.sweep === "looks" && values.only === "one" && values.layer !== "";
-    const layer = pick?.length === 3 ? pick[1] : isOne ? Number(values.layer) : null;
+    const part = this.hasParts && this.shownPart;
+    const layer = part ? placeOf(part)[1] : pick?.length === 3 ? pick[1] : isOne ? Number(values.layer) : null;
     const labels = data.target ? { encoder: data.source, decoder: data.target } : { [stack]: data.source };
     const isRead = stack === "encoder" && data.target !== null;
     this.model.draw({
@@ -535,7 +725,11 @@ class WhatIf extends Stage {
   /** @param {number} layer @param {string} stack */
   chooseLayer(layer, stack) {
     const { sweep: what, only, head } = this.values;
-    const { pick } = this;
+    const { pick, shownPart: part } = this;
+    if (this.hasParts) {
+      const [kind, , at] = placeOf(part ?? idOf("z", layer, Number(head)));
+      return this.takePart(idOf(kind, layer, at));
+    }
     if (what === "looks" && only === "one")
       return this.choose({ site: siteOf(stack, this.place.id), layer: String(layer) });
     if (what === "looks") this.choose({ sweep: "heads" });
@@ -545,11 +739,15 @@ class WhatIf extends Stage {
   /** @param {number} layer @param {number} head */
   chooseHead(layer, head) {
     this.choose({ sweep: this.values.sweep === "patch" ? "patch" : "heads" });
-    this.take([this.place.id, layer, head]);
+    if (this.hasParts) this.takePart(idOf("z", layer, head));
+    else this.take([this.place.id, layer, head]);
   }
 }
 
 export default stage(WhatIf);
+
+/** @param {Uint8Array} bytes @returns {{offers: import("./types.js").Offer[]}} */
+const readOffers = (bytes) => /** @type {any} */ (unpack(bytes)[0]);
 
 /** @param {Uint8Array} bytes @returns {Side} */
 function readSide(bytes) {
