@@ -26,8 +26,8 @@ import { drawTables } from "./tables.js";
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Side} Side */
 const PATIENT = 400; // ms for which a sweep alone is waited for, and after which its run is shown without it
-const STRIP_LINE = 62; // and of those what is left to the map of all parts
-const STRIP = 110; // pixels of the window that the maps do without, for the line of the whole model
+const STRIP_LINE = 62; // pixels of the window that the map of all parts does without, for the line of the whole model
+const STRIP = 110; // and the maps of one head, with what is above them
 const AGAIN = 3000; // ms before a server that did not answer is asked again
 const SWEPT_BY = ["sweep", "by", "group", "only", "where", "at", "edits"]; // what a sweep depends on, beside its places
 
