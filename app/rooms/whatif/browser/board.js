@@ -8,6 +8,7 @@ import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
 import { rising, signs } from "../../../kit/browser/picture/scale.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
 import { drawShapes } from "../../../kit/browser/scene.js";
+import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Tip } from "../../../kit/browser/tip.js";
 import { idOf, PartsFound, placeOf } from "./found.js";
 import { percent } from "./numbers.js";
@@ -27,6 +28,7 @@ const TEMPLATES = {
 };
 const LISTED = 7; // parts
 const LOOKED = 4; // words that a head looks at
+const [LEAST, FOOT] = [180, 30]; // pixels of the map, and below it
 const NARROW = 560; // pixels, below which layers go down
 const APART = 200; // ms between two orders of the list
 
@@ -150,7 +152,7 @@ export class Board {
   /** @param {Shown} shown @param {number} width of the map @param {number} height of it at most */
   draw(shown, width, height) {
     this.shown = shown;
-    const { data, found, pick, palette, type, seconds } = shown;
+    const { data, found, pick, palette, type, seconds, isProjected } = shown;
     this.fact.replaceChildren(...this.sentence());
     this.drawSwitches();
     this.drawOffers();
@@ -166,7 +168,11 @@ export class Board {
     );
     if (found.known) {
       const names = found.known.tokens.map((token) => indexed(data.source, token));
-      this.plan = planOf(found, names, { width, height, unit: type.unit, turned: width < NARROW });
+      const { unit } = type;
+      // A projected sentence may take four lines: the map has what is left, so that no word's row is beyond the window
+      const left = innerHeight - this.map.getBoundingClientRect().top - scrolled() - FOOT * unit;
+      const tall = isProjected ? Math.min(height, Math.max(LEAST * unit, left)) : height;
+      this.plan = planOf(found, names, { width, height: tall, unit, turned: width < NARROW });
       this.svg.setAttribute("width", String(this.plan.width));
       this.svg.setAttribute("height", String(Math.ceil(this.plan.height)));
       const look = { palette, unit: type.unit };
