@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from app.attention import words
 from app.transport import messages
+from core.errors import Refused
 from core.model.rules import REASONS
 from core.model.text import Tokens, shared_characters, visible
 from core.read.head_roles import OpeningLink, Role
@@ -330,7 +332,20 @@ def sink_packed(found: Sink | None) -> bytes:
 
 
 def strip_message(found: StripFacts) -> dict[str, Any]:
-    """The whole model at one word, in five digits: a screen says three."""
+    """The whole model at one word, in five digits: a screen says three.
+
+    Raises Refused where a number of it is infinite or undefined.
+    """
+    numbers = [
+        found.stream,
+        *found.lengths.values(),
+        *(found.adds or {}).values(),
+        *(() if found.wires is None else found.wires),
+    ]
+    if found.next_word is not None:
+        numbers.append(np.array(found.next_word[1]))
+    if not all(np.isfinite(values).all() for values in numbers):
+        raise Refused(words.ROUTE_STRIP)
 
     def rounded(values: np.ndarray) -> list[float]:
         return [float(f"{x:.5g}") for x in values.tolist()]

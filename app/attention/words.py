@@ -13,6 +13,7 @@ OPTION_BOUNDS = "two numbers from 0 to 1,000,000, the smaller one first, such as
 OPTION_KEEP = "whole numbers from 1 to 100"
 ROUTE_CHOICE = "{name} must be one of {allowed}; it is “{value}”."
 ROUTE_LARGE = "This run is too large to be sent whole. Ask for tiles and rows of it."
+ROUTE_STRIP = "This run has numbers that are infinite or undefined: there are no lengths of its stream to draw."
 ROUTE_HIDES_ALL = "Every key would be hidden. Leave at least one: there would be nothing to look at."
 ROUTE_MEMBERS = (
     "members may only be heads of one kind of attention: record {place} is of another kind than record {record}."

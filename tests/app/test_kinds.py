@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Route
+from playwright.sync_api import Browser, Route, expect
 
 import core
 from app.attention import words as attention_words
@@ -255,6 +255,7 @@ def test_a_run_that_overflows_says_so_with_the_layer_in_which_that_began(screen:
     said = screen.sentences()
     assert "From decoder layer 2 on, this run has numbers that are infinite" in said and f"({began.what})" in said
     assert screen.data()["layer"] == "3"  # and what there is of it can be looked at
+    expect(screen.page.locator(".model-strip")).to_be_hidden()  # lengths that are infinite are not drawn
     screen.open("?model=overflowing&layer=1&text=the+cat+sat+on+the+mat")
     screen.root.get_by_role("button", name=attention_words.COMPONENT["table"], exact=True).click()
     screen.root.locator("table tbody tr").first.wait_for()
