@@ -106,7 +106,7 @@ export class ModelStrip {
     return [
       ["encoder", read],
       ["decoder", written],
-    ]; // prettier-ignore
+    ];
   }
 
   /** Whether it has a place on the page: not where that is projected; a low one not on a phone either, nor beside a lesson. */

@@ -20,7 +20,7 @@ from app.transport.messages import Body, float32
 from app.transport.routes import BadParameter, cached_route, number
 from core.edits import DropCausalMask
 from core.run.request import Request as Asked
-from core.service import Facts
+from core.service import Facts, Site
 
 IDS = 16  # words whose probability may be asked for
 LONGEST = 2_000  # characters of the texts of a batch
@@ -118,15 +118,19 @@ async def ruler(request: Request) -> bytes:
     return messages.pack({"marks": marks, "other": await turned(words.OTHER_SENTENCE)}, b"")
 
 
+def _layer(facts: Facts, request: Request) -> tuple[Site, int]:
+    """The kind of attention that is asked for, and its layer."""
+    site = choices.site_of(facts, request.query_params.get("site", ""))
+    if site is None:
+        raise BadParameter(words.ROUTE_SITE.format(known=", ".join(each.id for each in facts.sites)))
+    return site, number(request, "layer", 0, len(site.records) - 1)
+
+
 @cached_route
 async def scores(request: Request) -> bytes:
     """The scores of one layer of a site: run, site, layer."""
     ask, key = service.service(), request.query_params.get("run", "")
-    facts = await ask.facts(key)
-    site = choices.site_of(facts, request.query_params.get("site", ""))
-    if site is None:
-        raise BadParameter(words.ROUTE_SITE.format(known=", ".join(each.id for each in facts.sites)))
-    layer = number(request, "layer", 0, len(site.records) - 1)
+    site, layer = _layer(await ask.facts(key), request)
     body = Body()
     found = await ask.masked(key, site.id, [layer])
     header = {"site": {**sheet.described(site), **sheet.packed_scores(found, [layer], body)}}
@@ -137,11 +141,7 @@ async def scores(request: Request) -> bytes:
 async def rows(request: Request) -> bytes:
     """Some rows of one head of a long text: run, which may be one under another mask, site, layer, head, and from, the first of them."""
     ask, key = service.service(), request.query_params.get("run", "")
-    facts = await ask.facts(key)
-    site = choices.site_of(facts, request.query_params.get("site", ""))
-    if site is None:
-        raise BadParameter(words.ROUTE_SITE.format(known=", ".join(each.id for each in facts.sites)))
-    layer = number(request, "layer", 0, len(site.records) - 1)
+    site, layer = _layer(await ask.facts(key), request)
     head, first = number(request, "head", 0, site.n_heads - 1), number(request, "from", 0, site.n_query - 1)
     end = min(first + choices.BLOCK, site.n_query)
     found, reasons = await ask.masked_rows(key, site.id, layer, head, (first, end))

@@ -82,32 +82,26 @@ export function drawWords(box, found, palette, least) {
   rowsOf(box, shown.length).forEach(([label, svg, value], i) => {
     const [, name, before, after] = shown[i];
     setText(label, name);
-    const pen = new Pen(svg);
-    if (after !== null)
-      pen.draw("rect", {
-        x: 0.5,
-        y: 2,
-        width: width(after),
-        height: 10,
-        rx: 2,
-        fill: i ? palette.ramp[3] : palette.proof,
-      });
-    if (before !== null)
-      pen.draw("rect", {
-        x: 0.5,
-        y: 2,
-        width: width(before),
-        height: 10,
-        rx: 2,
-        fill: "none",
-        stroke: palette.ink,
-        "stroke-width": 1,
-      });
-    pen.end();
+    drawOutlined(svg, {
+      before: before === null ? null : width(before),
+      after: after === null ? null : width(after),
+      fill: i ? palette.ramp[3] : palette.proof,
+      ink: palette.ink,
+    });
     if (!value.childElementCount) value.replaceChildren("", el("b"), " %");
     value.childNodes[0].nodeValue = `${upTo(before, least?.[0])} → `;
     setText(value.children[0], upTo(after, least?.[1]));
   });
+}
+
+// A bar after a change, and around it the outline of the one before
+/** @param {Element} svg @param {{before: number | null, after: number | null, fill: string, ink: string}} bars pixels; null has none */
+export function drawOutlined(svg, { before, after, fill, ink }) {
+  const pen = new Pen(svg);
+  const place = { x: 0.5, y: 2, height: 10, rx: 2 };
+  if (after !== null) pen.draw("rect", { ...place, width: after, fill });
+  if (before !== null) pen.draw("rect", { ...place, width: before, fill: "none", stroke: ink, "stroke-width": 1 });
+  pen.end();
 }
 
 // Bars of the tokens whose last vector turned most

@@ -10,6 +10,7 @@ import { draw } from "../../../kit/browser/picture/svg.js";
 import { drawShapes } from "../../../kit/browser/scene.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Tip } from "../../../kit/browser/tip.js";
+import { drawOutlined } from "./answer.js";
 import { idOf, PartsFound, placeOf } from "./found.js";
 import { percent } from "./numbers.js";
 import { matrix } from "./pair.js";
@@ -349,21 +350,13 @@ export class Board {
       setText(label, labels[token]);
       const before = Math.exp(known?.before[i] ?? -99);
       const after = run ? Math.exp(run.logP[i]) : null;
-      const pen = new Pen(svg);
       const width = (/** @type {number} */ p) => Math.max(1, (p / most) * 156);
-      if (after !== null)
-        pen.draw("rect", { x: 0.5, y: 2, width: width(after), height: 10, rx: 2, fill: palette.proof });
-      pen.draw("rect", {
-        x: 0.5,
-        y: 2,
-        width: width(before),
-        height: 10,
-        rx: 2,
-        fill: "none",
-        stroke: palette.ink,
-        "stroke-width": 1,
+      drawOutlined(svg, {
+        before: width(before),
+        after: after === null ? null : width(after),
+        fill: palette.proof,
+        ink: palette.ink,
       });
-      pen.end();
       if (!value.childElementCount) value.replaceChildren("", el("b"));
       value.childNodes[0].nodeValue = after === null ? percent(before) : `${percent(before).replace(/\s?%/, "")} → `;
       setText(value.children[0], after === null ? "" : percent(after));
