@@ -5,8 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { Elsewhere } from "./elsewhere.js";
 import { wordsOf } from "./headmap.js";
 import { indexed } from "../../kit/browser/labels.js";
-import { drawSmall } from "./smallmaps.js";
-import { fit } from "../../kit/browser/colours.js";
+import { smallMap } from "./smallmaps.js";
 
 const LEAST = 0.05; // logits; what moves a word by less is not named
 const FROM = 3; // words that a head's addition comes from
@@ -20,12 +19,11 @@ export class HeadCard {
   /** @type {HTMLElement | null} */
   list = null;
 
-  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {import("./headmap.js").HeadMap} all @param {import("./overview.js").Overview} overview whose small maps are drawn @param {import("./atlas.js").Atlas} atlas */
-  constructor(view, parent, all, overview, atlas) {
+  /** @param {import("./types.js").View} view @param {HTMLElement} parent @param {import("./headmap.js").HeadMap} all @param {import("./atlas.js").Atlas} atlas */
+  constructor(view, parent, all, atlas) {
     this.atlas = atlas;
     this.view = view;
     this.all = all;
-    this.overview = overview;
     this.box = add(parent, "section", "headcard");
     const top = add(this.box, "div", "top");
     this.rests = add(top, "p");
@@ -139,11 +137,12 @@ export class HeadCard {
     this.group.replaceChildren(el("span", "mute", words.card_shares));
     for (const other of others.slice(0, PARTNERS)) {
       const choose = el("button", "partner");
-      choose.append(el("canvas"), el("span", "", fill(words.finding_head, { head: other })));
+      const map = site.isPictured(layer) ? smallMap(view, site, { layer, head: other }) : el("canvas");
+      map.style.width = map.style.height = `${size}px`;
+      map.style.imageRendering = map.width < size ? "pixelated" : "auto";
+      choose.append(map, el("span", "", fill(words.finding_head, { head: other })));
       choose.addEventListener("click", (event) => chosen.go({ layer, head: other }, event));
       this.group.append(choose);
-      const context = fit(/** @type {HTMLCanvasElement} */ (choose.firstChild), size, size);
-      if (site.isPictured(layer)) drawSmall(context, this.overview.atlas(site), { layer, head: other }, 0, 0, size);
     }
     if (others.length > PARTNERS) this.group.append(el("span", "mute", ranges(others.slice(PARTNERS))));
   }

@@ -16,6 +16,7 @@ import {
   percent,
   phrase,
   quoted,
+  same,
   setAll,
   setText,
 } from "../../kit/browser/dom.js";
@@ -80,6 +81,10 @@ export class HeadMap {
   lost = ""; // and the one that was chosen before, where it is none of the candidates here
   /** @type {(at: import("../../kit/browser/chooser.js").Head) => string} The colour of a head */
   tone = () => "";
+  /** @type {unknown[] | undefined} What the cells on the screen were painted for */
+  painted;
+  /** @type {number[]} Their numbers */
+  of = [];
 
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
   constructor(view, parent) {
@@ -259,6 +264,35 @@ export class HeadMap {
       return scale(by === "adds" ? rooted(value / top) : value / top).fill;
     };
     this.tone = tone;
+    const looks = [
+      site,
+      by,
+      palette,
+      room.family,
+      view.options.projector,
+      em,
+      turned,
+      width,
+      height,
+      devicePixelRatio,
+      top,
+    ];
+    if (!same(looks, this.painted) || !same(Array.from(this.values ?? []), this.of)) {
+      this.painted = looks;
+      this.of = Array.from(this.values ?? []);
+      this.paint(width, height);
+    }
+    this.drawChosen();
+    this.drawLegend(by, top, parts);
+  }
+
+  // All cells and the numbers beside them, which another head leaves as they are
+  /** @param {number} width @param {number} height */
+  paint(width, height) {
+    const { site, room } = this.view;
+    const { cells, tone } = this;
+    if (!cells || !tone) return;
+    const [left, up] = this.origin;
     const context = fit(this.base, width, height);
     const gap = Math.min(2, Math.min(cells.w, cells.h) / 6);
     for (let layer = 0; layer < site.layers; layer++)
@@ -267,10 +301,13 @@ export class HeadMap {
         context.fillStyle = tone({ layer, head });
         context.fillRect(left + x, up + y, cells.w - gap, cells.h - gap);
       }
-    this.drawNumbers(context, left, turned);
+    this.drawNumbers(context, left, room.narrow);
     this.grid.style.height = `${height}px`;
-    this.drawChosen();
-    this.drawLegend(by, top, parts);
+  }
+
+  // The letters have changed, so that all is to be drawn again.
+  forget() {
+    this.painted = undefined;
   }
 
   // The largest number, whose colour is the strongest

@@ -37,6 +37,18 @@ export const atlasOf = (view, site, from = 0, to = site.layers) =>
     to,
   );
 
+// The map of one head, as a picture of its own with a pixel for each of its cells
+/** @param {import("./types.js").View} view @param {Site} site @param {{layer: number, head: number}} at @returns {HTMLCanvasElement} */
+export function smallMap(view, site, { layer, head }) {
+  const { values, rows, columns } = site.thumbnail(layer, head);
+  const levels = levelsOfRoots(view.shading.whole, view.shading.smallEnds());
+  const isBack = isMirrored(view.picture, site);
+  const { packed } = view.palette.tones;
+  const colour = (/** @type {number} */ row, /** @type {number} */ column) =>
+    packed[levels[values[row * columns + across(column, columns, isBack)]]];
+  return multiples({ down: 1, across: 1, rows, columns, of: () => colour }).canvas;
+}
+
 // Copy one of them to a place on the screen.
 /** @param {CanvasRenderingContext2D} context @param {Atlas} atlas @param {{layer: number, head: number}} at @param {number} x @param {number} y @param {number} size */
 export const drawSmall = (context, atlas, { layer, head }, x, y, size) =>

@@ -211,7 +211,7 @@ export const hint = (text) =>
 
 // Whether a list is of the same things as another, one by one
 /** @param {unknown[]} a @param {unknown[] | undefined} b */
-export const same = (a, b) => b !== undefined && a.length === b.length && a.every((what, i) => what === b[i]);
+export const same = (a, b) => b !== undefined && a.length === b.length && a.every((what, i) => Object.is(what, b[i]));
 
 // What an element says and has, if it is not the same already: to write it again would have the browser lay it out again.
 /** @param {Element} node @param {string} text */

@@ -130,7 +130,7 @@ export class Explore extends Stage {
     this.lows = add(this.side, "div", "lows");
     this.lowChoice = add(this.lows, "span");
     this.lows.append(this.chooser.button);
-    this.card = new HeadCard(view, this.main, this.allHeads, this.overview, this.map.atlas);
+    this.card = new HeadCard(view, this.main, this.allHeads, this.map.atlas);
     this.lines = new TokenLines(view, this.map.box);
     this.beside = new SideBySide(view, map);
     this.guide = new Guide(view, root);
@@ -260,6 +260,7 @@ export class Explore extends Stage {
     if (what === "scale" || what === "bounds") return;
     this.map.forget();
     this.lines.forget();
+    this.allHeads.forget();
   }
 
   // ------------------------------------------------------------------ a run that still goes on
