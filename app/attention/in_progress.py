@@ -44,9 +44,9 @@ async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
     """An example of the model opens where it says; every other text on the look that says most of it."""
     asked, is_example = service.service(), text in examples.texts_of(model_id)
     if picture.is_whole(run):
-        whole, sinks = await asyncio.gather(asked.whole(run.key), _sinks(run))
+        whole = await asked.whole(run.key)
         openings, look = () if is_example else whole.openings, whole.look if run.non_finite is None else None
-        return picture.whole_picture(run, whole.heads, openings, whole.roles, look, sinks)
+        return picture.whole_picture(run, whole.heads, openings, whole.roles, look, whole.sinks)
     look, sinks = await asyncio.gather(asked.opening_look(run.key), _sinks(run))
     openings = () if is_example else await asked.openings(run.key)
     return picture.larger_picture(run, openings, look if run.non_finite is None else None, sinks)

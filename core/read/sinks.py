@@ -40,17 +40,26 @@ class Sink:
         return bool(np.median(self.shares) >= NAMED_FROM)
 
 
-def sink(records: Sequence[AttentionRecord]) -> Sink | None:
-    """Of all layers of one kind of attention. None where no row may see two keys, or where there is no record."""
+def sink(records: Sequence[AttentionRecord], patterns: Sequence[Tensor] | None = None) -> Sink | None:
+    """Of all layers of one kind of attention. None where no row may see two keys, or where there is no record.
+
+    patterns are the weights of each record, [head, query, key], where they are computed already.
+    """
     if not records:
         return None
     rows = _rows(records[0])
     if not len(rows):
         return None
+
+    def weights(i: int, key: int | None = None) -> Tensor:  # [head, row, key]
+        if patterns is not None:
+            return patterns[i][:, rows] if key is None else patterns[i][:, rows, key, None]
+        return records[i].pattern(queries=rows, keys=None if key is None else [key])
+
     spread = sorted({round(i) for i in np.linspace(0, len(records) - 1, LOOKED_AT)})
-    got = torch.stack([_received(records[i], rows) for i in spread]).mean(0)  # [key]
+    got = torch.stack([weights(i).mean((0, 1)).cpu() for i in spread]).mean(0)  # [key]
     key = int(got.argmax())
-    shares = [record.pattern(queries=rows, keys=[key])[:, :, 0].mean(-1) for record in records]
+    shares = [weights(i, key)[:, :, 0].mean(-1) for i in range(len(records))]
     return Sink(key, torch.stack(shares).float().cpu().numpy(), len(rows))
 
 
@@ -59,8 +68,3 @@ def _rows(record: AttentionRecord) -> list[int]:
     spread = sorted({round(i) for i in np.linspace(0, record.n_query - 1, min(ROWS, record.n_query))})
     sees = record.mask(queries=spread).sum(-1)
     return [row for row, n in zip(spread, sees.tolist(), strict=True) if n > 1]
-
-
-def _received(record: AttentionRecord, rows: list[int]) -> Tensor:
-    """The mean weight on each key over all heads and these rows, [key]."""
-    return record.pattern(queries=rows).mean((0, 1)).cpu()

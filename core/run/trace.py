@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
+from functools import cached_property, partial
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -113,7 +113,7 @@ class Trace:
     def index(self) -> int:
         return self.chosen or 0
 
-    @property
+    @cached_property
     def attention(self) -> Attentions:
         """In the order of the forward pass; attention.at(layer, site) finds one. Of a batch, records say which text is meant."""
         if self.chosen is None and self.texts > 1:

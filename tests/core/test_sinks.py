@@ -35,6 +35,12 @@ def test_the_share_is_the_mean_over_rows_that_may_see_another_token(many: core.T
     assert (patterns[[round(i) for i in np.linspace(0, 29, 8)]].mean((0, 1, 2)).argmax()) == found.key
 
 
+def test_weights_that_are_computed_already_give_the_same(many: core.Trace) -> None:
+    found, again = sink(many.attention), sink(many.attention, [record.pattern() for record in many.attention])
+    assert found is not None and again is not None
+    assert (found.key, found.rows) == (again.key, again.rows) and np.allclose(found.shares, again.shares, atol=1e-7)
+
+
 def test_the_middle_half_and_whether_it_is_a_sink() -> None:
     shares = np.linspace(0, 1, 101, dtype=np.float32).reshape(1, 101)
     assert Sink(0, shares, 3).between == pytest.approx((0.25, 0.75)) and Sink(0, shares, 3).is_sink

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...read.findings import Finding
 from ...read.head_roles import OpeningLink, Role
+from ...read.sinks import Sink
 from ..answers import SiteId
 
 MapKind = Literal["head", "mean", "max", "rollout", "value"]
@@ -95,6 +96,7 @@ class WholeRun:
     heads: Mapping[SiteId, Heads]
     openings: tuple[OpeningLink, ...]
     roles: tuple[tuple[Role, ...], ...]
+    sinks: Mapping[SiteId, Sink | None]
     look: Finding | None = None  # that it opens on
 
 

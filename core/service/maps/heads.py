@@ -11,6 +11,7 @@ from torch import Tensor
 from ...memory import admit_large
 from ...read import measures
 from ...read.head_roles import openings, roles_of
+from ...read.sinks import sink
 from ...read.spaced_rows import spread
 from ...run.attention import AttentionRecord
 from ...run.trace import Trace
@@ -38,13 +39,17 @@ def heads_of(run: Trace, site: Site) -> Heads:
 
 
 def whole_of(run: Trace, sites: Sequence[Site]) -> WholeRun:
-    """All sites' heads, with the openings and roles of the run: three answers from maps that are computed once. Raises TooLarge."""
+    """All sites' heads, with the openings, roles and sinks of the run: four answers from maps that are computed once. Raises TooLarge."""
     _admit(sum(site.weights for site in sites))
     patterns = [record.pattern() for record in run.attention]  # of each: [head, query, key]
     return WholeRun(
         {site.id: _heads(run, site, [patterns[i] for i in site.records]) for site in sites},
         openings(run, patterns),
         roles_of(run, patterns),
+        {
+            site.id: sink([run.attention[i] for i in site.records], [patterns[i] for i in site.records])
+            for site in sites
+        },
     )
 
 

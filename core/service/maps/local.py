@@ -95,6 +95,8 @@ class LocalMaps(Worker):
     async def whole(self, key: str) -> WholeRun:
         run = await self._run(key)
         whole = await self._work(partial(whole_of, run, run_sites(run)), slow=True)
+        for site, rest in whole.sinks.items():
+            self._kept.put(("sink", key, site), rest)
         found = await self.opening_look(key)
         return replace(whole, openings=opened(whole.openings, found), look=found)
 
