@@ -75,18 +75,17 @@ def start(run: Trace, stack: str, query: int) -> Start:
 
 
 def additions(run: Trace, stack: str) -> tuple[Added, ...]:
-    """The vector that every sublayer of a stack adds to every token, in the order of the pass, from one more pass.
+    """The vector that every sublayer of a stack adds to every token, in the order of the pass: its length, which every run keeps.
 
-    Raises KeyError for a stack that the model does not have, and Outdated after a training.
+    Raises KeyError for a stack that the model does not have.
     """
     layers: dict[str, int] = dict(run.config.stacks)
     if (n_layers := layers.get(stack)) is None:
         raise KeyError(f"no stack {stack!r}")
-    known = hook_points(run.loaded.model)
+    known = run.resid
     places = [(layer, what) for layer in range(n_layers) for what in SUBLAYERS]
     points = {point: place for place in places if (point := f"{stack}.blocks.{place[0]}.hook_{place[1]}") in known}
-    seen = run.forward.moments(points, lambda _, x: x[run.index if x.shape[0] > 1 else 0].float().norm(dim=-1))
-    return tuple(Added(layer, SUBLAYERS[what], seen[point]) for point, (layer, what) in points.items())
+    return tuple(Added(layer, SUBLAYERS[what], known[point].float()) for point, (layer, what) in points.items())
 
 
 def by_head(walk: Walk, site: str) -> Tensor:

@@ -3,7 +3,6 @@
 /** @typedef {import("./types.js").Params} Params */
 
 const AGAIN = 3000; // ms after an answer that could not be had
-const LAST = "strip"; // costs a pass of its own, and is asked for when nothing else is on its way
 
 // Bytes of a large run, fetched once and kept for a while.
 export class Fetcher {
@@ -53,9 +52,10 @@ export class Fetcher {
    * @param {string} path
    * @param {Params} params
    * @param {(bytes: Uint8Array) => Answer} read
+   * @param {{isLast?: boolean}} [how] isLast: it costs much, and is asked for when nothing else is on its way
    * @returns {(Answer & {refused?: string}) | null}
    */
-  get(path, params, read) {
+  get(path, params, read, { isLast = false } = {}) {
     const id = this.idOf(path, params);
     if (this.kept.has(id)) {
       const value = this.kept.get(id);
@@ -70,7 +70,7 @@ export class Fetcher {
     }
     if (this.held) return null;
     if (this.failed && performance.now() < this.again) return null; // no storm of requests at a server that is down
-    if (this.underway.has(path) || (path === LAST && this.underway.size)) return null; // arrived() makes the caller ask again, for what it wants by then
+    if (this.underway.has(path) || (isLast && this.underway.size)) return null; // arrived() makes the caller ask again, for what it wants by then
     this.underway.add(path);
     if (this.kept.size > 64) this.kept.delete(String(this.kept.keys().next().value));
     fetch(new URL(`headlight/${id}`, document.baseURI))

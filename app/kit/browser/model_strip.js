@@ -95,7 +95,7 @@ export class ModelStrip {
     const { stack, query, key, written: at, labels } = /** @type {Place} */ (this.place);
     const asked = (/** @type {string} */ of, /** @type {number | undefined} */ at) =>
       /** @type {Whole | null} */ (
-        this.room.ask("strip", at === undefined ? { stack: of } : { stack: of, query: at }, json)
+        this.room.askLast("strip", at === undefined ? { stack: of } : { stack: of, query: at }, json)
       );
     const isTwo = Object.keys(labels).length > 1;
     const written = asked(isTwo ? "decoder" : stack, isTwo && stack === "encoder" ? at : query);

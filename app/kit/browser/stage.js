@@ -241,6 +241,14 @@ export class Stage extends Ground {
     return this.remote.get(path, params, read);
   }
 
+  /**
+   * The same of an answer that costs a pass of its own: it is asked for when nothing else is on its way.
+   * @template Answer @param {string} path @param {import("./types.js").Params} params @param {(bytes: Uint8Array) => Answer} read
+   */
+  askLast(path, params, read) {
+    return this.remote.get(path, params, read, { isLast: true });
+  }
+
   drawNow() {
     super.drawNow();
     if (this.isGiven) this.#offerHead();

@@ -47,8 +47,9 @@ class LocalWalks(Worker):
 
     async def additions(self, key: str, stack: str) -> tuple[AddedFacts, ...]:
         async def make() -> tuple[AddedFacts, ...]:
+            run = await self._run(key)
             try:
-                return await self._again(key, lambda run: added(run, stack))
+                return await self._work(partial(added, run, stack))
             except KeyError:
                 raise Refused(f"This run has no stack called {stack!r}.") from None
 

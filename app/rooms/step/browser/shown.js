@@ -115,7 +115,7 @@ function logitsOf(view, walk, site) {
   const { header } = walk;
   if (!header.guesses) return null;
   const { stack, layer, query } = header;
-  const whole = view.ask("strip", { stack, query }, json);
+  const whole = view.askLast("strip", { stack, query }, json);
   const kind = site === "cross_attn" ? "cross" : stack;
   const found = view.ask("additions", { site: kind, query, candidate: 0 }, added);
   const name = site === "cross_attn" ? "cross-attention" : "attention";
