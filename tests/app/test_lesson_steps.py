@@ -254,6 +254,7 @@ def test_numbers(name: str, number: float, digits: int) -> None:
         ("6.5", "3.02, 1.76, 1.72, 2.37, 2.08, 2.84"),
         ("6.7", "has length 1.00, the position’s √(512 ÷ 2) = 16.0"),
         ("7.1", "3,152,384 → 12,596,224"),
+        ("7.2", "88.2 million: a word brings 512 numbers and its position as many, so that the stream is 1,024 wide"),
         ("7.3", "4 · 197,760 + 1,000 · 128 + 256 of the last norm = 919,296"),
         ("7.3", "at width 768: 108,460,032"),
         ("7.4", "4,831,838,208 FLOPs"),

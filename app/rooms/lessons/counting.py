@@ -13,6 +13,7 @@ from app.session.words import EXAMPLE
 from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import LESSON_CLASS, PRESETS, Operation, decode, parameters, prefill
+from core.plan.concatenated import concatenated
 from core.run.request import Request
 
 TRACE, COURSE, PAIR = "An encoder’s shapes", "The course", "Encoder and decoder"
@@ -112,24 +113,23 @@ def _layer(config: ModelConfig) -> int:
     return (found.encoder if found.encoder.n_layers else found.decoder).layer.total
 
 
-async def concatenated(shown: Shown) -> Truth:
-    """How many parameters a model has whose positions come beside its words and are not added to them."""
+async def put_beside(shown: Shown) -> Truth:
+    """How many parameters layers have whose positions come beside words and are not added to them: the number of Positions."""
     of = truths.setup(shown)
-    own, beside = parameters(of.config), parameters(wide(of.config))
-    table = own.source.token + own.target.token
-    added, joined = (table + one.encoder.total + one.decoder.total for one in (own, beside))
+    found = concatenated(of.config)
+    d, added, beside = found.width, found.added / 1e6, found.beside / 1e6
     return truths.dragging(
-        f"Its table and layers have {added / 1e6:.1f} million parameters. How many if positions came beside words instead of being added?",
-        f"{joined / 1e6:.1f} million: each word brings {of.config.d_model} numbers and its position as many, so that every layer is "
-        f"{2 * of.config.d_model:,} wide. Added, they share the same {of.config.d_model:,}, and the layers learn to tell them apart.",
+        f"Its layers have {added:.1f} million parameters. How many if positions came beside words instead of being added?",
+        f"{beside:.1f} million: a word brings {d:,} numbers and its position as many, so that the stream is {2 * d:,} wide, and so is "
+        f"every matrix that reads or writes it. Added, they share the same {d:,}, and the layers learn to tell them apart.",
         words.FOOTER_COUNTED.format(
-            what=f"{of.title}, layers of {of.config.d_model:,} and of {2 * of.config.d_model:,}"
+            what=f"{of.title}, a stream of {d:,} and of {2 * d:,}; heads and MLP as wide as they are"
         ),
-        joined / 1e6,
-        (0, float(f"{10 * added / 1e6:.1g}")),
+        beside,
+        (0, float(f"{10 * added:.1g}")),
         unit="million",
-        step=float(f"{added / 2e7:.1g}"),
-        tolerance=0.08 * joined / 1e6,
+        step=float(f"{added / 20:.1g}"),
+        tolerance=0.08 * beside,
         digits=1,
     )
 
@@ -293,7 +293,7 @@ WIDTHS = (
         kind="drag",
         cover="",
         rows=("F21",),
-        truth=concatenated,
+        truth=put_beside,
     ),
     Step(
         title="A class in five sizes",
