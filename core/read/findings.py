@@ -103,7 +103,7 @@ def opening_look(run: Trace) -> Finding:
     the commonest, else at long ones, else at any; else what stands out most from what other rows give to that word.
     Where all this leaves nothing, the largest weight × addition.
     """
-    return _described(run, [_opening(run, _pushes(run), None)])[0]
+    return _described(run, [_opening(run, _pushes(run, ("writes",)), None)])[0]
 
 
 def findings(run: Trace) -> tuple[Finding, ...]:
@@ -277,7 +277,7 @@ def _opening(run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Ki
     if found is not None and _is_word(found.word):
         return found
     if run.config.kind != "encoder-decoder":
-        habits = habits or _habits(run)
+        habits = habits or _habits(run, ("stands out",))
         found = habits["stands out"].best((), TELLS * TIER)
         if found is None and pushes is not None:  # no long word is looked at that is not common
             found = _copies(run).best(())
@@ -285,7 +285,8 @@ def _opening(run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Ki
     elif found is None and pushes is not None:
         found = pushes["stands out"].best((), TIER)
     if found is None and pushes is not None:
-        found = pushes["largest push"].best(())
+        every = pushes if "largest push" in pushes else _pushes(run)
+        found = None if every is None else every["largest push"].best(())
     if found is None and habits is not None and "stands out" in habits:  # which is not asked of cross-attention
         found = habits["stands out"].best((), 0)
     if found is not None:
@@ -300,8 +301,8 @@ def _is_word(label: str) -> bool:
     return any(map(str.isalnum, label))
 
 
-def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
-    """By what looks add, from the last word, or in cross-attention from every word, and there by how they stand out too; None for a
+def _pushes(run: Trace, kinds: Collection[Kind] = PUSHES) -> dict[Kind, _Candidates] | None:
+    """These kinds, by what looks add, from the last word, or in cross-attention from every word, and there by how they stand out too; None for a
     model whose logits say nothing of single looks."""
     if not has_looks(run):
         return None
@@ -315,19 +316,22 @@ def _pushes(run: Trace) -> dict[Kind, _Candidates] | None:
     outstanding = telling
     spoken = torch.tensor([_is_word(word) for _, word in said], device=rows.device)
     telling = telling * (spoken[:, None] | ~spoken.any())
-    found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in PUSHES}
+    found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in PUSHES if kind in kinds}
     if cross:
         found["stands out"] = _Candidates("stands out")
 
     def take(seen: _Seen, added: Tensor, others: Tensor) -> None:
         product = seen.weights * added
         counts = cells & (seen.weights > 0) & ~added.isnan()
-        score = seen.weights * (added - others) + TIER * telling
-        writes = (telling > 0) & _raises(added, others)
-        found["writes"].add(seen, score.where(writes, -math.inf), additions=added, said=said)
-        found["largest push"].add(seen, product.where(counts, -math.inf), additions=added, said=said)
-        against = counts & (seen.weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
-        found["votes against"].add(seen, (-product).where(against, -math.inf), additions=added, said=said)
+        if "writes" in found:
+            score = seen.weights * (added - others) + TIER * telling
+            writes = (telling > 0) & _raises(added, others)
+            found["writes"].add(seen, score.where(writes, -math.inf), additions=added, said=said)
+        if "largest push" in found:
+            found["largest push"].add(seen, product.where(counts, -math.inf), additions=added, said=said)
+        if "votes against" in found:
+            against = counts & (seen.weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
+            found["votes against"].add(seen, (-product).where(against, -math.inf), additions=added, said=said)
         if cross:
             habit = _to_key(seen.weights, torch.ones_like(cells))
             beyond = seen.weights - habit
@@ -429,16 +433,16 @@ def _typed(tokens: Tokens) -> list[str]:
     return [tokens.text[start:stop].strip() for start, stop in tokens.offsets]
 
 
-def _habits(run: Trace) -> dict[Kind, _Candidates]:
-    """All that is judged by where a head looks, from its rows."""
+def _habits(run: Trace, kinds: Collection[Kind] | None = None) -> dict[Kind, _Candidates]:
+    """All that is judged by where a head looks, from its rows, or these kinds of it."""
     texts, records = _Texts.of(run), _records(run)
-    kinds: dict[str, tuple[Kind, ...]] = {
+    of_kind: dict[str, tuple[Kind, ...]] = {
         "decoder": ("stands out", *REPEATS, "one back"),
         "encoder": ("stands out", "one back", "one ahead"),
         "encoder-decoder": ("one word",),
     }
-    chosen = (*kinds[run.config.kind], "rests") if texts.rests.any() else kinds[run.config.kind]
-    found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in chosen}
+    known = (*of_kind[run.config.kind], "rests") if texts.rests.any() else of_kind[run.config.kind]
+    found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in known if kinds is None or kind in kinds}
     rows = texts.rows(records[0])
     spoken = (
         rows if run.config.kind != "encoder" else rows[~texts.rests[rows]]
