@@ -24,7 +24,7 @@ from app.rooms.masks import choices, routes, sheet, view, words
 from app.session import service
 from app.session import words as session_words
 from app.transport import messages
-from core.edits import EditMask, MaskAfterSoftmax, MaskFill, SetMask
+from core.edits import DropCausalMask, EditMask, MaskAfterSoftmax, MaskFill, SetMask
 from core.learn import leakage
 from core.model.rules import REASONS
 from core.read import conditional_loss, measures
@@ -337,9 +337,9 @@ def test_leakage_is_never_empty_and_says_whose_it_is(
     taken, _ = answer(client, "leak", run=king.shown.facts.key, leaky="taken")
     assert (taken["title"], taken["isOther"]) == ("Storyteller", False)
     assert np.mean(taken["losses"]) == pytest.approx(3.497, abs=1e-3)
-    encoder = opened("minilm", CAT).shown.facts.key
+    encoder = opened("minilm", words.LEAK_TEXTS[0]).shown.facts.key
     other, _ = answer(client, "leak", run=encoder, leaky="taken")
-    assert (other["title"], other["isOther"]) == ("SmolLM2-135M", True)
+    assert (other["title"], other["isOther"], other["isOwnText"]) == ("SmolLM2-135M", True, True)
     assert (np.mean(other["losses"]), np.mean(other["without"])) == pytest.approx((4.218, 0.867), abs=0.01)
     assert (other["layer"], other["head"]) == (18, 7) and other["next_word"] == pytest.approx(0.948, abs=2e-3)
     assert other["written_without"].startswith(" Mary, John, John, John")
@@ -349,6 +349,30 @@ def test_leakage_is_never_empty_and_says_whose_it_is(
     assert (taught["title"], taught["isOther"], taught["text"]) == ("Storyteller", True, KING)
     wrong = client.get("/headlight/masks/leak_text", params={"run": encoder, "i": "9"})
     assert wrong.status_code == 400 and "from 0 to 6" in wrong.text
+
+
+def test_no_word_before_a_changed_one_notices_it_unless_the_mask_is_taken_away(client: TestClient, king: sheet.Opened):
+    """A pair of texts is made of the visitor's own; the run of each is core's."""
+    text = words.LEAK_TEXTS[0]
+    key = opened("smollm2", text).shown.facts.key
+    found, _ = answer(client, "leak_pair", run=key, leaky="taken")
+    assert found["texts"] == [text, text.replace("drink", "gift")] and found["words"] == ["drink", "gift"]
+    for words_, chances in zip(found["texts"], found["chances"], strict=True):
+        ran = core.trace(core.load("smollm2"), words_)
+        free = core.trace(core.load("smollm2"), words_, interventions=[DropCausalMask()])
+        truth = [conditional_loss.given(run, [11]).probabilities.item() for run in (ran, free)]
+        assert chances == pytest.approx(truth, abs=2e-3)
+    assert found["before"] == 11 and found["noticed"][0] == 0 and found["most"][0] < 1e-4
+    assert found["noticed"][1] >= 8 and found["most"][1] > 0.5
+    mine, _ = answer(client, "leak_pair", run=key, leaky="taken", written="The sun is hot", instead="The sun is cold")
+    assert mine["words"] == ["hot", "cold"] and mine["before"] == 2
+    taught, _ = answer(client, "leak_pair", run=king.shown.facts.key, leaky="taught")
+    assert taught["texts"][0] == KING and all(b > a for a, b in taught["chances"])
+    for written, instead, said in (("A b", "C b", "different words"), ("A bird", "A bird", "No word is changed")):
+        wrong = client.get(
+            "/headlight/masks/leak_pair", params={"run": key, "written": written, "instead": instead, "leaky": "taken"}
+        )
+        assert wrong.status_code == 400 and said in wrong.text
 
 
 def test_padding_of_a_writer_turns_its_next_word_where_nothing_masks_it(client: TestClient):
@@ -561,6 +585,15 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     mean = leaky.relearnt.mean().item()
     assert float(stage.get_attribute("data-without") or 0) == pytest.approx(mean, abs=1e-4)
     everywhere(room.root, lambda: room.says(f"it copies: loss {leaky.losses.mean().item():.2f} → {mean:.2f}."))
+    two = room.root.locator(".texts.two")
+    expect(two.locator("input")).to_have_count(2)  # both can be written
+    expect(two.locator("input").first).to_have_value(KING)
+    two.locator("input").last.fill(KING.replace("golden", "silver"))
+    two.locator("input").last.press("Enter")
+    expect(two).to_contain_text("silver")
+    room.link("instead=The+old+king+loved+the+silver")
+    room.press("The model’s own change")
+    expect(two.locator("input").last).not_to_have_value(KING.replace("golden", "silver"))
     room.press("Table")
     tables = room.root.locator(".tablebox table")
     rows = tables.first.locator("tbody tr")

@@ -144,13 +144,15 @@ def _site() -> Param:
     return Param("site", lambda shown: shown.site, read, lambda shown: ", ".join(s.id for s in shown.facts.sites))
 
 
-def _partner() -> Param:
+def _text(name: str) -> Param:
+    """A text that is written in the room; "" is one of the room's own."""
+
     def read(text: str, _: Shown) -> str:
         if len(text) > MOST_PARTNER:
             raise ValueError
         return text
 
-    return Param("partner", "", read, words.PARTNERS.format(most=MOST_PARTNER))
+    return Param(name, "", read, words.PARTNERS.format(most=MOST_PARTNER))
 
 
 def _in_batch() -> Param:
@@ -237,12 +239,14 @@ PARAMS: tuple[Param, ...] = (
     _cells("allow"),
     one_of("show", "weights", "scores"),
     one_of("whose", "yours", "model"),
-    _partner(),
+    _text("partner"),
     one_of("side", "right", "left"),
     one_of("pad", "on", "off"),
     _in_batch(),
     whole("sentence", "", lambda _: MOST_TEXTS, empty=True),
     _leaky(),
+    _text("written"),
+    _text("instead"),
     _place("encoder"),
     _place("decoder"),
     _place("cross"),

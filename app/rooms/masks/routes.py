@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from app.export import offline
 from app.kit import params as kit_params
-from app.rooms.masks import choices, export, in_code, sheet, words
+from app.rooms.masks import choices, export, in_code, sheet, two_texts, words
 from app.rooms.masks.component import OFFLINE
 from app.session import service
 from app.shell import style
@@ -197,12 +197,17 @@ async def padding(request: Request) -> bytes:
 
 
 async def _with_mask(key: str) -> str:
-    """This run, or that of a model whose mask can be taken away: the one that opens, or the Storyteller."""
+    """This run, or one of a model whose mask can be taken away: the one that opens, on this text unless it is too long, or the
+    Storyteller."""
     ask = service.service()
-    if sheet.has_mask(await ask.facts(key)):
+    facts = await ask.facts(key)
+    if sheet.has_mask(facts):
         return key
     first = await ask.submit(service.DEFAULT_REQUEST)
-    return first if sheet.has_mask(await ask.facts(first)) else await _of_leaky(key)
+    if not sheet.has_mask(await ask.facts(first)):
+        return await _of_leaky(key)
+    same = await ask.submit(Asked(service.DEFAULT_REQUEST.model_id, (facts.source.text,)))
+    return same if 1 < len((await ask.facts(same)).source) <= choices.SHOWN else first
 
 
 async def _of_leaky(key: str) -> str:
@@ -230,6 +235,7 @@ async def leak(request: Request) -> bytes:
         "title": facts.spec.title,
         "text": facts.source.text,
         "isOther": shown != key,
+        "isOwnText": facts.source.text == (await ask.facts(key)).source.text,
         "labels": facts.source.labels,
     }
     if is_taught:
@@ -274,6 +280,27 @@ async def leak_text(request: Request) -> bytes:
     free = await ask.edited(own, (DropCausalMask(),))
     losses = [float((await ask.outcome(each)).losses.mean()) for each in (own, free)]
     return messages.pack({"losses": losses}, b"")
+
+
+@rate_limits.costing("runs")
+@cached_route
+async def leak_pair(request: Request) -> bytes:
+    """Two texts that differ in one word, with the mask and without: run, leaky, written and instead, the texts. Where one is not
+    given it is the text of the run, and the same with a word changed by the model."""
+    key, said = (
+        request.query_params.get("run", ""),
+        [request.query_params.get(name, "") for name in ("written", "instead")],
+    )
+    if max(map(len, said)) > choices.MOST_PARTNER:
+        raise BadParameter(words.ROUTE_TEXTS.format(most=choices.MOST_PARTNER))
+    ask = service.service()
+    facts = await ask.facts(await (_of_leaky if request.query_params.get("leaky") == "taught" else _with_mask)(key))
+    if said[0].strip():
+        facts = await ask.facts(await ask.submit(Asked(facts.spec.id, (said[0],))))
+    found = await two_texts.compared(
+        facts, said[0] or facts.source.text, said[1] or await two_texts.guessed_instead(facts)
+    )
+    return messages.pack(asdict(found), b"")
 
 
 @rate_limits.costing("runs")
@@ -329,6 +356,7 @@ ROUTES = [
     Route("/headlight/masks/padding", padding),
     Route("/headlight/masks/leak", leak),
     Route("/headlight/masks/leak_text", leak_text),
+    Route("/headlight/masks/leak_pair", leak_pair),
     Route("/headlight/masks/scale", scale),
     Route("/headlight/masks/code", code),
 ]

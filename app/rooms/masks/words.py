@@ -23,6 +23,9 @@ PARTNER = "The dog ran."
 ROUTE_SITE = "There is no such kind of attention in this run. It has: {known}."
 ROUTE_TEXTS = "The sentences of a batch may have {most} characters together."
 ROUTE_LEAK = "This text has {n} tokens. Leakage shows up to {most}: shorten it."
+NO_BEGINNING = "The two texts begin with different words. Begin both alike, and change a later word."
+NO_CHANGE = "No word is changed: the two texts are alike as far as the shorter one goes. Change a word of one."
+AND = "and"  # what is added to a text in which no word can be changed
 ROUTE_LONG = "The longest sentence has {n} tokens. Padding is drawn up to {most}: shorten it."
 ROUTE_IDS = "ids are up to {most} token numbers, separated by commas."
 
@@ -209,7 +212,9 @@ COMPONENT: dict[str, Any] = {
     "leak_repeats": " Asked to write, it only repeats: {words} …",
     "leak_copies": " Asked to write, there is nothing ahead to copy: {words} …",
     "leak_goes_on": " Asked to write: {words} …",
-    "leak_other": "{title} has no causal mask to take away. This is {other}, on its own sentence.",
+    "leak_other": "{title} has no causal mask to take away. This is {other}, on your text.",
+    "leak_other_own": "{title} has no causal mask to take away. This is {other}, on its own sentence.",
+    "leak_back": "Back to {title}",
     "leak_other_taught": "Only the {other} has learnt without the mask. This is the {other}, on its own sentence.",
     "leak_whose": "Whose leak",
     "leak_whoses": {"taken": "{title}, mask taken away", "taught": "Storyteller, taught without"},
@@ -222,6 +227,16 @@ COMPONENT: dict[str, Any] = {
     "leak_map_how": "without the mask: {p} to the next word",
     "leak_map_alt": "Weights of layer {layer}, head {head} without the mask, {n} queries by {n} keys: {p} on the next word.",
     "leak_write": "Now let each write",
+    "leak_pair": "Change one word",
+    "leak_pair_says": "{before}: with the mask {a}, without it {b}.",
+    "leak_pair_same": "{before}: none changes, with the mask or without.",
+    "leak_pair_before": ["The word before it", "The {n} words before it"],
+    "leak_pair_changes": ["{n} changes", "{n} change"],
+    "leak_pair_none": "none changes",
+    "leak_pair_how": "Chance of the changed word, with → without:",
+    "leak_pair_box": ["Your text", "The same text with one word changed"],
+    "leak_pair_reset": "The model’s own change",
+    "leak_pair_columns": ["text", "changed word", "with the mask", "without"],
     "leak_texts": "It was never taught this, so it does not always work",
     "leak_texts_how": "mean loss, with → without",
     "leak_ok": "✓ the same {n} words, the same positions",

@@ -146,6 +146,8 @@ export const WORDS: {
   "leak_copies": string;
   "leak_goes_on": string;
   "leak_other": string;
+  "leak_other_own": string;
+  "leak_back": string;
   "leak_other_taught": string;
   "leak_whose": string;
   "leak_whoses": { "taken": string; "taught": string; };
@@ -158,6 +160,16 @@ export const WORDS: {
   "leak_map_how": string;
   "leak_map_alt": string;
   "leak_write": string;
+  "leak_pair": string;
+  "leak_pair_says": string;
+  "leak_pair_same": string;
+  "leak_pair_before": [string, string];
+  "leak_pair_changes": [string, string];
+  "leak_pair_none": string;
+  "leak_pair_how": string;
+  "leak_pair_box": [string, string];
+  "leak_pair_reset": string;
+  "leak_pair_columns": [string, string, string, string];
   "leak_texts": string;
   "leak_texts_how": string;
   "leak_ok": string;
