@@ -351,6 +351,36 @@ def test_leakage_is_never_empty_and_says_whose_it_is(
     assert wrong.status_code == 400 and "from 0 to 6" in wrong.text
 
 
+def test_three_kinds_of_attention_come_from_three_models_each_with_its_own_run(client: TestClient):
+    key = opened("smollm2", "The dog runs").shown.facts.key
+    shown = {
+        "encoder": ("minilm", "MiniLM-L6"),
+        "decoder": ("smollm2", "SmolLM2-135M"),
+        "cross": ("translator", "Translator"),
+    }
+    for kind, (model, title) in shown.items():
+        header, body = answer(client, "kind", run=key, kind=kind, sentence_of="example")
+        layer, head, _ = header["place"]
+        assert header["title"] == title and header["site"]["sent"] == [layer]
+        site, n = header["site"], header["site"]["n_query"] * header["site"]["n_key"]
+        scores = np.frombuffer(body, np.float32, n * site["heads"], site["offset"]).reshape(
+            site["heads"], site["n_query"], -1
+        )
+        of = site["mask_of"][0]
+        at = of[head if len(of) > 1 else 0]
+        mask = None if at < 0 else np.frombuffer(body, np.uint8, n, site["masks"][at]).reshape(site["n_query"], -1)
+        text = words.KINDS_GERMAN if kind == "cross" else words.KINDS_TEXT
+        target = ask(service.service().facts(ask(service.service().submit(Request(model, (text,)))))).target
+        run = core.trace(core.load(model), text, target.text if target else None)
+        records = [one for one in run.attention if one.site == "cross_attn"] if kind == "cross" else run.attention
+        truth = records[layer].pattern(head)[0].numpy()
+        assert sheet.weights_of(scores[head], mask) == pytest.approx(truth, abs=1e-4)
+    mine, _ = answer(client, "kind", run=key, kind="encoder", sentence_of="yours")
+    assert [label.lower() for label in mine["labels"]["source"][1:-1]] == ["the", "dog", "runs"]
+    wrong = client.get("/headlight/masks/kind", params={"run": key, "kind": "pie"})
+    assert wrong.status_code == 400 and "encoder, decoder, cross" in wrong.text
+
+
 def test_no_word_before_a_changed_one_notices_it_unless_the_mask_is_taken_away(client: TestClient, king: sheet.Opened):
     """A pair of texts is made of the visitor's own; the run of each is core's."""
     text = words.LEAK_TEXTS[0]
@@ -627,7 +657,23 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     room.link("query=10", "head=7")
     assert float(stage.get_attribute("data-without") or 0) == pytest.approx(0.22, abs=0.005)
     room.press("Three kinds")
-    room.says("Storyteller has one kind of attention.")
+    room.says("An encoder sees both sides, a decoder only what came before, and a translator’s writer sees")
+    parts = room.root.locator("[data-kind]")
+    expect(parts).to_have_count(3)
+    titles = [part.locator("h3").inner_text() for part in parts.all()]
+    assert [title.rsplit(" layer")[0] for title in titles] == [
+        "Encoder · MiniLM-L6",
+        "Decoder · Storyteller",
+        "Cross · Translator",
+    ]
+    room.press("Use my sentence")
+    room.link("sentence_of=yours")
+    n = len(run.source)
+    expect(parts.nth(1)).to_have_attribute("data-free", str(n * (n + 1) // 2))
+    room.root.get_by_role("button", name="Next head").nth(1).click()
+    room.link("decoder=")
+    room.press("Back to Storyteller")
+    room.has("lab", "paint")
     room.press("Padding")
     room.says("Without the padding mask,")  # a second sentence is ready: no lab is empty
     room.page.wait_for_url(lambda url: "partner=" in url)
@@ -676,9 +722,9 @@ def test_keys_mean_the_same_in_every_lab_and_reach_it_from_the_page(room: Room):
     assert room.root.locator(".finder input").evaluate(sent)
     expect(room.root.locator("aside .line b")).to_have_text("Layer 3 · Head 11")
     keys.press("PageDown")
-    room.says("MiniLM-L6 has one kind of attention.")  # not Leakage, which only the Storyteller has
+    room.says("An encoder sees both sides")  # not Leakage, which only a decoder has
     keys.press("ArrowRight")
-    room.link("encoder=")
+    room.link("decoder=")
     keys.press("PageDown")
     room.has("lab", "scale")
     keys.press("PageDown")

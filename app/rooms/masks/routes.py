@@ -157,6 +157,36 @@ async def rows(request: Request) -> bytes:
 
 @rate_limits.costing("runs")
 @cached_route
+async def kind(request: Request) -> bytes:
+    """One kind of attention on a model that has it: run, kind, sentence_of (example, or yours, that of the run), layer and head, or
+    those that stand out."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    own, id_ = await ask.facts(key), request.query_params.get("kind", "")
+    if id_ not in choices.KINDS:
+        raise BadParameter(words.ROUTE_KIND.format(known=", ".join(choices.KINDS)))
+    is_own = [site.id for site in own.sites] == [id_]
+    text = words.KINDS_GERMAN if id_ == "cross" else words.KINDS_TEXT
+    if request.query_params.get("sentence_of") == "yours":
+        text = own.source.text
+    facts = await ask.facts(await ask.submit(Asked(own.spec.id if is_own else choices.KINDS[id_], (text,))))
+    if (n := max(len(facts.source), len(facts.target or ()))) > choices.SHOWN:
+        raise BadParameter(words.ROUTE_KINDS.format(n=f"{n:,}", most=choices.SHOWN))
+    found = await sheet.opened(ask, facts)
+    site, (layer, head, row) = sheet.site_named(facts, id_), found.shown.openings[id_]
+    if "layer" in request.query_params:
+        layer, head = number(request, "layer", 0, len(site.records) - 1), number(request, "head", 0, site.n_heads - 1)
+    body = Body()
+    header = {
+        "title": facts.spec.title,
+        "labels": {"source": facts.source.labels, "target": None if facts.target is None else facts.target.labels},
+        "site": {**sheet.described(site), **sheet.packed_scores(found.masked[id_], [layer], body)},
+        "place": [layer, head, row],
+    }
+    return messages.pack(header, body.bytes())
+
+
+@rate_limits.costing("runs")
+@cached_route
 async def padding(request: Request) -> bytes:
     """A batch of sentences: run, texts (one a line), side, sentence (which is seen), and the layer, or none of it."""
     ask, key = service.service(), request.query_params.get("run", "")
@@ -353,6 +383,7 @@ ROUTES = [
     Route("/headlight/masks/ruler", ruler),
     Route("/headlight/masks/scores", scores),
     Route("/headlight/masks/rows", rows),
+    Route("/headlight/masks/kind", kind),
     Route("/headlight/masks/padding", padding),
     Route("/headlight/masks/leak", leak),
     Route("/headlight/masks/leak_text", leak_text),

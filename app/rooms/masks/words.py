@@ -26,6 +26,10 @@ ROUTE_LEAK = "This text has {n} tokens. Leakage shows up to {most}: shorten it."
 NO_BEGINNING = "The two texts begin with different words. Begin both alike, and change a later word."
 NO_CHANGE = "No word is changed: the two texts are alike as far as the shorter one goes. Change a word of one."
 AND = "and"  # what is added to a text in which no word can be changed
+ROUTE_KINDS = "This text has {n} tokens. Three kinds shows up to {most}: shorten it."
+ROUTE_KIND = "kind is one of {known}"
+KINDS_TEXT = "The dog runs in the snow."  # what the three models of Three kinds read
+KINDS_GERMAN = "Der Hund läuft im Schnee."  # the same for the one that translates
 ROUTE_LONG = "The longest sentence has {n} tokens. Padding is drawn up to {most}: shorten it."
 ROUTE_IDS = "ids are up to {most} token numbers, separated by commas."
 
@@ -214,7 +218,7 @@ COMPONENT: dict[str, Any] = {
     "leak_goes_on": " Asked to write: {words} …",
     "leak_other": "{title} has no causal mask to take away. This is {other}, on your text.",
     "leak_other_own": "{title} has no causal mask to take away. This is {other}, on its own sentence.",
-    "leak_back": "Back to {title}",
+    "back_to": "Back to {title}",
     "leak_other_taught": "Only the {other} has learnt without the mask. This is the {other}, on its own sentence.",
     "leak_whose": "Whose leak",
     "leak_whoses": {"taken": "{title}, mask taken away", "taught": "Storyteller, taught without"},
@@ -245,7 +249,14 @@ COMPONENT: dict[str, Any] = {
     "leak_text_columns": ["text", "with the mask", "without"],
     "leak_map_columns": ["query", "key", "with the mask", "without"],
     "kinds_fact": "One model, three kinds of attention, each with its own mask. Only the decoder’s own is triangular; across, {q} may see the whole source and gives {p} to {k}.",
-    "kinds_one": "{title} has one kind of attention. Choose the Translator to see three kinds in one model: self, causal and cross.",
+    "kinds_three": "An encoder sees {both}, a decoder only {before}, and a translator’s writer sees {other}.",
+    "kinds_three_parts": {"both": "both sides", "before": "what came before", "other": "the whole other sentence"},
+    "kinds_note": {
+        "example": "Each kind on a model that has it, all on one short sentence.",
+        "yours": "Each kind on a model that has it, all on your sentence; the Translator takes it for German.",
+    },
+    "kinds_use": {"example": "Use a short sentence", "yours": "Use my sentence"},
+    "kinds_named": {"encoder": "Encoder · {title}", "decoder": "Decoder · {title}", "cross": "Cross · {title}"},
     "kinds_title": {"encoder": "Encoder, self", "decoder": "Decoder, causal", "cross": "Cross"},
     "kinds_how": {
         "encoder": "The source looks at itself: nothing is hidden.",

@@ -202,7 +202,7 @@ export class Leak {
     if (other) {
       const line = add(right, "p", "small");
       line.append(`${other} `);
-      view.button(line, fill(words.leak_back, { title: view.header.title }), () =>
+      view.button(line, fill(words.back_to, { title: view.header.title }), () =>
         view.choose(now.leaky === "taught" && Leak.opens(view) ? { leaky: "taken" } : { lab: "paint" }),
       );
     }

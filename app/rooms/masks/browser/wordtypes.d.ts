@@ -147,7 +147,7 @@ export const WORDS: {
   "leak_goes_on": string;
   "leak_other": string;
   "leak_other_own": string;
-  "leak_back": string;
+  "back_to": string;
   "leak_other_taught": string;
   "leak_whose": string;
   "leak_whoses": { "taken": string; "taught": string; };
@@ -178,7 +178,11 @@ export const WORDS: {
   "leak_text_columns": [string, string, string];
   "leak_map_columns": [string, string, string, string];
   "kinds_fact": string;
-  "kinds_one": string;
+  "kinds_three": string;
+  "kinds_three_parts": { "both": string; "before": string; "other": string; };
+  "kinds_note": { "example": string; "yours": string; };
+  "kinds_use": { "example": string; "yours": string; };
+  "kinds_named": { "encoder": string; "decoder": string; "cross": string; };
   "kinds_title": { "encoder": string; "decoder": string; "cross": string; };
   "kinds_how": { "encoder": string; "decoder": string; "cross": string; };
   "kinds_of": string;
