@@ -53,6 +53,14 @@ LEAK_TEXTS = (
     "My name is Anna and I live in Berlin. I was born in Paris, but I grew up in Madrid",
 )
 COMPONENT: dict[str, Any] = {
+    "keys_told": {
+        "arrows": "Another row, another head",
+        "pages": "Go through the steps and the labs",
+        "s": "Weights or scores in the first map",
+        "b": "Before and after your mask: compare, and back",
+        "On the map: ← → ↑ ↓": "Move from cell to cell",
+        "On the map: Space, Enter": "Forbid or allow this cell",
+    },
     "labs": "What to look at",
     "lab": {
         "paint": "Paint a mask",

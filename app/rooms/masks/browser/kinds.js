@@ -130,7 +130,7 @@ export class Kinds {
     return clamp(at < 0 ? Number(wanted) : at, 0, site.n_query - 1);
   }
 
-  /** Whose sentence is shown, the other one, and the way back. */
+  /** The sentence that is shown, the other one, and the way back. */
   note() {
     const { view } = this;
     const { sentence_of } = view.values;

@@ -629,6 +629,8 @@ export class StepThrough extends Stage {
     this.chooseHead(this.place.layer, (this.place.head + down + heads) % heads);
   }
 
+  keysTold = words.keys_told;
+
   keys = {
     " ": () => (this.opened === "run" && this.walk ? this.play(!this.playing) : false),
     home: () => !takesArrows(this.focused ?? undefined) && this.go(0),
