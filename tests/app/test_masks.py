@@ -329,6 +329,25 @@ def test_leakage_and_the_scale_are_worked_out(client: TestClient, king: sheet.Op
     assert all(abs(ratio - 1) < 0.05 for _, _, ratio, *_ in scale["spreads"])
 
 
+def test_why_scores_are_divided_has_the_numbers_of_its_runs(client: TestClient):
+    """Chances within 0.002, losses and bits within 0.01: the row, the next word, the mean over heads and the random test."""
+    key = opened("smollm2", IOI).shown.facts.key
+    scale, _ = answer(client, "scale", run=key)
+    assert (scale["own"][2], scale["without"][2]) == pytest.approx((1.355, 0.245), abs=0.01)
+    assert (scale["own"][0], scale["own"][1]) == pytest.approx((417.5, 6.523), rel=1e-3)
+    outcome = scale["outcome"]
+    assert outcome["asked"][0] == pytest.approx(0.0002, abs=2e-3) and outcome["loss"] == pytest.approx(6.92, abs=0.01)
+    assert (outcome["words"][0][1].strip(), outcome["words"][0][2]) == ("the", pytest.approx(0.350, abs=2e-3))
+    assert [word.strip() for _, word, _ in outcome["words"][:4]] == ["the", "donkey", "Easter", "John"]
+    assert scale["before"][0] == pytest.approx(0.0216, abs=2e-3)
+    spreads = {one[0]: one[1:] for one in scale["spreads"]}
+    assert spreads[64] == pytest.approx([64.21, 1.0033, 0.8580, 0.2905], abs=0.01)
+    assert spreads[512] == pytest.approx([516.06, 1.0079, 0.9516, 0.2903], abs=0.01)
+    raw = core.trace(core.load("smollm2"), IOI).attention[23].scores(0, 13)[0, 0] * 8
+    assert (raw[1] - raw[0]).item() == pytest.approx(16.57, abs=0.01)  # by which Mary is ahead of When
+    assert raw.softmax(-1)[1].item() > 0.999
+
+
 def test_leakage_is_never_empty_and_says_whose_it_is(
     client: TestClient, king: sheet.Opened, monkeypatch: pytest.MonkeyPatch
 ):
@@ -457,6 +476,11 @@ def window(request: pytest.FixtureRequest) -> tuple[int, int]:
 def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Room]:
     with visiting(Room, browser, address, window) as found:
         yield found
+
+
+def percent(p: float) -> str:
+    """As the room says a share."""
+    return f"{100 * p:.0f} %" if 0.0995 <= p <= 0.98 else f"{100 * p:.1f} %"
 
 
 def facts_of(model: str, text: str) -> Facts:
@@ -650,10 +674,10 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     assert room.axe() == []
     # another row and another head, without a key
     room.root.get_by_role("combobox", name=words.COMPONENT["scale_row"]).select_option("10")
-    room.says(f"{100 * record.pattern(6)[0, 10].max().item():.1f} %")
+    room.says(f"{percent(record.pattern(6)[0, 10].max().item())}: ")
     room.press("Next head")
     room.has("head", "7")
-    room.says(f"{100 * record.pattern(7)[0, 10].max().item():.1f} %")
+    room.says(f"{percent(record.pattern(7)[0, 10].max().item())}: ")
     room.link("query=10", "head=7")
     assert float(stage.get_attribute("data-without") or 0) == pytest.approx(0.22, abs=0.005)
     room.press("Three kinds")
@@ -872,10 +896,11 @@ def test_labs_that_draw_whole_maps_lead_to_the_beginning_of_a_long_text(room: Ro
 
 def test_the_row_of_a_long_text_is_its_heaviest_keys(room: Room):
     room.open(model="Storyteller", text="the king and the queen saw a golden bird " * 5 + "and the", lab="scale")
-    bars = room.root.locator(".words > div")
-    expect(bars).to_have_count(13)
+    bars = room.root.locator(".sides").first.locator(":scope > div")
+    expect(bars).to_have_count(7)
     expect(bars.last).to_contain_text("others")
-    shares = [float(text.rstrip(" %").lstrip("<>")) for text in bars.locator("s").all_inner_texts()]
+    own = [text.split("→")[0] for text in bars.locator("s").all_inner_texts()]
+    shares = [float(re.sub(r"[^0-9.]", "", text)) for text in own]
     assert sum(shares) == pytest.approx(100, abs=1)
 
 

@@ -365,6 +365,8 @@ async def scale(request: Request) -> bytes:
         "own": [both.own.raw, both.own.scaled, both.own.entropy],
         "without": [both.without.raw, both.without.scaled, both.without.entropy],
         "outcome": sheet.outcome(other),
+        # of the words that lead without the division
+        "before": (await ask.outcome(key, [id_ for id_, _, _ in other.words])).asked if other.words else (),
     }
     return messages.pack(export.answered(facts, export.scale_snippet(facts), header), b"")
 

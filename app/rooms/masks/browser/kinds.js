@@ -1,16 +1,17 @@
 // Three kinds of attention: a head of each that this model has, under its own mask.
 
-import { add, clamp, el, fill, percent, worded } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { drawMap, NAMED } from "./maps.js";
+import { share } from "./numbers.js";
 import { weigh } from "./rules.js";
 import { lines, named, Scores, stepped } from "./sheet.js";
 import { way } from "../../../kit/browser/share.js";
 import { table } from "../../../kit/browser/table.js";
 
 const AROUND = 486; // units of what stands above and below the maps
-const SPARED = 60; // less where each is on a model of its own
+const SPARED = 42; // less where each is on a model of its own
 const OFFER = 30; // of the line that says whose they are, which a projected page leaves out
 const IDS = /** @type {const} */ (["encoder", "decoder", "cross"]);
 
@@ -115,7 +116,7 @@ export class Kinds {
     view.say(
       pieces(words.kinds_fact, {
         q: named(cross.queries, row, "q"),
-        p: [percent(cross.weights[row * cross.site.n_key + best], 1), "b"],
+        p: [share(cross.weights[row * cross.site.n_key + best]), "b"],
         k: named(cross.keys, best, "k"),
       }),
     );
@@ -210,7 +211,7 @@ export class Kinds {
         view.hint(
           reason
             ? fill(words.cell_not, { ...names, reason: words.reasons[reason] })
-            : `${fill(words.cell_may, names)} ${percent(weights[at[0] * site.n_key + at[1]], 1)}`,
+            : `${fill(words.cell_may, names)} ${share(weights[at[0] * site.n_key + at[1]])}`,
           e,
         );
       });
@@ -242,7 +243,7 @@ export class Kinds {
         el(
           "p",
           "mute",
-          fill(words.kinds_weight, { q: queries[row], p: percent(weights[row * site.n_key + best], 1), k: keys[best] }),
+          fill(words.kinds_weight, { q: queries[row], p: share(weights[row * site.n_key + best]), k: keys[best] }),
         ),
       );
       Object.assign(part.dataset, {

@@ -201,8 +201,7 @@ export const WORDS: {
   "scale_this": string;
   "scale_this_how": string;
   "scale_row": string;
-  "scale_rest": string;
-  "scale_rest_one": string;
+  "scale_next_how": string;
   "scale_table": string;
   "scale_row_columns": [string, string, string];
   "scale_axis": string;
