@@ -48,6 +48,14 @@ EDIT_CROSS = "(cross-attention)"
 # what the browser's part of every room writes; it fills in the braces itself
 COMPONENT = {
     "project_keys": "Large type, controls folded away. P does it too, PgUp and PgDn go through the parts, B or . makes it black, Escape leaves.",
+    "keys": "Keys",
+    "keys_help": "The keys of this room. ? does it too.",
+    "keys_named": {" ": "Space", "home": "Home", "end": "End", "arrows": "← → ↑ ↓", "pages": "PgUp PgDn"},
+    "keys_find": "Find a head by its numbers: type 24.4, then Enter",
+    "keys_heads": "Choose one of all heads from a map",
+    "keys_project": "Project, and back; projected, B or . makes the page black",
+    "keys_escape": "Close a list; leave Project",
+    "keys_this": "This list",
     "files_note": "Made in this browser. Every file says which model, sizes and assumptions it shows.",
     "files_json_help": "Every word that was written, with the words written after it, and lines that describe them.",
     "files_csv_help": "The exact numbers, below lines that say what they are.",

@@ -24,7 +24,7 @@ from app.rooms.masks import choices, routes, sheet, view, words
 from app.session import service
 from app.session import words as session_words
 from app.transport import messages
-from core.edits import EditMask, MaskAfterSoftmax, MaskFill, SetMask
+from core.edits import DropCausalMask, EditMask, MaskAfterSoftmax, MaskFill, SetMask
 from core.learn import leakage
 from core.model.rules import REASONS
 from core.read import conditional_loss, measures
@@ -329,6 +329,25 @@ def test_leakage_and_the_scale_are_worked_out(client: TestClient, king: sheet.Op
     assert all(abs(ratio - 1) < 0.05 for _, _, ratio, *_ in scale["spreads"])
 
 
+def test_why_scores_are_divided_has_the_numbers_of_its_runs(client: TestClient):
+    """Chances within 0.002, losses and bits within 0.01: the row, the next word, the mean over heads and the random test."""
+    key = opened("smollm2", IOI).shown.facts.key
+    scale, _ = answer(client, "scale", run=key)
+    assert (scale["own"][2], scale["without"][2]) == pytest.approx((1.355, 0.245), abs=0.01)
+    assert (scale["own"][0], scale["own"][1]) == pytest.approx((417.5, 6.523), rel=1e-3)
+    outcome = scale["outcome"]
+    assert outcome["asked"][0] == pytest.approx(0.0002, abs=2e-3) and outcome["loss"] == pytest.approx(6.92, abs=0.01)
+    assert (outcome["words"][0][1].strip(), outcome["words"][0][2]) == ("the", pytest.approx(0.350, abs=2e-3))
+    assert [word.strip() for _, word, _ in outcome["words"][:4]] == ["the", "donkey", "Easter", "John"]
+    assert scale["before"][0] == pytest.approx(0.0216, abs=2e-3)
+    spreads = {one[0]: one[1:] for one in scale["spreads"]}
+    assert spreads[64] == pytest.approx([64.21, 1.0033, 0.8580, 0.2905], abs=0.01)
+    assert spreads[512] == pytest.approx([516.06, 1.0079, 0.9516, 0.2903], abs=0.01)
+    raw = core.trace(core.load("smollm2"), IOI).attention[23].scores(0, 13)[0, 0] * 8
+    assert (raw[1] - raw[0]).item() == pytest.approx(16.57, abs=0.01)  # by which Mary is ahead of When
+    assert raw.softmax(-1)[1].item() > 0.999
+
+
 def test_leakage_is_never_empty_and_says_whose_it_is(
     client: TestClient, king: sheet.Opened, monkeypatch: pytest.MonkeyPatch
 ):
@@ -337,9 +356,9 @@ def test_leakage_is_never_empty_and_says_whose_it_is(
     taken, _ = answer(client, "leak", run=king.shown.facts.key, leaky="taken")
     assert (taken["title"], taken["isOther"]) == ("Storyteller", False)
     assert np.mean(taken["losses"]) == pytest.approx(3.497, abs=1e-3)
-    encoder = opened("minilm", CAT).shown.facts.key
+    encoder = opened("minilm", words.LEAK_TEXTS[0]).shown.facts.key
     other, _ = answer(client, "leak", run=encoder, leaky="taken")
-    assert (other["title"], other["isOther"]) == ("SmolLM2-135M", True)
+    assert (other["title"], other["isOther"], other["isOwnText"]) == ("SmolLM2-135M", True, True)
     assert (np.mean(other["losses"]), np.mean(other["without"])) == pytest.approx((4.218, 0.867), abs=0.01)
     assert (other["layer"], other["head"]) == (18, 7) and other["next_word"] == pytest.approx(0.948, abs=2e-3)
     assert other["written_without"].startswith(" Mary, John, John, John")
@@ -349,6 +368,60 @@ def test_leakage_is_never_empty_and_says_whose_it_is(
     assert (taught["title"], taught["isOther"], taught["text"]) == ("Storyteller", True, KING)
     wrong = client.get("/headlight/masks/leak_text", params={"run": encoder, "i": "9"})
     assert wrong.status_code == 400 and "from 0 to 6" in wrong.text
+
+
+def test_three_kinds_of_attention_come_from_three_models_each_with_its_own_run(client: TestClient):
+    key = opened("smollm2", "The dog runs").shown.facts.key
+    shown = {
+        "encoder": ("minilm", "MiniLM-L6"),
+        "decoder": ("smollm2", "SmolLM2-135M"),
+        "cross": ("translator", "Translator"),
+    }
+    for kind, (model, title) in shown.items():
+        header, body = answer(client, "kind", run=key, kind=kind, sentence_of="example")
+        layer, head, _ = header["place"]
+        assert header["title"] == title and header["site"]["sent"] == [layer]
+        site, n = header["site"], header["site"]["n_query"] * header["site"]["n_key"]
+        scores = np.frombuffer(body, np.float32, n * site["heads"], site["offset"]).reshape(
+            site["heads"], site["n_query"], -1
+        )
+        of = site["mask_of"][0]
+        at = of[head if len(of) > 1 else 0]
+        mask = None if at < 0 else np.frombuffer(body, np.uint8, n, site["masks"][at]).reshape(site["n_query"], -1)
+        text = words.KINDS_GERMAN if kind == "cross" else words.KINDS_TEXT
+        target = ask(service.service().facts(ask(service.service().submit(Request(model, (text,)))))).target
+        run = core.trace(core.load(model), text, target.text if target else None)
+        records = [one for one in run.attention if one.site == "cross_attn"] if kind == "cross" else run.attention
+        truth = records[layer].pattern(head)[0].numpy()
+        assert sheet.weights_of(scores[head], mask) == pytest.approx(truth, abs=1e-4)
+    mine, _ = answer(client, "kind", run=key, kind="encoder", sentence_of="yours")
+    assert [label.lower() for label in mine["labels"]["source"][1:-1]] == ["the", "dog", "runs"]
+    wrong = client.get("/headlight/masks/kind", params={"run": key, "kind": "pie"})
+    assert wrong.status_code == 400 and "encoder, decoder, cross" in wrong.text
+
+
+def test_no_word_before_a_changed_one_notices_it_unless_the_mask_is_taken_away(client: TestClient, king: sheet.Opened):
+    """A pair of texts is made of the visitor's own; the run of each is core's."""
+    text = words.LEAK_TEXTS[0]
+    key = opened("smollm2", text).shown.facts.key
+    found, _ = answer(client, "leak_pair", run=key, leaky="taken")
+    assert found["texts"] == [text, text.replace("drink", "gift")] and found["words"] == ["drink", "gift"]
+    for words_, chances in zip(found["texts"], found["chances"], strict=True):
+        ran = core.trace(core.load("smollm2"), words_)
+        free = core.trace(core.load("smollm2"), words_, interventions=[DropCausalMask()])
+        truth = [conditional_loss.given(run, [11]).probabilities.item() for run in (ran, free)]
+        assert chances == pytest.approx(truth, abs=2e-3)
+    assert found["before"] == 11 and found["noticed"][0] == 0 and found["most"][0] < 1e-4
+    assert found["noticed"][1] >= 8 and found["most"][1] > 0.5
+    mine, _ = answer(client, "leak_pair", run=key, leaky="taken", written="The sun is hot", instead="The sun is cold")
+    assert mine["words"] == ["hot", "cold"] and mine["before"] == 2
+    taught, _ = answer(client, "leak_pair", run=king.shown.facts.key, leaky="taught")
+    assert taught["texts"][0] == KING and all(b > a for a, b in taught["chances"])
+    for written, instead, said in (("A b", "C b", "different words"), ("A bird", "A bird", "No word is changed")):
+        wrong = client.get(
+            "/headlight/masks/leak_pair", params={"run": key, "written": written, "instead": instead, "leaky": "taken"}
+        )
+        assert wrong.status_code == 400 and said in wrong.text
 
 
 def test_padding_of_a_writer_turns_its_next_word_where_nothing_masks_it(client: TestClient):
@@ -403,6 +476,11 @@ def window(request: pytest.FixtureRequest) -> tuple[int, int]:
 def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Room]:
     with visiting(Room, browser, address, window) as found:
         yield found
+
+
+def percent(p: float) -> str:
+    """As the room says a share."""
+    return f"{100 * p:.0f} %" if 0.0995 <= p <= 0.98 else f"{100 * p:.1f} %"
 
 
 def facts_of(model: str, text: str) -> Facts:
@@ -561,6 +639,15 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     mean = leaky.relearnt.mean().item()
     assert float(stage.get_attribute("data-without") or 0) == pytest.approx(mean, abs=1e-4)
     everywhere(room.root, lambda: room.says(f"it copies: loss {leaky.losses.mean().item():.2f} → {mean:.2f}."))
+    two = room.root.locator(".texts.two")
+    expect(two.locator("input")).to_have_count(2)  # both can be written
+    expect(two.locator("input").first).to_have_value(KING)
+    two.locator("input").last.fill(KING.replace("golden", "silver"))
+    two.locator("input").last.press("Enter")
+    expect(two).to_contain_text("silver")
+    room.link("instead=The+old+king+loved+the+silver")
+    room.press("The model’s own change")
+    expect(two.locator("input").last).not_to_have_value(KING.replace("golden", "silver"))
     room.press("Table")
     tables = room.root.locator(".tablebox table")
     rows = tables.first.locator("tbody tr")
@@ -587,14 +674,30 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     assert room.axe() == []
     # another row and another head, without a key
     room.root.get_by_role("combobox", name=words.COMPONENT["scale_row"]).select_option("10")
-    room.says(f"{100 * record.pattern(6)[0, 10].max().item():.1f} %")
+    room.says(f"{percent(record.pattern(6)[0, 10].max().item())}: ")
     room.press("Next head")
     room.has("head", "7")
-    room.says(f"{100 * record.pattern(7)[0, 10].max().item():.1f} %")
+    room.says(f"{percent(record.pattern(7)[0, 10].max().item())}: ")
     room.link("query=10", "head=7")
     assert float(stage.get_attribute("data-without") or 0) == pytest.approx(0.22, abs=0.005)
     room.press("Three kinds")
-    room.says("Storyteller has one kind of attention.")
+    room.says("An encoder sees both sides, a decoder only what came before, and a translator’s writer sees")
+    parts = room.root.locator("[data-kind]")
+    expect(parts).to_have_count(3)
+    titles = [part.locator("h3").inner_text() for part in parts.all()]
+    assert [title.rsplit(" layer")[0] for title in titles] == [
+        "Encoder · MiniLM-L6",
+        "Decoder · Storyteller",
+        "Cross · Translator",
+    ]
+    room.press("Use my sentence")
+    room.link("sentence_of=yours")
+    n = len(run.source)
+    expect(parts.nth(1)).to_have_attribute("data-free", str(n * (n + 1) // 2))
+    room.root.get_by_role("button", name="Next head").nth(1).click()
+    room.link("decoder=")
+    room.press("Back to Storyteller")
+    room.has("lab", "paint")
     room.press("Padding")
     room.says("Without the padding mask,")  # a second sentence is ready: no lab is empty
     room.page.wait_for_url(lambda url: "partner=" in url)
@@ -643,9 +746,9 @@ def test_keys_mean_the_same_in_every_lab_and_reach_it_from_the_page(room: Room):
     assert room.root.locator(".finder input").evaluate(sent)
     expect(room.root.locator("aside .line b")).to_have_text("Layer 3 · Head 11")
     keys.press("PageDown")
-    room.says("MiniLM-L6 has one kind of attention.")  # not Leakage, which only the Storyteller has
+    room.says("An encoder sees both sides")  # not Leakage, which only a decoder has
     keys.press("ArrowRight")
-    room.link("encoder=")
+    room.link("decoder=")
     keys.press("PageDown")
     room.has("lab", "scale")
     keys.press("PageDown")
@@ -793,10 +896,11 @@ def test_labs_that_draw_whole_maps_lead_to_the_beginning_of_a_long_text(room: Ro
 
 def test_the_row_of_a_long_text_is_its_heaviest_keys(room: Room):
     room.open(model="Storyteller", text="the king and the queen saw a golden bird " * 5 + "and the", lab="scale")
-    bars = room.root.locator(".words > div")
-    expect(bars).to_have_count(13)
+    bars = room.root.locator(".sides").first.locator(":scope > div")
+    expect(bars).to_have_count(7)
     expect(bars.last).to_contain_text("others")
-    shares = [float(text.rstrip(" %").lstrip("<>")) for text in bars.locator("s").all_inner_texts()]
+    own = [text.split("→")[0] for text in bars.locator("s").all_inner_texts()]
+    shares = [float(re.sub(r"[^0-9.]", "", text)) for text in own]
     assert sum(shares) == pytest.approx(100, abs=1)
 
 

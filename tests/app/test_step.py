@@ -291,6 +291,8 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     values = found.values
     root, page = screen.root, screen.page
     screen.open("?view=step")
+    screen.wait(at="scores", layer="3", head="1", query="10", steps="21")  # opens where q meets the keys
+    screen.open("?view=step&at=softmax")  # an older link keeps its station
     screen.wait(at="softmax", layer="3", head="1", query="10", steps="21")
     assert big(screen) == "it gives 68 % of its attention to animal. The 16 weights add up to 1."
     # every number of the ledger that is on the page is core's

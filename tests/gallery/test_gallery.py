@@ -43,6 +43,7 @@ UNDRAWN = {
     "fetcher": "fetches",
     "ground": "keeps what stands on it in its place (the stories of the stage stand on it)",
     "head_measures": "gives the chooser its numbers",
+    "key_list": "lists the keys of a room (tests/app/test_keys.py opens it)",
     "labels": "gives a token its name",
     "mount": "keeps a view on its place",
     "npz": "writes a file",

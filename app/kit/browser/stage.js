@@ -14,6 +14,7 @@ import { unpack } from "./messages.js";
 import { Projector } from "./projector.js";
 import { RoomSelection } from "./selection.js";
 import { linkTo, Share, spoken } from "./share.js";
+import { KeyList } from "./key_list.js";
 import { isFree, isOwn } from "./shortcuts.js";
 import { WORDS as words } from "./words.js";
 
@@ -74,6 +75,13 @@ export class Stage extends Ground {
   /** Acts of keys beside arrows and Page keys, by its name in lower case. @type {Record<string, Act>} */
   keys = {};
 
+  /**
+   * Words for each of them, and for the arrows and the Page keys ("arrows", "pages"); names beside those are keys of a part that has
+   * the focus. A room that says nothing has no list of keys.
+   * @type {Record<string, string>}
+   */
+  keysTold = {};
+
   /** Move what is chosen in the picture. @param {number} _down @param {number} _right @returns {boolean | void} */
   arrow(_down, _right) {
     return false;
@@ -128,6 +136,7 @@ export class Stage extends Ground {
     this.acts = add(this.foot, "span", "acts");
     this.offer = this.button(null, "", () => this.#takeOffer(), words.clearest_help);
     this.offer.classList.add("offer");
+    this.keyList = new KeyList(() => this.#listed());
     this.live = el("p", "unseen");
     this.live.setAttribute("role", "status");
     this.projector = new Projector((by) => void this.turn(by), this.leaving);
@@ -155,7 +164,7 @@ export class Stage extends Ground {
     if (!this.foot.parentNode) root.append(this.foot);
     if (!this.offer.parentNode) this.acts.before(this.offer); // a room may have a better place for it
     this.acts.append(...this.buttons());
-    root.append(this.share.box, this.finder.box, this.live);
+    root.append(this.share.box, this.finder.box, this.keyList.box, this.live);
     const guard = new Guard(root, /** @type {typeof Stage} */ (this.constructor).covers, () =>
       this.invalidate("cover"),
     );
@@ -179,7 +188,22 @@ export class Stage extends Ground {
 
   /** The buttons of every room, after this one's own. @returns {HTMLElement[]} */
   buttons() {
-    return [...this.share.actions(), this.files.box, this.projector.button];
+    const keys = Object.keys(this.keysTold).length ? [this.keyList.button] : [];
+    return [...keys, ...this.share.actions(), this.files.box, this.projector.button];
+  }
+
+  /** Every key that is heard, and what it does here. @returns {[name: string, says: string][]} */
+  #listed() {
+    const { keysTold: told } = this;
+    if (!Object.keys(told).length) return [];
+    /** @type {Record<string, string>} */
+    const named = words.keys_named;
+    const own = new Set([...Object.keys(told), ...Object.keys(this.keys)]);
+    /** @type {[string, string][]} */
+    const found = [...own].map((key) => [named[key] ?? (key.length === 1 ? key.toUpperCase() : key), told[key] ?? ""]);
+    if (this.headGrid) found.push(["/", words.keys_find]);
+    if (this.chooser) found.push(["H", words.keys_heads]);
+    return [...found, ["P", words.keys_project], ["Esc", words.keys_escape], ["?", words.keys_this]];
   }
 
   // ------------------------------------------------------------------ messages in, choices out
@@ -289,7 +313,9 @@ export class Stage extends Ground {
         ? () => this.turn(page)
         : event.key === "/"
           ? () => this.finder.open()
-          : (this.keys[event.key.toLowerCase()] ?? (event.key.toLowerCase() === "h" && this.#heads));
+          : event.key === "?"
+            ? () => this.keyList.toggle()
+            : (this.keys[event.key.toLowerCase()] ?? (event.key.toLowerCase() === "h" && this.#heads));
     if (!act || act(event) === false) return;
     event.preventDefault();
     this.#catchUp();

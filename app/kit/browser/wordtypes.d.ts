@@ -1,6 +1,14 @@
 // Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).
 export const WORDS: {
   "project_keys": string;
+  "keys": string;
+  "keys_help": string;
+  "keys_named": { " ": string; "home": string; "end": string; "arrows": string; "pages": string; };
+  "keys_find": string;
+  "keys_heads": string;
+  "keys_project": string;
+  "keys_escape": string;
+  "keys_this": string;
   "files_note": string;
   "files_json_help": string;
   "files_csv_help": string;

@@ -27,6 +27,7 @@ RUNGS = 4  # runs of one answer about more and more heads
 RULED = 24  # words of a text up to which every one is left out in turn
 FILLS = {"inf": None, "1e9": -1e9}
 LEAKY = "storyteller"  # the model whose last layer learnt again without its mask
+KINDS = {"encoder": "minilm", "decoder": "smollm2", "cross": "translator"}  # a model that has this kind of attention
 NO_SCALE = NoScale()
 
 
@@ -68,6 +69,8 @@ class Shown:
         return max(sizes[name](site) for site in self.facts.sites)
 
     def place(self, site: str) -> str:
+        if len(self.openings) < 2:
+            return ""
         layer, head, _ = self.openings.get(site, (0, 0, 0))
         return f"{layer}.{head}"
 
@@ -124,9 +127,11 @@ def _window() -> Param:
 
 
 def _place(site: str) -> Param:
-    """Layer and head of one kind of attention, "2.3"."""
+    """Layer and head of one kind of attention, "2.3"; "" is the head that stands out, where another model shows this kind."""
 
     def read(text: str, shown: Shown) -> str:
+        if not text and len(shown.openings) < 2:
+            return text
         found, at = site_of(shown.facts, site), re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})", text)
         if at is None or (found is not None and not (int(at[1]) < len(found.records) and int(at[2]) < found.n_heads)):
             raise ValueError
@@ -144,13 +149,15 @@ def _site() -> Param:
     return Param("site", lambda shown: shown.site, read, lambda shown: ", ".join(s.id for s in shown.facts.sites))
 
 
-def _partner() -> Param:
+def _text(name: str) -> Param:
+    """A text that is written in the room; "" is one of the room's own."""
+
     def read(text: str, _: Shown) -> str:
         if len(text) > MOST_PARTNER:
             raise ValueError
         return text
 
-    return Param("partner", "", read, words.PARTNERS.format(most=MOST_PARTNER))
+    return Param(name, "", read, words.PARTNERS.format(most=MOST_PARTNER))
 
 
 def _in_batch() -> Param:
@@ -237,12 +244,15 @@ PARAMS: tuple[Param, ...] = (
     _cells("allow"),
     one_of("show", "weights", "scores"),
     one_of("whose", "yours", "model"),
-    _partner(),
+    _text("partner"),
     one_of("side", "right", "left"),
     one_of("pad", "on", "off"),
     _in_batch(),
     whole("sentence", "", lambda _: MOST_TEXTS, empty=True),
     _leaky(),
+    _text("written"),
+    _text("instead"),
+    one_of("sentence_of", "example", "yours"),
     _place("encoder"),
     _place("decoder"),
     _place("cross"),

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from app.export import offline
 from app.kit import params as kit_params
-from app.rooms.masks import choices, export, in_code, sheet, words
+from app.rooms.masks import choices, export, in_code, sheet, two_texts, words
 from app.rooms.masks.component import OFFLINE
 from app.session import service
 from app.shell import style
@@ -157,6 +157,36 @@ async def rows(request: Request) -> bytes:
 
 @rate_limits.costing("runs")
 @cached_route
+async def kind(request: Request) -> bytes:
+    """One kind of attention on a model that has it: run, kind, sentence_of (example, or yours, that of the run), layer and head, or
+    those that stand out."""
+    ask, key = service.service(), request.query_params.get("run", "")
+    own, id_ = await ask.facts(key), request.query_params.get("kind", "")
+    if id_ not in choices.KINDS:
+        raise BadParameter(words.ROUTE_KIND.format(known=", ".join(choices.KINDS)))
+    is_own = [site.id for site in own.sites] == [id_]
+    text = words.KINDS_GERMAN if id_ == "cross" else words.KINDS_TEXT
+    if request.query_params.get("sentence_of") == "yours":
+        text = own.source.text
+    facts = await ask.facts(await ask.submit(Asked(own.spec.id if is_own else choices.KINDS[id_], (text,))))
+    if (n := max(len(facts.source), len(facts.target or ()))) > choices.SHOWN:
+        raise BadParameter(words.ROUTE_KINDS.format(n=f"{n:,}", most=choices.SHOWN))
+    found = await sheet.opened(ask, facts)
+    site, (layer, head, row) = sheet.site_named(facts, id_), found.shown.openings[id_]
+    if "layer" in request.query_params:
+        layer, head = number(request, "layer", 0, len(site.records) - 1), number(request, "head", 0, site.n_heads - 1)
+    body = Body()
+    header = {
+        "title": facts.spec.title,
+        "labels": {"source": facts.source.labels, "target": None if facts.target is None else facts.target.labels},
+        "site": {**sheet.described(site), **sheet.packed_scores(found.masked[id_], [layer], body)},
+        "place": [layer, head, row],
+    }
+    return messages.pack(header, body.bytes())
+
+
+@rate_limits.costing("runs")
+@cached_route
 async def padding(request: Request) -> bytes:
     """A batch of sentences: run, texts (one a line), side, sentence (which is seen), and the layer, or none of it."""
     ask, key = service.service(), request.query_params.get("run", "")
@@ -197,12 +227,17 @@ async def padding(request: Request) -> bytes:
 
 
 async def _with_mask(key: str) -> str:
-    """This run, or that of a model whose mask can be taken away: the one that opens, or the Storyteller."""
+    """This run, or one of a model whose mask can be taken away: the one that opens, on this text unless it is too long, or the
+    Storyteller."""
     ask = service.service()
-    if sheet.has_mask(await ask.facts(key)):
+    facts = await ask.facts(key)
+    if sheet.has_mask(facts):
         return key
     first = await ask.submit(service.DEFAULT_REQUEST)
-    return first if sheet.has_mask(await ask.facts(first)) else await _of_leaky(key)
+    if not sheet.has_mask(await ask.facts(first)):
+        return await _of_leaky(key)
+    same = await ask.submit(Asked(service.DEFAULT_REQUEST.model_id, (facts.source.text,)))
+    return same if 1 < len((await ask.facts(same)).source) <= choices.SHOWN else first
 
 
 async def _of_leaky(key: str) -> str:
@@ -230,6 +265,7 @@ async def leak(request: Request) -> bytes:
         "title": facts.spec.title,
         "text": facts.source.text,
         "isOther": shown != key,
+        "isOwnText": facts.source.text == (await ask.facts(key)).source.text,
         "labels": facts.source.labels,
     }
     if is_taught:
@@ -278,6 +314,27 @@ async def leak_text(request: Request) -> bytes:
 
 @rate_limits.costing("runs")
 @cached_route
+async def leak_pair(request: Request) -> bytes:
+    """Two texts that differ in one word, with the mask and without: run, leaky, written and instead, the texts. Where one is not
+    given it is the text of the run, and the same with a word changed by the model."""
+    key, said = (
+        request.query_params.get("run", ""),
+        [request.query_params.get(name, "") for name in ("written", "instead")],
+    )
+    if max(map(len, said)) > choices.MOST_PARTNER:
+        raise BadParameter(words.ROUTE_TEXTS.format(most=choices.MOST_PARTNER))
+    ask = service.service()
+    facts = await ask.facts(await (_of_leaky if request.query_params.get("leaky") == "taught" else _with_mask)(key))
+    if said[0].strip():
+        facts = await ask.facts(await ask.submit(Asked(facts.spec.id, (said[0],))))
+    found = await two_texts.compared(
+        facts, said[0] or facts.source.text, said[1] or await two_texts.guessed_instead(facts)
+    )
+    return messages.pack(asdict(found), b"")
+
+
+@rate_limits.costing("runs")
+@cached_route
 async def code(request: Request) -> bytes:
     """The mask of the chosen head as code: run, and the room's choices."""
     ask, key = service.service(), request.query_params.get("run", "")
@@ -308,6 +365,8 @@ async def scale(request: Request) -> bytes:
         "own": [both.own.raw, both.own.scaled, both.own.entropy],
         "without": [both.without.raw, both.without.scaled, both.without.entropy],
         "outcome": sheet.outcome(other),
+        # of the words that lead without the division
+        "before": (await ask.outcome(key, [id_ for id_, _, _ in other.words])).asked if other.words else (),
     }
     return messages.pack(export.answered(facts, export.scale_snippet(facts), header), b"")
 
@@ -326,9 +385,11 @@ ROUTES = [
     Route("/headlight/masks/ruler", ruler),
     Route("/headlight/masks/scores", scores),
     Route("/headlight/masks/rows", rows),
+    Route("/headlight/masks/kind", kind),
     Route("/headlight/masks/padding", padding),
     Route("/headlight/masks/leak", leak),
     Route("/headlight/masks/leak_text", leak_text),
+    Route("/headlight/masks/leak_pair", leak_pair),
     Route("/headlight/masks/scale", scale),
     Route("/headlight/masks/code", code),
 ]

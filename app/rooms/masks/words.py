@@ -23,6 +23,13 @@ PARTNER = "The dog ran."
 ROUTE_SITE = "There is no such kind of attention in this run. It has: {known}."
 ROUTE_TEXTS = "The sentences of a batch may have {most} characters together."
 ROUTE_LEAK = "This text has {n} tokens. Leakage shows up to {most}: shorten it."
+NO_BEGINNING = "The two texts begin with different words. Begin both alike, and change a later word."
+NO_CHANGE = "No word is changed: the two texts are alike as far as the shorter one goes. Change a word of one."
+AND = "and"  # what is added to a text in which no word can be changed
+ROUTE_KINDS = "This text has {n} tokens. Three kinds shows up to {most}: shorten it."
+ROUTE_KIND = "kind is one of {known}"
+KINDS_TEXT = "The dog runs in the snow."  # what the three models of Three kinds read
+KINDS_GERMAN = "Der Hund läuft im Schnee."  # the same for the one that translates
 ROUTE_LONG = "The longest sentence has {n} tokens. Padding is drawn up to {most}: shorten it."
 ROUTE_IDS = "ids are up to {most} token numbers, separated by commas."
 
@@ -46,6 +53,14 @@ LEAK_TEXTS = (
     "My name is Anna and I live in Berlin. I was born in Paris, but I grew up in Madrid",
 )
 COMPONENT: dict[str, Any] = {
+    "keys_told": {
+        "arrows": "Another row, another head",
+        "pages": "Go through the steps and the labs",
+        "s": "Weights or scores in the first map",
+        "b": "Before and after your mask: compare, and back",
+        "On the map: ← → ↑ ↓": "Move from cell to cell",
+        "On the map: Space, Enter": "Forbid or allow this cell",
+    },
     "labs": "What to look at",
     "lab": {
         "paint": "Paint a mask",
@@ -209,7 +224,9 @@ COMPONENT: dict[str, Any] = {
     "leak_repeats": " Asked to write, it only repeats: {words} …",
     "leak_copies": " Asked to write, there is nothing ahead to copy: {words} …",
     "leak_goes_on": " Asked to write: {words} …",
-    "leak_other": "{title} has no causal mask to take away. This is {other}, on its own sentence.",
+    "leak_other": "{title} has no causal mask to take away. This is {other}, on your text.",
+    "leak_other_own": "{title} has no causal mask to take away. This is {other}, on its own sentence.",
+    "back_to": "Back to {title}",
     "leak_other_taught": "Only the {other} has learnt without the mask. This is the {other}, on its own sentence.",
     "leak_whose": "Whose leak",
     "leak_whoses": {"taken": "{title}, mask taken away", "taught": "Storyteller, taught without"},
@@ -222,6 +239,16 @@ COMPONENT: dict[str, Any] = {
     "leak_map_how": "without the mask: {p} to the next word",
     "leak_map_alt": "Weights of layer {layer}, head {head} without the mask, {n} queries by {n} keys: {p} on the next word.",
     "leak_write": "Now let each write",
+    "leak_pair": "Change one word",
+    "leak_pair_says": "{before}: with the mask {a}, without it {b}.",
+    "leak_pair_same": "{before}: none changes, with the mask or without.",
+    "leak_pair_before": ["The word before it", "The {n} words before it"],
+    "leak_pair_changes": ["{n} changes", "{n} change"],
+    "leak_pair_none": "none changes",
+    "leak_pair_how": "Chance of the changed word, with → without:",
+    "leak_pair_box": ["Your text", "The same text with one word changed"],
+    "leak_pair_reset": "The model’s own change",
+    "leak_pair_columns": ["text", "changed word", "with the mask", "without"],
     "leak_texts": "It was never taught this, so it does not always work",
     "leak_texts_how": "mean loss, with → without",
     "leak_ok": "✓ the same {n} words, the same positions",
@@ -230,7 +257,14 @@ COMPONENT: dict[str, Any] = {
     "leak_text_columns": ["text", "with the mask", "without"],
     "leak_map_columns": ["query", "key", "with the mask", "without"],
     "kinds_fact": "One model, three kinds of attention, each with its own mask. Only the decoder’s own is triangular; across, {q} may see the whole source and gives {p} to {k}.",
-    "kinds_one": "{title} has one kind of attention. Choose the Translator to see three kinds in one model: self, causal and cross.",
+    "kinds_three": "An encoder sees {both}, a decoder only {before}, and a translator’s writer sees {other}.",
+    "kinds_three_parts": {"both": "both sides", "before": "what came before", "other": "the whole other sentence"},
+    "kinds_note": {
+        "example": "Each kind on a model that has it, all on one short sentence.",
+        "yours": "Each kind on a model that has it, all on your sentence; the Translator takes it for German.",
+    },
+    "kinds_use": {"example": "Use a short sentence", "yours": "Use my sentence"},
+    "kinds_named": {"encoder": "Encoder · {title}", "decoder": "Decoder · {title}", "cross": "Cross · {title}"},
     "kinds_title": {"encoder": "Encoder, self", "decoder": "Decoder, causal", "cross": "Cross"},
     "kinds_how": {
         "encoder": "The source looks at itself: nothing is hidden.",
@@ -250,10 +284,9 @@ COMPONENT: dict[str, Any] = {
     "scale_largest": "Largest of 12 weights",
     "scale_largest_how": "mean of 4,000 rows",
     "scale_this": "This model",
-    "scale_this_how": "layer {layer}, head {head}",
+    "scale_this_how": "layer {layer}, head {head}, ÷ √d → unscaled",
     "scale_row": "Whose row",
-    "scale_rest": "{n} others",
-    "scale_rest_one": "1 other",
+    "scale_next_how": "÷ √d → unscaled, every head",
     "scale_table": "The row of {q}, layer {layer}, head {head}",
     "scale_row_columns": ["key", "÷ √d", "unscaled"],
     "scale_axis": "d, numbers in q and k",
@@ -261,7 +294,7 @@ COMPONENT: dict[str, Any] = {
     "scale_one": "÷ √d: 1, whatever d",
     "scale_all": "unscaled: one key takes all",
     "scale_kept": "÷ √d",
-    "scale_switch": "Division",
+    "scale_switch": "Other rooms show the run",
     "scale_on": {"on": "÷ √{d}", "off": "unscaled"},
     "scale_none": "{title} does not divide by √d: its weights have learnt the scale. The switch shows its own scores and the same times √d.",
     "scale_here": "Here d is {d}. Over all heads the variance of q·k falls from {raw} to {scaled}, by a factor of {d}.",

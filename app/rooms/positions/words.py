@@ -26,6 +26,14 @@ EXPORT_TOKENS = "{n} tokens"
 
 # what the browser writes; it fills in the braces itself
 COMPONENT = {
+    "keys_told": {
+        "arrows": "Move along the picture: a row, a head, a word or a distance",
+        "pages": "Go through the findings",
+        "On a word: ← →": "The word before, or after",
+        "On a word: Alt ← →": "Carry it to the next place",
+        "On a word: Space, Enter": "Choose it",
+        "On a handle: ← →, PgUp PgDn, Home, End": "Move it by one, by ten, or to an end",
+    },
     "lab": "Lab",
     "labs": {
         "swap": "Swap two words",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.kit import scripts, stage, theme
 from app.rooms.step import words
-from app.rooms.step.params import DIVISOR, PARAMS
+from app.rooms.step.params import DIVISOR, OPENS_AT, PARAMS
 from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
@@ -19,6 +19,7 @@ modules.add_constants(
     WORDS=lambda: words.COMPONENT,
     PALETTES=PALETTES,
     DIVISOR=DIVISOR,
+    OPENS_AT=OPENS_AT,
     STYLE=scripts.style(scripts.AXES, BROWSER / "step.css"),
 )
 STAGE = stage.stage("step", PARAMS, "rooms/step/browser/step.js", is_followed=True)

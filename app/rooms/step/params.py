@@ -16,7 +16,7 @@ from core.edits import from_text, to_text
 from core.errors import InterventionError
 from core.service import Facts
 
-OPENS_AT = "softmax"
+OPENS_AT = "scores"  # q · k
 PAGES = ("run", "experts", "one", "batch", "reshape")
 SMALL = ("x", "q", "k", "v", "scores", "scale", "softmax", "output")  # the steps of the page of 3 × 4
 DIVISOR = (0.05, 64.0)

@@ -243,6 +243,15 @@ SAYS = {
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
 
 COMPONENT = {
+    "keys_told": {
+        "arrows": "← → a step, ↑ ↓ another head; in the picture from number to number",
+        "pages": "A step, as a clicker does",
+        " ": "Play, and stop",
+        "home": "The first step",
+        "end": "The last step",
+        "+": "On a number of x that is chosen: a little more",
+        "-": "On a number of x that is chosen: a little less",
+    },
     "names": NAMES,
     "short": SHORT,
     "codes": CODES,

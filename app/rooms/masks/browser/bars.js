@@ -8,6 +8,7 @@ import { losses, way } from "./numbers.js";
 
 export const BELOW = 44; // units for the words below a chart
 
+const LETTER = 8; // units of a letter, at most
 const NARROWEST = 5; // units of a bar: with narrower ones, several words share one
 
 /**
@@ -57,6 +58,7 @@ function bars(palette, words_, before, after, { width, height, says, jump, parts
   );
   const wide = (width - 24) / before.length;
   const every = Math.ceil((words_ ? 13 : 30) / wide);
+  const isFlat = words_ && every === 1 && labels.every((label) => label.slice(0, 8).length * LETTER < wide);
   const tones = { more: palette.ramp[3], less: palette.ahead[3], same: palette.mute };
   before.forEach((a, i) => {
     const x = 24 + i * wide;
@@ -94,8 +96,10 @@ function bars(palette, words_, before, after, { width, height, says, jump, parts
         made,
         "text",
         {
-          transform: `translate(${x + wide * 0.75},${height + 17}) rotate(-45)`,
-          "text-anchor": "end",
+          transform: isFlat
+            ? `translate(${x + wide / 2},${height + 24})`
+            : `translate(${x + wide * 0.75},${height + 17}) rotate(-45)`,
+          "text-anchor": isFlat ? "middle" : "end",
           "font-size": 13,
           fill: palette.mute,
         },

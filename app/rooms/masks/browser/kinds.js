@@ -1,15 +1,18 @@
 // Three kinds of attention: a head of each that this model has, under its own mask.
 
-import { add, clamp, el, fill, percent, worded } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { drawMap, NAMED } from "./maps.js";
+import { share } from "./numbers.js";
 import { weigh } from "./rules.js";
-import { elsewhere, lines, named, stepped } from "./sheet.js";
+import { lines, named, Scores, stepped } from "./sheet.js";
+import { way } from "../../../kit/browser/share.js";
 import { table } from "../../../kit/browser/table.js";
 
 const AROUND = 486; // units of what stands above and below the maps
-const OFFER = 36; // and of the link to a model that has all three
+const SPARED = 42; // less where each is on a model of its own
+const OFFER = 30; // of the line that says whose they are, which a projected page leaves out
 const IDS = /** @type {const} */ (["encoder", "decoder", "cross"]);
 
 export class Kinds {
@@ -27,6 +30,11 @@ export class Kinds {
     this.stage = stage;
   }
 
+  /** Whether this model has all kinds; of one that has one, the others are shown on models that have them. */
+  get isAll() {
+    return this.view.sites.size > 1;
+  }
+
   /** @param {string} id */
   place(id) {
     const site = /** @type {import("./sheet.js").Scores} */ (this.view.sites.get(id));
@@ -34,47 +42,104 @@ export class Kinds {
     return { layer: clamp(layer || 0, 0, site.layers - 1), head: clamp(head || 0, 0, site.heads - 1) };
   }
 
+  /** A kind of this model; null while it is on its way. @param {string} id */
+  own(id) {
+    const { view } = this;
+    const site = /** @type {import("./sheet.js").Scores} */ (view.sites.get(id));
+    const place = this.place(id);
+    const scores = view.scores(site, place.layer, place.head);
+    const opening = view.header.sites.find((one) => one.id === (view.sites.has("cross") ? "cross" : id))?.opening;
+    const labels = { source: view.labels("source"), target: view.labels("target") };
+    return scores && this.weighed(site, scores, { ...place, labels, title: "", opening: opening?.[2] ?? 0 });
+  }
+
+  /** A kind on a model that has it; null while it is on its way. @param {string} id */
+  onOther(id) {
+    const { view } = this;
+    const [layer, head] = view.values[id].split(".");
+    const found = view.answer("kind", {
+      kind: id,
+      sentence_of: view.values.sentence_of,
+      ...(head === undefined ? {} : { layer, head }),
+    });
+    if (!found?.header) return found?.refused ? { refused: found.refused } : null;
+    const { labels, title, place } = found.header;
+    const site = new Scores(found.header.site, found.body);
+    const scores = /** @type {Float32Array} */ (site.scores(place[0], place[1]));
+    const more = { layer: place[0], head: place[1], opening: place[2], title };
+    return this.weighed(site, scores, {
+      ...more,
+      labels: { source: labels.source, target: labels.target ?? labels.source },
+    });
+  }
+
+  /**
+   * @param {import("./sheet.js").Scores} site @param {Float32Array} scores
+   * @param {{layer: number, head: number, labels: {source: string[], target: string[]}, title: string, opening: number}} about
+   */
+  weighed(site, scores, about) {
+    const mask = site.mask(about.layer, about.head) ?? new Uint8Array(site.cells);
+    const [queries, keys] = [about.labels[site.query], about.labels[site.key]];
+    return { site, scores, mask, queries, keys, ...about, ...weigh(scores, mask, site.n_key) };
+  }
+
   draw() {
     const { view } = this;
-    const ids = IDS.filter((id) => view.sites.has(id));
-    let ready = true;
-    for (const id of ids) {
-      const site = /** @type {import("./sheet.js").Scores} */ (view.sites.get(id));
-      const { layer, head } = this.place(id);
-      const scores = view.scores(site, layer, head);
-      if (!scores) ready = false;
-      else {
-        const mask = site.mask(layer, head) ?? new Uint8Array(site.cells);
-        this.shown[id] = { site, layer, head, scores, mask, ...weigh(scores, mask, site.n_key) };
-      }
+    const ids = this.isAll ? IDS.filter((id) => view.sites.has(id)) : IDS;
+    /** @type {Record<string, any>} */
+    const shown = {};
+    for (const id of ids) shown[id] = this.isAll ? this.own(id) : this.onOther(id);
+    const refused = Object.values(shown).find((one) => one?.refused)?.refused;
+    if (refused) {
+      view.say([[refused, ""]]);
+      this.shown = {};
+      this.drawn = "";
+      return this.stage.replaceChildren(this.note());
     }
-    if (!ready) return view.say([[words.loading, ""]]);
-    const state = [view.layout, view.values.query, ...ids.map((id) => view.values[id])].join(" ");
+    if (Object.values(shown).some((one) => !one)) {
+      if (!this.drawn) view.say([[view.remote.failed ? words.unreachable : words.loading, ""]]);
+      return;
+    }
+    this.shown = shown;
+    const state = [view.layout, view.values.row, view.values.sentence_of, ...ids.map((id) => view.values[id])].join(
+      " ",
+    );
     if (state !== this.drawn) this.build(ids);
     this.drawn = state;
-    const cross = this.shown.cross;
-    if (!cross || ids.length < 3) return view.say(pieces(words.kinds_one, { title: view.header.title }));
-    const queries = view.labels(cross.site.query);
+    if (!this.isAll) {
+      const parts = Object.entries(words.kinds_three_parts).map(([name, said]) => [name, [said, "b"]]);
+      return view.say(pieces(words.kinds_three, Object.fromEntries(parts)));
+    }
+    const { cross } = this.shown;
     const row = this.row("cross");
     const best = this.best("cross", row);
     view.say(
       pieces(words.kinds_fact, {
-        q: named(queries, row, "q"),
-        p: [percent(cross.weights[row * cross.site.n_key + best], 1), "b"],
-        k: named(view.labels(cross.site.key), best, "k"),
+        q: named(cross.queries, row, "q"),
+        p: [share(cross.weights[row * cross.site.n_key + best]), "b"],
+        k: named(cross.keys, best, "k"),
       }),
     );
   }
 
-  /** The locked row of a kind. @param {string} id */
+  /** The locked row of a kind: of other models, the one of the same word. @param {string} id */
   row(id) {
-    const { site } = this.shown[id];
+    const { site, opening, queries } = this.shown[id];
     const wanted = this.view.values.row;
-    const opening = this.view.header.sites.find(
-      (one) => one.id === (this.view.sites.has("cross") ? "cross" : id),
-    )?.opening;
-    const row = wanted !== "" ? Number(wanted) : (opening?.[2] ?? 0);
-    return clamp(row, 0, site.n_query - 1);
+    if (wanted === "") return clamp(opening, 0, site.n_query - 1);
+    const at = this.isAll ? -1 : queries.indexOf(this.shown[this.first].queries[Number(wanted)]);
+    return clamp(at < 0 ? Number(wanted) : at, 0, site.n_query - 1);
+  }
+
+  /** The sentence that is shown, the other one, and the way back. */
+  note() {
+    const { view } = this;
+    const { sentence_of } = view.values;
+    const line = el("p", "small kindnote", `${worded(words.kinds_note, sentence_of)} `);
+    const other = sentence_of === "yours" ? "example" : "yours";
+    view.button(line, worded(words.kinds_use, other), () => view.choose({ sentence_of: other, row: "" }));
+    view.button(line, fill(words.back_to, { title: view.header.title }), () => view.choose({ lab: "paint" }));
+    return line;
   }
 
   /** @param {string} id @param {number} row */
@@ -90,13 +155,14 @@ export class Kinds {
     const { view, stage } = this;
     const three = el("div", "three");
     for (const id of ids) {
-      const { site, layer, head, mask, weights } = this.shown[id];
-      const [queries, keys] = [view.labels(site.query), view.labels(site.key)];
+      const { site, layer, head, mask, weights, queries, keys, title } = this.shown[id];
       const part = three.appendChild(el("section"));
       part.dataset.kind = id;
       const line = part.appendChild(el("div", "line"));
       const heading = line.appendChild(el("h3"));
-      heading.append(el("b", "", worded(words.kinds_title, id)), ` ${fill(words.kinds_of, { layer, head })}`);
+      const name = title ? fill(worded(words.kinds_named, id), { title }) : worded(words.kinds_title, id);
+      heading.append(el("b", "", name));
+      if (this.isAll || !view.isProjected) heading.append(` ${fill(words.kinds_of, { layer, head })}`);
       line.append(
         view.steps(
           (by) => view.choose({ [id]: stepped(site, { layer, head }, by).join(".") }),
@@ -107,7 +173,9 @@ export class Kinds {
       const cell = clamp(
         Math.min(
           (width - NAMED - 28) / site.n_key,
-          view.narrow ? 34 : view.below(AROUND + (ids.length < 3 ? OFFER : 0), 200) / site.n_query,
+          view.narrow
+            ? 34
+            : view.below(AROUND - (this.isAll ? 0 : view.isProjected ? SPARED + OFFER : SPARED), 140) / site.n_query,
         ),
         3,
         34,
@@ -131,7 +199,9 @@ export class Kinds {
       const node = /** @type {HTMLElement} */ (picture.node);
       node.addEventListener("click", (e) => {
         const at = picture.at(e);
-        if (at) view.choose({ row: String(at[0]) });
+        if (!at) return;
+        const of = this.isAll ? at[0] : this.shown[this.first].queries.indexOf(queries[at[0]]);
+        if (of >= 0) view.choose({ row: String(of) });
       });
       node.addEventListener("pointermove", (e) => {
         const at = picture.at(e);
@@ -141,14 +211,15 @@ export class Kinds {
         view.hint(
           reason
             ? fill(words.cell_not, { ...names, reason: words.reasons[reason] })
-            : `${fill(words.cell_may, names)} ${percent(weights[at[0] * site.n_key + at[1]], 1)}`,
+            : `${fill(words.cell_may, names)} ${share(weights[at[0] * site.n_key + at[1]])}`,
           e,
         );
       });
       node.addEventListener("pointerleave", () => view.hint(""));
       const best = this.best(id, row);
-      part.append(el("p", "", worded(words.kinds_how, id)));
+      part.appendChild(el("p", "", worded(words.kinds_how, id))).hidden = !this.isAll;
       const from = part.appendChild(el("p", "mute"));
+      from.hidden = !this.isAll;
       from.textContent = fill(words.kinds_from, {
         Q: "Q",
         query: worded(words.kinds_side, site.query),
@@ -172,7 +243,7 @@ export class Kinds {
         el(
           "p",
           "mute",
-          fill(words.kinds_weight, { q: queries[row], p: percent(weights[row * site.n_key + best], 1), k: keys[best] }),
+          fill(words.kinds_weight, { q: queries[row], p: share(weights[row * site.n_key + best]), k: keys[best] }),
         ),
       );
       Object.assign(part.dataset, {
@@ -182,19 +253,25 @@ export class Kinds {
       });
     }
     stage.replaceChildren(three);
-    if (ids.length < 3) stage.append(elsewhere(words.open_translator, "kinds", "Translator", words.german));
+    if (!this.isAll) {
+      const note = this.note();
+      note.append(
+        way(words.open_translator, { view: "masks", lab: "kinds", model: "Translator", text: words.german }, "quiet"),
+      );
+      stage.prepend(note);
+    }
   }
 
-  // The kind that keys are of: the one between two texts, or the only one
+  // The kind that keys are of: the one between two texts, or that of the model that only writes
   get first() {
-    return "cross" in this.shown ? "cross" : Object.keys(this.shown)[0];
+    return this.isAll ? "cross" : "decoder";
   }
 
   // The same row of all three, and another head of the first
   /** @param {number} down @param {number} right */
   arrow(down, right) {
     const { first, shown, view } = this;
-    if (!first) return false;
+    if (!shown[first]) return false;
     const { site } = shown[first];
     if (right) view.chooseHead(...stepped(site, shown[first], right));
     else view.choose({ row: String(clamp(this.row(first) + down, 0, site.n_query - 1)) });
@@ -211,9 +288,8 @@ export class Kinds {
   }
 
   cells() {
-    return Object.entries(this.shown).flatMap(([id, { site, mask, scores, weights }]) => {
-      const [queries, keys] = [this.view.labels(site.query), this.view.labels(site.key)];
-      const named = queries.map((query) => `${worded(words.kinds_title, id)}: ${query}`);
+    return Object.entries(this.shown).flatMap(([id, { mask, scores, weights, queries, keys }]) => {
+      const named = queries.map((/** @type {string} */ query) => `${worded(words.kinds_title, id)}: ${query}`);
       return lines({ queries: named, keys, mask, scores, weights });
     });
   }

@@ -1,17 +1,18 @@
 // Leakage: the same text with the causal mask and without. The loss at each word, the head that looks ahead, and what each then writes.
 
-import { add, choice, clamp, el, fill, fixed, setText } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, counted, el, fill, fixed, setText } from "../../../kit/browser/dom.js";
 import { table } from "../../../kit/browser/table.js";
 import { lossBars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { drawMap, NAMED } from "./maps.js";
-import { losses, share, way } from "./numbers.js";
+import { losses, share, shares, way } from "./numbers.js";
 import { pair } from "./pairs.js";
 
 const MAP = 330; // units that the one map is wide, with its words
 const AROUND = 470; // units of what stands above and below the bars
-const LARGER = 24; // and of what is written, which a projected page writes larger
+const TWO = 88; // of the two texts that differ in one word
+const LARGER = 56; // and of what a projected page writes larger
 const BESIDE = 480; // of what stands above and below the map beside them
 const [ROWS, LINE] = [28, 21]; // of the heading of the other texts, and of one of them
 const WIDEST = 12; // nats at the end of a text's bar
@@ -23,6 +24,8 @@ export class Leak {
   drawn = "";
   /** @type {any} */
   now;
+  /** @type {any} Two texts that differ in one word */
+  two;
   headGrid = null;
 
   // Of a model whose mask can be taken away
@@ -51,7 +54,10 @@ export class Leak {
     this.now = { ...found.header, leaky };
     view.say(this.said());
     const texts = this.texts();
-    const state = [view.layout, leaky, texts.length].join(" ");
+    const { written, instead } = view.values;
+    const two = view.answer("leak_pair", { leaky, written, instead });
+    if (two) this.two = two.header ?? { refused: two.refused };
+    const state = [view.layout, leaky, texts.length, JSON.stringify(this.two ?? "")].join(" ");
     if (state === this.drawn) return;
     this.drawn = state;
     this.build(texts);
@@ -127,7 +133,11 @@ export class Leak {
     const head = left.appendChild(el("h3", "", words.loss_at));
     head.append(legend);
     const rows = now.texts && !view.isProjected ? now.texts.length : 0;
-    const height = clamp(view.below(AROUND + (rows ? ROWS + LINE * rows : view.isProjected ? LARGER : 0), 80), 80, 260);
+    const height = clamp(
+      view.below(AROUND + TWO + (rows ? ROWS + LINE * rows : view.isProjected ? LARGER : 0), 80),
+      80,
+      260,
+    );
     const width = view.beside ? Math.max(420, view.width - MAP - 50) : view.width;
     const chart = add(left, "div", "chart");
     chart.append(
@@ -143,6 +153,7 @@ export class Leak {
       const line = add(wrote, "p", tone);
       line.append(el("span", "mute", `… ${begun}`), " ", el("b", "", text.trim().replace(/\s+/g, " ")), " …");
     }
+    this.drawTwo(left);
     if (rows) {
       left.appendChild(el("h3", "", `${words.leak_texts} `)).append(el("small", "mute", words.leak_texts_how));
       const list = add(left, "div", "guesses texts");
@@ -175,19 +186,106 @@ export class Leak {
     });
     const title = now.title;
     const other = now.isOther
-      ? fill(now.leaky === "taught" ? words.leak_other_taught : words.leak_other, {
-          title: view.header.title,
-          other: title,
-        })
+      ? fill(
+          now.leaky === "taught" ? words.leak_other_taught : now.isOwnText ? words.leak_other : words.leak_other_own,
+          {
+            title: view.header.title,
+            other: title,
+          },
+        )
       : "";
     const how =
       now.leaky === "taught"
         ? fill(words.leak_how_taught, { steps: now.steps, seconds: now.seconds, dropped: fixed(mean(now.dropped)) })
         : fill(words.leak_how, { title, n: now.layers });
     right.append(this.switch());
-    if (other) right.appendChild(el("p", "small", other));
+    if (other) {
+      const line = add(right, "p", "small");
+      line.append(`${other} `);
+      view.button(line, fill(words.back_to, { title: view.header.title }), () =>
+        view.choose(now.leaky === "taught" && Leak.opens(view) ? { leaky: "taken" } : { lab: "paint" }),
+      );
+    }
     setText(add(right, "p", "mute small how"), how);
-    stage.replaceChildren(board);
+    this.keep(() => stage.replaceChildren(board));
+  }
+
+  /** A text that is being typed stays, as does its cursor. @param {() => void} act */
+  keep(act) {
+    const root = /** @type {ShadowRoot} */ (this.stage.getRootNode());
+    const field = /** @type {HTMLInputElement | null} */ (root.activeElement?.closest(".texts input") ?? null);
+    act();
+    if (!field) return;
+    const now = /** @type {HTMLInputElement} */ (
+      this.stage.querySelector(`.texts input[aria-label="${field.ariaLabel}"]`)
+    );
+    now.value = field.value;
+    now.focus();
+    now.setSelectionRange(field.selectionStart, field.selectionEnd);
+  }
+
+  /** Two texts that differ in one word, and both can be written. Under the mask, what is before that word does not notice. @param {HTMLElement} left */
+  drawTwo(left) {
+    const { view, two } = this;
+    const { palette } = view;
+    const tones = { more: palette.ramp[3], less: palette.ahead[3], same: palette.mute };
+    const heading = left.appendChild(el("h3", "", `${words.leak_pair} `));
+    const said = heading.appendChild(el("small", "says"));
+    if (!two) return void (said.textContent = words.loading);
+    if (two.refused) said.textContent = two.refused;
+    else {
+      const changes = (/** @type {number} */ n) => (n ? counted(words.leak_pair_changes, n) : words.leak_pair_none);
+      const [a, b] = two.noticed.map(changes);
+      const before = counted(words.leak_pair_before, two.before);
+      const told = two.noticed[0] || two.noticed[1] ? words.leak_pair_says : words.leak_pair_same;
+      said.textContent = two.before ? `${fill(told, { before, a, b })} ` : "";
+      heading.appendChild(el("small", "", words.leak_pair_how));
+    }
+    const list = add(left, "div", "guesses texts two");
+    const asked = [view.values.written || this.now.text, view.values.instead];
+    for (const i of [0, 1]) {
+      const line = add(list, "div");
+      const text = two.texts?.[i] ?? asked[i];
+      if (view.isProjected) line.appendChild(this.around(i, text));
+      else line.append(this.field(i, text));
+      if (two.refused) continue;
+      const [a, b] = two.chances[i];
+      const number = el("s", "", `${two.words[i]} `);
+      const told = shares(a, b);
+      const at = told.lastIndexOf("→") + 1;
+      number.append(told.slice(0, at));
+      number.appendChild(el("b", "", told.slice(at))).style.color = tones[way(a, b)];
+      line.append(pair(a, b), number);
+    }
+    if (view.values.written || view.values.instead)
+      view.button(heading, words.leak_pair_reset, () => view.choose({ written: "", instead: "" }));
+  }
+
+  /** The changed word between those beside it, for the last row of a room. @param {number} i @param {string} text */
+  around(i, text) {
+    const span = el("span", "", text);
+    const parts = text.split(/\s+/);
+    const others = String(this.two?.texts?.[1 - i] ?? "").split(/\s+/);
+    const at = parts.findIndex((part, k) => part !== others[k]);
+    if (at < 0) return span;
+    const from = Math.max(0, at - 2);
+    span.textContent = `${from ? "… " : ""}${parts.slice(from, at).join(" ")} `;
+    span.append(el("b", "", parts[at]), ` ${parts.slice(at + 1, at + 4).join(" ")}`);
+    return span;
+  }
+
+  /** A text of the two, taken when it is changed. @param {number} i @param {string} text */
+  field(i, text) {
+    const field = el("input");
+    Object.assign(field, { type: "text", maxLength: 400, value: text, spellcheck: false });
+    field.ariaLabel = words.leak_pair_box[i];
+    const { view } = this;
+    field.addEventListener("change", () => {
+      const two = this.two?.texts ?? ["", ""];
+      // The other one stays as it is: a text of the room's own would follow the one that is written
+      view.choose({ written: view.values.written, instead: two[1], [i ? "instead" : "written"]: field.value.trim() });
+    });
+    return field;
   }
 
   foot() {

@@ -48,7 +48,7 @@ export function drawMap(view, host, { alt, queries, keys, w, h = w, row, weight,
           ]
         : [],
     },
-    x + wide + size * 2,
+    x + wide + size * 2.6,
     y + tall + 4,
     { hatch: palette.hatch, font: view.family },
   );

@@ -441,6 +441,8 @@ export class Masks extends Stage {
     return true;
   }
 
+  keysTold = words.keys_told;
+
   keys = {
     s: () => {
       if (this.labName !== "paint") return false;

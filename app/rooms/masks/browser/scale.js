@@ -1,18 +1,20 @@
 // Why ÷ √d: the variance of q·k against d, the largest weight against d, and a row of this model with the division and without.
 
-import { choice, clamp, el, fill, percent, selectBox } from "../../../kit/browser/dom.js";
+import { choice, clamp, counted, el, fill, percent, selectBox } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { canvas } from "./maps.js";
 import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { entropy, weigh } from "./rules.js";
+import { both, share, word } from "./numbers.js";
+import { nodes, pair } from "./pairs.js";
 import { named } from "./sheet.js";
 import { table } from "../../../kit/browser/table.js";
 import { across, below, curve } from "../../../kit/browser/picture/axes.js";
 
 const AROUND = 470; // units of what stands above and below a chart
-const IN_ROW = 12; // keys of the row
-const PROJECTED = 8; // and for the last row of a room
+const IN_ROW = 6; // keys of the row
+const PROJECTED = 4; // and for the last row of a room
 
 export class Scale {
   /** @type {any} */
@@ -58,8 +60,8 @@ export class Scale {
     const said = header.divided
       ? pieces(words.scale_fact, {
           q,
-          free: [percent(Math.max(...free), 1), "b"],
-          own: [percent(Math.max(...own), 1), "b"],
+          free: [share(Math.max(...free)), "b"],
+          own: [share(Math.max(...own)), "b"],
           bits_free: [this.now.bits_free.toFixed(2), "b"],
           bits: [this.now.bits.toFixed(2), "b"],
         })
@@ -146,32 +148,56 @@ export class Scale {
       ([id, label]) => /** @type {[string, string]} */ ([id, fill(String(label), { d: header.d })]),
     );
     line.append(choice(words.scale_switch, options, view.values.scale, (id) => view.choose({ scale: id })));
-    const shown = view.values.scale === "on" ? now.own : now.free;
-    const bars = part.appendChild(el("div", "words"));
+    const bars = part.appendChild(el("div", "guesses texts sides"));
     const keys = view.labels(site.key);
     const most = view.isProjected ? PROJECTED : IN_ROW;
     const weightiest = keys
       .map((_, k) => k)
       .sort((a, b) => now.own[b] - now.own[a])
       .slice(0, most);
-    const add = (/** @type {string} */ label, /** @type {number} */ share, /** @type {string} */ tone) => {
-      const one = bars.appendChild(el("div"));
-      const track = el("i");
-      const bar = track.appendChild(el("u"));
-      bar.style.width = `${100 * share}%`;
-      one.append(el("span", tone, label), track, el("s", "", percent(share, 1)));
+    const line_ = (
+      /** @type {HTMLElement} */ box,
+      /** @type {Node[]} */ name,
+      /** @type {number} */ a,
+      /** @type {number} */ b,
+    ) => {
+      const label = el("span");
+      label.append(...name);
+      box.appendChild(el("div")).append(label, pair(a, b), el("s", "", both(share(a), share(b))));
     };
-    for (const k of weightiest.sort((a, b) => a - b)) add(keys[k], shown[k], "k");
+    for (const k of weightiest) line_(bars, nodes(word(keys, k, "k")), now.own[k], now.free[k]);
     const rest = keys.map((_, k) => k).filter((k) => !weightiest.includes(k));
+    const total = (/** @type {ArrayLike<number>} */ x) => rest.reduce((sum, k) => sum + x[k], 0);
     if (rest.length)
-      add(
-        rest.length > 1 ? fill(words.scale_rest, { n: rest.length }) : words.scale_rest_one,
-        rest.reduce((sum, k) => sum + shown[k], 0),
-        "mute",
-      );
+      line_(bars, [el("span", "mute", counted(words.others, rest.length))], total(now.own), total(now.free));
+    const next = this.nextWords();
+    if (next.length) {
+      part.appendChild(el("h3", "next")).append(el("b", "", words.next_word), ` ${words.scale_next_how}`);
+      const box = part.appendChild(el("div", "guesses texts sides"));
+      for (const [label, a, b] of next.slice(0, view.isProjected ? 2 : 4)) line_(box, [el("b", "", label)], a, b);
+    }
     const note = el("p", "small");
     note.textContent = this.note();
     stage.replaceChildren(three, note);
+  }
+
+  // The likeliest next word, then those of the run that divides nowhere: each with its chance in both
+  /** @returns {[label: string, own: number, without: number][]} */
+  nextWords() {
+    const { header: found } = this.now;
+    const [first] = this.view.header.outcome.words;
+    if (!first || !this.view.header.divided || this.view.header.classes) return [];
+    const others = found.outcome.words.map(
+      (/** @type {[number, string, number]} */ [id, label, p], /** @type {number} */ i) => [
+        id,
+        label.trim(),
+        found.before[i],
+        p,
+      ],
+    );
+    const all = [[first[0], first[1].trim(), first[2], found.outcome.asked[0]], ...others];
+    const apart = all.filter(([id], i) => all.findIndex(([other]) => other === id) === i);
+    return apart.map(([, label, a, b]) => [label, a, b]);
   }
 
   get headGrid() {

@@ -1,8 +1,6 @@
 // A run as the room has it: for every kind of attention the scores of its heads before any mask, and the masks.
 
 import { WORDS as words } from "./constants.js";
-import { el } from "../../../kit/browser/dom.js";
-import { way } from "../../../kit/browser/share.js";
 
 export class Scores {
   /** @param {import("./types.js").SiteHeader} header @param {ArrayBuffer} body */
@@ -87,14 +85,6 @@ export function named(labels, at, tone) {
         [String(at), "sub"],
       ]
     : [[word, tone]];
-}
-
-// A link to a lab with a model that can show it
-/** @param {string} label @param {string} lab @param {string} model @param {string} text */
-export function elsewhere(label, lab, model, text) {
-  const line = el("p");
-  line.append(way(label, { view: "masks", lab, model, text }, "quiet"));
-  return line;
 }
 
 // The cells of a map as the lines of its table: query, key, score, whether it may look, why not, weight

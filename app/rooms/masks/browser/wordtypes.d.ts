@@ -1,5 +1,6 @@
 // Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).
 export const WORDS: {
+  "keys_told": { "arrows": string; "pages": string; "s": string; "b": string; "On the map: \u2190 \u2192 \u2191 \u2193": string; "On the map: Space, Enter": string; };
   "labs": string;
   "lab": { "paint": string; "padding": string; "leak": string; "kinds": string; "scale": string; };
   "place": string;
@@ -146,6 +147,8 @@ export const WORDS: {
   "leak_copies": string;
   "leak_goes_on": string;
   "leak_other": string;
+  "leak_other_own": string;
+  "back_to": string;
   "leak_other_taught": string;
   "leak_whose": string;
   "leak_whoses": { "taken": string; "taught": string; };
@@ -158,6 +161,16 @@ export const WORDS: {
   "leak_map_how": string;
   "leak_map_alt": string;
   "leak_write": string;
+  "leak_pair": string;
+  "leak_pair_says": string;
+  "leak_pair_same": string;
+  "leak_pair_before": [string, string];
+  "leak_pair_changes": [string, string];
+  "leak_pair_none": string;
+  "leak_pair_how": string;
+  "leak_pair_box": [string, string];
+  "leak_pair_reset": string;
+  "leak_pair_columns": [string, string, string, string];
   "leak_texts": string;
   "leak_texts_how": string;
   "leak_ok": string;
@@ -166,7 +179,11 @@ export const WORDS: {
   "leak_text_columns": [string, string, string];
   "leak_map_columns": [string, string, string, string];
   "kinds_fact": string;
-  "kinds_one": string;
+  "kinds_three": string;
+  "kinds_three_parts": { "both": string; "before": string; "other": string; };
+  "kinds_note": { "example": string; "yours": string; };
+  "kinds_use": { "example": string; "yours": string; };
+  "kinds_named": { "encoder": string; "decoder": string; "cross": string; };
   "kinds_title": { "encoder": string; "decoder": string; "cross": string; };
   "kinds_how": { "encoder": string; "decoder": string; "cross": string; };
   "kinds_of": string;
@@ -184,8 +201,7 @@ export const WORDS: {
   "scale_this": string;
   "scale_this_how": string;
   "scale_row": string;
-  "scale_rest": string;
-  "scale_rest_one": string;
+  "scale_next_how": string;
   "scale_table": string;
   "scale_row_columns": [string, string, string];
   "scale_axis": string;

@@ -276,6 +276,8 @@ class Positions extends Stage {
 
   // ------------------------------------------------------------------ keys
 
+  keysTold = words.keys_told;
+
   /** @param {number} down @param {number} right */
   arrow(down, right) {
     return this.lab?.arrow(down, right) ?? false;

@@ -1,5 +1,6 @@
 // Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).
 export const WORDS: {
+  "keys_told": { "arrows": string; "pages": string; "On a word: \u2190 \u2192": string; "On a word: Alt \u2190 \u2192": string; "On a word: Space, Enter": string; "On a handle: \u2190 \u2192, PgUp PgDn, Home, End": string; };
   "lab": string;
   "labs": { "swap": string; "clocks": string; "beyond": string; "kinds": string; "order": string; "two": string; "clock": string; "binary": string; };
   "beyond": string;

@@ -3,7 +3,7 @@
 import { choice, clamp, el, fill, pinned, worded } from "../../../kit/browser/dom.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { BatchPage } from "./batch.js";
-import { WORDS as words } from "./constants.js";
+import { OPENS_AT, WORDS as words } from "./constants.js";
 import { Grid } from "./grid.js";
 import { label } from "./sheet.js";
 import { OnePage, STEPS } from "./one.js";
@@ -40,7 +40,7 @@ export class Small {
     return Math.max(
       0,
       STEPS.indexOf(
-        this.view.values.at === "softmax" && !this.view.values.cell && this.opening ? "output" : this.view.values.at,
+        this.view.values.at === OPENS_AT && !this.view.values.cell && this.opening ? "output" : this.view.values.at,
       ),
     );
   }

@@ -13,7 +13,7 @@ import { json, unpack } from "../../../kit/browser/messages.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { ModelStrip } from "../../../kit/browser/model_strip.js";
-import { DIVISOR, PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { DIVISOR, OPENS_AT, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { smallSnippet, snippet } from "./export.js";
 import { ATTENTION, drawFoot } from "./foot.js";
 import { Experts } from "./experts.js";
@@ -407,7 +407,7 @@ export class StepThrough extends Stage {
       ? found
       : Math.max(
           0,
-          steps.findIndex((step) => step.id === "softmax"),
+          steps.findIndex((step) => step.id === OPENS_AT),
         );
   }
 
@@ -478,7 +478,7 @@ export class StepThrough extends Stage {
           this.choose({
             page: next,
             cell: "",
-            at: next === "one" ? "output" : next === "run" ? "softmax" : this.values.at,
+            at: next === "one" ? "output" : next === "run" ? OPENS_AT : this.values.at,
           }),
       );
     if ((page !== "run" && page !== "experts") || !run) {
@@ -629,6 +629,8 @@ export class StepThrough extends Stage {
     this.chooseHead(this.place.layer, (this.place.head + down + heads) % heads);
   }
 
+  keysTold = words.keys_told;
+
   keys = {
     " ": () => (this.opened === "run" && this.walk ? this.play(!this.playing) : false),
     home: () => !takesArrows(this.focused ?? undefined) && this.go(0),
@@ -674,7 +676,7 @@ export class StepThrough extends Stage {
         key: "",
         cell: "",
       });
-    const at = ["token", "embed", ...ENDS].includes(this.values.at) ? "softmax" : this.values.at;
+    const at = ["token", "embed", ...ENDS].includes(this.values.at) ? OPENS_AT : this.values.at;
     this.choose({ stack, layer: String(layer), at, key: "", cell: "" });
   }
 

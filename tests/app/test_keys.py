@@ -1,0 +1,68 @@
+"""Every key that a room hears is told in its list of keys, which "?" and a button open."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from app.kit import words as kit_words
+from app.rooms.masks import words as masks
+from app.rooms.positions import words as positions
+from app.rooms.step import words as step
+from tests.app.browsing import PATIENCE
+from tests.app.lab import Lab, visiting
+
+APP = "app/main.py"
+ROOMS = {"masks": masks, "step": step, "positions": positions}
+HEARD = re.compile(r"^  keys = \{\n(.*?)^  \};", re.DOTALL | re.MULTILINE)
+KEY = re.compile(r"^    (?:\"(.+?)\"|(\w+)):", re.MULTILINE)
+
+
+def heard(room: str) -> set[str]:
+    """The keys that the room's own code acts on."""
+    found: set[str] = set()
+    for path in Path(f"app/rooms/{room}/browser").glob("*.js"):
+        for block in HEARD.findall(path.read_text("utf-8")):
+            found |= {quoted or plain for quoted, plain in KEY.findall(block)}
+    return found
+
+
+def test_keys_are_found_in_the_code():
+    assert heard("masks") == {"s", "b"} and " " in heard("step")
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_key_of_a_room_is_in_its_list(browser: Browser, address: str, room: str):
+    told = ROOMS[room].COMPONENT["keys_told"]
+    assert heard(room) <= told.keys() and {"arrows", "pages"} <= told.keys()
+    of_room = type("Room", (Lab,), {"ROOM": room})
+    with visiting(of_room, browser, address, (1280, 720)) as page:
+        page.open(model="SmolLM2-135M")
+        listed = page.root.locator(".keylist")
+        expect(listed).to_be_hidden()
+        page.page.keyboard.press("?")
+        expect(listed).to_be_visible(timeout=PATIENCE)
+        named = kit_words.COMPONENT["keys_named"]
+        own = {named.get(key, key.upper() if len(key) == 1 else key) for key in told}
+        keys = listed.locator("kbd").all_inner_texts()
+        assert own | {"/", "H", "P", "Esc", "?"} == set(keys) and len(keys) == len(set(keys))
+        says = listed.locator("dd").all_inner_texts()
+        assert len(says) == len(keys) and all(text.strip() for text in says)
+        page.page.keyboard.press("Escape")
+        expect(listed).to_be_hidden()
+        page.press(kit_words.COMPONENT["keys"])
+        expect(listed).to_be_visible()
+        assert page.axe() == []
+
+
+def test_b_compares_before_and_after_in_masks(browser: Browser, address: str):
+    with visiting(type("Room", (Lab,), {"ROOM": "masks"}), browser, address, (1280, 720)) as page:
+        page.open(model="SmolLM2-135M")
+        page.has("stop", "1")
+        page.page.keyboard.press("b")
+        page.link("whose=model")
+        page.page.keyboard.press("b")
+        page.link("whose=yours")
