@@ -21,6 +21,7 @@ class Example:
     site: str = ""  # encoder, decoder or cross; "": the model's first
     target: str = ""  # of an encoder–decoder; "": what the model writes itself. Of a chat: the answer so far
     chat: bool = False  # whether the text is a message that the model's template writes out
+    other: str = ""  # a text of as many tokens that has another answer, which What if opens beside it
 
     def query_among(self, labels: list[str]) -> int | None:
         """Where the query is among the labels of a text; None if it is not there."""
@@ -30,6 +31,7 @@ class Example:
 
 
 MARY = "When Mary and John went to the store, John gave a drink to"  # opens first
+MARY_GAVE = "When Mary and John went to the store, Mary gave a drink to"
 KATZE = "Die Katze sitzt auf der Matte, weil sie müde"
 ROWS = "blue stone green key red shoe blue stone green key red shoe"
 
@@ -39,8 +41,17 @@ FISHERMAN = Path(__file__).with_name("fisherman.txt").read_text(encoding="utf-8"
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {
     "smollm2": (
-        Example("The name that is missing: “to”, about to write “Mary”, looks at “Mary”", MARY, 23, 0, 13),
-        Example("A fact: “is”, about to write “Paris”, looks at “France”", "The capital of France is", 23, 4, "is"),
+        Example(
+            "The name that is missing: “to”, about to write “Mary”, looks at “Mary”", MARY, 23, 0, 13, other=MARY_GAVE
+        ),
+        Example(
+            "A fact: “is”, about to write “Paris”, looks at “France”",
+            "The capital of France is",
+            23,
+            4,
+            "is",
+            other="The capital of Italy is",
+        ),
         Example(
             "A pronoun finds its noun: “it” looks at “animal”",
             "The animal didn't cross the street because it was too",
@@ -48,13 +59,21 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             8,
             "it",
         ),
-        Example("After a repeat: “red” looks at “shoe”, which followed it before", ROWS, 18, 6, 10),
+        Example(
+            "After a repeat: “red” looks at “shoe”, which followed it before",
+            ROWS,
+            18,
+            6,
+            10,
+            other="blue stone green key red shoe blue stone green key red stone",
+        ),
         Example(
             "A line of code: “*”, about to write “height”, looks at “height”",
             "def area(width, height):\n    return width *",
             23,
             7,
             "*",
+            other="def area(width, length):\n    return width *",
         ),
         Example("In German: “sie” looks at “Kat”, where “Katze” begins", KATZE, 10, 6, "sie"),
         Example(
@@ -164,6 +183,12 @@ def shown_for(model_id: str) -> tuple[Example, ...]:
 def texts_of(model_id: str) -> set[str]:
     """The texts of a model's own examples, which open where the example says."""
     return {example.text for example in EXAMPLES.get(model_id.partition("@")[0], ())}
+
+
+def other_of(model_id: str, text: str) -> str:
+    """The text that stands beside one of a model's own examples in What if; "" where there is none."""
+    found = EXAMPLES.get(model_id.partition("@")[0], ())
+    return next((example.other for example in found if example.text == text and not example.chat), "")
 
 
 def owner_of(example: Example) -> str:

@@ -119,13 +119,13 @@ def test_a_finger_looks_first_and_takes_with_a_second_touch(browser: Browser, ad
 
 def test_all_heads_of_what_if_are_in_sight(screen: Screen) -> None:
     root = opened(screen, "whatif", layer="", head="")
-    svg = root.locator(".grid svg")
+    svg = root.locator(".parts svg")
     expect(svg.locator("rect").nth(269)).to_be_attached()
     box = svg.bounding_box()
-    assert box and box["y"] + box["height"] <= 720 and box["x"] + box["width"] <= 640
+    assert box and box["y"] + box["height"] <= 720 and box["x"] + box["width"] <= 800
     cell = svg.locator("rect").nth(200).bounding_box()
     assert cell and cell["width"] >= 8 and cell["height"] >= 8, "every head can be pointed at"
-    expect(root.locator(".fact")).not_to_be_empty()
+    expect(root.locator(".board .fact")).not_to_be_empty()
 
 
 def test_the_sink_is_named_by_the_run_s_numbers_and_leaves_the_colours_alone(screen: Screen) -> None:

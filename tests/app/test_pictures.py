@@ -81,7 +81,8 @@ def ground(node: Locator) -> list[str]:
 
 
 def test_what_if_saves_the_maps_that_are_on_the_screen(page: Page, address: str):
-    root = see(page, address, view="whatif", model="storyteller", text="Once upon a time there was a")
+    said = {"model": "storyteller", "text": "Once upon a time there was a", "edits": "temperature_2", "pick": "off"}
+    root = see(page, address, view="whatif", **said)
     root.and_(page.locator("[data-settled=true]")).wait_for()
     cells = root.locator(".grid svg g").first.locator("rect")
     expect(cells).to_have_count(48)

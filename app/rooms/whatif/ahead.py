@@ -34,7 +34,9 @@ def begin(said: Mapping[str, str], shown: Facts) -> None:
         return
     st.session_state[BEGUN] = shown.key
     name = answer.visitor(), shown.key
-    if said["edits"] or said["sweep"] == "patch" or name in _begun or rate_limits.accounts.take(name[0], "sweeps"):
+    if said["edits"] or said["sweep"] == "patch" or changes.has_map(said, shown) or name in _begun:
+        return
+    if rate_limits.accounts.take(name[0], "sweeps"):
         return
     with _lock:
         _begun[name] = service.calls().begin(_sweep(name, changes.asked(said, shown, shown.key)))

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from app.kit.params import Param, one_of, whole
 from app.rooms.whatif import words
-from app.session import resolving, screen
+from app.session import examples, resolving, screen
 from app.session.models import MODELS, spec_of
 from core.edits import Ablate, Edit, EditMask, from_text, to_text
 from core.errors import InterventionError
@@ -16,7 +16,7 @@ from core.run.request import Request
 from core.service import MOST_LOOKS, Asked, AskedParts, CutLooks, Facts, Part, PatchHeads, SilenceHeads
 
 ROOM = "whatif"  # in links
-SWEEPS = ("heads", "looks", "patch")
+SWEEPS = ("heads", "looks", "patch", "parts")  # of a decoder that writes, heads and patch are parts as well
 KINDS: dict[str, Literal["head", "mlp", "resid"]] = {"z": "head", "m": "mlp", "r": "resid"}  # of parts, in links
 LONGEST = 2_000  # characters of another sentence in a link
 
@@ -157,8 +157,25 @@ def _place(name: str, below: Callable[[Facts], int]) -> Param:
     return replace(param, read=lambda text, shown: param.read("" if text == "none" else text, shown))
 
 
+def own_pair(shown: Facts) -> str:
+    """The text that opens beside an example; "" where no part can be taken from it, and for a text of one's own."""
+    if not has_parts(shown) or shown.conversation is not None:
+        return ""
+    return examples.other_of(shown.spec.id, shown.source.text)
+
+
+def _how(said: Mapping[str, str]) -> str:
+    """How heads are silenced by older links."""
+    return said.get("by", "zero") if said.get("sweep") == "heads" else ""
+
+
+def _measure(said: Mapping[str, str]) -> str:
+    """Older links of silent heads are in points; with another sentence there is a lead, which does not saturate."""
+    return "ld" if said.get("against") else "p" if said.get("sweep") == "heads" else ""
+
+
 PARAMS = (
-    one_of("sweep", *SWEEPS),
+    replace(one_of("sweep", *SWEEPS), default=lambda shown: "parts" if has_parts(shown) else "heads"),
     one_of("by", "zero", "mean"),
     one_of("group", "off", "on"),
     one_of("pick", "on", "off"),
@@ -171,11 +188,13 @@ PARAMS = (
     _place("key", _tokens),
     whole("at", "", lambda shown: len(shown.target or shown.source), empty=True),
     Param("edits", "", _edits, words.EDITS_ALLOWED),
-    Param("against", "", _against, words.AGAINST_ALLOWED),
+    Param("against", own_pair, _against, words.AGAINST_ALLOWED),
     Param("other", "", _other, words.OTHER_ALLOWED),
     Param("moved", "", _head, words.MOVED_ALLOWED),
-    one_of("how", "patch", "zero", "mean"),
-    one_of("measure", "ld", "lp", "p"),
+    replace(one_of("how", "patch", "zero", "mean"), implied=_how),
+    replace(
+        one_of("measure", "ld", "lp", "p"), default=lambda shown: "ld" if own_pair(shown) else "lp", implied=_measure
+    ),
     whole("answer", "", lambda shown: shown.config.vocab_size, empty=True),
     whole("rival", "", lambda shown: shown.config.vocab_size, empty=True),
     Param("part", "", _part, words.PART_ALLOWED),
@@ -186,6 +205,12 @@ PARAMS = (
 def has_parts(shown: Facts) -> bool:
     """Whether each part of the model can be taken from another run: of a decoder that writes."""
     return shown.config.kind == "decoder" and shown.writes
+
+
+def has_map(said: Mapping[str, str], shown: Facts) -> bool:
+    """Whether the map of all parts is on the screen, and not what one change does to the whole run. As browser/opening.js."""
+    is_beside = said["pick"] == "off" and (said["edits"] or said["against"] not in ("", own_pair(shown)))
+    return has_parts(shown) and said["sweep"] != "looks" and said["group"] == "off" and not (said["other"] or is_beside)
 
 
 def asked_parts(said: Mapping[str, str], shown: Facts, other: str | None) -> AskedParts:

@@ -48,6 +48,7 @@ def show() -> None:
         "models": [[name, title] for name, title in changes.model_ids().items() if name.partition("@")[0] != model],
         "steps": changes.steps(shown.request),
         "parts": changes.has_parts(facts),
+        "pair": changes.own_pair(facts),
         "long": changes.is_long(facts),
         "device": facts.device,
         "dtype": facts.dtype,

@@ -61,6 +61,10 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "change": "Change",
     "silence": "silence a head",
     "silence_help": "Ablation. Each head is silenced in turn: its output becomes zero, or its mean over the text.",
+    "each_part": "each part in turn",
+    "each_part_help": "Every head, every MLP and every word in turn is taken from another sentence, silenced, or set to its mean.",
+    "whole_run": "the whole run",
+    "whole_run_help": "What changes every layer at once: the mask, the positions, the scale of the scores and their temperature.",
     "cut": "cut a look",
     "cut_help": "Each attention link, of a query to a key, is blocked in turn.",
     "patch": "take from another sentence",
@@ -83,7 +87,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "swap": "Swap sides",
     "swap_help": "The changed run becomes the one above, and what is above is compared with it. Both are in the link.",
     "keep": "Keep",
-    "keep_help": "Keep this change, and sweep again with it: changes add up.",
+    "keep_help": "Keep this change and see what it does to the whole run; what is changed next adds up with it.",
     "kept": "Kept changes",
     "drop": "Take back: {change}",
     "heading_heads": "Which head does this answer depend on?",
@@ -211,6 +215,10 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "probability of the answer changed, in points. Where a head looks is one picture; what depends on it is another. A large effect in an "
     "early layer also breaks everything after it: it is not a place where a fact is kept. Colours are square-root scaled so that small "
     "changes show; the numbers are not. Keys: arrows move, U undoes, L switches to looks.",
+    "how_parts": "Columns are layers, rows are heads, the MLP, and words. Each full cell is a run of its own in which that part alone is "
+    "taken from the other sentence, silent, or at its mean; a small square is an estimate of a run to come. Purple: the answer falls, blue: "
+    "it rises. Where a head looks is one picture; what depends on it is another. Colours are square-root scaled so that small changes "
+    "show; the numbers are not. Keys: arrows move, Page Up and Page Down go to stronger and weaker parts, S silences, M changes the measure.",
     "chosen": "{place}: {change}",
     "stronger": "‹ stronger",
     "weaker": "weaker ›",
@@ -229,6 +237,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "how_set": "How each part is changed",
     "how_patch": "take from the other",
     "how_patch_help": "Each part gives what it gave in the other sentence, at every token.",
+    "how_patch_needs": "There is no other sentence yet: type one, or choose a swap.",
     "how_zero": "silence",
     "how_zero_help": "Each part gives zero.",
     "how_mean": "set to its mean",

@@ -27,9 +27,10 @@ const TEMPLATES = {
   zero: [words.silent_falls, words.silent_rises, words.silent_stays],
   mean: [words.mean_falls, words.mean_rises, words.mean_stays],
 };
-const LISTED = 7; // parts
+const [LISTED, LISTED_LOW] = [7, 5]; // parts, and those of a low window
 const LOOKED = 4; // words that a head looks at
-const [LEAST, FOOT] = [180, 30]; // pixels of the map, and below it
+const [LEAST, FOOT] = [180, 50]; // pixels of the map, and below it
+const [RIGHT, ROW, LOOK] = [210, 21.4, 118]; // pixels of the right column without list and looks, of a row of the list, and of a look
 const NARROW = 560; // pixels, below which layers go down
 const APART = 200; // ms between two orders of the list
 
@@ -117,6 +118,12 @@ export class Board {
     return fill(words.word_name, { word: quoted(indexed(this.shown.data.source, at)), layer });
   }
 
+  // Pixels that the right column may have, at the page's size of type
+  get free() {
+    const { unit } = this.shown.type;
+    return (innerHeight - this.right.getBoundingClientRect().top - scrolled()) / unit - FOOT;
+  }
+
   // The kind of parts that are listed: without another sentence words have none
   get kind() {
     const { list, how } = this.shown.values;
@@ -153,7 +160,7 @@ export class Board {
   /** @param {Shown} shown @param {number} width of the map @param {number} height of it at most */
   draw(shown, width, height) {
     this.shown = shown;
-    const { data, found, pick, palette, type, seconds, isProjected } = shown;
+    const { data, found, pick, palette, type, seconds } = shown;
     this.fact.replaceChildren(...this.sentence());
     this.drawSwitches();
     this.drawOffers();
@@ -172,7 +179,7 @@ export class Board {
       const { unit } = type;
       // A projected sentence may take four lines: the map has what is left, so that no word's row is beyond the window
       const left = innerHeight - this.map.getBoundingClientRect().top - scrolled() - FOOT * unit;
-      const tall = isProjected ? Math.min(height, Math.max(LEAST * unit, left)) : height;
+      const tall = Math.min(height, Math.max(LEAST * unit, left));
       this.plan = planOf(found, names, { width, height: tall, unit, turned: width < NARROW });
       this.svg.setAttribute("width", String(this.plan.width));
       this.svg.setAttribute("height", String(Math.ceil(this.plan.height)));
@@ -190,21 +197,24 @@ export class Board {
     const [answer, rival] = this.pair;
     const { how } = values;
     const falls = found.whole[1] < 0;
-    const of = [values.measure, values.list, how, answer, rival, palette, falls];
+    const of = [values.measure, values.list, how, answer, rival, palette, falls, values.against];
     if (same(of, this.switched)) return;
     this.switched = of;
     const lead = answer ? fill(words.lead_of, { answer, rival }) : words.lead;
+    const { kv_heads: kv, heads } = this.shown.data.places[0];
+    const modes = choice(
+      words.how_set,
+      [
+        ["patch", words.how_patch, values.against ? words.how_patch_help : words.how_patch_needs],
+        ["zero", words.how_zero, words.how_zero_help],
+        ["mean", words.how_mean, words.how_mean_help],
+      ],
+      how,
+      (chosen) => this.choose({ how: chosen }),
+    );
+    /** @type {HTMLButtonElement} */ (modes.firstElementChild).disabled = !values.against;
     this.switches.replaceChildren(
-      choice(
-        words.how_set,
-        [
-          ["patch", words.how_patch, words.how_patch_help],
-          ["zero", words.how_zero, words.how_zero_help],
-          ["mean", words.how_mean, words.how_mean_help],
-        ],
-        how,
-        (chosen) => this.choose({ how: chosen }),
-      ),
+      modes,
       choice(
         words.measure,
         [
@@ -215,6 +225,9 @@ export class Board {
         values.measure,
         (measure) => this.choose({ measure }),
       ),
+      ...(how !== "patch" && kv < heads
+        ? [button(words.group_on, "quiet", () => this.choose({ group: "on", by: how }), words.group_on_help)]
+        : []),
     );
     this.kinds.replaceChildren(
       choice(
@@ -251,7 +264,7 @@ export class Board {
         button(
           fill(words.swap_offer, { word: quoted(word), other: quoted(other) }),
           "quiet",
-          () => this.choose({ against: text, how: "patch", pick: "on" }),
+          () => this.choose({ against: text, how: "patch", measure: "ld", pick: "on" }),
           fill(words.swap_offer_help, { word: quoted(next), p: percent(p) }),
         ),
       ),
@@ -268,6 +281,11 @@ export class Board {
   sentence() {
     const { found, pick } = this.shown;
     if (!found.known) return phrase(words.coming, {});
+    if (!pick && this.shown.values.pick === "off")
+      return phrase(words.plain, {
+        word: [this.pair[0], "word"],
+        p: [percent(Math.exp(found.known.before[0])), "number"],
+      });
     if (!pick) return phrase(words.first_runs, {});
     const run = found.exact.get(pick);
     const part = [this.name(pick), "number"];
@@ -375,10 +393,11 @@ export class Board {
   drawList() {
     const { found, pick, values, palette } = this.shown;
     const { kind } = this;
-    const of = [kind, values.measure, found.known];
+    const listed = this.free < RIGHT + LISTED * ROW + LOOK ? LISTED_LOW : LISTED;
+    const of = [kind, values.measure, found.known, listed];
     const now = performance.now();
     if (!same(of, this.sorted.of) || (!this.isOver && (found.done || now - this.sorted.at > APART))) {
-      this.listed = found.ranked(kind, this.measure).slice(0, LISTED);
+      this.listed = found.ranked(kind, this.measure).slice(0, listed);
       this.sorted = { at: now, of };
     }
     const number = (/** @type {string} */ id) =>
@@ -436,7 +455,8 @@ export class Board {
     if (!map || !side) return;
     setText(this.looking, fill(words.where_looks, { part: this.name(pick ?? "") }));
     const asked = found.known?.position ?? data.source.length - 1;
-    const size = Math.round(118 * type.unit);
+    const left = this.free - RIGHT - this.listed.length * ROW;
+    const size = Math.round(Math.min(LOOK, Math.max(LOOK / 2, left)) * type.unit);
     const tone = rising(palette);
     for (const [i, { figure, view, said, title }] of this.views.entries()) {
       const weights = matrix(i ? map.after : map.before, side.body);
@@ -466,7 +486,7 @@ export class Board {
       const best = row
         .map((_, key) => key)
         .sort((a, b) => row[b] - row[a])
-        .slice(0, LOOKED);
+        .slice(0, left < LOOK ? LOOKED - 1 : LOOKED);
       said.replaceChildren(
         title,
         el("b", "query", `${quoted(indexed(labels, asked))} →`),

@@ -157,7 +157,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   }
   box.replaceChildren(
     ...sources,
-    ...(values.sweep === "patch" && data.parts && !values.against
+    ...(values.sweep === "parts" && !values.against
       ? [alone(above)] // nothing stands beside it
       : columns.length
         ? [together(above, below, columns)]

@@ -17,12 +17,16 @@ export class Rack {
     /** @type {Record<string, HTMLButtonElement>} */
     this.buttons = {};
     for (const [sweep, text, help] of [
+      ["parts", words.each_part, words.each_part_help],
       ["heads", words.silence, words.silence_help],
       ["looks", words.cut, words.cut_help],
       ["patch", words.patch, words.patch_help],
     ]) {
-      this.buttons[sweep] = line.appendChild(button(text, "quiet", () => this.take(sweep), help));
+      this.buttons[sweep] = line.appendChild(button(text, "quiet", () => this.turn(sweep), help));
     }
+    const open = () => this.more.setAttribute("aria-expanded", String(box.classList.toggle("open")));
+    this.more = line.appendChild(button(words.whole_run, "quiet whole", open, words.whole_run_help));
+    this.more.setAttribute("aria-expanded", "false");
     for (const [word, [text, help]] of Object.entries(words.toggles)) {
       this.buttons[word] = line.appendChild(button(text, "quiet toggle", () => this.toggle(word), help));
     }
@@ -39,9 +43,7 @@ export class Rack {
     sentence.title = words.other_text_help;
     this.text = add(sentence, "input");
     Object.assign(this.text, { type: "text", ariaLabel: words.other_text_label });
-    this.text.addEventListener("change", () =>
-      this.choose({ against: this.text.value.trim(), pick: this.values.sweep === "patch" ? "on" : "off", moved: "" }),
-    );
+    this.text.addEventListener("change", () => this.take(this.text.value.trim()));
     this.model = this.select(other, words.other_model);
     this.step = this.select(other, words.step);
     this.undo = other.appendChild(button(words.undo, "quiet", () => this.choose(PLAIN), words.undo_help));
@@ -59,8 +61,18 @@ export class Rack {
     return select;
   }
 
+  // Another sentence: parts are then taken from it; a link is compared as a whole
+  /** @param {string} against */
+  take(against) {
+    const { sweep } = this.values;
+    const isTaken = sweep === "patch" || (sweep === "parts" && !/^(https?:|\?)/.test(against));
+    this.choose({ against, pick: isTaken ? "on" : "off", moved: "" });
+    if (sweep === "parts" && against && isTaken) this.choose({ how: "patch", measure: "ld" });
+  }
+
   /** @param {string} sweep */
-  take(sweep) {
+  turn(sweep) {
+    if (sweep === "parts") return this.choose({ sweep, group: "off", other: "", pick: "on", moved: "" });
     const on = this.values.sweep === sweep && this.values.pick !== "off";
     this.choose({ sweep, pick: on ? "off" : "on", moved: "" });
   }
@@ -83,6 +95,8 @@ export class Rack {
 
   /** @param {import("./types.js").Header} data */
   fit(data) {
+    for (const sweep of ["heads", "patch"]) this.buttons[sweep].hidden = data.parts;
+    this.buttons.parts.hidden = !data.parts;
     for (const [word, [, says]] of Object.entries(words.toggles)) {
       const why = data.cannot[word];
       this.buttons[word].disabled = Boolean(why);
@@ -104,7 +118,7 @@ export class Rack {
   /** @param {Record<string, string>} values @param {[text: string, said: string][]} edits what the server says of them */
   draw(values, edits) {
     this.values = values;
-    for (const sweep of ["heads", "looks", "patch"])
+    for (const sweep of ["parts", "heads", "looks", "patch"])
       this.buttons[sweep].setAttribute("aria-pressed", String(values.sweep === sweep && values.pick !== "off"));
     for (const word of Object.keys(words.toggles))
       this.buttons[word].setAttribute("aria-pressed", String(edited(values.edits, word) !== undefined));

@@ -46,6 +46,7 @@ export interface Header {
   dtype: string;
   link: Record<string, string>;
   parts: boolean; // whether each part can be taken from another sentence
+  pair: string; // the other sentence that this example opens with
   long: boolean; // of the looks, those of one query alone are cut
   chosen: FromPython;
 }

@@ -19,6 +19,7 @@ import { linkTo, spoken } from "../../../kit/browser/share.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { idOf, PartsFound, placeOf } from "./found.js";
+import { meant } from "./opening.js";
 import { Full, Refusal, stream, sweep } from "./stream.js";
 import { drawTables } from "./tables.js";
 
@@ -96,7 +97,7 @@ class WhatIf extends Stage {
     root.append(this.foot);
     this.facts.setAttribute("role", "status");
     this.explained = add(root, "p", "note how");
-    Object.assign(this.explained, { textContent: words.how_text, hidden: true });
+    this.explained.hidden = true;
     const undo = /** @type {HTMLElement} */ (this.rack.undo.parentElement);
     this.keep = this.button(undo, words.keep, () => this.hold(), words.keep_help);
     this.swap = add(undo, "a", "quiet"); // a link, so that the step back leads to the sides as they were
@@ -133,7 +134,12 @@ class WhatIf extends Stage {
 
   // Whether the map of all parts is shown
   get hasParts() {
-    return this.values.sweep === "patch" && this.header.parts;
+    return this.values.sweep === "parts";
+  }
+
+  get values() {
+    const said = super.values;
+    return this.header ? meant(said, this.header) : said;
   }
 
   // The part that is shown: one by hand or by link, else the strongest head once the first runs are here
@@ -225,7 +231,7 @@ class WhatIf extends Stage {
   given(names, more = {}) {
     const all = {
       with: this.own,
-      sweep: "patch",
+      sweep: "parts",
       ...Object.fromEntries(names.map((name) => [name, this.values[name]])),
       ...more,
     };
@@ -333,6 +339,7 @@ class WhatIf extends Stage {
     this.columns.hidden = hasParts;
     if (!hasParts) this.board.box.remove();
     else if (!this.board.box.parentNode) this.columns.before(this.board.box);
+    setText(this.explained, hasParts ? words.how_parts : words.how_text);
     this.root.classList.toggle("of-parts", hasParts && !values.edits);
     this.middle.hidden = !side || Boolean(side.refused); // before anything is measured
     // All that is measured, before anything is written
@@ -401,7 +408,7 @@ class WhatIf extends Stage {
     setText(this.proof, found.exact.size ? `✓ ${words.proof}` : "");
     setText(this.facts, "");
     for (const part of [this.npz, this.swap, this.tabled, this.tables]) part.hidden = true;
-    this.keep.disabled = true;
+    this.keep.disabled = !this.silenced;
   }
 
   partStatus() {
@@ -580,11 +587,20 @@ class WhatIf extends Stage {
     this.tabled.setAttribute("aria-pressed", String(this.table));
   }
 
-  // The pick becomes a change that stays, and the sweep goes on from there.
+  // On the map of all parts: the edit that silences the chosen head; "" for what no edit says
+  get silenced() {
+    const { how } = this.values;
+    const [kind, layer, head] = placeOf(this.shownPart ?? "r0.0");
+    if (kind !== "z" || how === "patch") return "";
+    return `ablate_${this.place.stack}_L${layer}_H${head}${how === "mean" ? "_mean" : ""}`;
+  }
+
+  // The pick becomes a change that stays; the changed run is then beside the plain one.
   hold() {
-    if (!this.side?.pick) return;
+    const pick = this.hasParts ? this.silenced : this.side?.pick;
+    if (!pick) return;
     this.choose({
-      edits: added(this.values.edits, this.side.pick),
+      edits: added(this.values.edits, pick),
       layer: "",
       head: "",
       query: "",
@@ -679,7 +695,7 @@ class WhatIf extends Stage {
     // Elsewhere L leads to the lessons
     s: () =>
       this.hasParts
-        ? this.choose({ how: this.values.how === "zero" ? "patch" : "zero" })
+        ? this.choose({ how: this.values.how === "zero" && this.values.against ? "patch" : "zero" })
         : this.choose({ sweep: this.values.sweep === "looks" ? "heads" : "looks", pick: "on" }),
   };
 
@@ -738,7 +754,7 @@ class WhatIf extends Stage {
 
   /** @param {number} layer @param {number} head */
   chooseHead(layer, head) {
-    this.choose({ sweep: this.values.sweep === "patch" ? "patch" : "heads" });
+    if (this.values.sweep === "looks") this.choose({ sweep: "heads" });
     if (this.hasParts) this.takePart(idOf("z", layer, head));
     else this.take([this.place.id, layer, head]);
   }

@@ -111,6 +111,10 @@ export const WORDS: {
   "change": string;
   "silence": string;
   "silence_help": string;
+  "each_part": string;
+  "each_part_help": string;
+  "whole_run": string;
+  "whole_run_help": string;
   "cut": string;
   "cut_help": string;
   "patch": string;
@@ -251,6 +255,7 @@ export const WORDS: {
   "site_name": string;
   "how": string;
   "how_text": string;
+  "how_parts": string;
   "chosen": string;
   "stronger": string;
   "weaker": string;
@@ -268,6 +273,7 @@ export const WORDS: {
   "how_set": string;
   "how_patch": string;
   "how_patch_help": string;
+  "how_patch_needs": string;
   "how_zero": string;
   "how_zero_help": string;
   "how_mean": string;
