@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -97,12 +98,7 @@ def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token
     loaded = forward.loaded
     head = linear_head(loaded)
     name, stack = _last_stack(forward)
-
-    def at_position(point: str, x: Tensor) -> Tensor:
-        x = x[text if x.shape[0] > 1 else 0].float()
-        return x[position] if point.endswith("hook_result") else x[..., position, :]
-
-    seen = forward.moments(_points(forward, name), at_position)
+    seen = _seen(forward, name, text, position)
     with torch.inference_mode():
         scores = head(seen[f"{name}.hook_final"].to(loaded.dtype)[None, None])[0, 0].float()
         allowed = allowed_scores(scores[None], following(loaded, tokens, [position]))[0]
@@ -112,6 +108,39 @@ def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token
     forward.weights.check()  # a training may go on beside this
     (string,) = strings_of(loaded, [token])
     return Contributions(position, token, string, scores[token].item(), tuple(reversed(walk.parts)))
+
+
+def head_pushes(forward: Pass, text: int, tokens: Tokens, position: int, watched: Sequence[int]) -> np.ndarray:
+    """float32 [layer, head, watched]: what every head of the last stack's self-attention adds to the logits of these tokens after
+    `position`, above what it adds to all words of the vocabulary on average; norms as in contributions(), and its refusals.
+    """
+    loaded = forward.loaded
+    head = linear_head(loaded)
+    name, stack = _last_stack(forward)
+    seen = _seen(forward, name, text, position)
+    type_id = tokens.type_ids[position] if name == "encoder" else 0
+    found = np.zeros((len(stack.blocks), loaded.config.n_heads, len(watched)), np.float32)
+    with torch.inference_mode():
+        average = head.unembed.weight.float().mean(0)
+        for i, token in enumerate(watched):
+            above = (head.unembed.weight[token].float() - average) * head.scale
+            walk = _Walk(name, stack, seen, forward.edited, above)
+            walk.whole(head, token, type_id)
+            for part in walk.parts:
+                if part.site == "attn" and part.layer is not None and part.head is not None:
+                    found[part.layer, part.head, i] = part.value
+    forward.weights.check()
+    return found
+
+
+def _seen(forward: Pass, name: str, text: int, position: int) -> dict[str, Tensor]:
+    """By hook point, the tensors that decide a logit, at one position of one text."""
+
+    def at_position(point: str, x: Tensor) -> Tensor:
+        x = x[text if x.shape[0] > 1 else 0].float()
+        return x[position] if point.endswith("hook_result") else x[..., position, :]
+
+    return forward.moments(_points(forward, name), at_position)
 
 
 def linear_head(loaded: Loaded) -> Head:

@@ -13,10 +13,13 @@ from ..write.writing import TEMPERATURES, Reading
 from .answer_cache import AnswerCache
 from .answers import (
     AskedParts,
+    AskedPaths,
     Facts,
     NextWord,
     PartEstimates,
     PartRows,
+    PartTests,
+    PathEdges,
     RecordFacts,
     Site,
     SiteId,

@@ -15,7 +15,9 @@ from ..checkpoints import ModelSpec
 from ..model.config import ModelConfig
 from ..model.text import Tokens
 from ..run.recorder import NonFinite, Step
+from ..sweep.evidence import Verdict
 from ..sweep.part import Part
+from ..sweep.paths import PathEdge
 from ..sweep.sides import To
 from ..sweep.sweeps import Sweep
 
@@ -195,6 +197,7 @@ class PartEstimates:
     resid: np.ndarray | None  # float32 [layer, token] of `tokens`; None where nothing is taken from another run
     tokens: tuple[int, ...]  # whose stream is a part
     of: int  # how many parts there are to run
+    acts: np.ndarray  # int64 [layer, head]: the token at which each head would move the lead most, by estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,3 +220,54 @@ class PartRows:
         """Its rows from row `first` of all on."""
         at = first - self.first
         return PartRows(first, self.of, self.parts[at:], self.log_p[at:], self.top[at:], self.top_p[at:], self.labels)
+
+
+@dataclass(frozen=True)
+class PartTests:
+    """One head or MLP under each test: what it does to the lead, in nats, and what becomes of the answer."""
+
+    part: Part
+    lead: float  # in the run itself
+    names: tuple[To, ...]  # "other" first, where there is another run
+    changes: tuple[float, ...]  # of the lead
+    p: tuple[float, ...]  # of the answer, in each test
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class AskedPaths:
+    """The heads that paths lie between, as (layer, head) of the last stack. `into` is the one receiver, None where all of them are."""
+
+    heads: tuple[tuple[int, int], ...]
+    into: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class PathEdges:
+    """Paths between heads, from `first` on of `of` in all: see core.patch_paths()."""
+
+    first: int
+    of: int
+    edges: tuple[PathEdge, ...]
+
+    @property
+    def n(self) -> int:
+        return len(self.edges)
+
+    def rest(self, first: int) -> PathEdges:
+        """Its edges from edge `first` of all on."""
+        return PathEdges(first, self.of, self.edges[first - self.first :])
+
+
+@dataclass(frozen=True, eq=False)
+class HeadNotes:
+    """Every head of the last stack: the token that it reads where it acts, and the words that it pushes up and down after the asked one."""
+
+    key: (
+        np.ndarray
+    )  # int64 [layer, head]: the token that it reads most, but for the first one unless that is all it may read
+    weight: np.ndarray  # float32 [layer, head]: how much of its attention that has
+    first: np.ndarray  # float32 [layer, head]: how much the first token has
+    pushes: (
+        np.ndarray | None
+    )  # float32 [layer, head, 2]: in nats, the answer and the rival; None where logits are not linear

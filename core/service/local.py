@@ -26,7 +26,20 @@ from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
 from ..sweep.part import Part
 from ..sweep.sweeps import Asked
-from .answers import AskedParts, Facts, NextWord, PartEstimates, PartRows, SweepPart, TensorPlace, Values
+from .answers import (
+    AskedParts,
+    AskedPaths,
+    Facts,
+    HeadNotes,
+    NextWord,
+    PartEstimates,
+    PartRows,
+    PartTests,
+    PathEdges,
+    SweepPart,
+    TensorPlace,
+    Values,
+)
 from .arrival import into_loop
 from .engine import Engine
 from .facts import facts_of
@@ -165,6 +178,15 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
         return self._sweeps.part_rows(key, asked, only)
+
+    async def part_tests(self, key: str, asked: AskedParts, part: Part) -> PartTests:
+        return await self._sweeps.tests(key, asked, part)
+
+    def path_edges(self, key: str, asked: AskedParts, paths: AskedPaths) -> AsyncGenerator[PathEdges]:
+        return self._sweeps.path_edges(key, asked, paths)
+
+    async def head_notes(self, key: str, asked: AskedParts) -> HeadNotes:
+        return await self._sweeps.notes(key, asked)
 
     async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:
         return await self._sweeps.swaps(key, n)

@@ -51,6 +51,7 @@ def ordered(run: Trace, other: Trace | None, asked: AskedParts) -> Ordered:
         None if found.resid is None else found.resid[:, list(tokens)],
         tokens,
         sum(map(len, groups)),
+        found.acts,
     )
     return Ordered(estimates, groups)
 

@@ -21,7 +21,20 @@ from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
 from ..sweep.part import Part
 from ..sweep.sweeps import Asked
-from .answers import AskedParts, Facts, NextWord, PartEstimates, PartRows, SweepPart, TensorPlace, Values
+from .answers import (
+    AskedParts,
+    AskedPaths,
+    Facts,
+    HeadNotes,
+    NextWord,
+    PartEstimates,
+    PartRows,
+    PartTests,
+    PathEdges,
+    SweepPart,
+    TensorPlace,
+    Values,
+)
 from .maps.answers import HeadDone, LayerDone, RunDone
 from .maps.protocol import Maps
 from .masks.protocol import Masks
@@ -140,6 +153,19 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
     def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
         """The next word with each head, MLP and stream at a word changed by itself: a run for each, the strongest estimates first,
         as sweep() gives its rows. `only` is one part alone, which waits for none of the others."""
+        ...
+
+    async def part_tests(self, key: str, asked: AskedParts, part: Part) -> PartTests:
+        """One head or MLP silent, at its mean and, where there is another run, taken from it, and whether these tests agree."""
+        ...
+
+    def path_edges(self, key: str, asked: AskedParts, paths: AskedPaths) -> AsyncGenerator[PathEdges]:
+        """How far the change of one head moves the lead through one input of a later head, all else held: a run for each path, as
+        sweep() gives its rows. Raises TextError for unequal lengths, and TooLarge before anything runs."""
+        ...
+
+    async def head_notes(self, key: str, asked: AskedParts) -> HeadNotes:
+        """Every head by the token that it reads where it acts, and by which of the two answers its output pushes up or down."""
         ...
 
     async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:

@@ -19,16 +19,27 @@ from ..read.swaps import Swap, swaps
 from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
 from ..sweep.part import Part
+from ..sweep.paths import PathEdge
 from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweeping, begin_edges, begin_heads, begin_patches
 from .answer_cache import AnswerCache
-from .answers import AskedParts, PartEstimates, PartRows, SweepPart
+from .answers import (
+    AskedParts,
+    AskedPaths,
+    HeadNotes,
+    PartEstimates,
+    PartRows,
+    PartTests,
+    PathEdges,
+    SweepPart,
+)
 from .arrival import arrival, into_loop
 from .parts import Ordered, begin_parts, ordered
 from .parts import together as parts_together
+from .paths import begin_path_runs, notes_of, tests_of
 from .worker import cores
 
 T = TypeVar("T")
-Found = TypeVar("Found", SweepPart, PartRows)
+Found = TypeVar("Found", SweepPart, PartRows, PathEdges)
 
 TURN = 0.05  # seconds of work that one batch of a sweep is meant to be: what somebody who types waits for it at most
 LONGEST = 0.1  # seconds by the clock, where others keep the processor busy
@@ -83,6 +94,24 @@ class Sweeps:
         """Rows of parts, as parts() gives those of a sweep."""
         name = (key, asked.other, asked, only)
         return self._follow(name, lambda coming: self._patched(key, asked, only, coming))
+
+    def path_edges(self, key: str, asked: AskedParts, paths: AskedPaths) -> AsyncGenerator[PathEdges]:
+        """Paths between heads, as parts() gives the rows of a sweep."""
+        name = (key, asked.other, asked, paths)
+        return self._follow(name, lambda coming: self._pathed(key, asked, paths, coming))
+
+    async def tests(self, key: str, asked: AskedParts, part: Part) -> PartTests:
+        """Three tests of a part. Raises Refused in its kinds."""
+        return await self._made_once((key, asked.other, asked, part, "tests"), key, asked, partial(tests_of, part=part))
+
+    async def notes(self, key: str, asked: AskedParts) -> HeadNotes:
+        """The tokens that heads read, and the words that they push. Raises Refused in its kinds."""
+        known = (await self._ordered(key, asked)).estimates
+
+        def make(run: Trace, _other: Trace | None, _asked: AskedParts) -> HeadNotes:
+            return notes_of(run, known)
+
+        return await self._made_once((key, asked.other, asked, "notes"), key, asked, make)
 
     async def swaps(self, key: str, n: int) -> tuple[Swap, ...]:
         """Words to swap. Raises Refused in its kinds."""
@@ -170,6 +199,31 @@ class Sweeps:
                 at += rows.n
             return parts_together(done)
 
+    async def _pathed(self, key: str, asked: AskedParts, paths: AskedPaths, coming: SweepUnderWay) -> PathEdges:
+        with self._lock:
+            coming.parts.clear()
+        run, other = await self._pair(key, asked)
+        if other is None:
+            raise Refused("Paths carry what is different in another sentence. Give one.")
+        with self._place():
+            runs = await self._turn(partial(begin_path_runs, run, other, asked, paths))
+            done: list[PathEdge] = []
+            while (batch := await self._turn(partial(next, runs.batches, None))) is not None:
+                if batch:
+                    self._tell(coming, PathEdges(len(done), runs.of, batch))
+                done += batch
+            return PathEdges(0, runs.of, tuple(done))
+
+    async def _made_once(
+        self, name: Hashable, key: str, asked: AskedParts, make: Callable[[Trace, Trace | None, AskedParts], T]
+    ) -> T:
+        async def made() -> T:
+            run, other = await self._pair(key, asked)
+            with self._place():
+                return await self._turn(partial(make, run, other, asked))
+
+        return await self._kept.get(name, made)
+
     async def _pair(self, key: str, asked: AskedParts) -> tuple[Trace, Trace | None]:
         run = await self._run_of(key)
         return run, None if asked.other is None else await self._run_of(asked.other)
@@ -189,7 +243,7 @@ class Sweeps:
             with self._lock:
                 self._waiting -= 1
 
-    def _tell(self, coming: SweepUnderWay, part: SweepPart | PartRows) -> None:
+    def _tell(self, coming: SweepUnderWay, part: SweepPart | PartRows | PathEdges) -> None:
         with self._lock:
             coming.parts.append(part)
             hearers = [*coming.hearers]
@@ -240,8 +294,12 @@ def timed(make: Callable[[], T]) -> tuple[T, float]:
     return made, min(by_work, max(by_clock, LEAST * by_work))
 
 
-def sweep_bytes(found: SweepPart | PartRows | Ordered | tuple[Swap, ...]) -> int:
+def sweep_bytes(found: SweepPart | PartRows | PathEdges | PartTests | HeadNotes | Ordered | tuple[Swap, ...]) -> int:
     """About what a sweep takes."""
+    if isinstance(found, PathEdges | PartTests):
+        return 2048 + (2 * PLACE_BYTES * found.n if isinstance(found, PathEdges) else 0)
+    if isinstance(found, HeadNotes):
+        return 2048 + sum(x.nbytes for x in (found.key, found.weight, found.first, found.pushes) if x is not None)
     if isinstance(found, tuple):
         return 2048 + sum(PLACE_BYTES + 4 * len(swap.text) for swap in found)
     if isinstance(found, Ordered):

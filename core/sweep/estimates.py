@@ -50,6 +50,7 @@ class Estimates:
     )  # float32 [layer, token], of the stream after each layer; None where nothing is taken from another run
     by_point: Mapping[str, np.ndarray]
     last_stack: str
+    acts: np.ndarray  # int64 [layer, head]: the token at which a head would change the lead most
 
     def of(self, part: Part) -> float:
         """The estimate of one part. Raises KeyError for one that has none."""
@@ -191,6 +192,7 @@ def estimates_of(sides: Sides, found: Slopes) -> Estimates:
     given = sides.given(own, found.passed.theirs)
     n, first = len(sides.tokens), 0 if sides.stem is None else sides.stem.first
     by_point: dict[str, np.ndarray] = {}
+    acts: dict[str, np.ndarray] = {}
     for point, slope in found.slopes.items():
         product = slope.float() * (given[point].float() - own[point].float())  # [head or none, pos, width]
         each = product.sum(-1)
@@ -200,10 +202,11 @@ def estimates_of(sides: Sides, found: Slopes) -> Estimates:
             by_point[point] = numbers if sides.stem is None else np.pad(numbers, (first, after))
         else:
             by_point[point] = each.sum(-1).cpu().numpy()
+            acts[point] = each.abs().argmax(-1).cpu().numpy() + first
     last, n_layers = loaded.config.stacks[-1]
 
-    def of_layers(end: str) -> np.ndarray:
-        return np.stack([by_point[f"{last}.blocks.{layer}.{end}"] for layer in range(n_layers)])
+    def of_layers(end: str, numbers: Mapping[str, np.ndarray] = by_point) -> np.ndarray:
+        return np.stack([numbers[f"{last}.blocks.{layer}.{end}"] for layer in range(n_layers)])
 
     return Estimates(
         sides.to,
@@ -216,6 +219,7 @@ def estimates_of(sides: Sides, found: Slopes) -> Estimates:
         of_layers("hook_resid_post") if sides.to == "other" else None,
         by_point,
         last,
+        of_layers("attn.hook_z", acts),
     )
 
 

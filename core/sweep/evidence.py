@@ -1,4 +1,4 @@
-"""Three tests of one head, and whether they agree: it is silent, it gives its mean, it gives what it gave in another sentence."""
+"""Three tests of one head or MLP, and whether they agree: it is silent, it gives its mean, it gives what it gave in another sentence."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Literal
 
 from ..run.trace import Trace
 from .leads import Given, Head, Lead, check_pair, checked_head, lead_between, lead_changes
+from .part import Part
+from .parts import patch_parts
 from .sweeps import HeadPlace
 
 Verdict = Literal["none", "same", "disagree", "silence", "other", "some"]
@@ -15,9 +17,9 @@ COUNTED = 0.05  # of the lead: a test that moves it by less does not count
 
 @dataclass(frozen=True)
 class Evidence:
-    """One head under each test: by how much it changes the lead of an answer over its rival, in nats."""
+    """One head, or MLP, under each test: by how much it changes the lead of an answer over its rival, in nats."""
 
-    head: HeadPlace
+    head: HeadPlace | Part
     lead: Lead
     before: float  # the lead in the run itself
     silence: float  # the head gives zero
@@ -51,14 +53,16 @@ class Evidence:
 def three_tests(
     run: Trace,
     other: Trace | None,
-    head: Head,
+    head: Head | Part,
     lead: Lead | None = None,
 ) -> Evidence:
     """One head silenced, set to its mean, and taken from another run where there is one: three edited runs, one edit each.
 
-    `head` is a HeadPlace, or (layer, head) of the last stack. The lead is one that
-    lead_between() makes; None: of the likeliest of both runs. Raises as patch_paths() and lead_changes().
+    `head` is a HeadPlace, (layer, head) of the last stack, or a Part: an MLP is tested in the same way. The lead is one that
+    lead_between() makes; None: of the likeliest of both runs. Raises as patch_paths(), lead_changes() and patch_parts().
     """
+    if isinstance(head, Part):
+        return _of_part(run, other, head, lead or lead_between(run, other))
     place = checked_head(run.loaded, head)
     if other is not None:
         check_pair(run, other)
@@ -67,3 +71,13 @@ def three_tests(
     mean, _ = lead_changes(run, None, [place], lead, "mean")
     taken = None if other is None else float(lead_changes(run, other, [place], lead)[0][0])
     return Evidence(place, lead, before, float(silence[0]), float(mean[0]), taken)
+
+
+def _of_part(run: Trace, other: Trace | None, part: Part, lead: Lead) -> Evidence:
+    def change(to: Given) -> tuple[float, float]:
+        (rows,) = patch_parts(run, other, [part], [lead.answer, lead.rival], to, lead.position)
+        before = rows.before[0] - rows.before[1]
+        return float(rows.log_p[0, 0] - rows.log_p[0, 1] - before), float(before)
+
+    (silence, before), (mean, _) = change("zero"), change("mean")
+    return Evidence(part, lead, before, silence, mean, None if other is None else change("other")[0])

@@ -22,7 +22,7 @@ Input = Literal["q", "k", "v", "out"]
 Mlps = Literal["held", "free"]
 
 MOST_PATHS = 1_000  # runs of one question: about 25 heads
-ROWS = 32  # paths of one batch, so that a caller who stops waits for no more
+ROWS = 8  # paths of one batch, so that a caller who stops waits for no more; larger ones are slower on a processor
 ADVICE = "Choose fewer heads, or a shorter text."
 
 Named = tuple[str, int]  # an attention by its module path, and a head
@@ -67,6 +67,11 @@ class Paths:
 
         Raises Outdated after a training.
         """
+        for batch in self.batches():
+            yield from batch
+
+    def batches(self) -> Iterator[tuple[PathEdge, ...]]:
+        """The same, a batch of runs at a time; one that only looks at what a sender brings has no edges."""
         forward, wanted = self.run.forward.of(self.run.index), {p.receiver for p in self.paths if p.receiver}
         inputs = _Inputs(self, forward)
         rows = rows_of(forward, inputs.edits(), self.lead.position, self.lead.answer, (self.lead.rival,))
@@ -74,15 +79,18 @@ class Paths:
         direct = {}
         if self.senders:
             inputs.read()
+            yield ()
             for start, stop in _batches(rows):
                 found = self.lead.of(rows.run(start, stop)) - before
                 direct.update(zip(self.senders[start:stop], found.tolist(), strict=True))
-        for path in self.paths:
-            if path.receiver is None and path.sender is not None:
-                yield self._edge(path, direct[path.sender])
+                yield ()
+        yield tuple(
+            self._edge(path, direct[path.sender]) for path in self.paths if path.receiver is None and path.sender
+        )
         if not wanted:
             return
         inputs.of_the_other(wanted)
+        yield ()
         into = [path for path in self.paths if path.receiver]
         stacks = [name for name, _ in forward.loaded.config.stacks]
         places = [place_of(path.receiver[0]) for path in into if path.receiver]
@@ -92,8 +100,8 @@ class Paths:
             edits=_received(into, inputs.seen, self.run.config.n_heads),
         )
         for start, stop in reversed(_batches(rows)):
-            for path, x in zip(into[start:stop], self.lead.of(rows.run(start, stop)) - before, strict=True):
-                yield self._edge(path, float(x))
+            changes = self.lead.of(rows.run(start, stop)) - before
+            yield tuple(self._edge(path, float(x)) for path, x in zip(into[start:stop], changes, strict=True))
 
     def _edge(self, path: _Path, change: float) -> PathEdge:
         return PathEdge(_place(path.sender), _place(path.receiver), path.input, change, self.mlps)

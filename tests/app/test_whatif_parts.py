@@ -239,7 +239,7 @@ def test_the_screen_says_what_the_runs_say(browser: Browser, address: str) -> No
     expect(bars.locator(".label")).to_have_text(["Mary", "John", "the", "his", "a", "her"])
     expect(bars.nth(1).locator(".value")).to_have_text(re.compile(r"0\.2 → 25\s%"))
     names = root.locator(".board .one > b")
-    expect(names).to_have_text(["L23 H3", "L29 H1", "L29 H0", "L24 H4", "L20 H0"])
+    expect(names).to_have_text(["L23 H3", "L29 H1", "L29 H0", "L24 H4", "L20 H0"])  # seven in a higher window
     expect(root.locator(".board .one .value")).to_have_text(["−7.1", "−3.0", "+2.3", "+2.1", "−1.9"])
     expect(root.locator(".board figcaption").first).to_contain_text(re.compile(r"John₂ 74\s%"))
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -27,6 +27,7 @@ from core.service import (
     LocalService,
     MapTransform,
     News,
+    Part,
     PatchHeads,
     Service,
     SilenceHeads,
@@ -35,7 +36,7 @@ from core.service import (
     WalkNumber,
     WrittenToken,
 )
-from core.service.answers import AskedParts
+from core.service.answers import AskedParts, AskedPaths
 from core.service.engine import Engine
 from core.sweep.ablations import RowAnswers
 from core.sweep.sweeps import HeadPlace, Sweep
@@ -85,6 +86,8 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("compare", (OTHER.key,)),
     ("answer_change", (OTHER.key,)),
     ("part_estimates", (AskedParts(OTHER.key),)),
+    ("part_tests", (AskedParts(OTHER.key), Part("mlp", 1))),
+    ("head_notes", (AskedParts(OTHER.key),)),
 ]
 STREAMED: list[tuple[str, tuple[Any, ...]]] = [
     ("write", ((), 5, Sampling(temperature=1.0, seed=3))),
@@ -92,6 +95,7 @@ STREAMED: list[tuple[str, tuple[Any, ...]]] = [
     ("sweep", (SilenceHeads(),)),
     ("sweep", (PatchHeads(OTHER.key),)),
     ("part_rows", (AskedParts(OTHER.key),)),
+    ("path_edges", (AskedParts(OTHER.key), AskedPaths(((0, 0), (0, 1), (1, 0), (1, 1))))),
 ]
 
 
@@ -211,7 +215,7 @@ def rows(parts: list[SweepPart]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("name", "args"), STREAMED, ids=["write", "beams", "sweep", "patch", "parts"])
+@pytest.mark.parametrize(("name", "args"), STREAMED, ids=["write", "beams", "sweep", "patch", "parts", "paths"])
 @pytest.mark.parametrize("fault", ["", "500", "1", "2"])
 def test_a_stream_is_the_same_also_when_it_breaks_off(
     name: str, args: tuple[Any, ...], fault: str, here: Service, machine: Machine, there: Service
@@ -231,6 +235,9 @@ def test_a_stream_is_the_same_also_when_it_breaks_off(
         assert len({part for rows in one for part in rows.parts}) == one[0].of
         log_p = [np.concatenate([rows.log_p for rows in found]) for found in (one, other)]
         np.testing.assert_allclose(log_p[0], log_p[1], atol=1e-5)
+    elif name == "path_edges":
+        assert [edge for found in one for edge in found.edges] == [edge for found in other for edge in found.edges]
+        assert sum(found.n for found in one) == one[0].of
     else:
         assert [untimed(value) for value in one] == [untimed(value) for value in other] and len(one) > 2
 

@@ -147,6 +147,14 @@ def _part(text: str, shown: Facts) -> str:
     return part_id(found) if found else ""
 
 
+def _into(text: str, shown: Facts) -> str:
+    """A head by its layer and number, such as 23.3, whose paths from all earlier ones are drawn."""
+    if not text:
+        return ""
+    found = part_of(f"z{text}", shown)
+    return part_id(found)[1:] if found else ""
+
+
 def _tokens(shown: Facts) -> int:
     return max(len(shown.source), len(shown.target or ()))
 
@@ -199,6 +207,9 @@ PARAMS = (
     whole("rival", "", lambda shown: shown.config.vocab_size, empty=True),
     Param("part", "", _part, words.PART_ALLOWED),
     one_of("list", "z", "m", "r"),
+    one_of("draw", "map", "paths"),
+    Param("into", "", _into, words.INTO_ALLOWED),
+    one_of("low", "maps", "tests", "check"),
 )
 
 

@@ -20,6 +20,12 @@ OTHER_ALLOWED = "a model that is offered here, such as storyteller or copy@00122
 MOVED_ALLOWED = "a head by its kind of attention, layer and number, such as decoder.5.3"
 PART_ALLOWED = "an MLP by its layer, such as m21, or a word after a layer, such as r23.13"
 PART_KINDS = {"head": "head", "mlp": "MLP", "resid": "word"}
+INTO_ALLOWED = "heads by layer and number, such as 23.3"
+TESTED_ALLOWED = "Three tests are of a head, such as z23.3, or an MLP, such as m21."
+PATHS_NEED_TEXT = "Paths carry what is different in another sentence: type one, and take the parts from it."
+TESTS = {"other": "take from the other", "zero": "silence", "mean": "set to its mean"}
+PATH_WORD = "all before it"
+PATH_ANSWER = "the answer"
 NO_PARTS = "Parts are taken from another sentence in language models that write; this model is none."
 PATCH_NEEDS_TEXT = (
     "Whose head? Type another sentence beside “another sentence”, with the same number of tokens. "
@@ -45,6 +51,8 @@ CAPTION_TEXT = "“{text}”"
 CAPTION_EDITS = "edits: {edits}"
 TABLE_SWEEP = "sweep"
 TABLE_PARTS = "parts"
+TABLE_TESTS = "tests"
+TABLE_PATHS = "paths"
 TABLE_WORDS = "words"
 TABLE_MOVED = "heads that moved"
 
@@ -303,6 +311,85 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "share_other": " It pulls the other way, by {share} of the difference.",
     "share_nothing": " It carries almost nothing of the difference.",
     "answer_stays": " The other sentence has {answer} as well: there is little to carry.",
+    # the lower part of the right column
+    "low": "About the chosen part",
+    "low_maps": "where it looks",
+    "low_maps_help": "The attention of the chosen head in both sentences.",
+    "low_tests": "3 tests",
+    "low_two_tests": "2 tests",
+    "low_tests_help": "The chosen part taken from the other sentence, silent, and set to its mean: do the three agree?",
+    "no_tests": "A word is only taken from the other sentence.",
+    "low_check": "estimate",
+    "low_check_help": "How good the estimates were: each head by its estimate and by its run.",
+    "mlp_looks": "An MLP looks at no other word: it works on each token by itself.",
+    "word_looks": "The stream at a word is all that earlier layers have written there, the word itself included. It has no map of its own: the heads above say who moves it.",
+    "tests_come": "The tests are being run.",
+    "answer_after": "{answer} {p}",
+    "verdict_none": "None moves the lead by 5 % of it.",
+    "verdict_same": "All three move it the same way.",
+    "verdict_same_two": "Both move it the same way.",
+    "verdict_disagree": "They disagree in direction: say only what each one shows.",
+    "verdict_silence": "Only silence moves it: the model needs its usual output, not what it says here.",
+    "verdict_other": "Only the other sentence moves it: it speaks up where the words differ.",
+    "verdict_some": "Some of them move it, and the same way.",
+    "tests_of": "Change of {answer} − {rival}; the lead is {lead}. Counted: 5 % of it or more.",
+    "check": "How good was the estimate?",
+    "check_so_far": "Of {n} heads so far",
+    "check_waits": "The first runs are on their way.",
+    "check_few": "This model has too few heads to compare estimates and runs.",
+    "check_rank": "Rank agreement {rho}",
+    "check_top": "Of the {n} strongest, {both} are in its top {n}; wrong signs: {wrong}.",
+    "check_of": "Of {answer} − {rival}. Furthest off:",
+    "check_off": "≈ {guess}, is {exact}",
+    "axis_estimate": "estimate",
+    "axis_exact": "exact",
+    # what a head reads and pushes
+    "reads_word": "reads {word} ({p})",
+    "reads_itself": "reads itself ({p})",
+    "rests": "rests on the first word ({p})",
+    "reads_short": "reads {word}",
+    "reads_itself_short": "reads itself",
+    "rests_short": "rests",
+    "at_first": "at “{word}”, the first word",
+    "at_word": "at “{word}” {text}",
+    "and_also": "{text} · {more}",
+    "pushes_up": "pushes {word} up",
+    "pushes_down": "pushes {word} down",
+    "tells_later": "tells later heads",
+    "does_help": "{text}. Where a head acts is by the slopes of the lead; what it reads and pushes there is of the run itself.",
+    # paths between heads
+    "draw": "Drawn as",
+    "draw_map": "map",
+    "draw_map_help": "Every part on a map of layers and heads.",
+    "draw_paths": "paths",
+    "draw_paths_help": "The nine strongest heads, and how far one of them moves the answer through another. Key: G.",
+    "paths_need_text": "Paths carry what is different in another sentence: take the parts from it.",
+    "paths_wait": "The nine strongest heads are known once every head has run.",
+    "paths_come": "{n} of {of} paths …",
+    "paths_read": "Solid: what it reads (v) · dashed: where it looks (q, k) · width: how far this one path moves the answer (√)",
+    "held": "Each line is a run of its own: one head passes its change to one other; all else is held as it was, MLPs too.",
+    "held_into": "Each line is a run of its own into {head}, all else held, MLPs too: the strongest of {n} earlier heads.",
+    "inputs": {
+        "q": "where it looks (q)",
+        "k": "where it looks (k)",
+        "v": "what it reads (v)",
+        "out": "the answer itself",
+    },
+    "path_said": "{from} → {to}, {input}: {change}",
+    "all_before": "all before it",
+    "the_answer": "the answer",
+    "lead_tight": "{answer}−{rival}",
+    "words_differ": "{n} words differ",
+    "swapped_for": "⇄ {word}",
+    "layers_of": "layer {n}",
+    "paths_label": "Paths between heads, the strongest: {paths}. Chosen: {part}. Arrow keys move.",
+    "into_head": "All that comes into {head}",
+    "into_help": "The paths from every earlier head into this one, each a run of its own.",
+    "into_back": "Back to the nine strongest heads",
+    "table_paths": "Paths between heads, the strongest first",
+    "column_from": "from",
+    "column_to": "to",
+    "column_input": "input",
     "where_looks": "Where {part} looks",
     "this_sentence": "this sentence",
     "the_other": "the other",

@@ -4,23 +4,24 @@ import { WORDS as words } from "./constants.js";
 import { add, button, choice, el, fill, phrase, quoted, same, setText } from "../../../kit/browser/dom.js";
 import { indexed } from "../../../kit/browser/labels.js";
 import { Pen } from "../../../kit/browser/pen.js";
-import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
-import { rising, signs } from "../../../kit/browser/picture/scale.js";
+import { signs } from "../../../kit/browser/picture/scale.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
 import { drawShapes } from "../../../kit/browser/scene.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Tip } from "../../../kit/browser/tip.js";
 import { drawOutlined } from "./answer.js";
 import { idOf, PartsFound, placeOf } from "./found.js";
+import { Low } from "./low.js";
+import { noteOf } from "./notes.js";
 import { percent } from "./numbers.js";
-import { matrix } from "./pair.js";
+import { Paths } from "./paths.js";
 import { partAt, partBeside, planOf, shapesOf } from "./partsmap.js";
 
 /** @typedef {import("./found.js").Kind} Kind */
 /** @typedef {import("./found.js").Measure} Measure */
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Side} Side */
-/** @typedef {{data: Header, values: Record<string, string>, found: PartsFound, pick: string | null, seconds: number, side: Side | null, offers: import("./types.js").Offer[], palette: import("./types.js").Palette, type: import("./types.js").Type, isProjected: boolean}} Shown */
+/** @typedef {{data: Header, values: Record<string, string>, found: PartsFound, pick: string | null, seconds: number, side: Side | null, offers: import("./types.js").Offer[], palette: import("./types.js").Palette, type: import("./types.js").Type, isProjected: boolean, notes: import("./notes.js").Notes | null, tests: import("./low.js").Tests | null, paths: import("./paths.js").PathsFound | null}} Shown */
 
 const TEMPLATES = {
   patch: [words.taken_falls, words.taken_rises, words.taken_stays],
@@ -28,9 +29,9 @@ const TEMPLATES = {
   mean: [words.mean_falls, words.mean_rises, words.mean_stays],
 };
 const [LISTED, LISTED_LOW] = [7, 5]; // parts, and those of a low window
-const LOOKED = 4; // words that a head looks at
 const [LEAST, FOOT] = [180, 50]; // pixels of the map, and below it
-const [RIGHT, ROW, LOOK] = [210, 21.4, 118]; // pixels of the right column without list and looks, of a row of the list, and of a look
+const SAID = 44; // of the lines below paths
+const [RIGHT, ROW, LOOK] = [210, 21.4, 118]; // of the right column without list and looks, of a row of the list, and of a look
 const NARROW = 560; // pixels, below which layers go down
 const APART = 200; // ms between two orders of the list
 
@@ -66,6 +67,7 @@ export class Board {
     this.map.setAttribute("role", "group");
     this.svg = draw(this.map, "svg", { "aria-hidden": "true" });
     this.tip = new Tip(box);
+    this.paths = new Paths(this.left, box, choose, take);
     const steps = add(this.left, "span", "steps");
     for (const [by, text] of /** @type {[number, string][]} */ ([
       [-1, words.stronger],
@@ -86,15 +88,7 @@ export class Board {
       this.isOver = false;
       this.drawList();
     });
-    this.looks = add(this.right, "div", "looks");
-    this.looking = add(this.looks, "h2");
-    this.pairs = add(this.looks, "div", "pairs");
-    this.views = [words.this_sentence, words.the_other].map((title) => {
-      const figure = add(this.pairs, "figure");
-      const view = new HeatmapView(figure);
-      const said = add(figure, "figcaption", "mute");
-      return { figure, view, said, title };
-    });
+    this.low = new Low(this.right, choose, take);
     this.map.addEventListener("click", (e) => {
       const id = this.under(e);
       if (id) this.take(id);
@@ -122,6 +116,12 @@ export class Board {
   get free() {
     const { unit } = this.shown.type;
     return (innerHeight - this.right.getBoundingClientRect().top - scrolled()) / unit - FOOT;
+  }
+
+  // Whether paths are shown, which carry what is different in another sentence
+  get hasPaths() {
+    const { values, found } = this.shown;
+    return values.draw === "paths" && values.how === "patch" && found.known !== null;
   }
 
   // The kind of parts that are listed: without another sentence words have none
@@ -174,12 +174,19 @@ export class Board {
           ? fill(words.all_exact, { n: exact, s: said })
           : fill(estimates ? words.counts : words.counts_left, { n: exact, estimates, left, s: said }),
     );
-    if (found.known) {
+    const isMap = !this.hasPaths;
+    this.map.hidden = !isMap;
+    this.paths.box.hidden = isMap;
+    const { unit } = type;
+    // A projected sentence may take four lines: the map has what is left, so that no word's row is beyond the window
+    const top = (isMap ? this.map : this.paths.map).getBoundingClientRect().top;
+    const room = innerHeight - top - scrolled() - FOOT * unit;
+    const tall = Math.min(height, Math.max(LEAST * unit, room));
+    if (!isMap) {
+      this.paths.draw(shown, width, Math.max(LEAST * unit, tall - SAID * unit), (id) => this.name(id), this.pair);
+    }
+    if (found.known && isMap) {
       const names = found.known.tokens.map((token) => indexed(data.source, token));
-      const { unit } = type;
-      // A projected sentence may take four lines: the map has what is left, so that no word's row is beyond the window
-      const left = innerHeight - this.map.getBoundingClientRect().top - scrolled() - FOOT * unit;
-      const tall = Math.min(height, Math.max(LEAST * unit, left));
       this.plan = planOf(found, names, { width, height: tall, unit, turned: width < NARROW });
       this.svg.setAttribute("width", String(this.plan.width));
       this.svg.setAttribute("height", String(Math.ceil(this.plan.height)));
@@ -189,7 +196,8 @@ export class Board {
     this.map.setAttribute("aria-label", fill(words.parts_label, { part: pick ? this.name(pick) : words.none }));
     this.drawBars();
     this.drawList();
-    this.drawLooks();
+    const high = this.free - RIGHT - this.listed.length * ROW;
+    this.low.draw(shown, (id) => this.name(id), this.pair, Math.min(LOOK, Math.max(LOOK / 2, high)));
   }
 
   drawSwitches() {
@@ -197,7 +205,18 @@ export class Board {
     const [answer, rival] = this.pair;
     const { how } = values;
     const falls = found.whole[1] < 0;
-    const of = [values.measure, values.list, how, answer, rival, palette, falls, values.against];
+    const of = [
+      values.measure,
+      values.list,
+      how,
+      answer,
+      rival,
+      palette,
+      falls,
+      values.draw,
+      this.hasPaths,
+      values.against,
+    ];
     if (same(of, this.switched)) return;
     this.switched = of;
     const lead = answer ? fill(words.lead_of, { answer, rival }) : words.lead;
@@ -225,6 +244,7 @@ export class Board {
         values.measure,
         (measure) => this.choose({ measure }),
       ),
+      this.drawChoice(),
       ...(how !== "patch" && kv < heads
         ? [button(words.group_on, "quiet", () => this.choose({ group: "on", by: how }), words.group_on_help)]
         : []),
@@ -248,8 +268,25 @@ export class Board {
       el("i", "more"),
       how !== "patch" ? words.rises_holds : falls ? words.rises_pulls : words.rises_carries,
       " · ",
-      answer ? fill(words.change_of, { measure: measured[this.measure] }) : "",
+      answer ? fill(words.change_of, { measure: this.hasPaths ? lead : measured[this.measure] }) : "",
     );
+  }
+
+  // All parts on a map, or paths between the strongest heads
+  drawChoice() {
+    const { how, draw } = this.shown.values;
+    const isFree = how === "patch";
+    const made = choice(
+      words.draw,
+      [
+        ["map", words.draw_map, words.draw_map_help],
+        ["paths", words.draw_paths, isFree ? words.draw_paths_help : words.paths_need_text],
+      ],
+      isFree ? draw : "map",
+      (chosen) => this.choose({ draw: chosen }),
+    );
+    /** @type {HTMLButtonElement} */ (made.children[1]).disabled = !isFree;
+    return made;
   }
 
   // Other sentences, where there is none; none is chosen for anyone
@@ -272,9 +309,12 @@ export class Board {
   }
 
   // The answer and what stands against it
+  /** @returns {[answer: string, rival: string]} */
   get pair() {
     const { known, labels } = this.shown.found;
-    return known ? known.watched.slice(0, 2).map((token) => quoted(labels[token])) : ["", ""];
+    if (!known) return ["", ""];
+    const [answer, rival] = known.watched;
+    return [quoted(labels[answer]), quoted(labels[rival])];
   }
 
   /** @returns {Node[]} */
@@ -390,6 +430,14 @@ export class Board {
     else this.choose({ answer: String(watched[0]), rival: String(watched[at]) });
   }
 
+  // How a head of the list reads and pushes
+  /** @param {string} id */
+  does(id) {
+    const { notes, found, data } = this.shown;
+    if (id[0] !== "z" || !notes || notes.refused || !found.known) return "";
+    return noteOf(notes, id, data.source, found.known.position, this.pair);
+  }
+
   drawList() {
     const { found, pick, values, palette } = this.shown;
     const { kind } = this;
@@ -415,6 +463,7 @@ export class Board {
       const row = add(this.list, "button", "one");
       row.addEventListener("click", () => this.take(this.listed[at]));
       add(row, "b");
+      add(row, "span", "does");
       const svg = new Pen(row).draw("svg", {
         viewBox: "-60 0 120 10",
         preserveAspectRatio: "none",
@@ -425,10 +474,12 @@ export class Board {
     const { more, less } = signs(palette);
     this.listed.forEach((id, i) => {
       const row = this.list.children[i];
-      const [name, svg, value] = row.children;
+      const [name, does, svg, value] = /** @type {HTMLElement[]} */ ([...row.children]);
       const [x, isExact] = [number(id), found.exact.has(id)];
       row.setAttribute("aria-pressed", String(id === pick));
       setText(name, this.name(id));
+      setText(does, this.does(id));
+      does.title = does.textContent ? fill(words.does_help, { text: does.textContent }) : "";
       const width = (58 * Math.abs(x)) / most;
       const pen = new Pen(svg);
       pen.draw("rect", {
@@ -446,59 +497,6 @@ export class Board {
     });
   }
 
-  // Where the chosen head looks from the word that is asked about, in both sentences
-  drawLooks() {
-    const { data, side, pick, palette, type, found, values } = this.shown;
-    const [kind, layer, at] = pick ? placeOf(pick) : ["r", 0, 0];
-    const map = kind === "z" ? side?.maps.find((m) => m.layer === layer && m.head === at) : undefined;
-    this.looks.hidden = !map || !side;
-    if (!map || !side) return;
-    setText(this.looking, fill(words.where_looks, { part: this.name(pick ?? "") }));
-    const asked = found.known?.position ?? data.source.length - 1;
-    const left = this.free - RIGHT - this.listed.length * ROW;
-    const size = Math.round(Math.min(LOOK, Math.max(LOOK / 2, left)) * type.unit);
-    const tone = rising(palette);
-    for (const [i, { figure, view, said, title }] of this.views.entries()) {
-      const weights = matrix(i ? map.after : map.before, side.body);
-      const labels = i ? side.source : data.source;
-      const isShown = weights !== null && !(i && !values.against);
-      figure.hidden = !isShown;
-      if (!isShown) continue;
-      const { rows, columns, values: numbers } = weights;
-      const w = size / Math.max(rows, columns);
-      view.draw(
-        {
-          rows,
-          columns,
-          x: 1,
-          y: 1,
-          w,
-          h: w,
-          gap: w > 6 ? 0.7 : 0,
-          tone: (row, column) => (column > row ? null : tone(numbers[row * columns + column])),
-          frames: [{ row: asked, colour: palette.query, width: 1.5 }],
-        },
-        size + 2,
-        w * rows + 2,
-        { hatch: palette.hatch, font: type.family },
-      );
-      const row = Array.from(numbers.subarray(asked * columns, (asked + 1) * columns));
-      const best = row
-        .map((_, key) => key)
-        .sort((a, b) => row[b] - row[a])
-        .slice(0, left < LOOK ? LOOKED - 1 : LOOKED);
-      said.replaceChildren(
-        title,
-        el("b", "query", `${quoted(indexed(labels, asked))} →`),
-        ...best.map((key) => {
-          const line = el("span");
-          line.append(el("b", "key", quoted(indexed(labels, key))), ` ${percent(row[key])}`);
-          return line;
-        }),
-      );
-    }
-  }
-
   // The next of the list that is shown, in order of strength
   /** @param {number} by */
   next(by) {
@@ -512,6 +510,11 @@ export class Board {
 
   /** @param {number} down @param {number} right */
   move(down, right) {
+    if (this.hasPaths) {
+      const to = this.paths.beside(down, right);
+      if (to) this.take(to);
+      return to !== null;
+    }
     if (!this.plan) return false;
     const to = partBeside(this.plan, this.shown.pick ?? idOf("z", 0, 0), down, right);
     if (!to) return false;

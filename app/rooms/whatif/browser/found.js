@@ -192,3 +192,36 @@ export class PartsFound {
     return Math.max(Math.abs(measure === "ld" ? this.whole[1] : there[0] - before[0]), 0.5);
   }
 }
+
+// All numbers as arrays for numpy: estimates and exact changes of the lead, nan where no run is here; log p of the words, part by part
+/** @param {PartsFound} found @param {string[]} tokens of the text */
+export function arraysOf(found, tokens) {
+  const { known, layers, labels } = found;
+  /** @type {Record<string, import("../../../kit/browser/npz.js").NumpyArray>} */
+  const arrays = {};
+  if (!known) return arrays;
+  const { each, watched } = known;
+  const words = watched.map((token) => labels[token]);
+  /** @type {(ids: string[]) => number[]} */
+  const exact = (ids) => ids.map((id) => found.change(id, "ld") ?? Number.NaN);
+  /** @type {(ids: string[]) => number[]} */
+  const logP = (ids) => ids.flatMap((id) => [...(found.exact.get(id)?.logP ?? watched.map(() => Number.NaN))]);
+  for (const [kind, name, shape] of /** @type {[Kind, string, number[]][]} */ ([
+    ["z", "heads", [layers, each]],
+    ["m", "mlps", [layers]],
+    ["r", "words", [layers, known.tokens.length]],
+  ])) {
+    const ids = found.all(kind);
+    if (!ids.length) continue;
+    if (kind !== "r")
+      arrays[`${name}_estimate`] = { shape, values: ids.map((id) => found.estimate(id, "ld") ?? Number.NaN) };
+    arrays[`${name}_exact`] = { shape, values: exact(ids) };
+    arrays[`${name}_log_p`] = { shape: [...shape, watched.length], values: logP(ids) };
+  }
+  arrays.log_p_before = { shape: [watched.length], values: known.before };
+  if (known.there) arrays.log_p_other = { shape: [watched.length], values: known.there };
+  arrays.watched = { shape: [watched.length], values: words };
+  arrays.tokens = { shape: [tokens.length], values: tokens };
+  if (known.tokens.length) arrays.word_tokens = { shape: [known.tokens.length], values: known.tokens };
+  return arrays;
+}

@@ -10,6 +10,8 @@ import { rows } from "../../../kit/browser/drawing.js";
 import { beside, headName, isOther, labelsOf, lead, rowName } from "./lead.js";
 import { Left } from "./left.js";
 import { drawLines } from "./lines.js";
+import { readNotes } from "./notes.js";
+import { headsOf, PathsFound } from "./paths.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { added, placed, points, ranked, sorts, swapped, Swept } from "./numbers.js";
 import { Pair } from "./pair.js";
@@ -18,7 +20,7 @@ import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js
 import { linkTo, spoken } from "../../../kit/browser/share.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
-import { idOf, PartsFound, placeOf } from "./found.js";
+import { arraysOf, idOf, PartsFound, placeOf } from "./found.js";
 import { meant } from "./opening.js";
 import { Full, Refusal, stream, sweep } from "./stream.js";
 import { drawTables } from "./tables.js";
@@ -40,6 +42,15 @@ class WhatIf extends Stage {
 
   swept = new Swept();
   found = new PartsFound();
+  /** @type {PathsFound | null} */
+  paths = null;
+  askedPaths = ""; // those that are here or come
+  /** @type {AbortController | undefined} */
+  stopPaths;
+  /** @type {import("./notes.js").Notes | null} */
+  notes = null;
+  /** @type {import("./low.js").Tests | null} */
+  tests = null;
   askedOne = ""; // the part whose run was asked for by itself
   /** @type {Side | null} The newest that is here */
   side = null;
@@ -113,6 +124,7 @@ class WhatIf extends Stage {
     Object.assign(this.npz, { textContent: words.npz, title: words.npz_help, download: "headlight-whatif.npz" });
     this.leaving.addEventListener("abort", () => {
       this.stop?.abort();
+      this.stopPaths?.abort();
       clearTimeout(this.waiting);
       clearTimeout(this.patience);
     });
@@ -216,6 +228,35 @@ class WhatIf extends Stage {
     );
     if (side) [this.side, this.refused] = side.refused ? [this.side, side.refused] : [side, ""];
     this.fresh = Boolean(side) && !side?.refused;
+    this.fetchPaths(params);
+    this.notes = this.found.known ? this.ask("whatif/notes", params, readNotes) : null;
+    const isTested = part !== null && part[0] !== "r" && this.values.low === "tests" && this.found.known;
+    this.tests = isTested ? this.ask("whatif/tests", { ...params, tested: part }, readTests) : null;
+  }
+
+  // The paths of the strongest heads, once they are known, while they are shown
+  /** @param {Record<string, string>} params */
+  fetchPaths(params) {
+    const { draw: drawing, how, into } = this.values;
+    const heads = drawing === "paths" && how === "patch" ? headsOf(this.found, into) : null;
+    const asked = heads ? JSON.stringify({ ...params, into, heads }) : "";
+    if (asked === this.askedPaths) return;
+    this.stopPaths?.abort();
+    this.askedPaths = asked;
+    this.paths = null;
+    if (!heads) return;
+    const paths = (this.paths = new PathsFound());
+    const stop = (this.stopPaths = new AbortController());
+    const take = (/** @type {Uint8Array} */ message) => {
+      paths.take(message);
+      if (paths === this.paths) this.invalidate("answer");
+    };
+    const more = { heads: heads.map((id) => id.slice(1)).join(","), ...(into ? { into } : {}) };
+    stream("paths", { run: this.header.key, ...params, ...more }, take, stop.signal).catch((error) => {
+      if (stop.signal.aborted) return;
+      paths.refused = error instanceof Refusal || error instanceof Full ? error.message : words.failed;
+      this.invalidate("answer");
+    });
   }
 
   // Other sentences to choose from, once there is nothing else to wait for
@@ -341,10 +382,11 @@ class WhatIf extends Stage {
     else if (!this.board.box.parentNode) this.columns.before(this.board.box);
     setText(this.explained, hasParts ? words.how_parts : words.how_text);
     this.root.classList.toggle("of-parts", hasParts && !values.edits);
+    this.root.classList.toggle("of-paths", hasParts && values.draw === "paths" && values.how === "patch");
     this.middle.hidden = !side || Boolean(side.refused); // before anything is measured
     // All that is measured, before anything is written
     const type = { unit: this.typeUnit, family: getComputedStyle(this.root).fontFamily };
-    const width = Math.max(240, (hasParts ? this.board.map : this.left).clientWidth || 400);
+    const width = Math.max(240, (hasParts ? this.board.left : this.left).clientWidth || 400);
     const pick = this.pick;
     const at = pick ? swept.indexOf(pick) : -1;
     /** @type {import("./types.js").Shown} */
@@ -401,13 +443,20 @@ class WhatIf extends Stage {
       type,
       offers: this.offers,
       isProjected,
+      notes: this.notes,
+      tests: this.tests,
+      paths: this.paths,
     };
     this.board.box.classList.toggle("empty", !found.known && this.problem.textContent !== "");
     const tall = innerHeight - (this.model.box.hidden ? 0 : STRIP_LINE * type.unit);
     this.board.draw(shown, width, (isProjected ? 0.54 : 0.48) * tall);
     setText(this.proof, found.exact.size ? `✓ ${words.proof}` : "");
     setText(this.facts, "");
-    for (const part of [this.npz, this.swap, this.tabled, this.tables]) part.hidden = true;
+    for (const part of [this.npz, this.swap]) part.hidden = true;
+    this.tabled.hidden = !this.board.hasPaths;
+    this.tabled.setAttribute("aria-pressed", String(this.table));
+    this.tables.hidden = this.tabled.hidden || !this.table;
+    if (!this.tables.hidden) this.tables.replaceChildren(this.board.paths.table());
     this.keep.disabled = !this.silenced;
   }
 
@@ -424,6 +473,8 @@ class WhatIf extends Stage {
       change: part ? String(found.change(part, "ld") ?? "") : "",
       rows: String(found.exact.size),
       estimates: String(found.known !== null),
+      paths: this.paths ? (this.paths.done ? String(this.paths.of) : this.paths.refused ? "refused" : "") : "",
+      noted: String(this.notes !== null),
     };
   }
 
@@ -638,15 +689,18 @@ class WhatIf extends Stage {
   }
 
   aboutParts() {
-    const { about } = this.found;
+    const { found, header: data, tests, values } = this;
+    const paths = this.board.hasPaths ? this.paths : null;
+    const shown = [found.about, paths?.about, values.low === "tests" ? tests : null].filter((one) => one?.table);
     const title = this.board.fact.textContent ?? "";
     return {
       title,
       alt: fill(words.alt, { heading: words.heading_patch, sentence: title }),
-      caption: about?.caption ?? "",
-      snippet: about?.snippet ?? "",
-      name: about?.name ?? "headlight-whatif",
-      tables: /** @type {[string, string, string][]} */ (about ? [about.table] : []),
+      caption: found.about?.caption ?? "",
+      snippet: [...new Set(shown.map((one) => one?.snippet))].join("\n\n"),
+      name: paths?.about?.name ?? found.about?.name ?? "headlight-whatif",
+      tables: /** @type {[string, string, string][]} */ (shown.map((one) => one?.table)),
+      arrays: arraysOf(found, data.source),
     };
   }
 
@@ -691,6 +745,10 @@ class WhatIf extends Stage {
 
   keys = {
     u: () => this.rack.undo.click(),
+    g: () =>
+      this.hasParts &&
+      this.values.how === "patch" &&
+      this.choose({ draw: this.values.draw === "paths" ? "map" : "paths" }),
     m: () => this.hasParts && this.choose({ measure: { ld: "lp", lp: "p", p: "ld" }[this.values.measure] ?? "ld" }),
     // Elsewhere L leads to the lessons
     s: () =>
@@ -764,6 +822,9 @@ export default stage(WhatIf);
 
 /** @param {Uint8Array} bytes @returns {{offers: import("./types.js").Offer[]}} */
 const readOffers = (bytes) => /** @type {any} */ (unpack(bytes)[0]);
+
+/** @param {Uint8Array} bytes @returns {import("./low.js").Tests} */
+const readTests = (bytes) => /** @type {any} */ (unpack(bytes)[0]);
 
 /** @param {Uint8Array} bytes @returns {Side} */
 function readSide(bytes) {
