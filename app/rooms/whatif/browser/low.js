@@ -30,7 +30,7 @@ export class Low {
     this.box = add(parent, "div", "looks");
     const line = add(this.box, "div", "line");
     this.heading = add(line, "h2");
-    this.kinds = add(line, "span", "kinds low");
+    this.kinds = add(line, "span");
     this.pairs = add(this.box, "div", "pairs");
     this.views = [words.this_sentence, words.the_other].map((title) => {
       const figure = add(this.pairs, "figure");

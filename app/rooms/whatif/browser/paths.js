@@ -69,7 +69,7 @@ export class Paths {
   constructor(parent, tipped, choose, take) {
     this.choose = choose;
     this.box = add(parent, "div", "paths");
-    this.map = add(this.box, "div", "parts");
+    this.map = add(this.box, "div", "between");
     this.map.tabIndex = 0;
     this.map.setAttribute("role", "group");
     this.svg = draw(this.map, "svg", { "aria-hidden": "true" });
