@@ -31,7 +31,7 @@ const TEMPLATES = {
 const [LISTED, LISTED_LOW] = [7, 5]; // parts, and those of a low window
 const [LEAST, FOOT] = [180, 50]; // pixels of the map, and below it
 const SAID = 44; // of the lines below paths
-const [RIGHT, ROW, LOOK] = [210, 21.4, 118]; // of the right column without list and looks, of a row of the list, and of a look
+const [RIGHT, ROW, LOOK] = [218, 21.4, 118]; // of the right column without list and looks, of a row of the list, and of a look
 const NARROW = 560; // pixels, below which layers go down
 const APART = 200; // ms between two orders of the list
 
