@@ -23,7 +23,10 @@ BUDGET = {
         (365, 79),
         (289, 49),
     ),  # 8 kB of it the experts and the classes, 11 the end of the pass and the strip, 12 what moves, 6 skylines and chips
-    "masks": ((177, 64), (99, 30)),  # 4 kB of it the rows of long texts
+    "masks": (
+        (182, 66),
+        (103, 31),
+    ),  # 4 kB of it the rows of long texts, 4 two texts and three models beside each other
     "positions": ((189, 64), (120, 31)),
     "generate": ((138, 51), (75, 20)),  # 25 kB of it the words that may follow each token of the sentence
     "whatif": (

@@ -63,6 +63,6 @@ def test_b_compares_before_and_after_in_masks(browser: Browser, address: str):
         page.open(model="SmolLM2-135M")
         page.has("stop", "1")
         page.page.keyboard.press("b")
-        page.link("whose=model")
+        assert "whose=model" in page.link("whose=model")
         page.page.keyboard.press("b")
-        page.link("whose=yours")
+        assert "stop=1" in page.link("whose=yours")

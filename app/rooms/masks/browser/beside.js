@@ -16,6 +16,8 @@ const FEW = 3; // on a phone, and projected
 const [LOWEST, HIGHEST] = [34, 150]; // units of a chart
 const WIDEST = 90; // degrees of the ruler
 
+const OF_ROW = { query: "", key: "", row: "", table: "", code: "" };
+
 /** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */
 export function drawBeside(paint, place) {
   const { view, now } = paint;
@@ -28,7 +30,8 @@ export function drawBeside(paint, place) {
   const at = standing(view, stops);
   const state = JSON.stringify([
     view.layout,
-    view.values,
+    { ...view.values, ...OF_ROW }, // another row alone changes none of it
+    ladder && paint.onlyCell,
     found?.header?.key ?? null,
     Boolean(found),
     view.remote.failed,
@@ -36,7 +39,7 @@ export function drawBeside(paint, place) {
     marks?.marks.length,
     stops.length,
     paint.tall,
-    view.said,
+    paint.told,
   ]);
   if (state === paint.aside) return;
   paint.aside = state;

@@ -31,6 +31,8 @@ const BOARD = ".fact, .stage, .tablebox, .foot > :not(.acts), .unseen";
 const NARROW = 720; // pixels: maps stand below each other
 const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
 const LEAP = 8; // rows by which the part of a long text that is shown moves: in between, a row moves and its map stays
+const SPANS = { phone: 16, projected: 20, low: 24 }; // words of a long text in one map, at most 32, so that they can be read
+const LOW = 800; // units: a window as tall as a laptop's
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
 const UNMASKED = { stop: "0", first: "off", mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
 
@@ -219,10 +221,19 @@ export class Masks extends Stage {
     return site.scores(layer, head);
   }
 
+  /** How many of so many words a map shows: of a longer text as many as can be named. @param {number} n */
+  span(n) {
+    if (n <= WHOLE) return n;
+    if (this.narrow) return SPANS.phone;
+    if (this.isProjected) return SPANS.projected;
+    return this.tall < LOW ? SPANS.low : WHOLE;
+  }
+
   /** The first row of the part of a text around a query that is drawn. @param {number} n rows of the text @param {number} query */
   firstRow(n, query) {
-    if (!this.header.isByRow) return Math.max(0, Math.min(n - Math.min(n, WHOLE), query - Math.floor(WHOLE * 0.75)));
-    return Math.max(0, Math.min(n - Math.min(n, WHOLE), LEAP * Math.floor((query - WHOLE / 2) / LEAP)));
+    const span = this.span(n);
+    if (!this.header.isByRow) return Math.max(0, Math.min(n - span, query - Math.floor(span * 0.75)));
+    return Math.max(0, Math.min(n - span, LEAP * Math.floor((query - span / 2) / LEAP)));
   }
 
   /**

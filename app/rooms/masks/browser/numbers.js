@@ -32,11 +32,25 @@ export const angle = (degrees) => `${fixed(degrees, 1)}°`;
 /** The class of a change: more, less or the same. @param {number} a @param {number} b */
 export const way = (a, b) => (b > a * 1.005 + 0.0005 ? "more" : b < a * 0.995 - 0.0005 ? "less" : "same");
 
+/** @type {WeakMap<string[], Map<string, number[]>>} */
+const places = new WeakMap();
+
+/** Where each word stands: of a long text, counted once. @param {string[]} labels */
+function placesOf(labels) {
+  const known = places.get(labels);
+  if (known) return known;
+  /** @type {Map<string, number[]>} */
+  const found = new Map();
+  labels.forEach((label, i) => found.set(label, [...(found.get(label) ?? []), i]));
+  places.set(labels, found);
+  return found;
+}
+
 /** A word of the text, with its number among those that are alike. @param {string[]} labels @param {number} at @param {string} tone @returns {import("./types.js").Piece[]} */
 export function word(labels, at, tone) {
   const label = labels[at] ?? "";
   const said = /^[\p{P}\p{S}\s]+$/u.test(label) ? `“${label}”` : label;
-  const alike = labels.flatMap((other, i) => (other === label ? [i] : []));
+  const alike = placesOf(labels).get(label) ?? [];
   if (alike.length < 2) return [[said, tone]];
   return [
     [said, tone],

@@ -40,6 +40,11 @@ export class Paint {
   bars = null;
   above = 0; // pixels of the page above this lab
   tall = 0; // that are left for the cells
+  told = 0; // that the sentences take
+  /** @type {import("./pairs.js").Slot[]} The keys of the row: for another row their texts and widths change */
+  slots = [];
+  /** @type {[layout: string, pixels: number]} The width of the row, read once a layout */
+  rowWidth = ["", 0];
   at = { size: 13.5, beside: 72, gap: 48, top: 44, cell: 6 }; // pixels of the drawings
   /** @type {[number, number] | null} The one cell that is forbidden, where it is the only one */
   onlyCell = null;
@@ -117,15 +122,16 @@ export class Paint {
     const { n_query, n_key } = this.site;
     const { query } = this.view.place;
     let column = this.view.firstRow(n_key, query);
-    const isIn = (/** @type {number} */ k) => k >= column && k < column + WHOLE;
+    const isIn = (/** @type {number} */ k) => k >= column && k < column + this.view.span(n_key);
     const { cursor, isKeyed } = this.brush;
     const painted = isKeyed && cursor[0] === query ? [cursor[1]] : this.paintedIn(query);
-    if (painted.length && !painted.some(isIn)) column = this.view.firstRow(n_key, painted[0] + WHOLE / 4);
+    if (painted.length && !painted.some(isIn))
+      column = this.view.firstRow(n_key, painted[0] + this.view.span(n_key) / 4);
     return {
       row: this.view.firstRow(n_query, query),
       column,
-      rows: Math.min(n_query, WHOLE),
-      columns: Math.min(n_key, WHOLE),
+      rows: this.view.span(n_query),
+      columns: this.view.span(n_key),
     };
   }
 
@@ -328,6 +334,7 @@ export class Paint {
       const said = toldOf(this.shown(found, changed, early, after, mask, ownMask), words);
       view.say(said.fact, said.reason);
     }
+    this.told = view.says.offsetHeight; // before the pictures are written: what stands below it depends on it
     this.drawMaps();
     drawCards(this, this.choose);
     drawPairs(this, this.row);
@@ -341,10 +348,8 @@ export class Paint {
     const cell = this.onlyCell;
     const most = cell && values.stop === "3" ? hardest(view, { site: site.id, query: cell[0], key: cell[1] }) : null;
     const isEncoder = !header.outcome.words.length && !header.outcome.numbers.length;
-    const rest = now.before.reduce(
-      (/** @type {number} */ sum, /** @type {number} */ x, /** @type {number} */ i) => sum + (i % site.n_key ? 0 : x),
-      0,
-    );
+    let rest = 0;
+    for (let at = 0; at < now.before.length; at += site.n_key) rest += now.before[at];
     return {
       labels: { queries: this.queries, keys: this.keys },
       site: site.id,
@@ -442,10 +447,7 @@ export class Paint {
     const { mask, ownMask, weighed } = now;
     const isScores = which === 0 && values.show === "scores";
     const [heat, score] = [rising(palette), signed(palette)];
-    const full = Math.min(
-      HIGHEST,
-      now.scores.reduce((/** @type {number} */ most, /** @type {number} */ s) => Math.max(most, Math.abs(s)), 1e-9),
-    );
+    const full = isScores ? Math.min(HIGHEST, largest(now.scores)) : 1;
     const weights = which ? weighed.weights : now.before;
     const rest = view.sink.key;
     const without = rest === null ? null : toneWithout(palette, rest, topWithout(weights, n_key, rest));
@@ -595,14 +597,15 @@ export class Paint {
           x + (k + 0.55) * cell,
           top - 7 * type,
           [[cut(this.keys[k + column]), palette.key, isOther ? 650 : 400]],
-          Math.min(size, cell * (view.isProjected ? 0.68 : 1.1)),
+          Math.min(size, apart > 1 ? apart * cell * 0.8 : cell * (view.isProjected ? 0.68 : 1.1)),
           { angle: -45 },
         ),
       );
     }
     if (!which || narrow)
-      for (let q = 0; q < rows; q += every) {
+      for (let q = 0; q < rows; q++) {
         const isChosen = q + row === place.query;
+        if (!isChosen && (q % every || Math.abs(q + row - place.query) < every)) continue; // the chosen row always has its name
         more.push(
           text(
             x - 9 * type,
@@ -761,6 +764,13 @@ export class Paint {
       tables.push([words.csv_words, "words", [classes ? "class" : "word", words.models_own, words.with_mask], guesses]);
     return { ...about, tables, arrays: this.now ? this.arrays() : undefined };
   }
+}
+
+/** @param {ArrayLike<number>} scores */
+function largest(scores) {
+  let most = 1e-9;
+  for (let at = 0; at < scores.length; at++) most = Math.max(most, Math.abs(scores[at]));
+  return most;
 }
 
 /** @param {[number, number, number] | undefined} sum @param {number} x @param {number} y @returns {[number, number, number]} */

@@ -1,6 +1,6 @@
 // The chosen row below the maps: the forbidden key first, then the others as paired bars, before and after.
 
-import { add, counted, el, fill, fixed } from "../../../kit/browser/dom.js";
+import { add, counted, el, fill, fixed, setText } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { both, share, way, word } from "./numbers.js";
 
@@ -25,6 +25,9 @@ export function order({ mask, ownMask, before, after }) {
   };
 }
 
+/** @param {number} x of a whole */
+const width = (x) => `${100 * Math.max(x > 0 ? 0.008 : 0, Math.min(1, x))}%`;
+
 /** Two bars: thin and grey before, thick after. @param {number} a @param {number} b */
 export function pair(a, b) {
   const box = el("i", "twin");
@@ -33,18 +36,53 @@ export function pair(a, b) {
     [way(a, b), b],
   ])) {
     const bar = add(box, "u", name);
-    bar.style.width = `${100 * Math.max(x > 0 ? 0.008 : 0, Math.min(1, x))}%`;
+    bar.style.width = width(x);
   }
   box.setAttribute("aria-hidden", "true");
   return box;
 }
 
-/** @param {string} text */
-function arrowed(text) {
-  const line = el("span", "now");
-  const at = text.lastIndexOf("→");
-  line.append(text.slice(0, at + 1), el("b", "", text.slice(at + 1)));
-  return line;
+/** One key of the row: its nodes are made once, and a move of the row writes texts and widths. */
+export class Slot {
+  /** @type {unknown} */
+  #named = null;
+
+  constructor() {
+    this.box = el("div", "slot");
+    this.box.setAttribute("role", "img");
+    this.name = add(this.box, "p");
+    const bars = add(this.box, "i", "twin");
+    bars.setAttribute("aria-hidden", "true");
+    this.was = add(bars, "u", "was");
+    this.now = add(bars, "u");
+    const line = add(this.box, "span", "now");
+    this.first = line.appendChild(document.createTextNode(""));
+    this.last = add(line, "b");
+  }
+
+  /** @param {import("./types.js").Piece[]} name @param {string} plain @param {number} a @param {number} b */
+  write(name, plain, a, b) {
+    const named = name.map(([text]) => text).join("|");
+    if (named !== this.#named) this.name.replaceChildren(...nodes(name));
+    this.#named = named;
+    this.was.style.width = width(a);
+    this.now.style.width = width(b);
+    this.now.className = way(a, b);
+    const text = both(share(a), share(b));
+    const at = text.lastIndexOf("→");
+    this.first.data = text.slice(0, at + 1);
+    setText(this.last, text.slice(at + 1));
+    this.box.ariaLabel = fill(words.bar_says, { word: plain, a: share(a), b: share(b) });
+    return this.box;
+  }
+}
+
+let counting = [0, ""];
+
+/** The numbers below n, as a text that is made once. @param {number} n */
+function countedTo(n) {
+  if (counting[0] !== n) counting = [n, Array.from({ length: n }, (_, k) => k).join(" ")];
+  return String(counting[1]);
 }
 
 /** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */
@@ -123,32 +161,35 @@ export function drawPairs(paint, place) {
       ],
     );
   const { type } = view;
-  const room = place.clientWidth / type - 84 - (gone.length ? 212 : 0) - (opened.length ? 212 : 0);
+  if (paint.rowWidth[0] !== view.layout) paint.rowWidth = [view.layout, place.clientWidth];
+  const room = paint.rowWidth[1] / type - 84 - (gone.length ? 212 : 0) - (opened.length ? 212 : 0);
   let most = view.narrow ? 5 : Math.max(2, Math.floor(room / (view.isProjected ? 150 : 96)) - 1);
   if (rest.length === most + 1) most = rest.length;
+  let shown = 0;
   const slot = (
-    /** @type {Node[]} */ name,
+    /** @type {import("./types.js").Piece[]} */ name,
     /** @type {string} */ plain,
     /** @type {number} */ a,
     /** @type {number} */ b,
   ) => {
-    const made = el("div", "slot");
-    add(made, "p").append(...name);
-    made.append(pair(a, b), arrowed(both(share(a), share(b))));
-    made.setAttribute("role", "img");
-    made.ariaLabel = fill(words.bar_says, { word: plain, a: share(a), b: share(b) });
-    parts.push(made);
+    paint.slots[shown] ??= new Slot();
+    parts.push(paint.slots[shown++].write(name, plain, a, b));
   };
-  for (const k of rest.slice(0, most)) slot(nodes(word(keys, k, "k")), keys[k], before[k], after[k]);
+  for (const k of rest.slice(0, most)) slot(word(keys, k, "k"), keys[k], before[k], after[k]);
   const tail = rest.slice(most);
   const others = counted(words.others, tail.length);
-  if (tail.length) slot([el("span", "mute", others)], others, total(tail, before), total(tail, after));
-  place.replaceChildren(...parts);
+  if (tail.length) slot([[others, "mute"]], others, total(tail, before), total(tail, after));
+  const kept = parts.map((part, i) => {
+    const there = place.children[i];
+    return there?.isEqualNode(part) ? /** @type {HTMLElement} */ (there) : part;
+  });
+  if (kept.length !== place.children.length || kept.some((part, i) => part !== place.children[i]))
+    place.replaceChildren(...kept);
   place.classList.toggle("early", now.early);
   Object.assign(place.dataset, {
     sum: now.weighed.sums[at].toFixed(6),
     weights: Array.from(after, (x) => x.toPrecision(6)).join(" "),
-    keys: Array.from(after, (_, k) => k).join(" "),
+    keys: countedTo(after.length),
     forbidden: gone.join(" "),
   });
 }
