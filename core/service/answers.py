@@ -15,6 +15,7 @@ from ..checkpoints import ModelSpec
 from ..model.config import ModelConfig
 from ..model.text import Tokens
 from ..run.recorder import NonFinite, Step
+from ..sweep.pairs import Pair
 from ..sweep.part import Part
 from ..sweep.sides import To
 from ..sweep.sweeps import Sweep
@@ -217,3 +218,31 @@ class PartRows:
         """Its rows from row `first` of all on."""
         at = first - self.first
         return PartRows(first, self.of, self.parts[at:], self.log_p[at:], self.top[at:], self.top_p[at:], self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class PairChanges:
+    """One pair of sentences: by how much each head and MLP, taken from the other text, changes the lead of the answer."""
+
+    pair: Pair
+    words: tuple[str, str]  # the answer and its rival
+    leads: tuple[float, float]  # of the answer over its rival, in the text and in the other, in nats
+    heads: np.ndarray  # float32 [layer, head]
+    mlps: np.ndarray  # float32 [layer]
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """Pairs of a set, from `first` on, of `of` in all."""
+
+    first: int
+    of: int
+    pairs: tuple[PairChanges, ...]
+
+    @property
+    def n(self) -> int:
+        return len(self.pairs)
+
+    def rest(self, first: int) -> PairRows:
+        """Its pairs from pair `first` of all on."""
+        return PairRows(first, self.of, self.pairs[first - self.first :])

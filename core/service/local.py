@@ -24,9 +24,10 @@ from ..run.classes import Classes
 from ..run.request import Progress
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
+from ..sweep.pairs import Pair
 from ..sweep.part import Part
 from ..sweep.sweeps import Asked
-from .answers import AskedParts, Facts, NextWord, PartEstimates, PartRows, SweepPart, TensorPlace, Values
+from .answers import AskedParts, Facts, NextWord, PairRows, PartEstimates, PartRows, SweepPart, TensorPlace, Values
 from .arrival import into_loop
 from .engine import Engine
 from .facts import facts_of
@@ -165,6 +166,9 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
         return self._sweeps.part_rows(key, asked, only)
+
+    def pair_rows(self, key: str, pairs: tuple[Pair, ...]) -> AsyncGenerator[PairRows]:
+        return self._sweeps.pair_rows(key, pairs)
 
     async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:
         return await self._sweeps.swaps(key, n)

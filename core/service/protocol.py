@@ -19,9 +19,10 @@ from ..run.classes import Classes
 from ..run.request import Progress, Request
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
+from ..sweep.pairs import Pair
 from ..sweep.part import Part
 from ..sweep.sweeps import Asked
-from .answers import AskedParts, Facts, NextWord, PartEstimates, PartRows, SweepPart, TensorPlace, Values
+from .answers import AskedParts, Facts, NextWord, PairRows, PartEstimates, PartRows, SweepPart, TensorPlace, Values
 from .maps.answers import HeadDone, LayerDone, RunDone
 from .maps.protocol import Maps
 from .masks.protocol import Masks
@@ -140,6 +141,11 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
     def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
         """The next word with each head, MLP and stream at a word changed by itself: a run for each, the strongest estimates first,
         as sweep() gives its rows. `only` is one part alone, which waits for none of the others."""
+        ...
+
+    def pair_rows(self, key: str, pairs: tuple[Pair, ...]) -> AsyncGenerator[PairRows]:
+        """Every head and MLP taken from the other text of each pair, one pair after the other, by the model of this run as it is. Raises
+        TextError with the line of the first pair that cannot run, before any runs, and TooLarge before the pair that is too large."""
         ...
 
     async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:

@@ -18,17 +18,19 @@ from ..errors import Busy, Refused
 from ..read.swaps import Swap, swaps
 from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
+from ..sweep.pairs import Pair
 from ..sweep.part import Part
 from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweeping, begin_edges, begin_heads, begin_patches
 from .answer_cache import AnswerCache
-from .answers import AskedParts, PartEstimates, PartRows, SweepPart
+from .answers import AskedParts, PairRows, PartEstimates, PartRows, SweepPart
 from .arrival import arrival, into_loop
-from .parts import Ordered, begin_parts, ordered
+from .pairs import asked_pairs, opened_pair, pairs_together
+from .parts import Ordered, PartRuns, begin_parts, ordered
 from .parts import together as parts_together
 from .worker import cores
 
 T = TypeVar("T")
-Found = TypeVar("Found", SweepPart, PartRows)
+Found = TypeVar("Found", SweepPart, PartRows, PairRows)
 
 TURN = 0.05  # seconds of work that one batch of a sweep is meant to be: what somebody who types waits for it at most
 LONGEST = 0.1  # seconds by the clock, where others keep the processor busy
@@ -83,6 +85,10 @@ class Sweeps:
         """Rows of parts, as parts() gives those of a sweep."""
         name = (key, asked.other, asked, only)
         return self._follow(name, lambda coming: self._patched(key, asked, only, coming))
+
+    def pair_rows(self, key: str, pairs: tuple[Pair, ...]) -> AsyncGenerator[PairRows]:
+        """A set of pairs, each as soon as all of its parts have run."""
+        return self._follow((key, pairs), lambda coming: self._paired(key, pairs, coming))
 
     async def swaps(self, key: str, n: int) -> tuple[Swap, ...]:
         """Words to swap. Raises Refused in its kinds."""
@@ -159,16 +165,32 @@ class Sweeps:
         with self._place():
             begin = partial(begin_parts, run, other, asked, known.estimates, groups)
             runs = await self._turn(begin)
-            done: list[PartRows] = []
-            at, size = 0, FIRST_PARTS
-            while batch := runs.batch(at, size):
-                rows, turns = await self._turn(partial(timed, partial(runs.run, batch, at)))
-                self._tell(coming, rows)
-                alone = GROWING_ALONE if self._waiting == 1 else GROWING
-                size = max(FEWEST, larger(size, rows.n, turns * alone / TURN))
-                done.append(rows)
-                at += rows.n
-            return parts_together(done)
+            return parts_together([rows async for rows in self._batches(runs, lambda rows: self._tell(coming, rows))])
+
+    async def _batches(self, runs: PartRuns, tell: Callable[[PartRows], object]) -> AsyncGenerator[PartRows]:
+        """The rows of all parts, a batch in each turn."""
+        at, size = 0, FIRST_PARTS
+        while batch := runs.batch(at, size):
+            rows, turns = await self._turn(partial(timed, partial(runs.run, batch, at)))
+            tell(rows)
+            alone = GROWING_ALONE if self._waiting == 1 else GROWING
+            size = max(FEWEST, larger(size, rows.n, turns * alone / TURN))
+            at += rows.n
+            yield rows
+
+    async def _paired(self, key: str, pairs: tuple[Pair, ...], coming: SweepUnderWay) -> PairRows:
+        with self._lock:
+            coming.parts.clear()
+        run = await self._run_of(key)
+        with self._place():
+            asked = await self._turn(partial(asked_pairs, run, pairs))
+            done: list[PairRows] = []
+            for at, pair in enumerate(asked):
+                opened = await self._turn(partial(opened_pair, run, pair, at))
+                rows = [rows async for rows in self._batches(opened.runs, lambda rows: None)]
+                done.append(PairRows(at, len(asked), (opened.changes(rows),)))
+                self._tell(coming, done[-1])
+            return pairs_together(done)
 
     async def _pair(self, key: str, asked: AskedParts) -> tuple[Trace, Trace | None]:
         run = await self._run_of(key)
@@ -189,7 +211,7 @@ class Sweeps:
             with self._lock:
                 self._waiting -= 1
 
-    def _tell(self, coming: SweepUnderWay, part: SweepPart | PartRows) -> None:
+    def _tell(self, coming: SweepUnderWay, part: SweepPart | PartRows | PairRows) -> None:
         with self._lock:
             coming.parts.append(part)
             hearers = [*coming.hearers]
@@ -240,10 +262,13 @@ def timed(make: Callable[[], T]) -> tuple[T, float]:
     return made, min(by_work, max(by_clock, LEAST * by_work))
 
 
-def sweep_bytes(found: SweepPart | PartRows | Ordered | tuple[Swap, ...]) -> int:
+def sweep_bytes(found: SweepPart | PartRows | PairRows | Ordered | tuple[Swap, ...]) -> int:
     """About what a sweep takes."""
     if isinstance(found, tuple):
         return 2048 + sum(PLACE_BYTES + 4 * len(swap.text) for swap in found)
+    if isinstance(found, PairRows):
+        numbers = sum(one.heads.nbytes + one.mlps.nbytes for one in found.pairs)
+        return 2048 + numbers + sum(PLACE_BYTES + 4 * len(one.pair.text + one.pair.other) for one in found.pairs)
     if isinstance(found, Ordered):
         known = found.estimates
         numbers = sum(x.nbytes for x in (known.heads, known.mlps, known.resid) if x is not None)
