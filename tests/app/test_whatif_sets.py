@@ -74,6 +74,7 @@ def test_lines_run_one_after_the_other_and_are_in_the_file(
     pairs, rows, about = read(answer.content)
     assert pairs[:2] == [[DOROTHY, UNCLE], [UNCLE, DOROTHY]] and [row["pair"] for row in rows] == [0, 1, 2]
     assert rows[1]["words"] == ["Henry", "Em"]
+    assert asked(client, {"lines": LINES}).content == answer.content, "a set that is known is the same"
     _, name, text = about["table"]
     found = table(text)
     assert name == "headlight-whatif-set" and len(found) == 48 + 6

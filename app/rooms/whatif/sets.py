@@ -41,11 +41,13 @@ async def run_set(request: Request) -> Response:
     async def stream() -> AsyncGenerator[bytes]:
         found = [first]
         yield messages.framed({"pairs": [[pair.text, pair.other] for pair in pairs]}, b"")
-        yield of_pair(first)
+        for message in of_pairs(first):
+            yield message
         try:
             async for row in rows:
                 found.append(row)
-                yield of_pair(row)
+                for message in of_pairs(row):
+                    yield message
             yield messages.framed(of_set(facts, found, date.today()), b"")
         except Refused as error:
             yield messages.framed({"refused": str(error)}, b"")
@@ -90,11 +92,16 @@ def pairs_of(found: Mapping[str, str]) -> tuple[Pair, ...]:
     return pairs_from(found["template"].strip(), fillings, other, asks[0], asks[1], found.get("both") == "on")
 
 
-def of_pair(rows: PairRows) -> bytes:
+def of_pairs(rows: PairRows) -> list[bytes]:
+    """A message for each pair that has run: of a set that is known they come together."""
+    return [of_pair(rows.first + i, pair) for i, pair in enumerate(rows.pairs)]
+
+
+def of_pair(at: int, pair: PairChanges) -> bytes:
     """One message: a pair that has run."""
-    (pair,), body = rows.pairs, messages.Body()
+    body = messages.Body()
     header = {
-        "pair": rows.first,
+        "pair": at,
         "words": pair.words,
         "leads": pair.leads,
         "each": pair.heads.shape[1],
