@@ -26,7 +26,10 @@ BUDGET = {
     "masks": ((177, 64), (99, 30)),  # 4 kB of it the rows of long texts
     "positions": ((189, 64), (120, 31)),
     "generate": ((138, 51), (75, 20)),  # 25 kB of it the words that may follow each token of the sentence
-    "whatif": ((151, 60), (75, 24)),  # on a model that writes: 14 kB of it the map of all parts, 10 the strip, 5 sets of pairs
+    "whatif": (
+        (151, 60),
+        (78, 24),
+    ),  # on a model that writes: 14 kB of it the map of all parts, 10 the strip, 5 sets of pairs
     "train": ((146, 42), (84, 12)),  # 52 kB of it the finished run that it opens on
     "shapes": ((100, 45), (35, 14)),
     "memory": ((62, 30), (7, 4)),
