@@ -49,7 +49,6 @@ export class PairSet {
   constructor(box, ask) {
     this.box = box;
     this.ask = ask;
-    box.hidden = true;
     this.left = add(box, "section", "left");
     this.fact = add(this.left, "h2", "fact");
     this.fact.setAttribute("aria-live", "polite");

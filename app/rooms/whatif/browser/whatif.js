@@ -73,7 +73,7 @@ class WhatIf extends Stage {
       (changes) => this.choose(changes),
       (id) => this.takePart(id),
     );
-    this.set = new PairSet(add(root, "div", "board set"), {
+    this.set = new PairSet(el("div", "board set"), {
       changed: () => this.invalidate("answer"),
       close: () => this.openSet(false),
       announce: (text) => this.announce(text),
@@ -347,7 +347,8 @@ class WhatIf extends Stage {
     this.fetch();
     const { header: data, values, swept, side, palette, hasParts } = this;
     const isSet = hasParts && this.set.isOpen;
-    this.set.box.hidden = !isSet;
+    if (!isSet) this.set.box.remove();
+    else if (!this.set.box.parentNode) this.columns.before(this.set.box);
     this.opens.hidden = !data.parts;
     this.lines.hidden = isSet;
     this.set.of(data.key, data.title);
