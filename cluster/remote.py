@@ -29,7 +29,7 @@ from cluster import wire
 from core.edits import Intervention
 from core.errors import Busy, Unknown
 from core.run.request import Request
-from core.service import News, PartRows, PathEdges, Service, SweepPart
+from core.service import News, PairRows, PartRows, PathEdges, Service, SweepPart
 
 SESSION = "x-session-id"
 SPREAD = 16  # parts of a model's runs, each of which is on one machine
@@ -280,7 +280,7 @@ class Seen:
     def new(self, name: str, value: Any) -> Any | None:
         """What of a value has not come before; None where all of it has."""
         self.again += 1
-        if isinstance(value, SweepPart | PartRows | PathEdges):
+        if isinstance(value, SweepPart | PartRows | PathEdges | PairRows):
             return self._rows(value)
         if isinstance(value, News):
             return self._news(value)
@@ -290,7 +290,9 @@ class Seen:
             self.values = self.again
         return value
 
-    def _rows(self, part: SweepPart | PartRows | PathEdges) -> SweepPart | PartRows | PathEdges | None:
+    def _rows(
+        self, part: SweepPart | PartRows | PathEdges | PairRows
+    ) -> SweepPart | PartRows | PathEdges | PairRows | None:
         known = self.rows
         if part.first + part.n <= known:
             return None

@@ -6,6 +6,7 @@ from ..read.findings import Finding
 from ..read.sinks import Sink
 from ..read.word_order import shuffled_words
 from ..read.worth import Worth
+from ..sweep.pairs import LEAST_DIFFERENCE, Pair, pairs_from, read_pairs
 from ..sweep.part import Part
 from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, SilenceHeads
 from ..write.generate import Sampling
@@ -16,6 +17,8 @@ from .answers import (
     AskedPaths,
     Facts,
     NextWord,
+    PairChanges,
+    PairRows,
     PartEstimates,
     PartRows,
     PartTests,

@@ -16,6 +16,7 @@ from ..model.config import ModelConfig
 from ..model.text import Tokens
 from ..run.recorder import NonFinite, Step
 from ..sweep.evidence import Verdict
+from ..sweep.pairs import Pair
 from ..sweep.part import Part
 from ..sweep.paths import PathEdge
 from ..sweep.sides import To
@@ -271,3 +272,31 @@ class HeadNotes:
     pushes: (
         np.ndarray | None
     )  # float32 [layer, head, 2]: in nats, the answer and the rival; None where logits are not linear
+
+
+@dataclass(frozen=True, eq=False)
+class PairChanges:
+    """One pair of sentences: by how much each head and MLP, taken from the other text, changes the lead of the answer."""
+
+    pair: Pair
+    words: tuple[str, str]  # the answer and its rival
+    leads: tuple[float, float]  # of the answer over its rival, in the text and in the other, in nats
+    heads: np.ndarray  # float32 [layer, head]
+    mlps: np.ndarray  # float32 [layer]
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """Pairs of a set, from `first` on, of `of` in all."""
+
+    first: int
+    of: int
+    pairs: tuple[PairChanges, ...]
+
+    @property
+    def n(self) -> int:
+        return len(self.pairs)
+
+    def rest(self, first: int) -> PairRows:
+        """Its pairs from pair `first` of all on."""
+        return PairRows(first, self.of, self.pairs[first - self.first :])

@@ -24,6 +24,7 @@ from ..run.classes import Classes
 from ..run.request import Progress
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
+from ..sweep.pairs import Pair
 from ..sweep.part import Part
 from ..sweep.sweeps import Asked
 from .answers import (
@@ -32,6 +33,7 @@ from .answers import (
     Facts,
     HeadNotes,
     NextWord,
+    PairRows,
     PartEstimates,
     PartRows,
     PartTests,
@@ -187,6 +189,9 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     async def head_notes(self, key: str, asked: AskedParts) -> HeadNotes:
         return await self._sweeps.notes(key, asked)
+
+    def pair_rows(self, key: str, pairs: tuple[Pair, ...]) -> AsyncGenerator[PairRows]:
+        return self._sweeps.pair_rows(key, pairs)
 
     async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:
         return await self._sweeps.swaps(key, n)

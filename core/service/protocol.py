@@ -19,6 +19,7 @@ from ..run.classes import Classes
 from ..run.request import Progress, Request
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
+from ..sweep.pairs import Pair
 from ..sweep.part import Part
 from ..sweep.sweeps import Asked
 from .answers import (
@@ -27,6 +28,7 @@ from .answers import (
     Facts,
     HeadNotes,
     NextWord,
+    PairRows,
     PartEstimates,
     PartRows,
     PartTests,
@@ -166,6 +168,11 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
 
     async def head_notes(self, key: str, asked: AskedParts) -> HeadNotes:
         """Every head by the token that it reads where it acts, and by which of the two answers its output pushes up or down."""
+        ...
+
+    def pair_rows(self, key: str, pairs: tuple[Pair, ...]) -> AsyncGenerator[PairRows]:
+        """Every head and MLP taken from the other text of each pair, one pair after the other, by the model of this run as it is. Raises
+        TextError with the line of the first pair that cannot run, before any runs, and TooLarge before the pair that is too large."""
         ...
 
     async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:

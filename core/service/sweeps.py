@@ -18,6 +18,7 @@ from ..errors import Busy, Refused
 from ..read.swaps import Swap, swaps
 from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
+from ..sweep.pairs import Pair
 from ..sweep.part import Part
 from ..sweep.paths import PathEdge
 from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweeping, begin_edges, begin_heads, begin_patches
@@ -26,6 +27,7 @@ from .answers import (
     AskedParts,
     AskedPaths,
     HeadNotes,
+    PairRows,
     PartEstimates,
     PartRows,
     PartTests,
@@ -33,13 +35,14 @@ from .answers import (
     SweepPart,
 )
 from .arrival import arrival, into_loop
-from .parts import Ordered, begin_parts, ordered
+from .pairs import asked_pairs, opened_pair, pairs_together
+from .parts import Ordered, PartRuns, begin_parts, ordered
 from .parts import together as parts_together
 from .paths import begin_path_runs, notes_of, tests_of
 from .worker import cores
 
 T = TypeVar("T")
-Found = TypeVar("Found", SweepPart, PartRows, PathEdges)
+Found = TypeVar("Found", SweepPart, PartRows, PathEdges, PairRows)
 
 TURN = 0.05  # seconds of work that one batch of a sweep is meant to be: what somebody who types waits for it at most
 LONGEST = 0.1  # seconds by the clock, where others keep the processor busy
@@ -112,6 +115,10 @@ class Sweeps:
             return notes_of(run, known)
 
         return await self._made_once((key, asked.other, asked, "notes"), key, asked, make)
+
+    def pair_rows(self, key: str, pairs: tuple[Pair, ...]) -> AsyncGenerator[PairRows]:
+        """A set of pairs, each as soon as all of its parts have run."""
+        return self._follow((key, pairs), lambda coming: self._paired(key, pairs, coming))
 
     async def swaps(self, key: str, n: int) -> tuple[Swap, ...]:
         """Words to swap. Raises Refused in its kinds."""
@@ -188,16 +195,32 @@ class Sweeps:
         with self._place():
             begin = partial(begin_parts, run, other, asked, known.estimates, groups)
             runs = await self._turn(begin)
-            done: list[PartRows] = []
-            at, size = 0, FIRST_PARTS
-            while batch := runs.batch(at, size):
-                rows, turns = await self._turn(partial(timed, partial(runs.run, batch, at)))
-                self._tell(coming, rows)
-                alone = GROWING_ALONE if self._waiting == 1 else GROWING
-                size = max(FEWEST, larger(size, rows.n, turns * alone / TURN))
-                done.append(rows)
-                at += rows.n
-            return parts_together(done)
+            return parts_together([rows async for rows in self._batches(runs, lambda rows: self._tell(coming, rows))])
+
+    async def _batches(self, runs: PartRuns, tell: Callable[[PartRows], object]) -> AsyncGenerator[PartRows]:
+        """The rows of all parts, a batch in each turn."""
+        at, size = 0, FIRST_PARTS
+        while batch := runs.batch(at, size):
+            rows, turns = await self._turn(partial(timed, partial(runs.run, batch, at)))
+            tell(rows)
+            alone = GROWING_ALONE if self._waiting == 1 else GROWING
+            size = max(FEWEST, larger(size, rows.n, turns * alone / TURN))
+            at += rows.n
+            yield rows
+
+    async def _paired(self, key: str, pairs: tuple[Pair, ...], coming: SweepUnderWay) -> PairRows:
+        with self._lock:
+            coming.parts.clear()
+        run = await self._run_of(key)
+        with self._place():
+            asked = await self._turn(partial(asked_pairs, run, pairs))
+            done: list[PairRows] = []
+            for at, pair in enumerate(asked):
+                opened = await self._turn(partial(opened_pair, run, pair, at))
+                rows = [rows async for rows in self._batches(opened.runs, lambda rows: None)]
+                done.append(PairRows(at, len(asked), (opened.changes(rows),)))
+                self._tell(coming, done[-1])
+            return pairs_together(done)
 
     async def _pathed(self, key: str, asked: AskedParts, paths: AskedPaths, coming: SweepUnderWay) -> PathEdges:
         with self._lock:
@@ -243,7 +266,7 @@ class Sweeps:
             with self._lock:
                 self._waiting -= 1
 
-    def _tell(self, coming: SweepUnderWay, part: SweepPart | PartRows | PathEdges) -> None:
+    def _tell(self, coming: SweepUnderWay, part: SweepPart | PartRows | PathEdges | PairRows) -> None:
         with self._lock:
             coming.parts.append(part)
             hearers = [*coming.hearers]
@@ -294,7 +317,9 @@ def timed(make: Callable[[], T]) -> tuple[T, float]:
     return made, min(by_work, max(by_clock, LEAST * by_work))
 
 
-def sweep_bytes(found: SweepPart | PartRows | PathEdges | PartTests | HeadNotes | Ordered | tuple[Swap, ...]) -> int:
+def sweep_bytes(
+    found: SweepPart | PartRows | PathEdges | PairRows | PartTests | HeadNotes | Ordered | tuple[Swap, ...],
+) -> int:
     """About what a sweep takes."""
     if isinstance(found, PathEdges | PartTests):
         return 2048 + (2 * PLACE_BYTES * found.n if isinstance(found, PathEdges) else 0)
@@ -302,6 +327,9 @@ def sweep_bytes(found: SweepPart | PartRows | PathEdges | PartTests | HeadNotes 
         return 2048 + sum(x.nbytes for x in (found.key, found.weight, found.first, found.pushes) if x is not None)
     if isinstance(found, tuple):
         return 2048 + sum(PLACE_BYTES + 4 * len(swap.text) for swap in found)
+    if isinstance(found, PairRows):
+        numbers = sum(one.heads.nbytes + one.mlps.nbytes for one in found.pairs)
+        return 2048 + numbers + sum(PLACE_BYTES + 4 * len(one.pair.text + one.pair.other) for one in found.pairs)
     if isinstance(found, Ordered):
         known = found.estimates
         numbers = sum(x.nbytes for x in (known.heads, known.mlps, known.resid) if x is not None)

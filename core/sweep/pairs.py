@@ -76,8 +76,8 @@ class PairShares:
 
     @property
     def spread(self) -> np.ndarray:
-        """float32 [head]: standard deviation of the shares, over the pairs that are counted."""
-        return self._over_pairs(lambda x: x.std(0))
+        """float32 [head]: standard deviation of the shares, over the pairs that are counted (with n − 1); nan with fewer than two."""
+        return self._over_pairs(lambda x: x.std(0, ddof=1) if len(x) > 1 else np.full(x.shape[1], np.nan))
 
     @property
     def same_sign(self) -> np.ndarray:
@@ -115,7 +115,7 @@ def patch_pairs(
     for i, pair in enumerate(found):
         try:
             same_length(loaded.tokens(pair.text), loaded.tokens(pair.other))
-            numbers.append((_token(loaded, pair.answer), _token(loaded, pair.rival)))
+            numbers.append((answer_token(loaded, pair.answer), answer_token(loaded, pair.rival)))
         except Refused as error:
             raise TextError(f"{pair.called(i)}: {error}") from None
     places = tuple(heads_in(loaded) if heads is None else [checked_head(loaded, head) for head in heads])
@@ -210,7 +210,7 @@ def _exchanged(template: str) -> str:
     return _filled(template, "{B}", "{A}")
 
 
-def _token(loaded: Loaded, word: str | None) -> int | None:
+def answer_token(loaded: Loaded, word: str | None) -> int | None:
     """The token of an answer: a class by its name, or a word as it follows another. Raises TextError."""
     if word is None:
         return None

@@ -30,9 +30,9 @@ BUDGET = {
     "positions": ((189, 64), (120, 31)),
     "generate": ((138, 51), (75, 20)),  # 25 kB of it the words that may follow each token of the sentence
     "whatif": (
-        (166, 63),
-        (89, 26),
-    ),  # on a model that writes: 14 kB of it the map of all parts, 10 the strip, 10 paths, tests and what heads read
+        (170, 66),
+        (92, 29),
+    ),  # on a model that writes: 14 kB of it the map of all parts, 10 the strip, 10 paths and tests, 5 sets of pairs
     "train": ((146, 42), (84, 12)),  # 52 kB of it the finished run that it opens on
     "shapes": ((100, 45), (35, 14)),
     "memory": ((62, 30), (7, 4)),

@@ -27,6 +27,7 @@ from core.service import (
     LocalService,
     MapTransform,
     News,
+    Pair,
     Part,
     PatchHeads,
     Service,
@@ -96,6 +97,7 @@ STREAMED: list[tuple[str, tuple[Any, ...]]] = [
     ("sweep", (PatchHeads(OTHER.key),)),
     ("part_rows", (AskedParts(OTHER.key),)),
     ("path_edges", (AskedParts(OTHER.key), AskedPaths(((0, 0), (0, 1), (1, 0), (1, 1))))),
+    ("pair_rows", (tuple(Pair("abcabc", f"abc{word}bc") for word in "dbc"),)),
 ]
 
 
@@ -215,7 +217,9 @@ def rows(parts: list[SweepPart]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("name", "args"), STREAMED, ids=["write", "beams", "sweep", "patch", "parts", "paths"])
+@pytest.mark.parametrize(
+    ("name", "args"), STREAMED, ids=["write", "beams", "sweep", "patch", "parts", "paths", "pairs"]
+)
 @pytest.mark.parametrize("fault", ["", "500", "1", "2"])
 def test_a_stream_is_the_same_also_when_it_breaks_off(
     name: str, args: tuple[Any, ...], fault: str, here: Service, machine: Machine, there: Service
@@ -230,6 +234,11 @@ def test_a_stream_is_the_same_also_when_it_breaks_off(
     assert machine.broken == []
     if name == "sweep":
         assert rows(one) == rows(other)
+    elif name == "pair_rows":
+        mine, theirs = ([pair for row in found for pair in row.pairs] for found in (one, other))
+        assert [pair.pair for pair in mine] == [pair.pair for pair in theirs] and len(mine) == one[0].of == 3
+        for a, b in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(a.heads, b.heads, atol=1e-5)
     elif name == "part_rows":
         assert [part for rows in one for part in rows.parts] == [part for rows in other for part in rows.parts]
         assert len({part for rows in one for part in rows.parts}) == one[0].of

@@ -27,6 +27,10 @@ TESTS = {"other": "take from the other", "zero": "silence", "mean": "set to its 
 PATH_WORD = "all before it"
 PATH_ANSWER = "the answer"
 NO_PARTS = "Parts are taken from another sentence in language models that write; this model is none."
+SET_UNREADABLE = "The set of pairs cannot be read: it is lines of text, or a template and words for it."
+SET_TOO_LONG = "The set is {n:,} characters long, and {most:,} is the most. Leave some pairs out."
+SET_WORDS = "Line {line} of the words has {n}: write two, with a comma between them."
+TABLE_SET = "set of pairs"
 PATCH_NEEDS_TEXT = (
     "Whose head? Type another sentence beside “another sentence”, with the same number of tokens. "
     "Then each head in turn is replaced by the same head there."
@@ -390,6 +394,45 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "column_from": "from",
     "column_to": "to",
     "column_input": "input",
+    "set_open": "more than one sentence",
+    "set_open_help": "Up to 64 pairs of sentences at once: the share of each part on average, and how much it differs between pairs.",
+    "set_title": "More than one sentence",
+    "set_close": "Back to one",
+    "set_kind": "How the pairs are given",
+    "set_lines": "as lines",
+    "set_template": "by a template",
+    "set_lines_label": "Pairs, one a line: a sentence, a comma, and the other one",
+    "set_lines_hint": "One pair a line: a sentence, a comma, the other one; after them, if you like, the answer and its rival. Put a sentence with a comma in quotation marks. A table pasted from a spreadsheet is read as well. Both sentences of a pair have as many tokens.",
+    "set_first": "Sentence, with {A} and {B} where words go",
+    "set_second": "The other sentence",
+    "set_words": "Words for {A} and {B}, two a line",
+    "set_asks": "Answer, rival",
+    "set_both": "each two words both ways round",
+    "set_run": "Run the set",
+    "set_stop": "Stop",
+    "set_example": "Example: 16 pairs of names",
+    "set_example_first": "When {A} and {B} went to the store, {B} gave a drink to",
+    "set_example_second": "When {A} and {B} went to the store, {A} gave a drink to",
+    "set_example_asks": "{A}, {B}",
+    "set_example_words": "Mary, John\nAnna, Tom\nSarah, David\nEmma, Jack\nLaura, Paul\nAlice, Bob\nLisa, Mark\nKate, Peter",
+    "set_private": "The pairs are in no link. The model is asked as it is, without changes; the answer is the likeliest word where none is given.",
+    "set_none": "Give pairs of sentences, and every head and MLP is taken from the other sentence in each of them.",
+    "set_going": "{n} of {of} pairs",
+    "set_coming": "The pairs are read and the first one runs …",
+    "set_stopped": "stopped after {n} of {of} pairs",
+    "set_done": "all {n} pairs",
+    "set_carries": "On average {part} carries {share} of the difference (± {spread}); in {same} of {n} pairs it has this sign.",
+    "set_other": "On average {part} pulls the other way, by {share} of the difference (± {spread}); in {same} of {n} pairs it has this sign.",
+    "set_nothing": "On average {part} carries almost nothing of the difference ({share} ± {spread}).",
+    "set_legend_more": "carries the difference",
+    "set_legend_less": "pulls the other way",
+    "set_legend_dot": "dot: the sign is not the same in all",
+    "set_line": "{mean} % ± {spread}, {same} of {n}",
+    "set_uncounted": "{n} left out: both sentences have the same lead",
+    "set_map": "The mean share of every part: columns are layers; rows are heads and the MLP. Chosen: {part}. Arrow keys move.",
+    "set_each": "{part} in each pair",
+    "set_pair_help": "Open this pair in a tab of its own: {text} / {other}",
+    "set_change": "The pairs",
     "where_looks": "Where {part} looks",
     "this_sentence": "this sentence",
     "the_other": "the other",

@@ -7,7 +7,11 @@ import { idOf } from "./found.js";
 import { fill } from "../../../kit/browser/dom.js";
 
 /** @typedef {import("../../../kit/browser/types.js").Shape} Shape */
-/** @typedef {import("./found.js").PartsFound} PartsFound */
+/** @typedef {import("./found.js").Measure} Measure */
+/**
+ * @typedef {{known: {tokens: number[], each: number} | null, layers: number, change: (id: string, measure: Measure) => number | undefined,
+ *   estimate: (id: string, measure: Measure) => number | undefined, top: (measure: Measure) => number}} Mapped What has a number for each part
+ */
 /** @typedef {{id: (layer: number) => string, name: string, at: number, size: number}} Lane One row of the map, or on a phone a column: where it is, and how large its cells */
 /** @typedef {{lanes: Lane[], layers: number, step: number, start: number, turned: boolean, width: number, height: number, caption: number | null}} Plan step, start: of the layers */
 
@@ -15,7 +19,7 @@ const SMALL = 0.36; // of a cell: an estimate
 const HIGHEST = 37; // pixels of a cell, at the page's size of type
 
 // Where everything stands
-/** @param {PartsFound} found @param {string[]} names of the words that have rows @param {{width: number, height: number, unit: number, turned: boolean}} room @returns {Plan} */
+/** @param {Mapped} found @param {string[]} names of the words that have rows @param {{width: number, height: number, unit: number, turned: boolean}} room @returns {Plan} */
 export function planOf(found, names, { width, height, unit, turned }) {
   const { known, layers } = found;
   const tokens = known?.tokens ?? [];
@@ -59,7 +63,7 @@ export function planOf(found, names, { width, height, unit, turned }) {
 }
 
 /** @param {Plan} plan @param {Lane} lane @param {number} layer */
-function boxOf({ start, step, turned }, lane, layer) {
+export function boxOf({ start, step, turned }, lane, layer) {
   const gap = step > 9 && lane.size > 9 ? 1 : 0;
   const along = { at: start + layer * step, size: step };
   const [x, y] = turned ? [lane, along] : [along, lane];
@@ -86,7 +90,7 @@ export function partBeside({ lanes, layers, turned }, id, down, right) {
 }
 
 /**
- * @param {Plan} plan @param {PartsFound} found @param {import("./found.js").Measure} measure @param {string | null} pick
+ * @param {Plan} plan @param {Mapped} found @param {import("./found.js").Measure} measure @param {string | null} pick
  * @param {{palette: import("./types.js").Palette, unit: number}} look @returns {Shape[]}
  */
 export function shapesOf(plan, found, measure, pick, { palette, unit }) {

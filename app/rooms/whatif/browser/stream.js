@@ -14,10 +14,11 @@ export const sweep = (params, take, signal) =>
   });
 
 // The same of any route of the room, with messages as they are. Rejects with Refusal or Full.
-/** @param {string} route @param {Record<string, string>} params @param {(message: Uint8Array) => void} take @param {AbortSignal} signal */
-export async function stream(route, params, take, signal) {
+/** @param {string} route @param {Record<string, string>} params @param {(message: Uint8Array) => void} take @param {AbortSignal} signal @param {Record<string, string>} [body] sent along, where it is in no address */
+export async function stream(route, params, take, signal, body) {
   const response = await fetch(new URL(`headlight/whatif/${route}?${new URLSearchParams(params)}`, document.baseURI), {
     signal,
+    ...(body ? { method: "POST", body: JSON.stringify(body) } : {}),
   });
   if (response.status < 500 && !response.ok) throw new Refusal(await response.text());
   if (response.status === 503) throw new Full(await response.text());

@@ -18,6 +18,7 @@ import { Pair } from "./pair.js";
 import { Rack } from "./rack.js";
 import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js";
 import { linkTo, spoken } from "../../../kit/browser/share.js";
+import { PairSet } from "./set.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { arraysOf, idOf, PartsFound, placeOf } from "./found.js";
@@ -83,6 +84,12 @@ class WhatIf extends Stage {
       (changes) => this.choose(changes),
       (id) => this.takePart(id),
     );
+    this.set = new PairSet(el("div", "board set"), {
+      changed: () => this.invalidate("answer"),
+      close: () => this.openSet(false),
+      announce: (text) => this.announce(text),
+      link: (pair, part) => this.linkOfPair(pair, part),
+    });
     const columns = (this.columns = add(root, "div", "columns"));
     this.left = add(columns, "section", "left");
     this.middle = add(columns, "section", "middle");
@@ -111,6 +118,7 @@ class WhatIf extends Stage {
     this.explained.hidden = true;
     const undo = /** @type {HTMLElement} */ (this.rack.undo.parentElement);
     this.keep = this.button(undo, words.keep, () => this.hold(), words.keep_help);
+    this.opens = this.button(undo, words.set_open, () => this.openSet(true), words.set_open_help);
     this.swap = add(undo, "a", "quiet"); // a link, so that the step back leads to the sides as they were
     Object.assign(this.swap, { textContent: words.swap, title: words.swap_help, target: "_self" });
     const how = this.button(this.acts, words.how, () => {
@@ -125,6 +133,7 @@ class WhatIf extends Stage {
     this.leaving.addEventListener("abort", () => {
       this.stop?.abort();
       this.stopPaths?.abort();
+      this.set.stop?.abort();
       clearTimeout(this.waiting);
       clearTimeout(this.patience);
     });
@@ -188,6 +197,7 @@ class WhatIf extends Stage {
   }
 
   fetch() {
+    if (this.hasParts && this.set.isOpen) return;
     if (this.hasParts) return this.fetchParts();
     const { values } = this;
     const params = {
@@ -377,8 +387,14 @@ class WhatIf extends Stage {
   draw() {
     this.fetch();
     const { header: data, values, swept, side, palette, hasParts } = this;
+    const isSet = hasParts && this.set.isOpen;
+    if (!isSet) this.set.box.remove();
+    else if (!this.set.box.parentNode) this.columns.before(this.set.box);
+    this.opens.hidden = !data.parts;
+    this.lines.hidden = isSet;
+    this.set.of(data.key, data.title);
     this.columns.hidden = hasParts;
-    if (!hasParts) this.board.box.remove();
+    if (!hasParts || isSet) this.board.box.remove();
     else if (!this.board.box.parentNode) this.columns.before(this.board.box);
     setText(this.explained, hasParts ? words.how_parts : words.how_text);
     this.root.classList.toggle("of-parts", hasParts && !values.edits);
@@ -412,6 +428,7 @@ class WhatIf extends Stage {
     this.drawModel(pick);
     setText(this.problem, swept.refused || this.found.refused || this.refused || (this.failed ? this.failure : ""));
     this.problem.hidden = !this.problem.textContent;
+    if (isSet) return this.drawSet(type);
     if (hasParts) return this.drawParts(width, type);
     this.sink.draw(this.place.id, labelsOf(data, this.place.id)[1]);
     const tall = innerHeight - (this.model.box.hidden ? 0 : STRIP * type.unit);
@@ -427,6 +444,34 @@ class WhatIf extends Stage {
     this.drawFoot(pick, at);
     this.tables.hidden = !this.table;
     if (this.table) drawTables(this.tables, shown, this.pair.found);
+  }
+
+  /** @param {boolean} isOpen */
+  openSet(isOpen) {
+    this.set.isOpen = isOpen;
+    this.stop?.abort(); // a set has the processor for itself; all that was found is kept
+    this.asked = "";
+    if (isOpen) this.choose({ sweep: "parts", group: "off", other: "", pick: "on" });
+    this.drawNow();
+  }
+
+  // Of one pair of the set: the same room, with its two sentences
+  /** @param {[string, string]} pair @param {string} id */
+  linkOfPair([text, against], id) {
+    const [kind, layer, head] = placeOf(id || "r0.0");
+    const part = kind === "z" ? { layer: String(layer), head: String(head) } : { part: id };
+    const { as: _, ...there } = this.header.link;
+    return { ...there, text, against, sweep: "parts", how: "patch", measure: "ld", ...part };
+  }
+
+  /** @param {import("./types.js").Type} type */
+  drawSet(type) {
+    const width = Math.max(240, this.set.map.clientWidth || this.set.left.clientWidth || 400);
+    const tall = innerHeight - (this.model.box.hidden ? 0 : STRIP_LINE * type.unit);
+    this.set.draw({ key: this.header.key, palette: this.palette, type }, width, (this.isProjected ? 0.54 : 0.5) * tall);
+    setText(this.proof, this.set.found.found.length ? `✓ ${words.proof}` : "");
+    setText(this.facts, "");
+    for (const part of [this.npz, this.swap, this.tabled, this.tables]) part.hidden = true;
   }
 
   /** @param {number} width @param {import("./types.js").Type} type */
@@ -479,7 +524,7 @@ class WhatIf extends Stage {
   }
 
   status() {
-    if (this.hasParts) return this.partStatus();
+    if (this.hasParts) return { ...this.partStatus(), set: this.set.state };
     const { header: data, values, swept, side, pick } = this;
     const at = pick ? swept.indexOf(pick) : -1;
     const settled = (swept.about || swept.refused) && this.fresh;
@@ -668,11 +713,13 @@ class WhatIf extends Stage {
   }
 
   picture() {
+    if (this.set.isOpen && this.hasParts) return rows([this.set.left, this.set.results]);
     if (this.hasParts) return rows([this.lines, this.board.left, this.board.right]);
     return rows([this.lines, this.right, this.left, this.middle]);
   }
 
   about() {
+    if (this.set.isOpen && this.hasParts) return this.set.about();
     if (this.hasParts) return this.aboutParts();
     const { swept, side } = this;
     const sentence_ = this.fact.textContent ?? "";
@@ -759,6 +806,7 @@ class WhatIf extends Stage {
 
   /** @param {number} down @param {number} right */
   arrow(down, right) {
+    if (this.hasParts && this.set.isOpen) return this.set.move(down, right);
     if (this.hasParts) return this.board.move(down, right);
     return this.sweepPart.move([down, right]);
   }
@@ -766,6 +814,7 @@ class WhatIf extends Stage {
   // The next in order of strength
   /** @param {number} by */
   turn(by) {
+    if (this.hasParts && this.set.isOpen) return this.set.next(by);
     if (this.hasParts) return this.board.next(by);
     this.sweepPart.next(by);
   }
