@@ -30,13 +30,13 @@ BUDGET = {
     "positions": ((189, 64), (120, 31)),
     "generate": ((138, 51), (75, 20)),  # 25 kB of it the words that may follow each token of the sentence
     "whatif": (
-        (170, 66),
-        (92, 29),
+        (171, 66),
+        (98, 30),
     ),  # on a model that writes: 14 kB of it the map of all parts, 10 the strip, 10 paths and tests, 5 sets of pairs
-    "train": ((146, 42), (84, 12)),  # 52 kB of it the finished run that it opens on
-    "shapes": ((100, 45), (35, 14)),
-    "memory": ((62, 30), (7, 4)),
-    "compute": ((62, 30), (7, 4)),
+    "train": ((149, 42), (84, 12)),  # 52 kB of it the finished run that it opens on
+    "shapes": ((103, 45), (35, 14)),
+    "memory": ((64, 30), (7, 4)),
+    "compute": ((64, 30), (7, 4)),
     "lessons": ((244, 84), (170, 54)),
 }
 TITLES = {room.id: room.title for room in registry.rooms()}
