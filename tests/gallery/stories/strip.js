@@ -38,7 +38,7 @@ export default {
         typeUnit: parseFloat(getComputedStyle(root).fontSize) / 16,
         leaving: new AbortController().signal,
         invalidate: () => {},
-        ask: (/** @type {string} */ _, /** @type {{stack: string}} */ { stack }) =>
+        askLast: (/** @type {string} */ _, /** @type {{stack: string}} */ { stack }) =>
           place.layer === 23 ? one : stack === "encoder" ? read : written,
       };
       const strip = new ModelStrip(/** @type {any} */ (room), () => {});
