@@ -4,6 +4,7 @@ from typing import Any
 
 from app.kit import words as kit
 
+OTHER_SENTENCE = "The bank raised its interest rates again."  # beside which a turn of a text's vector is seen
 WHOLE_UP_TO = "a whole number from 0 to {most}"
 OPTION_HEADS = "layers and heads of this model, such as 0.2,3.1"
 OPTION_HIDE = "positions of tokens to leave out, such as 0,15, but not all of them"

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from app.attention import routes
+from app.attention import routes, turns
 from app.classroom import routes as classroom
 from app.session import service
 from app.shell import registry
@@ -31,6 +31,7 @@ async def readyz(_: Request) -> Response:
 
 PAGE_ROUTES = [
     *routes.ROUTES,
+    *turns.ROUTES,
     *classroom.ROUTES,
     Route("/headlight/m/{digest}/{name}", modules.module),
     *(route for room in registry.rooms() for route in room.routes),

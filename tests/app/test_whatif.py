@@ -622,9 +622,7 @@ def test_an_encoder_on_a_phone(browser: Browser, address: str) -> None:
     screen = visit(browser, address, PHONE)
     root = screen.page.locator(".hl.whatif")
     settled(screen.page, pick="encoder.5.11", rows="72")
-    expect(root.locator(".fact")).to_contain_text(
-        "Silence layer 5 head 11 and the sentence’s vector turns by 0.079 (1 − cosine)."
-    )
+    expect(root.locator(".fact")).to_contain_text("Silence layer 5 head 11 and the sentence’s vector turns by 22.9°.")
     assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     small = root.evaluate(
         "root => [...root.querySelectorAll('button, select, input')].filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.textContent || e.type)"

@@ -55,6 +55,7 @@ UNDRAWN = {
     "shortcuts": "asks what a key may do",
     "sink": "says a sentence (tests/app/test_chooser.py reads it)",
     "standalone": "writes a file",
+    "turns": "says an angle in words (tests/app/test_whatif.py reads it)",
 }
 # "DejaVu Sans" is what `make test` installs with a browser; of another font the pictures would say nothing.
 FONT = """() => {

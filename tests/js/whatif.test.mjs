@@ -235,7 +235,8 @@ test("of vectors the change is how far they turn", () => {
     distance: [0.02],
     turned: [[0.1]],
   });
-  assert.deepEqual([swept.turns, swept.changes, swept.few], [true, [0.02], 0]);
+  assert.deepEqual([swept.turns, swept.few, swept.after[0].distance], [true, 0, 0.02]);
+  assert.ok(Math.abs(/** @type {number} */ (swept.changes[0]) - 11.478) < 1e-3, "1 − cosine of 0.02 is 11.5°");
 });
 
 test("heads that share keys and values are named together", () => {

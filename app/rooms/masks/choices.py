@@ -24,7 +24,6 @@ CELL = re.compile(r"([0-9]{1,4})-([0-9]{1,4})(?:\.\.([0-9]{1,4}))?")
 STOPS = ("1", "2", "3", "4", "5", "6", "7")  # of the walk through Paint a mask
 FORBIDDING = ("1", "2", "3", "7")  # those at which the look of the demonstration is forbidden
 RUNGS = 4  # runs of one answer about more and more heads
-RULED = 24  # words of a text up to which every one is left out in turn
 FILLS = {"inf": None, "1e9": -1e9}
 LEAKY = "storyteller"  # the model whose last layer learnt again without its mask
 KINDS = {"encoder": "minilm", "decoder": "smollm2", "cross": "translator"}  # a model that has this kind of attention

@@ -9,6 +9,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.routing import Route
 
+from app.attention import turns
 from app.export import offline
 from app.kit import params as kit_params
 from app.rooms.masks import choices, export, in_code, sheet, two_texts, words
@@ -64,8 +65,7 @@ async def edited(request: Request) -> bytes:
         "key": other,
         "site": {**sheet.described(site), **sent},
         "outcome": {**sheet.outcome(now), "newcomers": [*zip(newcomers, before, strict=True)]},
-        "cosine": sheet.cosine(own.vector, now.vector),
-        "degrees": sheet.degrees(own.vector, now.vector),
+        "degrees": turns.degrees(own.vector, now.vector),
         "edits": about.interventions,
     }
     return messages.pack({**header, "about": export.painted(about, site.id)}, body.bytes())
@@ -95,27 +95,6 @@ async def ladder(request: Request) -> bytes:
         other = await ask.edited(key, edits) if edits else key
         chances.append((await ask.outcome(other, [own.words[0][0]])).asked[0])
     return messages.pack({"steps": steps, "from": first, "chances": chances}, b"")
-
-
-@rate_limits.costing("runs")
-@cached_route
-async def ruler(request: Request) -> bytes:
-    """How far the vector of a text turns without each of its words, in degrees: run. Beside it another sentence."""
-    ask, key = service.service(), request.query_params.get("run", "")
-    facts = await ask.facts(key)
-    parts = facts.source.text.split()
-    some = range(len(parts))
-    if len(parts) > choices.RULED:
-        some = sorted({round(i * (len(parts) - 1) / 11) for i in range(12)})
-    texts = [" ".join(parts[:i] + parts[i + 1 :]) for i in some] if len(parts) > 1 else []
-    own = (await ask.outcome(key)).vector
-
-    async def turned(text: str) -> float:
-        other = await ask.submit(Asked(facts.spec.id, (text,)))
-        return sheet.degrees(own, (await ask.outcome(other)).vector)
-
-    marks = [[parts[i], await turned(text)] for i, text in zip(some, texts, strict=True)]
-    return messages.pack({"marks": marks, "other": await turned(words.OTHER_SENTENCE)}, b"")
 
 
 def _layer(facts: Facts, request: Request) -> tuple[Site, int]:
@@ -218,7 +197,7 @@ async def padding(request: Request) -> bytes:
         "on_padding_free": found.on_padding_free.tolist(),
         "weights": found.weights,
         "output": found.output,
-        "degrees": [sheet.turned(x) for x in found.cosine],
+        "degrees": [turns.turned(x) for x in found.cosine],
         "next_word": found.next_word,
         "leads": found.leads,
     }
@@ -382,7 +361,6 @@ ROUTES = [
     Route("/headlight/masks/page", offline.answer(OFFLINE, style.page_style)),
     Route("/headlight/masks/edited", edited),
     Route("/headlight/masks/ladder", ladder),
-    Route("/headlight/masks/ruler", ruler),
     Route("/headlight/masks/scores", scores),
     Route("/headlight/masks/rows", rows),
     Route("/headlight/masks/kind", kind),

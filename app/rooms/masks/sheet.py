@@ -275,22 +275,6 @@ def outcome(found: Outcome) -> dict[str, Any]:
     }
 
 
-def cosine(a: np.ndarray, b: np.ndarray) -> float:
-    """Of two vectors that are not nothing."""
-    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
-
-
-def degrees(a: np.ndarray, b: np.ndarray) -> float:
-    """The angle between two vectors that are not nothing."""
-    a, b = a.astype(np.float64), b.astype(np.float64)
-    return turned(cosine(a, b))
-
-
-def turned(cosine: float) -> float:
-    """The angle of a cosine, in degrees."""
-    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
-
-
 def has_mask(facts: Facts) -> bool:
     """Whether a model continues a text under a causal mask, which can be taken away."""
     return facts.writes and [site.id for site in facts.sites] == ["decoder"] and facts.config.causal

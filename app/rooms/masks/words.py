@@ -35,7 +35,6 @@ ROUTE_IDS = "ids are up to {most} token numbers, separated by commas."
 
 # what the browser writes; it fills in the braces itself
 ROUTE_WRITES = "This model predicts no next word. Choose one that writes."
-OTHER_SENTENCE = "The bank raised its interest rates again."
 CODE_SDPA = "PyTorch’s scaled_dot_product_attention: True = may look."
 CODE_MHA = "PyTorch’s MultiheadAttention: True = may not look. key_padding_mask can only hide a key from every query."
 CODE_HF = (
@@ -407,9 +406,6 @@ COMPONENT: dict[str, Any] = {
     "say_after_rows": "Masked after the softmax, rows no longer add up to 1.",
     "say_after_reason": "That is why the mask comes first: the softmax then shares out the rest, and every row adds up to 1.",
     "say_turn": " The sentence vector turns by {d}.",
-    "say_turn_least": "Leaving out “{w}”, the word that matters least, turns it by {d}.",
-    "say_turn_most": "No single word counts for as much: leaving out “{w}”, the one that matters most, turns it by {d}.",
-    "say_turn_near": "That is as much as leaving out “{w}” ({d}).",
     "say_plain": "No word sees what comes later. {q} gives {p} to {k}.",
     "say_plain_cross": "Every word of the target may look at the whole source. {q} gives {p} to {k}.",
     "say_plain_window": "The model hides what is too far away. {q} gives {p} to {k}.",

@@ -7,7 +7,8 @@ import { across, below, curve } from "../../../kit/browser/picture/axes.js";
 import { draw, svg } from "../../../kit/browser/picture/svg.js";
 import { BELOW, lossBars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
-import { angle, losses, share, shares, way } from "./numbers.js";
+import { losses, share, shares, way } from "./numbers.js";
+import { angle, rulerOf } from "../../../kit/browser/turns.js";
 import { pair } from "./pairs.js";
 import { standing, stopsOf } from "./stops.js";
 
@@ -166,9 +167,6 @@ function numbersOf(own, outcome) {
     return line;
   });
 }
-
-/** @param {import("./masks.js").Masks} view @returns {{marks: [string, number][], other: number} | null} */
-export const rulerOf = (view) => view.answer("ruler", {})?.header ?? null;
 
 /** @param {{marks: [string, number][], other: number} | null} found @param {number | undefined} degrees @param {number} marks how many are shown, at most */
 function ruler(found, degrees, marks) {

@@ -1,7 +1,8 @@
 // The sentence of a mask that is painted by hand, as pieces of text: every number in it is computed from what is on the screen.
 
 import { fixed } from "../../../kit/browser/dom.js";
-import { angle, share } from "./numbers.js";
+import { share } from "./numbers.js";
+import { angle } from "../../../kit/browser/turns.js";
 import { isCausal } from "./rules.js";
 import { named } from "./sheet.js";
 

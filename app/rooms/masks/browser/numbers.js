@@ -26,8 +26,6 @@ export const shares = (a, b) =>
   b === null || b === undefined ? `${share(a)}${SPACE}→${SPACE}…` : both(share(a), share(b));
 /** @param {number} a @param {number} b */
 export const losses = (a, b) => both(fixed(a), fixed(b));
-/** @param {number} degrees */
-export const angle = (degrees) => `${fixed(degrees, 1)}°`;
 
 /** The class of a change: more, less or the same. @param {number} a @param {number} b */
 export const way = (a, b) => (b > a * 1.005 + 0.0005 ? "more" : b < a * 0.995 - 0.0005 ? "less" : "same");

@@ -3,7 +3,8 @@
 import { add, choice, clamp, el, fill, focusable, scientific } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
-import { angle, share, shares } from "./numbers.js";
+import { share, shares } from "./numbers.js";
+import { angle } from "../../../kit/browser/turns.js";
 import { weigh } from "./rules.js";
 import { lines, stepped } from "./sheet.js";
 import { plainTable, table } from "../../../kit/browser/table.js";

@@ -2,7 +2,8 @@
 
 import { fixed } from "../../../kit/browser/dom.js";
 import { factOf, numberSaid, pieces } from "./facts.js";
-import { angle, losses, share, shares, word } from "./numbers.js";
+import { losses, share, shares, word } from "./numbers.js";
+import { angle, meant } from "../../../kit/browser/turns.js";
 
 /** @typedef {import("./types.js").Piece} Piece */
 
@@ -26,7 +27,7 @@ export function toldOf(shown, words) {
       : shown.degrees === null
         ? numberSaid(shown, words)
         : pieces(words.say_turn, { d: bold(angle(shown.degrees)) });
-  const turn = () => (w || shown.degrees === null ? [] : turned(shown.degrees, shown.marks, words));
+  const turn = () => (w || shown.degrees === null ? [] : turned(shown.degrees, shown.marks));
   const leads = () => {
     const leader = outcome?.words[0];
     if (!leader || !top || leader[0] === top[0]) return [];
@@ -149,14 +150,8 @@ export function toldOf(shown, words) {
   return { fact: factOf(shown, words), reason: turn() };
 }
 
-/** The meaning of a turn of the vector, by words that are left out. @param {number} degrees @param {[string, number][] | null} marks @param {any} words @returns {Piece[]} */
-export function turned(degrees, marks, words) {
-  if (!marks?.length) return [];
-  const sorted = [...marks].sort((a, b) => a[1] - b[1]);
-  const said = (/** @type {string} */ template, /** @type {[string, number]} */ [w, d]) =>
-    pieces(template, { w, d: angle(d) });
-  const most = sorted[sorted.length - 1];
-  if (degrees < sorted[0][1]) return said(words.say_turn_least, sorted[0]);
-  if (degrees > most[1]) return said(words.say_turn_most, most);
-  return said(words.say_turn_near, /** @type {[string, number]} */ (sorted.findLast(([, d]) => d <= degrees)));
+/** The meaning of a turn of the vector, by words that are left out. @param {number} degrees @param {[string, number][] | null} marks @returns {Piece[]} */
+export function turned(degrees, marks) {
+  const found = meant(degrees, marks);
+  return found ? pieces(...found) : [];
 }

@@ -298,9 +298,6 @@ export const WORDS: {
   "say_after_rows": string;
   "say_after_reason": string;
   "say_turn": string;
-  "say_turn_least": string;
-  "say_turn_most": string;
-  "say_turn_near": string;
   "say_plain": string;
   "say_plain_cross": string;
   "say_plain_window": string;

@@ -4,6 +4,7 @@ import { WORDS as words } from "./constants.js";
 import { add, counted, el, fill, fixed, quoted, setText, phrase } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { percent, placed, upTo } from "./numbers.js";
+import { angle, degreesOf, meant } from "../../../kit/browser/turns.js";
 
 /** @typedef {import("./types.js").Word} Word */
 const BITS = 1 / Math.LN2; // of a nat
@@ -11,7 +12,7 @@ const SHOWN = 11; // words, or tokens
 
 /**
  * @typedef {{lead: Node[], before: number | null, after: number | null, word: string, likeliest: [label: string, p: number] | null,
- *   other: [label: string, before: number, after: number] | null, plain: boolean, turn: number | null, token: string | null,
+ *   other: [label: string, before: number, after: number] | null, plain: boolean, turn: number | null, marks: [string, number][] | null, token: string | null,
  *   unlike: [a: Word, b: Word] | null, classes: boolean, number: [label: string, before: number, after: number] | null}} Fact
  */
 
@@ -39,7 +40,9 @@ export function sentence(fact) {
   }
   nodes.push(...fact.lead);
   if (fact.turn !== null) {
-    say(words.turns, { d: [fact.turn.toFixed(3), "number"] });
+    say(words.turns, { d: [angle(fact.turn), "number"] });
+    const as = meant(fact.turn, fact.marks);
+    if (as) say(` ${as[0]}`, { w: as[1].w, d: as[1].d });
     if (fact.token) say(words.most_moves, { token: [quoted(fact.token), "word"] });
     if (fact.number)
       say(words.number, {
@@ -105,13 +108,13 @@ export function drawOutlined(svg, { before, after, fill, ink }) {
 }
 
 // Bars of the tokens whose last vector turned most
-/** @param {HTMLElement} box @param {number[]} turned @param {string[]} labels @param {import("./types.js").Palette} palette */
+/** @param {HTMLElement} box @param {number[]} turned 1 − cosine of each @param {string[]} labels @param {import("./types.js").Palette} palette */
 export function drawTurned(box, turned, labels, palette) {
   const order = turned
     .map((_, i) => i)
     .sort((a, b) => turned[b] - turned[a])
     .slice(0, 8);
-  const most = Math.max(turned[order[0]] ?? 0, 1e-6);
+  const most = Math.max(degreesOf(turned[order[0]] ?? 0), 1e-6);
   rowsOf(box, order.length).forEach(([label, svg, value], i) => {
     const at = order[i];
     setText(label, placed(labels, at));
@@ -119,13 +122,13 @@ export function drawTurned(box, turned, labels, palette) {
     pen.draw("rect", {
       x: 0.5,
       y: 2,
-      width: Math.max(1, (turned[at] / most) * 150),
+      width: Math.max(1, (degreesOf(turned[at]) / most) * 150),
       height: 10,
       rx: 2,
       fill: i ? palette.ramp[3] : palette.proof,
     });
     pen.end();
-    setText(value, turned[at].toFixed(3));
+    setText(value, angle(degreesOf(turned[at])));
   });
 }
 

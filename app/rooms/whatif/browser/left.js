@@ -7,6 +7,7 @@ import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
 import { finer, ranked, stepped } from "./numbers.js";
 import { drawGrid, drawOrder } from "./sweepmap.js";
+import { angle } from "../../../kit/browser/turns.js";
 
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Shown} Shown */
@@ -182,7 +183,7 @@ export class Left {
       const loud = swept.loudest;
       said += fill(turns ? words.writes_most_turn : words.writes_most, {
         head: rowName(data, values, swept.rows[loud]),
-        d: turns ? (swept.changes[loud] ?? 0).toFixed(3) : finer(swept.changes[loud] ?? 0),
+        d: turns ? angle(swept.changes[loud] ?? 0) : finer(swept.changes[loud] ?? 0),
         rank: order.indexOf(loud) + 1,
         heads: swept.of,
       });

@@ -1,15 +1,16 @@
 // Numbers of What if: changes and their order, cells that moved, and edits as the text of a link. Nothing here draws.
 
 import { fixed, percent as share } from "../../../kit/browser/dom.js";
+import { degreesOf } from "../../../kit/browser/turns.js";
 
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Part} Part */
 
 const MINUS = "−";
-// Below which a change is said to be small, of probability and of 1 − cosine: where the cells of the map round to 3 and to 1.0, so that
-// as many cells as are counted show less
+// Below which a change is said to be small: of probability where the cells of the map round to 3, so that as many cells as are counted
+// show less, and of a vector's turn in degrees
 export const FEW = 0.025;
-const FEW_TURN = 0.0095;
+export const FEW_TURN = 8;
 
 // A change of probability in points: "−87", "+2", "0"
 /** @param {number} x */
@@ -121,7 +122,7 @@ export function temperature(edits) {
 export class Swept {
   /** @type {Row[]} */
   rows = [];
-  /** @type {(number | undefined)[]} The change of each row: of the answer's probability, or 1 − cosine */
+  /** @type {(number | undefined)[]} The change of each row: of the answer's probability, or the turn of the text's vector in degrees */
   changes = [];
   /** @type {Part | null} The last message with rows */
   part = null;
@@ -131,7 +132,7 @@ export class Swept {
   of = 0;
   /** @type {Record<string, string>} */
   labels = {};
-  /** @type {{probability?: number[], ids?: number[], likeliest?: number[], turned?: number[], kl?: number}[]} */
+  /** @type {{probability?: number[], ids?: number[], likeliest?: number[], turned?: number[], kl?: number, distance?: number}[]} 1 − cosine */
   after = [];
   /** @type {number[]} */
   written = [];
@@ -148,9 +149,10 @@ export class Swept {
         const at = part.first + i;
         this.rows[at] = row;
         this.changes[at] = part.distance
-          ? part.distance[i]
+          ? degreesOf(part.distance[i])
           : (part.probability?.[i][0] ?? 0) - (part.probability_before?.[0] ?? 0);
         this.after[at] = {
+          distance: part.distance?.[i],
           probability: part.probability?.[i],
           ids: part.ids?.[i],
           likeliest: part.likeliest?.[i],

@@ -6,7 +6,7 @@ import { upright } from "../../../kit/browser/picture/bars.js";
 import { rising, rooted, signed, signs } from "../../../kit/browser/picture/scale.js";
 import { drawShapes, text, widthOf } from "../../../kit/browser/scene.js";
 import { WORDS as words } from "./constants.js";
-import { points } from "./numbers.js";
+import { FEW_TURN, points } from "./numbers.js";
 
 /** @typedef {import("../../../kit/browser/picture/heatmap.js").HeatmapView} HeatmapView */
 /** @typedef {import("./types.js").Palette} Palette */
@@ -49,14 +49,14 @@ export function drawGrid(view, grid, palette, width, height, { unit, family }) {
     radius: 2,
     tone: (row, column) => {
       const value = grid.values[row][column];
-      return value === undefined ? null : scale(rooted(turns ? value / grid.most : value));
+      return value === undefined ? null : scale(turns ? value / grid.most : rooted(value));
     },
     empty: tokens ? undefined : palette.line,
     size: size < 8 || w < 22 ? 0 : size,
     label: (row, column) => {
       const value = /** @type {number} */ (grid.values[row][column]);
-      const isStrong = turns ? value >= 0.01 : Math.abs(value) >= 0.1;
-      return [turns ? (value * 100).toFixed(1) : points(value), isStrong ? 650 : 400];
+      const isStrong = turns ? value >= FEW_TURN : Math.abs(value) >= 0.1;
+      return [turns ? value.toFixed(1) : points(value), isStrong ? 650 : 400];
     },
     rowNames:
       tokens && n > 40

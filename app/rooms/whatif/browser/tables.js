@@ -5,6 +5,7 @@ import { fill } from "../../../kit/browser/dom.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { headName, labelsOf, rowName } from "./lead.js";
 import { answered, finer, placed, ranked, tenth } from "./numbers.js";
+import { angle, degreesOf } from "../../../kit/browser/turns.js";
 
 /** @param {HTMLElement} box @param {import("./types.js").Shown} shown @param {[query: number, key: number, change: number][]} moved */
 export function drawTables(box, { data, values, swept, side }, moved) {
@@ -17,7 +18,7 @@ export function drawTables(box, { data, values, swept, side }, moved) {
     [looks ? words.column_look : words.column_head, words.column_change],
     ranked(swept.changes).map((i) => [
       rowName(data, values, swept.rows[i]),
-      swept.turns ? (swept.changes[i] ?? 0).toFixed(4) : finer(swept.changes[i] ?? 0),
+      swept.turns ? angle(swept.changes[i] ?? 0) : finer(swept.changes[i] ?? 0),
     ]),
   );
   if (side?.words?.length)
@@ -30,7 +31,7 @@ export function drawTables(box, { data, values, swept, side }, moved) {
     table(
       words.turned,
       [words.column_token, words.column_change],
-      (data.target ?? data.source).map((_, i, all) => [placed(all, i), (side.turned?.[i] ?? 0).toFixed(4)]),
+      (data.target ?? data.source).map((_, i, all) => [placed(all, i), angle(degreesOf(side.turned?.[i] ?? 0))]),
     );
   if (side?.ranked?.length)
     table(

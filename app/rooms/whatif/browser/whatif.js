@@ -20,6 +20,7 @@ import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js
 import { linkTo, spoken } from "../../../kit/browser/share.js";
 import { PairSet } from "./set.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
+import { angle, degreesOf, rulerOf } from "../../../kit/browser/turns.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { arraysOf, idOf, PartsFound, placeOf } from "./found.js";
 import { meant } from "./opening.js";
@@ -568,6 +569,7 @@ class WhatIf extends Stage {
       other: null,
       plain,
       turn: null,
+      marks: null,
       token: null,
       unlike: null,
       classes: data.classes !== null,
@@ -580,7 +582,14 @@ class WhatIf extends Stage {
     /** @type {import("./types.js").Word[]} */
     let found = [];
     if (turns) {
-      fact.turn = byRow ? (swept.changes[at] ?? null) : plain ? 0 : (side?.distance ?? null);
+      fact.turn = byRow
+        ? (swept.changes[at] ?? null)
+        : plain
+          ? 0
+          : side?.distance == null
+            ? null
+            : degreesOf(side.distance);
+      if (!plain && data.kind === "encoder" && !data.classes) fact.marks = rulerOf(this)?.marks ?? null;
       const turned = byRow ? row.turned : side?.turned;
       if (turned?.length) fact.token = placed(labels, turned.indexOf(Math.max(...turned)));
       const score = side?.words[0];
@@ -647,7 +656,7 @@ class WhatIf extends Stage {
     const same = this.fresh && side && pick && row && values.sweep !== "patch" && !values.against && !values.other;
     const alone = side?.words.find(([id]) => id === swept.part?.watched[0])?.[3];
     const one = swept.turns ? (values.edits ? undefined : side?.distance) : alone;
-    const batch = swept.turns ? swept.changes[at] : row?.probability?.[0];
+    const batch = swept.turns ? row?.distance : row?.probability?.[0];
     let proof = `✓ ${words.proof}`;
     if (same && one !== undefined && one !== null && batch !== undefined) {
       const d = Math.abs(one - batch);
@@ -785,7 +794,7 @@ class WhatIf extends Stage {
       this.announce(
         fill(words.chosen, {
           place: rowName(this.header, this.values, place),
-          change: this.swept.turns ? (this.swept.changes[at] ?? 0).toFixed(3) : points(this.swept.changes[at] ?? 0),
+          change: this.swept.turns ? angle(this.swept.changes[at] ?? 0) : points(this.swept.changes[at] ?? 0),
         }),
       );
   }

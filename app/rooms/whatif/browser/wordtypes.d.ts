@@ -97,6 +97,9 @@ export const WORDS: {
   "strip_made": string;
   "strip_says_end": string;
   "strip_says_last": string;
+  "turn_least": string;
+  "turn_most": string;
+  "turn_near": string;
   "table_more": string;
   "project": string;
   "leave": string;
