@@ -38,6 +38,7 @@ MODULES_OF_WORDS = {
                 "kit/browser/cover.js",
                 "kit/browser/offline.js",
                 "kit/browser/table.js",
+                "kit/browser/turns.js",
             ),
             "kit/browser/words.js",
         ),
