@@ -28,7 +28,7 @@ BUDGET = {
         (103, 31),
     ),  # 4 kB of it the rows of long texts, 4 two texts and three models beside each other
     "positions": ((189, 64), (120, 31)),
-    "generate": ((142, 51), (75, 20)),  # 25 kB of it the words that may follow each token of the sentence
+    "generate": ((142, 52), (78, 21)),  # 25 kB of it the words that may follow each token of the sentence
     "whatif": (
         (171, 66),
         (98, 30),
