@@ -183,6 +183,7 @@ export class Paths {
     );
     setText(this.read, isReady ? words.paths_read : "");
     this.svg.toggleAttribute("hidden", !isReady);
+    this.box.classList.toggle("coming", !isReady);
     if (!isReady) {
       this.plan = null;
       this.svg.setAttribute("height", "0");
