@@ -2,7 +2,7 @@
 // room that shows a layer has it. Of an encoder–decoder there are two, and the wires from one to the other. A low strip is one line.
 
 import { cover } from "./cover.js";
-import { arrow, clamp, described, el, fill, percent, phrase, same, setAll, worded } from "./dom.js";
+import { arrow, clamp, el, fill, percent, phrase, same, setAll, worded } from "./dom.js";
 import { indexed, rowName } from "./labels.js";
 import { json } from "./messages.js";
 import { Pen } from "./pen.js";
@@ -69,8 +69,8 @@ export class ModelStrip {
     this.room = room;
     this.pick = pick;
     this.isLow = isLow;
-    this.box = described(el("div", isLow ? "model-strip low" : "model-strip"), "slider", words.strip);
-    this.box.tabIndex = 0;
+    this.box = el("div", isLow ? "model-strip low" : "model-strip");
+    this.#open(false);
     this.svg = svg("svg", { "aria-hidden": "true" });
     this.box.append(this.svg);
     this.box.hidden = true;
@@ -139,6 +139,7 @@ export class ModelStrip {
       new Pen(this.svg).end();
       this.laid = [];
       this.drawn = [];
+      this.#open(false);
       return;
     }
     this.width ||= box.clientWidth;
@@ -163,7 +164,17 @@ export class ModelStrip {
       this.#wires(pen, wholes[1][1], wholes[0][1].position, 16 * unit, way);
     }
     pen.end();
+    this.#open(true);
     this.#describe();
+  }
+
+  // A slider once there is something to slide along: before, its line is empty.
+  /** @param {boolean} isDrawn */
+  #open(isDrawn) {
+    this.box.tabIndex = isDrawn ? 0 : -1;
+    this.box.ariaHidden = isDrawn ? null : "true";
+    if (isDrawn) this.box.setAttribute("role", "slider");
+    else this.box.removeAttribute("role");
   }
 
   get isNarrow() {
