@@ -26,6 +26,7 @@ const [LEAST, FOOT] = [180, 50]; // pixels of the map, and below it
 const LOWEST = 130; // pixels of the list of pairs
 const NARROW = 560; // pixels, below which layers go down
 const TEMPLATES = { carries: words.set_carries, other: words.set_other, nothing: words.set_nothing };
+const ONE = { carries: words.set_carries_one, other: words.set_other_one, nothing: words.set_nothing_one };
 
 export class PairSet {
   isOpen = false;
@@ -150,8 +151,9 @@ export class PairSet {
     const found = this.found.summed(id);
     if (!found) return "";
     const n = this.found.counted.length;
-    const spread = n > 1 ? percents(found.spread) : "–";
-    return fill(words.set_line, { mean: percents(found.mean), spread, same: found.same, n });
+    const mean = percents(found.mean);
+    if (n < 2) return `${mean} %`;
+    return fill(words.set_line, { mean, spread: percents(found.spread), same: found.same, n });
   }
 
   /** @param {string | null} id */
@@ -243,10 +245,10 @@ export class PairSet {
     const summed = chosen ? found.summed(chosen) : null;
     if (!summed) return phrase(isGoing ? words.set_coming : words.set_none, {});
     const n = found.counted.length;
-    return phrase(TEMPLATES[/** @type {keyof typeof TEMPLATES} */ (SetFound.way(summed.mean))], {
+    return phrase((n > 1 ? TEMPLATES : ONE)[/** @type {keyof typeof TEMPLATES} */ (SetFound.way(summed.mean))], {
       part: [this.name(chosen), "number"],
       share: [`${percents(Math.abs(summed.mean))} %`, "number"],
-      spread: n > 1 ? `${percents(summed.spread)} %` : "–",
+      spread: `${percents(summed.spread)} %`,
       same: String(summed.same),
       n: String(n),
     });

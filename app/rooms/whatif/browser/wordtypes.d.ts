@@ -440,6 +440,9 @@ export const WORDS: {
   "set_coming": string;
   "set_stopped": string;
   "set_done": string;
+  "set_carries_one": string;
+  "set_other_one": string;
+  "set_nothing_one": string;
   "set_carries": string;
   "set_other": string;
   "set_nothing": string;
