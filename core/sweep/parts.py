@@ -15,12 +15,15 @@ from ..errors import InterventionError
 from ..model.hooks import Hook
 from ..run.predictions import allowed_scores, check_token, following, head_of
 from ..run.trace import Trace
-from .ablations import BATCH_BYTES, copies
+from .ablations import copies
 from .branches import Trunk, trunk_of
 from .growing import Growing, Passed, row_bytes, stem_moments, stem_points
 from .part import Part, check_part
 from .sides import ADVICE, Sides, To, sides_of
 
+BATCH_BYTES = (
+    384 << 20
+)  # of one batch: 300 heads and MLPs of a sentence go through SmolLM2 together, in a fifth less time than in two
 WORD_ROWS = 64  # whose scores of every word are there at once
 
 
