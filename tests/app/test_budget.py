@@ -30,8 +30,8 @@ BUDGET = {
     "positions": ((189, 64), (120, 31)),
     "generate": ((142, 52), (78, 21)),  # 25 kB of it the words that may follow each token of the sentence
     "whatif": (
-        (171, 66),
-        (98, 30),
+        (175, 70),
+        (101, 33),
     ),  # on a model that writes: 14 kB of it the map of all parts, 10 the strip, 10 paths and tests, 5 sets of pairs
     "train": ((149, 42), (84, 12)),  # 52 kB of it the finished run that it opens on
     "shapes": ((103, 45), (35, 14)),
