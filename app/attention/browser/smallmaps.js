@@ -7,6 +7,13 @@ import { across, isMirrored } from "./direction.js";
 /** @typedef {import("./types.js").Site} Site */
 /** @typedef {import("../../kit/browser/picture/multiples.js").Multiples & {from: number}} Atlas */
 
+// The colour of each cell of one of them
+/** @param {{values: ArrayLike<number>, columns: number}} small @param {ArrayLike<number>} packed @param {ArrayLike<number>} levels @param {boolean} isBack @returns {(row: number, column: number) => number} */
+const coloured =
+  ({ values, columns }, packed, levels, isBack) =>
+  (row, column) =>
+    packed[levels[values[row * columns + across(column, columns, isBack)]]];
+
 // The small pictures of some layers, a row each. gap: of the size of one, between two of a picture that is shown as it is
 /** @param {Site} site @param {ArrayLike<number>} packed the colour of each level @param {ArrayLike<number>} levels of each byte @param {boolean} isBack @returns {Atlas} */
 export function smallMaps(site, packed, levels, isBack, from = 0, to = site.layers, gap = 0) {
@@ -18,10 +25,7 @@ export function smallMaps(site, packed, levels, isBack, from = 0, to = site.laye
     rows,
     columns,
     gap: [down, wide],
-    of: (layer, head) => {
-      const { values } = site.thumbnail(from + layer, head);
-      return (row, column) => packed[levels[values[row * columns + across(column, columns, isBack)]]];
-    },
+    of: (layer, head) => coloured(site.thumbnail(from + layer, head), packed, levels, isBack),
   });
   return { ...all, from };
 }
@@ -40,13 +44,10 @@ export const atlasOf = (view, site, from = 0, to = site.layers) =>
 // The map of one head, as a picture of its own with a pixel for each of its cells
 /** @param {import("./types.js").View} view @param {Site} site @param {{layer: number, head: number}} at @returns {HTMLCanvasElement} */
 export function smallMap(view, site, { layer, head }) {
-  const { values, rows, columns } = site.thumbnail(layer, head);
+  const small = site.thumbnail(layer, head);
   const levels = levelsOfRoots(view.shading.whole, view.shading.smallEnds());
-  const isBack = isMirrored(view.picture, site);
-  const { packed } = view.palette.tones;
-  const colour = (/** @type {number} */ row, /** @type {number} */ column) =>
-    packed[levels[values[row * columns + across(column, columns, isBack)]]];
-  return multiples({ down: 1, across: 1, rows, columns, of: () => colour }).canvas;
+  const of = coloured(small, view.palette.tones.packed, levels, isMirrored(view.picture, site));
+  return multiples({ ...small, down: 1, across: 1, of: () => of }).canvas;
 }
 
 // Copy one of them to a place on the screen.
