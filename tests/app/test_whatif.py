@@ -623,6 +623,7 @@ def test_an_encoder_on_a_phone(browser: Browser, address: str) -> None:
     root = screen.page.locator(".hl.whatif")
     settled(screen.page, pick="encoder.5.11", rows="72")
     expect(root.locator(".fact")).to_contain_text("Silence layer 5 head 11 and the sentence’s vector turns by 22.9°.")
+    expect(root.locator(".fact")).to_contain_text("That is more than leaving out “cross” (18.7°).")
     assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     small = root.evaluate(
         "root => [...root.querySelectorAll('button, select, input')].filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.textContent || e.type)"
