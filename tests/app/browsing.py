@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import subprocess
@@ -54,6 +55,11 @@ ARGUMENTS = [
     f"--disable-features={','.join(TURNED_OFF)}",
 ]
 PATIENCE = 20_000  # ms for anything to appear; nothing waits this long unless it fails
+
+
+def degrees(distance: float) -> float:
+    """The angle between two vectors, as the screen tells it, of their cosine distance, as core does."""
+    return math.degrees(math.acos(1 - distance))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from app.session import models
 from app.shell import routes
 from core import checkpoints
 from core.errors import CheckpointError, TextError
-from tests.app.browsing import Screen, serving
+from tests.app.browsing import Screen, degrees, serving
 from tests.app.test_accessibility import findings
 from tests.app.test_whatif import facts, leave, settled, side, swept
 
@@ -274,7 +274,8 @@ def test_an_adapter_is_compared_with_its_base_by_one_button(
     assert [text.split("\t")[0] for text in rows.all_inner_texts()[:3]] == names
     expect(rows.first).to_contain_text(f"{100 * ranked[0].moved:.1f}")
     distance = core.answer_change(a, b).distance
-    expect(page.locator(".hl.whatif .fact")).to_contain_text(f"turns by {distance:.3f}")
+    assert distance is not None
+    expect(page.locator(".hl.whatif .fact")).to_contain_text(f"turns by {degrees(distance):.1f}°")
     leave(screen)
 
 
@@ -303,7 +304,8 @@ def test_steps_of_a_trainer_are_on_the_slider_and_beside_each_other(
     expect(page.get_by_text(said)).to_be_visible()
     a, b = (core.trace(core.load(folders["run"] / f"checkpoint-{step}"), TEXT) for step in (500, 1000))
     distance = core.answer_change(a, b).distance
-    expect(page.locator(".hl.whatif .fact")).to_contain_text(f"turns by {distance:.3f}")
+    assert distance is not None
+    expect(page.locator(".hl.whatif .fact")).to_contain_text(f"turns by {degrees(distance):.1f}°")
     leave(screen)
 
 
