@@ -41,7 +41,9 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__main__"}),
 )
 # The methods of a Trace are the face of what is built upon it: they import it when they are called.
-FACES: dict[str, frozenset[str]] = {"core.run.trace": frozenset({"core.read.attribution", "core.sweep.ablations"})}
+FACES: dict[str, frozenset[str]] = {
+    "core.run.trace": frozenset({"core.read", "core.read.attribution", "core.sweep.ablations"})
+}
 
 # app, by folder, from the ground up: a module imports from its own folder and from the folders before its layer.
 APP_LAYERS: tuple[frozenset[str], ...] = (

@@ -46,6 +46,8 @@ from .recorder import (
 from .wrapped import Wrapped
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..read.attribution import Contributions, LensLayer
     from ..sweep.ablations import HeadEffects
 
@@ -156,6 +158,51 @@ class Trace:
         record = self.records[0].of(self.index)
         queries, keys = self.tokens_of(record)
         return still(repr(self).strip("<>"), record, 0, queries.labels, keys.labels)
+
+    def plot(
+        self,
+        layer: int | None = None,
+        head: int | None = None,
+        site: str = "attn",
+        *,
+        sink: bool = True,
+        width: float = 3.35,
+    ) -> Figure:
+        """One head as a figure for a paper: vectors that stay readable in grey, with the fonts in the file: .savefig("head.pdf").
+
+        layer and head None take the head that the screen opens on. site is attn or cross_attn, width in inches; without
+        `sink` the token that most heads rest on has no part in the colours. Raises KeyError for a layer, IndexError for a
+        head, ImportError without matplotlib.
+        """
+        from ..read import paper_figures
+
+        return paper_figures.head_figure(self, *paper_figures.chosen(self, layer, head, site), sink, width)
+
+    def plot_heads(self, site: str = "attn", *, sink: bool = True, width: float | None = None) -> Figure:
+        """All heads of one kind of attention as a figure for a paper, layers down and heads across, as plot() draws one.
+
+        Raises KeyError for a kind that the model does not have, ImportError without matplotlib.
+        """
+        from ..read import paper_figures
+
+        return paper_figures.heads_figure(self, paper_figures.alike(self, site), sink, width)
+
+    def plot_row(
+        self,
+        query: int | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        site: str = "attn",
+        *,
+        width: float = 3.35,
+    ) -> Figure:
+        """Where one token looks, a bar for each key, as a figure for a paper; query None is the last real token.
+
+        Raises KeyError for a layer, IndexError for a head or a query, ImportError without matplotlib.
+        """
+        from ..read import paper_figures
+
+        return paper_figures.row_figure(self, *paper_figures.chosen(self, layer, head, site), query, width)
 
     @property
     def positions(self) -> tuple[PositionRecord, ...]:

@@ -1,0 +1,362 @@
+"""Vector figures of a run for a paper, with matplotlib: one head, all heads, one row; the fonts go into the file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from io import StringIO
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import adaptive_max_pool2d
+
+from ..model.rules import row_blocks
+from ..run.attention import AttentionRecord
+from .findings import opening_look
+from .sinks import sink as sink_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..run.trace import Trace
+
+COLUMN, PAGE, TALLEST = 3.35, 6.9, 8.5  # inches: one of two columns, and the width and height of a page
+FONT, LEAST_FONT = 7.0, 5.0  # points: what printers ask for, and what can still be read
+LETTERS = 12  # of a token's label
+# From white to a dark blue, each step darker than the one before: a copier leaves the order as it is.
+SHADES = ("#ffffff", "#deebf7", "#9ecae1", "#4292c6", "#2171b5", "#08306b")
+BAR = "#2171b5"
+HATCH, LEFT_OUT, GRID = "0.72", "0.85", "0.92"  # greys: of what is masked, of the sink, and between heads
+PATHS = 20_000  # cells that are drawn as a path each; of more, an image with a pixel for each
+CELLS = 256  # along a side of one head: of more, each is the largest weight of its patch, or a printer would lose thin lines
+PIXELS, TILE = 2_000_000, 64  # of all heads together, and along a side of one
+ALL_BARS, BARS = 24, 12  # keys that a row shows all of; of more, the strongest
+BOXES = "Last Resort"  # a font with a box for every character
+STYLE = {"font.size": FONT, "axes.linewidth": 0.5, "hatch.linewidth": 0.3, "axes.titlesize": FONT}
+SAVED = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "headlight"}
+# How a file says what it is: the names that its format has for a title and for words that a screen reader can say.
+ABOUT = {"pdf": ("Title", "Subject"), "svg": ("Title", "Description"), "png": ("Title", "Description")}
+
+
+def head_figure(run: Trace, record: AttentionRecord, head: int, sink: bool = True, width: float = COLUMN) -> Figure:
+    """The weights of one head: queries down, keys across, hatched where a query may not look.
+
+    width is in inches. Without `sink` the token that most heads rest on has no part in the colours, and the picture says
+    so. Raises IndexError for a head, ImportError without matplotlib.
+    """
+    record = record.of(run.index)
+    _check(record, head=head)
+    weights = record.pattern(head)[0].float().nan_to_num(nan=0.0).cpu()  # [query, key]
+    shown = weights.masked_fill(~record.mask(head=head).cpu(), torch.nan)
+    resting = None if sink else _resting(run, record)
+    if resting is not None:
+        shown[:, resting] = torch.nan
+    with _drawing(run, record) as (queries, keys):
+        what = f"head {head}: {len(queries):,} queries down, {len(keys):,} keys across"
+        high, wide = weights.shape
+        tall = min(TALLEST, 0.75 + (width - 1.05) * high / wide)
+        listed = _strongest(weights, queries, keys, _resting(run, record))
+        figure = _figure(_title(run, record, what), listed, width, tall)
+        axes = figure.add_subplot()
+        axes.patch.set(facecolor="white", hatch="////", edgecolor=HATCH, linewidth=0)
+        picture = _cells(axes, _patched(shown), _largest(shown), (high, wide))
+        if resting is not None:
+            axes.axvspan(resting, resting + 1, facecolor=LEFT_OUT, linewidth=0)
+        room = min((width - 1.05) / wide, (tall - 0.75) / high) * 72  # points of a cell
+        _name(axes.xaxis, keys, room, "key", 90)
+        _name(axes.yaxis, queries, room, "query", 0)
+        unit = "attention weight" if max(high, wide) <= CELLS else "largest attention weight of a patch"
+        _scale(figure, axes, picture, _unit(unit, keys, resting))
+    return figure
+
+
+def heads_figure(
+    run: Trace, records: Sequence[AttentionRecord], sink: bool = True, width: float | None = None
+) -> Figure:
+    """Every head of one kind of attention, layers down and heads across, each in shades up to its own largest weight.
+
+    width is in inches; None takes a column for a few heads and a page for many. A pixel of a long text is the largest
+    weight of its patch. Raises ImportError without matplotlib.
+    """
+    records = [record.of(run.index) for record in records]
+    most = max(record.n_heads for record in records)
+    width = width or (COLUMN if most <= 12 else PAGE)
+    side = min(TILE, max(4, math.isqrt(PIXELS // (len(records) * most))))
+    resting = None if sink else _resting(run, records[0])
+    high, wide = min(side, records[0].n_query), min(side, records[0].n_key)
+    sheet = torch.full((len(records) * (high + 1) - 1, most * (wide + 1) - 1), torch.nan)
+    for i, record in enumerate(records):
+        for head, tile in enumerate(_tiles(record, (high, wide), resting)):
+            top, left = i * (high + 1), head * (wide + 1)
+            sheet[top : top + high, left : left + wide] = tile
+    with _drawing(run, records[0]) as (_, keys):
+        tall = min(TALLEST, 0.7 + (width - 0.95) * sheet.shape[0] / sheet.shape[1])
+        what = f"all {sum(record.n_heads for record in records):,} heads: layers down, heads across"
+        figure = _figure(_title(run, records[0], what, of_all=True), "", width, tall)
+        axes = figure.add_subplot()
+        axes.patch.set_facecolor(GRID)
+        picture = _cells(axes, sheet, 1.0, (sheet.shape[0], sheet.shape[1]))
+        for axis, numbers, step, name in (
+            (axes.xaxis, range(most), wide + 1, "head"),
+            (axes.yaxis, [record.layer for record in records], high + 1, "layer"),
+        ):
+            shown = range(0, len(numbers), math.ceil(len(numbers) / 16))
+            axis.set_ticks([i * step + (step - 1) / 2 for i in shown], labels=[str(numbers[i]) for i in shown])
+            axis.set_label_text(name)
+        axes.tick_params(length=0)
+        _scale(figure, axes, picture, _unit("weight, by the largest of its head", keys, resting))
+    return figure
+
+
+def row_figure(
+    run: Trace, record: AttentionRecord, head: int, query: int | None = None, width: float = COLUMN
+) -> Figure:
+    """Where one query looks, a bar for each key; of many keys the strongest, in the order of the text, and all others in one.
+
+    query None is the last real token. Raises IndexError for a head or a query, ImportError without matplotlib.
+    """
+    record = record.of(run.index)
+    padding = run.tokens_of(record)[0].padding
+    query = max((i for i, pads in enumerate(padding) if not pads), default=0) if query is None else query
+    _check(record, head=head, query=query)
+    row = record.row(head, query).float().nan_to_num(nan=0.0).cpu()
+    seen = record.mask(queries=[query], head=head)[0].cpu().nonzero()[:, 0]
+    chosen = seen if len(seen) <= ALL_BARS else seen[row[seen].topk(BARS).indices.sort().values]
+    values = row[chosen].tolist()
+    with _drawing(run, record) as (queries, keys):
+        names = [keys[i] if len(seen) <= ALL_BARS else f"{keys[i]} ({i})" for i in chosen.tolist()]
+        if len(chosen) < len(seen):
+            names.append(f"{len(seen) - len(chosen):,} others")
+            values.append(float(row[seen].sum() - row[chosen].sum()))
+        title = _title(run, record, f"head {head}: where “{queries[query]}” (token {query}) looks")
+        listed = "; ".join(f"{name} {value:.2f}" for name, value in zip(names, values, strict=True))
+        figure = _figure(title, listed, width, 0.6 + 0.145 * max(2, len(names)))
+        axes = figure.add_subplot()
+        axes.barh(range(len(names)), values, color=BAR, height=0.72)
+        for at, value in enumerate(values):
+            axes.annotate(
+                f"{value:.2f}", (value, at), (2, 0), textcoords="offset points", va="center", fontsize=FONT - 1
+            )
+        axes.set(ylim=(len(names) - 0.4, -0.6), xlim=(0, 1.15 * max([*values, 1e-6])))
+        axes.set_yticks(range(len(names)), labels=names, parse_math=False)
+        axes.tick_params(axis="y", length=0)
+        masked = len(row) - len(seen)
+        unit = f"weight that “{queries[query]}” gives" + (f"; {masked:,} keys are masked" if masked else "")
+        axes.set_xlabel(unit, parse_math=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+# the numbers
+
+
+def chosen(run: Trace, layer: int | None, head: int | None, site: str) -> tuple[AttentionRecord, int]:
+    """The attention and the head that are asked for; None for both takes those that the screen opens on. Raises KeyError."""
+    if layer is None and head is None:
+        look = opening_look(run)
+        if look.site == site:
+            return run.attention.at(look.layer, look.site, look.stack), look.head
+    layers = [record.layer for record in run.attention if record.site == site and record.layer is not None]
+    return run.attention.at(min(layers, default=0) if layer is None else layer, site), head or 0
+
+
+def alike(run: Trace, site: str) -> list[AttentionRecord]:
+    """The attentions of one kind in the stack that comes last. Raises KeyError."""
+    stack = chosen(run, None, 0, site)[0].stack
+    return [record for record in run.attention if (record.stack, record.site) == (stack, site)]
+
+
+def _check(record: AttentionRecord, **chosen: int) -> None:
+    """Raises IndexError."""
+    there = {"head": record.n_heads, "query": record.n_query}
+    for name, value in chosen.items():
+        if not 0 <= value < there[name]:
+            raise IndexError(f"{record.name} has no {name} {value}: choose one of 0 to {there[name] - 1}.")
+
+
+def _resting(run: Trace, record: AttentionRecord) -> int | None:
+    """The token that heads of this kind of attention rest on, if half of them do."""
+    kind = (record.stack, record.site)
+    found = sink_of([other.of(run.index) for other in run.attention if (other.stack, other.site) == kind])
+    return found.key if found is not None and found.is_sink else None
+
+
+def _tiles(record: AttentionRecord, size: tuple[int, int], resting: int | None) -> Iterator[Tensor]:
+    """Each head's weights in shades from 0 to 1, [row, column]: the largest of each patch, by the largest of the head."""
+    for heads in row_blocks(record.n_heads, record.n_query * record.n_key * 4):
+        weights = record.pattern(range(heads.start, heads.stop)).float().nan_to_num(nan=0.0).cpu()
+        if resting is not None:
+            weights[:, :, resting] = 0
+        tiles = adaptive_max_pool2d(weights, size)
+        yield from tiles / tiles.amax((1, 2), keepdim=True).clamp_min(1e-12)
+
+
+def _patched(weights: Tensor) -> Tensor:
+    """Cells [row, column], at most CELLS along a side: the largest weight of each patch, nan where all of it is nan."""
+    size = (min(CELLS, weights.shape[0]), min(CELLS, weights.shape[1]))
+    found = adaptive_max_pool2d(weights.nan_to_num(nan=-1.0)[None], size)[0]
+    return found.masked_fill(found < 0, torch.nan)
+
+
+def _largest(weights: Tensor) -> float:
+    return max(1e-12, float(weights.nan_to_num(nan=0.0).max()))
+
+
+# the words
+
+
+def _title(run: Trace, record: AttentionRecord, what: str, of_all: bool = False) -> str:
+    site = "cross-attention" if record.site == "cross_attn" else "self-attention"
+    layer = "" if of_all or record.layer is None else f"layer {record.layer}, "
+    return f"{run.spec.title}, {record.stack} {site}, {layer}{what}"
+
+
+def _strongest(weights: Tensor, queries: Sequence[str], keys: Sequence[str], resting: int | None) -> str:
+    """The three largest weights but those on the token that heads rest on, in rows that have a choice."""
+    chosen = weights.masked_fill(weights.max(1, keepdim=True).values > 1 - 1e-6, 0)
+    if resting is not None:
+        chosen[:, resting] = 0
+    found = chosen.flatten().topk(min(3, chosen.numel()))
+    looks = []
+    for value, at in zip(found.values.tolist(), found.indices.tolist(), strict=True):
+        query, key = divmod(int(at), weights.shape[1])
+        looks.append(f"“{queries[query]}” looks at “{keys[key]}”, {value:.2f}")
+    rests = (
+        ""
+        if resting is None
+        else f". Heads rest on “{keys[resting]}”: it gets {float(weights[:, resting].mean()):.2f} here"
+    )
+    return f"Strongest: {'; '.join(looks)}{rests}"
+
+
+def _unit(unit: str, keys: Sequence[str], resting: int | None) -> str:
+    return unit if resting is None else f"{unit}, “{keys[resting]}” left out"
+
+
+def _name(axis: Any, names: Sequence[str], room: float, what: str, turned: int) -> None:
+    """A token beside every cell where its letters fit, else positions."""
+    if room >= LEAST_FONT:
+        axis.set_ticks([i + 0.5 for i in range(len(names))], labels=names, parse_math=False)
+        axis.set_tick_params(rotation=turned, labelsize=min(FONT, room), length=0)
+        axis.set_label_text(what)
+    else:
+        axis.set_major_locator(import_module("matplotlib.ticker").MaxNLocator(8, integer=True))
+        axis.set_label_text(f"position of the {what}")
+
+
+# the fonts
+
+
+@dataclass(frozen=True)
+class Writable:
+    """The font families that a text takes, and the characters that no font here has."""
+
+    families: tuple[str, ...]
+    missing: frozenset[str]
+
+    def label(self, token: str) -> str:
+        """A token's label; a character that no font has by its number, as Unicode writes it."""
+        text = "".join(f"U+{ord(letter):04X}" if letter in self.missing else letter for letter in token)
+        return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
+
+
+def writable(text: str) -> Writable:
+    """matplotlib's own font, and of the fonts on this machine those that have what it lacks."""
+    manager = import_module("matplotlib.font_manager")
+    families = ["DejaVu Sans"]
+    missing = {letter for letter in set(text) if ord(letter) not in _letters(manager.findfont("DejaVu Sans"))}
+    others = (font for font in manager.fontManager.ttflist if not font.name.startswith(BOXES))
+    for font in sorted(others, key=lambda font: (font.style != "normal", font.weight != 400, font.name)):
+        if not missing:
+            break
+        if had := {letter for letter in missing if ord(letter) in _letters(font.fname)}:
+            families.append(font.name)
+            missing -= had
+    return Writable(tuple(families), frozenset(missing))
+
+
+@cache
+def _letters(path: str) -> frozenset[int]:
+    return frozenset(import_module("matplotlib.ft2font").FT2Font(path).get_charmap())
+
+
+# matplotlib
+
+
+@cache
+def paper_figure() -> type[Figure]:
+    """matplotlib's figure, that a notebook shows as vectors and that writes fonts and words into every file.
+
+    Raises ImportError, with what to install, where there is no matplotlib.
+    """
+    try:
+        matplotlib, plain = import_module("matplotlib"), import_module("matplotlib.figure")
+    except ImportError as error:
+        raise ImportError("plot() draws with matplotlib, and it is not here: pip install \"headlight-attention[plot]\"") from error
+
+    class PaperFigure(plain.Figure):
+        caption = alt = ""
+
+        def savefig(self, fname: Any, **options: Any) -> None:
+            kind = options.get("format") or PurePath(str(getattr(fname, "name", fname))).suffix[1:].lower()
+            if kind in ABOUT:
+                said = dict(zip(ABOUT[kind], (self.caption, self.alt), strict=True))
+                options["metadata"] = {**said, **(options.get("metadata") or {})}
+            with matplotlib.rc_context(SAVED):
+                super().savefig(fname, **options)
+
+        def _repr_svg_(self) -> str:
+            written = StringIO()
+            self.savefig(written, format="svg")
+            return written.getvalue()
+
+    return PaperFigure
+
+
+@contextmanager
+def _drawing(run: Trace, record: AttentionRecord) -> Iterator[tuple[list[str], list[str]]]:
+    """The settings of a figure for a paper while it is made; gives the labels of queries and keys as the fonts can write them."""
+    paper_figure()
+    labels = [tokens.labels for tokens in run.tokens_of(record)]
+    known = writable("".join(label for some in labels for label in some))
+    with import_module("matplotlib").rc_context({**STYLE, "font.family": list(known.families)}):
+        queries, keys = ([known.label(label) for label in some] for some in labels)
+        yield queries, keys
+
+
+def _figure(caption: str, listed: str, width: float, height: float) -> Any:
+    figure: Any = paper_figure()(figsize=(width, height), layout="constrained")
+    figure.caption, figure.alt = caption, f"{caption}. {listed}" if listed else caption
+    return figure
+
+
+def _cells(axes: Any, values: Tensor, top: float, size: tuple[int, int]) -> Any:
+    """Cells [row, column] from 0 to `top` over an area of this height and width, the first row above; none where no number is."""
+    colours = import_module("matplotlib.colors").LinearSegmentedColormap.from_list("weights", SHADES)
+    cells, (high, wide) = values.numpy(), size
+    shades = {"cmap": colours, "vmin": 0, "vmax": top}
+    if values.numel() <= PATHS:
+        rows, columns = (torch.linspace(0, end, n + 1).numpy() for end, n in zip(size, values.shape, strict=True))
+        picture = axes.pcolormesh(columns, rows, cells, **shades, edgecolors="face", linewidth=0.1)
+    else:
+        picture = axes.imshow(cells, **shades, extent=(0, wide, high, 0), interpolation="none")
+    axes.set(xlim=(0, wide), ylim=(high, 0), aspect="equal")
+    axes.xaxis.set_label_position("top")
+    axes.xaxis.tick_top()
+    return picture
+
+
+def _scale(figure: Any, axes: Any, picture: Any, unit: str) -> None:
+    """The bar of shades, and then no more height than all of it takes."""
+    bar = figure.colorbar(picture, ax=axes, shrink=0.8, aspect=0.8 * figure.get_figheight() / 0.08, pad=0.02)
+    bar.outline.set_linewidth(0.5)
+    bar.solids.set(rasterized=False, edgecolor="face")
+    bar.ax.set_ylabel(unit, parse_math=False)
+    figure.draw_without_rendering()
+    figure.set_figheight(min(figure.get_figheight(), figure.get_tightbbox().height + 0.1))
