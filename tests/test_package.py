@@ -108,12 +108,14 @@ def test_what_the_package_needs_is_what_is_tested() -> None:
     optional = PROJECT["project"]["optional-dependencies"]
     more = [line for line in (ROOT / "requirements-cluster.txt").read_text("utf-8").split() if "==" in line]
     pins |= {line.split("[")[0]: line.split("==")[1] for line in more if "[" in line}
+    tested = (ROOT / "requirements-dev.txt").read_text("utf-8").split()
+    pins |= {"plot": next(line.split("==")[1] for line in tested if line.startswith("matplotlib=="))}
     needed = {name: line.split(">=")[1] for name, (line,) in optional.items()}
     assert (
         needed.pop("transformers") == f"{'.'.join(map(str, wrapped.OLDEST))}.0"
     )  # a range, whose both ends were tried
     assert {name: pins[name] for name in needed} == needed
-    assert imported - set(sys.stdlib_module_names) - comes_with_the_hub - set(optional) == set(needs)
+    assert imported - set(sys.stdlib_module_names) - comes_with_the_hub - {*optional, "matplotlib"} == set(needs)
     assert "core" not in imported, "core would not find itself under another name"
 
 
