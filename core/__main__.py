@@ -24,7 +24,7 @@ from .plan.weights import WEIGHT_FORMATS
 from .read import report
 from .run.prompt import said_by_user
 from .run.trace import trace, trace_chat
-from .sweep import atlas
+from .sweep import atlas, corpus
 
 BAR = 30  # characters of the line that says how far an atlas is
 
@@ -106,7 +106,12 @@ def _parser() -> argparse.ArgumentParser:
     costs.set_defaults(run=_plan)
 
     over = commands.add_parser("atlas", help="what every head does over a whole corpus, as a table")
-    over.add_argument("texts", type=Path, help="a UTF-8 file of paragraphs, or a folder of .txt files")
+    over.add_argument(
+        "texts",
+        type=Path,
+        help="a UTF-8 file of paragraphs, a folder of .txt files, or a table: CSV, JSON Lines, Parquet",
+    )
+    over.add_argument("--column", metavar="NAME", help="of a table, the column that has the texts")
     over.add_argument(
         "--model", default="smollm2", help="catalogue id, Hub repository, folder or GGUF file (default: smollm2)"
     )
@@ -165,7 +170,7 @@ def _atlas(options: argparse.Namespace) -> None:
     if options.most is not None and options.most < 1:
         raise Refused(f"--first is {options.most}, but it is how many texts are run: 1 or more.")
     device = pick_device()
-    texts = atlas.paragraphs(options.texts)[: options.most]
+    texts = corpus.texts_of(options.texts, options.column, options.most)
     loaded = _said(load(options.model, device=device, dtype=pick_dtype(device), progress=_progress))
     surveyed = _on_ray(options) if options.ray is not None else None
     _counted(0, len(texts))

@@ -160,26 +160,6 @@ class Source:
         return cls(loaded.spec.id, digest, len(texts), most_tokens)
 
 
-def paragraphs(path: Path) -> list[str]:
-    """The texts of a file, or of all .txt files of a folder in the order of their names: what stands between empty lines, or
-    line by line where there are none. Lines that begin with # are headings. Raises Refused."""
-    files = sorted(path.glob("*.txt")) if path.is_dir() else [path]
-    found: list[str] = []
-    for file in files:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise Refused(f"{file.name} is no UTF-8 text ({error.reason} at byte {error.start}).") from error
-        blocks = text.split("\n\n") if "\n\n" in text else text.splitlines()
-        lines = (" ".join(line.strip() for line in block.splitlines() if not line.startswith("#")) for block in blocks)
-        found += [line for line in lines if line.strip()]
-    if not found:
-        raise Refused(
-            f"There is no text in {path.name}. An atlas needs a UTF-8 file of paragraphs, or a folder of .txt files."
-        )
-    return found
-
-
 def survey(
     loaded: Loaded,
     texts: Sequence[str],

@@ -146,18 +146,6 @@ def test_the_summary_says_how_a_head_stands_out_and_where(minilm: Loaded, table:
     assert pattern[at, at - 1] == pattern.diagonal(-1).max()
 
 
-def test_paragraphs_are_read_from_files_and_folders(tmp_path: Path) -> None:
-    (tmp_path / "b.txt").write_text("one\n\n# a heading\ntwo\nmore of two\n\n\n", encoding="utf-8")
-    (tmp_path / "a.txt").write_text("# a heading\nfirst\nsecond\n", encoding="utf-8")
-    assert atlas.paragraphs(tmp_path) == ["first", "second", "one", "two more of two"]
-    (tmp_path / "empty.txt").write_text("# nothing\n", encoding="utf-8")
-    with pytest.raises(Refused, match=r"no text in empty\.txt"):
-        atlas.paragraphs(tmp_path / "empty.txt")
-    (tmp_path / "latin.txt").write_bytes("Füße".encode("latin-1"))
-    with pytest.raises(Refused, match=r"latin\.txt is no UTF-8 text"):
-        atlas.paragraphs(tmp_path / "latin.txt")
-
-
 def test_the_command_writes_the_table_and_the_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.txt").write_text("\n\n".join(TEXTS), encoding="utf-8")
     out, told = tmp_path / "atlas.parquet", tmp_path / "atlas.json"
