@@ -12,7 +12,7 @@ import torch
 from ..checkpoints import Loaded
 from ..errors import GenerationError
 from ..run.prompt import Keep
-from .generate import Draft, Ending, Ids, RawPrompt, Texts, begin, check_counts, decoded
+from .generate import Draft, Ending, Ids, RawPrompt, Texts, begin, check_counts, decoded, most_written
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def beam_steps(
     target_ids: Sequence[int] | None = None,
     n_beams: int = 4,
     length_penalty: float = 1.0,
-    max_tokens: int = 64,
+    max_tokens: int | None = None,
+    max_new_tokens: int | None = None,
     stop: Collection[int] | None = None,
     cached: bool = True,
     keep: Keep | Sequence[Keep] = None,
@@ -80,8 +81,9 @@ def beam_steps(
     if not math.isfinite(length_penalty):
         raise GenerationError(f"length_penalty is {length_penalty}, but it must be a finite number. 1.0 is usual.")
     prompt = RawPrompt(text, ids, target, target_ids, keep, target_keep)
-    stops, draft = begin(loaded, prompt, max_tokens, stop, cached, n_beams)
-    return grow(loaded, draft, stops, n_beams, length_penalty, max_tokens)
+    most = most_written(max_tokens, max_new_tokens)
+    stops, draft = begin(loaded, prompt, most, stop, cached, n_beams)
+    return grow(loaded, draft, stops, n_beams, length_penalty, most)
 
 
 @torch.inference_mode()

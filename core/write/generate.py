@@ -40,6 +40,7 @@ from ..run.wrapped import Wrapped, cannot
 
 Texts = str | Sequence[str] | None
 Ids = Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | Tensor | np.ndarray | None
+MAX_TOKENS = 64  # that are written unless a number is given
 Ending = Literal["end", "max_tokens", "positions"]
 
 
@@ -119,7 +120,8 @@ def stream(
     ids: Ids = None,
     target: Texts = None,
     target_ids: Sequence[int] | None = None,
-    max_tokens: int = 64,
+    max_tokens: int | None = None,
+    max_new_tokens: int | None = None,
     temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
@@ -146,7 +148,8 @@ def stream(
     with as many rows. Padding at the ends is taken away, so that writing continues at the real end of the text.
 
     A text is over at a token of `stop` (None: the model's own end_ids, an empty list: never); all are over after
-    max_tokens, or when the longest has used up a table of positions. `show` is how many of the likeliest tokens each
+    max_tokens (64 unless given; transformers' name for it, max_new_tokens, is the same), or when the longest has used up a
+    table of positions. `show` is how many of the likeliest tokens each
     step names.
 
     Raises, before anything runs: GenerationError for settings out of range and models that cannot write, TextError for
@@ -154,7 +157,7 @@ def stream(
     """
     prompt = RawPrompt(text, ids, target, target_ids, keep, target_keep)
     sampling = Sampling(temperature, top_k, top_p, seed, show)
-    return _stream(loaded, prompt, sampling, max_tokens, stop, cached)
+    return _stream(loaded, prompt, sampling, most_written(max_tokens, max_new_tokens), stop, cached)
 
 
 def generate(
@@ -164,7 +167,8 @@ def generate(
     ids: Ids = None,
     target: Texts = None,
     target_ids: Sequence[int] | None = None,
-    max_tokens: int = 64,
+    max_tokens: int | None = None,
+    max_new_tokens: int | None = None,
     temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
@@ -178,14 +182,15 @@ def generate(
     prompt = RawPrompt(text, ids, target, target_ids, keep, target_keep)
     sampling = Sampling(temperature, top_k, top_p, seed, show=1)
     written: list[list[Chosen]] = []
-    stops, draft = begin(loaded, prompt, max_tokens, stop, cached, n_beams=1)
-    for step in _steps(draft, sampling, max_tokens, stops):
+    most = most_written(max_tokens, max_new_tokens)
+    stops, draft = begin(loaded, prompt, most, stop, cached, n_beams=1)
+    for step in _steps(draft, sampling, most, stops):
         written = written or [[] for _ in step.chosen]
         for tokens, chosen in zip(written, step.chosen, strict=True):
             if chosen is not None:
                 tokens.append(chosen)
     told = [notices(loaded, draft.prompt.of(i)) for i in range(draft.prompt.batch)]
-    return tuple(_generation(loaded, tokens, max_tokens, said) for tokens, said in zip(written, told, strict=True))
+    return tuple(_generation(loaded, tokens, most, said) for tokens, said in zip(written, told, strict=True))
 
 
 def candidates(
@@ -502,6 +507,16 @@ def _stops(loaded: Loaded, stop: Collection[int] | None) -> frozenset[int]:
             f"The stop token {bad[0]} is not in this model's vocabulary, which has 0 to {loaded.config.vocab_size - 1}."
         )
     return frozenset(stop)
+
+
+def most_written(max_tokens: int | None, max_new_tokens: int | None) -> int:
+    """How many tokens are written at most, by either name. Raises GenerationError where they differ, or for less than 1."""
+    check_counts(max_tokens=max_tokens, max_new_tokens=max_new_tokens)
+    if None not in (max_tokens, max_new_tokens) and max_tokens != max_new_tokens:
+        raise GenerationError(
+            f"max_tokens is {max_tokens} and max_new_tokens {max_new_tokens}, but they are two names of one number. Give one of them."
+        )
+    return max_tokens or max_new_tokens or MAX_TOKENS
 
 
 def check_counts(**counts: int | None) -> None:

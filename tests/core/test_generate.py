@@ -306,6 +306,20 @@ def test_one_beam_is_greedy() -> None:
 # sampling
 
 
+def test_either_name_of_the_most_tokens_gives_the_same() -> None:
+    loaded = make_loaded()
+    five: dict[str, Any] = {"ids": [3, 4, 5], "stop": ()}
+    for write in (core.generate, beam_search):
+        written: Any = write(loaded, max_new_tokens=5, **five)
+        again: Any = write(loaded, max_tokens=5, max_new_tokens=5, **five)
+        assert written == again == write(loaded, max_tokens=5, **five)
+    assert len(core.generate(loaded, **five)[0].ids) <= 64
+    with pytest.raises(core.GenerationError, match=r"max_tokens is 5 and max_new_tokens 6, .* Give one of them\."):
+        core.generate(loaded, max_tokens=5, max_new_tokens=6, **five)
+    with pytest.raises(core.GenerationError, match="max_new_tokens is 0, but it must be at least 1"):
+        core.stream(loaded, max_new_tokens=0, **five)
+
+
 def test_candidates() -> None:
     logits = torch.log(torch.tensor([[0.1, 0.4, 0.2, 0.3]]))
     words, probs = candidates(logits, 1.0)
