@@ -18,7 +18,7 @@ from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
 from app.classroom import routes as classroom  # noqa: E402
-from app.shell import closing, errors, projector, refused, routes, warm  # noqa: E402
+from app.shell import closing, errors, link_preview, projector, refused, routes, warm  # noqa: E402
 from app.streamlit_edge import (  # noqa: E402
     collection,
     connections,
@@ -53,10 +53,11 @@ MIDDLEWARE = [
     Middleware(rate_limits.Named, base=BASE),
     Middleware(
         page.Scripted,
-        more=[projector.script, refused.script, refused.dropped],
+        more=[projector.script, projector.framed, refused.script, refused.dropped],
         policy=partial(security_headers.policy, embedding=security_headers.ancestors()),
         is_edited=edited.ON,
         base=BASE,
+        head=link_preview.head,
     ),
     Middleware(compress.Gzipped),
 ]

@@ -1,4 +1,4 @@
-"""Draws the pictures of the README again, each from the room as it is now, on the model that opens: `make pictures`."""
+"""Draws the pictures of the README and of links again, each from the room as it is now, on the model that opens: `make pictures`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
+from app.shell import link_preview
 from scripts import browser
 from tests.app.browsing import browsing, idle, serving
 
@@ -31,10 +32,12 @@ class Picture:
     address: dict[str, str]
     size: tuple[int, int] = LAPTOP
     scheme: Literal["light", "dark"] = "light"
+    folder: Path = DOCS
     until: str = ""  # what is there once runs of their own have come, where a pause between two of them looks like rest
 
 
 PICTURES = {
+    "preview": Picture({}, size=link_preview.SIZE, folder=link_preview.PICTURE.parent),  # of a link, as others show it
     "explore": Picture({}),
     "explore-dark": Picture({}, scheme="dark"),
     "explore-phone": Picture({}, size=PHONE),
@@ -108,7 +111,7 @@ def main(names: list[str]) -> int:
     ):
         for name in names or PICTURES:
             data = taken(there, server, PICTURES[name])
-            (DOCS / f"{name}.png").write_bytes(data)
+            (PICTURES[name].folder / f"{name}.png").write_bytes(data)
             print(f"{name}: {len(data) / 1000:.0f} kB")
     return 0
 

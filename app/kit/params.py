@@ -12,7 +12,17 @@ from typing import Any
 
 from app.kit import numbers, words
 
-RESERVED = ("view", "model", "text", "target", "step", "with", "theme", "projector")  # of the request and of the page
+RESERVED = (
+    "view",
+    "model",
+    "text",
+    "target",
+    "step",
+    "with",
+    "theme",
+    "projector",
+    "embed",
+)  # of the request and of the page
 MOST = 4_000  # characters of one value
 
 

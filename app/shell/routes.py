@@ -10,7 +10,7 @@ from starlette.routing import Route
 from app.attention import routes, turns
 from app.classroom import routes as classroom
 from app.session import service
-from app.shell import registry
+from app.shell import link_preview, registry
 from app.transport import admission, modules
 from app.transport import metrics as counted
 from app.transport import routes as transport_routes
@@ -33,6 +33,7 @@ PAGE_ROUTES = [
     *routes.ROUTES,
     *turns.ROUTES,
     *classroom.ROUTES,
+    *link_preview.ROUTES,
     Route("/headlight/m/{digest}/{name}", modules.module),
     *(route for room in registry.rooms() for route in room.routes),
 ]

@@ -2,6 +2,24 @@
 
 TITLE = "Headlight"
 
+# of a link, before any script runs
+PREVIEW_TITLE = "Headlight: see attention at work inside a transformer"
+PREVIEW = (
+    "Type a sentence and see every attention head of a real language model: who looks at whom, how much, and what it does to the "
+    "next word."
+)
+PREVIEW_ALT = "A sentence with lines between the words that one attention head connects, beside a map of all heads."
+FRAME_TITLE = "Headlight"
+OEMBED_JSON = "oEmbed comes as JSON here: leave out format, or say format=json."
+OEMBED_OTHER = "Only links of {host} can be framed by it: url=… is the link to show."
+OEMBED_NONE = "This server lets no other site show it in a frame. Its operator can name sites in HEADLIGHT_EMBED."
+OPEN_FULL = "Open in Headlight"
+EMPTY_FRAME = (
+    "The page around this frame lets it load no scripts, so there is nothing to show. Its author can add allow-same-origin to "
+    "the frame’s sandbox, or take the sandbox away."
+)
+OPEN_FULL_HELP = "This screen with all rooms, in a tab of its own."
+
 # controls
 VIEW = "View"
 VIEWS = "Views"

@@ -1,5 +1,5 @@
 """Puts scripts of ours into Streamlit's page, before any other: steps for Back, light or dark by the address, Enter in a box,
-and whether its websocket comes through.
+and whether its websocket comes through; and a title for who reads no script.
 
 Streamlit has no setting for a script in its page. Without this none of scripts/ reaches a visitor.
 """
@@ -20,7 +20,7 @@ HERE = Path(__file__).with_name("scripts")
 IN_ORDER = ("handshakes.js", "history.js", "theme.js", "enter.js", "menus.js", "landmark.js")
 SCRIPTS = tuple(HERE / name for name in IN_ORDER)
 PLAIN = "identity"  # the encoding that a page says which Streamlit shall not compress on its way to here
-BEFORE = b"<title>"  # in Streamlit's page, before any script of its own
+TITLE = re.compile(rb"<title>.*?</title>", re.DOTALL)  # in Streamlit's page, before any script of its own
 INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)  # ours and Streamlit's; all others in its page are files
 
 
@@ -28,7 +28,8 @@ class Scripted:
     """ASGI middleware: SCRIPTS, and the text that `more` gives, at the top of the page, and of nothing else.
 
     `base` is the path at which the page is served ("" or "/lab"), and what is no page is below it. `policy` gets the hashes of all
-    scripts that stand in the page and gives its Content-Security-Policy. Where they are edited (`is_edited`), they are read for
+    scripts that stand in the page and gives its Content-Security-Policy. `head` gives the elements that stand for the title until a
+    script says another. Where they are edited (`is_edited`), they are read for
     every page, and else once.
     """
 
@@ -39,8 +40,10 @@ class Scripted:
         policy: Callable[[Iterable[str]], str] | None = None,
         is_edited: bool = False,
         base: str = "",
+        head: Callable[[Scope], str] = lambda _: "",
     ) -> None:
         self.app = app
+        self.head = head
         self.no_pages = (f"{base}/static/", f"{base}/headlight/")
         self.policy = policy
         self.more = more
@@ -73,7 +76,8 @@ class Scripted:
                 body += message.get("body", b"")
                 if message.get("more_body"):
                     return
-                page = body.replace(BEFORE, (self.read_once or self.read()) + BEFORE, 1)
+                top, title = self.read_once or self.read(), self.head(scope).encode()
+                page = TITLE.sub(lambda own: top + (title or own[0]), body, count=1)
                 headers = MutableHeaders(raw=start["headers"])
                 headers["content-length"] = str(len(page))
                 for name in ("etag", "last-modified"):  # they are the file's, which may stay when a script changes

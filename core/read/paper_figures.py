@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 COLUMN, PAGE, TALLEST = 3.35, 6.9, 8.5  # inches: one of two columns, and the width and height of a page
 FONT, LEAST_FONT = 7.0, 5.0  # points: what printers ask for, and what can still be read
 LETTERS = 12  # of a token's label
-# From white to a dark blue, each step darker than the one before: a copier leaves the order as it is.
-SHADES = ("#ffffff", "#deebf7", "#9ecae1", "#4292c6", "#2171b5", "#08306b")
-BAR = "#2171b5"
+# The ramp of every screen, on white paper: each step is darker than the one before, so a copier leaves the order as it is.
+SHADES = ("white", "#cfe0f2", "#7fb0dc", "#2f74b5", "#0b2f5c")
+BAR = "#2f74b5"
 HATCH, LEFT_OUT, GRID = "0.72", "0.85", "0.92"  # greys: of what is masked, of the sink, and between heads
 PATHS = 20_000  # cells that are drawn as a path each; of more, an image with a pixel for each
 CELLS = 256  # along a side of one head: of more, each is the largest weight of its patch, or a printer would lose thin lines

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, ViewportSize, expect
 
 from app.transport import modules
 from tests.app.browsing import PATIENCE, Another, Screen, browsing, serving
+from tests.app.course_page import course_page
 from tests.app.far import away, busy
 from tests.app.pages import lend
 
@@ -42,6 +43,13 @@ def own_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser's modules that a test adds are there for that test alone."""
     for name in ("_sources", "_addresses", "_served", "_folders", "_constants"):
         monkeypatch.setattr(modules, name, dict(getattr(modules, name)))
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[tuple[str, list[str]]]:
+    """A page of another site, and what stands in it."""
+    with course_page() as page:
+        yield page
 
 
 @pytest.fixture(scope="session")

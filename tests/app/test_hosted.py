@@ -10,7 +10,6 @@ import re
 import subprocess
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -30,6 +29,7 @@ from app.shell import words as shell_words
 from app.transport import admission, metrics, rate_limits, security_headers, tracebacks, words
 from core.run.request import RunEnded
 from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
+from tests.app.course_page import frame
 
 APP = "app/main.py"
 SECRET = "Marmalade"  # in a visitor's sentence, and nowhere else
@@ -90,29 +90,6 @@ def test_the_policy_lets_every_room_work_and_stops_a_script_that_is_put_in(brows
     page.context.close()
 
 
-@pytest.fixture
-def elsewhere() -> Iterator[tuple[str, list[str]]]:
-    """A page of another site, at an address of its own, that shows in a frame what it is told to."""
-    shown = [""]
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = f'<iframe src="{shown[0]}" width="1000" height="600"></iframe>'.encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", shown
-    server.shutdown()
-    server.server_close()
-
-
 def test_another_site_shows_it_in_a_frame_only_where_the_operator_says_so(
     browser: Browser, address: str, elsewhere: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,13 +98,13 @@ def test_another_site_shows_it_in_a_frame_only_where_the_operator_says_so(
     page.set_default_timeout(PATIENCE)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
-    shown[0] = f"{address}/?embed=true"
+    shown[0] = frame(f"{address}/?embed=true")
     with page.expect_event("console", lambda message: "frame-ancestors" in message.text):
         page.goto(site)
     monkeypatch.setenv(security_headers.EMBED, site)
     monkeypatch.setenv(admission.MOST, "2")
     with serving(APP, tmp_path / "log") as open_address:
-        shown[0] = f"{open_address}/?embed=true"
+        shown[0] = frame(f"{open_address}/?embed=true")
         page.goto(site)
         page.frame_locator("iframe").locator(".hl[data-painted]").wait_for()
         # and there are two places

@@ -38,6 +38,13 @@ def test_the_page_gets_the_lines_once_and_before_any_script(client: TestClient):
     assert "etag" not in answer.headers
 
 
+def test_a_title_of_ours_takes_the_place_of_streamlit_s() -> None:
+    app = Starlette(routes=[Route("/", lambda _: HTMLResponse(PAGE))])
+    app.add_middleware(Scripted, head=lambda scope: f"<title>\\1 {scope['path']}</title><meta>")
+    text = TestClient(app).get("/").text
+    assert "<title>\\1 /</title><meta>" in text and "<title>Streamlit" not in text and text.count("<title>") == 1
+
+
 @pytest.mark.parametrize("path", ["/text", "/missing", "/static/frame.html"])
 def test_nothing_else_is_touched(client: TestClient, path: str):
     assert client.get(path).text == PAGE

@@ -6,6 +6,8 @@ import { add, button, el } from "./dom.js";
 import { copy } from "./save.js";
 
 const THANKS_FOR = 2500; // ms that the button says that it worked
+const LEAST_WIDE = 640; // pixels of a frame
+const AROUND = 190; // pixels above a room and below it: the boxes of the text and of the model
 
 // The address of this page with all that is said, and with its light or dark and its projector
 /** @param {Record<string, unknown>} said */
@@ -32,6 +34,8 @@ export class Share {
   button;
   /** @type {HTMLButtonElement | undefined} */
   sharing;
+  /** @type {HTMLButtonElement | undefined} */
+  frame;
   copied = false;
   /** @type {number | undefined} A timer, while the button says that it worked */
   thanking;
@@ -54,13 +58,29 @@ export class Share {
   actions() {
     if (classroom.follows) return [this.copying()];
     this.sharing = button(words.share_screen, "quiet", () => classroom.share(), words.share_screen_help);
-    return [this.sharing, this.copying()];
+    return [this.sharing, this.copying(), ...this.framing()];
+  }
+
+  // Where the operator lets other sites show Headlight: the line of HTML that shows exactly this screen
+  framing() {
+    if (!document.querySelector('meta[name="headlight-frames"]')) return [];
+    this.frame = button(words.copy_frame, "quiet", () => this.copyFrame(), words.copy_frame_help);
+    return [this.frame];
+  }
+
+  copyFrame() {
+    const shown = new URL(this.link());
+    shown.searchParams.set("embed", "true");
+    const { scrollHeight, clientWidth } = this.root;
+    const address = shown.href.replaceAll("&", "&amp;"); // an address has no quotes: they are %22
+    const size = `width="${Math.max(LEAST_WIDE, clientWidth)}" height="${scrollHeight + AROUND}"`;
+    return this.take(`<iframe src="${address}" ${size} title="Headlight"></iframe>`, words.frame_copied);
   }
 
   // A page in a file has no address that another browser could open, and no class.
   /** @param {boolean} isOffline */
   set isOffline(isOffline) {
-    for (const button of [this.button, this.sharing]) if (button) button.hidden = isOffline;
+    for (const button of [this.button, this.sharing, this.frame]) if (button) button.hidden = isOffline;
   }
 
   // The button that copies, by itself
@@ -73,23 +93,29 @@ export class Share {
   async copy() {
     const link = this.link();
     this.root.dataset.link = link;
-    if (!(await copy(link))) {
-      this.field.value = link; // the visitor's own keys can always copy
-      this.box.hidden = false;
-      this.field.focus();
-      this.field.select();
-      this.announce(words.copy_by_hand);
-      return;
-    }
-    this.close();
+    if (!(await this.take(link, words.copied))) return;
     this.copied = true;
     this.draw();
-    this.announce(words.copied);
     clearTimeout(this.thanking);
     this.thanking = setTimeout(() => {
       this.copied = false;
       this.draw();
     }, THANKS_FOR);
+  }
+
+  /** @param {string} text @param {string} done the sentence once it is copied @returns {Promise<boolean>} whether it was */
+  async take(text, done) {
+    if (!(await copy(text))) {
+      this.field.value = text; // the visitor's own keys can always copy
+      this.box.hidden = false;
+      this.field.focus();
+      this.field.select();
+      this.announce(words.copy_by_hand);
+      return false;
+    }
+    this.close();
+    this.announce(done);
+    return true;
   }
 
   draw() {

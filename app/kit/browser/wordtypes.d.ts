@@ -19,6 +19,9 @@ export const WORDS: {
   "copy_by_hand": string;
   "copy_link": string;
   "copy_link_help": string;
+  "copy_frame": string;
+  "copy_frame_help": string;
+  "frame_copied": string;
   "share_screen": string;
   "share_screen_help": string;
   "export": string;

@@ -10,13 +10,13 @@
 // A room that is chosen has its entry at once, and the server says the rest of its address when it has drawn it. Without that a room that is
 // left again before then has no entry, and Back leads past it, or out of the page.
 //
-// Light or dark, and the projector, are of the page whatever its room. They change here and nowhere else, at once, and no script on
+// Light or dark, the projector, and whether another page shows it in a frame, are of the page whatever its room. They change here and nowhere else, at once, and no script on
 // the server knows of them: an address that one writes gets them as they are now.
 (() => {
   const push = history.pushState.bind(history);
   const replace = history.replaceState.bind(history);
   /** @type {Record<string, string[]>} */
-  const VALUES = { theme: ["light", "dark"], projector: ["true"] };
+  const VALUES = { theme: ["light", "dark"], projector: ["true"], embed: ["true"] };
   /** @type {Set<(settings: Record<string, string | null>) => void>} */
   const heard = new Set();
   let settings = read();
@@ -53,6 +53,7 @@
     const { dataset } = document.documentElement;
     if (settings.projector) dataset.projector = settings.projector;
     else delete dataset.projector;
+    if (settings.embed) dataset.embed = settings.embed;
     for (const hear of heard) hear(settings);
   }
 

@@ -1,0 +1,166 @@
+"""Headlight in the pages of others: in a frame, and as a link with its title, its sentence and its picture."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.request import Request, urlopen
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, expect
+
+from app.shell import link_preview, words
+from app.transport import security_headers
+from tests.app.browsing import PATIENCE, ROOT, eventually, serving
+from tests.app.course_page import HEARS, frame
+
+APP = "app/main.py"
+SHOWN = f"view=explore&model=copy&text={quote('dabbi=')}"
+
+
+class Head(HTMLParser):
+    """The elements of a page that others read: <title>, <meta> and <link>."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.title, self.meta, self.links = "", {}, {}
+        self.in_title = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said = dict(attrs)
+        self.in_title = tag == "title"
+        if tag == "meta":
+            self.meta[said.get("property") or said.get("name")] = said.get("content")
+        if tag == "link":
+            self.links[said.get("type")] = said.get("href")
+
+    def handle_data(self, data: str) -> None:
+        if self.in_title:
+            self.title += data
+            self.in_title = False
+
+
+def read(address: str, **headers: str) -> str:
+    with urlopen(Request(address, headers=headers)) as answer:
+        return answer.read().decode()
+
+
+def status(address: str) -> tuple[int, str]:
+    try:
+        with urlopen(address) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_a_link_has_a_title_a_sentence_and_a_picture_before_any_script(address: str) -> None:
+    head = Head(read(f"{address}/?view=masks&text={quote('<b>secret</b>')}"))
+    assert head.title == head.meta["og:title"] == words.PREVIEW_TITLE
+    assert head.meta["description"] == head.meta["og:description"] == words.PREVIEW
+    assert head.meta["twitter:card"] == "summary_large_image"
+    assert head.meta["og:image"] == f"{address}/headlight/preview.png"
+    with urlopen(head.meta["og:image"]) as answer:
+        assert answer.headers["content-type"] == "image/png"
+        picture = Image.open(answer)
+        assert picture.size == link_preview.SIZE
+    # Where no site may show it in a frame, nothing offers one.
+    assert "application/json+oembed" not in head.links and "headlight-frames" not in head.meta
+    assert status(f"{address}/headlight/oembed?url={quote(address, safe='')}") == (404, words.OEMBED_NONE)
+
+
+def test_a_host_that_is_none_is_repeated_nowhere(address: str) -> None:
+    page = read(address, Host='marmalade"><script>')
+    assert "marmalade" not in page and Head(page).title == words.PREVIEW_TITLE
+    behind = Head(read(address, **{"Host": "lab.example.org", "X-Forwarded-Proto": "https"}))
+    assert behind.meta["og:image"] == "https://lab.example.org/headlight/preview.png"
+
+
+def test_a_course_page_shows_one_screen_and_hears_its_height(
+    browser: Browser, elsewhere: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, shown = elsewhere
+    monkeypatch.setenv(security_headers.EMBED, site)
+    with serving(APP, tmp_path / "log") as address:
+        context = browser.new_context(viewport={"width": 1100, "height": 900}, reduced_motion="reduce")
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+
+        # the page without a bar, and an address that keeps saying so
+        shown[0] = frame(f"{address}/?embed=true&{SHOWN}") + HEARS
+        page.goto(site)
+        inside = page.frame_locator("iframe")
+        inside.locator(".hl[data-painted]").first.wait_for()
+        expect(inside.locator(".st-key-bar")).to_be_hidden()
+
+        def as_high_as_its_room() -> None:
+            box = page.locator("iframe").bounding_box()
+            assert box is not None and box["height"] != 600 + 4
+
+        eventually(page, as_high_as_its_room)
+        high = page.locator("iframe").bounding_box()
+        page.wait_for_timeout(1500)
+        assert page.locator("iframe").bounding_box() == high, "a frame and its room do not drive each other up"
+        framed = page.frames[1]
+        framed.wait_for_url(lambda url: "layer=" in url)
+        assert "embed=true" in framed.url
+        inside.locator("body").press("ArrowDown")
+        assert "embed=true" in framed.url
+
+        # the way out is this screen, without the frame
+        link = inside.get_by_role("link", name=words.OPEN_FULL)
+        link.focus()
+        whole = link.get_attribute("href") or ""
+        now = dict(parse_qsl(urlsplit(framed.url).query))
+        assert dict(parse_qsl(urlsplit(whole).query)) == {name: text for name, text in now.items() if name != "embed"}
+
+        # a line of HTML for exactly this screen
+        page.goto(whole)
+        page.locator(".hl[data-painted]").first.wait_for()
+        page.get_by_role("button", name="Copy frame").click()
+
+        def copied() -> None:
+            assert "<iframe" in page.evaluate("navigator.clipboard.readText()")
+
+        eventually(page, copied)
+        line = page.evaluate("navigator.clipboard.readText()")
+        shown[0] = line
+        page.goto(site)
+        page.frame_locator("iframe").locator(".hl[data-painted]").first.wait_for()
+        again = dict(parse_qsl(urlsplit(page.frames[1].url).query))
+        assert again["text"] == "dabbi=" and again["embed"] == "true" and "theme" not in again
+
+        # a frame that may load nothing says why, and what to do
+        shown[0] = frame(f"{address}/?embed=true&{SHOWN}", 'sandbox="allow-scripts allow-popups"')
+        page.goto(site)
+        alert = page.frame_locator("iframe").get_by_role("alert")
+        expect(alert).to_contain_text(words.EMPTY_FRAME)
+        expect(alert.get_by_role("link", name=words.OPEN_FULL)).to_have_attribute("href", re.compile("text=dabbi"))
+        context.close()
+
+        # oEmbed, as a page that others write in asks for it
+        head = Head(read(f"{address}/?{SHOWN}"))
+        assert head.meta["headlight-frames"] == "allowed"
+        found = json.loads(read(head.links["application/json+oembed"]))
+        assert (found["version"], found["type"], found["width"], found["height"]) == ("1.0", "rich", 1000, 700)
+        src = re.findall(r'src="([^"]+)"', found["html"])[0].replace("&amp;", "&")
+        assert dict(parse_qsl(urlsplit(src).query)) == {**dict(parse_qsl(SHOWN)), "embed": "true"}
+        small = json.loads(read(head.links["application/json+oembed"] + "&maxwidth=500&maxheight=10"))
+        assert (small["width"], small["height"]) == (500, 320)
+        ask = f"{address}/headlight/oembed?url="
+        assert status(ask + quote("https://other.example/?x", safe=""))[0] == 404
+        assert status(ask + quote(f"{address}/metrics", safe=""))[0] == 404
+        assert status(ask + quote("javascript:alert(1)", safe=""))[0] == 404
+        assert status(f"{ask}{quote(address, safe='')}&format=xml") == (501, words.OEMBED_JSON)
+        quoted = json.loads(read(ask + quote(f'{address}/?text="><script>', safe="")))
+        assert "<script" not in quoted["html"]
+
+
+def test_the_docs_give_the_lines_that_are_tested() -> None:
+    assert HEARS in (ROOT / "docs" / "hosting.md").read_text("utf-8")
