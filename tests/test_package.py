@@ -175,7 +175,7 @@ def test_what_an_extra_brings_is_asked_for_by_its_name(tmp_path: Path) -> None:
     assert [re.findall(r"headlight-attention\[(\w+)\]", line) for line in said] == [
         ["hub"], ["gguf"], ["pandas"], ["atlas"], ["app"],
     ]  # fmt: skip
-    assert said[-1].startswith("headlight: The screens need streamlit.")
+    assert said[-1].startswith("headlight: The screens need streamlit, pandas. They come with")
 
 
 SAME = """

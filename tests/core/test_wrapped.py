@@ -562,7 +562,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "compiled in place": (lambda: compiled(True), "compiled"),
     "on several devices": (lambda: nn.DataParallel(model_of("Llama")), r"Wrap its \.module"),
     "without memory": (lambda: copy.deepcopy(model_of("Llama")).to("meta"), "several devices"),
-    "of torch": (lambda: nn.Linear(2, 2), "core.capture"),
+    "of torch": (lambda: nn.Linear(2, 2), "headlight.capture"),
     "without attention": (lambda: made(NAMED["Mamba 1"]), "no attention"),
 }
 

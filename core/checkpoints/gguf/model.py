@@ -11,7 +11,6 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from ...errors import CheckpointError
-from ...extras import lacking
 from ...model.chat import ChatTemplate
 from ..families import FAMILIES
 from ..family import Theirs, shown
@@ -19,13 +18,9 @@ from ..files import Stored
 from ..loading import MOST_LAYERS
 from .architectures import ARCHITECTURES, ROPE_FREQS, Architecture, Metadata
 from .header import Header, read_header
+from .names import their_modules, without_layer
 from .tokenizer import Vocabulary, tokenizer_of
-
-try:
-    from .names import their_modules, without_layer
-    from .weights import Packed, readers
-except ModuleNotFoundError as error:
-    raise CheckpointError(lacking("A GGUF file", "gguf", "gguf")) from error
+from .weights import Packed, readers
 
 # Tokens that end a turn of a chat; a file may name another one as its end (llama.cpp knows them by these texts as well).
 TURN_ENDS = ("<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<|eom_id|>")
