@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+# The folder that holds the package: the repository, or where packages are installed.
+ROOT = next(folder for folder in Path(__file__).resolve().parents if not (folder / "__init__.py").is_file())
 if str(ROOT) not in sys.path:  # `streamlit run` puts app/ on the path, not the folder that holds it
     sys.path.insert(0, str(ROOT))
 

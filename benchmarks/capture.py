@@ -109,7 +109,7 @@ def default_rounds(n: int) -> int:
 
 def status_bytes(field: str) -> int:
     """A field of this process's memory on Linux: VmRSS, what it has now; VmHWM, the most it has had."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
     raise KeyError(field)
@@ -119,7 +119,7 @@ def peak_during(work: Callable[[], T]) -> tuple[T, int]:
     """What `work` returns, and the most memory it took on top of what the process had. Needs Linux."""
     gc.collect()
     before = status_bytes("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew; getrusage cannot do that
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the peak starts anew; getrusage cannot do that
     result = work()
     return result, status_bytes("VmHWM") - before
 

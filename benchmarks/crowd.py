@@ -109,7 +109,7 @@ def memory_of(port: str) -> dict[str, float]:
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             command = (status.parent / "cmdline").read_bytes().decode().split("\0")
-            text = status.read_text()
+            text = status.read_text(encoding="utf-8")
         except OSError:
             continue  # it has just ended
         name = "server" if port in command else "training" if "core.service.training.process" in command else ""

@@ -341,13 +341,13 @@ def _process(port: int) -> int:
 
 def memory(process: int) -> int:
     """Bytes of a process that are in memory."""
-    text = Path(f"/proc/{process}/status").read_text()
+    text = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     return int(re.findall(r"VmRSS:\s+(\d+) kB", text)[0]) * 1024
 
 
 def processor(process: int) -> float:
     """Seconds of processor time that it has used."""
-    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -454,7 +454,7 @@ def main() -> None:
         table.append(row)
         print(json.dumps(row, indent=1), flush=True)
     if asked.json:
-        asked.json.write_text(json.dumps(table, indent=1))
+        asked.json.write_text(json.dumps(table, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

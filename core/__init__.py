@@ -69,6 +69,7 @@ from .sweep.part import Part
 from .sweep.parts import PartAnswers, patch_parts
 from .sweep.paths import PathEdge, patch_paths
 from .sweep.sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
+from .version import __version__
 from .write.beams import Beam, beam_search, beam_steps
 from .write.generate import Generation, GenerationStep, generate, stream
 from .write.writing import Opening, Reading, Writer, opening
@@ -152,6 +153,7 @@ __all__ = [
     "Window",
     "Wrapped",
     "Writer",
+    "__version__",
     "adds",
     "answer_change",
     "beam_search",

@@ -1,5 +1,5 @@
-"""The command line: `python -m core trace "text"`, `python -m core models`, `python -m core plan gpt2`,
-`python -m core atlas stories.txt`."""
+"""The command line: `headlight trace "text"`, `headlight models`, `headlight plan gpt2`, `headlight atlas stories.txt`, and
+`headlight run`, which opens the screens. In a checkout `python -m headlight` is the same."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .checkpoints import CATALOG, Loaded, load
 from .checkpoints.described import describe
 from .device import GiB, pick_device, pick_dtype
 from .errors import Refused
+from .extras import install_line, lacking
 from .memory import MiB
 from .model.config import ModelConfig
 from .plan import DEVICES, Device, Workload, longest_fit, plan
@@ -24,14 +26,21 @@ from .plan.weights import WEIGHT_FORMATS
 from .read import report
 from .run.prompt import said_by_user
 from .run.trace import trace, trace_chat
-from .sweep import atlas, corpus
+from .screens import screens
+from .sweep import MOST_TOKENS, corpus
+from .version import __version__
 
+if TYPE_CHECKING:
+    from .sweep.atlas import Surveyed
+
+COMMAND = "headlight"
+OWN = "localhost"
 BAR = 30  # characters of the line that says how far an atlas is
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 when it worked, 2 with one sentence on standard error when it could not."""
-    parser = _parser()
+def main(arguments: Sequence[str] | None = None, prog: str = COMMAND) -> int:
+    """Run one command; 0 when it worked, 2 with one sentence on standard error when it could not. `prog` is how it was started."""
+    parser = _parser(prog)
     options = parser.parse_args(arguments)
     try:
         options.run(options)
@@ -44,11 +53,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=f"python -m {__package__}", description="Look at what attention does inside a transformer."
-    )
+def _parser(prog: str = COMMAND) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=prog, description="Look at what attention does inside a transformer.")
+    parser.add_argument("--version", action="version", version=f"Headlight {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
+
+    opened = commands.add_parser("run", help="open the screens in a browser")
+    opened.add_argument("--port", type=int, help="the port to listen on (default: 8501, or the next one that is free)")
+    opened.add_argument(
+        "--address",
+        default=OWN,
+        help=f"0.0.0.0 lets other machines in (default: {OWN}, which only this machine can reach)",
+    )
+    opened.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="also offer this model: a folder, a GGUF file, or a Hub repository; may be given more than once",
+    )
+    opened.set_defaults(run=_run)
 
     one = commands.add_parser("trace", help="run a model on a text and write what happened")
     one.add_argument("text", help="what the model reads")
@@ -125,8 +149,8 @@ def _parser() -> argparse.ArgumentParser:
     over.add_argument(
         "--tokens",
         type=int,
-        default=atlas.MOST_TOKENS,
-        help=f"of a text, the first so many (default: {atlas.MOST_TOKENS})",
+        default=MOST_TOKENS,
+        help=f"of a text, the first so many (default: {MOST_TOKENS})",
     )
     over.add_argument(
         "--ray",
@@ -142,6 +166,10 @@ def _parser() -> argparse.ArgumentParser:
     models.add_argument("--json", action="store_true", help="as JSON")
     models.set_defaults(run=_models)
     return parser
+
+
+def _run(options: argparse.Namespace) -> None:
+    screens("start").start(options.address, options.port, options.model)
 
 
 def _trace(options: argparse.Namespace) -> None:
@@ -169,6 +197,11 @@ def _trace(options: argparse.Namespace) -> None:
 def _atlas(options: argparse.Namespace) -> None:
     if options.most is not None and options.most < 1:
         raise Refused(f"--first is {options.most}, but it is how many texts are run: 1 or more.")
+    try:
+        from .sweep import atlas
+    except ModuleNotFoundError as error:
+        raise Refused(lacking("An atlas", "pyarrow", "atlas")) from error
+
     device = pick_device()
     texts = corpus.texts_of(options.texts, options.column, options.most)
     loaded = _said(load(options.model, device=device, dtype=pick_dtype(device), progress=_progress))
@@ -181,13 +214,13 @@ def _atlas(options: argparse.Namespace) -> None:
         options.json.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
-def _on_ray(options: argparse.Namespace) -> atlas.Surveyed:
+def _on_ray(options: argparse.Namespace) -> Surveyed:
     """Raises Refused."""
     if options.ray < 1:
         raise Refused(f"--ray is {options.ray}, but it is in how many processes the model is: 1 or more.")
     if importlib.util.find_spec("ray") is None:
         raise Refused(
-            "Ray is not installed here. It comes with: pip install -r requirements-cluster.txt. Without --ray the atlas is the same."
+            f"Ray is not installed here. It comes with: {install_line('ray')}. Without --ray the atlas is the same."
         )
     from .sweep.atlas_ray import on_ray
 
@@ -284,4 +317,4 @@ def _progress(name: str, done: int, total: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(prog=f"python -m {__package__}"))

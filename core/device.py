@@ -101,11 +101,11 @@ def total_bytes(device: torch.device) -> int:
     if device.type == "mps":
         return torch.mps.recommended_max_memory()
     limits = [4 * GiB]
-    if "SC_PHYS_PAGES" in os.sysconf_names:
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):  # Windows has none
         limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
-            limits.append(int(Path(file).read_text()))
+            limits.append(int(Path(file).read_text(encoding="utf-8")))
         except (OSError, ValueError):  # absent, or "max"
             continue
     return min(limits)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from .extras import install_line
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -15,7 +17,9 @@ def of_columns(columns: Mapping[str, Sequence[object]]) -> DataFrame:
     try:
         import pandas
     except ImportError as error:
-        raise ImportError("to_frame() makes a pandas frame, and pandas is not here: pip install pandas") from error
+        raise ImportError(
+            f"to_frame() makes a pandas frame, and pandas is not here: {install_line('pandas')}"
+        ) from error
     return pandas.DataFrame(dict(columns))
 
 

@@ -84,7 +84,10 @@ def container_free(root: Path = CGROUP, own: Path = OWN_CGROUP) -> int:
     for folder in _control_groups(root, own):
         for limit, used, cache in CGROUP_FILES:
             try:
-                allowed, taken = int((folder / limit).read_text()), int((folder / used).read_text())
+                allowed, taken = (
+                    int((folder / limit).read_text(encoding="utf-8")),
+                    int((folder / used).read_text(encoding="utf-8")),
+                )
             except (OSError, ValueError):  # absent, or "max"
                 continue
             free = min(free, allowed - max(0, taken - _stat(folder, cache)))
@@ -95,7 +98,7 @@ def _control_groups(root: Path, own: Path) -> list[Path]:
     """The mounted root and every group below it that holds this process, of both versions."""
     found = [root, root / "memory"]
     try:
-        lines = own.read_text().splitlines()
+        lines = own.read_text(encoding="utf-8").splitlines()
     except OSError:
         return found
     for line in lines:
@@ -111,7 +114,7 @@ def _control_groups(root: Path, own: Path) -> list[Path]:
 
 def _stat(folder: Path, name: str) -> int:
     try:
-        lines = (folder / "memory.stat").read_text().splitlines()
+        lines = (folder / "memory.stat").read_text(encoding="utf-8").splitlines()
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in lines if line.split()[:1] == [name]), 0)
@@ -119,12 +122,12 @@ def _stat(folder: Path, name: str) -> int:
 
 def _system_free() -> int:
     try:  # Linux counts what caches would give back, which is what matters here
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     except OSError:
         pass
-    if "SC_PHYS_PAGES" in os.sysconf_names:
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):  # Windows has none
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     return 4 << 30  # nothing known: assume a small laptop
 

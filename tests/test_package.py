@@ -1,27 +1,30 @@
-"""Headlight as a library: what README shows runs, and `pip install .` gives the same under a name of its own."""
+"""Headlight as a library: what README shows runs, and an installed package gives the same under a name of its own."""
 
 from __future__ import annotations
 
 import ast
-import importlib.metadata
+import json
 import re
 import subprocess
 import sys
-import sysconfig
+import tarfile
 import tomllib
-import venv
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from shutil import copytree, ignore_patterns
 from typing import Any
 
 import pytest
 import torch
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import core
+from core import __main__ as command_line
 from core.checkpoints import find
 from core.run import wrapped
+from setup import as_installed
+from tests import wheels
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -91,73 +94,206 @@ def test_a_name_from_papers_is_the_hubs(name: str, known_as: str) -> None:
     assert find(name).location.startswith(known_as)
 
 
-def test_what_the_package_needs_is_what_is_tested() -> None:
-    """Each from the version that requirements.txt pins, and nothing that core does not import."""
-    pins = dict(line.split("==") for line in (ROOT / "requirements.txt").read_text("utf-8").split())
-    needs = dict(line.split(">=") for line in PROJECT["project"]["dependencies"])
-    assert {name: pins[name] for name in needs} == needs
-    imported = set()
-    for path in (ROOT / "core").rglob("*.py"):
+def requirements(*lines: str) -> dict[str, Requirement]:
+    return {each.name.lower(): each for each in map(Requirement, lines)}
+
+
+NEEDS = requirements(*PROJECT["project"]["dependencies"])
+EXTRAS = {name: requirements(*lines) for name, lines in PROJECT["project"]["optional-dependencies"].items()}
+OF_CORE = {name: needs for extra, each in EXTRAS.items() if extra != "app" for name, needs in each.items()}
+OF_SCREENS = {name: needs for name, needs in EXTRAS["app"].items() if name != PROJECT["project"]["name"]}
+
+
+def pins(*files: str) -> dict[str, Version]:
+    found: dict[str, Version] = {}
+    for file in files:
+        for line in (ROOT / file).read_text("utf-8").splitlines():
+            if "==" in line and not line.startswith("#"):
+                one = Requirement(line.split(" ")[0])
+                found[one.name.lower()] = Version(str(one.specifier).removeprefix("=="))
+    return found
+
+
+def imported_by(folder: str) -> set[str]:
+    found = set()
+    for path in (ROOT / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Import):
-                imported |= {alias.name.split(".")[0] for alias in node.names}
+                found |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
-                imported.add((node.module or "").split(".")[0])
-    theirs = importlib.metadata.requires("huggingface_hub") or ()
-    comes_with_the_hub = {re.split(r"[^\w-]", line)[0] for line in theirs if "extra ==" not in line}
-    optional = PROJECT["project"]["optional-dependencies"]
-    more = [line for line in (ROOT / "requirements-cluster.txt").read_text("utf-8").split() if "==" in line]
-    pins |= {line.split("[")[0]: line.split("==")[1] for line in more if "[" in line}
-    tested = (ROOT / "requirements-dev.txt").read_text("utf-8").split()
-    pins |= {"plot": next(line.split("==")[1] for line in tested if line.startswith("matplotlib=="))}
-    needed = {name: line.split(">=")[1] for name, (line,) in optional.items()}
-    assert (
-        needed.pop("transformers") == f"{'.'.join(map(str, wrapped.OLDEST))}.0"
-    )  # a range, whose both ends were tried
-    assert {name: pins[name] for name in needed} == needed
-    assert imported - set(sys.stdlib_module_names) - comes_with_the_hub - {*optional, "matplotlib"} == set(needs)
+                found.add((node.module or "").split(".")[0])
+    return found - set(sys.stdlib_module_names)
+
+
+def test_the_package_asks_for_what_core_imports_and_an_extra_for_what_one_function_does() -> None:
+    imported = imported_by("core")
+    assert imported - set(OF_CORE) == set(NEEDS)
+    assert not set(OF_CORE) & set(NEEDS) and set(OF_CORE) <= imported
     assert "core" not in imported, "core would not find itself under another name"
 
 
+def test_what_is_installed_for_the_tests_is_what_the_package_takes() -> None:
+    """Both ends: the newest versions are pinned here, and the oldest were tried (docs/installing.md has the table)."""
+    pinned = pins("requirements.txt", "requirements-dev.txt", "requirements-cluster.txt")
+    for name, needs in (NEEDS | OF_CORE | OF_SCREENS).items():
+        assert needs.specifier.contains(pinned[name]), f"{needs}, but {pinned[name]} is what is tested"
+    asked = {*NEEDS, *OF_CORE, *OF_SCREENS}
+    assert set(pins("requirements.txt")) <= asked, "an installed `headlight run` would lack it"
+    page = (ROOT / "docs" / "installing.md").read_text("utf-8")
+    tried = dict(re.findall(r"^\| ([\w-]+) \| ([\d.]+) \|", page, re.MULTILINE))
+    oldest = {name: str(needs.specifier).removeprefix(">=") for name, needs in (NEEDS | OF_CORE).items()}
+    assert tried == {name: version for name, version in oldest.items() if name != "ray"}
+    assert ".".join(map(str, wrapped.OLDEST)) == ".".join(oldest["transformers"].split(".")[:2])
+
+
+WITHOUT = """
+import sys
+for name in ("huggingface_hub", "gguf", "pyarrow", "pandas", "streamlit", "transformers"):
+    sys.modules[name] = None
+import headlight as hl
+from headlight.__main__ import main
+run = hl.trace(hl.load("copy"), "dabbi=")
+with open("a.gguf", "wb") as file:
+    file.write(b"GGUF" + bytes(60))
+hl.save(run.loaded, "mine")
+assert hl.load("mine").config == run.config and hl.plan(run.config, batch=1, source_len=8).total > 0
+for call in (lambda: hl.load("openai-community/gpt2"), lambda: hl.load("a.gguf"), run.to_frame):
+    try:
+        call()
+    except (hl.Refused, ImportError) as error:
+        print(error)
+main(["atlas", "mine/config.json"])
+main(["run"])
+"""
+
+
+def test_what_an_extra_brings_is_asked_for_by_its_name(tmp_path: Path) -> None:
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{WITHOUT}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    said = (done.stdout + done.stderr).splitlines()
+    assert [re.findall(r"headlight-attention\[(\w+)\]", line) for line in said] == [
+        ["hub"], ["gguf"], ["pandas"], ["atlas"], ["app"],
+    ]  # fmt: skip
+    assert said[-1].startswith("headlight: The screens need streamlit, pandas. They come with")
+
+
+SAME = """
+import core
+import headlight as hl
+from headlight.given import given
+from headlight.read import measures
+import headlight.run.trace, headlight.app.kit.theme
+import app.kit.theme, core.read.conditional_loss, core.read.measures
+
+assert hl is core and hl.Trace is core.Trace and measures is core.read.measures and headlight.app.kit.theme is app.kit.theme
+assert given is core.read.conditional_loss.given and callable(core.trace) and core.trace is hl.trace
+assert hl.Trace.__module__ == core.run.trace.__spec__.name == "core.run.trace"
+try:
+    import headlight.nothing
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import headlight\n"], ids=["core first", "headlight first"])
+def test_in_a_checkout_headlight_is_core_and_never_a_second_copy(first: str) -> None:
+    assert "headlight.nothing" in wheels.ran(sys.executable, "-W", "error", "-c", first + SAME, cwd=ROOT)
+
+
+def test_both_ways_of_starting_say_their_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for module in ("core", "headlight"):
+        assert wheels.ran(sys.executable, "-m", module, "plan", "-h", cwd=ROOT).startswith(
+            f"usage: python -m {module} plan"
+        )
+    with pytest.raises(SystemExit):
+        command_line.main(["trace", "-h"])
+    assert capsys.readouterr().out.startswith("usage: headlight trace")
+    assert wheels.ran(sys.executable, "-m", "headlight", "--version", cwd=ROOT) == f"Headlight {core.__version__}\n"
+    assert core.__version__ == PROJECT["project"]["version"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--port", "70000"], "--port is 70000"),
+        (["--model", "no/such/folder"], "no/such/folder"),
+        (["--model", "two,models"], "comma"),
+    ],
+)
+def test_what_cannot_be_started_is_refused_with_a_sentence(
+    arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HEADLIGHT_OWN_MACHINE", "1")
+    core.save(core.load("copy"), "two,models")
+    assert command_line.main(["run", *arguments]) == 2
+    assert says in capsys.readouterr().err
+
+
+# the wheel
+
+MOST_BYTES = {"wheel": 50_000_000, "sdist": 52_000_000}  # 45 MB of them are the models that ship
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built as `pip install .` does, from a copy, so that nothing is left in the repository."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        (source / name).write_bytes((ROOT / name).read_bytes())
-    for folder in ("core", "models", "app"):
-        # a model's runs for Train, and no folder of core that has that name
-        skip = ignore_patterns("__pycache__", *(("training",) if folder == "models" else ()))
-        copytree(ROOT / folder, source / folder, ignore=skip, copy_function=without_much_in_it)
-    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(out), str(source))
-    (built,) = out.glob("*.whl")
-    return built
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wheels.copied(tmp_path_factory.mktemp("source") / "headlight")
 
 
-def without_much_in_it(source: str, to: str) -> None:
-    """A copy, but of large files only their name: it is their names that are looked for, and packing them takes long."""
-    Path(to).write_bytes(b"" if Path(source).stat().st_size > 1 << 20 else Path(source).read_bytes())
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wheels.built(source, tmp_path_factory.mktemp("wheel"))
 
 
-def pip(*arguments: str, python: Path = Path(sys.executable)) -> None:
-    command = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--no-input"]
-    done = subprocess.run([*command, *arguments[:1], "--no-index", *arguments[1:]], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_package_holds_all_of_core_under_its_own_name(wheel: Path) -> None:
-    names = set(zipfile.ZipFile(wheel).namelist())
-    assert {name.split("/")[0] for name in names} == {
-        "headlight",
-        f"headlight-{PROJECT['project']['version']}.dist-info",
-    }
-    for folder, inside in ((ROOT / "core", "headlight"), (ROOT / "models", "headlight/models")):
+def test_the_package_holds_all_of_core_and_of_the_screens_under_its_own_name(wheel: Path) -> None:
+    inside = zipfile.ZipFile(wheel)
+    names = set(inside.namelist())
+    information = f"headlight_attention-{core.__version__}.dist-info"
+    assert {name.split("/")[0] for name in names} == {"headlight", information}
+    for folder, there in (("core", "headlight"), ("app", "headlight/app"), ("models", "headlight/models")):
         wanted = {
-            f"{inside}/{path.relative_to(folder).as_posix()}"
-            for path in folder.rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts and not path.match("models/*/training/*")
+            f"{there}/{path.relative_to(ROOT / folder).as_posix()}"
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file()
+            and "__pycache__" not in path.parts
+            and not path.match("models/*/training/*")
+            and not path.name.endswith(".d.ts")
         }
         assert wanted <= names, sorted(wanted - names)
+    assert {"headlight/py.typed", "headlight/app/.streamlit/config.toml", "headlight/cluster/remote.py"} <= names
+    assert not [name for name in names if "deployment" in name or "/tests/" in name]
+    for name in names:
+        if name.startswith(("headlight/app/", "headlight/cluster/")) and name.endswith(".py"):
+            for node in ast.walk(ast.parse(inside.read(name))):
+                if isinstance(node, ast.ImportFrom):
+                    assert (node.module or "").split(".")[0] not in ("app", "core", "cluster"), name
+    assert "headlight.__main__:main" in inside.read(f"{information}/entry_points.txt").decode()
+
+
+def test_only_the_names_of_packages_change_in_an_installed_module() -> None:
+    text = 'from core import load\nfrom app.kit import a, b\nfrom apple import c\nfrom . import d\nS = "from app import x"\n'
+    changed = text.replace("from core", "from headlight").replace("from app.kit", "from headlight.app.kit")
+    assert as_installed(text, "here.py") == changed
+    assert as_installed("def f():\n    from cluster import wire\n", "here.py").endswith(
+        "headlight.cluster import wire\n"
+    )
+    for wrong in ("import app.kit", "import core", "from  core import load"):
+        with pytest.raises(ValueError, match=r"here\.py, line 1"):
+            as_installed(wrong, "here.py")
+
+
+def test_an_archive_of_the_source_gives_the_same_wheel(source: Path, wheel: Path, tmp_path: Path) -> None:
+    archive = wheels.sdist(source, tmp_path)
+    assert archive.stat().st_size < MOST_BYTES["sdist"] and wheel.stat().st_size < MOST_BYTES["wheel"]
+    with tarfile.open(archive) as inside:
+        inside.extractall(tmp_path / "from", filter="data")
+    (unpacked,) = (tmp_path / "from").iterdir()
+    again = wheels.built(unpacked, tmp_path / "again")
+    one, other = (zipfile.ZipFile(path) for path in (wheel, again))
+    assert {each.filename: each.CRC for each in one.infolist()} == {
+        each.filename: each.CRC for each in other.infolist()
+    }
 
 
 USED = """
@@ -168,33 +304,27 @@ import headlight
 assert importlib.util.find_spec("core") is None and importlib.util.find_spec("app") is None
 run = headlight.trace(headlight.load("copy"), "dabbi=", interventions=[headlight.NoScale()])
 assert abs(run.attention[0].pattern().sum(-1) - 1).max() < 1e-5
-assert "pandas" not in sys.modules and "transformers" not in sys.modules
+for name in ("pandas", "transformers", "huggingface_hub", "pyarrow", "streamlit"):
+    assert name not in sys.modules, name
 assert len(run.to_frame()) == len(run.steps)
 try:
     headlight.load("gpt2")
 except headlight.Refused as error:
     print(type(error).__module__, error)
-from headlight import __main__
-print(__main__._parser().prog)
 print(headlight.plan(headlight.load("minilm").config, batch=1, source_len=8).parameters.total)
+print(headlight.__version__)
 """
 
 
 def test_the_package_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
-    place = tmp_path / "environment"
-    venv.create(place, with_pip=False)
-    python = place / "bin" / "python"
-    (packages,) = place.glob("lib/*/site-packages")
-    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))  # torch and the like, which need not be copied
-    pip("install", "--no-deps", str(wheel), python=python)
-
-    def says(*arguments: str) -> str:
-        done = subprocess.run([python, *arguments], capture_output=True, text=True, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    said = says("-c", USED)
-    assert "python -m headlight" in said
+    installed = wheels.Environment(tmp_path / "environment", wheel)
+    said = wheels.ran(installed.python, "-c", USED, cwd=tmp_path)
     assert "headlight.errors" in said and "openai-community/gpt2" in said
-    assert str(core.load("minilm").spec.n_params) in said
-    assert "storyteller" in says("-m", "headlight", "models")
+    assert str(core.load("minilm").spec.n_params) in said and said.splitlines()[-1] == core.__version__
+    wheels.ran(installed.python, "-c", readme_code(), cwd=tmp_path)
+    assert wheels.ran(installed.command, "--version", cwd=tmp_path) == f"Headlight {core.__version__}\n"
+    assert "storyteller" in wheels.ran(installed.command, "models", cwd=tmp_path)
+    assert "python -m headlight" in wheels.ran(installed.python, "-m", "headlight", "-h", cwd=tmp_path)
+    found = wheels.ran(installed.command, "trace", "dabbi=", "--model", "copy", "--json", "-", cwd=tmp_path)
+    run = core.trace(core.load("copy"), "dabbi=")
+    assert json.loads(found)["source"]["labels"] == list(run.source.labels)

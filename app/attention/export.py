@@ -110,11 +110,11 @@ def file_name(run: Facts, selection: attention_selection.Selection) -> str:
 def snippet(run: Facts, selection: attention_selection.Selection) -> str:
     """Python that gives the numbers of this selection, as `weights` [query, key]."""
     record = attention_selection.record_of(run, selection)
-    lines = ["import torch", "", "import core"]
+    lines = ["import torch", "", "import headlight as hl"]
     if selection.show != "heads" and selection.kind not in ("head", "value"):
-        lines.append("from core.read import aggregate")
+        lines.append("from headlight.read import aggregate")
     elif selection.show != "heads" and selection.kind == "value":
-        lines.append("from core.read.aggregate import value_weighted")
+        lines.append("from headlight.read.aggregate import value_weighted")
     lines += ["", about.load_line(run), about.trace_line(run)]
     if selection.show == "heads":
         lines.append(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +13,21 @@ from app.export import files, words
 from core.checkpoints import find
 from core.errors import CheckpointError
 from core.service import Facts
+from core.version import __version__
 
 
-@cache
 def version() -> str:
-    """Headlight's own, from pyproject.toml: it runs from its folder and is never installed."""
-    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)["project"]["version"]
+    """Headlight's own."""
+    return __version__
 
 
 def load_line(run: Facts) -> str:
-    """core.load of this very model."""
+    """hl.load of this very model."""
     spec = run.spec
     if spec.source == "trained":
-        return f"from core.learn import watched_training\n\nloaded = watched_training.trained({literal(spec.id)})  # learns it again: the same weights"
+        return f"from headlight.learn import watched_training\n\nloaded = watched_training.trained({literal(spec.id)})  # learns it again: the same weights"
     if spec.source == "built":
-        return f"loaded = ...  # {spec.title}: core.build(config), {spec.note or 'random weights'}"
+        return f"loaded = ...  # {spec.title}: hl.build(config), {spec.note or 'random weights'}"
     if spec.source == "folder":  # where it lies on the server is no one's business
         arguments = [literal(f"path/to/{Path(spec.location).name}")]
     else:
@@ -41,7 +38,7 @@ def load_line(run: Facts) -> str:
         arguments.append(f"device={literal(run.device)}")
     if run.dtype != "float32":
         arguments.append(f"dtype=torch.{run.dtype}")
-    return f"loaded = core.load({', '.join(arguments)})"
+    return f"loaded = hl.load({', '.join(arguments)})"
 
 
 def _is_hub_name(name: str) -> bool:
@@ -53,22 +50,22 @@ def _is_hub_name(name: str) -> bool:
 
 def trace_line(run: Facts) -> str:
     if run.conversation is not None:
-        return f"run = core.trace_chat({', '.join(['loaded', messages(run.conversation), *_edits(run)])})"
+        return f"run = hl.trace_chat({', '.join(['loaded', messages(run.conversation), *_edits(run)])})"
     arguments = ["loaded", literal(run.source.text)]
     if run.target is not None and run.target.text:
         arguments.append(f"target={literal(run.target.text)}")
-    return f"run = core.trace({', '.join([*arguments, *_edits(run)])})"
+    return f"run = hl.trace({', '.join([*arguments, *_edits(run)])})"
 
 
 def messages(conversation: tuple[str, str]) -> str:
-    """A conversation as core.trace_chat and Loaded.chat_tokens take it."""
+    """A conversation as hl.trace_chat and Loaded.chat_tokens take it."""
     text, answer = conversation
     begun = f", answer={literal(answer)}" if answer else ""
     return f'[{{"role": "user", "content": {literal(text)}}}]{begun}'
 
 
 def _edits(run: Facts) -> list[str]:
-    return [f"interventions=[{', '.join(f'core.{edit}' for edit in run.interventions)}]"] if run.interventions else []
+    return [f"interventions=[{', '.join(f'hl.{edit}' for edit in run.interventions)}]"] if run.interventions else []
 
 
 def literal(text: str) -> str:

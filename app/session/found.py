@@ -9,12 +9,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.session import service
+from app.session import service, settings
 from app.transport import loopback
 from core.checkpoints import already_here
 from core.checkpoints.already_here import Found
 
-SETTING = "HEADLIGHT_OWN_MACHINE"  # "1" where Headlight runs for the person at this machine, as `make run` starts it
 BYTES_OF = {"float16": 2, "bfloat16": 2}  # of a number; 4 of any other kind
 KEPT = 1000  # models that are not looked into a second time
 
@@ -25,7 +24,7 @@ _looked: dict[tuple[str, str, int, float], Found] = {}
 def offered() -> bool:
     """Whether this visitor is the person whose machine this is: the server was told so, no other machine reaches it, the models run
     in this process, and the page was asked for here, not through a proxy."""
-    if os.environ.get(SETTING) != "1" or os.environ.get(service.ELSEWHERE):
+    if os.environ.get(settings.OWN_MACHINE) != "1" or os.environ.get(service.ELSEWHERE):
         return False
     return loopback.is_own(st.context.headers, st.get_option("server.address"))
 

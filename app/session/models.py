@@ -9,15 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.session import words
+from app.session import settings, words
 from core import checkpoints
 from core.checkpoints import Loaded, ModelSpec
 from core.checkpoints.already_here import Found
 from core.errors import CheckpointError, Refused
 from core.learn import watched_training
 
-VARIABLE = "HEADLIGHT_MODELS"  # Hub ids and folders, separated by commas
-DEFAULT_VARIABLE = "HEADLIGHT_DEFAULT"  # the model that opens: an id of MODELS
 FIRST = "smollm2"  # where the operator names none
 IN_ITS_PLACE = "storyteller"  # ships with Headlight, so it is always there
 OF_OLD_LINKS = "minilm"  # what a link meant that says something of a run and names no model: it opened first once
@@ -40,13 +38,13 @@ def read(text: str, known: Iterable[ModelSpec]) -> dict[str, ModelSpec]:
         try:
             spec = checkpoints.find(name)
         except CheckpointError as error:
-            log.warning("%s: %s", VARIABLE, error)
+            log.warning("%s: %s", settings.MODELS, error)
             continue
         if spec.id in found and spec.source != "folder":  # of the catalog, or named twice
             continue
         public = Path(spec.location).resolve().name if spec.source == "folder" else spec.id
         if public in found or public in {spec.title for spec in found.values()}:
-            log.warning("%s: there are two models called %s; the second is left out.", VARIABLE, public)
+            log.warning("%s: there are two models called %s; the second is left out.", settings.MODELS, public)
             continue
         training = checkpoints.training_in(spec)
         if training is None or checkpoints.opens(spec):
@@ -100,7 +98,7 @@ def bases_of(known: Mapping[str, ModelSpec]) -> tuple[dict[str, ModelSpec], dict
     return more, bases
 
 
-MODELS = read(os.environ.get(VARIABLE, ""), checkpoints.CATALOG)
+MODELS = read(os.environ.get(settings.MODELS, ""), checkpoints.CATALOG)
 _MORE, BASES = bases_of(MODELS)  # an adapter's base is offered too, so that the two can be compared
 MODELS |= _MORE
 TITLES = {name: spec.title for name, spec in MODELS.items()}
@@ -113,7 +111,7 @@ def default_of(asked: str, known: Mapping[str, ModelSpec]) -> tuple[str, str]:
     """
     name = asked.strip() or FIRST
     if name not in known:
-        log.warning("%s: there is no model %r. It may be one of %s.", DEFAULT_VARIABLE, name[:80], ", ".join(known))
+        log.warning("%s: there is no model %r. It may be one of %s.", settings.DEFAULT, name[:80], ", ".join(known))
         name = FIRST
     try:
         checkpoints.locate(known[name], None)
@@ -123,7 +121,7 @@ def default_of(asked: str, known: Mapping[str, ModelSpec]) -> tuple[str, str]:
     return name, ""
 
 
-DEFAULT, DEFAULT_IS_MISSING = default_of(os.environ.get(DEFAULT_VARIABLE, ""), MODELS)
+DEFAULT, DEFAULT_IS_MISSING = default_of(os.environ.get(settings.DEFAULT, ""), MODELS)
 
 
 def open_found(found: Found) -> str:

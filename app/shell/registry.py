@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import resolve_name
 
 from app.kit import held
 from app.kit.room import Room
@@ -31,10 +32,11 @@ def rooms() -> tuple[Room, ...]:
 
     What lies below the rooms and needs to know of them is told here: no room asks for another.
     """
-    edited.forget_changed("app.rooms")
+    folder = resolve_name("..rooms", __package__)
+    edited.forget_changed(folder)
     found: list[Room] = []
     for name in ROOMS:
-        room = getattr(import_module(f"app.rooms.{name}"), "ROOM", None)
+        room = getattr(import_module(f"{folder}.{name}"), "ROOM", None)
         if not isinstance(room, Room) or room.id != name:
             raise ValueError(f"app/rooms/{name}/__init__.py needs a ROOM whose id is {name!r}")
         found.append(room)

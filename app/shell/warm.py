@@ -23,7 +23,7 @@ def warm_up() -> None:
     # The server needs a core of its own to answer while a sentence runs.
     torch.set_num_threads(max(1, cores() - 1))
     # Tracing without allocating wants dynamo, whose import is seconds.
-    for name in ("pandas", "pyarrow", "torch._dynamo", "app.shell.bar"):
+    for name in ("pandas", "pyarrow", "torch._dynamo", f"{__package__}.bar"):
         importlib.import_module(name)
     registry.rooms()
     try:

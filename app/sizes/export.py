@@ -30,18 +30,23 @@ def config_code(config: ModelConfig) -> str:
         if len(line) + len(part) > 110:
             lines, line = [*lines, line], "   "
         line += f" {part},"
-    return "core.ModelConfig(\n" + "\n".join([*lines, line]) + "\n)"
+    return "hl.ModelConfig(\n" + "\n".join([*lines, line]) + "\n)"
 
 
 def _literal(value: Any) -> str:
-    return f"core.{value!r}" if isinstance(value, RotaryScaling) else repr(value)
+    return f"hl.{value!r}" if isinstance(value, RotaryScaling) else repr(value)
 
 
 def snippet(config: ModelConfig, workload: Workload, wanted: str) -> str:
     """Python that prints `wanted`, an expression of `plan`, for this workload."""
     told = {field.name: (getattr(workload, field.name), field.default) for field in fields(Workload)}
     said = [f"{name}={value!r}" for name, (value, default) in told.items() if value != default]
-    lines = ["import core", "", f"config = {config_code(config)}", f"plan = core.plan(config, {', '.join(said)})"]
+    lines = [
+        "import headlight as hl",
+        "",
+        f"config = {config_code(config)}",
+        f"plan = hl.plan(config, {', '.join(said)})",
+    ]
     return "\n".join([*lines, f"print({wanted})", ""])
 
 

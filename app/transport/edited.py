@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import os
 import sys
@@ -79,5 +80,6 @@ def _stamped(paths: Iterable[Path]) -> Stamps:
 
 
 def _words() -> list[ModuleType]:
-    known = [module for name, module in list(sys.modules.items()) if name.startswith("app.")]
+    app = importlib.util.resolve_name("..", __package__)
+    known = [module for name, module in list(sys.modules.items()) if name.startswith(f"{app}.")]
     return [module for module in known if module.__name__.rsplit(".", 1)[-1] == WORDS]

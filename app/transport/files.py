@@ -6,7 +6,7 @@ A service of systemd may have 1,024 until it asks for more, and so may a shell o
 from __future__ import annotations
 
 import logging
-import resource
+import sys
 
 from app.transport import words
 
@@ -17,7 +17,14 @@ log = logging.getLogger("headlight")
 
 
 def allow(visitors: int) -> None:
-    """Ask the system for as many as so many visitors need, or as many as it gives; says where that is not enough."""
+    """Ask the system for as many as so many visitors need, or as many as it gives; says where that is not enough.
+
+    Windows has no such limit to ask about.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = OTHERS + EACH * visitors
     if soft == resource.RLIM_INFINITY:

@@ -29,8 +29,18 @@ from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .chat_template import read_chat_template
 from .classifiers import classifies
 from .family import Family, Theirs, shown
-from .fetching import Progress, cached, fetch
-from .files import SINGLE, Stored, absent, is_pointer, pointers, read_json, shard_names, stored_tensors, weight_file_of
+from .files import (
+    SINGLE,
+    Progress,
+    Stored,
+    absent,
+    is_pointer,
+    pointers,
+    read_json,
+    shard_names,
+    stored_tensors,
+    weight_file_of,
+)
 from .generation import next_token_rule
 from .gguf import cache
 from .loading import Held, admit_weights, assemble, assemble_classifier, family_of, fitted, without_prefix
@@ -332,6 +342,8 @@ def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]
 
 def downloaded(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]:
     """From the Hub; the spec then names the very commit."""
+    from .fetching import fetch
+
     folder = fetch(spec, progress)
     return replace(spec, revision=folder.name), folder
 
@@ -386,6 +398,15 @@ def base_here(folder: Path, name: str) -> Path | None:
     """The folder of the model that an adapter was made for, as far as it is here: beside it, or among the Hub's downloads."""
     base = adapter.base_beside(folder, name)
     return cached(name) if base is None and HUB_NAME.fullmatch(name) else base
+
+
+def cached(repository: str) -> Path | None:
+    """The folder of an earlier download of a whole model of the Hub; None where there is none. Nothing is asked of the Hub."""
+    try:
+        from . import fetching
+    except CheckpointError:  # who has no client of the Hub has nothing downloaded
+        return None
+    return fetching.cached(repository)
 
 
 def base_of(spec: ModelSpec) -> ModelSpec | None:

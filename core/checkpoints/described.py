@@ -16,7 +16,6 @@ from ..plan.dtypes import BYTES
 from ..plan.plan import plan as plan_of
 from . import find, gguf, gguf_files, locate
 from .family import Theirs
-from .fetching import fetch_config
 from .files import read_json
 from .loading import MOST_LAYERS, config_from, family_of, with_head
 from .text_half import text_half
@@ -64,6 +63,8 @@ def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> D
     spec = find(model)
     spec = spec if revision is None else replace(spec, revision=revision)
     if spec.source == "hub":
+        from .fetching import fetch_config
+
         return described(read_json(fetch_config(spec)))
     folder = locate(spec, None)[1]
     if files := gguf_files(folder, spec.title):

@@ -7,24 +7,28 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from httpx2 import HTTPError
-from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
-from huggingface_hub.errors import (
-    DisabledRepoError,
-    EntryNotFoundError,
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    LocalEntryNotFoundError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
-
 from ..errors import CheckpointError
+from ..extras import lacking
+
+try:
+    from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
+    from huggingface_hub.errors import (
+        DisabledRepoError,
+        EntryNotFoundError,
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+except ModuleNotFoundError as error:
+    raise CheckpointError(lacking("A model of the Hub", "huggingface_hub", "hub")) from error
+
 from . import adapter
 from .catalog import ModelSpec
 from .family import Theirs
-from .files import WEIGHTS, read_json, shard_names, weight_file, weight_file_of
+from .files import WEIGHTS, Progress, read_json, shard_names, weight_file, weight_file_of
 from .loading import family_of
 from .text_half import text_half
 from .unopened import (
@@ -37,8 +41,6 @@ from .unopened import (
     without_config,
     without_weights,
 )
-
-Progress = Callable[[str, int, int], None]  # file name, bytes so far and bytes in all, over all files of the model
 
 SMALL = (
     "config.json",
@@ -57,6 +59,8 @@ VOCABULARIES = (  # the first that is there is enough; some of the last are not 
     *((name,) for name in TOKENIZERS if name not in ("vocab.txt", "vocab.json", "merges.txt")),
 )
 ADAPTER = (adapter.CONFIG, adapter.WEIGHTS)
+# The error of the client when a connection fails: of httpx2, httpx or requests, whichever it was made with
+HTTPError: type[Exception] = next(kind for kind in HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
 PATIENCE = 10.0  # seconds to wait for the Hub's first answer
 
 

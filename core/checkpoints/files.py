@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from torch import Tensor
 
 from ..errors import CheckpointError
 from .family import shown
+
+Progress = Callable[[str, int, int], None]  # file name, bytes so far and bytes in all, over all files of the model
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 LARGEST_JSON = 1 << 28  # tokenizer.json of a vocabulary with 256,000 words is 33 MB

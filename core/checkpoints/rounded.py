@@ -133,7 +133,7 @@ def in_full(theirs: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str,
     if not layers:
         raise CheckpointError(
             f"{said.where} says that the weights were rounded by {method}, but no tensor is called {mark}, as they are then. They may belong to "
-            'another config.json. Open the original model, which a page on the Hub names as its base: `core.load("OWNER/NAME")`.'
+            'another config.json. Open the original model, which a page on the Hub names as its base: `headlight.load("OWNER/NAME")`.'
         )
     title = {
         "gptq": "GPTQ",

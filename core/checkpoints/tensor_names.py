@@ -177,7 +177,7 @@ def rounded(method: str, to: str, place: str, model_class: str) -> str:
     title, how = QUANTIZERS.get(method, (method[:40], ""))
     text = (
         f"the weights are quantized{f' with {title}' if title else ''}{to}, which is not supported: only {', '.join(sorted(FLOATS))} are read. "
-        'Open the original model, which a page on the Hub names as its base: `core.load("OWNER/NAME")`.'
+        'Open the original model, which a page on the Hub names as its base: `headlight.load("OWNER/NAME")`.'
     )
     if not how:
         return text

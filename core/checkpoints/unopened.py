@@ -263,7 +263,7 @@ def _adapter(found: Contents) -> str:
     name = base if known else PurePosixPath(base.replace("\\", "/")).name
     of = f"{name}" if known else f"the model called {name}" if name else "another model"
     if kind in PROMPTS:
-        how = f"core.load({quoted(base)})" if known else "core.load(BASE)"
+        how = f"headlight.load({quoted(base)})" if known else "headlight.load(BASE)"
         return (
             f"{found.name} holds {there[0]}, which is no model: {kind.replace('_', ' ').lower()} puts learnt vectors before the text and "
             f"leaves the weights of {of} as they are, so there is nothing to merge. Open that model: `{how}`."
@@ -288,7 +288,7 @@ def _packed(found: Contents, before: str = "") -> str:
         command = f"hf download {found.title} {shlex.quote(files[0])} --local-dir {shlex.quote(local)}"
         return (
             f"{found.name} holds GGUF files, {listed(files)}. {before} Choose one, download it, and open it: `{command}`, and then "
-            f"`core.load({quoted(f'{local}/{files[0]}')})`."
+            f"`headlight.load({quoted(f'{local}/{files[0]}')})`."
         ).replace("  ", " ")
     old = [n for n in found.here if re.fullmatch(r"ggml.*\.bin|.*\.ggml(v\d)?\..*bin|.*\.ggml", n)]
     if not old:
@@ -301,7 +301,7 @@ def several(title: str, folder: Path, names: list[str]) -> str:
     """Why a folder with several GGUF models is not one of them."""
     return (
         f"{title} holds {len(names)} models as GGUF files: {listed(names)}. Open one of them: "
-        f"`core.load({quoted(str(folder / names[0]))})`."
+        f"`headlight.load({quoted(str(folder / names[0]))})`."
     )
 
 
@@ -341,7 +341,7 @@ def _deeper(found: Contents) -> str:
     weighed = {f for f in folders if any(n in found.names for n in (f"{f}/{SINGLE}", f"{f}/{INDEX}"))}
     if inside := sorted(weighed or folders, key=lambda name: (name.count("/"), name)):
         cache = re.fullmatch(r"models--([\w.-]+?)--([\w.-]+)", PurePosixPath(found.title).name)
-        by_name = f", or ask for it by its name: `core.load({quoted(f'{cache[1]}/{cache[2]}')})`" if cache else ""
+        by_name = f", or ask for it by its name: `headlight.load({quoted(f'{cache[1]}/{cache[2]}')})`" if cache else ""
         return f"{found.name} has no config.json, but {listed(inside)} in it has. Open that: {_opened(found, inside[0])}{by_name}."
     adapters = sorted(name.rpartition("/")[0] for name in found.names if name.endswith(f"/{ADAPTERS[0]}"))
     return f"{found.name} is no model itself. {_adapter(found.inside(adapters[0]))}" if adapters else ""
@@ -355,10 +355,10 @@ def _checkpoints(names: Iterable[str]) -> set[tuple[int, str]]:
 
 def _opened(found: Contents, inside: str) -> str:
     if not found.on_hub:
-        return f"`core.load({quoted(f'{found.title}/{inside}')})`"
+        return f"`headlight.load({quoted(f'{found.title}/{inside}')})`"
     local = found.title.rpartition("/")[2]
     command = f"hf download {found.title} --include {shlex.quote(f'{inside}/*')} --local-dir {shlex.quote(local)}"
-    return f"`{command}`, and then `core.load({quoted(f'{local}/{inside}')})`"
+    return f"`{command}`, and then `headlight.load({quoted(f'{local}/{inside}')})`"
 
 
 def _pickles(found: Contents) -> str:
@@ -526,6 +526,6 @@ def a_file(path: Path) -> str:
     name = path.name
     found = Contents(path.resolve().parent.name, (name,), lambda _: {})
     if name.endswith((".safetensors", ".json")):
-        return f"{shown(name)} is a file. Give the folder that it is in: `core.load({quoted(found.title)})`."
+        return f"{shown(name)} is a file. Give the folder that it is in: `headlight.load({quoted(found.title)})`."
     why = _packed(found) or _pickles(found) or _archives(found) or _others(found)
     return f"{shown(name)} is a file, and a model is a folder with config.json and {SINGLE}. {why}".strip()

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_max_pool2d
 
+from ..extras import lacking
 from ..model.rules import row_blocks
 from ..run.attention import AttentionRecord
 from .findings import opening_look

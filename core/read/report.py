@@ -142,7 +142,7 @@ def write_npz(run: Trace, path: Path) -> None:
     if needed > NPZ_BYTES:
         raise TooLarge(
             f"Every head's weights would be {needed / MiB:,.0f} MiB, and a file may hold {NPZ_BYTES / MiB:,.0f} MiB. "
-            "Use a shorter text, or core.trace and pattern(heads, queries, keys) for the part you need."
+            "Use a shorter text, or headlight.trace and pattern(heads, queries, keys) for the part you need."
         )
     admit(needed, free_bytes(torch.device("cpu")), "An archive of every head's weights")
     arrays: dict[str, Any] = {record.name: record.pattern().cpu().numpy() for record in run.attention}

@@ -324,13 +324,13 @@ def _cure(module: nn.Module) -> str:
             if getattr(part, "_supports_sdpa", True) is False:
                 return (
                     f'The cure would be attn_implementation="sdpa", which {type(part).__name__} does not have in transformers '
-                    f'(it runs as "{chosen}"). core.wrap(model, tokenizer) records it as it is, where its code calls '
-                    "transformers' attention functions; where core.load reads its family, core.trace shows its attention."
+                    f'(it runs as "{chosen}"). headlight.wrap(model, tokenizer) records it as it is, where its code calls '
+                    "transformers' attention functions; where headlight.load reads its family, headlight.trace shows its attention."
                 )
             if chosen != "sdpa":
                 return (
                     f'It was loaded with attn_implementation="{chosen}": load it with attn_implementation="sdpa", or call '
-                    'set_attn_implementation("sdpa") on it first. core.wrap(model, tokenizer) records it as it is.'
+                    'set_attn_implementation("sdpa") on it first. headlight.wrap(model, tokenizer) records it as it is.'
                 )
             return f'{type(part).__name__} has attn_implementation="sdpa" already, so its code has no such call in this place.'
     return (

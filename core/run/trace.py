@@ -376,7 +376,7 @@ def trace(
     bytes needed and free, before anything runs.
     """
     if not isinstance(loaded, Loaded):
-        raise TypeError(f"the first argument is a loaded model, as core.load(name) gives it, and not {loaded!r}")
+        raise TypeError(f"the first argument is a loaded model, as headlight.load(name) gives it, and not {loaded!r}")
     if isinstance(loaded, Wrapped) and loaded.no_text:
         raise TextError(loaded.no_text)
     if not isinstance(interventions, Iterable):
@@ -410,7 +410,7 @@ def trace_chat(
     template that cannot be rendered; else as trace().
     """
     if not isinstance(loaded, Loaded):
-        raise TypeError(f"the first argument is a loaded model, as core.load(name) gives it, and not {loaded!r}")
+        raise TypeError(f"the first argument is a loaded model, as headlight.load(name) gives it, and not {loaded!r}")
     sources = chat_sources(loaded, [messages], add_generation_prompt=add_generation_prompt, answer=answer)
     return trace_tokens(loaded, sources, None, tuple(interventions), watch)
 

@@ -31,7 +31,7 @@ from .mask_functions import rule_of
 from .recorder import Held
 from .shared_rows import Pool
 
-OLDEST = (5, 18)  # of transformers; the first that its packages let be installed beside ours
+OLDEST = (5, 18)  # of transformers; in 5.13 and older some families are not seen, and in 4 edits have no effect
 CANNOT = (
     "step by step: the numbers between attentions (norms, MLPs, the residual stream) and any hook point but q, k, v, scores, "
     "pattern and z",
@@ -120,8 +120,8 @@ KNOWN_OF_OURS = {name for name in KNOWN_OF_OURS if not name.startswith("_")}
 def cannot(what: str) -> NoReturn:
     """Raises Refused: what a wrapped model does not show."""
     raise Refused(
-        f"This model runs in transformers (core.wrap), where {what} is not known; wrapped.cannot lists what else is not. Where "
-        "core.load reads its family, model.save_pretrained(folder), tokenizer.save_pretrained(folder) and core.load(folder) give all."
+        f"This model runs in transformers (headlight.wrap), where {what} is not known; wrapped.cannot lists what else is not. Where "
+        "headlight.load reads its family, model.save_pretrained(folder), tokenizer.save_pretrained(folder) and headlight.load(folder) give all."
     )
 
 
@@ -186,7 +186,7 @@ class Wrapped(Loaded):
         """A text as their tokenizer reads it. Raises TextError."""
         if self.tokenizer is None:
             raise TextError(
-                "No tokenizer was given: core.wrap(model, tokenizer) reads texts; without one give ids=[…]."
+                "No tokenizer was given: headlight.wrap(model, tokenizer) reads texts; without one give ids=[…]."
             )
         if self.reads_words is None:
             return tokenize(self.tokenizer, text)
@@ -234,13 +234,13 @@ def wrap(model: Any, tokenizer: Any = None) -> Wrapped:
     which attentions there are. A tokenizer is one of transformers, a tokenizers.Tokenizer, or None: then give ids.
 
     Raises Refused for a model that is compiled or in parts, whose attention is written out by hand, or that has none, and
-    TypeError for what is no model. Needs transformers: pip install "headlight[transformers]".
+    TypeError for what is no model. Needs transformers: pip install "headlight-attention[transformers]".
     """
     import transformers
 
     if tuple(int(part) for part in transformers.__version__.split(".")[:2]) < OLDEST:
         raise Refused(
-            f"core.wrap works with transformers {'.'.join(map(str, OLDEST))} and newer, and this is {transformers.__version__}."
+            f"headlight.wrap works with transformers {'.'.join(map(str, OLDEST))} and newer, and this is {transformers.__version__}."
         )
     inner = check_model(model, transformers.PreTrainedModel)
     spelled, reads_words = tokenizer_of(tokenizer)
@@ -298,14 +298,14 @@ def check_model(model: Any, kind: type) -> Any:
         raise Refused(f"This {name} {why}.")
     if not isinstance(model, nn.Module):
         raise TypeError(
-            f"core.wrap takes a model of transformers, as from_pretrained gives it, not {name}. For a name or a folder use core.load."
+            f"headlight.wrap takes a model of transformers, as from_pretrained gives it, not {name}. For a name or a folder use headlight.load."
         )
     inner = (
         model if isinstance(model, kind) else next((part for part in model.modules() if isinstance(part, kind)), None)
     )
     if inner is None:
         raise Refused(
-            f"{name} is no model of transformers, whose attention functions core.wrap watches. core.capture(module) records any "
+            f"{name} is no model of transformers, whose attention functions headlight.wrap watches. headlight.capture(module) records any "
             "module that calls torch.nn.functional.scaled_dot_product_attention."
         )
     for path, part in model.named_modules():
@@ -437,7 +437,7 @@ def probed(model: nn.Module, inner: Any) -> Probed:
             NotImplementedError,
         ) as error:
             raise Refused(
-                f"{type(inner).__name__} could not be run on {PROBE} tokens alone: {type(error).__name__}: {error}. core.wrap "
+                f"{type(inner).__name__} could not be run on {PROBE} tokens alone: {type(error).__name__}: {error}. headlight.wrap "
                 "runs a model once to see its attentions."
             ) from error
     missed = sorted(written - {name for name, _ in calls})
@@ -579,7 +579,7 @@ def _nothing_seen(inner: Any, written: set[str]) -> str:
     else:
         why = f"{kind} called no attention function of transformers: it has no attention, or another kind of it."
     return (
-        f"Nothing was recorded: {why} Where core.load reads its family, core.trace shows its attention; core.capture(module) "
+        f"Nothing was recorded: {why} Where headlight.load reads its family, headlight.trace shows its attention; headlight.capture(module) "
         "records any module that calls torch.nn.functional.scaled_dot_product_attention."
     )
 

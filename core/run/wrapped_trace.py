@@ -296,8 +296,8 @@ def edits_of(loaded: Wrapped, interventions: tuple[Intervention, ...]) -> dict[s
     for point in hooks:
         if not point.endswith((RULE, Z)):
             raise InterventionError(
-                f"A wrapped model (core.wrap) is edited at its masks, scales and heads, and this edit needs {point}. "
-                "Where core.load reads its family, core.load runs it with every edit."
+                f"A wrapped model (headlight.wrap) is edited at its masks, scales and heads, and this edit needs {point}. "
+                "Where headlight.load reads its family, headlight.load runs it with every edit."
             )
     lost = [point for point in hooks if point not in known]
     if lost and len(lost) == len(hooks):

@@ -1,6 +1,6 @@
 """An atlas: what every head of a model does over a whole corpus, text by text, in a table; and what of it is shown.
 
-    python -m core atlas stories.txt --model minilm --out atlas.parquet
+    headlight atlas stories.txt --model minilm --out atlas.parquet
 
 A text is run as the application runs it; nothing is kept of it but eight numbers for every head and the row in which each of them
 is largest. What is done lies in parts beside the table, so that an atlas that was stopped goes on where it left off.
@@ -31,12 +31,12 @@ from ..read import measures
 from ..read.head_roles import is_punctuation
 from ..run.attention import AttentionRecord
 from ..run.trace import Trace, trace
+from . import MOST_TOKENS
 
 METRICS = ("previous", "next", "self", "sink", "punctuation", "induction", "distance", "entropy")
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 EXAMPLES = 10  # of the texts in which a head is strongest
 PART = 50  # texts of one part of a table under way
-MOST_TOKENS = 128  # of a text; of longer ones the beginning is run
 SCHEMA = pa.schema(
     [
         ("text", pa.int32()),

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,38 +65,36 @@ def degrees(distance: float) -> float:
 @contextmanager
 def serving(script: str, log: Path, *options: str) -> Iterator[str]:
     """`streamlit run <script>` from the root of the repository, on a free port; its address once it answers."""
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true", *options, "--server.port"]
+    with running(command, log, ROOT) as (address, _):
+        yield address
+
+
+@contextmanager
+def running(command: Sequence[str | Path], log: Path, folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A command that serves at the port that is its last argument: its address, once it answers, and its process."""
     kept = socket.socket()  # the port is nobody else's until the server listens there
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     kept.bind(("127.0.0.1", 0))
     port = kept.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "streamlit",
-        "run",
-        script,
-        "--server.port",
-        str(port),
-        "--server.headless",
-        "true",
-        *options,
-    ]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    with log.open("w") as out:
-        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
+    with log.open("w", encoding="utf-8") as out:
+        server = subprocess.Popen(
+            [*command, str(port)], cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT
+        )
     address = f"http://localhost:{port}"
     try:
         for _ in range(240):
             if server.poll() is not None:
-                raise RuntimeError(f"the server stopped: {log.read_text()}")
+                raise RuntimeError(f"the server stopped: {log.read_text(encoding='utf-8')}")
             try:
                 with urllib.request.urlopen(f"{address}/healthz", timeout=5):
                     break
             except OSError:
                 time.sleep(0.25)
         else:
-            raise RuntimeError(f"the server does not answer: {log.read_text()}")
-        yield address
+            raise RuntimeError(f"the server does not answer: {log.read_text(encoding='utf-8')}")
+        yield address, server
     finally:
         kept.close()
         server.terminate()

@@ -104,7 +104,7 @@ def test_arrays_the_code_that_makes_them_and_the_page_that_works_offline(
     away = kind(page, "file://")
     away.root.and_(page.locator("[data-painted]")).wait_for()
     expect(away.root.locator(SAYS[room.ROOM])).to_have_text(shown)
-    assert "core.trace" in (page.locator("#snippet").text_content() or "")
+    assert "hl.trace" in (page.locator("#snippet").text_content() or "")
     (away.root.locator(".grid") if kind is Positions else page.locator("body")).press(key)
     expect(away.root.locator(SAYS[room.ROOM])).to_contain_text(then)
     away.press("Export")

@@ -86,7 +86,7 @@ def test_what_leaves_the_app_is_of_the_conversation() -> None:
     beside = changes.beside({"against": "Other words", "other": ""}, facts)
     assert (beside.texts, beside.target_text, beside.chat) == (("Other words",), "I am", True)
     line = about.trace_line(facts)
-    assert line == 'run = core.trace_chat(loaded, [{"role": "user", "content": \'Hello there\'}], answer=\'I am\')'
+    assert line == 'run = hl.trace_chat(loaded, [{"role": "user", "content": \'Hello there\'}], answer=\'I am\')'
     snippet = generate_export.snippet(facts, Request("chatter", (TEXT,), "I am", chat=True))
     compile(snippet, "snippet", "exec")
     assert "loaded.chat_tokens([" in snippet
@@ -96,7 +96,7 @@ def test_code_gives_the_same_run() -> None:
     import core
 
     facts, loaded = facts_of(target="I am"), chat_model()
-    names: dict[str, object] = {"core": core, "loaded": loaded}
+    names: dict[str, object] = {"hl": core, "loaded": loaded}
     exec(about.trace_line(facts), names)
     run = names["run"]
     assert isinstance(run, core.Trace)

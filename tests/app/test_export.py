@@ -110,7 +110,7 @@ def test_png_has_its_size_and_says_what_it_shows(screen: Screen):
         assert texts["Title"] == "MiniLM-L6, self-attention, layer 3, head 1"
         assert "it gives 68 % of its attention to animal, rank 1 of 16." in texts["Description"]
         assert texts["Comment"].startswith("MiniLM-L6, self-attention, layer 3, head 1 (sha256 53aa51172d14)")
-        assert "core.load('minilm')" in texts["Source"]
+        assert "hl.load('minilm')" in texts["Source"]
     assert sizes[1] == (2 * sizes[0][0], 2 * sizes[0][1]) and sizes[2] == (4 * sizes[0][0], 4 * sizes[0][1])
     assert min(sizes[0]) > 400
 
@@ -143,7 +143,7 @@ def test_svg_has_real_text_and_agrees_with_the_png(screen: Screen, run: core.Tra
     assert root.findtext(f"{SVG}title") == "MiniLM-L6, self-attention, layer 3, head 1"
     assert "68 %" in (root.findtext(f"{SVG}desc") or "")
     about = {node.tag.split("}")[1]: node.text or "" for node in root.find(f"{SVG}metadata") or ()}
-    assert "Headlight" in about["caption"] and "core.trace" in about["snippet"]
+    assert "Headlight" in about["caption"] and "hl.trace" in about["snippet"]
     assert not list(root.iter(f"{SVG}script")) and "Sans" in root.attrib["font-family"]
     cells = [
         node for node in root.iter(f"{SVG}rect") if float(node.get("width", "0")) == float(node.get("height", "1"))
@@ -309,9 +309,7 @@ def test_csv_and_npz_hold_core_s_numbers(screen: Screen, run: core.Trace):
     assert np.array_equal(arrays["weight"], pattern) and arrays["weight"].dtype == np.float32
     assert list(arrays["keys"]) == list(run.source.labels) and not arrays["masked"].any()
     assert (
-        "Headlight" in str(arrays["caption"])
-        and "68 %" in str(arrays["alt"])
-        and "core.trace" in str(arrays["snippet"])
+        "Headlight" in str(arrays["caption"]) and "68 %" in str(arrays["alt"]) and "hl.trace" in str(arrays["snippet"])
     )
 
 
@@ -500,7 +498,7 @@ def test_the_page_works_offline(screen: Screen, browser: Browser, tmp_path: Path
     assert offline.facts() == screen.facts()
     for text in ("MiniLM-L6, self-attention, layer 2, head 7", "cross gives", "Heat map of 16 queries"):
         assert text in page.locator("aside").inner_text()
-    assert "core.trace" in (page.locator("#snippet").text_content() or "")
+    assert "hl.trace" in (page.locator("#snippet").text_content() or "")
     offline.until("root.querySelectorAll('.proofs .holds').length === 2")
     offline.root.locator(".overview").focus()
     page.keyboard.press("ArrowRight")

@@ -385,7 +385,7 @@ def test_training_as_files_and_projected(browser: Browser, address: str) -> None
         assert [trace["name"] for trace in screen.traces()] == list(right)
         last = dict(zip(table["model"], table["step"], strict=True))
         assert last == {title: found["step"][-1] for title, found in right.items()}
-        code = about[about.index("from core") :]
+        code = about[about.index("from headlight") :]
         assert run_code(code).splitlines() == [
             f"{name} {curve(name)['accuracy'][-1]}" for name in ("copy", "copy-post-ln")
         ]
@@ -406,7 +406,7 @@ def test_memory_as_files(browser: Browser, address: str) -> None:
         table, about = screen.table("CSV: parts")
         assert round(float(table.set_index("component").loc["total", "flash MiB"]) * (1 << 20)) == total
         assert about.startswith("A textbook encoder · Where it goes · 6 layers, d_model 512") and "Headlight" in about
-        code = about[about.index("import core") :]
+        code = about[about.index("import headlight") :]
         assert run_code(code) == str(total)
         drawing = ET.parse(screen.save("SVG").path()).getroot()
         said = [" ".join(text.itertext()) for text in drawing.iter(f"{SVG}text")]
@@ -416,7 +416,7 @@ def test_memory_as_files(browser: Browser, address: str) -> None:
         assert drawing.findtext(f"{SVG}title") == screen.headline
         assert not [node for node in drawing.iter() if node.tag.endswith(("foreignObject", "script"))]
         metadata = next(drawing.iter(f"{SVG}metadata"))
-        assert [" ".join((node.text or "").split())[:11] for node in metadata] == ["A textbook ", "import core"]
+        assert [" ".join((node.text or "").split())[:11] for node in metadata] == ["A textbook ", "import head"]
         picture = Path(screen.save("PNG 2×").path()).read_bytes()
         width, height, texts = png(picture)
         assert width > 1000 and height > 600
@@ -430,7 +430,7 @@ def test_shapes_as_files(browser: Browser, address: str) -> None:
         table, about = screen.table(f"CSV: {shapes_words.COMPONENT['table']}")
         found = plan(LESSON.config, batch=32, source_len=50)
         assert sum(table["times"] * table["flops"]) == found.flops
-        assert run_code(about[about.index("import core") :]) == f"{found.parameters.total} {found.flops}"
+        assert run_code(about[about.index("import headlight") :]) == f"{found.parameters.total} {found.flops}"
         drawing = ET.parse(screen.save("SVG").path()).getroot()
         said = " ".join("".join(text.itertext()) for text in drawing.iter(f"{SVG}text"))
         for shown in ("weights", "softmax", "32", "2,048", "q, k, v", "Headlight"):

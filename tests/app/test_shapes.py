@@ -460,7 +460,7 @@ def test_the_table_and_its_file_hold_every_traced_step(screen: Shapes):
         table.click()
     text = waiting.value.path().read_text(encoding="utf-8-sig")
     plain = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
-    assert "Headlight" in text.splitlines()[0] and "core.plan(config, batch=32, source_len=50)" in text
+    assert "Headlight" in text.splitlines()[0] and "hl.plan(config, batch=32, source_len=50)" in text
     lines = [line for line in csv.DictReader(io.StringIO(plain)) if line["traced_as"] != "ids"]
     assert sum(int(line["times"]) for line in lines) == len(full.steps)
     assert sum(int(line["times"]) * int(line["flops"]) for line in lines) == full.flops

@@ -49,7 +49,7 @@ def helping(sentence: str) -> list[str]:
 
 def follow(sentence: str, place: Path) -> None:
     """Do what the sentence says, in the folder that holds the model's."""
-    (line,) = [line for line in helping(sentence) if not line.startswith(("hf ", "core.load("))]
+    (line,) = [line for line in helping(sentence) if not line.startswith(("hf ", "headlight.load("))]
     command = line if re.match(r"(mv|python) ", line) else [sys.executable, "-c", line]
     if isinstance(command, str):
         command = command.replace("python ", f"{sys.executable} ", 1)
@@ -88,9 +88,9 @@ def files(place: Path, **contents: object) -> Path:
         (
             LORA | {"peft_type": "PROMPT_TUNING"},
             "prompt tuning.*nothing to merge",
-            'core.load("some-owner/Llama-3.2-1B")',
+            'headlight.load("some-owner/Llama-3.2-1B")',
         ),
-        (LORA | {"peft_type": "PREFIX_TUNING", "base_model_name_or_path": ""}, "prefix tuning", "core.load(BASE)"),
+        (LORA | {"peft_type": "PREFIX_TUNING", "base_model_name_or_path": ""}, "prefix tuning", "headlight.load(BASE)"),
         ({}, "adapter", "merge_and_unload"),
         ({"base_model_name_or_path": ["x"], "peft_type": 5}, "adapter", "merge_and_unload"),
     ],
@@ -132,7 +132,7 @@ def test_gguf_files_on_the_hub() -> None:
     found = of_hub("lab/tiny-GGUF", ["tiny-Q8_0.gguf", "tiny-Q4_0.gguf", "README.md"], lambda name: Path(name))
     assert without_config(found) == (
         "lab/tiny-GGUF on the Hub holds GGUF files, tiny-Q4_0.gguf, tiny-Q8_0.gguf. Choose one, download it, and open it: "
-        '`hf download lab/tiny-GGUF tiny-Q4_0.gguf --local-dir tiny-GGUF`, and then `core.load("tiny-GGUF/tiny-Q4_0.gguf")`.'
+        '`hf download lab/tiny-GGUF tiny-Q4_0.gguf --local-dir tiny-GGUF`, and then `headlight.load("tiny-GGUF/tiny-Q4_0.gguf")`.'
     )
 
 
@@ -194,7 +194,7 @@ def test_checkpoints_of_a_training(tmp_path: Path) -> None:
         shutil.copytree(reference("gpt2").folder, place / f"checkpoint-{step}")
     sentence = refusal(place)
     assert "3 saved by a training" in sentence and "checkpoint-1500 is the newest" in sentence
-    assert helping(sentence) == ['core.load("out/checkpoint-1500")']
+    assert helping(sentence) == ['headlight.load("out/checkpoint-1500")']
     assert agrees(load(tmp_path / "out/checkpoint-1500"), "gpt2")
 
 
@@ -210,8 +210,8 @@ def test_a_model_in_a_folder_inside(inside: str, tmp_path: Path) -> None:
     shutil.copytree(reference("gpt2").folder, tmp_path / name / inside)
     files(tmp_path / name, **{"modules.json": {}})
     sentence = refusal(tmp_path / name)
-    assert f"{inside} in it has" in sentence and f'core.load("{name}/{inside}")' in helping(sentence)
-    assert ('core.load("some-owner/tiny")' in sentence) == inside.startswith("snapshots")
+    assert f"{inside} in it has" in sentence and f'headlight.load("{name}/{inside}")' in helping(sentence)
+    assert ('headlight.load("some-owner/tiny")' in sentence) == inside.startswith("snapshots")
 
 
 def test_links_to_nothing_are_told(folder: Callable[[str], Path]) -> None:
@@ -369,7 +369,7 @@ def test_a_file_instead_of_a_folder(file: str, folder: Callable[[str], Path]) ->
         (place / file).write_bytes(b"x")
     sentence = refusal(place / file)
     assert f"'{file}' is a file" in sentence
-    assert ('core.load("model")' in sentence) == (file in (SINGLE, "config.json"))
+    assert ('headlight.load("model")' in sentence) == (file in (SINGLE, "config.json"))
 
 
 # prefixes
@@ -443,21 +443,21 @@ def test_half_of_an_encoder_decoder_is_called_that(folder: Callable[[str], Path]
 @pytest.mark.parametrize(
     ("said", "says", "line"),
     [
-        ({"quant_method": "gptq", "bits": 3}, "quantized with GPTQ to 3 bits", "core.load("),
-        ({"quant_method": "gptq", "bits": 4}, "rounded by gptq, but no tensor is called qweight", "core.load("),
-        ({"quant_method": "awq", "bits": 4}, "rounded by awq, but no tensor is called qweight", "core.load("),
+        ({"quant_method": "gptq", "bits": 3}, "quantized with GPTQ to 3 bits", "headlight.load("),
+        ({"quant_method": "gptq", "bits": 4}, "rounded by gptq, but no tensor is called qweight", "headlight.load("),
+        ({"quant_method": "awq", "bits": 4}, "rounded by awq, but no tensor is called qweight", "headlight.load("),
         (
             {"quant_method": "bitsandbytes", "load_in_4bit": True},
             "rounded by bitsandbytes to 4 bits, but no tensor is called weight.absmax",
-            "core.load(",
+            "headlight.load(",
         ),
-        ({"load_in_8bit": True}, "rounded by bitsandbytes, but no tensor is called SCB", "core.load("),
+        ({"load_in_8bit": True}, "rounded by bitsandbytes, but no tensor is called SCB", "headlight.load("),
         ({"quant_method": "mxfp4"}, "MXFP4", "Mxfp4Config(dequantize=True)"),
-        ({"quant_method": "fp8"}, "rounded by fp8, but no tensor is called weight_scale", "core.load("),
+        ({"quant_method": "fp8"}, "rounded by fp8, but no tensor is called weight_scale", "headlight.load("),
         ({"quant_method": "compressed-tensors"}, "compressed-tensors", "CompressedTensorsConfig"),
-        ({"quant_method": "new-one"}, "quantized with new-one", "core.load("),
-        ({"bits": 4}, "quantized to 4 bits", "core.load("),
-        (["odd"], "quantized", "core.load("),
+        ({"quant_method": "new-one"}, "quantized with new-one", "headlight.load("),
+        ({"bits": 4}, "quantized to 4 bits", "headlight.load("),
+        (["odd"], "quantized", "headlight.load("),
     ],
 )
 def test_quantized_configs(said: object, says: str, line: str, folder: Callable[[str], Path]) -> None:

@@ -30,15 +30,15 @@ def snippet(facts: Facts, request: Request) -> str:
     arguments = ["loaded", about.literal(facts.source.text)]
     if facts.target is not None and (request.target_text or request.write):
         arguments.append(f"target={about.literal(facts.target.text)}")
-    opens, begins = [f"opening = core.opening({', '.join(arguments)}, path=path)"], []
+    opens, begins = [f"opening = hl.opening({', '.join(arguments)}, path=path)"], []
     if facts.conversation is not None:
-        begins = ["from core.run.prompt import Prompt"]
+        begins = ["from headlight.run.prompt import Prompt"]
         opens = [
             f"prompt = Prompt((loaded.chat_tokens({about.messages(facts.conversation)}),))",
-            "opening = core.Writer(loaded, prompt, path).open()",
+            "opening = hl.Writer(loaded, prompt, path).open()",
         ]
     lines = [
-        "import core",
+        "import headlight as hl",
         *begins,
         "",
         about.load_line(facts),

@@ -37,7 +37,7 @@ def painted(facts: Facts, site: str) -> dict[str, str]:
     stack = "encoder" if site == "encoder" else "decoder"
     lines = [*_begin(facts), export_about.trace_line(facts)]
     if facts.writes:
-        lines.insert(1, "from core.read.conditional_loss import given")
+        lines.insert(1, "from headlight.read.conditional_loss import given")
         lines += ["print(run.predictions(k=5))", "print(given(run).losses.mean())  # nats a token"]
     looks = [
         f'record = run.attention.at({{layer}}, "{attention}", "{stack}")',
@@ -54,11 +54,11 @@ def padding_snippet(facts: Facts, texts: Sequence[str], side: str, text: int) ->
     batch = f"[{', '.join(export_about.literal(each) for each in texts)}]"
     lines = [
         *_begin(facts),
-        "from core.read.padding import inertness",
+        "from headlight.read.padding import inertness",
         f"texts = {batch}",
-        f'batch = core.trace(loaded, texts{targets}, padding_side="{side}")',
-        f'free = core.trace(loaded, texts{targets}, padding_side="{side}", interventions=[core.DropPadding()])',
-        f"alone = core.trace(loaded, texts[{text}]{target})",
+        f'batch = hl.trace(loaded, texts{targets}, padding_side="{side}")',
+        f'free = hl.trace(loaded, texts{targets}, padding_side="{side}", interventions=[hl.DropPadding()])',
+        f"alone = hl.trace(loaded, texts[{text}]{target})",
         f"print(inertness(batch.text({text}), alone))",
         f"print(inertness(free.text({text}), alone))",
     ]
@@ -69,7 +69,7 @@ def leak_snippet(facts: Facts) -> str:
     """Losses of the model and of the one that leaks."""
     lines = [
         *_begin(facts),
-        "from core.learn.leakage import leakage, relearnt",
+        "from headlight.learn.leakage import leakage, relearnt",
         export_about.trace_line(facts),
         "found = leakage(run, relearnt(loaded))",
         "print(found.losses.mean(), found.dropped.mean(), found.relearnt.mean())  # nats a token",
@@ -82,8 +82,8 @@ def unmasked_snippet(facts: Facts) -> str:
     """Losses of a text with the causal mask and without, and what the model then writes."""
     lines = [
         *_begin(facts),
-        "from core.read.unmasked import unmasked",
-        "from core.write.generate import decoded",
+        "from headlight.read.unmasked import unmasked",
+        "from headlight.write.generate import decoded",
         export_about.trace_line(facts),
         "found = unmasked(run)",
         "print(found.losses.mean(), found.without.mean())  # nats a token",
@@ -97,17 +97,21 @@ def scale_snippet(facts: Facts) -> str:
     plain = export_about.trace_line(facts)
     lines = [
         *_begin(facts),
-        "from core.read.scaling import WIDTHS, sharpness, spread",
+        "from headlight.read.scaling import WIDTHS, sharpness, spread",
         "print([spread(d) for d in WIDTHS])",
         plain,
-        f"without = {plain.removeprefix('run = ')[:-1]}, interventions=[core.NoScale()])",
+        f"without = {plain.removeprefix('run = ')[:-1]}, interventions=[hl.NoScale()])",
         "print(sharpness(run.attention), sharpness(without.attention))",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _begin(facts: Facts) -> list[str]:
-    return ["import core", *(["import torch"] if facts.dtype != "float32" else []), export_about.load_line(facts)]
+    return [
+        "import headlight as hl",
+        *(["import torch"] if facts.dtype != "float32" else []),
+        export_about.load_line(facts),
+    ]
 
 
 def _safe(name: str) -> str:

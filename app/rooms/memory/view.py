@@ -34,7 +34,7 @@ stage.ENTRIES[VIEW] = seen.ENTRY
 PIECE = 2048  # tokens that vLLM reads of a prompt at once
 BUDGETS = (0.001, 1e6)  # GB that a visitor may type
 SCORES_AT = (50, 100, 512, 1024)  # tokens, as lectures ask
-FIGURES = "app.rooms.memory.figures"
+FIGURES = f"{__package__}.figures"
 CARDS = tuple(device.name for device in DEVICES)
 MOST_CARDS = 4
 

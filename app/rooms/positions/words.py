@@ -547,8 +547,8 @@ COMPONENT = {
         "length of the step",
     ],
     # Python that gives the numbers of a lab again; {load}, {trace} and {again} are lines of app.export.about
-    "snippet_order": """import core
-from core import measures
+    "snippet_order": """import headlight as hl
+from headlight import measures
 
 {load}
 {trace}
@@ -559,8 +559,8 @@ for before, after in zip(run.attention, now.attention):
 for some in (run, now):
     print(some.attention.at({layer}, "{site}", "{stack}").pattern({head})[0])  # [query, key]
 """,
-    "snippet_swap": """import core
-from core.read.word_swap import follows
+    "snippet_swap": """import headlight as hl
+from headlight.read.word_swap import follows
 
 {load}
 {trace}
@@ -574,8 +574,8 @@ for some in (before, after):
 """,
     "snippet_two": """import torch
 
-import core
-from core.read.word_order import cosine_to
+import headlight as hl
+from headlight.read.word_order import cosine_to
 
 {load}
 {trace}
@@ -586,7 +586,7 @@ print(table[:, {features}])  # [position, feature]
 """,
     "snippet_rule": """import torch
 
-import core
+import headlight as hl
 
 {load}
 {trace}
@@ -595,20 +595,20 @@ print(run.positions[{number}].bias.of_distance(distance[None, None])[0, :, 0])  
 """,
     "snippet_paper": """import torch
 
-from core.model.positions import alibi_slopes, relative_bucket
+from headlight.model.positions import alibi_slopes, relative_bucket
 
 print(alibi_slopes(8))
 print(relative_bucket(torch.arange(-64, 65), 32, 128, bidirectional=True))
 """,
-    "snippet_rotary": """import core
+    "snippet_rotary": """import headlight as hl
 
 {load}
 {trace}
 print(run.positions[0])
 print(run.positions[0].angles())  # None where positions are not rotary
 """,
-    "snippet_clock": """import core
-from core.read.word_order import score_by_distance, unturned
+    "snippet_clock": """import headlight as hl
+from headlight.read.word_order import score_by_distance, unturned
 
 {load}
 {trace}
@@ -623,8 +623,8 @@ print(record.scores({head}, {query}, {key}))  # the same at the words' own dista
 """,
     "snippet_stretch": """from pathlib import Path
 
-import core
-from core.read.long_context import end_loss, rescaled, stretches
+import headlight as hl
+from headlight.read.long_context import end_loss, rescaled, stretches
 
 {load}
 for one in stretches(loaded.config, {factor}):
@@ -633,8 +633,8 @@ text = Path("alice.txt").read_text("utf-8")  # any text of 512 tokens
 ids = loaded.tokens(text).ids[: min(512, loaded.config.n_ctx)]
 print(end_loss(loaded, ids), end_loss(rescaled(loaded, "{rule}", {factor}), ids), end_loss(loaded, ids, dropped=True))
 """,
-    "snippet_gap": """import core
-from core.read.long_context import chances_by_gap, gap_after
+    "snippet_gap": """import headlight as hl
+from headlight.read.long_context import chances_by_gap, gap_after
 
 {load}
 {trace}
@@ -644,9 +644,9 @@ for rule in ("none", "linear", "yarn", "llama3"):
 """,
     "snippet_rows": """import torch
 
-import core
-from core.plan.concatenated import concatenated
-from core.read.word_order import closest_rows, cosine_by_distance
+import headlight as hl
+from headlight.plan.concatenated import concatenated
+from headlight.read.word_order import closest_rows, cosine_by_distance
 
 {load}
 embed = loaded.model.get_submodule("{stack}.embed")
@@ -654,7 +654,7 @@ table = embed.position_rows(torch.arange(loaded.config.n_ctx)).detach()
 print(closest_rows(table), cosine_by_distance(table[1:], 32))
 print(concatenated(loaded.config))
 """,
-    "snippet_binary": """from core.model.positions import sinusoid_table
+    "snippet_binary": """from headlight.model.positions import sinusoid_table
 
 table = sinusoid_table(16, {d_model}, "interleaved")
 print([(p ^ (p + 1)).bit_count() for p in range(15)])  # digits that flip from p to p + 1

@@ -25,5 +25,5 @@ def described(run: Facts | None) -> dict[str, Any]:
     ]
     name = re.sub(r"[^a-z0-9]+", "-", run.spec.title.lower()).strip("-") or "model"
     imports = ["import torch", ""] if run.dtype != "float32" else []
-    code = [*imports, "import core", "from core.read.layer_walk import guesses, terms, walk", ""]
+    code = [*imports, "import headlight as hl", "from headlight.read.layer_walk import guesses, terms, walk", ""]
     return {"caption": about.line(parts), "name": name, "code": [*code, about.load_line(run), about.trace_line(run)]}

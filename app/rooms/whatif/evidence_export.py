@@ -16,11 +16,11 @@ from core.service import AskedParts, AskedPaths, Facts, PartTests, PathEdges
 
 def _begun(run: Facts, other: Facts | None, asked: AskedParts) -> list[str]:
     """Lines of code as far as the lead."""
-    lines = ["import core", "", about.load_line(run), about.trace_line(run)]
+    lines = ["import headlight as hl", "", about.load_line(run), about.trace_line(run)]
     if other is not None:
         lines.append(about.trace_line(other).replace("run =", "other =", 1))
     named = [f"{name}={x}" for name in ("answer", "rival", "position") if (x := getattr(asked, name)) is not None]
-    return [*lines, f"lead = core.lead_between({', '.join(['run', 'None' if other is None else 'other', *named])})"]
+    return [*lines, f"lead = hl.lead_between({', '.join(['run', 'None' if other is None else 'other', *named])})"]
 
 
 def of_tests(run: Facts, other: Facts | None, asked: AskedParts, found: PartTests, today: date) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def of_tests(run: Facts, other: Facts | None, asked: AskedParts, found: PartTest
     taken = "None" if other is None else "other"
     lines = [
         *_begun(run, other, asked),
-        f"tests = core.three_tests(run, {taken}, core.Part({part.kind!r}, {part.layer}, {part.at}), lead)",
+        f"tests = hl.three_tests(run, {taken}, hl.Part({part.kind!r}, {part.layer}, {part.at}), lead)",
         "print(tests.other, tests.silence, tests.mean, tests.verdict)",
     ]
     said, code = caption(run, today), "\n".join(lines)
@@ -50,7 +50,7 @@ def of_paths(
     lines = [
         *_begun(run, other, asked),
         f"heads = {list(paths.heads)!r}",
-        f"for edge in core.patch_paths(run, other, heads, lead{named}):",
+        f"for edge in hl.patch_paths(run, other, heads, lead{named}):",
         "    places = [place and (place.layer, place.head) for place in (edge.sender, edge.receiver)]",
         "    print(*places, edge.input, edge.change)",
     ]

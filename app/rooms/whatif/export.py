@@ -61,12 +61,12 @@ def call(asked: Asked) -> str:
         name, named = "patch_heads(run, other", {"where": asked.where} | named
     plain = {"groups": False, "to": "zero", "where": "all", "site": "attn"}
     said = [f"{key}={value!r}" for key, value in named.items() if value is not None and plain.get(key) != value]
-    return f"found = core.{', '.join([name, *said])})"
+    return f"found = hl.{', '.join([name, *said])})"
 
 
 def sweep_code(run: Facts, other: Facts | None, asked: Asked, predicts: bool) -> str:
     """Python that gives the numbers of a sweep again, a line for each."""
-    lines = ["import core", "", about.load_line(run), about.trace_line(run)]
+    lines = ["import headlight as hl", "", about.load_line(run), about.trace_line(run)]
     if other is not None:
         lines.append(about.trace_line(other).replace("run =", "other =", 1))
     lines.append(call(asked))
@@ -106,14 +106,14 @@ def parts_code(run: Facts, other: Facts | None, asked: AskedParts, known: PartEs
     taken = "other" if other is not None and asked.to == "other" else "None"
     return "\n".join(
         [
-            "import core",
+            "import headlight as hl",
             "",
             about.load_line(run),
             about.trace_line(run),
             *([] if other is None or taken == "None" else [about.trace_line(other).replace("run =", "other =", 1)]),
-            f"found = core.estimate_parts(run, {taken}, {known.answer}, {known.rival}{named})",
-            f"parts = core.run_order(found, {known.tokens!r})",
-            f"for rows in core.patch_parts(run, {taken}, parts, [{known.answer}, {known.rival}]{named}):",
+            f"found = hl.estimate_parts(run, {taken}, {known.answer}, {known.rival}{named})",
+            f"parts = hl.run_order(found, {known.tokens!r})",
+            f"for rows in hl.patch_parts(run, {taken}, parts, [{known.answer}, {known.rival}]{named}):",
             "    lead = rows.log_p[:, 0] - rows.log_p[:, 1]",
             "    for part, change in zip(rows.parts, lead - found.lead):",
             "        print(part.kind, part.layer, part.at, found.of(part), float(change))",
@@ -173,11 +173,11 @@ def of_side(a: Facts, b: Facts, answer: AnswerChange, moved: Sequence[HeadDiffer
     said = caption(b, today)
     second = [] if b.spec.id == a.spec.id else [about.load_line(b).replace("loaded =", "second =", 1)]
     of_b = about.trace_line(b).replace("run =", "b =", 1)
-    lines = ["import core", "", about.load_line(a), *second, about.trace_line(a).replace("run =", "a =", 1)]
-    lines += [of_b.replace("(loaded,", "(second,", 1) if second else of_b, "answer = core.answer_change(a, b)"]
+    lines = ["import headlight as hl", "", about.load_line(a), *second, about.trace_line(a).replace("run =", "a =", 1)]
+    lines += [of_b.replace("(loaded,", "(second,", 1) if second else of_b, "answer = hl.answer_change(a, b)"]
     lines.append("for word in answer.words:\n    print(word)" if answer.words else "print(answer.distance)")
     if moved:
-        lines.append("for head in core.compare(a, b).most_different(5):\n    print(head)")
+        lines.append("for head in hl.compare(a, b).most_different(5):\n    print(head)")
     code = "\n".join(lines)
     tables = []
     if answer.words:

@@ -114,16 +114,16 @@ def of_pair(at: int, pair: PairChanges) -> bytes:
 
 def set_code(run: Facts, pairs: Sequence[PairChanges]) -> str:
     """Python that gives the shares of all heads again, a line for each."""
-    given = [f"    core.Pair({p.pair.text!r}, {p.pair.other!r}, {p.pair.answer!r}, {p.pair.rival!r})," for p in pairs]
+    given = [f"    hl.Pair({p.pair.text!r}, {p.pair.other!r}, {p.pair.answer!r}, {p.pair.rival!r})," for p in pairs]
     return "\n".join(
         [
-            "import core",
+            "import headlight as hl",
             "",
             about.load_line(run),
             "pairs = [",
             *given,
             "]",
-            "*_, found = core.patch_pairs(loaded, pairs)",
+            "*_, found = hl.patch_pairs(loaded, pairs)",
             "for head, mean, spread in zip(found.heads, found.mean, found.spread):",
             "    print(head.layer, head.head, float(mean), float(spread))",
         ]

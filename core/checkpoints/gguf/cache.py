@@ -25,8 +25,7 @@ from ...errors import CheckpointError
 from ..added_tokens import CONFIG
 from ..chat_template import settings_of
 from ..families import FAMILIES
-from ..fetching import Progress
-from ..files import BY_COLUMNS, SINGLE, Stored
+from ..files import BY_COLUMNS, SINGLE, Progress, Stored
 from ..loading import check_numbers, head_name
 
 if TYPE_CHECKING:  # which imports the gguf package

@@ -7,14 +7,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from gguf import GGUFReader, quants
-from gguf.constants import GGMLQuantizationType, GGUFValueType
 from torch import Tensor
 
 from ...errors import CheckpointError
+from ...extras import lacking
 from ..family import shown
 from ..files import Stored
 from .header import ARRAY, Header
+
+try:
+    from gguf import GGUFReader, quants
+    from gguf.constants import GGMLQuantizationType, GGUFValueType
+except ModuleNotFoundError as error:
+    raise CheckpointError(lacking("A GGUF file", "gguf", "gguf")) from error
 
 Change = Callable[[Tensor], Tensor]  # of a tensor's layout: from llama.cpp's to that of the published family
 

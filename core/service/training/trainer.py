@@ -40,7 +40,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }  # of the process: visitors keep the other cores
-COMMAND = (sys.executable, "-m", "core.service.training.process")
+COMMAND = (sys.executable, "-m", f"{__package__}.process")
 
 NONE = "There is no such training yet. Press Train to begin it."
 DIED = (

@@ -7,7 +7,7 @@ const HEADS = ["qkv", "turn", "scores", "mask", "softmax", "z"];
 // Python that gives the numbers of a page of small numbers: with x as it was dragged, and the way of the number that is followed
 /** @param {string} page @param {number[][] | null | undefined} x @param {number[]} followed */
 export function smallSnippet(page, x, followed) {
-  const lines = ["from core.read import worked_examples as small", ""];
+  const lines = ["from headlight.read import worked_examples as small", ""];
   if (page === "one")
     lines.push(
       ...(x ? [`x = torch.tensor(${JSON.stringify(x)})`] : []),
@@ -30,7 +30,7 @@ export function snippet(lines, on, cell) {
   if (kind === "classes") return [...code, "numbers = run.classes()", ""].join("\n");
   if (kind in ENDED)
     return [
-      "from core.read.ending import ending",
+      "from headlight.read.ending import ending",
       "",
       ...code.slice(0, -1),
       `end = ending(run, ${header.query})`,
@@ -39,7 +39,7 @@ export function snippet(lines, on, cell) {
     ].join("\n");
   if (kind === "why")
     return [
-      "from core.learn.residual_paths import residual_paths",
+      "from headlight.learn.residual_paths import residual_paths",
       "",
       "numbers = [path.gradients for path in residual_paths()]  # with the residual: pre, post, no norm; then without",
       "",
@@ -72,14 +72,14 @@ export function snippet(lines, on, cell) {
   if (kind === "token")
     return [
       ...code,
-      "from core.read.additions import start",
+      "from headlight.read.additions import start",
       `numbers = start(run, "${header.stack}", ${header.query}).parts[0][1]`,
       "",
     ].join("\n");
   if (kind === "embed")
     return [
       ...code,
-      "from core.read.additions import start",
+      "from headlight.read.additions import start",
       `numbers = start(run, "${header.stack}", ${header.query}).embed`,
       "",
     ].join("\n");

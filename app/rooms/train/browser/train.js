@@ -867,7 +867,7 @@ class Train extends Stage {
     const spec = (/** @type {import("./types.js").Run} */ one) =>
       `Spec(${JSON.stringify(one.spec.task)}, ${JSON.stringify(one.spec.twin)}, seed=${one.spec.seed}${one.spec.from === "0" ? "" : `, fork=${one.spec.from}`})`;
     const snippet = [
-      "from core.learn.watched_training import Point, Spec, run",
+      "from headlight.learn.watched_training import Point, Spec, run",
       "",
       ...this.pair.flatMap((one, i) =>
         one ? [`${i ? "twin" : "plain"} = [x for x in run(${spec(one)}) if isinstance(x, Point)]`] : [],

@@ -15,5 +15,5 @@ def caption(shown: list[str], today: date) -> str:
 
 def snippet(models: list[str], measure: str) -> str:
     """Python that prints the last value of each curve."""
-    lines = ["from core.checkpoints import curve", "", f"for name in {models!r}:"]
+    lines = ["from headlight.checkpoints import curve", "", f"for name in {models!r}:"]
     return "\n".join([*lines, f'    print(name, curve(name)["{measure}"][-1])', ""])

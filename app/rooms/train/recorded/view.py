@@ -36,7 +36,7 @@ SHARE, OVER = 0.99, 20  # when a task counts as learnt: this share of tokens rig
 
 def show() -> None:
     """Draw the view."""
-    figures = charts.figures("app.rooms.train.recorded.figures")
+    figures = charts.figures(f"{__package__}.figures")
     notes = PANEL.fill(None)
     scale = headline.scale(VIEW)
     row = st.container(horizontal=True, gap="medium", key="training_controls")
