@@ -53,6 +53,7 @@ APP_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"classroom"}),
     frozenset({"shell"}),
     frozenset({"rooms"}),
+    frozenset({"notebook"}),  # a run as a page, without Streamlit
 )
 OUTSIDE = frozenset({"app.__init__", "app.main", "app.ui"})  # the server, and the script that runs per visitor
 
@@ -65,6 +66,7 @@ FORBIDDEN: dict[str, frozenset[str]] = {
     "core.plan": frozenset({"tokenizers", "safetensors", "huggingface_hub"}),
     "app": frozenset({"transformers", "tests", "benchmarks"}),
     "app.export": frozenset({"streamlit"}),
+    "app.notebook": frozenset({"streamlit"}),
     # pure: numbers in, a figure, a table or a sentence out
     "figure": frozenset({"streamlit"}),
     "figures": frozenset({"streamlit"}),
@@ -324,6 +326,7 @@ SEAM = frozenset(
 # Modules with more, each with its reason.
 BEHIND_THE_SEAM: dict[str, frozenset[str]] = {
     "app.session.service": frozenset({"core.service.engine"}),  # puts the Service of this process together
+    "app.notebook.page": frozenset({"core.run.trace"}),  # a notebook has the run itself
     "app.shell.warm": frozenset({"torch"}),  # sets how many threads torch may use
     "app.rooms.step.small": frozenset({"core.read.worked_examples"}),  # numbers that are of no model and of no run
     "app.rooms.lessons.small": frozenset({"core.read.worked_examples"}),  # the same

@@ -29,6 +29,7 @@ from core.service import (
     HeadWords,
     MapTransform,
     NextWord,
+    Receipt,
     Row,
     Scores,
     Sink,
@@ -312,6 +313,11 @@ def words_message(found: HeadWords) -> dict[str, Any]:
     """The additions of the looks of one head, by key, and the words that it raises and lowers."""
     additions = [round(x, 5) for x in found.additions.astype(float).tolist()]
     return {"additions": additions, "raised": found.raised, "lowered": found.lowered, "among": found.among}
+
+
+def proof_message(found: Receipt) -> dict[str, float | None]:
+    """The receipt of one record."""
+    return {"sums": found.rows_sum_error, "masked": found.masked_max, "fused": found.fused_error, "rows": found.rows}
 
 
 def sink_message(found: Sink | None) -> dict[str, Any]:

@@ -7,14 +7,15 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from app.export import files, words
 from core.checkpoints import find
 from core.errors import CheckpointError
 from core.service import Facts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @cache

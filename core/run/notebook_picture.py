@@ -34,7 +34,7 @@ def still(title: str, record: AttentionRecord, head: int, queries: Sequence[str]
         f'<figure style="margin:0"><figcaption>{escape(title)}<br/>{escape(what)}</figcaption>'
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         f'aria-label="{escape(what)}" font-family="sans-serif" font-size="11" fill="currentColor">{"".join(marks)}</svg>'
-        f"<p>{_strongest(weights, queries, keys)}</p></figure>"
+        f"<p>{_strongest(weights, queries, keys)}</p>{_table(weights, queries, keys)}</figure>"
     )
 
 
@@ -67,6 +67,17 @@ def _strongest(weights: Tensor, queries: Sequence[str], keys: Sequence[str]) -> 
         query, key = divmod(int(at), weights.shape[1])
         looks.append(f"“{one_line(queries[query])}” looks at “{one_line(keys[key])}”, {value:.0%}")
     return escape("Strongest: " + "; ".join(looks) + ".")
+
+
+def _table(weights: Tensor, queries: Sequence[str], keys: Sequence[str]) -> str:
+    """Where each query looks most, for who cannot see the picture."""
+    largest = weights.max(-1)
+    rows = "".join(
+        f"<tr><td>{escape(one_line(queries[i]))}</td><td>{escape(one_line(keys[int(key)]))}</td><td>{weight:.1%}</td></tr>"
+        for i, (weight, key) in enumerate(zip(largest.values.tolist(), largest.indices.tolist(), strict=True))
+    )
+    head = "<tr><th>Token</th><th>Looks most at</th><th>Weight</th></tr>"
+    return f"<details><summary>As a table</summary><table>{head}{rows}</table></details>"
 
 
 def one_line(text: str, most: int = 60) -> str:

@@ -41,14 +41,15 @@ const given = () => ({
 });
 
 // The page's light and dark, and its projector
-/** @param {"light" | "dark"} asExported */
+/** @param {"light" | "dark" | null} asExported null for a page of no screen, which is as the reader's browser is */
 function page(asExported) {
+  const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
   /** @type {Record<string, string | null>} */
   let settings = { theme: null, projector: null };
   /** @type {Set<(settings: Record<string, string | null>) => void>} */
   const heard = new Set();
   function show() {
-    const theme = /** @type {"light" | "dark"} */ (settings.theme ?? asExported);
+    const theme = /** @type {"light" | "dark"} */ (settings.theme ?? asExported ?? (isDark() ? "dark" : "light"));
     const { style } = document.documentElement;
     style.colorScheme = theme;
     style.setProperty("--st-background-color", COLOURS[theme].background);
