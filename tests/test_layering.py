@@ -37,6 +37,7 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"write"}),
     frozenset({"learn"}),
     frozenset({"service"}),
+    frozenset({"peers"}),
     frozenset({"__init__"}),
     frozenset({"__main__"}),
 )

@@ -32,6 +32,8 @@ def load_line(run: Facts) -> str:
         return f"from core.learn import watched_training\n\nloaded = watched_training.trained({literal(spec.id)})  # learns it again: the same weights"
     if spec.source == "built":
         return f"loaded = ...  # {spec.title}: core.build(config), {spec.note or 'random weights'}"
+    if spec.source == "weights":
+        return "attentions, tokens = ..." if spec.id == "core.from_attentions" else "cache, tokens = ..."
     if spec.source == "folder":  # where it lies on the server is no one's business
         arguments = [literal(f"path/to/{Path(spec.location).name}")]
     else:
@@ -55,6 +57,9 @@ def _is_hub_name(name: str) -> bool:
 def trace_line(run: Facts) -> str:
     if run.conversation is not None:
         return f"run = core.trace_chat({', '.join(['loaded', messages(run.conversation), *_edits(run)])})"
+    if run.spec.source == "weights":
+        what = "attentions" if run.spec.id == "core.from_attentions" else "cache"
+        return f"run = {run.spec.id}({what}, tokens)"
     arguments = ["loaded", literal(run.source.text)]
     if run.target is not None and run.target.text:
         arguments.append(f"target={literal(run.target.text)}")

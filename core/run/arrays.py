@@ -48,7 +48,10 @@ def layers_of(given: Any, what: str) -> list[Tensor]:
     """
     if isinstance(given, list | tuple):
         if not given:
-            raise Refused(f"{_title(what)} are an empty {type(given).__name__}: {ASK}")
+            raise Refused(
+                f"{_title(what)} are an empty {type(given).__name__}. outputs[-1] of a model without cross-attention may be that of "
+                f"its cross-attentions: give outputs.attentions. {ASK}"
+            )
         if any(layer is None for layer in given):
             raise Refused(
                 f"{_title(what)} of layer {[layer is None for layer in given].index(True)} are None: the model's fused attention "

@@ -139,6 +139,21 @@ class WeightsConfig:
         return max(self.heads)
 
     @property
+    def n_kv_heads(self) -> int:
+        """As many: that heads share keys is not known."""
+        return self.n_heads
+
+    @property
+    def n_ctx(self) -> None:
+        """Not known, nor is a table of positions."""
+        return None
+
+    @property
+    def has_position_table(self) -> None:
+        """Not known."""
+        return None
+
+    @property
     def n_layers(self) -> int:
         return max(self.n_encoder_layers, self.n_decoder_layers)
 
@@ -232,6 +247,7 @@ class WeightsTrace(Trace):
 
     remarks: tuple[str, ...] = ()
     origin: str = ORIGIN
+    are_weights: bool = True  # rows of numbers from 0 to 1 that sum to no more than 1
 
     @property
     def cannot(self) -> tuple[str, ...]:
@@ -457,7 +473,7 @@ def run_of(
         for place, x in given.items()
     )
     first = records[0].weights
-    spec = ModelSpec(id=origin, title=TITLE, source="built", location="")
+    spec = ModelSpec(id=origin, title=TITLE, source="weights", location="")
     loaded = NoLoaded(
         spec,
         cast(ModelConfig, config),
@@ -471,8 +487,9 @@ def run_of(
         origin=origin,
     )
     unnamed = tokens is None and target_tokens is None
+    said, are_weights = _sums_said(records)
     remarks = (
-        *_sums_said(records),
+        *said,
         *(ZEROS[found] for found in zeros.values() if found),
         *([UNNAMED] if unnamed else []),
     )
@@ -500,6 +517,7 @@ def run_of(
         0.0,
         remarks=remarks,
         origin=origin,
+        are_weights=are_weights,
     )
 
 
@@ -703,8 +721,8 @@ def _record(place: Place, x: Tensor, mask: MaskRule, more: Mapping[str, Tensor],
     )
 
 
-def _sums_said(records: Sequence[WeightsRecord]) -> list[str]:
-    """A sentence about rows that do not sum to 1 and numbers that are no weights; none where all is as a softmax leaves it."""
+def _sums_said(records: Sequence[WeightsRecord]) -> tuple[list[str], bool]:
+    """Whether all are weights, rows from 0 to 1 that sum to no more than 1, and a sentence about rows that do not sum to 1 and numbers that are no weights; none where all is as a softmax leaves it."""
     low, high, least, bad, off = 1.0, 1.0, 0.0, "", 0.0
     for record in records:
         for one in record.weights.split(1):
@@ -722,7 +740,8 @@ def _sums_said(records: Sequence[WeightsRecord]) -> list[str]:
         said.append(
             f"{bad} holds NaN or infinite numbers, which are shown as no weight. Did the run overflow, as in half precision?"
         )
-    if least < -off or high > 1 + off:
+    are_weights = least >= -off and high <= 1 + off
+    if not are_weights:
         said.append(
             f"These are no weights as a softmax leaves them: rows sum to between {low:.3g} and {high:.3g}, and the least number is "
             f"{least:.3g}. Are they attention scores before the softmax? Measures take the numbers as they are."
@@ -732,7 +751,25 @@ def _sums_said(records: Sequence[WeightsRecord]) -> list[str]:
             f"Some rows sum to less than 1, the least to {low:.3g}: a part of each map, dropout, or a model whose heads may look at "
             "nothing leaves such rows."
         )
-    return said
+    return said, are_weights
+
+
+def not_drawn(run: Trace) -> str:
+    """A sentence where the screens, which draw weights and layers that are alike, do not draw this run; else nothing."""
+    if not isinstance(run, WeightsTrace):
+        return ""
+    sites: dict[str, tuple[str, ...]] = {name: ("attn",) for name, _ in run.config.stacks}
+    if run.config.kind == "encoder-decoder":
+        sites["decoder"] = ("attn", "cross_attn")
+    names = [f"{stack}.blocks.{i}.{site}" for stack, n in run.config.stacks for i in range(n) for site in sites[stack]]
+    why = ""
+    if not run.are_weights:
+        why = "These numbers are no weights as a softmax leaves them, and the screens say of each how much attention it is"
+    elif any(record.n_heads != run.config.n_heads for record in run.attention):
+        why = "The layers of this run have different numbers of heads, and the screens draw layers that are alike"
+    elif [record.name for record in run.records] != names:
+        why = "Some attentions of this run were not brought, and the screens draw all of a model's layers"
+    return why and f"{why}. The run itself, as the last line of a cell, is a still picture with a table."
 
 
 def _largest(deviations: Tensor) -> float:

@@ -12,6 +12,7 @@ from ..errors import Refused
 from ..read.findings import opened, opening_look
 from ..read.head_roles import opening_of
 from ..run.attention import Receipt
+from ..run.brought import not_drawn
 from ..run.notebook_picture import still
 from ..run.recorder import Held
 from ..run.trace import Trace
@@ -48,6 +49,8 @@ def one_run(run: Trace, key: str, most: int) -> OneRun:
     that say anything of looks, it is the look that stands out most.
     """
     run = run if run.texts == 1 else run.text(run.index)
+    if why := not_drawn(run):
+        raise Refused(why)
     facts = facts_of(run, key)
     if not facts.sites:
         raise Refused("This run recorded no attention, so there is nothing to show. Trace a model that has attention.")

@@ -230,7 +230,7 @@ def test_what_does_not_go_together_is_said_with_both_shapes(what: str) -> None:
 
 
 HINTS: dict[str, tuple[Callable[[], Any], str]] = {
-    "no list": (lambda: core.from_attentions([]), "empty list"),
+    "no list": (lambda: core.from_attentions([]), "empty list. outputs[-1]"),
     "nothing": (lambda: core.from_attentions(None), "No attentions were given"),
     "fused attention": (lambda: core.from_attentions((None, None)), "layer 0 are None: the model's fused attention"),
     "an output without weights": (lambda: core.from_attentions(SimpleNamespace(logits=1)), "holds no attentions"),
@@ -375,6 +375,14 @@ def test_exports_hold_the_weights_and_no_invented_ids(tmp_path: Path) -> None:
     assert core.compare(run, core.from_attentions([LAYER * 1.0], WORDS)).heads[0].moved == 0
 
 
+def test_the_page_about_it_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "from-weights.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile("\n".join(code), "from-weights.md", "exec"), names)
+    assert names["run"].source.labels[2] == "cat" and names["run"].attention[0].n_heads == 4
+
+
 # spellings
 
 
@@ -411,7 +419,8 @@ def test_spellings_give_the_text(strings: list[str], text: str, labels: tuple[st
 @cache
 def small(kind: str) -> Any:
     torch.manual_seed(1)
-    sizes = {
+    sizes: dict[str, Any] = {
+        "attn_implementation": "eager",
         "num_attention_heads": 4,
         "num_hidden_layers": 3,
         "hidden_size": 32,
@@ -419,13 +428,22 @@ def small(kind: str) -> Any:
         "vocab_size": 64,
     }
     if kind == "bert":
-        model = hf.BertModel(hf.BertConfig(**sizes, attn_implementation="eager"))
+        model = hf.BertModel(hf.BertConfig(**sizes))
     elif kind == "qwen":
-        config = hf.Qwen3Config(**sizes, num_key_value_heads=2, head_dim=8, attn_implementation="eager")
+        config = hf.Qwen3Config(**sizes, num_key_value_heads=2, head_dim=8)
         model = hf.Qwen3ForCausalLM(config)
     else:
-        t5 = {"vocab_size": 64, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
-        model = hf.T5ForConditionalGeneration(hf.T5Config(**t5, decoder_start_token_id=0, attn_implementation="eager"))
+        t5: dict[str, Any] = {
+            "decoder_start_token_id": 0,
+            "attn_implementation": "eager",
+            "vocab_size": 64,
+            "d_model": 32,
+            "d_kv": 8,
+            "d_ff": 48,
+            "num_layers": 2,
+            "num_heads": 4,
+        }
+        model = hf.T5ForConditionalGeneration(hf.T5Config(**t5))
     return model.eval()
 
 
