@@ -180,6 +180,7 @@ def _about(run: Facts) -> dict[str, Any]:
         "writes": run.writes,  # the next word, after each token that a decoder reads
         "device": run.device,
         "dtype": run.dtype,
+        **({"brought": True} if run.spec.source == "weights" else {}),  # nothing but the weights is known
     }
 
 

@@ -47,8 +47,8 @@ def picture(run: Trace, layer: int, head: int, remarks: Sequence[str]) -> Shown:
         raise Refused(f"There is no layer {layer}: these weights are of the layers {layers[0]} to {layers[-1]}.")
     if not 0 <= head < record.n_heads:
         raise Refused(f"There is no head {head} in layer {layer}: it has the heads 0 to {record.n_heads - 1}.")
-    lines = [*run.notices, *remarks]
-    return Shown(_page(run, layer, head) + below(lines), run)
+    page, why = _page(run, layer, head)
+    return Shown(page + below([*run.notices, *why, *remarks]), run)
 
 
 def below(lines: Sequence[str]) -> str:
@@ -56,17 +56,19 @@ def below(lines: Sequence[str]) -> str:
     return "".join(f'<p style="margin:0.3em 0;font-size:0.82rem;opacity:0.8">{escape(line)}</p>' for line in lines)
 
 
-def _page(run: Trace, layer: int, head: int) -> str:
-    """The page in a frame. A still where the screens are not installed, and for numbers that they do not draw."""
+def _page(run: Trace, layer: int, head: int) -> tuple[str, tuple[str, ...]]:
+    """The page in a frame. A still where the screens are not installed, or for numbers that they do not draw, and the reason."""
     show: Any = getattr(run, "show", None)
+    why: tuple[str, ...] = ()
     if show is not None and not not_drawn(run):
         try:
-            return str(show(layer=layer, head=head)._repr_html_())
-        except ImportError:
-            pass
+            view = show(layer=layer, head=head)
+            return str(getattr(view, "html", None) or view._repr_html_()), why
+        except (ImportError, Refused) as error:
+            why = (str(error),)
     record = next(record for record in run.attention if record.layer == layer)
     queries, keys = run.tokens_of(record)
-    return still(repr(run).partition("\n")[0].strip("<>"), record, head, queries.labels, keys.labels)
+    return still(repr(run).partition("\n")[0].strip("<>"), record, head, queries.labels, keys.labels), why
 
 
 def handed(shown: Shown, html_action: str) -> Shown | None:
