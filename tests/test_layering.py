@@ -42,7 +42,9 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__main__"}),
 )
 # The methods of a Trace are the face of what is built upon it: they import it when they are called.
-FACES: dict[str, frozenset[str]] = {"core.run.trace": frozenset({"core.read.attribution", "core.sweep.ablations"})}
+FACES: dict[str, frozenset[str]] = {
+    "core.run.trace": frozenset({"core.read.attribution", "core.read.findings", "core.sweep.ablations"})
+}
 
 # app, by folder, from the ground up: a module imports from its own folder and from the folders before its layer.
 APP_LAYERS: tuple[frozenset[str], ...] = (
@@ -328,6 +330,8 @@ SEAM = frozenset(
 BEHIND_THE_SEAM: dict[str, frozenset[str]] = {
     "app.session.service": frozenset({"core.service.engine"}),  # puts the Service of this process together
     "app.notebook.page": frozenset({"core.run.trace"}),  # a notebook has the run itself
+    "app.notebook.cell": frozenset({"core.run.trace"}),  # the same
+    "app.notebook.widget": frozenset({"core.run.trace"}),  # and its kernel runs other texts
     "app.shell.warm": frozenset({"torch"}),  # sets how many threads torch may use
     "app.rooms.step.small": frozenset({"core.read.worked_examples"}),  # numbers that are of no model and of no run
     "app.rooms.lessons.small": frozenset({"core.read.worked_examples"}),  # the same

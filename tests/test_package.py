@@ -112,6 +112,8 @@ def test_what_the_package_needs_is_what_is_tested() -> None:
     assert (
         needed.pop("transformers") == f"{'.'.join(map(str, wrapped.OLDEST))}.0"
     )  # a range, whose both ends were tried
+    with_tests = (ROOT / "requirements-dev.txt").read_text("utf-8").split()
+    assert f"anywidget=={needed.pop('notebook')}" in with_tests  # which app.notebook imports, and no module of core
     assert {name: pins[name] for name in needed} == needed
     assert imported - set(sys.stdlib_module_names) - comes_with_the_hub - set(optional) == set(needs)
     assert "core" not in imported, "core would not find itself under another name"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from app.shell import style
 from app.transport import edited, messages, modules
 from core.errors import Refused
 from core.run.trace import Trace
-from core.service import Facts, OneRun, one_run
+from core.service import Facts, OneRun, SiteId, one_run
 
 ROOMS = ("explore",)  # that make a page of a run alone; the pages of others hold what was looked at on a screen
 ENTRY = "rooms/explore/browser/standalone.js"
@@ -52,19 +54,55 @@ def page(
 ) -> str:
     """The document of a run in plain data, whose docstring says which parts may be left out."""
     check_room(room)
+    return placed(one, layer, head, query).page
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A run with one head of it opened at a token: its message to the page, and the still of that head."""
+
+    one: OneRun
+    site: SiteId
+    layer: int
+    head: int
+    query: int | None
+    title: str
+    message: bytes  # as the page's script reads it: the picture, its answers, and the words below it
+    still: str
+
+    @cached_property
+    def page(self) -> str:
+        return offline.filled(_frame(), self.still, self.message)
+
+
+def placed(one: OneRun, layer: int | None = None, head: int | None = None, query: int | None = None) -> Placed:
+    """Open a run at a place; where a part of it is left out, that is where the screen would open. Raises Refused for another one."""
     said = {name: at for name, at in {"layer": layer, "head": head, "query": query}.items() if at is not None}
     message, values, told = _message(one, said)
-    site = next(site for site in one.facts.sites if site.id == values["site"])
-    record = site.records[int(values["layer"])]
-    still = one.still(record, int(values["head"])) if one.still else export_words.NO_SCRIPT
-    answers = _answers(one)
+    place = params.place_of(values)
+    site = next(site for site in one.facts.sites if site.id == place.site)
     body, at = bytearray(message), []
-    for asked, answer in answers:
+    for asked, answer in _answers(one):
         body += bytes(-len(body) % 4)
         at.append((asked, len(body), len(answer)))
         body += answer
-    whole = messages.pack({"about": told, "theme": None, "data": [0, len(message)], "answers": at}, bytes(body))
-    return offline.filled(_frame(), still, whole)
+    header = {"about": told, "theme": None, "data": [0, len(message)], "answers": at}
+    still = one.still(site.records[place.layer], place.head) if one.still else export_words.NO_SCRIPT
+    whole = messages.pack(header, bytes(body))
+    return Placed(one, site.id, place.layer, place.head, place.query, told["title"], whole, still)
+
+
+def check_place(one: OneRun, site: str, name: str, asked: object) -> int:
+    """A layer, head or query of a kind of attention. Raises Refused, with what there is, for another one."""
+    of = next(found for found in one.facts.sites if found.id == site)
+    most = {"layer": len(of.records), "head": of.n_heads, "query": of.n_query}[name] - 1
+    try:
+        at = index(asked)  # type: ignore[arg-type]
+    except TypeError:
+        raise Refused(words.NOT_WHOLE.format(name=name, most=most, asked=repr(asked)[:60])) from None
+    if not 0 <= at <= most:
+        raise Refused(words.PLACE.format(name=name, asked=at, most=most))
+    return at
 
 
 def check_room(room: str) -> None:
@@ -78,7 +116,7 @@ def _frame() -> str:
     """The page without a run. Explore's browser files are taken without its package, which Streamlit draws."""
     scripts.add()
     modules.add("rooms/explore/browser", APP / "rooms" / "explore" / "browser")
-    return offline.frame(ENTRY, style.page_style())
+    return offline.packed(ENTRY, style.page_style())
 
 
 def _message(one: OneRun, said: Mapping[str, int]) -> tuple[bytes, dict[str, str], dict[str, str]]:
@@ -130,17 +168,8 @@ def _chosen(one: OneRun, header: dict[str, Any], said: Mapping[str, int]) -> dic
     """The text of every parameter of Explore: as it opens, but for what is asked for."""
     wanted: dict[str, str] = {}
     shown = params.Shown(header, wanted, one.begin)
-    site = shown.site
-    below = {"layer": shown.layers, "head": site["heads"], "query": site["n_query"]}
     for name, asked in said.items():
-        most = below[name] - 1
-        try:
-            at = index(asked)
-        except TypeError:
-            raise Refused(words.NOT_WHOLE.format(name=name, most=most, asked=repr(asked)[:60])) from None
-        if not 0 <= at <= most:
-            raise Refused(words.PLACE.format(name=name, asked=at, most=most))
-        wanted[name] = str(at)
+        wanted[name] = str(check_place(one, shown.site["id"], name, asked))
     values, _ = kit_params.read(params.PARAMS, shown, wanted)
     return values
 

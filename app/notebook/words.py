@@ -10,3 +10,17 @@ PLACE = (
 NOT_WHOLE = (
     "{name} must be a whole number from 0 to {most}, and {asked} is none. Leave it out to see where the picture opens."
 )
+HEIGHT = "The height of the cell is {asked}; it must be a whole number of pixels from {least} to {most}, such as 640."
+SITE = "This run has no attention called {asked}. It must be one of: {allowed}."
+FRAME = "{title}: attention by Headlight"  # what a screen reader says of the frame
+NO_OTHER_TEXT = (
+    "This cell shows one of several texts, or a source with a target, and the box is for one text alone. Run core.trace with "
+    "the other texts, and show that run."
+)
+FAILED = "That did not work: the kernel's log says why. The last picture is still there."
+WIDGET = {
+    "text": "Text",
+    "run": "Run",
+    "running": "running …",
+    "kept": "The last picture is still there.",
+}

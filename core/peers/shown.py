@@ -58,17 +58,21 @@ def below(lines: Sequence[str]) -> str:
 
 def _page(run: Trace, layer: int, head: int) -> tuple[str, tuple[str, ...]]:
     """The page in a frame. A still where the screens are not installed, or for numbers that they do not draw, and the reason."""
-    show: Any = getattr(run, "show", None)
     why: tuple[str, ...] = ()
-    if show is not None and not not_drawn(run):
+    if not not_drawn(run):
         try:
-            view = show(layer=layer, head=head)
-            return str(getattr(view, "html", None) or view._repr_html_()), why
-        except (ImportError, Refused) as error:
-            why = (str(error),)
+            return _html(run.show(layer=layer, head=head)), why
+        except Refused as refusal:
+            why = (str(refusal),)
     record = next(record for record in run.attention if record.layer == layer)
     queries, keys = run.tokens_of(record)
     return still(repr(run).partition("\n")[0].strip("<>"), record, head, queries.labels, keys.labels), why
+
+
+def _html(view: Any) -> str:
+    """The page of a cell, which a widget has beside itself."""
+    bundle = view._repr_mimebundle_()
+    return str((bundle[0] if isinstance(bundle, tuple) else bundle)["text/html"])
 
 
 def handed(shown: Shown, html_action: str) -> Shown | None:
