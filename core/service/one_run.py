@@ -71,6 +71,7 @@ def one_run(run: Trace, key: str, most: int) -> OneRun:
     norms: dict[SiteId, np.ndarray] = {
         site.id: np.stack([array(run.attention[i].value_norms()) for i in site.records]).astype(np.float32)
         for site in facts.sites
+        if all(run.attention[i].output is not None for i in site.records)  # which is not known of a wrapped model
     }
     receipts = [record.receipt() for record in run.attention]
     return OneRun(facts, whole, begin, norms=norms, receipts=receipts, still=partial(_still, run))

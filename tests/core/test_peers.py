@@ -336,3 +336,9 @@ def test_text_is_never_markup() -> None:
         peers.attention.attention_heads(torch.ones(1, 1, 1), ["a"], [hostile], negative_color=hostile).data,
     ):
         assert "<script>alert" not in data
+
+
+def test_a_run_of_a_wrapped_model_has_its_page() -> None:
+    model, tokenizer = bert()
+    shown = peers.neuron_view.show(model, "bert", tokenizer, "the cat sat", layer=1, head=2)
+    assert isinstance(shown, Shown) and "srcdoc=" in shown.data
