@@ -51,7 +51,9 @@ from .read.findings import Finding, findings, opening_look
 from .read.looks import Moves, adds, looks, looks_in, moves
 from .read.strongest import Link, Strongest, link, strongest_looks
 from .read.swaps import Swap, Swaps, same_length, swaps
+from .run.activation_cache import from_cache
 from .run.attention import AttentionRecord, Receipt, Thumbnail
+from .run.brought import WeightsTrace, from_attentions
 from .run.capture import capture
 from .run.classes import Classes
 from .run.predictions import Predictions
@@ -150,6 +152,7 @@ __all__ = [
     "Trace",
     "TrainStep",
     "Unknown",
+    "WeightsTrace",
     "Window",
     "Wrapped",
     "Writer",
@@ -163,6 +166,8 @@ __all__ = [
     "compare",
     "estimate_parts",
     "findings",
+    "from_attentions",
+    "from_cache",
     "generate",
     "hook_points",
     "hooked",

@@ -39,12 +39,13 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"write"}),
     frozenset({"learn"}),
     frozenset({"service"}),
+    frozenset({"peers"}),
     frozenset({"__init__"}),
     frozenset({"__main__"}),
 )
 # The methods of a Trace are the face of what is built upon it: they import it when they are called.
 FACES: dict[str, frozenset[str]] = {
-    "core.run.trace": frozenset({"core.read", "core.read.attribution", "core.sweep.ablations"})
+    "core.run.trace": frozenset({"core.read", "core.read.attribution", "core.read.findings", "core.sweep.ablations"})
 }
 
 # app, by folder, from the ground up: a module imports from its own folder and from the folders before its layer.
@@ -57,6 +58,7 @@ APP_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"classroom"}),
     frozenset({"shell"}),
     frozenset({"rooms"}),
+    frozenset({"notebook"}),  # a run as a page, without Streamlit
 )
 OUTSIDE = frozenset(
     {"app.__init__", "app.main", "app.start", "app.ui"}
@@ -71,6 +73,7 @@ FORBIDDEN: dict[str, frozenset[str]] = {
     "core.plan": frozenset({"tokenizers", "safetensors", "huggingface_hub"}),
     "app": frozenset({"transformers", "tests", "benchmarks"}),
     "app.export": frozenset({"streamlit"}),
+    "app.notebook": frozenset({"streamlit"}),
     # pure: numbers in, a figure, a table or a sentence out
     "figure": frozenset({"streamlit"}),
     "figures": frozenset({"streamlit"}),
@@ -331,6 +334,9 @@ SEAM = frozenset(
 # Modules with more, each with its reason.
 BEHIND_THE_SEAM: dict[str, frozenset[str]] = {
     "app.session.service": frozenset({"core.service.engine"}),  # puts the Service of this process together
+    "app.notebook.page": frozenset({"core.run.trace"}),  # a notebook has the run itself
+    "app.notebook.cell": frozenset({"core.run.trace"}),  # the same
+    "app.notebook.widget": frozenset({"core.run.trace"}),  # and its kernel runs other texts
     "app.shell.warm": frozenset({"torch"}),  # sets how many threads torch may use
     "app.rooms.step.small": frozenset({"core.read.worked_examples"}),  # numbers that are of no model and of no run
     "app.rooms.lessons.small": frozenset({"core.read.worked_examples"}),  # the same

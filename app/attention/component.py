@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -13,31 +12,21 @@ from streamlit.delta_generator import DeltaGenerator
 from app.attention import params as attention_params
 from app.attention import picture as attention_picture
 from app.attention import place as attention_place
-from app.attention import transform, words
-from app.kit import cover, scripts, stage, theme
+from app.attention import scripts, transform
+from app.kit import cover, stage
 from app.session import boxes, chosen, examples, service
 from app.session.models import TITLES
 from app.session.session_state import Key
 from app.transport import messages, modules
 from core.service import Facts
 
-BROWSER = Path(__file__).parent / "browser"
 ROOM = "explore"
 WISH = "explore_wish"  # in the session: the example that the visitor took, until its picture is there
 PLAIN = {"kind": "head", "heads": "", "key": "", "hide": "", "words": "false"}  # as an example shows its head
 SEEN: Key[str] = Key("explore_seen")  # the run whose opened head the browser has
 FIRST: Key[bool] = Key("explore_drawn")  # a picture was drawn in this visit
 
-# What the modules of the browser know from here: words, colours, options and style
 scripts.add()
-modules.add("attention/browser", BROWSER)
-modules.add_constants(
-    "attention/browser/constants.js",
-    WORDS=lambda: words.COMPONENT | {"sites": words.SITES, "tabs": words.SITE_TABS, "reasons": words.REASONS},
-    PALETTES=theme.PALETTES,
-    OPTIONS={param.name: param.default for param in attention_params.OPTIONS},
-    STYLE=scripts.style(BROWSER / "attention.css"),
-)
 
 
 @dataclass(frozen=True)

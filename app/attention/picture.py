@@ -29,6 +29,7 @@ from core.service import (
     HeadWords,
     MapTransform,
     NextWord,
+    Receipt,
     Row,
     Scores,
     Sink,
@@ -179,6 +180,7 @@ def _about(run: Facts) -> dict[str, Any]:
         "writes": run.writes,  # the next word, after each token that a decoder reads
         "device": run.device,
         "dtype": run.dtype,
+        **({"brought": True} if run.spec.source == "weights" else {}),  # nothing but the weights is known
     }
 
 
@@ -312,6 +314,11 @@ def words_message(found: HeadWords) -> dict[str, Any]:
     """The additions of the looks of one head, by key, and the words that it raises and lowers."""
     additions = [round(x, 5) for x in found.additions.astype(float).tolist()]
     return {"additions": additions, "raised": found.raised, "lowered": found.lowered, "among": found.among}
+
+
+def proof_message(found: Receipt) -> dict[str, float | None]:
+    """The receipt of one record."""
+    return {"sums": found.rows_sum_error, "masked": found.masked_max, "fused": found.fused_error, "rows": found.rows}
 
 
 def sink_message(found: Sink | None) -> dict[str, Any]:

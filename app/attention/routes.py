@@ -217,8 +217,7 @@ async def proof(request: Request) -> bytes:
     run, record = await _run(request), number(request, "record", 0, 1 << 20)
     run.site_of(record)
     found = await service.service().proof(run.key, record)
-    said = {"sums": found.rows_sum_error, "masked": found.masked_max, "fused": found.fused_error, "rows": found.rows}
-    return json.dumps(said).encode()
+    return json.dumps(picture.proof_message(found)).encode()
 
 
 @answering

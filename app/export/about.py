@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from app.export import files, words
 from core.checkpoints import find
 from core.errors import CheckpointError
 from core.service import Facts
 from core.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def version() -> str:
@@ -28,6 +29,8 @@ def load_line(run: Facts) -> str:
         return f"from headlight.learn import watched_training\n\nloaded = watched_training.trained({literal(spec.id)})  # learns it again: the same weights"
     if spec.source == "built":
         return f"loaded = ...  # {spec.title}: hl.build(config), {spec.note or 'random weights'}"
+    if spec.source == "weights":
+        return "attentions, tokens = ..." if spec.id == "from_attentions" else "cache, tokens = ..."
     if spec.source == "folder":  # where it lies on the server is no one's business
         arguments = [literal(f"path/to/{Path(spec.location).name}")]
     else:
@@ -51,6 +54,9 @@ def _is_hub_name(name: str) -> bool:
 def trace_line(run: Facts) -> str:
     if run.conversation is not None:
         return f"run = hl.trace_chat({', '.join(['loaded', messages(run.conversation), *_edits(run)])})"
+    if run.spec.source == "weights":
+        what = "attentions" if run.spec.id == "from_attentions" else "cache"
+        return f"run = hl.{run.spec.id}({what}, tokens)"
     arguments = ["loaded", literal(run.source.text)]
     if run.target is not None and run.target.text:
         arguments.append(f"target={literal(run.target.text)}")

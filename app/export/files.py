@@ -7,14 +7,16 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from app.export import words
 from core.model.rules import REASONS
 from core.service import HIDDEN
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CSV_CELLS = 512 * 512  # a line for each cell: some 15 MB
 NPZ_CELLS = 2048 * 2048  # 16 MiB of float32

@@ -2,3 +2,4 @@
 
 EXPORT_HIDDEN_CELL = "hidden"
 ALT = "{sentence} {note}"
+NO_SCRIPT = "This page draws itself with the script that is in it. Allow scripts to see it."

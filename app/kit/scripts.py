@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from app import streamlit_edge
 from app.kit import theme, words
-from app.streamlit_edge import page
 from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
@@ -28,7 +28,7 @@ def style(*own: Path) -> Callable[[], str]:
 
 def add() -> None:
     """Put them into the registry; anyone who registers a component that needs them does so."""
-    modules.add("streamlit_edge/browser", page.HERE.with_name("browser"))
+    modules.add("streamlit_edge/browser", Path(streamlit_edge.__file__).with_name("browser"))
     modules.add("kit/browser", BROWSER)
     modules.add("kit/browser/picture", BROWSER / "picture")
     modules.add_constants(

@@ -1,7 +1,7 @@
 """Every browser file under an address that carries its hash: one registry for all components, compressed once, kept a year.
 
 They are read once, when a component is registered. While a developer edits them (edited.ON) they are looked at whenever an address
-is asked for, and what has changed, and all that imports it, has another address from then on.
+is asked for, and what has changed, and all that imports it, has another address from then on. Only to serve them takes Streamlit: a page for a notebook is made of them without it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from streamlit.components import v2
-
-from app.streamlit_edge import components
 from app.transport import edited, words
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 FOREVER = "public, max-age=31536000, immutable"  # for names that carry a hash of the content
 IMPORT = re.compile(r'^(import\s+(?:\w+|\{[^}]*\})\s+from\s+)"(\.[^"\n]+)";', re.MULTILINE)
@@ -175,6 +174,8 @@ def loader(entry: str, export: str = "default") -> str:
 
     The real modules are fetched once and kept by the browser for as long as they stay the same.
     """
+    from app.streamlit_edge import components
+
     look()
     names = [entry, *(name for name in closure(entry) if name != entry)]
     return components.loader([f"headlight/m/{address(name)}" for name in names], export)
@@ -188,6 +189,9 @@ def component(
     While files are edited it is registered at every mount, as its files were when the visit began: a page goes on with what it has
     loaded, and one that is loaded after a change has all of it.
     """
+    from streamlit.components import v2
+
+    from app.streamlit_edge import components
 
     def now() -> dict[str, Any]:
         return {"html": html(), "css": None if css is None else css(), "js": loader(entry, export)}
@@ -199,6 +203,8 @@ def component(
 
 async def module(request: Request) -> Response:
     """One module. An address that is not one of today's is refused, and no one is to remember that."""
+    from starlette.responses import PlainTextResponse, Response
+
     look()
     wanted = f"{request.path_params['digest']}/{request.path_params['name']}"
     if wanted not in _served:

@@ -104,6 +104,11 @@ class Loaded:
         """Sentences about what its files ask for and the model does not do, and about what lies in them and takes no part."""
         return self.spec.notices
 
+    @property
+    def headless(self) -> str:
+        """The sentence that it predicts no words, for a model that has no head."""
+        return f"{self.spec.title} has no head, so it predicts no words. Try a language model."
+
     def tokens(self, text: str) -> Tokens:
         """A text as the model reads it; without a tokenizer, token numbers with spaces between them. Raises TextError."""
         if self.tokenizer is None and NUMBERS.fullmatch(text):

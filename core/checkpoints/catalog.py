@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ..model.classifier import ClassNames
 
-SourceKind = Literal["package", "hub", "folder", "shipped", "built", "trained"]
+SourceKind = Literal["package", "hub", "folder", "shipped", "built", "trained", "weights"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # Shipped models lie inside a package that was installed, and beside core/ in the repository.

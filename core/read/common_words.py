@@ -29,6 +29,8 @@ def common_words(loaded: Loaded, one_in: int = 1) -> frozenset[str]:
 
     Of a vocabulary in another order these are any words.
     """
+    if loaded.tokenizer is None:
+        return frozenset()
     found = _known.get(loaded)
     if found is None:
         words: dict[str, None] = {}
@@ -58,8 +60,7 @@ def are_long(tokens: Tokens, least: int = LONG) -> list[bool]:
 
 def _words(loaded: Loaded) -> Iterator[str]:
     """The pieces that begin a word and are letters alone, the lowest number first."""
-    if loaded.tokenizer is None:
-        return
+    assert loaded.tokenizer is not None
     n, piece = loaded.tokenizer.get_vocab_size(), loaded.tokenizer.id_to_token
     signs = tuple(sign for group in SPACE_SIGNS for sign in group)
     pieces = [(i, text) for i in range(n) if (text := piece(i))]

@@ -270,7 +270,7 @@ def _stream(a: Trace, b: Trace) -> list[StreamDifference]:
     """At the embedding, after every layer, and at the end of each stack."""
     ends = ("embed.hook_embed", ".hook_resid_post", ".hook_final")
     points = [point for point in a.resid if point.endswith(ends) and point in b.resid]
-    if a.config.d_model != b.config.d_model or not points:
+    if not points or a.config.d_model != b.config.d_model:
         return []
     needed = sum(len(a.resid[point]) for point in points) * a.config.d_model * a.loaded.dtype.itemsize
     memory.admit_large(needed, torch.device("cpu"), "The residual stream of a whole run")

@@ -20,6 +20,7 @@ from .common_words import COMMONEST, LONGER, are_common, are_long
 from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
 from .head_roles import OpeningLink, is_ideograph, openings, spaced_words, words_of
 from .looks import Looked, each_look
+from .ragged import stacked
 from .spaced_rows import spread
 
 Kind = Literal[
@@ -189,9 +190,10 @@ class _Candidates:
 
     def best(self, used: Collection[tuple[int, int]], least: float = -math.inf) -> Finding | None:
         """That of the largest score above `least`, of a head that is not used yet."""
-        scores = torch.stack(self.scores).clone()  # [layer, head]
-        for layer, head in used:
-            scores[layer, head] = -math.inf
+        scores = stacked(self.scores, -math.inf).clone()  # [layer, head]
+        for layer, found in enumerate(self.found):
+            for head in (head for place, head in used if place == (found.record.layer or 0)):
+                scores[layer, head] = -math.inf
         layer, head = divmod(int(scores.argmax()), scores.shape[1])
         return self.found[layer].finding(self.kind, head) if float(scores[layer, head]) > least else None
 

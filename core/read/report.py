@@ -81,11 +81,13 @@ def words(run: Trace) -> str:
     """The run in a few lines, for a terminal. Of a batch, the text that it is seen from."""
     run = run.text(run.index)
     tokens = run.source if run.target is None else run.target
+    heads = sorted({record.n_heads for record in run.attention} or {run.config.n_heads})
+    took = f"{run.seconds * 1000:.0f} ms on" if run.seconds else "on"
     lines = [
-        f"{run.spec.title}: {run.config.kind}, {run.config.n_heads} heads in each of "
+        f"{run.spec.title}: {run.config.kind}, {' to '.join(map(str, heads[:: max(1, len(heads) - 1)]))} heads in each of "
         + ", ".join(f"{n} {name} layers" for name, n in run.config.stacks),
         f"{len(run.source)} tokens: {' '.join(run.source.labels)}",
-        f"{run.seconds * 1000:.0f} ms on {run.device} in {run.dtype}; holds {run.nbytes / MiB:.1f} MiB",
+        f"{took} {run.device} in {run.dtype}; holds {run.nbytes / MiB:.1f} MiB",
     ]
     if (sentence := _where_numbers_end(run)) is not None:
         return "\n".join([*lines, sentence])
@@ -148,7 +150,8 @@ def write_npz(run: Trace, path: Path) -> None:
     arrays: dict[str, Any] = {record.name: record.pattern().cpu().numpy() for record in run.attention}
     for what, tokens in (("source", run.source), ("target", run.target)):
         if tokens is not None:
-            arrays[f"{what}.ids"] = np.array(tokens.ids)
+            if min(tokens.ids) >= 0:  # of spellings alone no vocabulary is known
+                arrays[f"{what}.ids"] = np.array(tokens.ids)
             arrays[f"{what}.labels"] = np.array(tokens.labels)
     with path.open("wb") as file:  # given a name, numpy would add .npz to it
         np.savez_compressed(file, **arrays)
@@ -234,7 +237,9 @@ def _tokens(tokens: Tokens) -> dict[str, Any]:
     found = {
         "text": tokens.text,
         "labels": list(tokens.labels),
-        "ids": list(tokens.ids),
+        "ids": None
+        if any(i < 0 for i in tokens.ids)
+        else list(tokens.ids),  # of spellings alone no vocabulary is known
         "strings": list(tokens.strings),
     }
     if tokens.is_chat:

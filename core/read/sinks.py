@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..run.attention import AttentionRecord
+from .ragged import stacked
 
 ROWS = 64  # evenly spaced rows that are looked at, at most
 LOOKED_AT = 8  # attentions in which the token is looked for, evenly spaced
@@ -25,19 +27,19 @@ class Sink:
     """
 
     key: int
-    shares: np.ndarray  # float32 [layer, head], from 0 to 1
+    shares: np.ndarray  # float32 [layer, head], from 0 to 1; NaN for heads that a layer does not have
     rows: int  # looked at, of each head
 
     @property
     def between(self) -> tuple[float, float]:
         """The share that the head gives which a quarter of all heads give less than, and the one that a quarter give more than."""
-        low, high = np.quantile(self.shares, (0.25, 0.75))
+        low, high = np.nanquantile(self.shares, (0.25, 0.75))
         return float(low), float(high)
 
     @property
     def is_sink(self) -> bool:
         """Whether half of all heads give it 30 % or more."""
-        return bool(np.median(self.shares) >= NAMED_FROM)
+        return bool(np.nanmedian(self.shares) >= NAMED_FROM)
 
 
 def sink(records: Sequence[AttentionRecord], patterns: Sequence[Tensor] | None = None) -> Sink | None:
@@ -60,7 +62,7 @@ def sink(records: Sequence[AttentionRecord], patterns: Sequence[Tensor] | None =
     got = torch.stack([weights(i).mean((0, 1)).cpu() for i in spread]).mean(0)  # [key]
     key = int(got.argmax())
     shares = [weights(i, key)[:, :, 0].mean(-1) for i in range(len(records))]
-    return Sink(key, torch.stack(shares).float().cpu().numpy(), len(rows))
+    return Sink(key, stacked(shares, math.nan).float().cpu().numpy(), len(rows))
 
 
 def _rows(record: AttentionRecord) -> list[int]:

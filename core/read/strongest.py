@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,6 +15,7 @@ from ..run.predictions import checked_positions
 from ..run.trace import Trace
 from .directions import Site, asked, has_looks, records_of
 from .looks import each_look
+from .ragged import stacked
 
 T = TypeVar("T")
 
@@ -25,7 +27,7 @@ class Strongest:
     """The k keys that each head gives most to from each asked-for row, the strongest first; fewer where a text has fewer keys.
 
     additions is what each of these looks adds to the logit of the likeliest token after its row, in logits; None where a logit
-    is no sum over looks.
+    is no sum over looks. Where a layer has fewer heads than another, keys are −1 and weights NaN for those that it lacks.
     """
 
     positions: tuple[int, ...]
@@ -71,7 +73,9 @@ def strongest_looks(
         [torch.cat(parts, 1) for parts in zip(*layer, strict=True) if parts[0] is not None]
         for layer in zip(*blocks, strict=True)
     ]
-    keys, weights, *additions = (torch.stack(parts) for parts in zip(*layers, strict=True))
+    keys, weights, *additions = (
+        stacked(parts, math.nan if parts[0].is_floating_point() else -1) for parts in zip(*layers, strict=True)
+    )
     return Strongest(tuple(rows), keys, weights, additions[0] if additions else None)
 
 
@@ -91,7 +95,9 @@ def link(run: Trace, query: int, key: int, site: Site | None = None) -> Link:
 
     layers = _in_layers(run, [query], site, one)
     added = [found for _, found in layers if found is not None]
-    return Link(query, key, torch.stack([weights for weights, _ in layers]), torch.stack(added) if added else None)
+    return Link(
+        query, key, stacked([weights for weights, _ in layers], math.nan), torch.stack(added) if added else None
+    )
 
 
 def _in_layers(

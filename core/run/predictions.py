@@ -49,7 +49,7 @@ class Predictions:
 def head_of(loaded: Loaded) -> Head:
     """The model's head. Raises TextError for a model that has none."""
     if loaded.model.head is None:
-        raise TextError(f"{loaded.spec.title} has no head, so it predicts no words. Try a language model.")
+        raise TextError(loaded.headless)
     return loaded.model.head
 
 

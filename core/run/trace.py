@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
 from html import escape
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from .. import frames, memory
 from ..checkpoints import Loaded, ModelSpec
 from ..device import dtype_name
 from ..edits import Intervention
-from ..errors import InterventionError, TextError
+from ..errors import InterventionError, Refused, TextError
 from ..model.chat import Message
 from ..model.config import ModelConfig
 from ..model.hooks import hook_points
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
     from ..read.attribution import Contributions, LensLayer
     from ..sweep.ablations import HeadEffects
+
+LOOKED_AT = 4_000_000  # weights: of a run with more, a still is of its first head
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,12 +155,61 @@ class Trace:
         )
 
     def _repr_html_(self) -> str:
-        """Tokens and the first attention's head 0, for a notebook: a still picture under 100 kB, all text escaped."""
+        """A still picture with its table, for a notebook, of the head that show() opens on; all text is escaped."""
         if not self.records:
             return f"<pre>{escape(repr(self))}</pre>"
-        record = self.records[0].of(self.index)
+        at, head = self._opens_on()
+        record = self.attention[at]
         queries, keys = self.tokens_of(record)
-        return still(repr(self).strip("<>"), record, 0, queries.labels, keys.labels)
+        return still(repr(self).strip("<>"), record, head, queries.labels, keys.labels)
+
+    def _opens_on(self) -> tuple[int, int]:
+        """The record and the head that say most of this run; the first of a run too long to look for them, or that is not finite."""
+        from ..read.findings import opening_look
+
+        weights = sum(record.n_heads * record.n_query * record.n_key for record in self.records)
+        if weights > LOOKED_AT or self.texts > 1 or self.non_finite is not None:
+            return 0, 0
+        try:
+            found = opening_look(self)
+        except Refused:  # of a model that was trained since
+            return 0, 0
+        at = next(
+            (
+                i
+                for i, record in enumerate(self.attention)
+                if (record.stack, record.site, record.layer) == (found.stack, found.site, found.layer)
+            ),
+            0,
+        )
+        return at, found.head
+
+    def show(
+        self,
+        layer: int | None = None,
+        head: int | None = None,
+        query: int | None = None,
+        room: str = "explore",
+        height: int = 640,
+    ) -> Any:
+        """The whole screen in a notebook's cell, without a server or a network: docs/notebooks.md. It is drawn where it is the last
+        value of a cell, or by display().
+
+        query is a token's position, height in pixels. Left out, the picture opens where there is most to see. With anywidget and a
+        kernel what is chosen comes back: view.layer, view.head, view.query, and view.text runs another text. Raises Refused for a
+        place or a room that there is not, and where the screens are not installed.
+        """
+        package = (__package__ or "").partition(".")[0]
+        name = "app.notebook" if package == "core" else f"{package}.app.notebook"
+        try:
+            cell = import_module(f"{name}.cell")
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.cell".startswith(error.name):
+                raise
+            raise Refused(
+                "This installation has no screens to show. Install Headlight with its extra [app], or start Python in its folder."
+            ) from None
+        return cell.show(self, layer, head, query, room, height)
 
     def plot(
         self,

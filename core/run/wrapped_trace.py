@@ -207,7 +207,7 @@ class WrappedTrace(Trace):
     def head_input(self, positions: Sequence[int] | Tensor) -> Tensor:
         """The logits of these positions of this text, [pos, vocab], which the pass has computed itself."""
         if self.logits is None:
-            raise TextError(f"{self.spec.title} has no head, so it predicts no words. Try a language model.")
+            raise TextError(self.loaded.headless)
         return self.logits(torch.as_tensor(positions, device=self.loaded.device))[self.index]
 
     @property

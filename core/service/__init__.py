@@ -6,6 +6,7 @@ from ..read.findings import Finding
 from ..read.sinks import Sink
 from ..read.word_order import shuffled_words
 from ..read.worth import Worth
+from ..run.attention import Receipt
 from ..sweep.pairs import LEAST_DIFFERENCE, Pair, pairs_from, read_pairs
 from ..sweep.part import Part
 from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, SilenceHeads
@@ -54,6 +55,7 @@ from .maps.answers import (
 from .maps.compute import word_groups
 from .maps.heads import METRICS, THUMBNAIL
 from .masks.answers import Outcome, ScoresAndMasks
+from .one_run import OneRun, one_run
 from .positions.answers import (
     Clock,
     OrderChange,

@@ -13,6 +13,7 @@ from .. import memory
 from ..errors import InterventionError, TextError
 from ..model.hooks import hook_points
 from ..model.text import Tokens
+from ..run.brought import NoLoaded
 from ..run.forward_pass import Pass
 from ..run.predictions import checked_positions, head_of
 from ..run.trace import Trace
@@ -70,6 +71,8 @@ def sides_of(run: Trace, other: Trace | None, to: To, position: int | None) -> S
     """The two sides of a comparison. Raises as patch_parts()."""
     if isinstance(run.loaded, Wrapped):
         cannot("what passes between its layers, which parts are taken from,")
+    if isinstance(run.loaded, NoLoaded):
+        run.loaded.cannot("what its parts give, which runs the model,")
     if to not in ("other", "zero", "mean"):
         raise InterventionError(f"A part is set to what it gives in the other run, to zero or to its mean, not {to!r}.")
     if to == "other" and other is None:

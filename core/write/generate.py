@@ -25,6 +25,7 @@ from ..model.config import ModelConfig
 from ..model.next_tokens import allowed_only
 from ..model.text import Tokens, from_ids
 from ..plan import kv_cache, run_bytes
+from ..run.brought import NoLoaded
 from ..run.prompt import (
     Keep,
     Prompt,
@@ -424,6 +425,8 @@ def check_writes(loaded: Loaded) -> None:
     """Raise GenerationError for a model that cannot write, and Refused for one that writes by itself (core.wrap)."""
     if isinstance(loaded, Wrapped):
         cannot("writing token by token (model.generate(…) writes, and wrapped.recording() around it records)")
+    if isinstance(loaded, NoLoaded):
+        loaded.cannot("writing, which runs the model,")
     if not loaded.config.causal:
         raise GenerationError(
             f"{loaded.spec.title} reads both ways and does not write: its config.json says is_causal: false, so that each "

@@ -166,7 +166,9 @@ def test_a_still_picture_is_small_well_formed_and_true(n: int) -> None:
     shown = min(n, 48)
     space = "{http://www.w3.org/2000/svg}"
     assert len(tree.findall(f".//{space}text")) == 2 * shown
-    pattern = run.attention[0].pattern(0)[0]
+    named = re.search(r"decoder\.blocks\.(\d+)\.attn, head (\d+)", page)
+    assert named
+    pattern = run.attention[int(named[1])].pattern(int(named[2]))[0]
     drawn = sum(path.attrib["d"].count("M") for path in tree.findall(f".//{space}path"))
     assert drawn == int((pattern[:shown, :shown] * 16 >= 0.5).sum())
     assert ("the first 48" in page) == (n > 48)

@@ -261,6 +261,7 @@ export class Facts {
   masked(ranking) {
     const { picture, site } = this.view;
     const lens = this.view.lens();
+    if (picture.brought && !site.masked(lens.layer, lens.head)) return words.free_brought;
     if (!ranking) return picture.whole && lens.plain && !site.masked(lens.layer, lens.head) ? words.free_all : "";
     const count = new Map();
     for (const code of ranking.masked ?? []) if (code % HIDDEN) count.set(code, (count.get(code) ?? 0) + 1);

@@ -45,7 +45,7 @@ export class Footer {
       ms < LONG
         ? fill(words.run_took, { ms: Math.round(ms) })
         : fill(words.run_took_long, { s: (ms / 1000).toFixed(1) });
-    const time = picture.ms === undefined ? words.run_goes_on : took;
+    const time = picture.brought ? words.run_brought : picture.ms === undefined ? words.run_goes_on : took;
     const parts = { n: number(source.length), time };
     const ran = target ? fill(words.run_pair, { ...parts, m: number(target.length) }) : fill(words.run, parts);
     const on = fill(words.run_on, { device: picture.device, dtype: picture.dtype });

@@ -266,7 +266,9 @@ export class HeadMap {
   settings() {
     const { options, picture, site } = this.view;
     /** @type {[name: string, says: [text: string, help: string]][]} */
-    const kinds = Object.entries(words.kinds).filter(([name]) => name !== "rollout" || site.id !== "cross");
+    const kinds = Object.entries(words.kinds).filter(
+      ([name]) => !(name === "rollout" && site.id === "cross") && !(name === "value" && picture.brought),
+    );
     const kind = choice(
       words.shows,
       kinds.map(([name, [text, help]]) => /** @type {Choice} */ ([name, text, help])),

@@ -57,6 +57,7 @@ export interface Picture {
   ids: Record<string, number[]>;
   reasons: string[];
   learnt?: number | null;
+  brought?: boolean; // made of weights alone: what else a run has is not known
   writes?: boolean;
   roles?: import("./roles.js").Role[][];
   /** The token that heads rest on, by kind of attention. */

@@ -333,6 +333,7 @@ export const WORDS: {
   "free_cross": string;
   "free_last": string;
   "free_all": string;
+  "free_brought": string;
   "hidden": string;
   "shares": string;
   "lines_label": string;
@@ -374,6 +375,7 @@ export const WORDS: {
   "run_shapes": string;
   "run_took": string;
   "run_took_long": string;
+  "run_brought": string;
   "run_goes_on": string;
   "so_far": string;
   "so_far_writes": string;

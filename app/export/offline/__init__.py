@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-
+from app.export import words
 from app.export.offline.bare import bare
 from app.transport import edited, modules
 
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
 HERE = Path(__file__).parent
+STILL, DATA = "{{STILL}}", "{{DATA}}"  # the places of a page that are filled, in its order; its script comes after them
 IMPORT = re.compile(r"^import\s+(\w+|\{[^}]*\})\s+from\s+\"(\.[^\"\n]+)\";\n", re.MULTILINE)
 NAMED_EXPORT = re.compile(r"^export ((?:(?:async )?function\*?|class|const|let)\s+(\w+))", re.MULTILINE)
 DEFAULT_EXPORT = re.compile(r"^export default (?=(?:function )?\(|[a-z]\w*\()", re.MULTILINE)  # a value, not a name
@@ -23,6 +28,7 @@ LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\(|\s*:)", re.MULTILINE)
 
 def answer(entry: str, page_style: Callable[[], str]) -> Callable[[Request], Awaitable[Response]]:
     """The route that gives the page of a module, without its data; computed when a visitor first asks."""
+    from starlette.responses import PlainTextResponse
 
     @edited.cached
     def text() -> str:
@@ -39,12 +45,32 @@ def page(entry: str, page_style: str) -> str:
 
     Its policy allows this one script, by its hash, and no request whatever.
     """
-    script = bundle(entry)
+    return _frame(page_style, bundle(entry), "").replace(STILL, words.NO_SCRIPT, 1)
+
+
+def packed(entry: str, page_style: str) -> str:
+    """The same for filled(), with its script as base64 of gzip, which a few lines unpack: a third of the bytes."""
+    script = bundle(entry).encode()
+    code = base64.b64encode(gzip.compress(script, 9, mtime=0)).decode()
+    element = f'<script type="text/plain" id="program">{code}</script>\n'
+    return _frame(page_style, bare((HERE / "unpack.js").read_text(encoding="utf-8")), element, script)
+
+
+def _frame(page_style: str, script: str, code: str, *allowed: bytes) -> str:
+    """A page without a still and without data. `allowed` are scripts that its own one may put into it."""
     if "</script" in script.lower() or "<!--" in script:
         raise ValueError("the script would end the element that holds it")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    text = (HERE / "page.html").read_text(encoding="utf-8").replace("{{SCRIPT-HASH}}", f"sha256-{digest}")
-    return text.replace("{{PAGE-STYLE}}", page_style.strip()).replace("{{SCRIPT}}", script)
+    hashes = (base64.b64encode(hashlib.sha256(one).digest()).decode() for one in (script.encode(), *allowed))
+    text = (HERE / "page.html").read_text(encoding="utf-8")
+    text = text.replace("{{SCRIPT-HASHES}}", " ".join(f"'sha256-{digest}'" for digest in hashes))
+    return text.replace("{{PAGE-STYLE}}", page_style.strip()).replace("{{CODE}}", code).replace("{{SCRIPT}}", script)
+
+
+def filled(frame: str, still: str, data: bytes) -> str:
+    """A packed page with its data: `still` is the HTML that a browser without scripts shows, `data` the message that the script draws."""
+    before, _, rest = frame.partition(STILL)
+    between, _, after = rest.partition(DATA)
+    return "".join((before, still, between, base64.b64encode(gzip.compress(data, 9, mtime=0)).decode(), after))
 
 
 def bundle(entry: str) -> str:

@@ -1,54 +1,82 @@
-// A page that works offline: a room's component on the data in the page, without a server and without a request.
+// A page that works offline: a room's component on the data in the page, without a server and without a request. Where the page is a
+// frame of a notebook's widget, what is chosen goes to it through a port that it sends, and from it come choices and other runs.
 
-import { unpack } from "./messages.js";
+import { pack, unpack } from "./messages.js";
 import { Fetcher } from "./fetcher.js";
 import { COLOURS, WORDS as words } from "./words.js";
 
+/** @typedef {(given: {data: Uint8Array, parentElement: HTMLElement, setStateValue: import("./types.js").Tell, setTriggerValue: import("./types.js").Tell}) => unknown} Component */
+
+/** @type {MessagePort | null} To a notebook */
+let port = null;
+
 // What such a page holds: the message that the room was drawn from, and the answers that had come by then
-/**
- * @param {string} room the class of its place in the page, by which its style knows it
- * @param {(given: {data: Uint8Array, parentElement: HTMLElement, setStateValue: () => void, setTriggerValue: () => void}) => unknown} component
- */
+/** @param {string} room the class of its place in the page, by which its style knows it @param {Component} component */
 export function offline(room, component) {
   document.querySelector("#screen .hl")?.classList.add(room);
+  const { headlightData } = /** @type {{headlightData?: Uint8Array}} */ (/** @type {unknown} */ (window));
   const text = document.getElementById("data")?.textContent?.trim() ?? "";
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const [{ about, theme: asExported, data, answers }, body] = unpack(bytes);
+  let message = opened(headlightData ?? Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
+  page(message.theme);
+  draw(component, message.data);
+  if (window.parent === window) return;
+  addEventListener("message", ({ source, data, ports }) => {
+    if (source !== window.parent || data?.headlight !== "connect" || !ports[0]) return;
+    port = ports[0];
+    port.onmessage = ({ data: said }) => {
+      if (said.picture) message = opened(said.picture);
+      if (said.chosen) message.data = chosen(message.data, said.chosen);
+      draw(component, message.data);
+    };
+  });
+  window.parent.postMessage({ headlight: "ready" }, "*"); // it holds nothing: who listens may send a port
+}
+
+/** Take in a run, with what the page says of it. @param {Uint8Array} bytes */
+function opened(bytes) {
+  const [{ about, theme, data, answers }, body] = unpack(bytes);
   for (const name of ["caption", "alt", "snippet", "note", "code"]) {
     const part = /** @type {HTMLElement} */ (document.getElementById(name));
     part.textContent = about[name];
   }
   document.title = about.title;
-  if (answers) {
-    const part = (/** @type {[at: number, length: number]} */ [at, length]) =>
-      new Uint8Array(body.slice(at, at + length));
-    Fetcher.answers = new Map(
-      answers.map((/** @type {[string, number, number]} */ [id, at, length]) => [id, part([at, length])]),
-    );
-    Fetcher.missing = words.offline_missing;
-    page(asExported);
-    component({ data: part(data), ...given() });
-    return;
-  }
-  page(asExported);
-  component({ data: bytes, ...given() });
+  if (!answers) return { theme, data: bytes };
+  const part = (/** @type {[at: number, length: number]} */ [at, length]) =>
+    new Uint8Array(body.slice(at, at + length));
+  Fetcher.answers = new Map(
+    answers.map((/** @type {[string, number, number]} */ [id, at, length]) => [id, part([at, length])]),
+  );
+  Fetcher.missing = words.offline_missing;
+  return { theme, data: part(data) };
 }
 
-const given = () => ({
-  parentElement: /** @type {HTMLElement} */ (document.getElementById("screen")),
-  setStateValue: () => {},
-  setTriggerValue: () => {},
-});
+/** The same picture with something else chosen in it. @param {Uint8Array} data @param {Record<string, string>} values */
+function chosen(data, values) {
+  const [header, body] = unpack(data);
+  const { stamp, ...before } = header.chosen;
+  return pack({ ...header, chosen: { ...before, values: { ...before.values, ...values }, stamp: stamp + 1 } }, body);
+}
+
+/** @param {Component} component @param {Uint8Array} data */
+function draw(component, data) {
+  component({
+    data,
+    parentElement: /** @type {HTMLElement} */ (document.getElementById("screen")),
+    setStateValue: (name, value) => port?.postMessage({ [name]: value }),
+    setTriggerValue: () => {},
+  });
+}
 
 // The page's light and dark, and its projector
-/** @param {"light" | "dark"} asExported */
+/** @param {"light" | "dark" | null} asExported null for a page of no screen, which is as the reader's browser is */
 function page(asExported) {
+  const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
   /** @type {Record<string, string | null>} */
   let settings = { theme: null, projector: null };
   /** @type {Set<(settings: Record<string, string | null>) => void>} */
   const heard = new Set();
   function show() {
-    const theme = /** @type {"light" | "dark"} */ (settings.theme ?? asExported);
+    const theme = /** @type {"light" | "dark"} */ (settings.theme ?? asExported ?? (isDark() ? "dark" : "light"));
     const { style } = document.documentElement;
     style.colorScheme = theme;
     style.setProperty("--st-background-color", COLOURS[theme].background);

@@ -1,0 +1,87 @@
+"""A picture in a notebook, as the peers return it: HTML in .data, and the run that it shows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from ..errors import Refused
+from ..run.brought import not_drawn
+from ..run.notebook_picture import still
+from ..run.trace import Trace
+
+ACTIONS = ("view", "return")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shown:
+    """A picture with the run that it is of: run.attention, core.findings(run) and all else that takes a run."""
+
+    data: str  # HTML
+    run: Trace | None = None
+
+    def _repr_html_(self) -> str:
+        return self.data
+
+    def __html__(self) -> str:
+        return self.data
+
+    def __str__(self) -> str:
+        return self.data
+
+    def __repr__(self) -> str:
+        return f"<Shown {len(self.data):,} characters of HTML{'' if self.run is None else f', {self.run!r}'}>"
+
+
+def picture(run: Trace, layer: int, head: int, remarks: Sequence[str]) -> Shown:
+    """The run's page opened on a head, or a still of it where there is no page, and below it a line for each remark.
+
+    Raises Refused for a layer or a head that there is not.
+    """
+    record = next((record for record in run.attention if record.layer == layer), None)
+    if record is None:
+        layers = sorted({record.layer or 0 for record in run.attention})
+        raise Refused(f"There is no layer {layer}: these weights are of the layers {layers[0]} to {layers[-1]}.")
+    if not 0 <= head < record.n_heads:
+        raise Refused(f"There is no head {head} in layer {layer}: it has the heads 0 to {record.n_heads - 1}.")
+    page, why = _page(run, layer, head)
+    return Shown(page + below([*run.notices, *why, *remarks]), run)
+
+
+def below(lines: Sequence[str]) -> str:
+    """Lines of small print."""
+    return "".join(f'<p style="margin:0.3em 0;font-size:0.82rem;opacity:0.8">{escape(line)}</p>' for line in lines)
+
+
+def _page(run: Trace, layer: int, head: int) -> tuple[str, tuple[str, ...]]:
+    """The page in a frame. A still where the screens are not installed, or for numbers that they do not draw, and the reason."""
+    why: tuple[str, ...] = ()
+    if not not_drawn(run):
+        try:
+            return _html(run.show(layer=layer, head=head)), why
+        except Refused as refusal:
+            why = (str(refusal),)
+    record = next(record for record in run.attention if record.layer == layer)
+    queries, keys = run.tokens_of(record)
+    return still(repr(run).partition("\n")[0].strip("<>"), record, head, queries.labels, keys.labels), why
+
+
+def _html(view: Any) -> str:
+    """The page of a cell, which a widget has beside itself."""
+    bundle = view._repr_mimebundle_()
+    return str((bundle[0] if isinstance(bundle, tuple) else bundle)["text/html"])
+
+
+def handed(shown: Shown, html_action: str) -> Shown | None:
+    """As html_action says: "view" displays it in a notebook and returns nothing there, "return" returns it. Outside of a notebook
+    there is nowhere to display it, so it is returned. Raises Refused for another word."""
+    if html_action not in ACTIONS:
+        raise Refused(f"html_action is 'view' or 'return', not {html_action!r}.")
+    notebook: Any = sys.modules.get("IPython")
+    if html_action == "return" or notebook is None or notebook.get_ipython() is None:
+        return shown
+    notebook.display.display(shown)
+    return None

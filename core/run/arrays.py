@@ -1,0 +1,142 @@
+"""Numbers that a person brings, in any library's arrays or in lists, as tensors: one [batch, head, query, key] a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import Refused
+
+AXES = "[batch, head, query, key] or [head, query, key]"
+ASK = (
+    'Load the model with attn_implementation="eager" and call it with output_attentions=True; core.wrap(model, tokenizer) '
+    "records what any of its attention functions does."
+)
+
+
+def tensor_of(x: Any, what: str) -> Tensor:
+    """An array of torch, numpy or another library (through __dlpack__ or __array__), or nested lists, as a tensor of real
+    numbers without its gradient. Nothing is copied that need not be. Raises Refused."""
+    if isinstance(x, Tensor):
+        found = x.detach()
+    elif isinstance(x, np.ndarray):
+        found = _from_numpy(x, what)
+    elif hasattr(x, "__dlpack__") or hasattr(x, "__array__"):
+        found = _from_other(x, what)
+    else:
+        found = _from_lists(x, what)
+    if found.is_sparse or found.layout != torch.strided or found.is_nested:
+        raise Refused(f"{_title(what)} are in a tensor of layout {found.layout}. Give a dense one: {what}.to_dense().")
+    if found.device.type == "meta":
+        raise Refused(f"{_title(what)} are on the device meta, which holds shapes and no numbers.")
+    if found.is_complex():
+        raise Refused(f"{_title(what)} are complex numbers ({found.dtype}), and weights are real ones.")
+    if found.dtype == torch.float64 or not found.is_floating_point() or found.element_size() < 2:
+        found = found.float()
+    return found
+
+
+def layers_of(given: Any, what: str) -> list[Tensor]:
+    """[batch, head, query, key] of each layer, from a list of layers or one array of them. Raises Refused for all other shapes.
+
+    One array is [layer, head, query, key], [layer, batch, head, query, key], [head, query, key] or [query, key]; each of a list
+    may lack its batch, or its batch and its heads.
+    """
+    if isinstance(given, list | tuple):
+        if not given:
+            raise Refused(
+                f"{_title(what)} are an empty {type(given).__name__}. outputs[-1] of a model without cross-attention may be that of "
+                f"its cross-attentions: give outputs.attentions. {ASK}"
+            )
+        if any(layer is None for layer in given):
+            raise Refused(
+                f"{_title(what)} of layer {[layer is None for layer in given].index(True)} are None: the model's fused attention "
+                f"gives no weights. {ASK}"
+            )
+        steps = [layer for layer in given if isinstance(layer, list | tuple) and layer and _is_array(layer[0])]
+        if steps and all(isinstance(one, tuple) for one in given) and _rank(steps[0][0]) == 4:
+            raise Refused(
+                f"{_title(what)} are a tuple of {len(given)} tuples, as generate() returns them: one for each token that was "
+                "written. Give one step of it, or the weights of a pass over the whole text: "
+                "model(outputs.sequences, output_attentions=True)."
+            )
+        if any(_is_array(layer) for layer in given) or _depth(given) > 3:
+            return [_with_batch(tensor_of(layer, what), f"{what}[{i}]") for i, layer in enumerate(given)]
+    array = tensor_of(given, what)
+    if array.ndim == 5:
+        return list(array)
+    if array.ndim == 4:
+        return [layer[None] for layer in array]
+    return [_with_batch(array, what)]
+
+
+def _with_batch(layer: Tensor, what: str) -> Tensor:
+    if not 2 <= layer.ndim <= 4:
+        shape = list(layer.shape)
+        raise Refused(f"{_title(what)} has the shape {shape}, and the weights of a layer are {AXES}.")
+    if 0 in layer.shape:
+        raise Refused(f"{_title(what)} has the shape {list(layer.shape)}, which holds no weight.")
+    return layer[(None,) * (4 - layer.ndim)]
+
+
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "__array__") or hasattr(x, "__dlpack__")
+
+
+def _rank(x: Any) -> int:
+    return len(getattr(x, "shape", ()))
+
+
+def _depth(x: Any) -> int:
+    """The axes of nested lists, and of an array in them."""
+    if _is_array(x):
+        return _rank(x)
+    return 1 + _depth(x[0]) if isinstance(x, Sequence) and not isinstance(x, str) and len(x) else 0
+
+
+def _title(what: str) -> str:
+    return f"The {what}"
+
+
+def _from_numpy(x: np.ndarray, what: str) -> Tensor:
+    if x.dtype.kind not in "fiub":  # such as bfloat16 of ml_dtypes, or objects
+        try:
+            x = x.astype(np.float32)
+        except (TypeError, ValueError):
+            raise Refused(f"{_title(what)} are of the type {x.dtype}, and weights are numbers.") from None
+    if x.dtype.kind == "f" and x.dtype.itemsize > 8:
+        x = x.astype(np.float32)
+    x = x.astype(x.dtype.newbyteorder("=")) if not x.dtype.isnative else x
+    return torch.from_numpy(np.ascontiguousarray(x) if x.flags.writeable else x.copy())
+
+
+def _from_other(x: Any, what: str) -> Tensor:
+    if hasattr(x, "__dlpack__"):
+        try:
+            return torch.from_dlpack(x).detach()
+        except Exception:  # a library's own reasons: a device, a dtype, a version; numpy is the other way
+            if not hasattr(x, "__array__"):
+                raise
+    return _from_numpy(np.asarray(x), what)
+
+
+def _from_lists(x: Any, what: str) -> Tensor:
+    if isinstance(x, list | tuple) and _holds_tensors(x):
+        return torch.stack([tensor_of(one, what) for one in x])
+    try:
+        return torch.tensor(x, dtype=torch.float32)
+    except (TypeError, ValueError, RuntimeError):
+        kind = type(x).__name__
+        ragged = isinstance(x, list | tuple)
+        why = (
+            "are lists of different lengths, or of things that are no numbers" if ragged else f"are of the type {kind}"
+        )
+        raise Refused(f"{_title(what)} {why}. Give arrays {AXES}, one a layer.") from None
+
+
+def _holds_tensors(x: Sequence[Any]) -> bool:
+    return any(_is_array(one) for one in x)
