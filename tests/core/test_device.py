@@ -88,8 +88,8 @@ def test_a_container_s_limit_is_the_machine_s(monkeypatch: pytest.MonkeyPatch) -
     whole = total_bytes(CPU)
     read = devices.Path.read_text
 
-    def limited(path: Path, *args: Any) -> str:
-        return "1048576\n" if str(path) == "/sys/fs/cgroup/memory.max" else read(path, *args)
+    def limited(path: Path, *args: Any, **named: Any) -> str:
+        return "1048576\n" if str(path) == "/sys/fs/cgroup/memory.max" else read(path, *args, **named)
 
     monkeypatch.setattr(devices.Path, "read_text", limited)
     assert total_bytes(CPU) == 1 << 20 < whole

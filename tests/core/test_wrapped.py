@@ -429,7 +429,7 @@ def test_a_text_is_read_by_its_own_tokenizer() -> None:
     assert plain.source.ids == run.source.ids
 
 
-class Slow(getattr(hf, "PythonBackend", None) or hf.PreTrainedTokenizer):  # as it is called from 5 on, and was before
+class Slow(hf.PythonBackend):
     """A tokenizer without a fast part."""
 
     @property
@@ -640,11 +640,7 @@ def test_images_are_recorded_though_not_traced() -> None:
 
 def test_capture_of_an_eager_model_points_here() -> None:
     model = model_of("Llama")
-    with (
-        pytest.raises(core.Refused, match=r"headlight\.wrap\(model, tokenizer\)"),
-        core.capture(model),
-        torch.no_grad(),
-    ):
+    with pytest.raises(core.Refused, match=r"headlight\.wrap\(model, tokenizer\)"), core.capture(model), torch.no_grad():
         model(torch.tensor([IDS]))
 
 
