@@ -64,6 +64,11 @@ def layers_of(given: Any, what: str) -> list[Tensor]:
                 "written. Give one step of it, or the weights of a pass over the whole text: "
                 "model(outputs.sequences, output_attentions=True)."
             )
+        if isinstance(given[-1], tuple) and any(_is_array(layer) and _rank(layer) for layer in given):
+            raise Refused(
+                f"{_title(what)} are a tuple of arrays and tuples, like all that a model returns with return_dict=False. Give the "
+                "tuple of its attentions alone."
+            )
         if any(_is_array(layer) for layer in given) or _depth(given) > 3:
             return [_with_batch(tensor_of(layer, what), f"{what}[{i}]") for i, layer in enumerate(given)]
     array = tensor_of(given, what)

@@ -450,7 +450,10 @@ def run_of(
     admit_large(
         size, next(iter(given.values())).device, "A copy of these weights", "Give fewer layers, or a shorter text."
     )
-    given = {place: x.clone() for place, x in given.items()}
+    device = next(iter(given.values())).device  # of a model on several devices the first one's
+    given = {place: x.to(device, copy=True) for place, x in given.items()}
+    if target_tokens is None and not _maps_on(given, "source"):  # a decoder by itself, which has one text
+        tokens, target_tokens = None, tokens
     sources = _read(tokens, "tokens", given, batch)
     targets = _read(target_tokens, "target_tokens", given, batch)
     if sources is None:  # a decoder by itself
@@ -599,8 +602,9 @@ def _read(given: Texts, what: str, weights: Mapping[Place, Tensor], batch: int |
     """The tokens of every text that these weights are of; None where they are of no such text. Raises Refused."""
     maps = _maps_on(weights, "source" if what == "tokens" else "target")
     if not maps:
-        if given is not None and what == "target_tokens":
-            raise Refused("target_tokens name the tokens of a decoder, and no weights of one were given.")
+        if given is not None:
+            part = "an encoder" if what == "tokens" else "a decoder"
+            raise Refused(f"{what} name the tokens of {part}, and no weights on these were given.")
         return None
     name, x, n = maps[0][0], maps[0][1], maps[0][2]
     if given is None:
@@ -617,7 +621,7 @@ def _read(given: Texts, what: str, weights: Mapping[Place, Tensor], batch: int |
             "tokenizer.convert_ids_to_tokens(ids) gives it."
         )
     several = [list(map(str, one)) for one in texts if not isinstance(one, str)]
-    if several and batch is not None and len(several) > 1:
+    if batch is not None and len(several) > 1 and -len(several) <= batch < len(several):
         several = [several[batch]]
     several = several or [[str(one) for one in texts]]
     if len(several) != len(x):

@@ -12,7 +12,7 @@ from ..errors import Refused
 from ..read.findings import opened, opening_look
 from ..read.head_roles import opening_of
 from ..run.attention import Receipt
-from ..run.brought import not_drawn
+from ..run.brought import WeightsTrace, not_drawn
 from ..run.notebook_picture import still
 from ..run.recorder import Held
 from ..run.trace import Trace
@@ -67,7 +67,8 @@ def one_run(run: Trace, key: str, most: int) -> OneRun:
     whole = WholeRun(whole.heads, links, whole.roles, whole.sinks, look)
     # Values that a long run does not hold would take another pass for each of its records.
     if not all(isinstance(record.values, Held) for record in run.attention):
-        return OneRun(facts, whole, begin, still=partial(_still, run))
+        alone = [record.receipt() for record in run.attention] if isinstance(run, WeightsTrace) else []
+        return OneRun(facts, whole, begin, receipts=alone, still=partial(_still, run))
     norms: dict[SiteId, np.ndarray] = {
         site.id: np.stack([array(run.attention[i].value_norms()) for i in site.records]).astype(np.float32)
         for site in facts.sites

@@ -36,6 +36,7 @@ def test_an_encoder_of_weights(browser: Browser, tmp_path: Path) -> None:
     text = page.locator(".hl.explore").inner_text()
     assert "Nothing here is known to be masked." in text and "sees both sides" not in text
     assert "6 tokens · weights alone" in text and " ms" not in text
+    assert "rows sum to 1" in text and "fused kernel" not in text and "asks no server" not in text
     key = int(weights[1][0, 2, 2].argmax())
     assert f"{float(weights[1][0, 2, 2, key]):.1%}".replace("%", " %") in text
     page.get_by_role("button", name="Options").first.click()

@@ -166,6 +166,7 @@ def test_encoder_and_decoder() -> None:
     alone = core.from_attentions(None, source, target_tokens=target, cross_attentions=[cross])
     assert [record.name for record in alone.attention] == ["decoder.blocks.0.cross_attn"]
     own = core.from_attentions(None, target_tokens=target, decoder_attentions=[decoder])
+    assert core.from_attentions(None, target, decoder_attentions=[decoder]).source.labels[1] == "Ha"
     assert own.config.kind == "decoder" and own.source.labels[1] == "Ha" and own.target is None
     two = core.from_attentions([encoder], source, target_tokens=target, decoder_attentions=[decoder])
     assert core.strongest_looks(two).keys.shape == (1, 2, 1, 4) and core.findings(two)[0].stack == "decoder"
@@ -247,6 +248,18 @@ HINTS: dict[str, tuple[Callable[[], Any], str]] = {
     "a target without a decoder": (
         lambda: core.from_attentions([LAYER], WORDS, target_tokens=WORDS),
         "no weights|neither",
+    ),
+    "a source without an encoder": (
+        lambda: core.from_attentions(None, WORDS, target_tokens=WORDS, decoder_attentions=[LAYER]),
+        "tokens name the tokens of an encoder",
+    ),
+    "all that a model returns": (
+        lambda: core.from_attentions((torch.ones(1, N, 8), (LAYER, LAYER))),
+        "return_dict=False",
+    ),
+    "texts of other number": (
+        lambda: core.from_attentions([softmax(4, 2, N, N)], [WORDS] * 3, batch=3),
+        "tokens are of 3 texts and the weights of 1",
     ),
     "a cache without items": (lambda: core.from_cache(LAYER), "run_with_cache"),
     "a cache without weights": (lambda: core.from_cache({"blocks.0.attn.hook_z": LAYER}), "names_filter"),

@@ -162,6 +162,7 @@ export class Footer {
       ? site.masked(place.layer, place.head)
       : query !== null && this.view.numbers.row(query)?.masked;
     if (hides) proof(receipt.masked === 0, words.masked_zero);
+    if (receipt.fused === null && picture.brought) return; // nothing else is there to hold weights against
     if (receipt.fused === null) this.proofs.append(el("span", "mute", words.fused_none));
     else {
       const error = scientific(receipt.fused);
