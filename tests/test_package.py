@@ -100,8 +100,12 @@ def requirements(*lines: str) -> dict[str, Requirement]:
 
 NEEDS = requirements(*PROJECT["project"]["dependencies"])
 EXTRAS = {name: requirements(*lines) for name, lines in PROJECT["project"]["optional-dependencies"].items()}
-OF_CORE = {name: needs for extra, each in EXTRAS.items() if extra != "app" for name, needs in each.items()}
-OF_SCREENS = {name: needs for name, needs in EXTRAS["app"].items() if name != PROJECT["project"]["name"]}
+OF_CORE = {
+    name: needs for extra, each in EXTRAS.items() if extra not in ("app", "notebook") for name, needs in each.items()
+}
+OF_SCREENS = {
+    name: needs for name, needs in (EXTRAS["app"] | EXTRAS["notebook"]).items() if name != PROJECT["project"]["name"]
+}
 
 
 def pins(*files: str) -> dict[str, Version]:

@@ -13,7 +13,7 @@ from ..errors import Refused
 
 AXES = "[batch, head, query, key] or [head, query, key]"
 ASK = (
-    'Load the model with attn_implementation="eager" and call it with output_attentions=True; core.wrap(model, tokenizer) '
+    'Load the model with attn_implementation="eager" and call it with output_attentions=True; hl.wrap(model, tokenizer) '
     "records what any of its attention functions does."
 )
 

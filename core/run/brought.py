@@ -63,7 +63,7 @@ def refusal(what: str, origin: str) -> str:
     """The sentence for it, with where it comes from."""
     return (
         f"This run was made of attention weights ({origin}), and {what} cannot be read from these. Run the model itself: "
-        "core.trace(core.wrap(model, tokenizer), text) for one of transformers, core.trace(core.load(name), text) for a published one."
+        "hl.trace(hl.wrap(model, tokenizer), text) for one of transformers, hl.trace(hl.load(name), text) for a published one."
     )
 
 

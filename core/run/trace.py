@@ -133,7 +133,11 @@ class Trace:
             return found
         if name not in (points := hook_points(self.loaded.model)):
             near = get_close_matches(str(name), [*(record.name for record in self.records), *points], 1)
-            meant = f"Is {near[0]} meant?" if near else "run.attention and core.hook_points(model) say which there are."
+            meant = (
+                f"Is {near[0]} meant?"
+                if near
+                else "run.attention and headlight.hook_points(model) say which there are."
+            )
             raise KeyError(f"there is no attention and no hook point {name!r}. {meant}")
         return self.value(name)
 

@@ -309,7 +309,7 @@ def test_what_is_not_known_says_where_it_comes_from() -> None:
         record.output_norms,
     )
     for ask in asked:
-        assert "core.wrap(model, tokenizer)" in said(ask) and "core.from_attentions" in said(ask)
+        assert "hl.wrap(model, tokenizer)" in said(ask) and "from_attentions" in said(ask)
     assert len(run.cannot) == 4
     with pytest.raises(KeyError, match=r"decoder\.blocks\.0\.attn"):
         run.value("decoder.blocks.7.attn.hook_pattern")
@@ -524,7 +524,7 @@ def test_a_cache_gives_weights_values_and_z(batched: bool) -> None:
     torch.testing.assert_close(record.z(), cache["blocks.1.attn.hook_z"][0].transpose(0, 1))
     torch.testing.assert_close(run.value("decoder.blocks.1.attn.hook_z"), record.z())
     assert record.n_kv_heads == 2
-    assert "core.from_cache" in said(record.scores)
+    assert "from_cache" in said(record.scores)
     without_z = core.from_cache({name: x for name, x in cache.items() if not name.endswith("hook_z")}, WORDS)
     torch.testing.assert_close(without_z.attention[1].z(), record.z())
 
