@@ -299,9 +299,7 @@ def paper_figure() -> type[Figure]:
     try:
         matplotlib, plain = import_module("matplotlib"), import_module("matplotlib.figure")
     except ImportError as error:
-        raise ImportError(
-            'plot() draws with matplotlib, and it is not here: pip install "headlight-attention[plot]"'
-        ) from error
+        raise ImportError(lacking("plot()", "matplotlib", "plot")) from error
 
     class PaperFigure(plain.Figure):
         caption = alt = ""
