@@ -61,9 +61,10 @@ def has_kernel() -> bool:
     return shell is not None and hasattr(shell, "kernel") and not type(shell).__module__.startswith("google.colab")
 
 
-def cell(place: Placed, height: int) -> str:
-    """The frame, and the still that is there without it."""
+def cell(place: Placed, height: int, widget: str = "") -> str:
+    """The frame, and the still that is there without it. `widget` names the widget that the frame belongs to, for its browser half."""
     said = "".join(f' {name}="{escape(value)}"' for name, value in attributes(place.title, height).items())
+    said += f' data-headlight="{escape(widget)}"' if widget else ""
     return (
         f'<div class="headlight-cell">{HIDES}<div class="headlight-still">{place.still}</div>'
         f'<iframe{said} srcdoc="{escape(place.page)}"></iframe></div>'

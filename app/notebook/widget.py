@@ -6,9 +6,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from app.notebook import words
-from app.notebook.cell import attributes, cell
+from app.notebook.cell import cell
 from app.notebook.page import KEY, MOST, Placed, check_place, placed
 from core.errors import Refused
 from core.run.trace import Trace, trace
@@ -50,16 +51,15 @@ def _class() -> type:
         query = traitlets.Int(None, allow_none=True).tag(sync=True)
         text = traitlets.Unicode().tag(sync=True)
         can_run = traitlets.Bool().tag(sync=True)
-        page = traitlets.Unicode().tag(sync=True)
+        name = traitlets.Unicode().tag(sync=True)  # by which it finds its frames
         picture = traitlets.Bytes().tag(sync=True)  # the last run of another text; empty until there is one
-        frame = traitlets.Dict().tag(sync=True)  # its attributes, and the words around it
+        words = traitlets.Dict().tag(sync=True)  # of its box
 
         def __init__(self, run: Trace, place: Placed, height: int) -> None:
             self.run, self._place, self._height, self._runs = run, place, height, 0
             can_run = run.target is None and run.texts == 1 and run.spec.source != "weights"
-            frame = {"attributes": attributes(place.title, height), "words": words.WIDGET}
             where = {name: getattr(place, name) for name in PLACE}
-            super().__init__(text=run.source.text, can_run=can_run, page=place.page, frame=frame, **where)
+            super().__init__(text=run.source.text, can_run=can_run, name=uuid4().hex, words=words.WIDGET, **where)
             self.on_msg(self._hear)
 
         @traitlets.validate("layer", "head", "query")
@@ -113,10 +113,18 @@ def _class() -> type:
             finally:
                 self.send({"sentence": sentence})
 
-        def _repr_mimebundle_(self, **given: Any) -> Any:
-            """The live cell, and the page for a reader without the kernel."""
-            made = super()._repr_mimebundle_(**given)
+        @property
+        def html(self) -> str:
+            """The page alone, which nothing connects to the kernel."""
+            return cell(self._place, self._height)
+
+        def _ipython_display_(self) -> None:
+            """The page, and after it the widget, as two outputs: a reader without the kernel, who can draw no widget, has the page."""
+            from IPython.display import HTML, display
+
+            display(HTML(cell(self._place, self._height, self.name)))
+            made = self._repr_mimebundle_()
             bundle, more = made if isinstance(made, tuple) else (made or {}, {})
-            return {**bundle, "text/html": cell(self._place, self._height)}, more
+            display(bundle, metadata=more, raw=True)
 
     return LiveView

@@ -61,18 +61,12 @@ def _page(run: Trace, layer: int, head: int) -> tuple[str, tuple[str, ...]]:
     why: tuple[str, ...] = ()
     if not not_drawn(run):
         try:
-            return _html(run.show(layer=layer, head=head)), why
+            return str(run.show(layer=layer, head=head).html), why
         except Refused as refusal:
             why = (str(refusal),)
     record = next(record for record in run.attention if record.layer == layer)
     queries, keys = run.tokens_of(record)
     return still(repr(run).partition("\n")[0].strip("<>"), record, head, queries.labels, keys.labels), why
-
-
-def _html(view: Any) -> str:
-    """The page of a cell, which a widget has beside itself."""
-    bundle = view._repr_mimebundle_()
-    return str((bundle[0] if isinstance(bundle, tuple) else bundle)["text/html"])
 
 
 def handed(shown: Shown, html_action: str) -> Shown | None:

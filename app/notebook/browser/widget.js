@@ -1,6 +1,6 @@
-// The cell of a notebook with a kernel: the page in a frame, and around it what passes between that and Python.
+// What a notebook with a kernel has below its page: a box for another text, and what passes between the page and Python.
 //
-// The page asks for a port, by which it tells what is chosen, and is told choices and other runs. Nothing here has an id, and the box
+// The page gets a port, by which it tells what is chosen, and is told choices and other runs. Nothing here has an id, and the box
 // has a tree of its own, so that no cell's style or state is another's.
 
 const PLACE = ["site", "layer", "head", "query"];
@@ -37,76 +37,84 @@ export const textsOf = (model) => Object.fromEntries(PLACE.map((name) => [name, 
 
 /** @param {{model: any, el: HTMLElement}} given */
 function render({ model, el }) {
-  const { attributes, words } = model.get("frame");
-  const frame = document.createElement("iframe");
-  for (const [name, value] of Object.entries(attributes)) frame.setAttribute(name, String(value));
-  frame.srcdoc = model.get("page");
   const box = document.createElement("div");
-  const status = boxed(model, box, words);
-  el.append(box, frame);
+  const status = boxed(model, box);
+  el.append(box);
 
-  /** @type {MessagePort | null} */
-  let port = null;
-  let shown = ""; // the place on the page
-  let isOther = bytesOf(model.get("picture")).length > 0; // whether the page has another run than the model
+  /** @type {Map<HTMLIFrameElement, {port: MessagePort, shown: string, isBehind: boolean}>} what each page shows */
+  const pages = new Map();
   let isWaiting = false;
 
   const tell = () => {
     isWaiting = false;
     const chosen = textsOf(model);
     const now = JSON.stringify(chosen);
-    if (!port || (now === shown && !isOther)) return;
-    port.postMessage(isOther ? { picture: bytesOf(model.get("picture")), chosen } : { chosen });
-    shown = now;
-    isOther = false;
+    for (const page of pages.values()) {
+      if (now === page.shown && !page.isBehind) continue;
+      page.port.postMessage(page.isBehind ? { picture: bytesOf(model.get("picture")), chosen } : { chosen });
+      Object.assign(page, { shown: now, isBehind: false });
+    }
   };
-  // Of several changes at once the page hears when all of them are there.
+  // Of several changes at once a page hears when all of them are there.
   const changed = () => {
     if (!isWaiting) queueMicrotask(tell);
     isWaiting = true;
   };
   const received = () => {
-    isOther = true;
+    for (const page of pages.values()) page.isBehind = true;
     changed();
   };
-  /** @param {MessageEvent} event */
-  const connect = ({ source, data }) => {
-    if (source !== frame.contentWindow || data?.headlight !== "ready") return;
-    const channel = new MessageChannel();
-    port = channel.port1;
+  /** @param {HTMLIFrameElement} frame */
+  const connect = (frame) => {
+    pages.get(frame)?.port.close();
+    const { port1: port, port2 } = new MessageChannel();
+    const page = { port, shown: "", isBehind: bytesOf(model.get("picture")).length > 0 };
+    pages.set(frame, page);
     port.onmessage = ({ data: said }) => {
       if (!said.chosen) return;
       const place = placeOf(said.chosen.said);
+      page.shown = JSON.stringify(textsOf({ get: (name) => /** @type {any} */ (place)[name] }));
       for (const [name, value] of Object.entries(place)) model.set(name, value);
-      shown = JSON.stringify(textsOf(model));
       model.save_changes();
     };
-    frame.contentWindow?.postMessage({ headlight: "connect" }, "*", [channel.port2]);
-    shown = "";
+    frame.contentWindow?.postMessage({ headlight: "connect" }, "*", [port2]);
     changed();
+  };
+  const frames = () =>
+    /** @type {HTMLIFrameElement[]} */ ([...document.querySelectorAll("iframe[data-headlight]")]).filter(
+      (frame) => frame.dataset.headlight === model.get("name"),
+    );
+  // A page that is there already hears at once, and one that is still being unpacked says when it is ready.
+  /** @param {MessageEvent} event */
+  const ready = ({ source, data }) => {
+    if (data?.headlight !== "ready") return;
+    const frame = frames().find(({ contentWindow }) => contentWindow === source);
+    if (frame) connect(frame);
   };
   /** @param {any} said */
   const heard = (said) => {
-    if (typeof said?.sentence === "string") status(said.sentence && `${said.sentence} ${words.kept}`);
+    if (typeof said?.sentence === "string") status(said.sentence && `${said.sentence} ${model.get("words").kept}`);
   };
-  addEventListener("message", connect);
+  addEventListener("message", ready);
   for (const name of PLACE) model.on(`change:${name}`, changed);
   model.on("change:picture", received);
   model.on("msg:custom", heard);
+  for (const frame of frames()) connect(frame);
   return () => {
-    removeEventListener("message", connect);
+    removeEventListener("message", ready);
     for (const name of PLACE) model.off(`change:${name}`, changed);
     model.off("change:picture", received);
     model.off("msg:custom", heard);
-    port?.close();
+    for (const { port } of pages.values()) port.close();
   };
 }
 
 /**
  * The box for another text, where the kernel can run one; returns what says a sentence below it.
- * @param {any} model @param {HTMLElement} box @param {Record<string, string>} words
+ * @param {any} model @param {HTMLElement} box
  */
-function boxed(model, box, words) {
+function boxed(model, box) {
+  const words = model.get("words");
   const tree = box.attachShadow({ mode: "open" });
   const form = document.createElement("form");
   const field = Object.assign(document.createElement("input"), { value: model.get("text"), ariaLabel: words.text });
@@ -115,7 +123,6 @@ function boxed(model, box, words) {
   status.setAttribute("role", "status");
   const style = Object.assign(document.createElement("style"), { textContent: STYLE });
   form.append(field, run);
-  form.hidden = !model.get("can_run");
   tree.append(style, ...(model.get("can_run") ? [form, status] : []));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
