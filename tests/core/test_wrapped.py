@@ -640,7 +640,11 @@ def test_images_are_recorded_though_not_traced() -> None:
 
 def test_capture_of_an_eager_model_points_here() -> None:
     model = model_of("Llama")
-    with pytest.raises(core.Refused, match=r"headlight\.wrap\(model, tokenizer\)"), core.capture(model), torch.no_grad():
+    with (
+        pytest.raises(core.Refused, match=r"headlight\.wrap\(model, tokenizer\)"),
+        core.capture(model),
+        torch.no_grad(),
+    ):
         model(torch.tensor([IDS]))
 
 
