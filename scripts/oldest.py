@@ -21,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ("torch", "ray")  # taken as they are: a build of torch is gigabytes, and Ray has an environment of its own
+WITH_SCREENS = ("app", "notebook")  # extras that core imports nothing of
 ALONE = "transformers"
 WITH_PANDAS = "pytz"  # which newer versions of pandas do without
 TEXT = "The animal didn't cross the street because it was too tired."
@@ -31,7 +32,7 @@ def bounds() -> dict[str, str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = [*project["dependencies"]]
     for extra, more in project["optional-dependencies"].items():
-        lines += more if extra != "app" else []
+        lines += more if extra not in WITH_SCREENS else []
     found = (re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", line) for line in lines)
     return {match[1]: match[2] for match in found if match}
 

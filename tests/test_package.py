@@ -98,13 +98,12 @@ def requirements(*lines: str) -> dict[str, Requirement]:
     return {each.name.lower(): each for each in map(Requirement, lines)}
 
 
+WITH_SCREENS = ("app", "notebook")  # extras that core imports nothing of
 NEEDS = requirements(*PROJECT["project"]["dependencies"])
 EXTRAS = {name: requirements(*lines) for name, lines in PROJECT["project"]["optional-dependencies"].items()}
-OF_CORE = {
-    name: needs for extra, each in EXTRAS.items() if extra not in ("app", "notebook") for name, needs in each.items()
-}
+OF_CORE = {name: needs for extra, each in EXTRAS.items() if extra not in WITH_SCREENS for name, needs in each.items()}
 OF_SCREENS = {
-    name: needs for name, needs in (EXTRAS["app"] | EXTRAS["notebook"]).items() if name != PROJECT["project"]["name"]
+    name: needs for name, needs in {**EXTRAS["app"], **EXTRAS["notebook"]}.items() if name != PROJECT["project"]["name"]
 }
 
 
