@@ -8,6 +8,7 @@
 # make check  ruff, pyright, tsc and Biome       make format  let ruff and Biome rewrite       make bench  the benchmarks
 # make cluster      sets everything up and starts models on Ray, two front ends and a proxy, on this machine (PORT, REPLICAS, CPUS, GPUS)
 # make test-cluster sets Ray up beside and runs what needs it
+# make docs   builds the documentation, with the reference from the docstrings, in build/docs
 # make pictures takes the README's pictures of the rooms again (ARGS names some)
 # make audit  asks the advisory database about every pinned package, or says that it could not
 # make models trains those that ship and are not there yet, and measures all (HEADLIGHT_DATA names the corpora's folder);
@@ -22,7 +23,7 @@ PIP    := $(PYTHON) -m pip --disable-pip-version-check
 ADDRESS ?= localhost
 CLUSTER := .venv-cluster
 
-.PHONY: run dev quick gallery gallery-accept test thorough check format bench runtime tools browser javascript models cluster test-cluster audit pictures
+.PHONY: run dev docs quick gallery gallery-accept test thorough check format bench runtime tools browser javascript models cluster test-cluster audit pictures
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
@@ -93,6 +94,10 @@ cluster: runtime $(CLUSTER)/.installed
 
 test-cluster: $(CLUSTER)/.installed
 	$(CLUSTER)/bin/python -m pytest -W default -m cluster tests/cluster/test_ray.py tests/cluster/test_atlas_ray.py $(ARGS)
+
+docs: tools
+	$(PYTHON) -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html is its first page."
 
 pictures: browser
 	$(PYTHON) -m scripts.pictures $(ARGS)

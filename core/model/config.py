@@ -29,8 +29,7 @@ class RotaryScaling:
     dynamic  the base grows with the length of the input (NTK-aware, r/LocalLLaMA 2023)
     yarn     high frequencies kept, low ones interpolated, q and k scaled (Peng et al. 2023, arXiv:2309.00071)
     llama3   the same idea with hard bounds on the wavelength (Llama 3.1 model card and code)
-    longrope each frequency by a factor of its own, others once the input is longer than the training's (Ding et al. 2024,
-             arXiv:2402.13753; Phi-3)
+    longrope each frequency by a factor of its own, others once the input is longer (Ding et al. 2024, arXiv:2402.13753; Phi-3)
     """
 
     kind: ScalingKind

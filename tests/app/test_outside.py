@@ -166,6 +166,7 @@ OWN_PAGE = {
     "streamlit_edge/scripts/handshakes.js",
     "streamlit_edge/browser/page.js",
     "shell/browser/refused.js",
+    "shell/scripts/framed.js",
     "classroom/browser/teacher.js",
     "rooms/lessons/browser/lessons.js",
 }

@@ -42,7 +42,7 @@ def test_an_encoder_of_weights(browser: Browser, tmp_path: Path) -> None:
     page.get_by_role("button", name="Options").first.click()
     page.get_by_text("rollout").first.wait_for()
     assert page.get_by_text("value-weighted").count() == 0, "which needs the values"
-    assert "core.from_attentions(attentions, tokens)" in (page.locator("#snippet").text_content() or "")
+    assert "hl.from_attentions(attentions, tokens)" in (page.locator("#snippet").text_content() or "")
     page.close()
 
 

@@ -1,6 +1,7 @@
 // In a frame of another page (embed=true): that page hears how high the room is, and a link opens the whole of Headlight.
 // A frame without an origin of its own loads none of the page's scripts: it says why it stays empty, and what to try.
 
+import { isDrawn, mainBlock } from "../../streamlit_edge/browser/page.js";
 import { alertBox } from "../browser/alert.js";
 import { FRAMED as words } from "./constants.js";
 
@@ -12,8 +13,6 @@ if (window.headlight.settings.get("embed") !== null) {
   let high = innerHeight;
   /** @type {number | undefined} A timer */
   let resting;
-  const isDrawn = () =>
-    document.querySelector(`[data-testid="stApp"]`)?.getAttribute("data-test-script-state") === "notRunning";
   const soon = () => {
     clearTimeout(resting);
     resting = setTimeout(tell, RESTS);
@@ -21,7 +20,7 @@ if (window.headlight.settings.get("embed") !== null) {
   // A room may grow with its frame: what comes of the frame's own height is not told, or the two would drive each other up.
   const tell = () => {
     if (!isDrawn()) return soon();
-    const height = Math.ceil(document.querySelector(`[data-testid="stMainBlockContainer"]`)?.scrollHeight ?? 0);
+    const height = Math.ceil(mainBlock()?.scrollHeight ?? 0);
     const isOfFrame = told > 0 && innerHeight !== high;
     high = innerHeight;
     if (height < LEAST || height === told || isOfFrame) return;
@@ -29,7 +28,7 @@ if (window.headlight.settings.get("embed") !== null) {
     parent.postMessage({ headlight: "height", height }, "*"); // a number, of no one's text
   };
   const watch = new MutationObserver(() => {
-    const room = document.querySelector(`[data-testid="stMainBlockContainer"]`);
+    const room = mainBlock();
     if (!room) return;
     watch.disconnect();
     if (parent !== window) new ResizeObserver(soon).observe(room);

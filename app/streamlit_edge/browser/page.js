@@ -7,6 +7,10 @@ const VALUE = "aria-valuetext"; // of a slider, and as its numbers are written o
 // What grows and shrinks with all that is on the page
 export const mainBlock = () => document.querySelector(BLOCK);
 
+// Whether no script runs any more. Without it a page tells its height before its room is there.
+export const isDrawn = () =>
+  document.querySelector(`[data-testid="stApp"]`)?.getAttribute("data-test-script-state") === "notRunning";
+
 // How far the page is scrolled. Without it a picture is sized as if it stood elsewhere.
 export const scrolled = () => document.querySelector(MAIN)?.scrollTop ?? 0;
 
@@ -62,8 +66,7 @@ export const layersOf = (chart) => [
  * of a text that was refused only that there is no picture. @param {string} key
  */
 export function texts(key) {
-  if (document.querySelector(`[data-testid="stApp"]`)?.getAttribute("data-test-script-state") !== "notRunning")
-    return null;
+  if (!isDrawn()) return null;
   return [...document.querySelectorAll(`.st-key-${key} [data-testid="stText"]`)]
     .map(({ textContent }) => textContent?.trim() ?? "")
     .filter(Boolean);
