@@ -197,7 +197,7 @@ def test_what_was_probably_meant_is_said(tiny: Tiny) -> None:
     run = core.trace(tiny(), ids=IDS)
     with pytest.raises(KeyError, match=r"Is decoder.blocks.1.attn meant\?"):
         run["decoder.block.1.attn"]
-    with pytest.raises(KeyError, match=r"run\.attention and core"):
+    with pytest.raises(KeyError, match=r"run\.attention and headlight"):
         run[3]  # type: ignore[index]
     with pytest.raises(TypeError, match=r"headlight.load\(name\) gives it, and not 'minilm'"):
         core.trace("minilm", "the cat")  # type: ignore[arg-type]
