@@ -8,7 +8,7 @@ USER headlight
 WORKDIR /home/headlight/app
 ENV PATH=/home/headlight/.local/bin:$PATH PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PORT=8501
 
-# Packages before the sources: an edit of these does not install them again. The CPU build of torch first, or pip takes CUDA's, 4 GB more.
+# Packages before the sources: an edit of these does not install them again. The CPU build of torch first, or pip takes CUDA's of 5.7 GB.
 COPY --chown=headlight requirements.txt requirements-models.txt ./
 RUN pip install --user "$(grep '^torch==' requirements.txt)" --index-url https://download.pytorch.org/whl/cpu
 RUN pip install --user -r requirements.txt

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
 
 OLD_NAMES = {  # the module as it was called until 0.1, and where it is; core.model answers for itself
@@ -77,35 +78,40 @@ def new_name(old: str) -> str | None:
     return OLD_NAMES.get(old) or (f"{FOLDERS[folder]}.{rest}" if folder in FOLDERS and rest else None)
 
 
-class OldNames(MetaPathFinder, Loader):
-    """Finds a module of `package` by its old name: the same module, never a second copy of it."""
+class SameModule(MetaPathFinder, Loader):
+    """Finds a module by another name: the same module, never a second copy of it. `named` gives its own name, None for no module here."""
 
-    def __init__(self, package: str) -> None:
-        self.package = package  # core, or headlight where it is installed
+    def __init__(self, named: Callable[[str], str | None]) -> None:
+        self.named = named
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        package, _, old = fullname.partition(".")
-        if package != self.package or new_name(old) is None:
-            return None
-        return ModuleSpec(fullname, self)
+        own = self.named(fullname)
+        there = None if own is None else find_spec(own)
+        return None if there is None else ModuleSpec(fullname, self, origin=there.origin)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = import_module(f"{self.package}.{new_name(spec.name.partition('.')[2])}")
+        module = import_module(str(self.named(spec.name)))
         spec.loader_state = module.__spec__, module.__loader__, module.__package__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
         spec = module.__spec__
         assert spec is not None
-        # The import system wrote the old name into the module; it stays what it is.
+        # The import system wrote the other name into the module; it stays what it is.
         module.__spec__, module.__loader__, module.__package__ = spec.loader_state
 
 
 def install(package: str) -> None:
     """Make old names importable. Those of loaded modules are entered at once: an import would bind core.trace, a function, to its module."""
-    sys.meta_path.append(OldNames(package))
+
+    def named(name: str) -> str | None:
+        inside, _, old = name.partition(".")
+        new = new_name(old) if inside == package else None
+        return None if new is None else f"{package}.{new}"
+
+    sys.meta_path.append(SameModule(named))
     for old in OLD_NAMES:
         module = sys.modules.get(f"{package}.{new_name(old)}")
         if module is not None:

@@ -77,13 +77,15 @@ class Scripted:
                 if message.get("more_body"):
                     return
                 top, title = self.read_once or self.read(), self.head(scope).encode()
-                page = TITLE.sub(lambda own: top + (title or own[0]), body, count=1)
+                found, page = TITLE.search(body), body
+                if found is not None:
+                    page = body[: found.start()] + top + (title or found[0]) + body[found.end() :]
                 headers = MutableHeaders(raw=start["headers"])
                 headers["content-length"] = str(len(page))
                 for name in ("etag", "last-modified"):  # they are the file's, which may stay when a script changes
                     del headers[name]
                 if self.policy is not None:
-                    headers["content-security-policy"] = self.policy(inline(page))
+                    headers["content-security-policy"] = self.policy(inline(top + body))  # what all links share
                 await send(start)
                 await send({"type": "http.response.body", "body": page})
                 return

@@ -19,7 +19,6 @@ from torch.nn.functional import adaptive_max_pool2d
 from ..extras import lacking
 from ..model.rules import row_blocks
 from ..run.attention import AttentionRecord
-from .findings import opening_look
 from .sinks import sink as sink_of
 
 if TYPE_CHECKING:
@@ -160,9 +159,9 @@ def row_figure(
 def chosen(run: Trace, layer: int | None, head: int | None, site: str) -> tuple[AttentionRecord, int]:
     """The attention and the head that are asked for; None for both takes those that the screen opens on. Raises KeyError."""
     if layer is None and head is None:
-        look = opening_look(run)
-        if look.site == site:
-            return run.attention.at(look.layer, look.site, look.stack), look.head
+        at, opened = run.opens_on()
+        if run.attention[at].site == site:
+            return run.attention[at], opened
     layers = [record.layer for record in run.attention if record.site == site and record.layer is not None]
     return run.attention.at(min(layers, default=0) if layer is None else layer, site), head or 0
 

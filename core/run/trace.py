@@ -162,12 +162,12 @@ class Trace:
         """A still picture with its table, for a notebook, of the head that show() opens on; all text is escaped."""
         if not self.records:
             return f"<pre>{escape(repr(self))}</pre>"
-        at, head = self._opens_on()
+        at, head = self.opens_on()
         record = self.attention[at]
         queries, keys = self.tokens_of(record)
         return still(repr(self).strip("<>"), record, head, queries.labels, keys.labels)
 
-    def _opens_on(self) -> tuple[int, int]:
+    def opens_on(self) -> tuple[int, int]:
         """The record and the head that say most of this run; the first of a run too long to look for them, or that is not finite."""
         from ..read.findings import opening_look
 
