@@ -19,6 +19,7 @@ from anyio import to_thread  # noqa: E402
 from starlette.middleware import Middleware  # noqa: E402
 
 from app.classroom import routes as classroom  # noqa: E402
+from app.languages import spoken  # noqa: E402
 from app.shell import closing, errors, link_preview, projector, refused, routes, warm  # noqa: E402
 from app.streamlit_edge import (  # noqa: E402
     collection,
@@ -49,6 +50,7 @@ from app.transport import routes as transport_routes  # noqa: E402
 BASE = transport_routes.BASE
 MIDDLEWARE = [
     Middleware(bad_requests.Strange),
+    Middleware(spoken.Spoken),
     Middleware(security_headers.Safe, no_pages=[f"{BASE}/headlight/"]),
     Middleware(admission.Doors, base=BASE),
     Middleware(rate_limits.Named, base=BASE),

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
+from app import languages
 from app.kit import held, progress, stage
-from app.session import answer, at_end, chosen
+from app.session import answer, at_end, chosen, language
 from app.shell import all_models, already_here, bar, registry, style, words
 from app.streamlit_edge import collection, history
 
@@ -12,12 +13,22 @@ history.repeat_address()
 chosen.note_arrival()
 at_end.begin()
 ROOMS = registry.rooms()
+language.begin()
 
 st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state="collapsed")
 st.html(style.page_style())
 bar.spell_out(registry.old_states())
 shown = bar.bar(
-    [bar.Entry(room.id, room.title, room.group, room.line, progress.steps(room.id)) for room in ROOMS],
+    [
+        bar.Entry(
+            room.id,
+            languages.translated(room.title),
+            room.group,
+            languages.translated(room.line),
+            progress.steps(room.id),
+        )
+        for room in ROOMS
+    ],
     registry.redirects(),
 )
 chosen.enter(shown, held.holds)

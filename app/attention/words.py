@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app import languages
 from app.kit import words as kit
 
 OTHER_SENTENCE = "The bank raised its interest rates again."  # beside which a turn of a text's vector is seen
@@ -642,3 +643,5 @@ INSPECT_TOO_LONG = (
 INSPECT_BARS = {"weight": "attention weight", "norm": "norm", "row": "share of the row’s largest"}
 INSPECT_QUERY = "query"
 INSPECT_KEY = "key"
+
+languages.of(__name__, read=["OTHER_SENTENCE"])

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from app import languages
 from app.classroom.component import FOLLOW
 from app.kit import stage
 from app.streamlit_edge.page import PLAIN
@@ -27,17 +28,19 @@ async def follow(request: Request) -> Response:
         "Cache-Control": "no-cache",
         "Content-Security-Policy": security_headers.policy((), ()),
         "Content-Encoding": PLAIN,
+        "Vary": "Accept-Language",
     }
     asked: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     steps = asked.count(b"/") - routes.BASE.count("/") - 1
-    return HTMLResponse(text().replace(ABOVE, "../" * steps or "./"), headers=headers)
+    return HTMLResponse(text(languages.current()).replace(ABOVE, "../" * steps or "./"), headers=headers)
 
 
-@edited.cached
-def text() -> str:
+@edited.cached_by
+def text(language: str) -> str:
     """Its HTML, with ABOVE where the way to Headlight's own page stands. The addresses in it are ours: hashes and names of files."""
     views = {view: f"headlight/m/{modules.address(entry)}" for view, entry in stage.ENTRIES.items()}
-    return filled(PAGE.read_text(encoding="utf-8"), f"headlight/m/{modules.address(FOLLOW)}", views)
+    page = PAGE.read_text(encoding="utf-8").replace('lang="en"', f'lang="{language}"', 1)
+    return filled(page, f"headlight/m/{modules.address(FOLLOW)}", views)
 
 
 def filled(page: str, script: str, views: Mapping[str, str]) -> str:

@@ -1,5 +1,7 @@
 """What the server says to those who teach and follow: why something cannot be, and the head of a table of votes."""
 
+from app import languages
+
 NO_CLASS = "No class has this code. It may have closed its door, or be over. Ask for the code again."
 FULL_SERVER = "This server holds {n} classes, and that is the most. Try again in a few minutes."
 FULL_CLASS = "{n} follow already, and that is the most. Look at someone else’s screen."
@@ -29,3 +31,5 @@ SENTENCE = "Text: {text}"
 VOTES = ("1 vote", "{n} votes")
 COLUMNS = "place,word,votes,share,weight"
 FILE = "votes-{number}.csv"
+
+languages.of(__name__)

@@ -1,5 +1,7 @@
 """Sentences of the classroom: what teacher and followers read."""
 
+from app import languages
+
 # Signs that no code has, and what was probably meant by each: those of codes.ALPHABET that look or sound like it.
 CODE_LIKELY = {
     "0": "D or Q",
@@ -192,3 +194,5 @@ COMPONENT = {
     "closed_sentence": "The last sentence is still here, and is now yours alone.",
     "go_on": "Continue alone",
 }
+
+languages.of(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from app import languages
 from app.kit.room import Room
 from app.session import room as session_room
 
@@ -29,7 +30,7 @@ def holds(room: str) -> bool:
 
 def names() -> dict[str, str]:
     """{room: its title}"""
-    return {room.id: room.title for room in _rooms.values()}
+    return {room.id: languages.translated(room.title) for room in _rooms.values()}
 
 
 def show(room: str) -> None:

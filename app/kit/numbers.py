@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from app import languages
+
 MIB, MB = 1 << 20, 10**6
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -12,9 +14,24 @@ def quoted(said: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in short)
 
 
+def whole(number: int) -> str:
+    """A whole number with its thousands apart: "49,152"."""
+    return languages.decimal(f"{number:,}")
+
+
+def fixed(number: float, digits: int) -> str:
+    """A number with so many digits after the point: "1,234.50"."""
+    return languages.decimal(f"{number:,.{digits}f}")
+
+
+def plain(number: float) -> str:
+    """A number with the digits that it needs: "0.05"."""
+    return languages.decimal(f"{number:g}")
+
+
 def share(of: float, digits: int = 0) -> str:
     """A share of one, in per cent: 0.99 -> "99 %"."""
-    return f"{100 * of:.{digits}f} %"
+    return languages.decimal(f"{100 * of:.{digits}f} %")
 
 
 def part_of(part: float, whole: float) -> str:
@@ -38,7 +55,7 @@ def size(n_bytes: int) -> str:
         if amount < 1024:
             break
         amount, unit = amount / 1024, larger
-    return f"{amount:,.0f} bytes" if unit == "bytes" else f"{amount:,.1f} {unit}"
+    return languages.decimal(f"{amount:,.0f} bytes" if unit == "bytes" else f"{amount:,.1f} {unit}")
 
 
 def apart(*sizes: int) -> list[str]:
@@ -49,12 +66,12 @@ def apart(*sizes: int) -> list[str]:
     power = max((i for i in range(1, 5) if max(sizes) >= 1024**i), default=0)
     unit = ("bytes", "KiB", "MiB", "GiB", "TiB")[power]
     if not power:
-        return [f"{n:,} {unit}" for n in sizes]
+        return [languages.decimal(f"{n:,} {unit}") for n in sizes]
     for digits in range(1, 7):
-        said = [f"{n / 1024**power:,.{digits}f} {unit}" for n in sizes]
+        said = [languages.decimal(f"{n / 1024**power:,.{digits}f} {unit}") for n in sizes]
         if len(set(said)) == len(set(sizes)):
             return said
-    return [f"{n:,} bytes" for n in sizes]
+    return [languages.decimal(f"{n:,} bytes") for n in sizes]
 
 
 def both(n_bytes: int) -> str:
@@ -64,22 +81,22 @@ def both(n_bytes: int) -> str:
         if amount < 1000:
             break
         amount, unit = amount / 1000, larger
-    return size(n_bytes) if unit == "bytes" else f"{size(n_bytes)} ({amount:,.1f} {unit})"
+    return size(n_bytes) if unit == "bytes" else f"{size(n_bytes)} ({languages.decimal(f'{amount:,.1f}')} {unit})"
 
 
 def count(number: float) -> str:
     """A large number in words: "124.4 M", "2.9 T", ready for a unit."""
     for limit, unit in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= limit:
-            return f"{number / limit:,.1f} {unit}"
-    return f"{number:,.0f} "
+            return languages.decimal(f"{number / limit:,.1f} {unit}")
+    return languages.decimal(f"{number:,.0f} ")
 
 
 def seconds(time: float) -> str:
     """A time in words: "0.29 ms", "45 ms", "1.2 s"."""
     if time >= 1:
-        return f"{time:,.1f} s"
-    return f"{time * 1e3:,.1f} ms" if time >= 1e-3 else f"{time * 1e6:,.1f} µs"
+        return languages.decimal(f"{time:,.1f} s")
+    return languages.decimal(f"{time * 1e3:,.1f} ms" if time >= 1e-3 else f"{time * 1e6:,.1f} µs")
 
 
 def in_both(n_bytes: int) -> dict[str, float]:

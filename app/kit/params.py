@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app import languages
 from app.kit import numbers, words
 
 RESERVED = (
@@ -22,6 +23,7 @@ RESERVED = (
     "theme",
     "projector",
     "embed",
+    "lang",
 )  # of the request and of the page
 MOST = 4_000  # characters of one value
 
@@ -80,7 +82,9 @@ def number(name: str, default: float, low: float, high: float) -> Param:
             raise ValueError
         return f"{value:g}"
 
-    return Param(name, f"{default:g}", read, words.NUMBER.format(low=f"{low:g}", high=f"{high:g}"))
+    return Param(
+        name, f"{default:g}", read, lambda _: words.NUMBER.format(low=numbers.plain(low), high=numbers.plain(high))
+    )
 
 
 def opening(params: Sequence[Param], shown: Any) -> dict[str, str]:
@@ -107,7 +111,6 @@ def read(params: Sequence[Param], shown: Any, said: Mapping[str, str]) -> tuple[
         except (ValueError, KeyError, IndexError):
             allowed = param.allowed if isinstance(param.allowed, str) else param.allowed(shown)
             asked, instead = numbers.quoted(text), values[param.name] or words.NOTHING
-            notes.append(
-                words.UNKNOWN_PARAM.format(name=param.title or param.name, asked=asked, allowed=allowed, shown=instead)
-            )
+            name, allowed = languages.translated(param.title or param.name), languages.translated(allowed)
+            notes.append(words.UNKNOWN_PARAM.format(name=name, asked=asked, allowed=allowed, shown=instead))
     return values, notes

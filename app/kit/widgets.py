@@ -8,7 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.kit import params, words
+from app import languages
+from app.kit import numbers, params, words
 from app.kit.params import Param
 from app.session import boxes, chosen
 from app.transport import limits
@@ -49,8 +50,11 @@ def whole(name: str, bounds: tuple[int, int], default: Default, title: str = "")
     def read(text: str, _: Any) -> str:
         return str(limits.whole(text, *bounds))
 
-    low, high = (f"{bound:,}" for bound in bounds)
-    return Control(Param(name, default, read, words.BETWEEN.format(low=low, high=high), title), int)
+    def allowed(_: Any) -> str:
+        low, high = (numbers.whole(bound) for bound in bounds)
+        return words.BETWEEN.format(low=low, high=high)
+
+    return Control(Param(name, default, read, allowed, title), int)
 
 
 def switch(name: str, default: Default = "false", title: str = "") -> Control:
@@ -145,7 +149,8 @@ def select(
 ) -> str:
     """A select box with these ids. One that it holds and that is not among them gives way to the first."""
     index, key = options.index(_among(control, options)), boxes.key(control.name)
-    return holds(control, place.selectbox(label, options, index=index, format_func=title, key=key, **more))
+    label, titled, more = _said(label, title, more)
+    return holds(control, place.selectbox(label, options, index=index, format_func=titled, key=key, **more))
 
 
 def row(
@@ -154,7 +159,8 @@ def row(
     """The same as buttons in a row, whose label is for a screen reader alone."""
     opened, key = _among(control, options), boxes.key(control.name)
     more |= {"required": True, "label_visibility": "collapsed"}
-    value = place.segmented_control(label, options, format_func=title, default=opened, key=key, **more)
+    label, titled, more = _said(label, title, more)
+    value = place.segmented_control(label, options, format_func=titled, default=opened, key=key, **more)
     return holds(control, value)
 
 
@@ -167,5 +173,14 @@ def _among(control: Control, options: Sequence[str]) -> str:
 def number(place: Any, control: Control, label: str, bounds: tuple[int, int], start: int, **more: Any) -> int:
     """A box for a whole number; `start` where it is emptied."""
     opened, key = opens(control), boxes.key(control.name)
+    label, _, more = _said(label, str, more)
     value = place.number_input(label, *bounds, opened, key=key, **more)
     return holds(control, start if value is None else int(value))
+
+
+def _said(
+    label: str, title: Callable[[str], str], more: dict[str, Any]
+) -> tuple[str, Callable[[str], str], dict[str, Any]]:
+    """A label, titles and a help text in the language of the visit: most were put together when their module was imported."""
+    said = {"help": languages.translated(more["help"])} if more.get("help") else {}
+    return languages.translated(label), lambda one: languages.translated(title(one)), more | said

@@ -1,5 +1,7 @@
 """Words of what every room may use: projector mode, the files menu, links."""
 
+from app import languages
+
 PART = "Part"
 UNKNOWN_PARAM = "This link asks for {name} “{asked}”. Possible here: {allowed}. Shown instead: {shown}."
 NOTHING = "nothing"
@@ -154,3 +156,5 @@ COMPONENT = {
     "project": "Project",
     "leave": "Leave",
 }
+
+languages.of(__name__)

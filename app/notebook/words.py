@@ -1,5 +1,7 @@
 """Sentences of a notebook's page and cell."""
 
+from app import languages
+
 ROOM = (
     "There is no room called {room} for a notebook. It must be one of: {allowed}. Leave it out, and Explore is shown."
 )
@@ -24,3 +26,5 @@ WIDGET = {
     "running": "running …",
     "kept": "The last picture is still there.",
 }
+
+languages.of(__name__)

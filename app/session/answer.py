@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 import streamlit as st
 
+from app import languages
 from app.session import service, words
 from app.session.session_state import ANSWERED, Side
 from app.streamlit_edge.departures import when_gone
@@ -76,7 +77,7 @@ def answer(
     except RunCancelled:
         sentence, stopped = words.STOPPED, True
     except Refused as refusal:
-        sentence, unreadable = str(refusal), isinstance(refusal, TextError)
+        sentence, unreadable = languages.said(refusal), isinstance(refusal, TextError)
     except Exception:
         log.exception("A request failed")
         sentence = words.BROKEN

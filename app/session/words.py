@@ -1,7 +1,10 @@
 """Sentences about a visitor's request."""
 
+from app import languages
+
 EXAMPLE = "The animal didn't cross the street because it was too tired."
 DEFAULT_IS_MISSING = "{title} is not installed and could not be fetched, so {opened} opens. `make run` installs it."
+UNKNOWN_LANGUAGE = "This link asks for the language “{asked}”. Possible here: {allowed}. Your browser’s own is shown."
 STOPPED = "Stopped, as you asked. Your text is still in the box."
 
 # sentences for a person whose request did not work
@@ -31,3 +34,5 @@ USE_CHAT = "Continues a text, and answers in a chat."
 USE_ADAPTER = "{base} with an adapter. {use}"
 USE_UNKNOWN = "It is downloaded when it is opened; its form is known then."
 USE_UNREAD = "What it is for is known when it is opened."
+
+languages.of(__name__, read=["EXAMPLE", "NUMBERS"])

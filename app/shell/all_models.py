@@ -21,7 +21,7 @@ MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|~:$<>&])")
 def show() -> None:
     """The list, where the visitor has asked for it: in every run of the script, for one without it would close it."""
     if request.ALL_LISTED.get():
-        _dialog()
+        st.dialog(words.ALL_MODELS, width="large", on_dismiss=_closed)(_dialog)()
 
 
 def _closed() -> None:
@@ -29,7 +29,6 @@ def _closed() -> None:
     SHOWN.take()
 
 
-@st.dialog(words.ALL_MODELS, width="large", on_dismiss=_closed)
 def _dialog() -> None:
     every = listed.listed(request.titles())
     text = st.text_input(words.ALL_FIND, key="all_models_find", placeholder=words.ALL_FIND_EXAMPLE)

@@ -22,7 +22,7 @@ FIND = "already_here_find"
 def show() -> None:
     """The list, where the visitor has asked for it: in every run of the script, for one without it would close it."""
     if request.LISTING.get() and found.offered():
-        _dialog()
+        st.dialog(words.HERE, width="large", on_dismiss=_closed)(_dialog)()
 
 
 def _closed() -> None:
@@ -30,7 +30,6 @@ def _closed() -> None:
     SHOWN.take()
 
 
-@st.dialog(words.HERE, width="large", on_dismiss=_closed)
 def _dialog() -> None:
     all_of_them = found.named()
     if not all_of_them:

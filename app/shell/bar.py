@@ -17,7 +17,7 @@ from app.shell import words
 from app.transport import modules
 
 HERE = Path(__file__).with_name("browser")
-GROUPS = {"look": words.LOOK, "try": words.TRY, "count": words.COUNT, "learn": words.LEARN}  # from left to right
+GROUPS = ("look", "try", "count", "learn")  # from left to right
 scripts.add()
 modules.add("shell/browser", HERE)
 SETTINGS = {"theme": ("auto", "light", "dark"), "projector": ("true", "false")}  # of the page, which the browser keeps
@@ -87,6 +87,7 @@ def _style() -> str:
 def markup(entries: Sequence[Entry]) -> str:
     """The rooms as links, once in a row and once for the sheet of a phone. They lead to their rooms without any script."""
     pressed_by = keys(entries)
+    said = {"look": words.LOOK, "try": words.TRY, "count": words.COUNT, "learn": words.LEARN}
     groups = {name: [entry for entry in entries if entry.group == name] for name in GROUPS}
     groups = {name: members for name, members in groups.items() if members}
 
@@ -99,14 +100,14 @@ def markup(entries: Sequence[Entry]) -> str:
         return f'<li><a href="?view={entry.id}" data-room="{entry.id}"{pressed}>{text}</a></li>'
 
     row = "".join(
-        f'<div class="group {name}{" many" * (len(members) > 1)}" data-name="{GROUPS[name]}">'
+        f'<div class="group {name}{" many" * (len(members) > 1)}" data-name="{said[name]}">'
         f'<button type="button" class="opener" aria-expanded="false">'
-        f'<span class="unseen">{GROUPS[name]}: </span><span class="name">{GROUPS[name]}</span></button>'
-        f'<ul aria-label="{GROUPS[name]}">{"".join(link(one, one.line) for one in members)}</ul></div>'
+        f'<span class="unseen">{said[name]}: </span><span class="name">{said[name]}</span></button>'
+        f'<ul aria-label="{said[name]}">{"".join(link(one, one.line) for one in members)}</ul></div>'
         for name, members in groups.items()
     )
     sheet = "".join(
-        f'<h2>{GROUPS[name]}</h2><ul class="{name}" aria-label="{GROUPS[name]}">{"".join(map(link, members))}</ul>'
+        f'<h2>{said[name]}</h2><ul class="{name}" aria-label="{said[name]}">{"".join(map(link, members))}</ul>'
         for name, members in groups.items()
     )
     pick = (

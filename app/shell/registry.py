@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import resolve_name
 
+from app import languages
 from app.kit import held
 from app.kit.room import Room
 from app.session import resolving
@@ -36,7 +37,10 @@ def rooms() -> tuple[Room, ...]:
     edited.forget_changed(folder)
     found: list[Room] = []
     for name in ROOMS:
-        room = getattr(import_module(f"{folder}.{name}"), "ROOM", None)
+        with languages.speaking(
+            languages.ENGLISH
+        ):  # what a module makes of words while it is imported is for all visitors
+            room = getattr(import_module(f"{folder}.{name}"), "ROOM", None)
         if not isinstance(room, Room) or room.id != name:
             raise ValueError(f"app/rooms/{name}/__init__.py needs a ROOM whose id is {name!r}")
         found.append(room)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from app import languages
 from app.kit import edits as kit_edits
 from app.kit import held, numbers
 from app.session import answer as session_answer
@@ -50,7 +51,7 @@ def request() -> tuple[Request, DeltaGenerator]:
         words.MODEL,
         ids,
         index=next((i for i, name in enumerate(ids) if name == boxes.opened("model")), 0),
-        format_func=lambda name: offered[name] if name in offered else OPTIONS[name],
+        format_func=lambda name: offered[name] if name in offered else languages.translated(OPTIONS[name]),
         key=boxes.key("model"),
         label_visibility="collapsed",
         on_change=_model_changed,

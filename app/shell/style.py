@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from app import streamlit_edge
+from app import languages, streamlit_edge
 from app.kit import theme
 from app.shell import words
 from app.transport import edited
@@ -10,9 +10,13 @@ from app.transport import edited
 CSS = Path(streamlit_edge.__file__).with_name("page.css")
 
 
-@edited.cached
 def page_style() -> str:
     """As an element of the page, with the words and colours that it has from here."""
+    return _style(languages.current())
+
+
+@edited.cached_by
+def _style(language: str) -> str:
     given = {
         "keys": f'"{words.TEXT_KEYS}"',
         "panel-light": theme.LIGHT["panel"],

@@ -1,5 +1,7 @@
 """Captions and sentences of what surrounds a room."""
 
+from app import languages
+
 TITLE = "Headlight"
 
 # of a link, before any script runs
@@ -158,3 +160,5 @@ COMPARE_BASE = "Compare with its base"
 COMPARE_BASE_HELP = (
     "Opens {base} with {title} beside it in What if: heads by how far they look elsewhere, and the answer of both."
 )
+
+languages.of(__name__)

@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from app import languages
 from app.export import about
 from app.kit import cover, widgets
 from app.kit import headline as kit_headline
@@ -370,7 +371,7 @@ def setup(*, training: bool, is_run: bool = False) -> tuple[Setup | None, Said, 
         if model == PASTED:
             _pasted(place, wrong)
     except Refused as refusal:
-        return last, st.session_state.get("plan_said", {}), [*wrong, _instead(str(refusal), last)]
+        return last, st.session_state.get("plan_said", {}), [*wrong, _instead(languages.said(refusal), last)]
     kind = given_by(model).config.kind
     phase = "inference"
     if training:
@@ -436,9 +437,9 @@ def one_of(name: str, control: Control, options: Sequence[str]) -> str:
     return widgets.select(st, control, label, options, help=more)
 
 
-def show_table(table: Any, name: str, title: str = words.TABLE) -> None:
+def show_table(table: Any, name: str, title: str = "") -> None:
     """The numbers of a picture: folded, drawn when a visitor opens them. As files they are in the menu above the chart."""
-    with st.expander(title, key=f"table_{name}", on_change="rerun") as box:
+    with st.expander(title or words.TABLE, key=f"table_{name}", on_change="rerun") as box:
         if box.open:
             st.dataframe(table, hide_index=True, column_config=columns(table), key=f"frame_{name}")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import streamlit as st
 
+from app import languages
 from app.kit import params, widgets
 from app.kit.widgets import Control, Panel
 from app.session import boxes
@@ -176,5 +177,5 @@ def box(wrong: list[str]) -> ModelConfig:
     try:
         to_link(text)
     except Refused as refusal:
-        wrong.append(str(refusal))
+        wrong.append(languages.said(refusal))
     return config

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from app import languages
+
 # controls
 PRESET = "Sizes of"
 PRESET_HELP = "The model and the sentence above, the config.json of any model, or a known model. It sets the sliders below, and every one of them can be moved from there."
@@ -132,3 +134,5 @@ COLUMNS = {
     "step": "Step",
     "microseconds": "µs at least",
 }
+
+languages.of(__name__)

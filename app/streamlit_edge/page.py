@@ -16,11 +16,14 @@ from pathlib import Path
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app import languages
+
 HERE = Path(__file__).with_name("scripts")
 IN_ORDER = ("handshakes.js", "history.js", "theme.js", "enter.js", "menus.js", "landmark.js")
 SCRIPTS = tuple(HERE / name for name in IN_ORDER)
 PLAIN = "identity"  # the encoding that a page says which Streamlit shall not compress on its way to here
 TITLE = re.compile(rb"<title>.*?</title>", re.DOTALL)  # in Streamlit's page, before any script of its own
+LANGUAGE = b'<html lang="en"'  # of Streamlit's page
 INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)  # ours and Streamlit's; all others in its page are files
 
 
@@ -47,7 +50,17 @@ class Scripted:
         self.no_pages = (f"{base}/static/", f"{base}/headlight/")
         self.policy = policy
         self.more = more
-        self.read_once = None if is_edited else self.read()
+        self.is_edited = is_edited
+        self.kept: dict[str, bytes] = {}  # by language
+
+    def top(self) -> bytes:
+        """The scripts, in the language of who asks."""
+        if self.is_edited:
+            return self.read()
+        language = languages.current()
+        if language not in self.kept:
+            self.kept[language] = self.read()
+        return self.kept[language]
 
     def read(self) -> bytes:
         sources = (*(path.read_text(encoding="utf-8") for path in SCRIPTS), *(text() for text in self.more))
@@ -76,7 +89,8 @@ class Scripted:
                 body += message.get("body", b"")
                 if message.get("more_body"):
                     return
-                top, title = self.read_once or self.read(), self.head(scope).encode()
+                top, title = self.top(), self.head(scope).encode()
+                body = body.replace(LANGUAGE, f'<html lang="{languages.current()}"'.encode(), 1)
                 found, page = TITLE.search(body), body
                 if found is not None:
                     page = body[: found.start()] + top + (title or found[0]) + body[found.end() :]

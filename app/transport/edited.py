@@ -31,6 +31,11 @@ def cached(work: Callable[[], Found]) -> Callable[[], Found]:
     return work if ON else cache(work)
 
 
+def cached_by(work: Callable[[str], Found]) -> Callable[[str], Found]:
+    """The same of work that differs by language."""
+    return work if ON else cache(work)
+
+
 def stamps(folders: Iterable[Path]) -> Stamps:
     """The browser's files in these folders, and the modules with words that are imported, as they lie on disk now."""
     files = [path for folder in folders for kind in READ for path in folder.glob(kind)]

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app import languages
 from app.transport import edited, words
 
 if TYPE_CHECKING:
@@ -25,11 +26,18 @@ if TYPE_CHECKING:
 FOREVER = "public, max-age=31536000, immutable"  # for names that carry a hash of the content
 IMPORT = re.compile(r'^(import\s+(?:\w+|\{[^}]*\})\s+from\s+)"(\.[^"\n]+)";', re.MULTILINE)
 
+TABLES = (
+    "WORDS",
+    "ANSWER",
+    "NO_ANSWER",
+)  # constants that are tables of words: they are said in the language of who asks
+
 MOST_SERVED = 3000  # texts, while files are edited: those of many changes, and the oldest go first
 
 _lock = threading.RLock()
 _sources: dict[str, tuple[str, str]] = {}  # name -> the folder that it is from, and its text
-_addresses: dict[str, str] = {}  # name -> "<hash>/name.js"
+_addresses: dict[tuple[str, str], str] = {}  # (language, name) -> "<hash>/name.js"
+_worded: dict[tuple[str, str], str] = {}  # (language, name) -> the text of a module of constants in another language
 _served: dict[str, tuple[bytes, bytes]] = {}  # "<hash>/name.js" -> the text as it is sent, and the same compressed
 _folders: dict[str, Path] = {}  # place -> the folder whose files are named by it
 _constants: dict[str, dict[str, Any]] = {}  # name -> what add_constants() was given
@@ -50,11 +58,18 @@ def add(place: str, folder: Path) -> None:
 def add_constants(name: str, **values: Any) -> None:
     """Take in a module that exports these values: words, colours and styles that Python knows.
 
-    What may be edited while the server runs is a function that gives the value.
+    What may be edited while the server runs, or is another in another language, is a function that gives the value. TABLES are said
+    in every language.
     """
-    made = {key: value() if callable(value) else value for key, value in values.items()}
-    _put(name, "", "".join(f"export const {key} = {json.dumps(value)};\n" for key, value in made.items()))
+    with languages.speaking(languages.ENGLISH):
+        _put(name, "", _exports(values))
     _constants[name] = values
+
+
+def _exports(values: dict[str, Any]) -> str:
+    made = {key: value() if callable(value) else value for key, value in values.items()}
+    made |= {key: languages.translated(made[key]) for key in TABLES if key in made}
+    return "".join(f"export const {key} = {json.dumps(value)};\n" for key, value in made.items())
 
 
 def style(*paths: Path) -> Callable[[], str]:
@@ -96,6 +111,7 @@ def _put(name: str, folder: str, text: str) -> None:
 def _forget() -> None:
     """No address is known any more; those that a page may still ask for are served on while files are edited."""
     _addresses.clear()
+    _worded.clear()
     if not edited.ON:
         _served.clear()
     while len(_served) > MOST_SERVED:
@@ -108,8 +124,13 @@ def names() -> list[str]:
 
 
 def source(name: str) -> str:
-    """The text of a module as it lies on disk."""
-    return _sources[name][1]
+    """The text of a module as it lies on disk; of one with words, in the language that is spoken."""
+    language = languages.current()
+    if language == languages.ENGLISH or name not in _constants:
+        return _sources[name][1]
+    if (language, name) not in _worded:
+        _worded[language, name] = _exports(_constants[name])
+    return _worded[language, name]
 
 
 def imports(name: str) -> list[str]:
@@ -151,22 +172,24 @@ def address(entry: str) -> str:
     So a change of one module changes the addresses of all that need it, and of no other.
     """
     look()
+    language = languages.current()
     with _lock:
-        if entry not in _addresses:
+        if (language, entry) not in _addresses:
             for name in closure(entry):
-                if name not in _addresses:
-                    _address(name)
-        return _addresses[entry]
+                if (language, name) not in _addresses:
+                    _address(language, name)
+        return _addresses[language, entry]
 
 
-def _address(name: str) -> None:
+def _address(language: str, name: str) -> None:
     def to(match: re.Match[str]) -> str:
-        return f'{match[1]}"../{_addresses[resolved(name, match[2])]}";'
+        return f'{match[1]}"../{_addresses[language, resolved(name, match[2])]}";'
 
     text = IMPORT.sub(to, source(name)).encode()
     found = f"{hashlib.sha256(text).hexdigest()[:16]}/{posixpath.basename(name)}"
-    _addresses[name] = found
-    _served[found] = text, gzip.compress(text, compresslevel=6)
+    _addresses[language, name] = found
+    if found not in _served:  # the same in another language, where it has no words
+        _served[found] = text, gzip.compress(text, compresslevel=6)
 
 
 def loader(entry: str, export: str = "default") -> str:
@@ -184,7 +207,7 @@ def loader(entry: str, export: str = "default") -> str:
 def component(
     name: str, entry: str, export: str = "default", *, html: Callable[[], str], css: Callable[[], str] | None = None
 ) -> Callable[..., Any]:
-    """Register a component of Streamlit's that is what `entry` exports under that name; what mounts it.
+    """Register a component of Streamlit's that is what `entry` exports under that name; what mounts it, in the language of the visit.
 
     While files are edited it is registered at every mount, as its files were when the visit began: a page goes on with what it has
     loaded, and one that is loaded after a change has all of it.
@@ -196,9 +219,21 @@ def component(
     def now() -> dict[str, Any]:
         return {"html": html(), "css": None if css is None else css(), "js": loader(entry, export)}
 
+    def mount(**given: Any) -> Any:
+        language = languages.current()
+        own = name if language == languages.ENGLISH else f"{name}_{language.lower().replace('-', '_')}"
+        if edited.ON:
+            return v2.component(own, **components.of_visit(own, now))(**given)
+        with _lock:
+            if own not in mounts:
+                mounts[own] = v2.component(own, **now())
+        return mounts[own](**given)
+
+    mounts: dict[str, Callable[..., Any]] = {}
     if not edited.ON:
-        return v2.component(name, **now())
-    return lambda **given: v2.component(name, **components.of_visit(name, now))(**given)
+        with languages.speaking(languages.ENGLISH):
+            mounts[name] = v2.component(name, **now())
+    return mount
 
 
 async def module(request: Request) -> Response:
@@ -209,7 +244,9 @@ async def module(request: Request) -> Response:
     wanted = f"{request.path_params['digest']}/{request.path_params['name']}"
     if wanted not in _served:
         for name in list(_sources):  # those that no component has asked for yet
-            address(name)
+            for language in languages.KNOWN:
+                with languages.speaking(language):
+                    address(name)
     found = _served.get(wanted)
     if found is None:
         return PlainTextResponse(words.NO_MODULE, 404, headers={"Cache-Control": "no-store"})

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from streamlit import config as streamlit_config
 from streamlit.url_util import make_url_path
 
+from app import languages
 from app.transport import limits, words
 from core.errors import Busy, Refused, Unknown
 from core.service import AnswerCache
@@ -28,6 +29,7 @@ LEVEL = 6  # of what gzip may take; numbers do not get much smaller with more
 ANSWER_BYTES = 48 << 20
 ANSWERS = AnswerCache(ANSWER_BYTES, len)  # packed, by what was asked
 KEPT = {"Cache-Control": "private, max-age=3600"}
+VARY = "Accept-Encoding, Accept-Language"
 
 
 class BadParameter(ValueError):
@@ -59,8 +61,8 @@ def cached_route(make: Callable[[Request], Awaitable[bytes]]) -> Callable[[Reque
 
 
 def asked(request: Request) -> Hashable:
-    """Cache key of a request: path, query and date, since files are dated."""
-    return request.url.path, request.url.query, date.today()
+    """Cache key of a request: path, query, language, and date, since files are dated."""
+    return request.url.path, request.url.query, languages.current(), date.today()
 
 
 async def kept(request: Request, key: Hashable, make: Callable[[], Awaitable[bytes]]) -> Response:
@@ -79,7 +81,7 @@ async def packed(body: bytes) -> bytes:
 
 def as_read(request: Request, packed: bytes, headers: Mapping[str, str]) -> Response:
     """What is packed by gzip already, in the form that the one who asks can read."""
-    headers = {**headers, "Vary": "Accept-Encoding"}
+    headers = {**headers, "Vary": VARY}
     if "gzip" not in request.headers.get("accept-encoding", ""):
         return Response(gzip.decompress(packed), media_type=OCTETS, headers=headers)
     return Response(packed, media_type=OCTETS, headers={**headers, "Content-Encoding": "gzip"})
@@ -87,7 +89,7 @@ def as_read(request: Request, packed: bytes, headers: Mapping[str, str]) -> Resp
 
 def stream(request: Request, parts: AsyncGenerator[bytes], headers: Mapping[str, str]) -> Response:
     """Parts as they come, each packed by gzip so that it can be read when it is there, where the one who asks reads gzip."""
-    headers = {**headers, "Vary": "Accept-Encoding"}
+    headers = {**headers, "Vary": VARY}
     if "gzip" not in request.headers.get("accept-encoding", ""):
         return StreamingResponse(parts, media_type=OCTETS, headers=headers)
     return StreamingResponse(_packed_parts(parts), media_type=OCTETS, headers={**headers, "Content-Encoding": "gzip"})
@@ -118,7 +120,7 @@ def refusal(error: Exception) -> Response:
     if isinstance(error, IndexError | Unknown):
         return PlainTextResponse(words.TILE_UNKNOWN_RUN, 404)
     # The browser asks again after 503, and keeps what 400 says: of that it would get no other answer.
-    return PlainTextResponse(str(error), 503 if isinstance(error, Busy) else 400)
+    return PlainTextResponse(languages.said(error), 503 if isinstance(error, Busy) else 400)
 
 
 def number(request: Request, name: str, low: int, high: int) -> int:

@@ -1,5 +1,7 @@
 """Sentences of the routes."""
 
+from app import languages
+
 # routes
 NO_MODULE = "There is no such file."
 TILE_UNKNOWN_RUN = "The server no longer has this run. Reload the page and run the sentence again."
@@ -31,3 +33,5 @@ FULL = "All places are taken: {n} people are here now."
 CLOSING = "The server is restarting. It will be back in a moment."
 NO_FILES = "Files cannot be uploaded here."
 TRIES_AGAIN = "This page tries again every {seconds} seconds."
+
+languages.of(__name__)

@@ -3,6 +3,7 @@
 // Pictures and pages are made here; caption, code and exact numbers come from the server (app/export/), which knows the
 // model's revision and has every digit.
 
+import { ASKED } from "../../kit/browser/language.js";
 import { besideFigure, headsBeside } from "./sidebyside.js";
 import { placeTexts, textsOf, unlikeOpening, written } from "./values.js";
 import { colours } from "../../kit/browser/colours.js";
@@ -170,7 +171,7 @@ export class Export {
     url.search = String(new URLSearchParams(params));
     let response;
     try {
-      response = await fetch(url);
+      response = await fetch(url, { headers: ASKED });
     } catch {
       throw { sentence: words.offline };
     }

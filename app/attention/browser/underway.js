@@ -1,5 +1,6 @@
 // A run that still goes on: its picture fills layer by layer, as the server's messages come.
 
+import { ASKED } from "../../kit/browser/language.js";
 import { numbersOf } from "./lens.js";
 import { Site } from "./site.js";
 import { messages, unpack } from "../../kit/browser/messages.js";
@@ -47,7 +48,7 @@ export class Underway {
       `headlight/layers?${new URLSearchParams(/** @type {Record<string, string>} */ (params))}`,
       document.baseURI,
     );
-    const response = await fetch(address, { signal: this.stopped.signal });
+    const response = await fetch(address, { headers: ASKED, signal: this.stopped.signal });
     if (response.status !== 200 || !response.body) return;
     for await (const message of messages(response.body)) this.take(...unpack(message));
   }

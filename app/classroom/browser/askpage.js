@@ -1,5 +1,6 @@
 // The page of a question: the row of one word as wide as the page, the votes on it, and once it is uncovered what the head does.
 
+import { ASKED } from "../../kit/browser/language.js";
 import { add, button, described, el, fill, focusable, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
 import { agreed, csv, largest, moved, mostLike, overlap, shares, sumOf, table as tableOf, verdict } from "./votes.js";
 import { projecting, spaced, square, widest } from "./parts.js";
@@ -354,6 +355,7 @@ export class AskPage {
     try {
       const response = await fetch(
         new URL(`headlight/export?${new URLSearchParams(/** @type {any} */ (at))}`, document.baseURI),
+        { headers: ASKED },
       );
       if (response.ok) this.described = await response.json();
     } catch {

@@ -1,5 +1,7 @@
 // A class's messages: what is sent to the server, and the stream of what it says, which comes again by itself when the connection is back.
 
+import { ASKED } from "../../kit/browser/language.js";
+
 const ROOT = "headlight/classroom/";
 const WAITS = [1, 2, 4, 10]; // seconds before the next try
 const SILENCE = 40; // seconds without a sign, of a server that gives one every 15
@@ -22,7 +24,7 @@ export const pageAddress = () => new URL(".", document.baseURI).href;
 /** @param {string} path @param {{key?: string, body?: object, signal?: AbortSignal}} [more] @returns {Promise<Response>} */
 export async function ask(path, { key, body, signal } = {}) {
   /** @type {Record<string, string>} */
-  const headers = key ? { "Headlight-Key": key } : {};
+  const headers = { ...ASKED, ...(key ? { "Headlight-Key": key } : {}) };
   if (body) headers["Content-Type"] = "application/json";
   const response = await fetch(at(path), {
     method: body ? "POST" : "GET",

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app import languages
 from app.export import words
 from app.export.offline.bare import bare
 from app.transport import edited, modules
@@ -30,12 +31,14 @@ def answer(entry: str, page_style: Callable[[], str]) -> Callable[[Request], Awa
     """The route that gives the page of a module, without its data; computed when a visitor first asks."""
     from starlette.responses import PlainTextResponse
 
-    @edited.cached
-    def text() -> str:
+    @edited.cached_by
+    def text(language: str) -> str:
         return page(entry, page_style())
 
     async def found(_: Request) -> Response:
-        return PlainTextResponse(text(), headers={"Cache-Control": "no-cache"})
+        return PlainTextResponse(
+            text(languages.current()), headers={"Cache-Control": "no-cache", "Vary": "Accept-Language"}
+        )
 
     return found
 

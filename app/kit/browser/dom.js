@@ -1,5 +1,7 @@
 // Small helpers for elements and words. What a visitor typed goes in as text, never as markup.
 
+import { form, number, pointed } from "./language.js";
+
 /** @param {number} x @param {number} low @param {number} high */
 export const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
 
@@ -47,8 +49,8 @@ export function share(p) {
 export function finely(p) {
   const percent = p * 100;
   if (percent === 0 || percent === 100) return `${percent} %`;
-  if (percent < 0.1) return "<0.1 %";
-  return percent > 99.9 ? ">99.9 %" : `${percent.toFixed(1)} %`;
+  if (percent < 0.1) return pointed("<0.1 %");
+  return pointed(percent > 99.9 ? ">99.9 %" : `${percent.toFixed(1)} %`);
 }
 
 // The same as it is read at a glance: one decimal below 10 % and above 98.5 %, whole percents between, or as many decimals as are
@@ -56,20 +58,20 @@ export function finely(p) {
 /** @param {number} p @param {number} [digits] */
 export function percent(p, digits) {
   const last = 10 ** -(digits ?? 1); // per cent: one of the last digit that is said
-  if (p > 0 && 100 * p < last) return `<${last} %`;
-  if (100 * p > 100 - last && p < 1 - 1e-9) return `>${100 - last} %`;
+  if (p > 0 && 100 * p < last) return pointed(`<${last} %`);
+  if (100 * p > 100 - last && p < 1 - 1e-9) return pointed(`>${100 - last} %`);
   const close = p > 0 && (p < 0.0995 || (p >= 0.985 && p < 0.9995));
-  return `${(100 * p).toFixed(digits ?? (close ? 1 : 0))} %`;
+  return pointed(`${(100 * p).toFixed(digits ?? (close ? 1 : 0))} %`);
 }
 
 // A number with the minus that is as wide as a digit: as it is, or with so many digits after the point. There −0.00 is 0.00.
 /** @param {number} x */
-export const minus = (x) => String(x).replace("-", "−");
+export const minus = (x) => pointed(String(x).replace("-", "−"));
 /** @param {number} x @param {number} [digits] */
 export function fixed(x, digits = 2) {
   if (!Number.isFinite(x)) return Number.isNaN(x) ? "NaN" : x > 0 ? "∞" : "−∞";
   const text = Math.abs(x).toFixed(digits);
-  return x < 0 && Number(text) !== 0 ? `−${text}` : text;
+  return pointed(x < 0 && Number(text) !== 0 ? `−${text}` : text);
 }
 
 /** @type {Record<string, string>} */
@@ -94,11 +96,9 @@ export function ranges(numbers) {
   return runs.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
 }
 
-const COUNTS = new Intl.NumberFormat("en"); // one for all: toLocaleString makes its own each time
-/** @param {number} n */
-export const number = (n) => COUNTS.format(Math.round(n));
+export { number };
 /** @param {string[]} forms @param {number} n */
-export const counted = (forms, n) => fill(forms[n === 1 ? 0 : 1], { n });
+export const counted = (forms, n) => fill(form(forms, n), { n });
 
 // In a sentence, a token that is only signs would be taken for the sentence's own.
 /** @param {string} label */

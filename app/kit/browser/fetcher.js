@@ -1,5 +1,7 @@
 // What is fetched later: answers of the routes, asked for once and kept for a while.
 
+import { ASKED } from "./language.js";
+
 /** @typedef {import("./types.js").Params} Params */
 
 const AGAIN = 3000; // ms after an answer that could not be had
@@ -73,7 +75,7 @@ export class Fetcher {
     if (this.underway.has(path) || (isLast && this.underway.size)) return null; // arrived() makes the caller ask again, for what it wants by then
     this.underway.add(path);
     if (this.kept.size > 64) this.kept.delete(String(this.kept.keys().next().value));
-    fetch(new URL(`headlight/${id}`, document.baseURI))
+    fetch(new URL(`headlight/${id}`, document.baseURI), { headers: ASKED })
       .then(async (response) => {
         if (response.status === 400) return void this.kept.set(id, { refused: await response.text() }); // it will not do better
         if (!response.ok) throw new Error(await response.text());

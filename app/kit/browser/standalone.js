@@ -1,6 +1,7 @@
 // Makes the file of a page that works offline: the server's page without data, the message that a room was drawn from, and the
 // answers that it had by then, asked for once more as bytes.
 
+import { ASKED } from "./language.js";
 import { base64, pack } from "./messages.js";
 import { WORDS as words } from "./words.js";
 
@@ -8,7 +9,7 @@ const MOST = 4_000_000; // bytes of answers: the newest first, and beyond them t
 
 /** @param {string} path */
 async function bytesOf(path) {
-  const response = await fetch(new URL(`headlight/${path}`, document.baseURI));
+  const response = await fetch(new URL(`headlight/${path}`, document.baseURI), { headers: ASKED });
   if (!response.ok) throw new Error(path);
   return new Uint8Array(await response.arrayBuffer());
 }

@@ -7,6 +7,7 @@ from functools import partial
 
 import streamlit as st
 
+from app import languages
 from app.kit import charts, numbers, stage, widgets
 from app.kit.numbers import both, count
 from app.kit.params import Param
@@ -172,7 +173,7 @@ def _cards() -> list[Device]:
         try:
             found[i] = devices.changed(found[i], figures)
         except ValueError as error:
-            st.text(str(error))
+            st.text(languages.said(error))
     for sentence in [] if edited else wrong:
         st.text(sentence)
     widgets.holds(CARDS, devices.written(found))

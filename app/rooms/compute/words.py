@@ -1,5 +1,6 @@
 """Captions and help texts of the compute room. Names in braces are filled in where the words are used."""
 
+from app import languages
 from app.sizes.words import SHARE_OF_PEAK as SHARE
 
 TITLE = "Compute"
@@ -157,3 +158,5 @@ KNOWN_HEADS = "d_head is 64 in {n} of them, and not in all: {others}."
 LESSON_TITLE = "A textbook encoder class in five sizes: sinusoids, attention without biases"
 KNOWN_AXIS = "parameters"
 YOURS = "this one"
+
+languages.of(__name__)

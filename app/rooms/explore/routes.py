@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from app import languages
 from app.attention import export
 from app.attention import selection as attention_selection
 from app.export import files, offline
@@ -38,7 +39,7 @@ async def exported(request: Request) -> Response:
     params = request.query_params
     kind = attention_selection.one_of(params, "format", FORMATS)
     if kind == "page":
-        return PlainTextResponse(page(), headers={"Cache-Control": "no-cache"})
+        return PlainTextResponse(page(languages.current()), headers={"Cache-Control": "no-cache"})
     run = await service.service().facts(params.get("run", ""))
     selection = attention_selection.selected(run, params)
     about = described(run, selection, date.today())
@@ -71,8 +72,8 @@ def described(run: Facts, selection: attention_selection.Selection, today: date)
     }
 
 
-@edited.cached
-def page() -> str:
+@edited.cached_by
+def page(language: str) -> str:
     """The page that works offline, without its data."""
     return offline.page(OFFLINE, style.page_style())
 

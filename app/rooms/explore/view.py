@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from app import languages
 from app.attention import component, export, in_progress, inspect, picture
 from app.attention import selection as attention_selection
 from app.attention import words as attention_words
@@ -84,16 +85,15 @@ def _dialog(run: Facts) -> None:
     if asked.get("run") != run.key:
         return
     if name == "inspect":
-        _inspect(run, asked)
+        st.dialog(words.INSPECT, width="large", on_dismiss=_closed)(_inspect)(run, asked)
     else:
-        _shapes(run)
+        st.dialog(attention_words.RUN_SHAPES, width="large", on_dismiss=_closed)(_shapes)(run)
 
 
 def _closed() -> None:
     OPENED.take()
 
 
-@st.dialog(words.INSPECT, width="large", on_dismiss=_closed)
 def _inspect(run: Facts, asked: Mapping[str, Any]) -> None:
     try:
         params = {name: str(value) for name, value in asked.items()}
@@ -102,7 +102,7 @@ def _inspect(run: Facts, asked: Mapping[str, Any]) -> None:
         found = service.awaited(attention_selection.numbers(service.service(), run, selection, inspect.MOST))
         figure = inspect.heatmap(found, selection, "dark" if params.get("theme") == "dark" else "light")
     except Refused as refusal:
-        st.text(str(refusal))
+        st.text(languages.said(refusal))
         return
     st.text(export.caption(run, selection, date.today()))
     st.plotly_chart(
@@ -144,7 +144,6 @@ def _so_far(under_way: Waiting[None]) -> Facts | None:
     return service.calls().result(service.service().facts_so_far(under_way.key))
 
 
-@st.dialog(attention_words.RUN_SHAPES, width="large", on_dismiss=_closed)
 def _shapes(run: Facts) -> None:
     n = len(service.calls().result(service.service().status())["models"])
     st.caption(

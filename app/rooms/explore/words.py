@@ -1,5 +1,7 @@
 """Captions and sentences of Explore."""
 
+from app import languages
+
 INSPECT = "Inspect in Plotly"
 NON_FINITE = "From {where} on, this run has numbers that are {kind} ({what}): what comes after is no result of the model. Try float32, or another text."
 NON_FINITE_LAYER = "{stack} layer {layer}"
@@ -25,3 +27,5 @@ MATERIALISED = "yes"
 NEVER = "never materialised"
 DEVICE = "{device}, {dtype} · {ms} ms for the pass · this trace holds {held} · {models} in memory"
 MODELS = ("{n} models", "1 model")
+
+languages.of(__name__)

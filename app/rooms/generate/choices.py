@@ -61,7 +61,7 @@ PARAMS = (
     whole("k", "0", lambda _: MOST_K + 1),
     number("p", 1, 0.05, 1),
     whole("seed", "1", lambda _: SEEDS),
-    Param("beams", "3", _beams, words.BEAMS_ALLOWED.format(low=BEAMS[0], high=BEAMS[1])),
+    Param("beams", "3", _beams, lambda _: words.BEAMS_ALLOWED.format(low=BEAMS[0], high=BEAMS[1])),
     Param("path", "", _path, _path_allowed),
     Param("other", "", _others, _path_allowed),
     whole("f", "", lambda facts: max(len(facts.source), len(facts.target or ())) + MOST_WRITTEN, empty=True),

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from app import languages
 from app.rooms.generate import choices, message, words
 from app.session import resolving, service
 from app.session.screen import Screen
@@ -160,7 +161,7 @@ async def _streamed(answers: AsyncGenerator[T], packed: Callable[[T], bytes]) ->
                 async for answer in answers:
                     yield packed(answer)
             except Refused as error:
-                yield message.refused(str(error))
+                yield message.refused(languages.said(error))
 
     # Not held on the way: a proxy that collects the answer would keep the words back until the last.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

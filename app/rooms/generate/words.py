@@ -1,5 +1,7 @@
 """Words of Generate."""
 
+from app import languages
+
 TITLE = "Generate"
 LINE = "Continue the text, word by word"
 CANNOT_WRITE = (
@@ -162,3 +164,5 @@ COMPONENT = {
     "file_path": "tokens taken: {path}",
     "file_how": "temperature {t}, top-k {k}, top-p {p}, seed {seed}",
 }
+
+languages.of(__name__)

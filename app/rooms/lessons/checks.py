@@ -176,11 +176,11 @@ def shape_words(axes: Sequence[str]) -> str:
     return f"[{', '.join(axes)}]"
 
 
-def named(labels: Sequence[str], last: str = words.ANSWER["and"]) -> str:
+def named(labels: Sequence[str], last: str = "") -> str:
     """ "a", "a and b", "a, b and c"; of many the first three and how many more."""
     if len(labels) > 8:
         return words.ANSWER["more"].format(first=", ".join(labels[:3]), n=len(labels) - 3)
-    return last.join(filter(None, [", ".join(labels[:-1]), labels[-1]])) if labels else ""
+    return (last or words.ANSWER["and"]).join(filter(None, [", ".join(labels[:-1]), labels[-1]])) if labels else ""
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from app import languages
 from app.kit import scripts, theme
 from app.rooms.lessons import opening, words
 from app.rooms.lessons.steps import LESSONS
@@ -21,14 +22,14 @@ modules.add_constants(
     "rooms/lessons/browser/constants.js",
     WORDS=lambda: words.COMPONENT,
     PALETTES=theme.PALETTES,
-    LESSONS=[lesson.title for lesson in LESSONS],
-    STEPS={
+    LESSONS=lambda: languages.translated([lesson.title for lesson in LESSONS]),
+    STEPS=lambda: {
         name: {
-            "title": step.title,
+            "title": languages.translated(step.title),
             "source": step.source,
             "room": step.room,
-            "text": step.text,
-            "question": step.question,
+            "text": languages.translated(step.text),
+            "question": languages.translated(step.question),
             "kind": step.kind,
             "cover": step.cover,
             "pointed": (step.room, step.cover) in POINTED,

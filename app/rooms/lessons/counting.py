@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from app import languages
 from app.kit.numbers import scientific
 from app.rooms.lessons import small, truths, words
 from app.rooms.lessons.step import Shown, Step, Truth
@@ -46,7 +47,7 @@ async def neighbours(shown: Shown) -> Truth:
         f"Two sentences share a batch, and the words of the other one are reversed. What happens to the vectors of “{own}”?",
         f"The largest difference is {scientific(moved)}; against the sentence alone it is {scientific(single)}, which is rounding. Every product "
         "goes over the features or the tokens of one sentence: sentences of a batch never meet.",
-        words.FOOTER_RUN.format(what="the last stream of one sentence, beside two others and alone"),
+        words.FOOTER_RUN.format(what=languages.said("the last stream of one sentence, beside two others and alone")),
         {
             "They stay as they are, up to rounding": moved < ROUNDING,
             "Those of words that both sentences have change": False,
@@ -67,7 +68,7 @@ async def scaled(shown: Shown) -> Truth:
         f"The word’s has length {word:.2f}, the position’s √({d} ÷ 2) = {position:.1f}: it would drown the word. Times √{d} the word has {times:.1f}. "
         "Why so small? The same table, transposed, makes the scores of the next word (x · Eᵀ), which are then about 1. Other matrices begin as Glorot "
         "has it, with variance 2 ÷ (in + out), so that neither numbers nor gradients grow from layer to layer.",
-        words.FOOTER_WORKED.format(what=f"64 fresh words of {d} numbers"),
+        words.FOOTER_WORKED.format(what=languages.said(f"64 fresh words of {d} numbers")),
         {
             "The word’s": word > 1.05 * position,
             "The position’s": position > 1.05 * word,
@@ -92,7 +93,7 @@ async def wider(shown: Shown) -> Truth:
     return truths.choosing(
         "d_model doubles, and d_ff and the number of heads with it. How do the parameters grow?",
         f"One layer: {one:,} → {two:,}; its matrices are d × d and d × d_ff. The embedding: {first:,} → {second:,}, one row a word.",
-        words.FOOTER_COUNTED.format(what=f"{of.title}, d_model {of.config.d_model:,} and {2 * of.config.d_model:,}"),
+        words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, d_model {of.config.d_model:,} and {2 * of.config.d_model:,}")),
         {text: factors == grown for text, factors in options.items()},
     )
 
@@ -123,7 +124,7 @@ async def put_beside(shown: Shown) -> Truth:
         f"{beside:.1f} million: a word brings {d:,} numbers and its position as many, so that the stream is {2 * d:,} wide, and so is "
         f"every matrix that reads or writes it. Added, they share the same {d:,}, and the layers learn to tell them apart.",
         words.FOOTER_COUNTED.format(
-            what=f"{of.title}, a stream of {d:,} and of {2 * d:,}; heads and MLP as wide as they are"
+            what=languages.said(f"{of.title}, a stream of {d:,} and of {2 * d:,}; heads and MLP as wide as they are")
         ),
         beside,
         (0, float(f"{10 * added:.1g}")),
@@ -145,7 +146,7 @@ async def class_sizes(_: Shown) -> Truth:
         f"{n} blocks of {block:,} parameters each, {config.vocab_size:,} words, width {config.d_model}. How many parameters in all?",
         f"{n} · {block:,} + {config.vocab_size:,} · {config.d_model} + {found.encoder.final_norm} of the last norm = {found.total:,}; sinusoids have none. "
         f"The same class at width {LESSON_CLASS[SIZES[1]].d_model}: {largest.total:,}.",
-        words.FOOTER_COUNTED.format(what="a textbook encoder class, attention without biases"),
+        words.FOOTER_COUNTED.format(what=languages.said("a textbook encoder class, attention without biases")),
         {f"{count:,}": is_right for count, is_right in options.items()},
     )
 
@@ -167,7 +168,7 @@ async def product(shown: Shown) -> Truth:
     return truths.choosing(
         f"[n, m] · [m, k] with n = {n:,}, m = {m:,}, k = {k:,}: how many FLOPs, and how many numbers are written?",
         f"{op.flops:,} FLOPs: each of the n · k results is m products and m additions. Written are {n * k:,} numbers, {op.writes:,} bytes.",
-        words.FOOTER_COUNTED.format(what=f"{of.title}, the MLP’s first product, {n:,} tokens, {of.dtype}"),
+        words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, the MLP’s first product, {n:,} tokens, {of.dtype}")),
         options,
         slip="A slide says that n · m numbers are written: that is what is read of the first matrix.",
     )
@@ -190,7 +191,7 @@ async def bottleneck(shown: Shown) -> Truth:
         f"A text of {short}, {middle} or {long} tokens is read: where are most FLOPs of a layer?",
         f"The maps have {', '.join(f'{100 * share:.1f} %' for share in shares)}. They grow with n², the rest with n; here they are ahead from "
         f"about {crossing:,} tokens on, some {crossing / of.config.d_model:.0f} times d_model.",
-        words.FOOTER_COUNTED.format(what=f"one layer of {of.title}, whole maps, and products with its weights"),
+        words.FOOTER_COUNTED.format(what=languages.said(f"one layer of {of.title}, whole maps, and products with its weights")),
         {text: pattern == most for text, pattern in options.items()},
     )
 
@@ -226,7 +227,7 @@ async def moved(shown: Shown) -> Truth:
         f"One token is written after {short} or {long} others. Does a layer read more of its cache or of its weights?",
         f"{said[0].upper()}{said[1:]}. A cache has 2 · n · d numbers, the weights about 12 · d², whatever n is. To read {long} tokens at once, the "
         f"n² of every map are written and read as well: {maps:,} bytes, unless the kernel is fused.",
-        words.FOOTER_COUNTED.format(what=f"one layer of {of.title}, one token, float16"),
+        words.FOOTER_COUNTED.format(what=languages.said(f"one layer of {of.title}, one token, float16")),
         {text: pattern == more for text, pattern in options.items()},
     )
 

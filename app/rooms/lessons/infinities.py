@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from app import languages
 from app.rooms.lessons import truths, words
 from app.rooms.lessons.step import Shown, Step, Truth
 from app.session.words import EXAMPLE
@@ -70,7 +71,7 @@ async def multiplied(shown: Shown) -> Truth:
         f"A causal mask of 1 and −∞ multiplies the scores. How many of the {n} rows with something hidden come out right?",
         f"{int(exact.sum())} of {n}; NaN: {int(lost.sum())}. A hidden score below 0 becomes −∞ · −1 = +∞, and ∞ ÷ ∞ is no number; 0 · −∞ is "
         "none either. Masks are added (0 and −∞) or fill in; only after the softmax may one multiply, with 1 and 0.",
-        words.FOOTER_RUN.format(what=f"scores of layer {layer}, head {head}, multiplied"),
+        words.FOOTER_RUN.format(what=languages.said(f"scores of layer {layer}, head {head}, multiplied")),
         options,
     )
 
@@ -104,7 +105,7 @@ async def forgotten(shown: Shown) -> Truth:
         "Cross-attention without memory_mask: how much of it goes to the padding of the source, over all heads?",
         f"{len(padding)} of {len(masked.source)} keys are padding. With the mask they get {shares[0]:.0f} %, without it {shares[1]:.1f} %, and the "
         "rest of each row has that much less. The encoder’s own mask does not help: it is another attention.",
-        words.FOOTER_RUN.format(what=f"{len(texts)} sentences in one batch, {len(padding)} keys of padding"),
+        words.FOOTER_RUN.format(what=languages.said(f"{len(texts)} sentences in one batch, {len(padding)} keys of padding")),
         shares[1],
         (0, 100),
         unit="%",

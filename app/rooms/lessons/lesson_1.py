@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from app import languages
 from app.rooms.lessons import small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.session.words import EXAMPLE
@@ -23,7 +24,7 @@ async def every_number(_: Shown) -> Truth:
     return truths.dragging(
         "The first row of weights times the first column of V: what is output[0][0]?",
         f"Each weight times its value, added up: {terms} = {output:.4f}.".replace("+ -", "− ").replace("· -", "· −"),
-        words.FOOTER_SMALL.format(what="3 tokens of 4 numbers"),
+        words.FOOTER_SMALL.format(what=languages.said("3 tokens of 4 numbers")),
         output,
         (-1, 1),
         step=0.01,
@@ -52,7 +53,7 @@ async def mixture(_: Shown) -> Truth:
     return truths.choosing(
         "Two keys match with 112 and 96, and d_head is 64. What is the output?",
         f"112 ÷ 8 = 14 and 96 ÷ 8 = 12; e¹⁴ and e¹² share the whole as {true[0]:.4f} and {true[1]:.4f}.",
-        words.FOOTER_WORKED.format(what="the softmax of 14 and 12"),
+        words.FOOTER_WORKED.format(what=languages.said("the softmax of 14 and 12")),
         options,
     )
 
@@ -80,7 +81,7 @@ async def undivided(shown: Shown) -> Truth:
     return truths.dragging(
         f"An average row has {before:.2f} bits of choice. How many without the division by √{facts.config.d_head}?",
         f"Undivided scores lie √{facts.config.d_head} times as far apart, and the softmax gives nearly all to the largest.",
-        words.FOOTER_RUN.format(what="every head, with the division and without"),
+        words.FOOTER_RUN.format(what=languages.said("every head, with the division and without")),
         after,
         (0, max(1, math.ceil(most))),
         unit="bits",
@@ -97,7 +98,7 @@ async def transposed(_: Shown) -> Truth:
     return truths.shaping(
         f"K is {own}: two sentences of three tokens of four numbers. What is the shape of K.T?",
         "All axes are reversed, the batch too. transpose(-2, -1) transposes each sentence: [2, 4, 3].",
-        words.FOOTER_SMALL.format(what="K of the batch"),
+        words.FOOTER_SMALL.format(what=languages.said("K of the batch")),
         shape,
         keys,
     )
@@ -160,7 +161,7 @@ async def where_it_lands(_: Shown) -> Truth:
     return truths.pointing(
         f"Number {feature + 1} of {3 * width} of token {token}: in which head does it land, and where?",
         f"Numbers {width + 1} to {2 * width} are K. Of these it is number {inner + 1}, and each head has {small.WIDTH}.",
-        words.FOOTER_SMALL.format(what="one number followed through split, view and transpose"),
+        words.FOOTER_SMALL.format(what=languages.said("one number followed through split, view and transpose")),
         truths.Candidates(
             [_landing((p, h, j), true) for p in range(3) for h in range(small.HEADS) for j in range(small.WIDTH)],
             "part, head, number",

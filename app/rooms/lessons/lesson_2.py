@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from app import languages
 from app.kit.numbers import scientific
 from app.rooms.lessons import small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
@@ -39,7 +40,7 @@ async def swapped(shown: Shown) -> Truth:
         f"Without positions: {truths.said(labels[first])} and {truths.said(labels[second])} change places. What do the maps do?",
         f"What moves in, moves out: attention is equivariant. Largest difference after swapping back: {scientific(proof.without)}; "
         f"with positions {proof.trained:.2f}.",
-        words.FOOTER_RUN.format(what="every head of the encoder, with the words swapped"),
+        words.FOOTER_RUN.format(what=languages.said("every head of the encoder, with the words swapped")),
         options,
         slip="A lesson calls this invariant. It is equivariant: the rows do swap.",
     )
@@ -61,7 +62,7 @@ async def fastest_digit(_: Shown) -> Truth:
     return truths.pointing(
         "Count from 0 to 15 in binary. Which digit changes at every step?",
         f"From one place to the next they change {', '.join(map(str, flips))} times in {PLACES - 1} steps: each about half as often as the one before.",
-        words.FOOTER_WORKED.format(what="the places 0 to 15"),
+        words.FOOTER_WORKED.format(what=languages.said("the places 0 to 15")),
         truths.Candidates(
             [Candidate(f"the digit worth {1 << j}", (j,), float(n)) for j, n in enumerate(flips)], "digit", "plain"
         ),
@@ -91,7 +92,7 @@ async def frequencies(shown: Shown) -> Truth:
     return truths.choosing(
         f"Features {', '.join(map(str, features))} of its table: do their waves become faster?",
         f"Changes of sign over {n} places, by feature: {counted}. Like binary digits, each changes more slowly than the one before.",
-        words.FOOTER_RUN.format(what=f"rows 0 to {n - 1} of its table of positions"),
+        words.FOOTER_RUN.format(what=languages.said(f"rows 0 to {n - 1} of its table of positions")),
         options,
         slip="A lesson cuts its table with pe[:, :, :n], which takes features and raises an error; pe[:, :n] takes places.",
     )
@@ -121,7 +122,7 @@ async def too_long(shown: Shown) -> Truth:
     return truths.choosing(
         f"The table of {facts.spec.title} has {config.n_ctx:,} rows. What happens to a text of {config.n_ctx + 1:,} tokens?",
         refusal or "Nothing has refused it.",
-        words.FOOTER_RUN.format(what="a text longer than its table, tried now"),
+        words.FOOTER_RUN.format(what=languages.said("a text longer than its table, tried now")),
         options,
     )
 
@@ -143,7 +144,7 @@ async def normalised(shown: Shown) -> Truth:
         f"The stream is {n} × {width}. Over how many numbers does LayerNorm take each mean?",
         f"Each token by itself, over its {len(norm.weight)} features: then its mean is {abs(centred[query].mean()):.0f} and its variance "
         f"{centred[query].var():.2f}. BatchNorm measures a feature over tokens, so padding and neighbours change it.",
-        words.FOOTER_RUN.format(what=f"layer {layer}, row {query}"),
+        words.FOOTER_RUN.format(what=languages.said(f"layer {layer}, row {query}")),
         norm.weight.shape,
         (n, facts.config.d_head, facts.config.n_heads),
     )
@@ -159,7 +160,7 @@ async def adds_most(shown: Shown) -> Truth:
     return truths.pointing(
         f"Every sublayer adds a vector to the stream of {truths.said(tokens.labels[query])}. Which adds the longest?",
         "The stream is never overwritten: attention and MLP read it and add to it, some much more than others.",
-        words.FOOTER_RUN.format(what=f"{stack}, row {query}, ‖what is added‖"),
+        words.FOOTER_RUN.format(what=languages.said(f"{stack}, row {query}, ‖what is added‖")),
         truths.Candidates(
             [
                 Candidate(
@@ -189,7 +190,7 @@ async def previous(shown: Shown) -> Truth:
     return truths.pointing(
         f"One of these {len(heads)} heads looks one token back, whatever the text says. Which?",
         "Such a head reads positions alone. Others build on it: with the token before at hand, a model can find what followed last time.",
-        words.FOOTER_RUN.format(what="the mean weight on the token before, of every head"),
+        words.FOOTER_RUN.format(what=languages.said("the mean weight on the token before, of every head")),
         truths.Candidates(
             [Candidate(f"layer {layer}, head {head}", (layer, head), value) for layer, head, value in heads],
             "layer, head",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import to_thread
 from dataclasses import replace
 
+from app import languages
 from app.kit.numbers import MIB, scientific
 from app.rooms.lessons import truths, words
 from app.rooms.lessons.step import Shown, Step, Truth
@@ -77,7 +78,7 @@ def _shape(shown: Shown, point: str, question: str, reason: str) -> Truth:
     return truths.shaping(
         question.format(**sizes),
         reason,
-        words.FOOTER_COUNTED.format(what=f"{preset.title}, {batch:,} × {n:,} tokens, traced without allocating it"),
+        words.FOOTER_COUNTED.format(what=languages.said(f"{preset.title}, {batch:,} × {n:,} tokens, traced without allocating it")),
         shape,
         (config.d_model, config.d_head),
     )
@@ -100,7 +101,7 @@ async def padded_keys(shown: Shown) -> Truth:
         f"{len(texts)} sentences share a batch, so the shorter one is filled up. Which of its keys may no token look at?",
         f"Hidden from every row, padding changes nothing: no weight moves by more than {scientific(found.weights[0])}. "
         "Here True may look; in PyTorch’s key_padding_mask True is hidden.",
-        words.FOOTER_RUN.format(what=f"{len(texts)} sentences in one batch, {sum(padding)} keys of padding"),
+        words.FOOTER_RUN.format(what=languages.said(f"{len(texts)} sentences in one batch, {sum(padding)} keys of padding")),
         ((label, i, padding[i]) for i, label in enumerate(labels)),
     )
 
@@ -186,7 +187,7 @@ async def longest(shown: Shown) -> Truth:
         f"By an upper bound {fit.n:,} takes {fit.bytes:,} bytes, {fit.n + 1:,} would take {fit.next_bytes:,}{alive}. "
         f"To run it alone: {running:,} tokens; with fused attention: {flash:,}.",
         words.FOOTER_COUNTED.format(
-            what=f"{of.title}, batch {of.batch}, {table}{of.dtype}, {of.optimizer}, {of.attention} attention"
+            what=languages.said(f"{of.title}, batch {of.batch}, {table}{of.dtype}, {of.optimizer}, {of.attention} attention")
         ),
         fit.n,
         (1, 2000),

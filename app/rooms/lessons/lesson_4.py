@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from app import languages
 from app.rooms.lessons import races, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.session.words import EXAMPLE
@@ -31,7 +32,7 @@ async def whose(shown: Shown) -> Truth:
     return truths.choosing(
         "In cross-attention, whose are Q, K and V?",
         f"The {wired[0]} asks, the {wired[1]} answers: {n} rows of queries by {m} keys here. Self-attention has all three from one text.",
-        words.FOOTER_RUN.format(what=f"cross-attention, {n} × {m}"),
+        words.FOOTER_RUN.format(what=languages.said(f"cross-attention, {n} × {m}")),
         options,
     )
 
@@ -75,7 +76,7 @@ async def expanded(shown: Shown) -> Truth:
     return truths.shaping(
         f"The stream is [{len(tokens)}, {config.d_model}]. What is the shape of the MLP’s hidden layer?",
         f"{config.d_model} → {hidden} → {config.d_model}, each token by itself. {config.activation.upper()} lets {hidden - negative} of {hidden} units of this token through above 0.",
-        words.FOOTER_RUN.format(what=f"layer {layer}, MLP"),
+        words.FOOTER_RUN.format(what=languages.said(f"layer {layer}, MLP")),
         (len(tokens), hidden),
         (config.d_model, config.d_head, config.n_heads),
     )
@@ -121,7 +122,7 @@ async def one_row(shown: Shown) -> Truth:
     return truths.pointing(
         f"{truths.said(label)}, token {tokens.ids[query]}, stands at position {query} of {len(tokens)}. Which row of the last layer is its own?",
         f"A token keeps its row from the embedding to the end; others only add to it.{guess}",
-        words.FOOTER_RUN.format(what=f"{stack}, layer {layers - 1}, row {query}"),
+        words.FOOTER_RUN.format(what=languages.said(f"{stack}, layer {layers - 1}, row {query}")),
         truths.Candidates(
             [
                 Candidate(f"{label} ({i})", (i,), float(apart[i] == apart.min()))

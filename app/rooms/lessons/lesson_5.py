@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from app import languages
 from app.kit.numbers import scientific
 from app.rooms.lessons import races, small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
@@ -33,7 +34,7 @@ async def next_word(shown: Shown) -> Truth:
     return truths.pointing(
         f"After “{_ending(facts)}”: which of these {len(found.ids[0])} is likeliest?",
         "The last row of the stream is held against every word of the vocabulary; the softmax makes shares of one whole of it.",
-        words.FOOTER_RUN.format(what=f"the word after position {at}, of {facts.config.vocab_size:,}"),
+        words.FOOTER_RUN.format(what=languages.said(f"the word after position {at}, of {facts.config.vocab_size:,}")),
         truths.Candidates(
             [Candidate(label, (id,), p) for id, (label, p) in zip(found.ids[0], named[0].words, strict=True)],
             "token id",
@@ -64,7 +65,7 @@ async def revised(shown: Shown) -> Truth:
     return truths.dragging(
         f"It writes “{labels[0]}”, with a probability of {100 * chances[0]:.1f} %. How sure is it of its next word then?",
         f"Its likeliest next word is then “{labels[1]}”. Every word that is written is read again, and all probabilities are computed again.",
-        words.FOOTER_RUN.format(what=f"the text with “{labels[0]}” after it"),
+        words.FOOTER_RUN.format(what=languages.said(f"the text with “{labels[0]}” after it")),
         100 * float(chances[1]),
         (0, 100),
         unit="%",
@@ -145,7 +146,7 @@ async def again(shown: Shown) -> Truth:
     return truths.marking(
         f"{truths.said(labels[-1])} is read. Without a cache, whose keys and values are computed a second time?",
         f"All {len(labels) - 1} before it: they were known already, and no later token changes them. A cache keeps {begun.per_token.per_token:,} bytes for each.",
-        words.FOOTER_RUN.format(what=f"{len(labels)} tokens so far"),
+        words.FOOTER_RUN.format(what=languages.said(f"{len(labels)} tokens so far")),
         ((label, i, i + 1 < len(labels)) for i, label in enumerate(labels)),
     )
 
@@ -174,7 +175,7 @@ async def cache_formula(shown: Shown) -> Truth:
     return truths.choosing(
         f"{of.title} has L = {layers} layers and keys of d = {d:,}. How many numbers does its cache hold for n tokens?",
         f"A key and a value, in every layer, for every token: {found:,} numbers at {n:,} tokens, {2 * found:,} bytes in float16. One text; a batch has one each.",
-        words.FOOTER_COUNTED.format(what=f"{of.title}, {n:,} tokens"),
+        words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, {n:,} tokens")),
         {name: count == found for name, count in options.items()},
     )
 
@@ -207,7 +208,7 @@ async def roof(shown: Shown) -> Truth:
         f"{product.flops:,} FLOPs, 2 · n · m · k with n = 1, for {product.bytes:,} bytes: {product.intensity:.2f} a byte, where the roof begins at {device.ridge:.0f}. "
         f"{size_words.SHARE_OF_PEAK}, this product alone: {100 * alone[0]:.3g} % at a batch of 1, {100 * alone[1]:.3g} % at 32; "
         f"all of one token, with its cache: {100 * whole[0]:.3g} % and {100 * whole[1]:.3g} %.",
-        words.FOOTER_COUNTED.format(what=f"{of.title}, one token, float16"),
+        words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, one token, float16")),
         {text: all(so) for text, so in options.items()},
     )
 
@@ -236,7 +237,7 @@ async def three_terms(shown: Shown) -> Truth:
         f"An RNN of width {d} would take n steps, one after the other, of 4 · d² FLOPs: {4 * n * d * d:,}. All that it knows of "
         f"the text is one vector, and {BACK} steps back {scientific(small.left_of_gradient(WIDE, BACK))} of a gradient’s length is left "
         f"(width {WIDE}, fresh weights). Attention goes back in one step.",
-        words.FOOTER_COUNTED.format(what=f"{of.title}, five pairs of lengths"),
+        words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, five pairs of lengths")),
         options,
     )
 

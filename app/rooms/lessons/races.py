@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from app import languages
 from app.rooms.lessons import truths, words
 from app.rooms.lessons.step import Shown
 from app.session import past_trainings
@@ -87,5 +88,5 @@ def footer(races: Iterable[Race]) -> str:
     found = list(races)
     task = LIVE[found[0].spec.task].title
     return words.FOOTER_TRAINED.format(
-        what=f"{task}, {', '.join(one.name[0].lower() + one.name[1:] for one in found)}, seed {found[0].spec.seed}"
+        what=languages.said(f"{task}, {', '.join(one.name[0].lower() + one.name[1:] for one in found)}, seed {found[0].spec.seed}")
     )

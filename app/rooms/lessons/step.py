@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from app import languages
 from core.service import Facts, Service
 
 Kind = Literal["point", "drag", "shape", "choose", "do"]
@@ -56,8 +57,9 @@ class Truth:
     slip: str = ""  # where a lesson's figure is off: the sentence that says the true one
 
     def json(self) -> dict[str, Any]:
-        """The same for the browser; browser/check.js reads it."""
-        return asdict(self)
+        """The same for the browser, in the language of the visitor; browser/check.js reads it."""
+        said = {name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)}
+        return asdict(self) | said | {"options": [languages.said(option) for option in self.options]}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from app import languages
 from app.rooms.lessons import counting, depth, infinities, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, words
 from app.rooms.lessons.step import Ask, Candidate, Kind, Lesson, Shown, Step, Truth, Unanswerable
 from core.errors import Refused
@@ -27,7 +28,7 @@ async def true_of(step: Step, shown: Shown) -> Truth | Unanswerable:
     try:
         found = Unanswerable(words.NO_RUN) if step.model and shown.facts is None else await step.truth(shown)
     except Refused as refusal:
-        found = Unanswerable(str(refusal))
+        found = Unanswerable(languages.said(refusal))
     if isinstance(found, Unanswerable):
         return replace(found, model=step.model, text=step.sentence)
     return found

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from app import languages
 from app.kit import cover, held, stage
 from app.rooms.lessons import component, opening, words
 from app.rooms.lessons.step import Shown, Step, Truth, Unanswerable
@@ -69,7 +70,7 @@ def truth(step: Step, on: Shown) -> dict[str, Any]:
     try:
         found = service.awaited(_asked(step, on))
     except Refused as refusal:
-        found = Unanswerable(str(refusal), step.model, step.sentence)
+        found = Unanswerable(languages.said(refusal), step.model, step.sentence)
     except Exception:
         log.exception("A step of a lesson has no answer")
         found = Unanswerable(words.NO_TRUTH, step.model, step.sentence)

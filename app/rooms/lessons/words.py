@@ -1,5 +1,7 @@
 """What Lessons says. Names in braces are filled in where the words are used."""
 
+from app import languages
+
 # to an answer; the browser says the same (browser/check.js)
 NO_ANSWER = {
     "point": "This step asks you to point at something that is on the screen.",
@@ -143,3 +145,5 @@ COMPONENT = {
     "page_no_picture": "No picture of {room} was kept.",
     "page_picture": "{room} at the step “{title}”",
 }
+
+languages.of(__name__)

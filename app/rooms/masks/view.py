@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from app import languages
 from app.kit import params as kit_params
 from app.kit import stage
 from app.rooms.masks import choices, sheet, words
@@ -31,7 +32,7 @@ def show() -> None:
     try:
         opened = service.awaited(sheet.opened(service.service(), shown.facts))
     except Refused as refusal:
-        shown.say(str(refusal))
+        shown.say(languages.said(refusal))
         _offer_beginning(shown)
         return
     asked: dict[str, str] = {}

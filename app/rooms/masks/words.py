@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from app import languages
+
 TITLE = "Masks"
 LINE = "Decide who may look at whom"
 
@@ -413,3 +415,5 @@ COMPONENT: dict[str, Any] = {
     "say_how": "Click a cell in the left map to forbid it. Drag to paint.",
     "say_little": "A mask needs two words. Write one more.",
 }
+
+languages.of(__name__, read=["PARTNER", "LEAK_TEXTS", "KINDS_TEXT", "KINDS_GERMAN"])

@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from app import languages
 from app.kit import charts, stage, widgets
 from app.kit.numbers import apart, both, part_of, size
 from app.kit.params import Param
@@ -246,7 +247,7 @@ def _measured(setup: Setup, pressed: bool) -> Measured | None:
             with st.spinner(words.MEASURING.format(title=setup.title)):
                 WORKER.submit(subject).result()
         except Refused as refusal:
-            st.text(str(refusal))
+            st.text(languages.said(refusal))
         except Exception:
             log.exception("A measuring run failed")
             st.text(words.MEASURE_BROKEN)

@@ -1,5 +1,7 @@
 """Captions and help texts of the memory room. Names in braces are filled in where the words are used."""
 
+from app import languages
+
 TITLE = "Memory"
 LINE = "what fits, and what does not"
 FITS_TABLE = "Where it breaks, as a table"
@@ -130,3 +132,5 @@ CACHE_LINES = {"mha": "MHA: a pair for every head", "own": "this model", "mqa": 
 CACHE_AXIS = "tokens so far"
 CACHE_BYTES = "bytes of cache"
 TAKE_DECODER = "Take GPT-2 small"
+
+languages.of(__name__)

@@ -1,5 +1,7 @@
 """Words of Positions."""
 
+from app import languages
+
 TITLE = "Positions"
 LINE = "Where order comes in, and which heads notice"
 
@@ -661,3 +663,5 @@ print([(p ^ (p + 1)).bit_count() for p in range(15)])  # digits that flip from p
 print((table[1:] - table[:-1]).norm(dim=-1))  # the length of each step
 """,
 }
+
+languages.of(__name__)

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from app import languages
 from app.rooms.shapes import words
 from app.sizes import pasted
 from app.sizes import words as sizes_words
@@ -28,7 +29,7 @@ async def config(request: Request) -> Response:
     except UnicodeDecodeError:
         return _refused(words.DROPPED_NO_TEXT, 400)
     except Refused as refusal:
-        return _refused(str(refusal), 400)
+        return _refused(languages.said(refusal), 400)
     return JSONResponse({"config": said}, headers={"Cache-Control": "no-store"})
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from app import languages
 from app.attention import in_progress
 from app.kit import cover, stage, widgets
 from app.kit.numbers import quoted
@@ -118,7 +119,7 @@ def show() -> None:
                 Workload(batch=batch, source_len=source_len, target_len=target_len, dropout=drops),
             )
     except Refused as refusal:
-        notes.append(str(refusal))
+        notes.append(languages.said(refusal))
     sentences = st.container(key="sentences", gap=None)
     if data is None and (data := st.session_state.get("shapes_last")) is not None:
         notes.append(words.LAST_DIAGRAM)

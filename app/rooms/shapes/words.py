@@ -1,5 +1,6 @@
 """Every word of the Shapes view. Names in braces are filled in where the words are used."""
 
+from app import languages
 from app.sizes.words import PASTED
 
 TITLE = "Shapes"
@@ -288,3 +289,5 @@ WHY = {
     "ffn_turned": "The last axis must be d_model. A linear layer works on features, each token for itself; transposed, its last axis is the tokens.",
     "ffn_square": "As many tokens as features: it fits by chance, and mixes tokens instead of features.",
 }
+
+languages.of(__name__)

@@ -1,5 +1,7 @@
 """Captions and sentences of Step through."""
 
+from app import languages
+
 TITLE = "Step through"
 LINE = "one token, every number"
 
@@ -657,3 +659,5 @@ COMPONENT = {
     "file_small": "step-{page}",
     "csv": "these numbers",
 }
+
+languages.of(__name__)

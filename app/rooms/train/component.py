@@ -33,7 +33,7 @@ PARAMS = (
     whole("from", "0", lambda _: STEPS),
     whole("seed", "0", lambda _: MOST_SEED + 1),
     whole("at", str(STEPS), lambda _: MOST_STEPS + 1),
-    Param("example", "", _example, words.EXAMPLE_ALLOWED.format(most=MOST_EXAMPLE)),
+    Param("example", "", _example, lambda _: words.EXAMPLE_ALLOWED.format(most=MOST_EXAMPLE)),
     Param("table", "off", one_of("table", "off", "on").read, "off, on"),
     Param("recorded", "off", one_of("recorded", "off", "on").read, "off, on"),
     whole("layer", "", lambda _: 2, empty=True),

@@ -1,5 +1,7 @@
 """Captions and sentences of Train."""
 
+from app import languages
+
 TITLE = "Train"
 LINE = "watch heads form"
 EXAMPLE_ALLOWED = "a problem of the task, of at most {most} characters"
@@ -154,3 +156,5 @@ COMPONENT = {
     "end": "end of the answer",
     "start": "start of the text",
 }
+
+languages.of(__name__)

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from app import languages
 from app.rooms.whatif import changes, evidence_export, words
 from app.rooms.whatif.routes import UNKEPT, Both, read, run_of
 from app.session import service
@@ -104,7 +105,7 @@ async def paths(request: Request) -> Response:
             ANSWERS.put(place, await routes.packed(b"".join(sent)))  # a class asks for it at once
             yield sent[-1]
         except (Refused, IndexError) as error:
-            yield messages.framed({"refused": str(error)}, b"")
+            yield messages.framed({"refused": languages.said(error)}, b"")
         finally:
             await edges.aclose()
 

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from app import languages
 from app.export import files
 from app.kit import params as kit_params
 from app.rooms.whatif import ahead, changes, export, words
@@ -128,7 +129,7 @@ async def _swept(request: Request, held: Sequence[Future[None]]) -> Response:
             ANSWERS.put(place, await routes.packed(b"".join(sent)))  # a class asks for it at once
             yield sent[-1]
         except (Refused, IndexError) as error:
-            yield messages.framed({"refused": str(error)}, b"")
+            yield messages.framed({"refused": languages.said(error)}, b"")
         finally:
             await parts.aclose()
             for one in held:
@@ -213,7 +214,7 @@ async def parts(request: Request) -> Response:
                 yield sent[-1]
             ANSWERS.put(place, await routes.packed(b"".join(sent)))  # a class asks for it at once
         except (Refused, IndexError) as error:
-            yield messages.framed({"refused": str(error)}, b"")
+            yield messages.framed({"refused": languages.said(error)}, b"")
         finally:
             await rows.aclose()
 

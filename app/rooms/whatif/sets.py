@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from app import languages
 from app.export import about, files
 from app.rooms.whatif import changes, export, words
 from app.session import service
@@ -50,7 +51,7 @@ async def run_set(request: Request) -> Response:
                     yield message
             yield messages.framed(of_set(facts, found, date.today()), b"")
         except Refused as error:
-            yield messages.framed({"refused": str(error)}, b"")
+            yield messages.framed({"refused": languages.said(error)}, b"")
         finally:
             await rows.aclose()
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app import languages
 from app.kit import words as kit
 
 TITLE = "What if"
@@ -440,3 +441,5 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "this_sentence": "this sentence",
     "the_other": "the other",
 }
+
+languages.of(__name__)

@@ -1,5 +1,6 @@
 // A config.json that is dropped anywhere onto the page opens as shapes, or in the room about sizes that is on the screen.
 
+import { ASKED, number } from "../../kit/browser/language.js";
 import { alertBox } from "./alert.js";
 import { COLOURS, WORDS } from "./constants.js";
 
@@ -43,10 +44,10 @@ function say(sentence) {
 
 /** @param {File} file */
 async function open(file) {
-  if (file.size > MOST) return say(words.large.replace("{n}", Math.round(file.size / 1000).toLocaleString("en")));
+  if (file.size > MOST) return say(words.large.replace("{n}", number(file.size / 1000)));
   const body = await file.arrayBuffer();
   const address = new URL("headlight/shapes/config", document.baseURI);
-  const answer = await fetch(address, { method: "POST", body }).catch(() => null);
+  const answer = await fetch(address, { method: "POST", body, headers: ASKED }).catch(() => null);
   if (!answer) return say(words.unreachable);
   if (!answer.ok) return say(await answer.text());
   const { config } = await answer.json();

@@ -1,5 +1,6 @@
 // A text that is being written: what the server has told of it so far, and the words that come while a visitor waits for them.
 
+import { ASKED } from "../../../kit/browser/language.js";
 import { messages, unpack } from "../../../kit/browser/messages.js";
 import { written } from "./paths.js";
 
@@ -117,7 +118,7 @@ export class Writing {
   async fetch(what, params, signal) {
     const response = await fetch(
       new URL(`headlight/generate/${what}?${new URLSearchParams({ run: this.key, ...params })}`, document.baseURI),
-      { signal },
+      { headers: ASKED, signal },
     );
     if (response.status >= 500) throw new Error(await response.text());
     return response;

@@ -1,5 +1,6 @@
 // The five ways to answer: places and options as buttons, a number on a slider, sizes that go into slots, a change in the room.
 
+import { LANGUAGE } from "../../../kit/browser/spoken.js";
 import { WORDS as words } from "./constants.js";
 import { add, arrow, described, el, fill, focusedIn } from "../../../kit/browser/dom.js";
 
@@ -29,7 +30,7 @@ export function named(truth, answer) {
 
 /** @param {Truth} truth @param {number} value */
 export function number({ digits, unit }, value) {
-  const text = value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const text = value.toLocaleString(LANGUAGE, { minimumFractionDigits: digits, maximumFractionDigits: digits });
   return unit ? `${text} ${unit}` : text;
 }
 

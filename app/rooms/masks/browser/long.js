@@ -1,6 +1,6 @@
 // A lab that cannot draw a text as long as this one: it says so, and leads to the beginning of the text.
 
-import { add, fill } from "../../../kit/browser/dom.js";
+import { add, fill, number } from "../../../kit/browser/dom.js";
 import { way } from "../../../kit/browser/share.js";
 import { SHOWN, WHOLE, WORDS as words } from "./constants.js";
 import { Padding } from "./padding.js";
@@ -24,7 +24,7 @@ export class Long {
     const { labels } = this.view.header;
     const n = Math.max(labels.source.length, labels.target?.length ?? 0);
     const lab = words.lab[this.name];
-    const said = fill(words.long_lab, { lab, most: this.most, n: n.toLocaleString("en") });
+    const said = fill(words.long_lab, { lab, most: this.most, n: number(n) });
     this.view.say([[said, ""]]);
   }
 

@@ -1,6 +1,7 @@
 // The chosen tensor: its shape spelled out, what made it, who reads it, its values where a run has them; and what
 // PyTorch says when one thing in the line that makes it is changed.
 
+import { ASKED } from "../../../kit/browser/language.js";
 import { WORDS as words } from "./constants.js";
 import { add, button, clamp, described, el, fill, minus, number, scientific } from "../../../kit/browser/dom.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
@@ -159,7 +160,7 @@ export class Detail {
           Object.entries({ width, q, rows: batch * n }).map(([name, value]) => [name, String(value)]),
         ),
       );
-      const response = await fetch(url).catch(() => null);
+      const response = await fetch(url, { headers: ASKED }).catch(() => null);
       if (!response?.ok)
         return void (line.textContent = response?.status === 400 ? await response.text() : words.compare_failed);
       const found = await response.json();
@@ -211,7 +212,7 @@ export class Detail {
     let found = this.kept.get(address);
     if (!found) {
       try {
-        const answer = await fetch(address);
+        const answer = await fetch(address, { headers: ASKED });
         if (!answer.ok) throw new Error(await answer.text());
         found = /** @type {Values} */ (await answer.json());
       } catch {

@@ -1,7 +1,8 @@
 // Sizes in words, and axes in their colours.
 
 import { WORDS as words } from "./constants.js";
-import { el, number, phrase } from "../../../kit/browser/dom.js";
+import { el, fixed, number, phrase } from "../../../kit/browser/dom.js";
+import { form } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Row} Row */
 
@@ -12,7 +13,7 @@ const TENS = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
 function scaled(n, base, names) {
   let i = 0;
   while (n >= base && i < names.length - 1) [n, i] = [n / base, i + 1];
-  return `${i && n < 99.95 ? n.toFixed(n < 9.995 ? 2 : 1) : number(n)} ${names[i]}`;
+  return `${i && n < 99.95 ? fixed(n, n < 9.995 ? 2 : 1) : number(n)} ${names[i]}`;
 }
 
 /** @param {number} n */
@@ -27,8 +28,8 @@ export const short = (n) => (n ? scaled(n, 1000, ["", "k", "M", "G", "T", "P", "
 // "12 heads"
 /** @param {string} name @param {number} n */
 export const count = (name, n) => {
-  const [one, several] = /** @type {Record<string, [string, string]>} */ (words.counts)[name];
-  return `${number(n)} ${n === 1 ? one : several}`;
+  const forms = /** @type {Record<string, string[]>} */ (words.counts)[name];
+  return `${number(n)} ${form(forms, n)}`;
 };
 
 // The class that colours an axis; one that is made of two ("head × d_head") or has no name has none

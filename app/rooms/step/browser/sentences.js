@@ -1,5 +1,6 @@
 // What stands above a picture: one sentence, one equation, one line of PyTorch; of numbers that are on the screen.
 
+import { LANGUAGE } from "../../../kit/browser/spoken.js";
 import { el, fill, fixed, number, percent, phrase, quoted, worded } from "../../../kit/browser/dom.js";
 import { long, signed } from "../../../kit/browser/model_strip.js";
 import { LOWEST, softmax } from "./compute.js";
@@ -152,7 +153,7 @@ function saysOf(on) {
         on.key === header.query ? "turn_self" : "turn",
         { p: header.query, j: on.key, n: strong(number(Math.abs(header.query - on.key))) },
         "turn",
-        { p: header.query, base: header.rotary_base.toLocaleString("en", { useGrouping: false }) },
+        { p: header.query, base: header.rotary_base.toLocaleString(LANGUAGE, { useGrouping: false }) },
       ];
     case "scores": {
       const seen = at.raw.filter((_, k) => !at.reason[k]);

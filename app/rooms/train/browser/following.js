@@ -1,5 +1,6 @@
 // Following a training: its news as they come, and an example as each of its frames sees it.
 
+import { ASKED } from "../../../kit/browser/language.js";
 import { EXAMPLES } from "./constants.js";
 import { unpack } from "../../../kit/browser/messages.js";
 
@@ -47,7 +48,7 @@ export class Following {
 
   async begin() {
     try {
-      const response = await fetch(this.address("run"), { signal: this.cancel.signal });
+      const response = await fetch(this.address("run"), { headers: ASKED, signal: this.cancel.signal });
       if (!response.ok || !response.body) return this.end("failed", await response.text());
       for await (const line of linesOf(response.body)) this.take(JSON.parse(line));
       if (this.state === "waiting" || this.state === "running") this.end("lost", "");
@@ -60,7 +61,7 @@ export class Following {
   async glance() {
     this.glances = true;
     try {
-      const response = await fetch(this.address("now"), { signal: this.cancel.signal });
+      const response = await fetch(this.address("now"), { headers: ASKED, signal: this.cancel.signal });
       if (!response.ok) return this.end("paused", "");
       const news = /** @type {News} */ (JSON.parse(await response.text()));
       const waits = news.state === "running" || news.state === "waiting";
@@ -146,7 +147,7 @@ export class Following {
         const { isNew } = this;
         const example = isNew ? this.example : this.shown;
         const last = isNew ? -1 : Math.max(-1, ...this.looks.keys());
-        const response = await fetch(this.address("looks", { example, after: String(last + 1) }));
+        const response = await fetch(this.address("looks", { example, after: String(last + 1) }), { headers: ASKED });
         const [why, bytes] = response.ok ? ["", await response.arrayBuffer()] : [await response.text(), null];
         if (isNew !== this.isNew || example !== (isNew ? this.example : this.shown)) continue; // another was typed meanwhile: this says nothing of it
         if (BUSY.includes(response.status)) throw new Error(why);

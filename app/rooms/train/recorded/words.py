@@ -1,5 +1,7 @@
 """Every caption and help text of the recorded curves. Names in braces are filled in where the words are used."""
 
+from app import languages
+
 LIVE = "Train one now"
 LIVE_HELP = "These are records of trainings that ended long ago. There a model learns before your eyes."
 PART = "What is compared"
@@ -31,3 +33,5 @@ COLUMNS = {"model": "Model", "parameters": "Parameters", "learnt": "{share} righ
 AT_STEP = "{measure} at step {step}"
 HEADS = "Look at the heads of"
 NOTHING = "No curves are there. `make models` trains the models that ship and keeps them."
+
+languages.of(__name__)

@@ -1,5 +1,6 @@
 // Messages as they come: of a sweep, or the runs of all parts.
 
+import { ASKED } from "../../../kit/browser/language.js";
 import { messages, unpack } from "../../../kit/browser/messages.js";
 
 export class Full extends Error {} // too many wait: the server's own sentence
@@ -17,6 +18,7 @@ export const sweep = (params, take, signal) =>
 /** @param {string} route @param {Record<string, string>} params @param {(message: Uint8Array) => void} take @param {AbortSignal} signal @param {Record<string, string>} [body] sent along, where it is in no address */
 export async function stream(route, params, take, signal, body) {
   const response = await fetch(new URL(`headlight/whatif/${route}?${new URLSearchParams(params)}`, document.baseURI), {
+    headers: ASKED,
     signal,
     ...(body ? { method: "POST", body: JSON.stringify(body) } : {}),
   });

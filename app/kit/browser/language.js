@@ -1,0 +1,24 @@
+// The language of the page: how it writes numbers and counts things, and how the server is asked for its sentences.
+
+import { LANGUAGE } from "./spoken.js";
+
+// Of a request: the address may have asked for another language than the browser does by itself.
+export const ASKED = { "Accept-Language": LANGUAGE };
+
+const COUNTS = new Intl.NumberFormat(LANGUAGE); // one for all: toLocaleString makes its own each time
+const RULES = new Intl.PluralRules(LANGUAGE);
+const ORDER = ["zero", "one", "two", "few", "many", "other"]; // of the forms of a word, as CLDR names them
+const FORMS = ORDER.filter((name) => RULES.resolvedOptions().pluralCategories.some((known) => known === name));
+const POINT = COUNTS.formatToParts(1.5).find(({ type }) => type === "decimal")?.value ?? ".";
+
+// A whole number with its thousands apart
+/** @param {number} n */
+export const number = (n) => COUNTS.format(Math.round(n));
+
+// A number that JavaScript wrote, with the language's own sign before its decimals: "0.35" is "0,35" in German.
+/** @param {string} text */
+export const pointed = (text) => (POINT === "." ? text : text.replace(".", POINT));
+
+// The one of the forms of a word that goes with a number
+/** @param {string[]} forms @param {number} n */
+export const form = (forms, n) => forms[Math.min(FORMS.indexOf(RULES.select(n)), forms.length - 1)];

@@ -1,0 +1,239 @@
+"""The languages of the interface: which one is spoken now, and what is said in it.
+
+Every sentence is written in English where it is used: in a words.py, in a lesson, in a refusal of core. A language is one file of
+this folder in gettext's format, de.po, which gives each of them by its English text. What it lacks stays English, and a test names it.
+docs/languages.md says how to add one. Babel is imported for what is not English alone: a notebook shows a run without it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar, cast
+
+FOLDER = Path(__file__).parent
+ENGLISH = "en"
+# Every text of a words file in brackets, and longer: one that has none was never in a words file. No switch offers it.
+PSEUDO = "en-XA"
+CODES = (ENGLISH, *sorted(path.stem for path in FOLDER.glob("*.po")))
+KNOWN = (*CODES, PSEUDO)
+PARAM = "lang"  # in the address
+LETTERS = re.compile(r"[^\W\d_]{2,}")
+PLACE = re.compile(r"\{(\d+)\}")  # in a sentence that is looked up with what was put into it
+FIELD = re.compile(r"\{[^{}]*\}")
+NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+
+Anything = TypeVar("Anything")
+_spoken: ContextVar[str | None] = ContextVar("language", default=None)
+_of_visit: Callable[[], str | None] = lambda: None  # noqa: E731 - replaced by the session, which this module does not know
+
+
+class Catalogue(NamedTuple):
+    """A language: its text for an English one, its forms for an English pair of forms, and what to look up by a pattern."""
+
+    texts: dict[str, str]
+    forms: dict[tuple[str, str], list[str]]
+    patterns: list[tuple[re.Pattern[str], str]]
+
+
+@cache
+def names() -> dict[str, str]:
+    """{code: what the language calls itself}, for a switch."""
+    from babel import Locale
+
+    own = {code: Locale.parse(code, sep="-").get_language_name(code) or code for code in CODES}
+    return {code: name[:1].upper() + name[1:] for code, name in own.items()}
+
+
+@cache
+def catalogue(language: str) -> Catalogue:
+    """A language as its file has it, read once; empty for English."""
+    if language not in CODES or language == ENGLISH:
+        return Catalogue({}, {}, [])
+    from babel.messages.pofile import read_po
+
+    with (FOLDER / f"{language}.po").open("rb") as file:
+        entries = [one for one in read_po(file, locale=language) if one.id and not one.fuzzy]
+    texts: dict[str, str] = {}
+    forms: dict[tuple[str, str], list[str]] = {}
+    for one in entries:
+        if isinstance(one.id, tuple):
+            given = [str(text) for text in cast("tuple[str, ...]", one.string)]
+            if all(given):
+                forms[str(one.id[0]), str(one.id[1])] = given
+        elif one.string:
+            texts[str(one.id)] = str(one.string)
+    patterns = [(_pattern(text), given) for text, given in texts.items() if PLACE.search(text)]
+    return Catalogue(texts, forms, patterns)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """What a sentence with "{0}" in it can be once it is filled in."""
+    known: set[str] = set()
+    found = ""
+    for i, piece in enumerate(PLACE.split(text)):
+        if i % 2 == 0:
+            found += re.escape(piece.replace("{{", "{").replace("}}", "}"))
+        else:
+            found += f"(?P=p{piece})" if piece in known else f"(?P<p{piece}>.+?)"
+            known.add(piece)
+    return re.compile(found, re.DOTALL)
+
+
+def asked(header: str) -> str:
+    """The language to speak to a browser that sends this as Accept-Language: the first of its list that is known, else English.
+
+    RFC 9110, section 12.5.4: "de-CH, fr;q=0.7"; a language is meant with all its regions.
+    """
+    wanted: list[tuple[float, str]] = []
+    for part in header.split(",")[:20]:
+        code, _, quality = part.strip().partition(";")
+        try:
+            weight = float(quality.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+        if weight > 0:
+            wanted.append((-weight, code.strip()))
+    for _, code in sorted(wanted, key=lambda one: one[0]):
+        if code == PSEUDO:
+            return code
+        short = code.lower().partition("-")[0]
+        if short in CODES:
+            return short
+    return ENGLISH
+
+
+def chosen(said: str, header: str) -> str:
+    """The language that an address asks for, where it is one that there is; else the one of the browser."""
+    return said if said in KNOWN else asked(header)
+
+
+def current() -> str:
+    """The one that is spoken here: of the request that is answered, or of the visit whose script runs. English for all else."""
+    return _spoken.get() or _of_visit() or ENGLISH
+
+
+def listen(of_visit: Callable[[], str | None]) -> None:
+    """From now on ask this for the language of the visitor whose script runs; None where none does."""
+    global _of_visit
+    _of_visit = of_visit
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Within, this one is spoken."""
+    before = _spoken.set(language)
+    try:
+        yield
+    finally:
+        _spoken.reset(before)
+
+
+def translated(value: Anything, language: str = "") -> Anything:
+    """The same with each English text in it said in the language; keys, numbers and what the language lacks stay.
+
+    A pair of forms, "{n} token" and "{n} tokens", becomes as many as the language has.
+    """
+    language = language or current()
+    return value if language == ENGLISH else _translated(value, language)
+
+
+def _translated(value: Any, language: str) -> Any:
+    if isinstance(value, str):
+        return _pseudo(value) if language == PSEUDO else catalogue(language).texts.get(value, value)
+    if isinstance(value, dict):
+        return {key: _translated(inner, language) for key, inner in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        members = cast("list[Any] | tuple[Any, ...]", value)
+        if len(members) == 2 and all(isinstance(one, str) for one in members):
+            forms = catalogue(language).forms.get((members[0], members[1]))
+            if forms:
+                return forms if isinstance(value, list) else tuple(forms)
+        return type(members)([_translated(one, language) for one in members])
+    return value
+
+
+def _pseudo(text: str) -> str:
+    """Longer by a third, as other languages are, and in brackets that show where a sentence was put together of parts."""
+    if text.startswith("⟦") or not LETTERS.search(FIELD.sub("", text)):
+        return text
+    return f"⟦{text}{'·' * (len(text) // 3)}⟧"
+
+
+def said(sentence: object) -> str:
+    """A finished sentence, such as a refusal of core, in the language: it is found by its English form, with what was put into it."""
+    text, language = str(sentence), current()
+    if language == ENGLISH:
+        return text
+    if language == PSEUDO:
+        return _pseudo(text)
+    known = catalogue(language)
+    if text in known.texts:
+        return known.texts[text]
+    for pattern, given in known.patterns:
+        if match := pattern.fullmatch(text):
+            return (
+                PLACE.sub(lambda place: _part(match[f"p{place[1]}"], known), given)
+                .replace("{{", "{")
+                .replace("}}", "}")
+            )
+    return text
+
+
+def _part(text: str, known: Catalogue) -> str:
+    """What was put into a sentence: a number as the language writes it, a phrase that it knows, or what a visitor wrote."""
+    return decimal(text) if NUMBER.fullmatch(text) else known.texts.get(text, text)
+
+
+def decimal(text: str) -> str:
+    """Numbers written as English writes them, "1,234.5", with the signs of the language: "1.234,5"."""
+    language = current()
+    if language in (ENGLISH, PSEUDO):
+        return text
+    return text.translate(_signs(language))
+
+
+@cache
+def _signs(language: str) -> dict[int, str]:
+    from babel.numbers import get_decimal_symbol, get_group_symbol
+
+    return str.maketrans({",": get_group_symbol(language), ".": get_decimal_symbol(language)})
+
+
+class Words(ModuleType):
+    """A module of words, whose constants are in the language that is spoken where they are read.
+
+    While a module is imported it gets them in English: what it makes of them is said in a language where it is shown.
+    """
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if not name.isupper() or name in super().__getattribute__("__dict__").get("_read", ()):
+            return value
+        language = current()
+        if language == ENGLISH or sys._getframe(1).f_code.co_name == "<module>":  # pyright: ignore[reportPrivateUsage]
+            return value
+        key = (language, super().__getattribute__("__name__"), name)
+        kept = _kept.get(key)
+        if kept is None or kept[0] is not value:
+            kept = _kept[key] = (value, _translated(value, language))
+        return kept[1]
+
+
+_kept: dict[tuple[str, str, str], tuple[Any, Any]] = {}  # (language, module, name) -> the English value and the other
+
+
+def of(module: str, read: Collection[str] = ()) -> None:
+    """The constants of this module are words. It says so in its last line: languages.of(__name__).
+
+    Those named in `read` are texts that a model reads, and stay as they are.
+    """
+    found = sys.modules[module]
+    found.__dict__["_read"] = frozenset(read)
+    found.__class__ = Words
