@@ -22,7 +22,7 @@ from typing import Any
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po, write_po
 
-from app.languages import FIELD, FOLDER, LETTERS, PLACE
+from app.languages import FIELD, FOLDER, LETTERS, OWN, PLACE
 from core import errors
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,10 +31,17 @@ REFUSALS = {name for name, kind in vars(errors).items() if isinstance(kind, type
 WORDS = ("app/classroom/sentences.py",)
 WITH_SENTENCES = "app/rooms/lessons/*.py"
 EXAMPLES = "app/session/examples.py"  # of whose examples the titles are words, and the texts are what a model reads
-NOT_SEEN = ("core/__main__.py", "core/peers/", "core/read/paper_figures.py")  # of a notebook or a terminal, never on a screen
+CATALOG = "core/checkpoints/catalog.py"  # whose models have a note each
+NOT_SEEN = (
+    "core/__main__.py",
+    "core/peers/",
+    "core/read/paper_figures.py",
+)  # of a notebook or a terminal, never on a screen
 SENTENCE = re.compile(r"[A-Za-z]{2,}[,:;]? [A-Za-z“]{2,}")
 # Lines of gettext's own that say nothing here, or another thing every day
-OF_NO_USE = tuple(f'"{name}' for name in ("Project-Id", "Report-", "POT-", "PO-", "Last-", "Language-Team", "Generated-"))
+OF_NO_USE = tuple(
+    f'"{name}' for name in ("Project-Id", "Report-", "POT-", "PO-", "Last-", "Language-Team", "Generated-")
+)
 COUNTED = "counted"  # the context of what has forms
 PO = """\
 # Headlight in {name}.
@@ -51,17 +58,26 @@ def collected(root: Path = ROOT) -> Found:
     for path in sorted([*root.glob("app/**/words.py"), *(root / name for name in WORDS)]):
         name = path.relative_to(root).as_posix()
         module = import_module(name.removesuffix(".py").replace("/", "."))
-        read: frozenset[str] = vars(module)["_read"]
+        read: frozenset[str] = module.READ
         for constant, value in vars(module).items():
-            if constant.isupper() and constant not in read:
+            if constant.isupper() and constant not in read and constant not in OWN:
+                if constant in module.LINKS and isinstance(
+                    value, dict
+                ):  # what is chosen is the text itself, or its name
+                    value = [*value.values()] if all(isinstance(one, str) for one in value.values()) else [*value]
                 for text in _texts(value, constant == "COUNTS"):
                     found.setdefault(text, []).append(f"{name} {constant}")
     for path in sorted(root.glob(WITH_SENTENCES)):
         if path.name != "words.py":
             _collect(found, path, root, [ast.parse(path.read_text(encoding="utf-8"))])
     tree = ast.parse((root / EXAMPLES).read_text(encoding="utf-8"))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Example"]
+    calls = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Example"
+    ]
     _collect(found, root / EXAMPLES, root, [node.args[0] for node in calls])
+    tree = ast.parse((root / CATALOG).read_text(encoding="utf-8"))
+    notes = [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "note"]
+    _collect(found, root / CATALOG, root, [*notes])
     for path in sorted(root.glob("core/**/*.py")):
         if not path.relative_to(root).as_posix().startswith(NOT_SEEN):
             tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -87,7 +103,11 @@ def _texts(value: Any, forms: bool = False) -> Iterator[Entry]:
 def _refusals(tree: ast.Module) -> Iterator[ast.AST]:
     """What a refusal says, and the constants that it may be made of."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and getattr(node.exc.func, "id", "") in REFUSALS:
+        if (
+            isinstance(node, ast.Raise)
+            and isinstance(node.exc, ast.Call)
+            and getattr(node.exc.func, "id", "") in REFUSALS
+        ):
             yield node
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper():
@@ -96,13 +116,13 @@ def _refusals(tree: ast.Module) -> Iterator[ast.AST]:
 
 def _collect(found: Found, path: Path, root: Path, trees: list[ast.AST]) -> None:
     for tree in trees:
-        for text, line in _sentences(tree):
-            place = f"{path.relative_to(root).as_posix()}"
+        for text in _sentences(tree):
+            place = path.relative_to(root).as_posix()
             if place not in found.setdefault(text, []):
                 found[text].append(place)
 
 
-def _sentences(tree: ast.AST) -> Iterator[tuple[str, int]]:
+def _sentences(tree: ast.AST) -> Iterator[str]:
     """Strings and f-strings that are sentences; what is put into one is {0}, {1} ..."""
     inside: set[int] = set()
     for node in ast.walk(tree):
@@ -127,7 +147,7 @@ def _sentences(tree: ast.AST) -> Iterator[tuple[str, int]]:
         else:
             continue
         if SENTENCE.search(PLACE.sub("ab", text)) and LETTERS.search(FIELD.sub("", text)):
-            yield text, node.lineno
+            yield text
 
 
 def updated(language: str, found: Found) -> str:
@@ -137,7 +157,9 @@ def updated(language: str, found: Found) -> str:
     if path.exists():
         with path.open("rb") as file:
             known = read_po(file, locale=language)
-    made = Catalog(locale=language, header_comment=PO.format(name=known.locale.english_name if known.locale else language))
+    made = Catalog(
+        locale=language, header_comment=PO.format(name=known.locale.english_name if known.locale else language)
+    )
     made.creation_date = made.revision_date = None  # type: ignore[assignment] - a date would differ every time
     for text, places in found.items():
         before = known.get(*_key(text))

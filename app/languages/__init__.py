@@ -206,6 +206,9 @@ def _signs(language: str) -> dict[int, str]:
     return str.maketrans({",": get_group_symbol(language), ".": get_decimal_symbol(language)})
 
 
+OWN = ("READ", "LINKS")  # what of() notes in a module
+
+
 class Words(ModuleType):
     """A module of words, whose constants are in the language that is spoken where they are read.
 
@@ -214,7 +217,10 @@ class Words(ModuleType):
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
-        if not name.isupper() or name in super().__getattribute__("__dict__").get("_read", ()):
+        if not name.isupper():
+            return value
+        known = super().__getattribute__("__dict__")
+        if name in OWN or name in known.get("READ", ()) or name in known.get("LINKS", ()):
             return value
         language = current()
         if language == ENGLISH or sys._getframe(1).f_code.co_name == "<module>":  # pyright: ignore[reportPrivateUsage]
@@ -229,11 +235,12 @@ class Words(ModuleType):
 _kept: dict[tuple[str, str, str], tuple[Any, Any]] = {}  # (language, module, name) -> the English value and the other
 
 
-def of(module: str, read: Collection[str] = ()) -> None:
+def of(module: str, read: Collection[str] = (), links: Collection[str] = ()) -> None:
     """The constants of this module are words. It says so in its last line: languages.of(__name__).
 
-    Those named in `read` are texts that a model reads, and stay as they are.
+    Those named in `read` are texts that a model reads, and stay as they are. So do those in `links`, which links and choices know by
+    their English text, with all keys of theirs: they are translated() where they are shown.
     """
     found = sys.modules[module]
-    found.__dict__["_read"] = frozenset(read)
+    found.__dict__.update(READ=frozenset(read), LINKS=frozenset(links))
     found.__class__ = Words

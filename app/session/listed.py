@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from app import languages
 from app.session import models, words
 from core import checkpoints
 from core.checkpoints import ModelSpec
@@ -65,7 +66,7 @@ def _listed(spec: ModelSpec) -> Listed:
             while len(_known) > KEPT:
                 del _known[next(iter(_known))]
     form, n_params, use = known
-    return Listed(spec.id, spec.title, form, spec.n_params or n_params, spec.note or use)
+    return Listed(spec.id, spec.title, form, spec.n_params or n_params, languages.said(spec.note) or use)
 
 
 def _looked(spec: ModelSpec) -> tuple[str, int, str]:

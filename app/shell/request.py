@@ -60,7 +60,7 @@ def request() -> tuple[Request, DeltaGenerator]:
     spec = session_models.spec_of(model)
     shown.menu_button(
         words.EXAMPLES,
-        [example.title for example in examples.shown_for(model)],
+        [languages.translated(example.title) for example in examples.shown_for(model)],
         key="examples",
         help=words.EXAMPLES_HELP,
         on_click=_take_chosen,
@@ -283,7 +283,7 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
         row.text(words.EDITED.format(edits=kit_edits.listed(edits)), width="stretch")
         row.button(words.UNEDIT, key="unedit", type="tertiary", on_click=take_edits, args=((),))
     elif spec.note:
-        row.text(spec.note, width="stretch")
+        row.text(languages.said(spec.note), width="stretch")
     if own and run is not None and run.target is not None and run.target.text:
         row.text(
             words.TARGET_UNCHANGED if asked.interventions else words.TARGET_WRITTEN,
@@ -391,7 +391,7 @@ def take_model(model: str) -> None:
 def _take_chosen() -> None:
     chosen = st.session_state["examples"]
     for example in examples.shown_for(boxes.held("model")):
-        if example.title == chosen:
+        if languages.translated(example.title) == chosen:
             take(example)
 
 

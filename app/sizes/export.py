@@ -6,6 +6,7 @@ from dataclasses import fields
 from datetime import date
 from typing import Any
 
+from app import languages
 from app.export import about
 from app.export.about import version
 from app.sizes import words
@@ -53,9 +54,9 @@ def snippet(config: ModelConfig, workload: Workload, wanted: str) -> str:
 def caption(setup: Setup, part: str, today: date) -> str:
     """Which model, at which sizes, under which assumptions; one line."""
     config = setup.config
-    lengths = f"{setup.batch} × {setup.source_len:,} {words.VARY['source_len']}"
+    lengths = f"{setup.batch} × {setup.source_len:,} {languages.translated(words.VARY['source_len'])}"
     if setup.target_len:
-        lengths += f" + {setup.target_len:,} {words.VARY['target_len']}"
+        lengths += f" + {setup.target_len:,} {languages.translated(words.VARY['target_len'])}"
     how = [setup.dtype, words.CAPTION_ATTENTION.format(way=setup.attention)]
     if setup.training:
         how += [setup.optimizer, words.CAPTION_RECOMPUTE.format(what=setup.recompute)]

@@ -135,4 +135,4 @@ COLUMNS = {
     "microseconds": "µs at least",
 }
 
-languages.of(__name__)
+languages.of(__name__, links=["PHASES", "SAME", "STEPS", "VARY", "PIECES", "LOGITS"])

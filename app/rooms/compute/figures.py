@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from app import languages
 from app.kit.figure import COLOURS, FigureDraft, Theme, layout, length_ticks
 from app.kit.numbers import both, count
 from app.kit.theme import PALETTES
@@ -99,7 +100,7 @@ def roofline(
         figure.add_scatter(
             x=[op.intensity for op in found],
             y=[roof(op.intensity) for op in found],
-            name=sizes_words.STEPS[step],
+            name=languages.translated(sizes_words.STEPS[step]),
             mode="markers",
             marker={"color": colours[colour], "symbol": symbol, "size": 10, "line": {"width": 2}},
             text=[f"{op.stack} {op.name}".strip() for op in found],
@@ -109,7 +110,7 @@ def roofline(
         figure.add_scatter(
             x=[flops / n_bytes],
             y=[roof(flops / n_bytes)],
-            name=f"{sizes_words.STEPS[step]}, all of it",
+            name=f"{languages.translated(sizes_words.STEPS[step])}, all of it",
             mode="markers",
             marker={
                 "color": colours[colour],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from app import languages
 from app.kit import numbers
 from app.kit.numbers import MIB
 from app.rooms.compute import words
@@ -175,7 +176,7 @@ def ideal(setup: Setup, step: str) -> tuple[int, int]:
 def bounds_table(setup: Setup, device: Device) -> pd.DataFrame:
     """Each operation with a product, of the whole text and of one token, on one device: its limit and its least time."""
     rows = []
-    for step, label in sizes_words.STEPS.items():
+    for step, label in languages.translated(sizes_words.STEPS).items():
         for bound in roofline([op for op in operations_of(setup, step) if op.flops], device):
             op = bound.operation
             rows.append(

@@ -159,4 +159,4 @@ LESSON_TITLE = "A textbook encoder class in five sizes: sinusoids, attention wit
 KNOWN_AXIS = "parameters"
 YOURS = "this one"
 
-languages.of(__name__)
+languages.of(__name__, links=["COMPUTE_PARTS"])

@@ -93,7 +93,9 @@ async def wider(shown: Shown) -> Truth:
     return truths.choosing(
         "d_model doubles, and d_ff and the number of heads with it. How do the parameters grow?",
         f"One layer: {one:,} → {two:,}; its matrices are d × d and d × d_ff. The embedding: {first:,} → {second:,}, one row a word.",
-        words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, d_model {of.config.d_model:,} and {2 * of.config.d_model:,}")),
+        words.FOOTER_COUNTED.format(
+            what=languages.said(f"{of.title}, d_model {of.config.d_model:,} and {2 * of.config.d_model:,}")
+        ),
         {text: factors == grown for text, factors in options.items()},
     )
 
@@ -168,7 +170,9 @@ async def product(shown: Shown) -> Truth:
     return truths.choosing(
         f"[n, m] · [m, k] with n = {n:,}, m = {m:,}, k = {k:,}: how many FLOPs, and how many numbers are written?",
         f"{op.flops:,} FLOPs: each of the n · k results is m products and m additions. Written are {n * k:,} numbers, {op.writes:,} bytes.",
-        words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, the MLP’s first product, {n:,} tokens, {of.dtype}")),
+        words.FOOTER_COUNTED.format(
+            what=languages.said(f"{of.title}, the MLP’s first product, {n:,} tokens, {of.dtype}")
+        ),
         options,
         slip="A slide says that n · m numbers are written: that is what is read of the first matrix.",
     )
@@ -191,7 +195,9 @@ async def bottleneck(shown: Shown) -> Truth:
         f"A text of {short}, {middle} or {long} tokens is read: where are most FLOPs of a layer?",
         f"The maps have {', '.join(f'{100 * share:.1f} %' for share in shares)}. They grow with n², the rest with n; here they are ahead from "
         f"about {crossing:,} tokens on, some {crossing / of.config.d_model:.0f} times d_model.",
-        words.FOOTER_COUNTED.format(what=languages.said(f"one layer of {of.title}, whole maps, and products with its weights")),
+        words.FOOTER_COUNTED.format(
+            what=languages.said(f"one layer of {of.title}, whole maps, and products with its weights")
+        ),
         {text: pattern == most for text, pattern in options.items()},
     )
 

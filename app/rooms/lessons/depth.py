@@ -35,7 +35,9 @@ async def way_back(_: Shown) -> Truth:
         f"{layers} fresh layers. In which does next to nothing of the gradient reach the first one? Choose all that apply.",
         f"Of its length at the last layer the first one gets {scientific(kept['none', False])} with neither norm nor residual connection, and with "
         f"norms at least {lowest:.2f}. But without the residual connection all words become one: their mean cosine after the last layer is {alike}.",
-        words.FOOTER_WORKED.format(what=languages.said(f"{layers} layers of attention and MLP, width 64, fresh weights")),
+        words.FOOTER_WORKED.format(
+            what=languages.said(f"{layers} layers of attention and MLP, width 64, fresh weights")
+        ),
         {NAMES[which]: share < GONE for which, share in kept.items()},
         all_of=True,
         slip="A lesson says that gradients vanish without the residual connection. In a stack with norms they keep their size.",
@@ -58,7 +60,9 @@ async def peaked(shown: Shown) -> Truth:
         "“Early layers spread their attention, later ones focus.” Is it so on this text?",
         f"Bits of an average row by layer: {', '.join(f'{mean:.2f}' for mean in layers)}. The first {half} layers have {early:.2f}, the last {half} "
         f"{late:.2f}; more bits are a wider spread. It is a question for each model and text.",
-        words.FOOTER_RUN.format(what=languages.said(f"{truths.SITES[of.id]}, the mean entropy of the rows of every head")),
+        words.FOOTER_RUN.format(
+            what=languages.said(f"{truths.SITES[of.id]}, the mean entropy of the rows of every head")
+        ),
         {
             "Yes: each layer is more peaked than the one before": falls,
             "On the whole: the later half is more peaked, not each layer": late < early and not falls,

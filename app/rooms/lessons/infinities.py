@@ -105,7 +105,9 @@ async def forgotten(shown: Shown) -> Truth:
         "Cross-attention without memory_mask: how much of it goes to the padding of the source, over all heads?",
         f"{len(padding)} of {len(masked.source)} keys are padding. With the mask they get {shares[0]:.0f} %, without it {shares[1]:.1f} %, and the "
         "rest of each row has that much less. The encoder’s own mask does not help: it is another attention.",
-        words.FOOTER_RUN.format(what=languages.said(f"{len(texts)} sentences in one batch, {len(padding)} keys of padding")),
+        words.FOOTER_RUN.format(
+            what=languages.said(f"{len(texts)} sentences in one batch, {len(padding)} keys of padding")
+        ),
         shares[1],
         (0, 100),
         unit="%",

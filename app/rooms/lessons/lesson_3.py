@@ -78,7 +78,9 @@ def _shape(shown: Shown, point: str, question: str, reason: str) -> Truth:
     return truths.shaping(
         question.format(**sizes),
         reason,
-        words.FOOTER_COUNTED.format(what=languages.said(f"{preset.title}, {batch:,} × {n:,} tokens, traced without allocating it")),
+        words.FOOTER_COUNTED.format(
+            what=languages.said(f"{preset.title}, {batch:,} × {n:,} tokens, traced without allocating it")
+        ),
         shape,
         (config.d_model, config.d_head),
     )
@@ -101,7 +103,9 @@ async def padded_keys(shown: Shown) -> Truth:
         f"{len(texts)} sentences share a batch, so the shorter one is filled up. Which of its keys may no token look at?",
         f"Hidden from every row, padding changes nothing: no weight moves by more than {scientific(found.weights[0])}. "
         "Here True may look; in PyTorch’s key_padding_mask True is hidden.",
-        words.FOOTER_RUN.format(what=languages.said(f"{len(texts)} sentences in one batch, {sum(padding)} keys of padding")),
+        words.FOOTER_RUN.format(
+            what=languages.said(f"{len(texts)} sentences in one batch, {sum(padding)} keys of padding")
+        ),
         ((label, i, padding[i]) for i, label in enumerate(labels)),
     )
 
@@ -187,7 +191,9 @@ async def longest(shown: Shown) -> Truth:
         f"By an upper bound {fit.n:,} takes {fit.bytes:,} bytes, {fit.n + 1:,} would take {fit.next_bytes:,}{alive}. "
         f"To run it alone: {running:,} tokens; with fused attention: {flash:,}.",
         words.FOOTER_COUNTED.format(
-            what=languages.said(f"{of.title}, batch {of.batch}, {table}{of.dtype}, {of.optimizer}, {of.attention} attention")
+            what=languages.said(
+                f"{of.title}, batch {of.batch}, {table}{of.dtype}, {of.optimizer}, {of.attention} attention"
+            )
         ),
         fit.n,
         (1, 2000),

@@ -88,5 +88,7 @@ def footer(races: Iterable[Race]) -> str:
     found = list(races)
     task = LIVE[found[0].spec.task].title
     return words.FOOTER_TRAINED.format(
-        what=languages.said(f"{task}, {', '.join(one.name[0].lower() + one.name[1:] for one in found)}, seed {found[0].spec.seed}")
+        what=languages.said(
+            f"{task}, {', '.join(one.name[0].lower() + one.name[1:] for one in found)}, seed {found[0].spec.seed}"
+        )
     )

@@ -58,7 +58,9 @@ class Truth:
 
     def json(self) -> dict[str, Any]:
         """The same for the browser, in the language of the visitor; browser/check.js reads it."""
-        said = {name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)}
+        said = {
+            name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)
+        }
         return asdict(self) | said | {"options": [languages.said(option) for option in self.options]}
 
 

@@ -221,7 +221,7 @@ def _alive(setup: Setup, budgets: Sequence[tuple[str, int]], vary: str, pressed:
 
 def _breaks(setup: Setup, fit: Fit, vary: str, alive: Fit | None) -> str:
     """How many fit, and that one more does not; by the bound, and where it was counted by what is alive at once."""
-    what = sizes_words.VARY[vary]
+    what = languages.translated(sizes_words.VARY[vary])
     if not fit.n:
         return words.BREAKS_NONE.format(next=both(fit.next_bytes), what=what)
     if (n := tables.usable(setup, fit)) < fit.n:

@@ -133,4 +133,4 @@ CACHE_AXIS = "tokens so far"
 CACHE_BYTES = "bytes of cache"
 TAKE_DECODER = "Take GPT-2 small"
 
-languages.of(__name__)
+languages.of(__name__, links=["MEMORY_PARTS"])

@@ -9,6 +9,7 @@ from typing import Literal
 import pandas as pd
 import plotly.graph_objects as go
 
+from app import languages
 from app.kit import numbers
 from app.kit.figure import FigureDraft, Theme, layout
 from app.kit.theme import PALETTES
@@ -98,7 +99,7 @@ def table(
             words.COLUMNS["never"] if learnt is None else f"{learnt:,}"
         )
         for step in steps:
-            column = words.AT_STEP.format(measure=words.MEASURES[measure], step=f"{step:,}")
+            column = words.AT_STEP.format(measure=languages.translated(words.MEASURES[measure]), step=f"{step:,}")
             row[column] = round(curve[measure][place[step]], 5) if step in place else math.nan
         rows.append(row)
     return pd.DataFrame(rows)

@@ -6,6 +6,7 @@ from datetime import date
 
 import streamlit as st
 
+from app import languages
 from app.export import about as export_about
 from app.kit import charts, headline, numbers, widgets
 from app.kit import words as kit_words
@@ -55,7 +56,7 @@ def show() -> None:
     said = sentence(learnt)
     sizes = {title: MODELS[name].n_params for title, name in names.items()}
     table = figures.table(curves, sizes, measure, SHARE, OVER)
-    shown = [words.PARTS[part], words.MEASURES[measure], ", ".join(names)]
+    shown = [languages.translated(words.PARTS[part]), languages.translated(words.MEASURES[measure]), ", ".join(names)]
     caption = export.caption(shown, date.today())
     code = export.snippet([name for title, name in names.items() if title in curves], measure)
     name = f"headlight-{VIEW}-{part}-{measure}"

@@ -34,4 +34,4 @@ AT_STEP = "{measure} at step {step}"
 HEADS = "Look at the heads of"
 NOTHING = "No curves are there. `make models` trains the models that ship and keeps them."
 
-languages.of(__name__)
+languages.of(__name__, links=["PARTS", "MEASURES"])
