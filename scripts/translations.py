@@ -42,7 +42,6 @@ SENTENCE = re.compile(r"[A-Za-z]{2,}[,:;]? [A-Za-z“]{2,}")
 OF_NO_USE = tuple(
     f'"{name}' for name in ("Project-Id", "Report-", "POT-", "PO-", "Last-", "Language-Team", "Generated-")
 )
-COUNTED = "counted"  # the context of what has forms
 PO = """\
 # Headlight in {name}.
 # Every entry is a sentence of the screens: docs/languages.md says what to keep.
@@ -93,7 +92,11 @@ def _texts(value: Any, forms: bool = False) -> Iterator[Entry]:
         for name, inner in value.items():
             yield from _texts(inner, forms or name == "counts")
     elif isinstance(value, list | tuple):
-        if len(value) == 2 and all(isinstance(one, str) for one in value) and (forms or "{n}" in value[1]):
+        if (
+            len(value) == 2
+            and all(isinstance(one, str) for one in value)
+            and (forms or ("{n}" in value[1] and " " in value[0]))
+        ):
             yield value[0], value[1]
             return
         for inner in value:
@@ -171,8 +174,8 @@ def updated(language: str, found: Found) -> str:
 
 
 def _key(text: Entry) -> tuple[str, str | None]:
-    """By which a catalogue knows it: a word may also stand alone that has two forms elsewhere."""
-    return (text, None) if isinstance(text, str) else (text[0], COUNTED)
+    """By which a catalogue knows it: a word may also stand alone, or with another form, elsewhere."""
+    return (text, None) if isinstance(text, str) else text
 
 
 def lacking(language: str, found: Found) -> list[Entry]:

@@ -50,6 +50,7 @@ FACES: dict[str, frozenset[str]] = {
 
 # app, by folder, from the ground up: a module imports from its own folder and from the folders before its layer.
 APP_LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"languages"}),
     frozenset({"streamlit_edge"}),  # what Streamlit does not promise
     frozenset({"transport"}),
     frozenset({"session"}),

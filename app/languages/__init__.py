@@ -81,7 +81,7 @@ def _pattern(text: str) -> re.Pattern[str]:
         if i % 2 == 0:
             found += re.escape(piece.replace("{{", "{").replace("}}", "}"))
         else:
-            found += f"(?P=p{piece})" if piece in known else f"(?P<p{piece}>.+?)"
+            found += f"(?P=p{piece})" if piece in known else f"(?P<p{piece}>.*?)"
             known.add(piece)
     return re.compile(found, re.DOTALL)
 
@@ -178,17 +178,15 @@ def said(sentence: object) -> str:
         return known.texts[text]
     for pattern, given in known.patterns:
         if match := pattern.fullmatch(text):
-            return (
-                PLACE.sub(lambda place: _part(match[f"p{place[1]}"], known), given)
-                .replace("{{", "{")
-                .replace("}}", "}")
-            )
+            return PLACE.sub(lambda place: _part(match[f"p{place[1]}"]), given).replace("{{", "{").replace("}}", "}")
     return text
 
 
-def _part(text: str, known: Catalogue) -> str:
+def _part(text: str) -> str:
     """What was put into a sentence: a number as the language writes it, a phrase that it knows, or what a visitor wrote."""
-    return decimal(text) if NUMBER.fullmatch(text) else known.texts.get(text, text)
+    if NUMBER.fullmatch(text):
+        return decimal(text)
+    return said(text) if LETTERS.search(text) else text
 
 
 def decimal(text: str) -> str:

@@ -15,7 +15,7 @@ from core.service import Facts
 EDITS = "with"  # in the address: the edits of the run, as core.edits writes them
 AS, CHAT = "as", "chat"  # in the address: as=chat is a text that a chat model reads as a conversation
 OF_THE_RUN = ("model", "text", AS, "target", "step", EDITS)
-OF_THE_PAGE = ("theme", "projector")
+OF_THE_PAGE = ("theme", "projector", "lang")
 
 
 @dataclass(frozen=True)

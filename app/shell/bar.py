@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
+from app import languages
 from app.classroom import component as classroom
 from app.kit import numbers, scripts, stage, theme
 from app.session import chosen, notices, room, screen
@@ -115,8 +116,22 @@ def markup(entries: Sequence[Entry]) -> str:
         f'<span class="unseen">{words.VIEW}: </span><span class="name"></span></button>'
     )
     return (
-        f'<div class="bar"><h1>{words.TITLE}</h1><nav aria-label="{words.VIEWS}">{pick}{row}</nav>'
-        f'<dialog aria-label="{words.VIEWS}">{sheet}</dialog></div>'
+        f'<div class="bar"><h1>{words.TITLE}</h1><nav aria-label="{words.VIEWS}">{pick}{row}</nav>{_languages()}'
+        f'<dialog aria-label="{words.VIEWS}">{sheet}{_languages()}</dialog></div>'
+    )
+
+
+def _languages() -> str:
+    """The languages to choose from, each by its own name; where there is room for two letters, it shows these."""
+    spoken = languages.current()
+    options = "".join(
+        f'<option value="{code}" lang="{code}"{" selected" * (code == spoken)}>{escape(name)}</option>'
+        for code, name in languages.names().items()
+    )
+    code = spoken.partition("-")[0].upper()
+    return (
+        f'<label class="language"><span aria-hidden="true">{code}</span>'
+        f'<select aria-label="{words.LANGUAGE}" title="{words.LANGUAGE}">{options}</select></label>'
     )
 
 

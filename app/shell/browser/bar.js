@@ -13,7 +13,7 @@ import { done, watch } from "../../kit/browser/progress.js";
 /** @type {WeakMap<Element, Bar>} */
 const SHOWN = new WeakMap();
 const RESTS = 80; // ms on a link: a pointer that crosses the bar asks for nothing
-const OF_THE_PAGE = ["theme", "projector"]; // what an address says of the page, whatever the room
+const OF_THE_PAGE = ["theme", "projector", "lang"]; // what an address says of the page, whatever the room
 
 /** @param {{data: Data, parentElement: ParentNode & Element, setStateValue: Tell}} given */
 export default function ({ data, parentElement, setStateValue }) {
@@ -45,6 +45,7 @@ class Bar {
     this.menus = /** @type {HTMLElement[]} */ ([...root.querySelectorAll(".group")]);
     this.sheet = /** @type {HTMLDialogElement} */ (root.querySelector("dialog"));
     this.pick = /** @type {HTMLButtonElement} */ (root.querySelector(".pick"));
+    this.languages = /** @type {HTMLSelectElement[]} */ ([...root.querySelectorAll(".language select")]);
     this.titles = new Map(
       this.links.map((link) => [link.dataset.room ?? "", link.querySelector("b")?.textContent ?? ""]),
     );
@@ -69,6 +70,15 @@ class Bar {
       link.addEventListener("pointerenter", () => this.rest(link), { signal });
       link.addEventListener("pointerleave", () => clearTimeout(this.resting), { signal });
     }
+    // Every word of the page is another one: it is loaded again, with its address. So it is where Back leads to another language.
+    const { settings } = window.headlight;
+    const spoken = settings.get("lang");
+    const unwatch = settings.watch(({ lang }) => {
+      if (lang !== spoken) location.reload();
+    });
+    signal.addEventListener("abort", unwatch);
+    for (const select of this.languages)
+      select.addEventListener("change", () => settings.set("lang", select.value), { signal });
     for (const name of ["pointerdown", "focusin"]) root.addEventListener(name, () => this.address(), { signal }); // before a link is followed
     for (const menu of this.menus) {
       this.opener(menu).addEventListener("click", () => this.toggle(menu), { signal });

@@ -10,13 +10,13 @@
 // A room that is chosen has its entry at once, and the server says the rest of its address when it has drawn it. Without that a room that is
 // left again before then has no entry, and Back leads past it, or out of the page.
 //
-// Light or dark, the projector, and whether another page shows it in a frame, are of the page whatever its room. They change here and nowhere else, at once, and no script on
+// Light or dark, the projector, the language, and whether another page shows it in a frame, are of the page whatever its room. They change here and nowhere else, at once, and no script on
 // the server knows of them: an address that one writes gets them as they are now.
 (() => {
   const push = history.pushState.bind(history);
   const replace = history.replaceState.bind(history);
-  /** @type {Record<string, string[]>} */
-  const VALUES = { theme: ["light", "dark"], projector: ["true"], embed: ["true"] };
+  /** @type {Record<string, RegExp>} */
+  const VALUES = { theme: /^(light|dark)$/, projector: /^true$/, embed: /^true$/, lang: /^[a-z]{2,3}(-[A-Z]{2})?$/ };
   /** @type {Set<(settings: Record<string, string | null>) => void>} */
   const heard = new Set();
   let settings = read();
@@ -35,7 +35,7 @@
     const said = new URLSearchParams(location.search);
     const value = (/** @type {string} */ name) => said.get(name) ?? "";
     return Object.fromEntries(
-      Object.entries(VALUES).map(([name, known]) => [name, known.includes(value(name)) ? value(name) : null]),
+      Object.entries(VALUES).map(([name, known]) => [name, known.test(value(name)) ? value(name) : null]),
     );
   }
 
