@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from app import languages
 from app.kit import held, progress, stage
 from app.session import answer, at_end, chosen, language
 from app.shell import all_models, already_here, bar, registry, style, words
@@ -19,16 +18,7 @@ st.set_page_config(page_title=words.TITLE, layout="wide", initial_sidebar_state=
 st.html(style.page_style())
 bar.spell_out(registry.old_states())
 shown = bar.bar(
-    [
-        bar.Entry(
-            room.id,
-            languages.translated(room.title),
-            room.group,
-            languages.translated(room.line),
-            progress.steps(room.id),
-        )
-        for room in ROOMS
-    ],
+    [bar.Entry(room.id, room.title, room.group, room.line, progress.steps(room.id)) for room in ROOMS],
     registry.redirects(),
 )
 chosen.enter(shown, held.holds)

@@ -22,7 +22,7 @@ from typing import Any
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po, write_po
 
-from app.languages import FIELD, FOLDER, LETTERS, OWN, PLACE
+from app.languages import FIELD, FOLDER, LETTERS, LINKS, PLACE, READ
 from core import errors
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,10 +32,18 @@ WORDS = ("app/classroom/sentences.py",)
 WITH_SENTENCES = "app/rooms/lessons/*.py"
 EXAMPLES = "app/session/examples.py"  # of whose examples the titles are words, and the texts are what a model reads
 CATALOG = "core/checkpoints/catalog.py"  # whose models have a note each
+FIXED = 14  # letters that a sentence has beside what is put into it: one of less would be found in any other
 NOT_SEEN = (
     "core/__main__.py",
+    "core/extras.py",
+    "core/learn/training.py",
     "core/peers/",
     "core/read/paper_figures.py",
+    "core/read/report.py",
+    "core/run/capture.py",
+    "core/run/notebook_picture.py",
+    "core/run/wrapped",
+    "core/sweep/corpus.py",
 )  # of a notebook or a terminal, never on a screen
 SENTENCE = re.compile(r"[A-Za-z]{2,}[,:;]? [A-Za-z“]{2,}")
 # Lines of gettext's own that say nothing here, or another thing every day
@@ -57,10 +65,9 @@ def collected(root: Path = ROOT) -> Found:
     for path in sorted([*root.glob("app/**/words.py"), *(root / name for name in WORDS)]):
         name = path.relative_to(root).as_posix()
         module = import_module(name.removesuffix(".py").replace("/", "."))
-        read: frozenset[str] = module.READ
         for constant, value in vars(module).items():
-            if constant.isupper() and constant not in read and constant not in OWN:
-                if constant in module.LINKS and isinstance(
+            if constant.isupper() and constant not in READ[module.__name__]:
+                if constant in LINKS[module.__name__] and isinstance(
                     value, dict
                 ):  # what is chosen is the text itself, or its name
                     value = [*value.values()] if all(isinstance(one, str) for one in value.values()) else [*value]
@@ -74,13 +81,10 @@ def collected(root: Path = ROOT) -> Found:
         node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Example"
     ]
     _collect(found, root / EXAMPLES, root, [node.args[0] for node in calls])
-    tree = ast.parse((root / CATALOG).read_text(encoding="utf-8"))
-    notes = [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "note"]
-    _collect(found, root / CATALOG, root, [*notes])
     for path in sorted(root.glob("core/**/*.py")):
         if not path.relative_to(root).as_posix().startswith(NOT_SEEN):
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            _collect(found, path, root, [*_refusals(tree)])
+            _collect(found, path, root, [tree] if path == root / CATALOG else [*_refusals(tree)])
     return found
 
 
@@ -104,7 +108,7 @@ def _texts(value: Any, forms: bool = False) -> Iterator[Entry]:
 
 
 def _refusals(tree: ast.Module) -> Iterator[ast.AST]:
-    """What a refusal says, and the constants that it may be made of."""
+    """The sentences of refusals, and the constants that they may be made of."""
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Raise)
@@ -112,6 +116,10 @@ def _refusals(tree: ast.Module) -> Iterator[ast.AST]:
             and getattr(node.exc.func, "id", "") in REFUSALS
         ):
             yield node
+        if isinstance(node, ast.Return) and isinstance(
+            node.value, ast.JoinedStr | ast.Constant | ast.IfExp | ast.BinOp
+        ):
+            yield node  # where a sentence is put together before it is said
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper():
             yield node.value
@@ -149,7 +157,10 @@ def _sentences(tree: ast.AST) -> Iterator[str]:
             text = node.value
         else:
             continue
-        if SENTENCE.search(PLACE.sub("ab", text)) and LETTERS.search(FIELD.sub("", text)):
+        bare = FIELD.sub("", text)
+        if text.startswith("<"):  # of an object, for who writes Python
+            continue
+        if SENTENCE.search(PLACE.sub("ab", text)) and (bare == text or len(re.findall(r"[^\W\d_]", bare)) >= FIXED):
             yield text
 
 
@@ -179,7 +190,7 @@ def _key(text: Entry) -> tuple[str, str | None]:
 
 
 def lacking(language: str, found: Found) -> list[Entry]:
-    """What a language has no translation for."""
+    """The sentences for which a language has no translation."""
     with (FOLDER / f"{language}.po").open("rb") as file:
         known = read_po(file, locale=language)
     return [text for text in found if not _given(known, text)]

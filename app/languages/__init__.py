@@ -69,12 +69,14 @@ def catalogue(language: str) -> Catalogue:
                 forms[str(one.id[0]), str(one.id[1])] = given
         elif one.string:
             texts[str(one.id)] = str(one.string)
-    patterns = [(_pattern(text), given) for text, given in texts.items() if PLACE.search(text)]
+    # One that says more is looked at first: it may be what another one has a place for.
+    known = sorted(filter(PLACE.search, texts), key=lambda text: len(PLACE.sub("", text)), reverse=True)
+    patterns = [(_pattern(text), texts[text]) for text in known]
     return Catalogue(texts, forms, patterns)
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """What a sentence with "{0}" in it can be once it is filled in."""
+    """Every form that a sentence with "{0}" in it can have once it is filled in."""
     known: set[str] = set()
     found = ""
     for i, piece in enumerate(PLACE.split(text)):
@@ -183,10 +185,10 @@ def said(sentence: object) -> str:
 
 
 def _part(text: str) -> str:
-    """What was put into a sentence: a number as the language writes it, a phrase that it knows, or what a visitor wrote."""
+    """One thing that was put into a sentence: a number as the language writes it, a phrase that it knows, or a visitor's own words."""
     if NUMBER.fullmatch(text):
         return decimal(text)
-    return said(text) if LETTERS.search(text) else text
+    return said(text) if " " in text.strip() else text  # a single word may be a visitor's own token
 
 
 def decimal(text: str) -> str:
@@ -204,9 +206,6 @@ def _signs(language: str) -> dict[int, str]:
     return str.maketrans({",": get_group_symbol(language), ".": get_decimal_symbol(language)})
 
 
-OWN = ("READ", "LINKS")  # what of() notes in a module
-
-
 class Words(ModuleType):
     """A module of words, whose constants are in the language that is spoken where they are read.
 
@@ -217,19 +216,21 @@ class Words(ModuleType):
         value = super().__getattribute__(name)
         if not name.isupper():
             return value
-        known = super().__getattribute__("__dict__")
-        if name in OWN or name in known.get("READ", ()) or name in known.get("LINKS", ()):
-            return value
         language = current()
         if language == ENGLISH or sys._getframe(1).f_code.co_name == "<module>":  # pyright: ignore[reportPrivateUsage]
             return value
-        key = (language, super().__getattribute__("__name__"), name)
+        module: str = super().__getattribute__("__name__")
+        if name in READ[module] or name in LINKS[module]:
+            return value
+        key = (language, module, name)
         kept = _kept.get(key)
         if kept is None or kept[0] is not value:
             kept = _kept[key] = (value, _translated(value, language))
         return kept[1]
 
 
+READ: dict[str, frozenset[str]] = {}  # module of words -> its constants that a model reads
+LINKS: dict[str, frozenset[str]] = {}  # and those that links know by their English text
 _kept: dict[tuple[str, str, str], tuple[Any, Any]] = {}  # (language, module, name) -> the English value and the other
 
 
@@ -239,6 +240,5 @@ def of(module: str, read: Collection[str] = (), links: Collection[str] = ()) -> 
     Those named in `read` are texts that a model reads, and stay as they are. So do those in `links`, which links and choices know by
     their English text, with all keys of theirs: they are translated() where they are shown.
     """
-    found = sys.modules[module]
-    found.__dict__.update(READ=frozenset(read), LINKS=frozenset(links))
-    found.__class__ = Words
+    READ[module], LINKS[module] = frozenset(read), frozenset(links)
+    sys.modules[module].__class__ = Words

@@ -42,8 +42,8 @@ def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
         _refuse_settings()
     shown, unknown = room.follow(rooms, redirects)
     if unknown:
-        known = ", ".join(entry.title for entry in entries)
-        first = entries[0].title
+        known = ", ".join(languages.translated(entry.title) for entry in entries)
+        first = languages.translated(entries[0].title)
         notices.add(words.UNKNOWN_VIEW.format(asked=numbers.quoted(unknown), shown=first, known=known))
     choices = st.session_state[room.STATE].choices
     _component(tuple(entries))(
@@ -86,8 +86,14 @@ def _style() -> str:
 
 
 def markup(entries: Sequence[Entry]) -> str:
-    """The rooms as links, once in a row and once for the sheet of a phone. They lead to their rooms without any script."""
-    pressed_by = keys(entries)
+    """The rooms as links, once in a row and once for the sheet of a phone, in the language that is spoken. They lead to their rooms
+    without any script.
+    """
+    pressed_by = keys(entries)  # of their English titles: the keys are the same in every language
+    entries = [
+        entry._replace(title=languages.translated(entry.title), line=languages.translated(entry.line))
+        for entry in entries
+    ]
     said = {"look": words.LOOK, "try": words.TRY, "count": words.COUNT, "learn": words.LEARN}
     groups = {name: [entry for entry in entries if entry.group == name] for name in GROUPS}
     groups = {name: members for name, members in groups.items() if members}

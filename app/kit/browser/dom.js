@@ -1,6 +1,6 @@
-// Small helpers for elements and words. What a visitor typed goes in as text, never as markup.
+// Small helpers for elements and words. A visitor's own text goes in as text, never as markup.
 
-import { form, number, pointed } from "./language.js";
+import { form, pointed, number as spoken } from "./language.js";
 
 /** @param {number} x @param {number} low @param {number} high */
 export const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
@@ -96,7 +96,7 @@ export function ranges(numbers) {
   return runs.map(([a, b]) => (a === b ? `${a}` : `${a}–${b}`)).join(", ");
 }
 
-export { number };
+export const number = spoken;
 /** @param {string[]} forms @param {number} n */
 export const counted = (forms, n) => fill(form(forms, n), { n });
 
