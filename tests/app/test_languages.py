@@ -128,6 +128,8 @@ def test_the_browser_s_own_language_is_spoken(browser: Browser, address: str) ->
 def test_the_switch_says_it_in_the_address_and_back_leads_to_the_other(browser: Browser, address: str) -> None:
     page = opened(browser, f"{address}/?view=masks&{MODEL}&text=The+cat+sat")
     assert "Masks" in bar(page)
+    page.get_by_label("Language").first.focus()
+    page.keyboard.press("Shift")  # a hand of the visitor, without which nothing is a step of theirs
     page.get_by_label("Language").first.select_option("de")
     expect(page.locator(".bar nav")).to_contain_text("Masken")
     said = parse_qs(urlsplit(page.url).query)
@@ -136,6 +138,8 @@ def test_the_switch_says_it_in_the_address_and_back_leads_to_the_other(browser: 
     assert parse_qs(urlsplit(page.url).query)["lang"] == ["de"]  # scripts write the address, and it stays
     page.get_by_role("link", name="Positionen").first.click()
     eventually(page, lambda: expect_in(page, "view=positions", "lang=de"))
+    page.get_by_label("Sprache").first.focus()
+    page.keyboard.press("Shift")
     page.get_by_label("Sprache").first.select_option("en")
     expect(page.locator(".bar nav")).to_contain_text("Positions")
     page.go_back()
@@ -150,6 +154,8 @@ def expect_in(page: Page, *parts: str) -> None:
 def test_two_visitors_at_once_each_have_their_own(browser: Browser, address: str) -> None:
     """What one has was made for them: no word of another visit is on the screen, in whatever order they come."""
     pages = {code: opened(browser, f"{address}/?view=shapes&{MODEL}&lang={code}") for code in ("de", PSEUDO, "en")}
+    for page in pages.values():
+        page.set_viewport_size({"width": 1600, "height": 720})
     for room in ("memory", "lessons", "compute", "train", "explore"):
         for page in pages.values():
             page.locator(f".bar nav a[data-room={room}]").click()
@@ -170,12 +176,16 @@ def test_an_unknown_language_is_a_sentence_and_the_browser_s_own_is_shown(browse
     page.close()
 
 
-def test_a_refusal_is_in_the_language(browser: Browser, address: str) -> None:
+def test_a_refusal_of_core_and_a_sentence_about_a_link_are_in_the_language(browser: Browser, address: str) -> None:
     page = opened(browser, f"{address}/?view=explore&model=copy&text=ABC123&lang=de")
     idle(page)
     text: str = page.evaluate(TEXT)
-    assert "Buchstaben" in text or "Zeichen" in text
-    assert "letters" not in text
+    assert "hat kein Token für „A“" in text or "kein Token für „A“" in text
+    assert "no token" not in text and "A tiny decoder" not in text
+    page.goto(f"{address}/?view=explore&{MODEL}&text=hello&layer=99&lang=de")
+    idle(page)
+    text = page.evaluate(TEXT)
+    assert "Dieser Link verlangt" in text and "eine ganze Zahl von 0 bis 29" in text
     page.close()
 
 

@@ -14,6 +14,7 @@ const main = /** @type {HTMLElement} */ (document.querySelector("main"));
 
 window.headlight = {
   settings: {
+    names: [],
     get: (name) => asked.get(name),
     set: () => {},
     watch: () => () => {},

@@ -87,6 +87,7 @@ function page(asExported) {
   }
   window.headlight = {
     settings: {
+      names: Object.keys(settings),
       get: (name) => settings[name],
       set(name, value) {
         settings = { ...settings, [name]: value };

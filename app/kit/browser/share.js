@@ -13,7 +13,9 @@ const AROUND = 190; // pixels above a room and below it: the boxes of the text a
 /** @param {Record<string, unknown>} said */
 export function linkTo(said) {
   const page = Object.fromEntries(
-    ["theme", "projector"].map((name) => [name, window.headlight.settings.get(name)]).filter(([, value]) => value),
+    ["theme", "projector", "lang"]
+      .map((name) => [name, window.headlight.settings.get(name)])
+      .filter(([, value]) => value),
   );
   const url = new URL(document.baseURI); // of the page that shows rooms, also where this one only follows it
   url.search = String(new URLSearchParams(/** @type {Record<string, string>} */ ({ ...said, ...page })));

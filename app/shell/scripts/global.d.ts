@@ -1,5 +1,6 @@
 // What the page's own script offers to the rooms.
 interface Settings {
+  names: string[]; // of what an address says of the page whatever the room
   get(name: string): string | null;
   set(name: string, value: string | null): void;
   watch(hear: (settings: Record<string, string | null>) => void): () => void;

@@ -109,6 +109,7 @@
   // What the rest of the page may ask and say of them
   window.headlight = {
     settings: {
+      names: Object.keys(VALUES),
       get: (name) => settings[name],
       set(name, value) {
         if (settings[name] === value) return;
