@@ -128,6 +128,7 @@ def test_the_browser_s_own_language_is_spoken(browser: Browser, address: str) ->
 def test_the_switch_says_it_in_the_address_and_back_leads_to_the_other(browser: Browser, address: str) -> None:
     page = opened(browser, f"{address}/?view=masks&{MODEL}&text=The+cat+sat")
     assert "Masks" in bar(page)
+    idle(page)
     page.get_by_label("Language").first.focus()
     page.keyboard.press("Shift")  # a hand of the visitor, without which nothing is a step of theirs
     page.get_by_label("Language").first.select_option("de")
