@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
+from ..bars import bar
 from ..device import dtype_name
 from ..errors import CheckpointError, TextError
 from ..model.chat import ChatTemplate, ChatText, Message, chat_text, with_answer, with_roles
@@ -267,8 +268,18 @@ def load(
 ) -> Loaded:
     """A catalog id, "owner/name" on the Hub, a folder with config.json and model.safetensors, or a GGUF file or a folder with one.
 
-    Raises CheckpointError with a sentence that names the file and the tensor if it cannot be loaded.
+    `progress` is told of the bytes of a download, and of a GGUF file that is unpacked; without it a bar shows them at a terminal and in
+    a notebook (core.bars). Raises CheckpointError with a sentence that names the file and the tensor if it cannot be loaded.
     """
+    if progress is None:
+        with bar(unit="B", unit_scale=True) as tell:
+            return load(
+                name,
+                device=device,
+                dtype=dtype,
+                revision=revision,
+                progress=lambda what, done, of: tell(done, of, what),
+            )
     spec = find(name)
     if revision is not None:
         if spec.source != "hub":
@@ -276,7 +287,7 @@ def load(
         spec = replace(spec, revision=revision)
     spec, folder = locate(spec, progress)
     if files := gguf_files(folder, spec.title):
-        return load_gguf(files, spec, torch.device(device), dtype, progress or (lambda *_: None))
+        return load_gguf(files, spec, torch.device(device), dtype, progress)
     if spec.sha256:
         check_published(spec, folder / SINGLE, sha256(folder / SINGLE))
     return load_folder(folder, spec, torch.device(device), dtype)

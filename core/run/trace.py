@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from .. import frames, memory
+from ..bars import bar
 from ..checkpoints import Loaded, ModelSpec
 from ..device import dtype_name
 from ..edits import Intervention
@@ -414,7 +415,7 @@ def trace(
     target_keep: Keep = None,
     interventions: Iterable[Intervention] = (),
     padding_side: Side = "right",
-    watch: Callable[[Trace], object] = lambda _: None,
+    watch: Callable[[Trace], object] | None = None,
 ) -> Trace:
     """Run `loaded` on a text, a list of texts, or token ids, and keep what happened.
 
@@ -426,7 +427,8 @@ def trace(
     the source once more, one token later. Texts of
     different length are padded, which moves and changes nothing. A text with no room in one go is read in chunks where that
     gives the same (core.run.chunks). Interventions apply in order. `watch` is shown how far the run has come, before its first
-    layer and as soon as the pass has left an attention: a trace with the tokens and the attentions so far, and nothing else.
+    layer and as soon as the pass has left an attention: a trace with the tokens and the attentions so far, and nothing else. Without it
+    a bar shows that at a terminal and in a notebook (core.bars).
 
     Raises TextError (empty, not tokenisable, too long for the model's positions), InterventionError, and TooLarge with the
     bytes needed and free, before anything runs.
@@ -446,7 +448,7 @@ def trace(
             targets = target_tokens(loaded, target, target_ids, len(sources), padding_side, target_keep)
     elif target is not None or target_ids is not None or target_keep is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
-    return trace_tokens(loaded, sources, targets, tuple(interventions), watch)
+    return _watched(loaded, sources, targets, tuple(interventions), watch)
 
 
 def trace_chat(
@@ -456,7 +458,7 @@ def trace_chat(
     add_generation_prompt: bool = True,
     answer: str = "",
     interventions: Iterable[Intervention] = (),
-    watch: Callable[[Trace], object] = lambda _: None,
+    watch: Callable[[Trace], object] | None = None,
 ) -> Trace:
     """trace() on a conversation, [{"role": "user", "content": "Hello"}], as a chat model reads it: written out by its template.
 
@@ -468,7 +470,27 @@ def trace_chat(
     if not isinstance(loaded, Loaded):
         raise TypeError(f"the first argument is a loaded model, as headlight.load(name) gives it, and not {loaded!r}")
     sources = chat_sources(loaded, [messages], add_generation_prompt=add_generation_prompt, answer=answer)
-    return trace_tokens(loaded, sources, None, tuple(interventions), watch)
+    return _watched(loaded, sources, None, tuple(interventions), watch)
+
+
+def _watched(
+    loaded: Loaded,
+    sources: tuple[Tokens, ...],
+    targets: tuple[Tokens, ...] | None,
+    interventions: tuple[Intervention, ...],
+    watch: Callable[[Trace], object] | None,
+) -> Trace:
+    """trace_tokens(), with a bar where nothing else watches it."""
+    if watch is not None:
+        return trace_tokens(loaded, sources, targets, interventions, watch)
+    config = loaded.config
+    layers = config.n_encoder_layers + config.n_decoder_layers * (1 + (config.kind == "encoder-decoder"))
+    n = sum(len(tokens) for tokens in sources)
+    what = f"{loaded.spec.title}, {n:,} tokens"
+    with bar(unit=" attentions") as tell:
+        return trace_tokens(
+            loaded, sources, targets, interventions, lambda so_far: tell(len(so_far.attention), layers, what)
+        )
 
 
 def trace_tokens(
