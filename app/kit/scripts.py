@@ -31,6 +31,7 @@ def add() -> None:
     modules.add("streamlit_edge/browser", Path(streamlit_edge.__file__).with_name("browser"))
     modules.add("kit/browser", BROWSER)
     modules.add("kit/browser/picture", BROWSER / "picture")
+    modules.add("kit/browser/writers", BROWSER / "writers")
     modules.add_constants(
         "kit/browser/words.js",
         WORDS=lambda: words.COMPONENT,

@@ -76,6 +76,7 @@ COMPONENT = {
     "export_image": "Image",
     "export_png_help": "A picture with its caption, its description and the code that reproduces it inside the file.",
     "export_svg_help": "A drawing with real text, for papers and slides: it stays sharp and its words can be edited.",
+    "export_pdf_help": "One page with real text and lines that stay sharp, with its description and its code in the file.",
     "export_numbers": "Numbers",
     "export_npz_help": "Exact arrays for numpy.load.",
     "export_page": "Page",

@@ -64,6 +64,8 @@ function plain(colour) {
   return a > 0.004 ? [`rgb(${channels.join(", ")})`, a] : null;
 }
 
+/** @type {WeakMap<Element, HTMLCanvasElement>} What the images of drawings were made of */
+const CANVASES = new WeakMap();
 let gradients = 0; // of a drawing, for their names
 
 // One box of the page, drawn into a group; how far right and down anything of it goes
@@ -185,13 +187,14 @@ class Box {
 
   /** @param {HTMLCanvasElement} canvas @param {DOMRect} at @param {number} faded */
   image(canvas, at, faded) {
-    if (canvas.width && canvas.height)
-      make(this.place, "image", {
-        ...this.boxOf(at),
-        href: pictureOf(canvas, SHARP),
-        preserveAspectRatio: "none",
-        opacity: faded < 1 ? faded : undefined,
-      });
+    if (!canvas.width || !canvas.height) return;
+    const image = make(this.place, "image", {
+      ...this.boxOf(at),
+      href: pictureOf(canvas, SHARP),
+      preserveAspectRatio: "none",
+      opacity: faded < 1 ? faded : undefined,
+    });
+    CANVASES.set(image, canvas);
   }
 
   // Colours that the page's style gives go into the drawing, which will stand alone.
@@ -334,13 +337,13 @@ function cut(string, element, at) {
   return string;
 }
 
-// The text of an SVG file: the drawing, its caption below, and what it says about itself
+// The drawing as a page of its own: with its title above, its caption below, and what it says about itself
 /**
  * @param {import("./types.js").Drawing} drawing
  * @param {import("./types.js").About} about
  * @param {Record<"background" | "ink" | "mute", string>} colours
  */
-export function svg({ group, width: wide, height }, about, colours) {
+export function sheet({ group, width: wide, height }, about, colours) {
   const width = Math.max(wide, NARROWEST);
   const font = `${getComputedStyle(document.body).fontFamily}, ${FALLBACK}`;
   const caption = wrapped(about.caption, width, SMALL, font);
@@ -373,7 +376,8 @@ export function svg({ group, width: wide, height }, about, colours) {
     ),
   );
   const place = make(root, "g", { transform: `translate(${MARGIN} ${top})` });
-  place.append(doc.importNode(group, true));
+  const copy = doc.importNode(group, true);
+  place.append(copy);
   caption.forEach((line, i) =>
     make(
       root,
@@ -382,7 +386,22 @@ export function svg({ group, width: wide, height }, about, colours) {
       line,
     ),
   );
-  return { text: `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(doc)}\n`, ...size };
+  const [from, to] = [group, copy].map((one) => [...one.querySelectorAll("image")]);
+  /** @type {Map<Element, HTMLCanvasElement>} The canvases that its images were made of */
+  const canvases = new Map();
+  from.forEach((image, i) => {
+    const canvas = CANVASES.get(image);
+    if (canvas) canvases.set(to[i], canvas);
+  });
+  return { root, canvases, ...size };
+}
+
+// The same as the text of a file
+/** @param {Parameters<typeof sheet>} of */
+export function svg(...of) {
+  const { root, width, height } = sheet(...of);
+  const text = `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(root)}\n`;
+  return { text, width, height };
 }
 
 // The same as pixels, `scale` for each of its units; the page's own font goes in, for a picture knows none

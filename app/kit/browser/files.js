@@ -1,11 +1,12 @@
-// A button that opens a menu: the picture as PNG or SVG, its numbers as CSV and NPZ, the room as a page, and the code that gives it again.
+// A button that opens a menu: the picture as PNG, SVG or PDF, its numbers as CSV and NPZ, the room as a page, and the code that gives it again.
 
-import { pixels, svg } from "./drawing.js";
+import { pixels, sheet, svg } from "./drawing.js";
 import { button, described, el } from "./dom.js";
 import { columnsOf, npz } from "./npz.js";
 import { copy, save } from "./save.js";
 import { standalone } from "./standalone.js";
 import { WORDS as words } from "./words.js";
+import { vector } from "./writers.js";
 
 /** @typedef {import("./types.js").AboutFiles} AboutFiles */
 
@@ -87,6 +88,7 @@ export class Files {
           ]),
       ),
       ["SVG", words.export_svg_help, () => this.svg()],
+      ["PDF", words.export_pdf_help, () => this.pdf()],
     ];
     /** @type {import("./types.js").FileEntry[]} */
     const tables = about.tables.map(([label, name, text]) => [
@@ -131,6 +133,13 @@ export class Files {
       `${about.name}.svg`,
       new Blob([svg(this.drawn(), about, this.colours()).text], { type: "image/svg+xml" }),
     );
+  }
+
+  async pdf() {
+    const about = this.said;
+    const { root, canvases } = sheet(this.drawn(), about, this.colours());
+    const { pdfOf } = await vector();
+    return save(`${about.name}.pdf`, await pdfOf(root, about, canvases));
   }
 
   /** @param {number} scale */

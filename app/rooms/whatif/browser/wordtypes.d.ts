@@ -29,6 +29,7 @@ export const WORDS: {
   "export_image": string;
   "export_png_help": string;
   "export_svg_help": string;
+  "export_pdf_help": string;
   "export_numbers": string;
   "export_npz_help": string;
   "export_page": string;
