@@ -404,27 +404,43 @@ export function svg(...of) {
   return { text, width, height };
 }
 
-// The same as pixels, `scale` for each of its units; the page's own font goes in, for a picture knows none
+// The same as pixels, `scale` for each of its units
 /**
  * @param {{text: string, width: number, height: number}} drawn
  * @param {import("./types.js").About} about
  * @param {number} scale
  */
 export async function pixels(drawn, about, scale) {
-  const style = `<style>${await faces()}</style>`;
-  const whole = drawn.text.replace("<metadata>", `${style}<metadata>`);
+  const image = await pictured(drawn.text);
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [Math.round(drawn.width * scale), Math.round(drawn.height * scale)];
+  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return await png(
+    canvas,
+    { Title: about.title, Description: about.alt, Comment: about.caption, "Source code": about.snippet },
+    scale,
+  );
+}
+
+// The drawing as SVG without a word about it
+/** @param {import("./types.js").Drawing} drawing */
+export function alone({ group, width, height }) {
+  const font = `${getComputedStyle(document.body).fontFamily}, ${FALLBACK}`;
+  const root = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": font });
+  root.append(group.cloneNode(true));
+  return new XMLSerializer().serializeToString(root);
+}
+
+// SVG as a picture that can be painted, with the page's own font in it
+/** @param {string} text */
+export async function pictured(text) {
   const image = new Image();
-  image.src = URL.createObjectURL(new Blob([whole], { type: "image/svg+xml" }));
+  const begins = text.indexOf(">", text.indexOf("<svg")) + 1;
+  const parts = [text.slice(0, begins), "<style>", await faces(), "</style>", text.slice(begins)];
+  image.src = URL.createObjectURL(new Blob(parts, { type: "image/svg+xml" }));
   try {
     await image.decode();
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [Math.round(drawn.width * scale), Math.round(drawn.height * scale)];
-    canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
-    return await png(
-      canvas,
-      { Title: about.title, Description: about.alt, Comment: about.caption, "Source code": about.snippet },
-      scale,
-    );
+    return image;
   } finally {
     URL.revokeObjectURL(image.src);
   }

@@ -12,5 +12,8 @@ async function get(name) {
   return held.get(name);
 }
 
+/** GIF and video of a room. @returns {Promise<typeof import("./writers/film.js")>} */
+export const film = () => get("film");
+
 /** PDF of drawings. @returns {Promise<Pick<typeof import("./writers/vector.js"), "pdfOf">>} */
 export const vector = () => get("vector");

@@ -319,7 +319,7 @@ class Drawing {
 
   /** @param {Element} node @param {Style} style @param {number} opacity */
   text(node, style, opacity) {
-    /** @type {{x: number, y: number, runs: {text: string, style: Style, opacity: number, y: number}[]}[]} Lines, each of which is aligned by itself */
+    /** @type {{x: number, y: number, runs: {text: string, style: Style, opacity: number, y: number, dx: number}[]}[]} Lines, each of which is aligned by itself */
     const lines = [];
     let [x, y] = [0, 0];
     /** @param {Element} element @param {Style} own @param {number} seen */
@@ -333,13 +333,15 @@ class Drawing {
       if (ax !== null) x = ax;
       if (ay !== null) y = ay;
       y += said("dy") ?? 0;
-      const dx = said("dx") ?? 0;
-      if (ax !== null || ay !== null || dx || !lines.length) lines.push({ x: x + dx, y, runs: [] });
+      let dx = said("dx") ?? 0;
+      if (ax !== null || ay !== null || !lines.length) lines.push({ x, y, runs: [] });
       for (const child of element.childNodes) {
         if (child.nodeType === Node.TEXT_NODE) {
           const raw = child.textContent ?? "";
           const text = own["white-space"].startsWith("pre") ? raw.replace(/[\t\n]/g, " ") : raw.replace(/\s+/g, " ");
-          if (text) lines[lines.length - 1].runs.push({ text, style: own, opacity: seen, y });
+          if (!text) continue;
+          lines[lines.length - 1].runs.push({ text, style: own, opacity: seen, y, dx });
+          dx = 0;
         } else if (child instanceof Element && child.localName === "tspan") {
           const inner = this.styleOf(child, own);
           if (inner.display !== "none") read(child, inner, seen * Number(inner.opacity ?? 1));
@@ -351,11 +353,12 @@ class Drawing {
     for (const { x, runs } of lines) {
       if (!runs.length || !runs.some(({ text }) => text.trim())) continue;
       const widths = runs.map(({ text, style }) => this.width(text, style));
-      const all = widths.reduce((a, b) => a + b, 0);
+      const all = widths.reduce((a, b, i) => a + b + runs[i].dx, 0);
       const stretch = wanted && lines.length === 1 && all ? length(wanted) / all : 1;
       const anchor = runs[0].style["text-anchor"];
       let at = x - (anchor === "middle" ? (all * stretch) / 2 : anchor === "end" ? all * stretch : 0);
       runs.forEach((run, i) => {
+        at += run.dx;
         this.run(run.text, run.style, run.opacity, [at, run.y], widths[i] * stretch);
         at += widths[i] * stretch;
       });
