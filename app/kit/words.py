@@ -92,7 +92,7 @@ COMPONENT = {
     "film_large": "This would be larger than {most}. Take WebM, which is smaller, or a shorter part.",
     "film_no_mp4": "This browser does not write MP4. Take WebM or GIF.",
     "film_no_webm": "This browser does not write WebM. Take MP4 or GIF.",
-    "film_untagged": "This browser writes no tags into a video: title and caption stand in the picture alone.",
+    "film_untagged": "This browser writes no tags into a video: title and caption are in the picture alone.",
     "export_numbers": "Numbers",
     "export_npz_help": "Exact arrays for numpy.load.",
     "export_page": "Page",

@@ -64,7 +64,7 @@ function plain(colour) {
   return a > 0.004 ? [`rgb(${channels.join(", ")})`, a] : null;
 }
 
-/** @type {WeakMap<Element, HTMLCanvasElement>} What the images of drawings were made of */
+/** @type {WeakMap<Element, HTMLCanvasElement>} The canvases of the images of drawings */
 const CANVASES = new WeakMap();
 let gradients = 0; // of a drawing, for their names
 
@@ -426,7 +426,13 @@ export async function pixels(drawn, about, scale) {
 /** @param {import("./types.js").Drawing} drawing */
 export function alone({ group, width, height }) {
   const font = `${getComputedStyle(document.body).fontFamily}, ${FALLBACK}`;
-  const root = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": font });
+  const root = element("svg", {
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    "font-family": font,
+    "text-rendering": "geometricPrecision", // at any size letters stand as close as at their own
+  });
   root.append(group.cloneNode(true));
   return new XMLSerializer().serializeToString(root);
 }

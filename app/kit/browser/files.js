@@ -158,7 +158,7 @@ export class Files {
     return save(`${about.name}.pdf`, await pdfOf(root, about, canvases));
   }
 
-  // Moment after moment: how far it is stands in the menu, and Escape or its button ends it
+  // Moment after moment: how far it is, the menu says, and Escape or its button ends it
   /** @param {() => import("./types.js").Film} make @param {"gif" | "mp4" | "webm"} kind */
   async film(make, kind) {
     const filming = (this.filming = new AbortController());

@@ -346,7 +346,8 @@ export class Stage extends Ground {
     const show = (/** @type {Record<string, string>} */ changes) => {
       if (selection.number !== number || selection.stamp !== stamp) throw { sentence: words.film_changed };
       this.isShown = true;
-      selection.values = shown = { ...still, ...changes };
+      shown = { ...still, ...changes };
+      selection.values = { ...shown };
       this.stale.add("selection");
       this.drawNow();
     };

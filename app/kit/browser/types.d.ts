@@ -66,7 +66,7 @@ export interface OfflinePage {
   remotes: { ids: string[] }[];
 }
 
-/** A room shown one moment after the other: `end` is called once, after the last drawing or before it. */
+/** A room shown one moment after the other: `end` is called once, when all is drawn or none. */
 export interface Film extends About {
   frames: { seconds: number; draw: () => Drawing | Promise<Drawing> }[];
   end: () => void;

@@ -653,7 +653,7 @@ COMPONENT = {
     "experts_none_idle": "Every expert was chosen at least once.",
     "experts_there": "Which experts its router chose is on the page “Experts”.",
     "file_experts": "step-{model}-layer-{layer}-experts",
-    "film_title": "{token} through layer {layer}, head {head}, step by step",
+    "film_title": "“{token}” through layer {layer}, head {head}, step by step",
     "film_alt": "{title}. One after the other: {names}.",
     "film_file": "step-{model}-layer-{layer}-film",
     "film_nothing": "A film shows the steps of a layer in pictures. Open them, then save the film.",

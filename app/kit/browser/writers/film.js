@@ -11,12 +11,15 @@ import { mp4, webm } from "./video.js";
 /** @typedef {import("../types.js").Film} Film */
 /** @typedef {"gif" | "mp4" | "webm"} Kind */
 /** @typedef {{signal: AbortSignal, tell: (text: string) => void, colours: Record<"background" | "ink" | "mute", string>}} How */
-/** @typedef {{canvas: HTMLCanvasElement, context: CanvasRenderingContext2D, stills: {text: string, width: number, height: number, seconds: number}[], paint: (i: number) => Promise<void>}} Reel */
+/** @typedef {{text: string, width: number, height: number, seconds: number}} Still */
+/** @typedef {{name: string, config: VideoEncoderConfig}} Codec as a file names it, and as the browser does */
+/** @typedef {{canvas: HTMLCanvasElement, context: CanvasRenderingContext2D, stills: Still[], paint: (i: number) => Promise<void>}} Reel */
 
 const [WIDTH, HEIGHT] = [1280, 720];
 const MARGIN = 28;
 const [TITLE, CAPTION] = [25, 16]; // pixels
 const MOST_LARGER = 2.5; // than on the screen
+const UNUSUAL = 1.3; // times as large as half of the drawings: such a one is made smaller by itself
 const MOST_FRAMES = 240;
 const MOST_SECONDS = 90;
 const MOST_BYTES = 24_000_000;
@@ -42,7 +45,7 @@ function going(signal) {
   if (signal.aborted) throw { sentence: words.film_cancelled };
 }
 
-/** What a film may be refused for. @param {Film} film */
+/** The reason why a film is refused; none for one that is not. @param {Film} film */
 export function refusal({ frames }) {
   const seconds = frames.reduce((sum, frame) => sum + frame.seconds, 0);
   if (frames.length > MOST_FRAMES || seconds > MOST_SECONDS)
@@ -57,54 +60,82 @@ export function refusal({ frames }) {
 
 /** The file, and what is to be said about it. @param {Film} film @param {Kind} kind @param {How} how @returns {Promise<{blob: Blob, note: string}>} */
 export async function filmed(film, kind, how) {
-  const refused = refusal(film);
-  if (refused) throw { sentence: refused };
-  const reel = await reelOf(film, how);
+  /** @type {{codec?: Codec | null, type?: string}} */
+  let way = {};
+  /** @type {Still[]} */
+  let stills = [];
+  try {
+    const refused = refusal(film);
+    if (refused) throw { sentence: refused };
+    if (kind !== "gif") way = await wayOf(kind);
+    stills = await drawn(film, how);
+  } finally {
+    film.end(); // the room is as it was before the first frame is painted
+  }
+  const reel = reelOf(film, stills, how);
   if (kind === "gif") return { blob: await asGif(film, reel, how), note: "" };
-  const codec = await codecOf(kind);
-  if (codec) return { blob: await encoded(film, kind, reel, how, codec), note: "" };
-  const type = RECORDED[kind].find((one) => globalThis.MediaRecorder?.isTypeSupported(one));
-  if (!type || globalThis.VideoEncoder) throw { sentence: kind === "mp4" ? words.film_no_mp4 : words.film_no_webm };
-  return { blob: await recorded(reel, how, type), note: words.film_untagged };
+  if (way.codec) return { blob: await encoded(film, kind, reel, how, way.codec), note: "" };
+  return { blob: await recorded(reel, how, /** @type {string} */ (way.type)), note: words.film_untagged };
 }
 
-// All moments as drawings; only then the room is as it was, and frames are painted.
-/** @param {Film} film @param {How} how @returns {Promise<Reel>} */
-async function reelOf(film, { signal, tell, colours }) {
-  const { frames } = film;
-  /** @type {Reel["stills"]} */
+/** How this browser makes a video: by its encoder or, where it has none, by its recorder. @param {"webm" | "mp4"} kind */
+async function wayOf(kind) {
+  const codec = await codecOf(kind);
+  if (codec) return { codec };
+  const type = RECORDED[kind].find((one) => globalThis.MediaRecorder?.isTypeSupported(one));
+  if (!type) throw { sentence: kind === "mp4" ? words.film_no_mp4 : words.film_no_webm };
+  return { type };
+}
+
+/** All moments as drawings. @param {Film} film @param {How} how */
+async function drawn({ frames }, { signal, tell }) {
+  /** @type {Still[]} */
   const stills = [];
-  try {
-    for (const [i, frame] of frames.entries()) {
-      going(signal);
-      tell(fill(words.film_drawing, { i: i + 1, n: frames.length }));
-      const { group, width, height } = await frame.draw();
-      stills.push({ text: alone({ group, width, height }), width, height, seconds: frame.seconds });
-      await breath();
-    }
-  } finally {
-    film.end();
+  for (const [i, frame] of frames.entries()) {
+    going(signal);
+    tell(fill(words.film_drawing, { i: i + 1, n: frames.length }));
+    const { group, width, height } = await frame.draw();
+    stills.push({ text: alone({ group, width, height }), width, height, seconds: frame.seconds });
+    await breath();
   }
+  return stills;
+}
+
+/** How far the drawings reach that are of a usual size. @param {number[]} all */
+function usual(all) {
+  const sorted = [...all].sort((a, b) => a - b);
+  const most = UNUSUAL * sorted[Math.floor(sorted.length / 2)];
+  return Math.max(...sorted.filter((size) => size <= most));
+}
+
+/** @param {number} most @param {string[]} lines */
+const atMost = (most, lines) =>
+  lines.length > most ? [...lines.slice(0, most - 1), `${lines[most - 1].slice(0, -2)}…`] : lines;
+
+/** @param {Film} film @param {Still[]} stills @param {How} how @returns {Reel} */
+function reelOf(film, stills, { colours }) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [WIDTH, HEIGHT];
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { willReadFrequently: true }));
+  const context = /** @type {CanvasRenderingContext2D} */ (
+    canvas.getContext("2d", { alpha: false, willReadFrequently: true })
+  );
   const font = getComputedStyle(document.body).fontFamily;
-  const title = wrapped(film.title, WIDTH - 2 * MARGIN, TITLE, font, 650).slice(0, 2);
-  const caption = wrapped(film.caption, WIDTH - 2 * MARGIN, CAPTION, font).slice(0, 3);
+  const title = atMost(2, wrapped(film.title, WIDTH - 2 * MARGIN, TITLE, font, 650));
+  const caption = atMost(3, wrapped(film.caption, WIDTH - 2 * MARGIN, CAPTION, font));
   const top = MARGIN + title.length * TITLE * 1.25 + 8;
   const low = HEIGHT - MARGIN / 2 - caption.length * CAPTION * 1.35 - 8;
-  const [wide, high] = ["width", "height"].map((name) =>
-    Math.max(...stills.map((still) => still[/** @type {"width"} */ (name)])),
-  );
-  const scale = Math.min(MOST_LARGER, (WIDTH - 2 * MARGIN) / wide, (low - top) / high); // the same for all: nothing jumps
+  const [wide, high] = [usual(stills.map(({ width }) => width)), usual(stills.map(({ height }) => height))];
+  const room = [WIDTH - 2 * MARGIN, low - top];
+  const common = Math.min(MOST_LARGER, room[0] / wide, room[1] / high); // the same for all: nothing jumps
   /** @param {number} i */
   const paint = async (i) => {
     const { text, width, height } = stills[i];
     const image = await pictured(text);
+    const scale = Math.min(common, room[0] / width, room[1] / height);
     context.fillStyle = colours.background;
     context.fillRect(0, 0, WIDTH, HEIGHT);
     context.imageSmoothingQuality = "high";
-    context.drawImage(image, (WIDTH - scale * wide) / 2, top, scale * width, scale * height);
+    context.drawImage(image, (WIDTH - scale * Math.max(wide, width)) / 2, top, scale * width, scale * height);
     const lines = (
       /** @type {string[]} */ all,
       /** @type {number} */ y,
@@ -155,7 +186,7 @@ async function asGif(film, { context, stills, paint }, { signal, tell }) {
   return new Blob([gif.bytes], { type: "image/gif" });
 }
 
-/** What this browser encodes of it, as the file names it and as the browser does. @param {"webm" | "mp4"} kind */
+/** @param {"webm" | "mp4"} kind @returns {Promise<Codec | null>} */
 async function codecOf(kind) {
   if (!globalThis.VideoEncoder) return null; // as without a secure connection
   for (const [name, codec] of CODECS[kind]) {
@@ -177,7 +208,7 @@ const configOf = (codec) => ({
   ...(codec.startsWith("avc1") ? { avc: { format: "avc" } } : {}),
 });
 
-/** @param {Film} film @param {"webm" | "mp4"} kind @param {Reel} reel @param {How} how @param {{name: string, config: VideoEncoderConfig}} codec */
+/** @param {Film} film @param {"webm" | "mp4"} kind @param {Reel} reel @param {How} how @param {Codec} codec */
 async function encoded(film, kind, { canvas, stills, paint }, { signal, tell }, { name, config }) {
   /** @type {import("./video.js").Chunk[]} */
   const chunks = [];

@@ -25,7 +25,7 @@ const BOLD = [
   556, 556, 889, 556, 556, 556, 556, 556, 278, 278, 278, 278, 611, 611, 611, 611, 611, 611, 611, 584, 611, 611, 611, 611, 611, 556, 611, 556,
 ];
 const MONO = 600; // every letter of Courier
-// What stands where WinAnsi is not Latin-1, from code 128 on; a space where it has nothing
+// WinAnsi where it is not Latin-1, from code 128 on; a space where it has nothing
 const UPPER = "€ ‚ƒ„…†‡ˆ‰Š‹Œ Ž  ‘’“”•–—˜™š›œ žŸ";
 
 // Signs of Symbol and of Zapf Dingbats: the signs, their codes, their widths
@@ -112,5 +112,5 @@ const JOINED =
 const SPACES = /^[\t\n\u00a0\u2000-\u200a\u202f\u205f\u3000]$/;
 const CLUSTERS = new Intl.Segmenter("en", { granularity: "grapheme" });
 
-/** What a code of Symbol or of Zapf Dingbats stands for, for those who copy the text. @param {"Symbol" | "ZapfDingbats"} font @returns {[code: number, text: string][]} */
+/** The signs of Symbol or of Zapf Dingbats by their codes, for those who copy the text. @param {"Symbol" | "ZapfDingbats"} font @returns {[code: number, text: string][]} */
 export const meanings = (font) => [...SIGN].flatMap(([sign, [of, code]]) => (of === font ? [[code, sign]] : []));

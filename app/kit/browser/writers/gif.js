@@ -2,7 +2,7 @@
 
 const MOST_COLOURS = 255; // one of the 256 is what stays as it was
 const SAME = 255;
-const LONGEST = 4096; // codes of LZW before it begins anew
+const LONGEST = 4096; // codes of LZW before it begins again
 
 /** @param {number} r @param {number} g @param {number} b */
 const binOf = (r, g, b) => ((r >> 3) << 10) | ((g >> 3) << 5) | (b >> 3);

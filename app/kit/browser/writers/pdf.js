@@ -5,7 +5,7 @@ import { meanings } from "./fonts.js";
 
 /** @typedef {import("../types.js").About} About */
 /** @typedef {[a: number, b: number, c: number, d: number, e: number, f: number]} Matrix */
-/** A sign that no font of a reader has, as boxes of its own: `wide` is how far it goes, all in units of which `units` are the size. @typedef {{text: string, wide: number, boxes: [x: number, y: number, w: number, h: number][]}} Sign */
+/** A sign that no font of a reader has, as boxes of its own: `wide` is how far it goes, all in units, UNITS for the size. @typedef {{text: string, wide: number, boxes: [x: number, y: number, w: number, h: number][]}} Sign */
 
 const POINTS = 0.75; // of a pixel of CSS
 const IN_A_FONT = 255; // signs
@@ -38,7 +38,7 @@ async function deflated(bytes) {
 export class Page {
   /** @type {string[]} */
   out = [];
-  /** @type {Map<string, string>} What each of the page's own names stands for: the text that made it, to be met once */
+  /** @type {Map<string, string>} The page's own names, by the text that made each: it is met once */
   names = new Map();
   /** @type {Record<"Font" | "ExtGState" | "Shading" | "Pattern" | "XObject", Map<string, number>>} */
   resources = { Font: new Map(), ExtGState: new Map(), Shading: new Map(), Pattern: new Map(), XObject: new Map() };
@@ -95,7 +95,7 @@ export class Page {
     });
   }
 
-  /** What codes mean, for those who copy the text. @param {[code: number, text: string][]} codes */
+  /** The meaning of codes, for those who copy the text. @param {[code: number, text: string][]} codes */
   unicode(codes) {
     /** @type {string[]} */
     const blocks = [];

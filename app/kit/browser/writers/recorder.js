@@ -24,8 +24,8 @@ export class Recorder {
   group = svg("g");
   /** @type {Record<string, any>} */
   state = {
-    fillStyle: "#000",
-    strokeStyle: "#000",
+    fillStyle: "black",
+    strokeStyle: "black",
     lineWidth: 1,
     lineCap: "butt",
     lineJoin: "miter",

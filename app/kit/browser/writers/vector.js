@@ -18,7 +18,7 @@ const DRAWN_AT = 200; // pixels of a letter that no font has
 const SEEN = 110; // of 255: what of its edge belongs to it
 const UNSEEN = "defs, title, desc, metadata, pattern, clipPath, linearGradient, style, script";
 const INHERITED = {
-  fill: "#000",
+  fill: "black",
   stroke: "none",
   "stroke-width": "1",
   "fill-opacity": "1",
@@ -34,7 +34,7 @@ const INHERITED = {
   "text-anchor": "start",
   "white-space": "normal",
   visibility: "visible",
-  color: "#000",
+  color: "black",
 };
 const OWN = ["opacity", "display", "clip-path", "text-decoration", "stop-color", "stop-opacity", "transform"];
 /** @type {Matrix} */
@@ -61,7 +61,7 @@ let ink;
 function colourOf(text) {
   if (!text || text === "none" || text === "transparent") return null;
   ink ??= /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
-  ink.fillStyle = "#000";
+  ink.fillStyle = "black";
   ink.fillStyle = text;
   const found = String(ink.fillStyle);
   if (found[0] === "#") return [[1, 3, 5].map((i) => parseInt(found.slice(i, i + 2), 16) / 255), 1];
@@ -122,7 +122,7 @@ class Drawing {
     }
   }
 
-  // What images hold, which takes a moment to read
+  // The pixels of images, which takes a moment to read
   async images() {
     for (const node of this.root.querySelectorAll("image")) {
       const href = node.getAttribute("href") ?? node.getAttributeNS("http://www.w3.org/1999/xlink", "href");
@@ -161,7 +161,7 @@ class Drawing {
     for (const node of parent.children) this.node(node, style, opacity, at);
   }
 
-  /** @param {Element} node @param {Style} inherited @param {number} above the opacity of what it stands in @param {Matrix} at where that stands */
+  /** @param {Element} node @param {Style} inherited @param {number} above the opacity of its parent @param {Matrix} at where that is */
   node(node, inherited, above, at) {
     if (node.matches(UNSEEN)) return;
     const style = this.styleOf(node, inherited);
@@ -266,7 +266,7 @@ class Drawing {
     } else {
       const stops = [...found.children].map((stop) => {
         const style = this.styleOf(stop, INHERITED);
-        const [colour, seen] = colourOf(style["stop-color"] ?? "#000") ?? [[1, 1, 1], 0];
+        const [colour, seen] = colourOf(style["stop-color"] ?? "black") ?? [[1, 1, 1], 0];
         const share = seen * Number(style["stop-opacity"] ?? 1);
         const own = share < 1 ? colour.map((c, i) => share * c + (1 - share) * this.ground[i]) : colour;
         return /** @type {[number, number[]]} */ ([length(stop.getAttribute("offset")), own]);
@@ -286,7 +286,7 @@ class Drawing {
     page.put("Q");
   }
 
-  // What a see-through end of a gradient shows: the paper
+  // The paper, which a see-through end of a gradient shows
   get ground() {
     const paper = [...this.root.children].find((node) => node.localName === "rect");
     return colourOf(paper?.getAttribute("fill") ?? "")?.[0] ?? [1, 1, 1];
@@ -319,7 +319,7 @@ class Drawing {
 
   /** @param {Element} node @param {Style} style @param {number} opacity */
   text(node, style, opacity) {
-    /** @type {{x: number, y: number, runs: {text: string, style: Style, opacity: number, y: number, dx: number}[]}[]} Lines, each of which is aligned by itself */
+    /** @type {{x: number, y: number, runs: {text: string, style: Style, opacity: number, y: number, dx: number}[]}[]} Lines, each aligned by itself */
     const lines = [];
     let [x, y] = [0, 0];
     /** @param {Element} element @param {Style} own @param {number} seen */
@@ -421,7 +421,7 @@ function traced(text, style) {
   context.font = font;
   const wide = context.measureText(text).width;
   [canvas.width, canvas.height] = [Math.ceil(wide) + 2 * DRAWN_AT, 3 * DRAWN_AT];
-  Object.assign(context, { font, fillStyle: "#000" });
+  Object.assign(context, { font, fillStyle: "black" });
   context.fillText(text, DRAWN_AT, 2 * DRAWN_AT);
   const image = context.getImageData(0, 0, canvas.width, canvas.height);
   for (let i = 0; i < image.data.length; i += 4) image.data.set([0, 0, 0, image.data[i + 3] >= SEEN ? 255 : 0], i);

@@ -503,13 +503,14 @@ class Generate extends Stage {
   /** @returns {import("../../../kit/browser/types.js").Film} */
   film() {
     const { path } = this;
-    const { title, alt, caption, snippet, name } = this.about();
     const isBeam = this.values.how === "beam";
     const n = isBeam ? this.asks.steps().length : path.length;
     if (!n) throw { sentence: words.film_nothing };
     const each = Math.ceil(n / MOST_MOMENTS);
     const moments = [...Array.from({ length: Math.ceil(n / each) }, (_, i) => i * each), n];
     const { show, end } = this.rehearsal();
+    show({ f: "" }); // at the last word, which what it says is of
+    const { title, alt, caption, snippet, name } = this.about();
     const frames = moments.map((at, i) => ({
       seconds: i === moments.length - 1 ? LAST : MOMENT,
       draw: () => {

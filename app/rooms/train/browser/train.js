@@ -856,13 +856,15 @@ class Train extends Stage {
   film() {
     const { last } = this;
     if (last < 2) throw { sentence: words.film_nothing };
-    const { title, caption, snippet, name, alt } = this.about();
-    const n = Math.min(last, MOMENTS);
     const { show, end } = this.rehearsal();
+    show({ at: String(last) }); // which what it says is of
+    const { title, caption, snippet, name, alt } = this.about();
+    const first = Math.min(...this.pair.map((one) => one?.points[0]?.[0] ?? last));
+    const n = Math.min(last - first, MOMENTS);
     const frames = Array.from({ length: n + 1 }, (_, i) => ({
       seconds: i === n ? LAST : MOMENT,
       draw: () => {
-        show({ at: String(Math.round((i * last) / n)) });
+        show({ at: String(Math.round(first + (i * (last - first)) / n)) });
         return this.picture();
       },
     }));
