@@ -32,6 +32,7 @@ def add() -> None:
     modules.add("kit/browser", BROWSER)
     modules.add("kit/browser/picture", BROWSER / "picture")
     modules.add_constants("kit/browser/spoken.js", LANGUAGE=languages.current)
+    modules.add("kit/browser/writers", BROWSER / "writers")
     modules.add_constants(
         "kit/browser/words.js",
         WORDS=lambda: words.COMPONENT,

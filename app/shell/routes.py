@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from app.attention import routes, turns
 from app.classroom import routes as classroom
+from app.kit import writers
 from app.session import service
 from app.shell import link_preview, registry
 from app.transport import admission, modules
@@ -35,6 +36,7 @@ PAGE_ROUTES = [
     *classroom.ROUTES,
     *link_preview.ROUTES,
     Route("/headlight/m/{digest}/{name}", modules.module),
+    Route("/headlight/writer/{name}", writers.writer),
     *(route for room in registry.rooms() for route in room.routes),
 ]
 ROUTES = [

@@ -39,6 +39,7 @@ MODULES_OF_WORDS = {
                 "kit/browser/offline.js",
                 "kit/browser/table.js",
                 "kit/browser/turns.js",
+                "kit/browser/writers/film.js",
             ),
             "kit/browser/words.js",
         ),

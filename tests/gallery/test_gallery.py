@@ -55,6 +55,15 @@ UNDRAWN = {
     "shortcuts": "asks what a key may do",
     "sink": "says a sentence (tests/app/test_chooser.py reads it)",
     "standalone": "writes a file",
+    "writers": "fetches the makers of files (tests/app/test_papers.py looks when)",
+    "writers/film": "writes a file (tests/app/test_films.py reads it)",
+    "writers/fonts": "gives a letter its font (tests/js/writers.test.mjs)",
+    "writers/gif": "writes a file",
+    "writers/paths": "reads lines as numbers",
+    "writers/pdf": "writes a file",
+    "writers/recorder": "keeps what is painted for a file (tests/app/test_papers.py reads it)",
+    "writers/vector": "writes a file (tests/app/test_papers.py reads it)",
+    "writers/video": "writes a file",
     "turns": "says an angle in words (tests/app/test_whatif.py reads it)",
 }
 # "DejaVu Sans" is what `make test` installs with a browser; of another font the pictures would say nothing.

@@ -1,4 +1,4 @@
-// The files of a picture of attention: PNG, SVG, CSV, NPZ, or a page that works offline, each saying what it shows.
+// The files of a picture of attention: PNG, SVG, PDF, CSV, NPZ, or a page that works offline, each saying what it shows.
 //
 // Pictures and pages are made here; caption, code and exact numbers come from the server (app/export/), which knows the
 // model's revision and has every digit.
@@ -17,6 +17,7 @@ import { save } from "../../kit/browser/save.js";
 import { canvas, png, svg } from "../../kit/browser/scene.js";
 import { linkTo } from "../../kit/browser/share.js";
 import { standalone } from "../../kit/browser/standalone.js";
+import { vector } from "../../kit/browser/writers.js";
 
 /** @typedef {import("./types.js").View} View */
 /** @typedef {import("./figureparts.js").Still} Still */
@@ -70,6 +71,7 @@ export class Export {
           entry(`PNG ${scale}×`, words.export_png_help, (still) => this.savePng(still, scale)),
         ),
         entry("SVG", words.export_svg_help, (still) => this.saveSvg(still)),
+        entry("PDF", words.export_pdf_help, (still) => this.savePdf(still)),
       ],
       [
         words.export_numbers,
@@ -286,6 +288,14 @@ export class Export {
   async saveSvg(view) {
     const { scene, about } = await this.figure(view);
     return save(`${about.name}.svg`, new Blob([svg(scene, about)], { type: "image/svg+xml" }));
+  }
+
+  /** @param {Still} view */
+  async savePdf(view) {
+    const { scene, about } = await this.figure(view);
+    const root = new DOMParser().parseFromString(svg(scene, about), "image/svg+xml").documentElement;
+    const { pdfOf } = await vector();
+    return save(`${about.name}.pdf`, await pdfOf(root, about));
   }
 
   // ------------------------------------------------------------------ numbers, page, Plotly, clipboard

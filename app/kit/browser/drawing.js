@@ -64,6 +64,8 @@ function plain(colour) {
   return a > 0.004 ? [`rgb(${channels.join(", ")})`, a] : null;
 }
 
+/** @type {WeakMap<Element, HTMLCanvasElement>} The canvases of the images of drawings */
+const CANVASES = new WeakMap();
 let gradients = 0; // of a drawing, for their names
 
 // One box of the page, drawn into a group; how far right and down anything of it goes
@@ -185,13 +187,14 @@ class Box {
 
   /** @param {HTMLCanvasElement} canvas @param {DOMRect} at @param {number} faded */
   image(canvas, at, faded) {
-    if (canvas.width && canvas.height)
-      make(this.place, "image", {
-        ...this.boxOf(at),
-        href: pictureOf(canvas, SHARP),
-        preserveAspectRatio: "none",
-        opacity: faded < 1 ? faded : undefined,
-      });
+    if (!canvas.width || !canvas.height) return;
+    const image = make(this.place, "image", {
+      ...this.boxOf(at),
+      href: pictureOf(canvas, SHARP),
+      preserveAspectRatio: "none",
+      opacity: faded < 1 ? faded : undefined,
+    });
+    CANVASES.set(image, canvas);
   }
 
   // Colours that the page's style gives go into the drawing, which will stand alone.
@@ -334,13 +337,13 @@ function cut(string, element, at) {
   return string;
 }
 
-// The text of an SVG file: the drawing, its caption below, and what it says about itself
+// The drawing as a page of its own: with its title above, its caption below, and what it says about itself
 /**
  * @param {import("./types.js").Drawing} drawing
  * @param {import("./types.js").About} about
  * @param {Record<"background" | "ink" | "mute", string>} colours
  */
-export function svg({ group, width: wide, height }, about, colours) {
+export function sheet({ group, width: wide, height }, about, colours) {
   const width = Math.max(wide, NARROWEST);
   const font = `${getComputedStyle(document.body).fontFamily}, ${FALLBACK}`;
   const caption = wrapped(about.caption, width, SMALL, font);
@@ -373,7 +376,8 @@ export function svg({ group, width: wide, height }, about, colours) {
     ),
   );
   const place = make(root, "g", { transform: `translate(${MARGIN} ${top})` });
-  place.append(doc.importNode(group, true));
+  const copy = doc.importNode(group, true);
+  place.append(copy);
   caption.forEach((line, i) =>
     make(
       root,
@@ -382,30 +386,67 @@ export function svg({ group, width: wide, height }, about, colours) {
       line,
     ),
   );
-  return { text: `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(doc)}\n`, ...size };
+  const [from, to] = [group, copy].map((one) => [...one.querySelectorAll("image")]);
+  /** @type {Map<Element, HTMLCanvasElement>} The canvases that its images were made of */
+  const canvases = new Map();
+  from.forEach((image, i) => {
+    const canvas = CANVASES.get(image);
+    if (canvas) canvases.set(to[i], canvas);
+  });
+  return { root, canvases, ...size };
 }
 
-// The same as pixels, `scale` for each of its units; the page's own font goes in, for a picture knows none
+// The same as the text of a file
+/** @param {Parameters<typeof sheet>} of */
+export function svg(...of) {
+  const { root, width, height } = sheet(...of);
+  const text = `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(root)}\n`;
+  return { text, width, height };
+}
+
+// The same as pixels, `scale` for each of its units
 /**
  * @param {{text: string, width: number, height: number}} drawn
  * @param {import("./types.js").About} about
  * @param {number} scale
  */
 export async function pixels(drawn, about, scale) {
-  const style = `<style>${await faces()}</style>`;
-  const whole = drawn.text.replace("<metadata>", `${style}<metadata>`);
+  const image = await pictured(drawn.text);
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [Math.round(drawn.width * scale), Math.round(drawn.height * scale)];
+  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return await png(
+    canvas,
+    { Title: about.title, Description: about.alt, Comment: about.caption, "Source code": about.snippet },
+    scale,
+  );
+}
+
+// The drawing as SVG without a word about it
+/** @param {import("./types.js").Drawing} drawing */
+export function alone({ group, width, height }) {
+  const font = `${getComputedStyle(document.body).fontFamily}, ${FALLBACK}`;
+  const root = element("svg", {
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    "font-family": font,
+    "text-rendering": "geometricPrecision", // at any size letters stand as close as at their own
+  });
+  root.append(group.cloneNode(true));
+  return new XMLSerializer().serializeToString(root);
+}
+
+// SVG as a picture that can be painted, with the page's own font in it
+/** @param {string} text */
+export async function pictured(text) {
   const image = new Image();
-  image.src = URL.createObjectURL(new Blob([whole], { type: "image/svg+xml" }));
+  const begins = text.indexOf(">", text.indexOf("<svg")) + 1;
+  const parts = [text.slice(0, begins), "<style>", await faces(), "</style>", text.slice(begins)];
+  image.src = URL.createObjectURL(new Blob(parts, { type: "image/svg+xml" }));
   try {
     await image.decode();
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [Math.round(drawn.width * scale), Math.round(drawn.height * scale)];
-    canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
-    return await png(
-      canvas,
-      { Title: about.title, Description: about.alt, Comment: about.caption, "Source code": about.snippet },
-      scale,
-    );
+    return image;
   } finally {
     URL.revokeObjectURL(image.src);
   }

@@ -1,17 +1,20 @@
-// A button that opens a menu: the picture as PNG or SVG, its numbers as CSV and NPZ, the room as a page, and the code that gives it again.
+// A button that opens a menu: the picture as PNG, SVG or PDF, what moves as GIF, MP4 or WebM, its numbers as CSV and NPZ, the room as a page, and the code that gives it again.
 
-import { pixels, svg } from "./drawing.js";
+import { pixels, sheet, svg } from "./drawing.js";
 import { button, described, el } from "./dom.js";
 import { columnsOf, npz } from "./npz.js";
 import { copy, save } from "./save.js";
 import { standalone } from "./standalone.js";
 import { WORDS as words } from "./words.js";
+import { film, vector } from "./writers.js";
 
 /** @typedef {import("./types.js").AboutFiles} AboutFiles */
 
 export class Files {
   /** @type {HTMLElement} Made again whenever the menu opens */
   status;
+  /** @type {AbortController | null} While a film is made */
+  filming = null;
 
   // drawn() -> {group, width, height} or null where there is no picture; about() -> {title, alt, caption, snippet, name, tables}
   /**
@@ -31,19 +34,23 @@ export class Files {
     this.box.addEventListener("keydown", (e) => {
       if (e.key !== "Escape" || this.menu.hidden) return;
       e.stopPropagation();
+      if (this.filming) return this.filming.abort();
       this.toggle(false);
       this.open.focus();
     });
-    this.away = (/** @type {PointerEvent} */ e) => e.composedPath().includes(this.box) || this.toggle(false);
+    this.away = (/** @type {PointerEvent} */ e) =>
+      e.composedPath().includes(this.box) || this.filming || this.toggle(false);
     this.toggle(false);
   }
 
   destroy() {
+    this.filming?.abort();
     document.removeEventListener("pointerdown", this.away);
   }
 
   /** @param {boolean} open */
   toggle(open) {
+    if (!open) this.filming?.abort();
     this.menu.hidden = !open;
     this.open.setAttribute("aria-expanded", String(open));
     document.removeEventListener("pointerdown", this.away);
@@ -87,6 +94,7 @@ export class Files {
           ]),
       ),
       ["SVG", words.export_svg_help, () => this.svg()],
+      ["PDF", words.export_pdf_help, () => this.pdf()],
     ];
     /** @type {import("./types.js").FileEntry[]} */
     const tables = about.tables.map(([label, name, text]) => [
@@ -104,6 +112,14 @@ export class Files {
       ]);
     /** @type {import("./types.js").FileKind[]} */
     const kinds = about.picture === false ? [] : [[words.export_image, ...images]];
+    const { film } = about;
+    if (film)
+      kinds.push([
+        words.export_film,
+        ["GIF", words.export_gif_help, () => this.film(film, "gif")],
+        ["MP4", words.export_mp4_help, () => this.film(film, "mp4")],
+        ["WebM", words.export_webm_help, () => this.film(film, "webm")],
+      ]);
     kinds.push([words.export_numbers, ...tables]);
     if (about.page) kinds.push([words.export_page, ["HTML", words.export_html_help, () => this.page()]]);
     kinds.push([words.export_copy, [words.export_snippet, words.export_snippet_help, () => this.copy(about.snippet)]]);
@@ -112,11 +128,13 @@ export class Files {
 
   /** @param {() => string | Promise<string>} what */
   async act(what) {
-    this.status.textContent = words.export_busy;
+    if (this.filming) return; // its progress is what is said
+    const { status } = this;
+    status.textContent = words.export_busy;
     try {
-      this.status.textContent = await what();
+      status.textContent = await what();
     } catch (error) {
-      this.status.textContent = /** @type {{sentence?: string}} */ (error).sentence ?? words.export_failed;
+      status.textContent = /** @type {{sentence?: string}} */ (error).sentence ?? words.export_failed;
     }
   }
 
@@ -131,6 +149,31 @@ export class Files {
       `${about.name}.svg`,
       new Blob([svg(this.drawn(), about, this.colours()).text], { type: "image/svg+xml" }),
     );
+  }
+
+  async pdf() {
+    const about = this.said;
+    const { root, canvases } = sheet(this.drawn(), about, this.colours());
+    const { pdfOf } = await vector();
+    return save(`${about.name}.pdf`, await pdfOf(root, about, canvases));
+  }
+
+  // Moment after moment: how far it is, the menu says, and Escape or its button ends it
+  /** @param {() => import("./types.js").Film} make @param {"gif" | "mp4" | "webm"} kind */
+  async film(make, kind) {
+    const filming = (this.filming = new AbortController());
+    const stop = button(words.film_stop, "quiet", () => filming.abort(), words.film_stop_help);
+    this.status.after(stop);
+    try {
+      const { filmed } = await film();
+      const made = make();
+      const tell = (/** @type {string} */ text) => void (this.status.textContent = text);
+      const { blob, note } = await filmed(made, kind, { signal: filming.signal, tell, colours: this.colours() });
+      return [save(`${made.name}.${kind}`, blob), note].filter(Boolean).join(" ");
+    } finally {
+      this.filming = null;
+      stop.remove();
+    }
   }
 
   /** @param {number} scale */

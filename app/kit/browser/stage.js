@@ -22,6 +22,8 @@ import { WORDS as words } from "./words.js";
 /** @typedef {import("./ground.js").Stale} Stale */
 /** @typedef {(event: KeyboardEvent) => boolean | void} Act what a key does; false where it does nothing here, so that the browser may */
 
+const PATIENCE = 6000; // ms that a moment of a film waits for what it shows
+
 /**
  * What a component's module exports: the room in its place on the page, made once and given every message.
  * @param {{new (root: HTMLElement): Stage<any, any, any>, style: string}} Room
@@ -329,6 +331,48 @@ export class Stage extends Ground {
 
   // ------------------------------------------------------------------ files
 
+  isShown = false; // whether something is on the screen that was not chosen: a moment of a film
+
+  /**
+   * The room as it would be with something else chosen, which no one is told of. `show` throws where the visitor, or a link, chooses
+   * meanwhile; after `end` the room is as it was, with what they chose.
+   * @returns {{show: (changes: Record<string, string>) => void, end: () => void}}
+   */
+  rehearsal() {
+    const { selection } = this;
+    const { number, stamp } = selection;
+    const still = { ...selection.values };
+    let shown = still;
+    const show = (/** @type {Record<string, string>} */ changes) => {
+      if (selection.number !== number || selection.stamp !== stamp) throw { sentence: words.film_changed };
+      this.isShown = true;
+      shown = { ...still, ...changes };
+      selection.values = { ...shown };
+      this.stale.add("selection");
+      this.drawNow();
+    };
+    const end = () => {
+      this.isShown = false;
+      if (selection.stamp === stamp) {
+        const own = Object.entries(selection.values).filter(([name, text]) => text !== shown[name]);
+        selection.values = still;
+        if (selection.number !== number) this.choose(Object.fromEntries(own), true);
+      }
+      this.invalidate("selection");
+    };
+    return { show, end };
+  }
+
+  /** Until all that the room has asked for is there, some seconds at most. */
+  async settled() {
+    const until = performance.now() + PATIENCE;
+    const rests = () => !this.stale.size && this.remotes.every((remote) => !remote.underway?.size);
+    for (let quiet = 0; quiet < 2 && performance.now() < until; ) {
+      await new Promise((done) => setTimeout(done, 20));
+      quiet = rests() ? quiet + 1 : 0;
+    }
+  }
+
   /** What the page that works offline is drawn from. @returns {import("./types.js").OfflinePage | undefined} */
   page() {
     if (this.isOffline || !this.offlinePage) return undefined;
@@ -338,7 +382,7 @@ export class Stage extends Ground {
     return { path: this.offlinePage, theme: this.scheme, message, remotes: this.remotes };
   }
 
-  /** The holders of the answers that such a page takes along. @returns {{ids: string[]}[]} */
+  /** The holders of the answers that such a page takes along. @returns {{ids: string[], underway?: Set<string>}[]} */
   get remotes() {
     return [this.remote];
   }

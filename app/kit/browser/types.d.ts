@@ -66,9 +66,16 @@ export interface OfflinePage {
   remotes: { ids: string[] }[];
 }
 
+/** A room shown one moment after the other: `end` is called once, when all is drawn or none. */
+export interface Film extends About {
+  frames: { seconds: number; draw: () => Drawing | Promise<Drawing> }[];
+  end: () => void;
+}
+
 /**
  * What a file of a page says about itself, and its tables: [label, name of the file, CSV, the same as columns]. `arrays` are for an NPZ,
- * instead of the columns, and `page` is there where the room can be saved whole.
+ * instead of the columns, `page` is there where the room can be saved whole, and `film` where it can be saved as it moves: what that
+ * throws with a sentence is why it cannot be now.
  */
 export interface AboutFiles extends About {
   picture?: boolean;
@@ -76,6 +83,7 @@ export interface AboutFiles extends About {
   trees?: [label: string, name: string, json: string][];
   arrays?: Record<string, import("./npz.js").NumpyArray>;
   page?: OfflinePage;
+  film?: () => Film;
 }
 
 /** A button of the menu of files: what it says when it has done its work is said in the menu. */

@@ -152,6 +152,8 @@ COMPONENT = {
     "failed": "This run ended early. {why}",
     "lost": "The page has lost its line to the server. What there is stays; press Train to continue.",
     "alt": "Loss by step. {fact}",
+    "film_nothing": "Nothing is learnt yet. Press Train, then save the film.",
+    "film_alt": "The training played up to step {n}: the loss falls, letters and heads change with it. At the end:",
     "title": "{task} learnt by 2 layers",
     "end": "end of the answer",
     "start": "start of the text",

@@ -25,6 +25,14 @@ export function pictureOf(canvas, scale) {
   return again.toDataURL();
 }
 
+// The same canvas painted on something else; how large it is, and null where it cannot be painted again
+/** @param {HTMLCanvasElement} canvas @param {CanvasRenderingContext2D} context */
+export function paintedAgain(canvas, context) {
+  const known = PAINTED.get(canvas);
+  known?.paint(context);
+  return known ?? null;
+}
+
 // A pixel for each cell, to be drawn as large as it is wanted: thousands of rectangles would take longer than a frame
 /** @param {number} rows @param {number} columns @param {(at: number) => number} packed the colour of a cell, 0 for none @param {HTMLCanvasElement} [canvas] to use again */
 export function pixels(rows, columns, packed, canvas = document.createElement("canvas")) {

@@ -27,6 +27,8 @@ import { draw } from "../../../kit/browser/picture/svg.js";
 /** @typedef {import("./types.js").Node} TokenNode */
 
 const DIGITS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+const [MOMENT, LAST] = [0.7, 2.5]; // seconds of a word in a film, and of the last
+const MOST_MOMENTS = 100; // of longer writing every second word or fewer
 const NARROW = 900; // pixels: below, the bars come first and the columns scroll
 
 /** @extends {Stage<Header, import("./types.js").Palette>} */
@@ -42,6 +44,7 @@ class Generate extends Stage {
   known = { text: "", path: /** @type {number[]} */ ([]) };
   guideShown = false;
   tableShown = false;
+  stepsShown = Infinity; // of beams, in a film
   layersShown = false; // every layer of the lens, also of many
   asks = new Asks(this);
 
@@ -297,7 +300,7 @@ class Generate extends Stage {
     const all = this.columns();
     const wanted = values.f === "" ? all.length - 1 : all.findIndex(({ node }) => node.position === Number(values.f));
     const focus = wanted < 0 ? all.length - 1 : wanted;
-    const steps = values.how === "beam" ? this.asks.steps() : [];
+    const steps = values.how === "beam" ? this.asks.steps().slice(0, this.stepsShown) : [];
     const reach = Math.max(all.length, steps.length ? writing.given.length + steps.length : 0); // beams grow beyond the columns
     const first =
       reach <= IN_SIGHT
@@ -331,7 +334,7 @@ class Generate extends Stage {
       nameAt: (position) => this.nameAt(position),
       sink: null,
     });
-    scene.lens = this.asks.lens(all[focus]);
+    scene.lens = this.isShown ? null : this.asks.lens(all[focus]);
     const complete = writing.knows(this.path, this.by);
     const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete].join(" ");
     // A slice that was made again while it is pressed would lose the click: what stays the same is not drawn again.
@@ -496,6 +499,40 @@ class Generate extends Stage {
     return rows([this.strips, this.left]);
   }
 
+  // The words as they came, one after the other; of beams, the steps of the search
+  /** @returns {import("../../../kit/browser/types.js").Film} */
+  film() {
+    const { path } = this;
+    const isBeam = this.values.how === "beam";
+    const n = isBeam ? this.asks.steps().length : path.length;
+    if (!n) throw { sentence: words.film_nothing };
+    const each = Math.ceil(n / MOST_MOMENTS);
+    const moments = [...Array.from({ length: Math.ceil(n / each) }, (_, i) => i * each), n];
+    const { show, end } = this.rehearsal();
+    show({ f: "" }); // at the last word, which what it says is of
+    const { title, alt, caption, snippet, name } = this.about();
+    const frames = moments.map((at, i) => ({
+      seconds: i === moments.length - 1 ? LAST : MOMENT,
+      draw: () => {
+        this.stepsShown = isBeam ? at : Infinity;
+        show({ f: "", ...(isBeam ? {} : { path: written(path.slice(0, at)) }) });
+        return this.picture();
+      },
+    }));
+    return {
+      title: fill(words.film_title, { text: this.asks.writing.names.join(" ") }),
+      alt: `${fill(words.film_alt, { title })} ${alt}`,
+      caption,
+      snippet,
+      name: `${name}-film`,
+      frames,
+      end: () => {
+        this.stepsShown = Infinity;
+        end();
+      },
+    };
+  }
+
   about() {
     const scene = /** @type {Scene} */ (this.scene);
     const { caption, snippet } = aboutOf(scene);
@@ -516,6 +553,7 @@ class Generate extends Stage {
       trees: /** @type {[string, string, string][]} */ ([
         [words.json_tree, `${name}-tree`, treeJson(scene, this.asks.writing, lines)],
       ]),
+      film: () => this.film(),
     };
   }
 

@@ -123,6 +123,9 @@ export const WORDS: {
   "csv_beams": string;
   "csv_branches": string;
   "json_tree": string;
+  "film_title": string;
+  "film_alt": string;
+  "film_nothing": string;
   "file_title": string;
   "file_path": string;
   "file_how": string;

@@ -26,7 +26,7 @@ export function nameOf(step, header) {
 
 // Its name on the line, as short as it can be
 /** @param {Step} step @param {any} header */
-function shortName(step, header) {
+export function shortName(step, header) {
   const { kind } = step;
   if (kind === "embed" && ["learned", "sinusoidal"].includes(header.position)) return words.short.embed_position;
   if (kind === "scale" && Math.abs(siteOf(step, header).scale * Math.sqrt(header.d_head) - 1) > 1e-6)

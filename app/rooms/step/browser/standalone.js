@@ -2,5 +2,8 @@
 
 import room from "./step.js";
 import { offline } from "../../../kit/browser/offline.js";
+import { hold } from "../../../kit/browser/writers.js";
+import { pdfOf } from "../../../kit/browser/writers/vector.js";
 
+hold("vector", { pdfOf });
 offline("step", room);

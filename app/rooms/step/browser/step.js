@@ -19,7 +19,7 @@ import { ATTENTION, drawFoot } from "./foot.js";
 import { Experts } from "./experts.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
-import { Line } from "./line.js";
+import { Line, shortName } from "./line.js";
 import { BACK, FORWARD, isStill, Motion, PLAY } from "./motion.js";
 import { drawPanel, tell } from "./panel.js";
 import { shownOf } from "./shown.js";
@@ -29,6 +29,8 @@ import { Walk } from "./walk.js";
 import { Worth } from "./worth.js";
 
 const ENDS = ["lastnorm", "words", "loss", "end"]; // steps after the last layer
+const MOMENTS = [0, 0.25, 0.5, 0.75]; // of a step's motion, in a film
+const [MOMENT, STAYS] = [0.12, 1.6]; // seconds of each, and of the step as it stays
 const LOWEST = 11; // rem from the top of the page: as if the room began there at the lowest
 const SHOWN = ".meta, .big, .eq, .pic, .from, .line, .unseen";
 
@@ -733,7 +735,45 @@ export class StepThrough extends Stage {
     };
   }
 
+  // The layer's steps, one after the other: each as it moves, and then as it stays
+  /** @returns {import("../../../kit/browser/types.js").Film} */
+  film() {
+    const { walk } = this;
+    if (this.opened !== "run" || !walk || this.values.show === "table") throw { sentence: words.film_nothing };
+    const { about } = this.header;
+    const { layer, stack, query, head } = this.place;
+    const title = fill(words.film_title, { layer, head, token: this.run?.tokens[stack].labels[query] ?? "" });
+    const { show, end } = this.rehearsal();
+    this.play(false);
+    const frames = walk.steps.flatMap((step, at) =>
+      [...MOMENTS, 1].map((moment) => ({
+        seconds: moment < 1 ? MOMENT : STAYS,
+        draw: async () => {
+          if (moment === MOMENTS[0]) {
+            show({ at: step.id, cell: "", key: "" });
+            await this.settled();
+          }
+          this.motion.stop();
+          this.motion.moment = moment;
+          this.moved(at, moment);
+          return this.picture();
+        },
+      })),
+    );
+    const code = [...about.code, `found = walk(run, "${stack}", ${layer}, ${query})`, "print(list(found.values))", ""];
+    return {
+      title,
+      alt: fill(words.film_alt, { title, names: walk.steps.map((step) => shortName(step, walk.header)).join(", ") }),
+      caption: about.caption,
+      snippet: code.join("\n"),
+      name: fill(words.film_file, { model: about.name, layer }),
+      frames,
+      end,
+    };
+  }
+
   about() {
+    const { opened: page } = this;
     const { about } = this.header;
     const { name, code, numbers, more } = this.saved();
     const title = this.big.textContent ?? "";
@@ -751,6 +791,7 @@ export class StepThrough extends Stage {
       tables,
       picture: this.values.show !== "table",
       page: this.page(),
+      film: page === "run" && !this.isOffline ? () => this.film() : undefined,
     };
   }
 }

@@ -342,6 +342,10 @@ export const WORDS: {
   "experts_none_idle": string;
   "experts_there": string;
   "file_experts": string;
+  "film_title": string;
+  "film_alt": string;
+  "film_file": string;
+  "film_nothing": string;
   "file": string;
   "file_small": string;
   "csv": string;

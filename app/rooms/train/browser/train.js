@@ -34,6 +34,7 @@ import { reading } from "./reading.js";
 const BROKEN = ["nomask", "nopositions", "noscale", "noresidual"];
 const LEFT = ["paused", "stopped", "lost"]; // a run that is not watched any longer, and goes on where it is watched again
 const PACE = 60; // steps a second that are played again: as fast as one run learns on a quiet machine
+const [MOMENTS, MOMENT, LAST] = [80, 0.1, 2.5]; // of a film: how many, and seconds of each and of the last
 const HIDDEN = 10_000; // ms out of sight before a run that goes on is left
 const LARGE = 11.9; // em of the large head
 const LAYERS = 2; // of every run
@@ -850,6 +851,34 @@ class Train extends Stage {
     return rows([this.fact, this.left, this.right]);
   }
 
+  // From step 0 through all that was learnt
+  /** @returns {import("../../../kit/browser/types.js").Film} */
+  film() {
+    const { last } = this;
+    if (last < 2) throw { sentence: words.film_nothing };
+    const { show, end } = this.rehearsal();
+    show({ at: String(last) }); // which what it says is of
+    const { title, caption, snippet, name, alt } = this.about();
+    const first = Math.min(...this.pair.map((one) => one?.points[0]?.[0] ?? last));
+    const n = Math.min(last - first, MOMENTS);
+    const frames = Array.from({ length: n + 1 }, (_, i) => ({
+      seconds: i === n ? LAST : MOMENT,
+      draw: () => {
+        show({ at: String(Math.round(first + (i * (last - first)) / n)) });
+        return this.picture();
+      },
+    }));
+    return {
+      title,
+      alt: `${fill(words.film_alt, { n: last })} ${alt}`,
+      caption,
+      snippet,
+      name: `${name}-film`,
+      frames,
+      end,
+    };
+  }
+
   about() {
     const { task, seed } = this.values;
     const title = fill(words.title, { task: worded(words.tasks, task) });
@@ -886,6 +915,7 @@ class Train extends Stage {
       tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([
         [words.table, `headlight-train-${task}`, text, { of: "", columns, rows: lines }],
       ]),
+      film: () => this.film(),
     };
   }
 }

@@ -96,6 +96,8 @@ export const WORDS: {
   "failed": string;
   "lost": string;
   "alt": string;
+  "film_nothing": string;
+  "film_alt": string;
   "title": string;
   "end": string;
   "start": string;
