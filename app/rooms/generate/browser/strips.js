@@ -1,7 +1,7 @@
 // The text above the columns, shaded by what the newest token looks at: the ring around what was read, and what came next.
 
 import { cover } from "../../../kit/browser/cover.js";
-import { add, el } from "../../../kit/browser/dom.js";
+import { add, el, focusable } from "../../../kit/browser/dom.js";
 import { look } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 
@@ -50,6 +50,7 @@ export function strips(box, scene, shade, focus) {
 export function bringRing(box) {
   const strip = /** @type {HTMLElement | null} */ (box.querySelector(".own"));
   const ring = /** @type {HTMLElement | null | undefined} */ (strip?.querySelector(".ring"));
-  if (strip && ring && strip.scrollHeight > strip.clientHeight)
-    strip.scrollTop = ring.offsetTop - strip.offsetTop - strip.clientHeight / 2;
+  if (!strip || !ring || strip.scrollHeight <= strip.clientHeight) return;
+  strip.scrollTop = ring.offsetTop - strip.offsetTop - strip.clientHeight / 2;
+  focusable(strip, "group", words.strip_label); // so that keys scroll it
 }
