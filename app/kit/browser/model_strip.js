@@ -2,7 +2,7 @@
 // room that shows a layer has it. Of an encoder–decoder there are two, and the wires from one to the other. A low strip is one line.
 
 import { cover } from "./cover.js";
-import { arrow, clamp, el, fill, percent, phrase, same, setAll, worded } from "./dom.js";
+import { apart, arrow, clamp, el, fill, percent, phrase, same, setAll, worded } from "./dom.js";
 import { indexed, rowName } from "./labels.js";
 import { json } from "./messages.js";
 import { Pen } from "./pen.js";
@@ -340,7 +340,7 @@ export class ModelStrip {
     const [word, p] = /** @type {[string, number]} */ (whole.next);
     const left = x + (this.isNarrow ? 0.5 : 1.3) * unit;
     const [wide, tall] = [this.width - left - 2, height - (isFlat ? 4 : 1.2 * size + 3)];
-    const said = `${word} ${percent(p)}`;
+    const said = `${apart(word)} ${percent(p)}`;
     pen.draw("path", { d: `M${x} ${y}H${left}`, stroke: palette.proof, "stroke-width": 2, fill: "none" });
     pen.draw("rect", {
       x: left,
