@@ -108,3 +108,69 @@ def test_everything_can_be_reached_in_a_page_made_larger(room: Page, size: tuple
     sized(room, *size)
     assert measured(room, WRONG) == []
     assert measured(room, UNREACHED, CONTROL) == []
+
+
+# Marks that have a number in their size or colour, and what becomes of them where the system chooses the colours
+MARKS = """(every, _) => {
+  window.marks = every.filter((node) => {
+    if (!node.closest(".hl") || node.textContent.trim() || node.matches("button, input, select, textarea, canvas, svg, svg *, img")) return false;
+    const [box, style] = [node.getBoundingClientRect(), getComputedStyle(node)];
+    const alpha = /^rgba\\(.*, ([\\d.]+)\\)$/.exec(style.backgroundColor)?.[1] ?? 1;
+    return box.width > 1 && box.height > 1 && node.checkVisibility() && (Number(alpha) > 0.1 || style.backgroundImage !== "none");
+  });
+  return window.marks.length;
+}"""
+LOST = """(every, _) => {
+  const canvas = Object.assign(document.createElement("i"), { style: "background: Canvas" });
+  document.body.append(canvas);
+  const plain = getComputedStyle(canvas).backgroundColor;
+  canvas.remove();
+  const gone = ({ backgroundColor, backgroundImage }) => backgroundImage === "none" && (backgroundColor === plain || /^rgba\\(.*, 0\\)$/.test(backgroundColor));
+  const lost = window.marks.filter((node) => node.isConnected && gone(getComputedStyle(node))).map((node) => `mark: ${node.outerHTML.slice(0, 90)} in ${node.parentElement?.className}`);
+  const isOn = "[aria-pressed=true], [aria-checked=true], [aria-selected=true], a[aria-current]";
+  for (const node of every) {
+    if (!node.matches(isOn) || !node.checkVisibility({ visibilityProperty: true })) continue;
+    const [style, looks] = [getComputedStyle(node), (one) => [one.backgroundColor, one.borderColor, one.outline].join()];
+    const other = [...node.parentElement.children, ...(node.closest("ul, nav, .seg, .chips")?.querySelectorAll(node.localName) ?? [])].find((one) => one !== node && one.localName === node.localName && !one.matches(isOn));
+    if (other && looks(style) === looks(getComputedStyle(other))) lost.push(`chosen: ${node.outerHTML.slice(0, 90)}`);
+  }
+  return [...new Set(lost)];
+}"""
+
+
+def test_forced_colours_leave_every_bar_cell_legend_and_choice(room: Page):
+    measured(room, MARKS)
+    room.emulate_media(forced_colors="active")
+    assert measured(room, LOST) == []
+
+
+# On a sheet of A4: what is still there to press, and what is cut off at its sides
+PRINTED = """(every, _) => {
+  const wrong = [];
+  const isSeen = (node) => node.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && node.getBoundingClientRect().width > 1;
+  for (const node of every) {
+    if (!isSeen(node)) continue;
+    if (node.matches("nav a, textarea, select, .acts, .acts button, .seg button, [data-testid=stMain] [data-testid=stButton] button, [data-testid=stHeader]")) wrong.push(`to press: ${node.localName}.${node.className} “${node.textContent.slice(0, 30)}”`);
+    if (node.matches(".hl :is(svg, canvas, table, h2), .js-plotly-plot .main-svg") && !node.closest("[aria-hidden=true]")) {
+      const box = node.getBoundingClientRect();
+      if (box.right > innerWidth + 1 || box.left < -1) wrong.push(`cut off: ${node.localName}.${node.className.baseVal ?? node.className} ${Math.round(box.left)} to ${Math.round(box.right)}`);
+    }
+  }
+  const main = document.querySelector("[data-testid=stMain]");
+  for (let box = main; box; box = box.parentElement) {
+    const style = getComputedStyle(box);
+    if (box !== document.documentElement && /auto|scroll|hidden/.test(style.overflowY)) wrong.push(`one page alone: ${box.localName} ${box.dataset.testid}`);
+  }
+  const ground = getComputedStyle(document.querySelector("[data-testid=stApp]")).backgroundColor;
+  if (ground !== "rgb(255, 255, 255)") wrong.push(`the ground is ${ground}`);
+  return [...new Set(wrong)];
+}"""
+
+
+def test_on_paper_there_is_the_picture_and_nothing_to_press(room: Page):
+    sized(room, 718, 1000)  # an A4 sheet within its margins, at 96 points an inch
+    room.emulate_media(media="print")
+    assert measured(room, PRINTED) == []
+    drawn = room.locator(".hl :is(svg, canvas), .js-plotly-plot .main-svg").filter(visible=True)
+    drawn.first.wait_for()
+    assert "".join(room.locator(".hl").all_inner_texts()).strip()

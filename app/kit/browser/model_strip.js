@@ -3,6 +3,7 @@
 
 import { cover } from "./cover.js";
 import { apart, arrow, clamp, el, fill, percent, phrase, same, setAll, worded } from "./dom.js";
+import { isSparing } from "./fetcher.js";
 import { indexed, rowName } from "./labels.js";
 import { json } from "./messages.js";
 import { Pen } from "./pen.js";
@@ -111,7 +112,7 @@ export class ModelStrip {
 
   /** Whether it has a place on the page: not where that is projected; a low one not on a phone either, nor beside a lesson. */
   get hasPlace() {
-    if (this.room.isProjected) return false;
+    if (this.room.isProjected || (this.isLow && isSparing())) return false; // it comes beside what is looked at
     return !this.isLow || (innerWidth > PHONE && !cover.isLed && cover.now === null);
   }
 
