@@ -222,7 +222,7 @@ def test_a_projected_window_of_any_size_keeps_the_staircase_and_a_heading_that_r
         words = root.locator(".strip.over").evaluate("strip => parseFloat(getComputedStyle(strip).fontSize)")
         assert words >= 0.82 * em >= 28 * height / 1080, "as large on the wall"
         shown.append((columns, round(words / em, 2)))
-        title = root.locator(".headmap h3")
+        title = root.locator(".headmap h2")
         expect(title).to_have_text("270 heads: what each adds to Mary")
         assert title.evaluate("title => title.scrollWidth <= title.clientWidth")
         legend = box_of(root.locator(".headmap .legend"))

@@ -1,6 +1,7 @@
 // Which way a text is written.
 
-const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+import { isFromRight } from "../../kit/browser/dom.js";
+
 const LETTER = /\p{L}/u;
 
 // Whether a text is letters and signs that are tokens of their own, such as {}[=]
@@ -36,7 +37,7 @@ export function isRightToLeft(labels) {
   for (const label of labels) {
     if (!LETTER.test(label) || /^[[<].*[\]>]$/.test(label)) continue;
     all += 1;
-    if (RIGHT_TO_LEFT.test(label)) right += 1;
+    if (isFromRight(label)) right += 1;
   }
   return 2 * right > all;
 }

@@ -2,7 +2,7 @@
 
 import { Bars } from "../../kit/browser/picture/bars.js";
 import { WORDS as words } from "./constants.js";
-import { add, el, fill, finely, number, percent, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
+import { add, apart, el, fill, finely, number, percent, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
 import { lookers } from "./edges.js";
 import { findingOf, sentenceOf } from "./findings.js";
 import { HIDDEN } from "./lens.js";
@@ -214,7 +214,7 @@ export class Facts {
     const scale = isShare ? 1 : lens.top;
     const bars = top.map((k) => ({
       label: labels[k],
-      title: `${labels[k]}, ${fill(words.position, { i: axis === "key" ? lens.firstKey(k) : lens.firstQuery(k) })}`,
+      title: `${apart(labels[k])}, ${fill(words.position, { i: axis === "key" ? lens.firstKey(k) : lens.firstQuery(k) })}`,
       className: axis === "key" ? "k" : "q",
       at: weight(k) / scale,
       value: this.amount(weight(k), axis === "key" ? order.length : 2, finely),

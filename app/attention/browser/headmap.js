@@ -91,7 +91,7 @@ export class HeadMap {
     this.view = view;
     this.box = add(parent, "section", "headmap");
     const top = add(this.box, "div", "top");
-    this.title = add(top, "h3");
+    this.title = add(top, "h2");
     this.kinds = add(top, "span", "seg");
     setAll(this.kinds, { role: "group", "aria-label": words.all_heads_by });
     this.more = add(top, "select", "more-by");

@@ -5,7 +5,7 @@
 
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, choice, clamp, described, el, fill, number, short } from "../../kit/browser/dom.js";
+import { add, apart, choice, clamp, described, el, fill, number, short } from "../../kit/browser/dom.js";
 import { isPerHead } from "./values.js";
 import { everyLine, linesOf } from "./edges.js";
 import { HIDDEN, keyOf, Lens } from "./lens.js";
@@ -755,7 +755,7 @@ export class TokenLines {
       list.forEach(([i, w], n) => {
         context.fillStyle = side ? palette.key : palette.query;
         context.fillText(
-          `${above ? "↑" : "↓"} ${short(labels[i])} ${this.amount(w)}`,
+          `${above ? "↑" : "↓"} ${apart(short(labels[i]))} ${this.amount(w)}`,
           x,
           start + (n + 0.5) * line,
           wide,

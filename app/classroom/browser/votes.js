@@ -4,8 +4,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { csv as file } from "../../kit/browser/csv.js";
-import { isRightToLeft } from "../../attention/browser/direction.js";
-import { counted, fill, finely, share } from "../../kit/browser/dom.js";
+import { apart, counted, fill, finely, share } from "../../kit/browser/dom.js";
 
 /** @typedef {ArrayLike<number>} Row */
 /** @typedef {[template: string, parts: Record<string, unknown>]} Sentence what phrase() and fill() take */
@@ -143,10 +142,6 @@ export function mostLike(all, at) {
     },
   ];
 }
-
-// A word that is read from the right, so that the number after it stays there
-/** @param {string} label */
-const apart = (label) => (isRightToLeft([label]) ? `\u2068${label}\u2069` : label);
 
 /** What both gave to the same word, as a sum. @param {string[]} labels @param {Row} votes shares @param {Row} weights @returns {Sentence} */
 export function sumOf(labels, votes, weights) {

@@ -14,6 +14,15 @@ export function el(tag, className, text) {
   return node;
 }
 
+const FROM_RIGHT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+// Whether there are letters in a text that are read from the right
+/** @param {string} text */
+export const isFromRight = (text) => FROM_RIGHT.test(text);
+
+// Such a text as a part of a sentence, a label or a file, where the numbers and signs beside it stay in their order
+/** @param {string} text */
+export const apart = (text) => (isFromRight(text) ? `\u2068${text}\u2069` : text);
+
 // "{query} gives {share}" and {query: ["it", "q"], share: "68 %"} as nodes; a pair is set off, and names its class.
 /** @param {string} template @param {Record<string, unknown>} parts */
 export function phrase(template, parts) {
@@ -23,15 +32,25 @@ export function phrase(template, parts) {
     .map((piece) => {
       if (piece[0] !== "{") return document.createTextNode(piece);
       const part = parts[piece.slice(1, -1)];
-      return Array.isArray(part) ? el("em", part[1], part[0]) : document.createTextNode(String(part));
+      return Array.isArray(part) ? el("em", part[1], part[0]) : document.createTextNode(apart(String(part)));
     });
 }
 
 /** @param {string} template @param {Record<string, unknown>} parts */
 export const fill = (template, parts) =>
-  phrase(template, parts)
-    .map((node) => node.textContent)
-    .join("");
+  template.replaceAll(/\{(\w+)\}/g, (_, name) => {
+    const part = parts[name];
+    return apart(String(Array.isArray(part) ? part[0] : part));
+  });
+
+// A sentence on the page as a text, with its tokens apart as they are there
+/** @param {Node} node @returns {string} */
+export const saidIn = (node) =>
+  node.nodeType === 3
+    ? (node.textContent ?? "")
+    : Array.from(node.childNodes, (child) =>
+        child.nodeName === "EM" ? apart(child.textContent ?? "") : saidIn(child),
+      ).join("");
 
 // The entry of a table of words under a name that came with data, which no type holds; the name itself where there is no entry.
 /** @param {Record<string, string>} table @param {string} name */

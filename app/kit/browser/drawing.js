@@ -232,12 +232,14 @@ class Box {
         const said = cut(string, parent, at);
         if (!said) continue;
         const { x, y, height } = this.boxOf(at);
+        const isRtl = style.direction === "rtl";
         make(
           this.place,
           "text",
           {
-            x,
+            x: isRtl ? x + at.width : x, // where such a text begins
             y: y + height / 2 + 0.35 * size,
+            direction: isRtl ? "rtl" : undefined,
             "font-size": size,
             "font-weight": style.fontWeight,
             "font-style": style.fontStyle === "italic" ? "italic" : undefined,
@@ -246,7 +248,7 @@ class Box {
             "fill-opacity": opacity * fading(parent) < 1 ? opacity * fading(parent) : undefined,
             textLength: said === string ? at.width : undefined, // another font does not run into what follows
             lengthAdjust: said === string ? "spacingAndGlyphs" : undefined,
-            style: "white-space: pre",
+            style: `white-space: pre${style.unicodeBidi === "plaintext" ? "; unicode-bidi: plaintext" : ""}`,
             "font-family": style.fontFamily.includes("mono")
               ? "ui-monospace, 'DejaVu Sans Mono', monospace"
               : undefined,
@@ -309,13 +311,22 @@ function lines(node) {
     const [start, stop] = [word.index, word.index + word[0].length];
     if (from >= 0 && rect(from, stop).length === 1) end = stop;
     else [from, end] = [start, stop];
-    const at = rect(from, end)[0];
+    const at = joined(rect(from, end));
     if (!at) continue;
     const line = [node.data.slice(from, end).replace(/\s+/g, " "), at];
     if (end === stop && from < start) found.pop();
     found.push(/** @type {[string, DOMRect]} */ (line));
   }
   return found;
+}
+
+// The place of a word: one that is read from both sides has several parts in its line
+/** @param {DOMRectList} parts */
+function joined(parts) {
+  const [first] = parts;
+  const line = [...parts].filter(({ top, bottom }) => top < first.bottom && bottom > first.top);
+  const [left, right] = [Math.min(...line.map((one) => one.left)), Math.max(...line.map((one) => one.right))];
+  return first && new DOMRect(left, first.top, right - left, first.height);
 }
 
 // Text that the page cuts off with an ellipsis is cut off here as well.

@@ -6,6 +6,11 @@ import { ASKED } from "./language.js";
 
 const AGAIN = 3000; // ms after an answer that could not be had
 
+// Whether a visitor asks to save data: then nothing is fetched that is only beside what is looked at
+export const isSparing = () =>
+  matchMedia("(prefers-reduced-data: reduce)").matches ||
+  Boolean(/** @type {{connection?: {saveData?: boolean}}} */ (navigator).connection?.saveData);
+
 // Bytes of a large run, fetched once and kept for a while.
 export class Fetcher {
   /** @type {Map<string, Uint8Array> | null} On a page that works offline: all the answers that there are, by path and parameters */

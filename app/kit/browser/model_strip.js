@@ -2,7 +2,8 @@
 // room that shows a layer has it. Of an encoder–decoder there are two, and the wires from one to the other. A low strip is one line.
 
 import { cover } from "./cover.js";
-import { arrow, clamp, el, fill, percent, phrase, same, setAll, worded } from "./dom.js";
+import { apart, arrow, clamp, el, fill, percent, phrase, same, setAll, worded } from "./dom.js";
+import { isSparing } from "./fetcher.js";
 import { indexed, rowName } from "./labels.js";
 import { json } from "./messages.js";
 import { Pen } from "./pen.js";
@@ -111,7 +112,7 @@ export class ModelStrip {
 
   /** Whether it has a place on the page: not where that is projected; a low one not on a phone either, nor beside a lesson. */
   get hasPlace() {
-    if (this.room.isProjected) return false;
+    if (this.room.isProjected || (this.isLow && isSparing())) return false; // it comes beside what is looked at
     return !this.isLow || (innerWidth > PHONE && !cover.isLed && cover.now === null);
   }
 
@@ -340,7 +341,7 @@ export class ModelStrip {
     const [word, p] = /** @type {[string, number]} */ (whole.next);
     const left = x + (this.isNarrow ? 0.5 : 1.3) * unit;
     const [wide, tall] = [this.width - left - 2, height - (isFlat ? 4 : 1.2 * size + 3)];
-    const said = `${word} ${percent(p)}`;
+    const said = `${apart(word)} ${percent(p)}`;
     pen.draw("path", { d: `M${x} ${y}H${left}`, stroke: palette.proof, "stroke-width": 2, fill: "none" });
     pen.draw("rect", {
       x: left,

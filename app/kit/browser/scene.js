@@ -5,6 +5,7 @@
 // ramp {x, y, w, h, stops}, curve {points: four of a cubic, stroke, width, opacity, dash}, dot {x, y, r, fill, opacity},
 // text {x, y, parts: [[text, fill, weight]], size, anchor, angle}; y of a text is the middle of its letters.
 
+import { apart } from "./dom.js";
 import { Pen } from "./pen.js";
 import { clean, round, set, SVG } from "./picture/svg.js";
 
@@ -122,7 +123,7 @@ export function drawShapes(pen, shapes) {
       else {
         const line = new Pen(pen.draw("text", how));
         for (const [string, fill, weight] of s.parts)
-          line.draw("tspan", { fill, "font-weight": weight || undefined }, { text: string });
+          line.draw("tspan", { fill, "font-weight": weight || undefined }, { text: apart(string) });
         line.end();
       }
     }

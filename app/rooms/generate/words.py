@@ -45,6 +45,7 @@ COMPONENT = {
     "mean": "mean of all heads",
     "source": "source",
     "target": "target",
+    "strip_label": "The text, token by token",
     # columns
     "title": "What comes next",
     "title_note": "height is probability; the word taken opens the next column",

@@ -27,7 +27,7 @@ import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { classroom } from "../../../kit/browser/classroom.js";
 import { colours } from "../../../kit/browser/colours.js";
 import { cover } from "../../../kit/browser/cover.js";
-import { add, choice, clamp, el } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, saidIn } from "../../../kit/browser/dom.js";
 import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -616,7 +616,7 @@ export class Explore extends Stage {
 
   // The first line of the facts
   get fact() {
-    return this.looks.big.textContent ?? "";
+    return saidIn(this.looks.big);
   }
 
   // The projector comes or goes: its button stands where the others are, and what it alone has goes with it.

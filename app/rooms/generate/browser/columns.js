@@ -1,6 +1,6 @@
 // The columns: one for each token that was read, cut into what may come next; and the rows below, on the same axis.
 
-import { fill, fixed, number, percent, same } from "../../../kit/browser/dom.js";
+import { apart, fill, fixed, number, percent, same } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { svg } from "../../../kit/browser/picture/svg.js";
 import { bits, look, most } from "./chances.js";
@@ -327,7 +327,7 @@ function trees(box, scene, acts, { x, step, wide, bars }) {
         "rect",
         { class: "hit", x: x(place), y, width: wide, height: high, rx: 3, fill: on ? "var(--proof)" : "var(--slice2)" },
         {
-          title: `${beam.path.map(scene.label).join(" ")} ${fixed(beam.logProb)}`,
+          title: `${apart(beam.path.map(scene.label).join(" "))} ${fixed(beam.logProb)}`,
           click: () => acts.go(beam.path, scene.prompt.length + beam.path.length - 2),
         },
       );

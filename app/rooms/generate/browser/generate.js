@@ -382,7 +382,7 @@ class Generate extends Stage {
     this.guide.hidden = !this.guideShown;
     this.table.hidden = !this.tableShown;
     if (this.tableShown) drawTables(this.table, scene);
-    this.part("ring", [text], () => bringRing(this.strips));
+    this.part("ring", [text, innerWidth], () => bringRing(this.strips));
   }
 
   status() {

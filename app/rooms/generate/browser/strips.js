@@ -1,7 +1,8 @@
 // The text above the columns, shaded by what the newest token looks at: the ring around what was read, and what came next.
 
+import { isRightToLeft } from "../../../attention/browser/direction.js";
 import { cover } from "../../../kit/browser/cover.js";
-import { add, el } from "../../../kit/browser/dom.js";
+import { add, el, focusable } from "../../../kit/browser/dom.js";
 import { look } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 
@@ -24,6 +25,7 @@ export function strips(box, scene, shade, focus) {
     const source = el("div", "strip");
     add(source, "small").textContent = words.source;
     header.source.forEach((text, i) => token(source, text, "", row ? row[i] : null, i));
+    if (isRightToLeft(header.source)) source.dir = "rtl";
     found.push(source);
   }
   const strip = el("div", "strip own");
@@ -41,6 +43,7 @@ export function strips(box, scene, shade, focus) {
       if (at >= 0 && at < all.length) focus(at);
     });
   }
+  if (isRightToLeft(Array.from(strip.querySelectorAll("span"), (token) => token.textContent ?? ""))) strip.dir = "rtl";
   found.push(strip);
   box.replaceChildren(...found);
 }
@@ -50,6 +53,7 @@ export function strips(box, scene, shade, focus) {
 export function bringRing(box) {
   const strip = /** @type {HTMLElement | null} */ (box.querySelector(".own"));
   const ring = /** @type {HTMLElement | null | undefined} */ (strip?.querySelector(".ring"));
-  if (strip && ring && strip.scrollHeight > strip.clientHeight)
-    strip.scrollTop = ring.offsetTop - strip.offsetTop - strip.clientHeight / 2;
+  if (!strip || !ring || strip.scrollHeight <= strip.clientHeight) return;
+  strip.scrollTop = ring.offsetTop - strip.offsetTop - strip.clientHeight / 2;
+  focusable(strip, "group", words.strip_label); // so that keys scroll it
 }

@@ -25,6 +25,7 @@ export const WORDS: {
   "mean": string;
   "source": string;
   "target": string;
+  "strip_label": string;
   "title": string;
   "title_note": string;
   "beam_title": string;

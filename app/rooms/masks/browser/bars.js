@@ -1,6 +1,6 @@
 // Bars of the loss at each word, before and after a mask has changed.
 
-import { fill, fixed } from "../../../kit/browser/dom.js";
+import { apart, fill, fixed } from "../../../kit/browser/dom.js";
 import { across } from "../../../kit/browser/picture/axes.js";
 import { draw, svg } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
@@ -46,7 +46,7 @@ function bars(palette, words_, before, after, { width, height, says, jump, parts
   const made = svg("svg", { viewBox: `0 0 ${width} ${height + BELOW}`, role: "img" });
   made.setAttribute(
     "aria-label",
-    `${words.loss_at}: ${before.map((x, i) => `${labels[i]} ${after ? losses(x, after[i]) : fixed(x)}`).join(", ")}`,
+    `${words.loss_at}: ${before.map((x, i) => `${apart(labels[i])} ${after ? losses(x, after[i]) : fixed(x)}`).join(", ")}`,
   );
   const top = 1.05 * Math.max(0.1, ...before, ...(after ?? []));
   const y = (/** @type {number} */ x) => 6 + height * (1 - x / top);

@@ -1,6 +1,6 @@
 // Leakage: the same text with the causal mask and without. The loss at each word, the head that looks ahead, and what each then writes.
 
-import { add, choice, clamp, counted, el, fill, fixed, setText } from "../../../kit/browser/dom.js";
+import { add, apart, choice, clamp, counted, el, fill, fixed, setText } from "../../../kit/browser/dom.js";
 import { table } from "../../../kit/browser/table.js";
 import { lossBars } from "./bars.js";
 import { WORDS as words } from "./constants.js";
@@ -250,7 +250,7 @@ export class Leak {
       else line.append(this.field(i, text));
       if (two.refused) continue;
       const [a, b] = two.chances[i];
-      const number = el("s", "", `${two.words[i]} `);
+      const number = el("s", "", `${apart(two.words[i])} `);
       const told = shares(a, b);
       const at = told.lastIndexOf("→") + 1;
       number.append(told.slice(0, at));

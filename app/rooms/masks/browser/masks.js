@@ -2,7 +2,7 @@
 
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, button, choice, clamp, el, fill, selectBox, setText, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, clamp, el, fill, saidIn, selectBox, setText, worded } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
@@ -571,7 +571,7 @@ export class Masks extends Stage {
   /** @returns {import("../../../kit/browser/types.js").AboutFiles} */
   about() {
     const { caption, snippet, name, tables, arrays } = this.lab.files();
-    const said = this.fact.textContent ?? "";
+    const said = saidIn(this.fact);
     return {
       title: said,
       alt: said,

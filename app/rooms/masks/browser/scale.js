@@ -1,6 +1,6 @@
 // Why ÷ √d: the variance of q·k against d, the largest weight against d, and a row of this model with the division and without.
 
-import { choice, clamp, counted, el, fill, percent, selectBox } from "../../../kit/browser/dom.js";
+import { apart, choice, clamp, counted, el, fill, percent, selectBox } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { canvas } from "./maps.js";
@@ -142,7 +142,7 @@ export class Scale {
       el("b", "", words.scale_this),
       ` ${fill(words.scale_this_how, { layer: place.layer, head: place.head })}`,
     );
-    const tokens = labels.map((label, q) => /** @type {[string, string]} */ ([String(q), `${label} · ${q}`]));
+    const tokens = labels.map((label, q) => /** @type {[string, string]} */ ([String(q), `${apart(label)} · ${q}`]));
     line.append(selectBox(words.scale_row, tokens, String(place.query), (query) => view.choose({ query })));
     const options = Object.entries(words.scale_on).map(
       ([id, label]) => /** @type {[string, string]} */ ([id, fill(String(label), { d: header.d })]),

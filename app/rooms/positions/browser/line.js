@@ -2,6 +2,7 @@
 
 import {
   add,
+  apart,
   clamp,
   el,
   fill,
@@ -128,7 +129,7 @@ export class Line {
     const select = (label, kind, value, act) =>
       add(line, "label", kind).append(label, selectBox(label, tokens, String(value), act));
     /** @type {[string, string][]} */
-    const tokens = labels.map((label, i) => [String(i), `${label} · ${i}`]);
+    const tokens = labels.map((label, i) => [String(i), `${apart(label)} · ${i}`]);
     line.append(view.chooser?.button ?? "");
     select(words.query, "q", query, (q) => view.choose({ q, m: "", n: "" }));
     select(words.key, "k", key, (k) => view.choose({ k, m: "", n: "" }));

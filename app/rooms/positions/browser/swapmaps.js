@@ -119,7 +119,8 @@ export class SwapMaps {
     const left = 74 * unit;
     const between = 40 * unit;
     const top = 78 * unit;
-    const each = view.narrow ? wide - left : (wide - left - between) / 2;
+    const right = 30 * unit; // that the last names lean over
+    const each = view.narrow ? wide - left - right : (wide - left - between - right) / 2;
     const tall = this.room - top - 4;
     const cell = clamp(Math.min(each / n, tall / n), 7 * unit, (view.isProjected ? 40 : 27) * unit);
     const side = cell * n;
@@ -134,8 +135,8 @@ export class SwapMaps {
         ];
     Object.assign(this, { cell, side, top });
     this.size = view.narrow
-      ? [left + side + 30 * unit, 2 * (top + side) + 20 * unit]
-      : [2 * side + left + between + 30 * unit, top + side + 6];
+      ? [left + side + right, 2 * (top + side) + 20 * unit]
+      : [2 * side + left + between + right, top + side + 6];
   }
 
   // Pixels of height for the maps: what is left of the window, or of a projected page
@@ -180,7 +181,7 @@ export class SwapMaps {
     /** @type {Shape[]} */
     const shapes = [];
     const size = Math.min(13.5 * unit, Math.max(10 * unit, cell * 0.82));
-    const hasNotes = view.narrow || at[1].x - at[0].x > TITLED * unit;
+    const hasNotes = (view.narrow ? this.size[0] - at[0].x : at[1].x - at[0].x) > TITLED * unit;
     [moved, maps.after].forEach((map, which) => {
       const { x: x0, y: y0 } = at[which];
       const place = which ? (/** @type {number} */ i) => i : from;

@@ -1,6 +1,6 @@
 // The end of the pass at one word: the last norm, a logit for every token of the vocabulary, and the loss of the word that follows.
 
-import { add, fill, fixed, number, percent, pinned, quoted } from "../../../kit/browser/dom.js";
+import { add, apart, fill, fixed, number, percent, pinned, quoted } from "../../../kit/browser/dom.js";
 import { long } from "../../../kit/browser/model_strip.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { draw, svg } from "../../../kit/browser/picture/svg.js";
@@ -191,7 +191,7 @@ function lossCurve(host, on) {
       onLeft ? x(chance) - 150 * r : x(chance) + 12 * r,
       y(height) - 14 * r,
       `here${onLeft ? " r" : ""}`,
-      `${quoted(word.trim())} ${fixed(height)}`,
+      `${apart(quoted(word.trim()))} ${fixed(height)}`,
       140 * r,
     );
   }

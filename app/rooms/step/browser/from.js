@@ -1,6 +1,6 @@
 // Where a number came from: its largest terms, the others, and the bias, in shown numbers that add up.
 
-import { el, fill, fixed, number } from "../../../kit/browser/dom.js";
+import { apart, el, fill, fixed, number } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { addUp, ofUnits } from "./sums.js";
 
@@ -76,7 +76,7 @@ export function drawFrom(host, from) {
           ? product
           : `${fixed(term.a, from.factorDigits ?? digits)} × ${fixed(term.b ?? 0, digits)}`;
       line.append(block(term.label, factors, { kind: term.kind, under: term.a === undefined ? undefined : product }));
-      spoken.push(`${term.label} ${product}`);
+      spoken.push(`${apart(term.label)} ${product}`);
     });
     for (const [text, label] of /** @type {const} */ ([
       [shown.others, fill(words.others[from.nRest === 1 ? 0 : 1], { n: number(from.nRest ?? 0) })],
@@ -95,7 +95,7 @@ export function drawFrom(host, from) {
     const line = el("div", "sum");
     for (const piece of from.pieces) {
       line.append("op" in piece ? sign(piece.op) : block(piece.label, piece.value, piece));
-      said += "op" in piece ? ` ${piece.op}` : ` ${piece.label} ${piece.value}`;
+      said += "op" in piece ? ` ${piece.op}` : ` ${apart(String(piece.label))} ${piece.value}`;
     }
     nodes.push(line);
   }

@@ -5,7 +5,7 @@ import { whole } from "../../../kit/browser/selection.js";
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, clamp, el, fill, focusable, focusedIn, setText } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, focusable, focusedIn, saidIn, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { takesArrows } from "../../../kit/browser/shortcuts.js";
@@ -776,7 +776,7 @@ export class StepThrough extends Stage {
     const { opened: page } = this;
     const { about } = this.header;
     const { name, code, numbers, more } = this.saved();
-    const title = this.big.textContent ?? "";
+    const title = saidIn(this.big);
     const file = (/** @type {import("./types.js").Numbers} */ { columns, rows: all }) =>
       csv(columns, all, [about.caption, code.trimEnd()]);
     /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */

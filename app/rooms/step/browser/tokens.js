@@ -1,5 +1,6 @@
 // The line above the picture: the tokens, one of them followed, and the layer and head.
 
+import { isRightToLeft } from "../../../attention/browser/direction.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { add, described, el, fill, selectBox, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
@@ -48,6 +49,7 @@ export class Tokens {
   /** @param {View} view @param {Run} run @param {string} stack @param {string[]} labels @param {number[]} joins @param {Map<number, string>} turns @param {HTMLElement} pages */
   build(view, run, stack, labels, joins, turns, pages) {
     const strip = described(el("div", "toks"), "group", words.strip);
+    if (isRightToLeft(labels)) strip.dir = "rtl";
     this.tokens = labels.map((text, i) => {
       if (turns.get(i)) strip.append(el("small", "turn", turns.get(i))); // of a conversation: whose turn begins
       const token = add(strip, "button", "tok");

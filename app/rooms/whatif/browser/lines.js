@@ -1,5 +1,6 @@
 // Both sentences, as it is and changed, each ending in its likeliest next word; tokens are shaded by where a head looks, or by how far they turned.
 
+import { isRightToLeft } from "../../../attention/browser/direction.js";
 import { WORDS as words } from "./constants.js";
 import { add, el, fill, quoted } from "../../../kit/browser/dom.js";
 import { isOther } from "./lead.js";
@@ -77,6 +78,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
     const box = el("div", "sentence");
     add(box, "span", "mute name").textContent = line.name;
     const words_ = add(box, "span", "tokens");
+    if (isRightToLeft(line.tokens)) words_.dir = "rtl";
     line.tokens.forEach((_, i) => {
       if (line.tokens === data.source) turn(words_, i);
       token(words_, line, i);
@@ -88,6 +90,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   /** @param {Line} above @param {Line} below @param {[number | null, number | null][]} columns */
   const together = (above, below, columns) => {
     const box = el("div", "aligned");
+    if (isRightToLeft(above.tokens)) box.dir = "rtl";
     const column = () => add(box, "span", "column");
     const names = column();
     for (const { name } of [above, below]) add(names, "span", "mute name").textContent = name;

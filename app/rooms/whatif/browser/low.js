@@ -1,7 +1,7 @@
 // The lower part of the right column: where the chosen head looks, three tests of it, or how good the estimates were.
 
 import { WORDS as words } from "./constants.js";
-import { add, choice, el, fill, phrase, quoted, same, setText } from "../../../kit/browser/dom.js";
+import { add, apart, choice, el, fill, phrase, quoted, same, setText } from "../../../kit/browser/dom.js";
 import { indexed } from "../../../kit/browser/labels.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
@@ -128,7 +128,7 @@ export class Low {
         .slice(0, Math.min(LOOKED, Math.max(1, Math.floor(high / LINE) - 2)));
       said.replaceChildren(
         title,
-        el("b", "query", `${quoted(indexed(labels, asked))} →`),
+        el("b", "query", `${apart(quoted(indexed(labels, asked)))} →`),
         ...best.map((key) => {
           const line = el("span");
           line.append(el("b", "key", quoted(indexed(labels, key))), ` ${percent(row[key])}`);

@@ -1,6 +1,6 @@
 // Numbers of What if: changes and their order, cells that moved, and edits as the text of a link. Nothing here draws.
 
-import { fixed, percent as share } from "../../../kit/browser/dom.js";
+import { apart, fixed, percent as share } from "../../../kit/browser/dom.js";
 import { degreesOf } from "../../../kit/browser/turns.js";
 
 /** @typedef {import("./types.js").Row} Row */
@@ -55,7 +55,7 @@ export const upTo = (p, least) =>
 /** @param {string[]} labels @param {number} at @param {(label: string) => string} [short] */
 export function placed(labels, at, short = (label) => label) {
   const label = labels[at] ?? String(at);
-  return labels.indexOf(label) === labels.lastIndexOf(label) ? short(label) : `${short(label)} ${at}`;
+  return labels.indexOf(label) === labels.lastIndexOf(label) ? short(label) : `${apart(short(label))} ${at}`;
 }
 
 // Row numbers, the largest change first; rows that are not here yet are left out

@@ -1,7 +1,7 @@
 // One head in both runs: its map as it is, as it is changed, the difference, and what moved most.
 
 import { WORDS as words } from "./constants.js";
-import { add, choice, el, fill, setText, short } from "../../../kit/browser/dom.js";
+import { add, choice, el, fill, saidIn, setText, short } from "../../../kit/browser/dom.js";
 import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
 import { rising, rooted, signed } from "../../../kit/browser/picture/scale.js";
 import { movedMost, percent, placed, points } from "./numbers.js";
@@ -93,7 +93,7 @@ export class Pair {
     this.note.textContent = !alike ? words.no_difference : side.moved.length || !picked ? "" : words.last_layer;
     const single = alike && !side.moved.length;
     this.grid.classList.toggle("single", Boolean(single));
-    const name = this.heading.textContent ?? "";
+    const name = saidIn(this.heading);
     this.paint(this.before, before, palette, name, { labels: single ? labels : undefined });
     this.paint(this.after, single ? null : after, palette, name);
     this.difference.node.hidden = this.list.hidden = !alike || !side.moved.length;

@@ -1,7 +1,7 @@
 // More than one sentence: pairs that are pasted or made of a template, the mean share of every part over all of them, and each pair.
 
 import { WORDS as words } from "./constants.js";
-import { add, button, choice, el, fill, phrase, same, setText } from "../../../kit/browser/dom.js";
+import { add, button, choice, el, fill, phrase, saidIn, same, setText } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { signs } from "../../../kit/browser/picture/scale.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
@@ -333,7 +333,7 @@ export class PairSet {
 
   about() {
     const { about } = this.found;
-    const title = this.fact.textContent ?? "";
+    const title = saidIn(this.fact);
     return {
       title,
       alt: title,

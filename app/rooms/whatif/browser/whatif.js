@@ -5,7 +5,7 @@
 import { WORDS as words, PALETTES, STYLE } from "./constants.js";
 import { Board } from "./board.js";
 import { beneath, drawTurned, drawWords, sayKl, sentence } from "./answer.js";
-import { add, el, fill, quoted, setText } from "../../../kit/browser/dom.js";
+import { add, el, fill, quoted, saidIn, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { beside, headName, isOther, labelsOf, lead, rowName } from "./lead.js";
 import { Left } from "./left.js";
@@ -731,7 +731,7 @@ class WhatIf extends Stage {
     if (this.set.isOpen && this.hasParts) return this.set.about();
     if (this.hasParts) return this.aboutParts();
     const { swept, side } = this;
-    const sentence_ = this.fact.textContent ?? "";
+    const sentence_ = saidIn(this.fact);
     const tables = [swept.about?.table, ...(side?.tables ?? [])].filter((t) => t !== undefined);
     const snippets = [swept.about?.snippet, side && this.values.sweep !== "patch" ? side.snippet : ""].filter(Boolean);
     return {
@@ -748,7 +748,7 @@ class WhatIf extends Stage {
     const { found, header: data, tests, values } = this;
     const paths = this.board.hasPaths ? this.paths : null;
     const shown = [found.about, paths?.about, values.low === "tests" ? tests : null].filter((one) => one?.table);
-    const title = this.board.fact.textContent ?? "";
+    const title = saidIn(this.board.fact);
     return {
       title,
       alt: fill(words.alt, { heading: words.heading_patch, sentence: title }),
