@@ -22,3 +22,7 @@ export const pointed = (text) => (POINT === "." ? text : text.replace(".", POINT
 // The one of the forms of a word that goes with a number
 /** @param {string[]} forms @param {number} n */
 export const form = (forms, n) => forms[Math.min(FORMS.indexOf(RULES.select(n)), forms.length - 1)];
+
+// Numbers one after the other, with what does not read as a sign of one of them between them: "0.5, 1.2" is "0,5; 1,2" in German.
+/** @param {string[]} numbers */
+export const listed = (numbers) => numbers.join(POINT === "," ? "; " : ", ");
