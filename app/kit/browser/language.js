@@ -5,7 +5,8 @@ import { LANGUAGE } from "./spoken.js";
 // Of a request: the address may have asked for another language than the browser does by itself.
 export const ASKED = { "Accept-Language": LANGUAGE };
 
-const COUNTS = new Intl.NumberFormat(LANGUAGE); // one for all: toLocaleString makes its own each time
+// One for all: toLocaleString makes its own each time. Thousands are apart in every language, as they are in Python.
+const COUNTS = new Intl.NumberFormat(LANGUAGE, { useGrouping: "always" });
 const RULES = new Intl.PluralRules(LANGUAGE);
 const ORDER = ["zero", "one", "two", "few", "many", "other"]; // of the forms of a word, as CLDR names them
 const FORMS = ORDER.filter((name) => RULES.resolvedOptions().pluralCategories.some((known) => known === name));
@@ -14,6 +15,15 @@ const POINT = COUNTS.formatToParts(1.5).find(({ type }) => type === "decimal")?.
 // A whole number with its thousands apart
 /** @param {number} n */
 export const number = (n) => COUNTS.format(Math.round(n));
+
+// The same with so many digits after the point
+/** @param {number} x @param {number} digits */
+export const grouped = (x, digits) =>
+  x.toLocaleString(LANGUAGE, {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+    useGrouping: "always",
+  });
 
 // A number that JavaScript wrote, with the language's own sign before its decimals: "0.35" is "0,35" in German.
 /** @param {string} text */
