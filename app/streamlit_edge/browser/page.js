@@ -95,7 +95,7 @@ export function note(address) {
 /** @param {string} address */
 function settled(address) {
   const url = new URL(address, location.href);
-  for (const name of ["theme", "projector", "embed"]) {
+  for (const name of ["theme", "projector", "embed", "lang"]) {
     const now = window.headlight.settings.get(name);
     if (now !== null) url.searchParams.set(name, now);
   }
