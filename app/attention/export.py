@@ -9,6 +9,7 @@ from datetime import date
 from app.attention import selection as attention_selection
 from app.attention import transform, words
 from app.export import about
+from app.kit import numbers
 from core.service import Facts
 
 NAMED = 8  # hidden tokens that a caption names
@@ -62,7 +63,7 @@ def caption(run: Facts, selection: attention_selection.Selection, today: date) -
         said = words.EXPORT_SCALES["log" if selection.scale == "log" else "linear"] + said
     if selection.bounds and scale in ("linear", "log", "heads"):
         low, high = selection.bounds
-        said += words.EXPORT_SCALES["bounds"].format(low=low, high=high)
+        said += numbers.filled(words.EXPORT_SCALES["bounds"], low=low, high=high)
     if selection.apart is not None and scale in ("linear", "log"):
         token = run.tokens_of(selection.record)[1].labels[selection.apart]
         said += words.EXPORT_APART.format(token=token)

@@ -12,6 +12,8 @@ import plotly.graph_objects as go
 from app.attention import selection as attention_selection
 from app.attention import words
 from app.export import files
+from app.kit import numbers
+from app.kit.figure import separators
 from app.kit.theme import FONT, PALETTES
 from core.errors import Refused
 from core.service import Facts
@@ -28,7 +30,7 @@ def check_size(run: Facts, selection: attention_selection.Selection, most: int =
     (q0, q1), (k0, k1) = attention_selection.region(run, selection)
     if (q1 - q0) * (k1 - k0) > most:
         side = int(most**0.5)
-        raise Refused(words.INSPECT_TOO_LONG.format(most=side, rows=q1 - q0, columns=k1 - k0))
+        raise Refused(numbers.filled(words.INSPECT_TOO_LONG, most=side, rows=q1 - q0, columns=k1 - k0))
 
 
 def heatmap(
@@ -46,7 +48,7 @@ def heatmap(
     bar: dict[str, Any] = {"title": {"text": words.INSPECT_BARS[_bar(selection)], "side": "right"}, "thickness": 12}
     if selection.scale == "log":
         ticks = np.linspace(low, high, 5)
-        bar |= {"tickvals": ticks.tolist(), "ticktext": [f"{10**tick:.3g}" for tick in ticks]}
+        bar |= {"tickvals": ticks.tolist(), "ticktext": [numbers.digits(10**tick, 3) for tick in ticks]}
     queries, keys = found.queries, found.keys
     figure = go.Figure(
         go.Heatmap(
@@ -66,6 +68,7 @@ def heatmap(
         )
     )
     axis: dict[str, Any] = {"showgrid": False, "zeroline": False}
+    figure.update_layout(separators())
     figure.update_layout(
         template="plotly_white" if theme == "light" else "plotly_dark",
         paper_bgcolor=palette["background"],

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from app.attention import params as attention_params
 from app.attention import transform, words
 from app.export import files
-from app.kit.numbers import quoted
+from app.kit.numbers import filled, quoted
 from app.transport import limits
 from app.transport import words as transport_words
 from core.errors import Refused
@@ -132,7 +132,7 @@ async def numbers(service: Service, run: Facts, selection: Selection, most: int)
     """Exact values of the selection. Raises Refused above `most` cells, before anything is computed."""
     (q0, q1), (k0, k1) = region(run, selection)
     if (cells := (q1 - q0) * (k1 - k0)) > most:
-        raise Refused(words.EXPORT_TOO_LARGE.format(rows=q1 - q0, columns=k1 - k0, cells=cells, most=most))
+        raise Refused(filled(words.EXPORT_TOO_LARGE, rows=q1 - q0, columns=k1 - k0, cells=cells, most=most))
     of = transform_of(selection)
     found = await service.cells(run.key, of, (q0, q1), (k0, k1))
     groups, key_groups = transform.axes(run, of)

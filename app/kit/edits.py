@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from app.kit import words
+from app.kit import numbers, words
 from core import edits as kinds
 from core.edits import Edit
 
@@ -18,13 +18,13 @@ def said(edit: Edit) -> str:
         sentence = words.EDIT_ALLOWED if edit.allowed else sentence
     elif isinstance(edit, kinds.SetMask):
         sentence = words.EDIT_MASKS[edit.kind]
-    numbers = {
+    own = {
         name: getattr(edit, name)
         for name in ("factor", "value", "size", "seed", "by", "first", "second")
         if hasattr(edit, name)
     }
     return sentence.format(
-        where=_where(edit), **{name: f"{value:g}" for name, value in numbers.items() if value is not None}
+        where=_where(edit), **{name: numbers.plain(value) for name, value in own.items() if value is not None}
     )
 
 

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
+from app import languages
+from app.kit import numbers
 from app.kit.theme import FONT, HUES, PALETTES
 
 LENGTHS = ("size", "width", "height", "standoff", "xshift", "yshift", "l", "r", "t", "b")  # all in pixels
@@ -47,8 +49,14 @@ class FigureDraft:
 
     def figure(self, scale: float = 1.0) -> go.Figure:
         """The figure, its type, lines and margins `scale` times as large."""
-        plain = {"data": self.data, "layout": self.layout}
+        plain = {"data": self.data, "layout": self.layout | separators()}
         return go.Figure(plain if scale == 1 else _scaled(plain, scale))
+
+
+def separators() -> dict[str, str]:
+    """How the layout of a figure says which signs its numbers have, on axes and where one points; Plotly's own are those of English."""
+    signs = languages.decimal(".") + languages.decimal(",")
+    return {} if signs == ".," else {"separators": signs}
 
 
 def _merge(into: dict[str, Any], more: dict[str, Any]) -> None:
@@ -111,7 +119,7 @@ def byte_ticks(largest: float, *, parts: int = 5) -> dict[str, Any]:
     scale = 10 ** (len(str(int(rough))) - 1) if rough >= 1 else 0.1
     step = next((s * scale for s in (1, 2, 5, 10) if s * scale >= rough), rough)
     values = [i * step for i in range(int(largest / by / step) + 2)]
-    return {"tickvals": [v * by for v in values], "ticktext": [f"{v:,.4g} {unit}" for v in values]}
+    return {"tickvals": [v * by for v in values], "ticktext": [languages.decimal(f"{v:,.4g} {unit}") for v in values]}
 
 
 def log_byte_ticks(low: float, high: float) -> dict[str, Any]:
@@ -126,4 +134,4 @@ def log_byte_ticks(low: float, high: float) -> dict[str, Any]:
 def length_ticks(low: float, high: float) -> dict[str, Any]:
     """A logarithmic axis of tokens, marked at powers of four."""
     marks = [4**i for i in range(1, 10) if low / 1.2 <= 4**i <= high * 1.2]
-    return {"type": "log", "tickvals": marks, "ticktext": [f"{n:,}" for n in marks]}
+    return {"type": "log", "tickvals": marks, "ticktext": [numbers.whole(n) for n in marks]}

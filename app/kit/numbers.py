@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from string import Formatter
+from typing import Any
+
 from app import languages
 
 MIB, MB = 1 << 20, 10**6
@@ -22,6 +25,25 @@ def whole(number: int) -> str:
 def fixed(number: float, digits: int) -> str:
     """A number with so many digits after the point: "1,234.50"."""
     return languages.decimal(f"{number:,.{digits}f}")
+
+
+def digits(number: float, most: int) -> str:
+    """A number with so many digits at most, and no more than it needs: "33", "0.057", "1e+03"."""
+    return languages.decimal(f"{number:.{most}g}")
+
+
+def filled(sentence: str, **parts: object) -> str:
+    """A sentence with its parts put in; a number that it says how to write, as in "{n:,}", is written as the language does."""
+    return _FILLER.vformat(sentence, (), parts)
+
+
+class _Filler(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        said = super().format_field(value, format_spec)
+        return languages.decimal(said) if format_spec and isinstance(value, int | float) else said
+
+
+_FILLER = _Filler()
 
 
 def plain(number: float) -> str:

@@ -28,6 +28,10 @@ LETTERS = re.compile(r"[^\W\d_]{2,}")
 PLACE = re.compile(r"\{(\d+)\}")  # in a sentence that is looked up with what was put into it
 FIELD = re.compile(r"\{[^{}]*\}")
 NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+NUMBERS = re.compile(rf"(?<![\w.,-]){NUMBER.pattern}(?!\w|[.,]\d)")  # those of a text; no part of a name is one
+VERSION = re.compile(r"\d+\.\d")  # as in "Llama 3.1", after a word
+NAMED = re.compile(rf"(.+) ({NUMBER.pattern})")
+LISTED = re.compile(r"(?<=[\d)%])(?:; |, (?![^(]*\)))")  # between numbers that are listed, each with what it is of
 
 Anything = TypeVar("Anything")
 _spoken: ContextVar[str | None] = ContextVar("language", default=None)
@@ -176,19 +180,54 @@ def said(sentence: object) -> str:
     if language == PSEUDO:
         return _pseudo(text)
     known = catalogue(language)
+    found = _known(text, known)
+    return text if found is None else found
+
+
+def part(text: str) -> str:
+    """The same of what is no sentence: an option of a question, or what is put into a sentence. Numbers are as the language writes them."""
+    language = current()
+    if language == ENGLISH:
+        return text
+    return _pseudo(text) if language == PSEUDO else _part(text, catalogue(language))
+
+
+def _known(text: str, known: Catalogue) -> str | None:
+    """A sentence that the catalogue knows, by its pattern where it was filled in."""
     if text in known.texts:
         return known.texts[text]
     for pattern, given in known.patterns:
         if match := pattern.fullmatch(text):
-            return PLACE.sub(lambda place: _part(match[f"p{place[1]}"]), given).replace("{{", "{").replace("}}", "}")
-    return text
+            said = PLACE.sub(lambda place: _part(match[f"p{place[1]}"], known), given)
+            return said.replace("{{", "{").replace("}}", "}")
+    return None
 
 
-def _part(text: str) -> str:
-    """One thing that was put into a sentence: a number as the language writes it, a phrase that it knows, or a visitor's own words."""
+def _part(text: str, known: Catalogue) -> str:
+    """What is in a sentence at a place: a number as the language writes it, a phrase that it knows, words of a visitor, or some of them."""
     if NUMBER.fullmatch(text):
         return decimal(text)
-    return said(text) if " " in text.strip() else text  # a single word may be a visitor's own token
+    found = _known(text, known) if " " in text.strip() else None  # a single word may be a visitor's own token
+    if found is not None:
+        return found
+    parts = LISTED.split(text)
+    if len(parts) > 1:
+        is_mistaken = decimal(".") == "," and sum("." in one for one in NUMBERS.findall(text)) > 1
+        return ("; " if is_mistaken or "; " in text else ", ").join(_part(one, known) for one in parts)
+    if (named := NAMED.fullmatch(text)) and named[1] in known.texts:
+        return f"{known.texts[named[1]]} {decimal(named[2])}"
+    return numbers(re.sub(r"\(([^()]+)\)", lambda inner: f"({known.texts.get(inner[1], inner[1])})", text))
+
+
+def numbers(text: str) -> str:
+    """A text in English with its numbers as the language writes them; the version in a name is none."""
+
+    def said(number: re.Match[str]) -> str:
+        before = text[: number.start()]
+        is_version = before[-1:] == " " and before[-2:-1].isalpha() and VERSION.fullmatch(number[0])
+        return number[0] if is_version else decimal(number[0])
+
+    return NUMBERS.sub(said, text)
 
 
 def decimal(text: str) -> str:

@@ -248,7 +248,7 @@ def _logged(spec: ModelSpec, step: int) -> str:
 
 def _loss(loss: float | None) -> str:
     assert loss is not None
-    return f"{loss:.3f}" if abs(loss) >= 0.001 or not loss else numbers.scientific(loss)
+    return languages.decimal(f"{loss:.3f}") if abs(loss) >= 0.001 or not loss else numbers.scientific(loss)
 
 
 def _learnt(spec: ModelSpec, step: int, last: int) -> str:
@@ -257,13 +257,18 @@ def _learnt(spec: ModelSpec, step: int, last: int) -> str:
     columns = (curve.get(name, ()) for name in ("step", "loss", "accuracy"))
     rows = {int(at): (loss, accuracy) for at, loss, accuracy in zip(*columns, strict=False)}
     if step not in rows and spec.source == "folder":
-        return words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}") + _logged(spec, step)
+        return words.STEP_SAYS.format(step=numbers.whole(step), last=numbers.whole(last)) + _logged(spec, step)
     if step not in rows:
-        return words.STEP_UNTRAINED if step == 0 else words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}")
+        return (
+            words.STEP_UNTRAINED
+            if step == 0
+            else words.STEP_SAYS.format(step=numbers.whole(step), last=numbers.whole(last))
+        )
     loss, accuracy = rows[step]
-    said = words.STEP_SAYS.format(step=f"{step:,}", last=f"{last:,}")
+    said = words.STEP_SAYS.format(step=numbers.whole(step), last=numbers.whole(last))
     return said + words.STEP_LEARNT.format(
-        loss=f"{loss:.3f}" if loss >= 0.001 else numbers.scientific(loss), share=numbers.share(accuracy, 1)
+        loss=languages.decimal(f"{loss:.3f}") if loss >= 0.001 else numbers.scientific(loss),
+        share=numbers.share(accuracy, 1),
     )
 
 
@@ -426,6 +431,6 @@ def _step_of(asked: str | None, spec: ModelSpec, notes: list[str]) -> int:
     last = max(points)
     if asked is None or asked in map(str, points):
         return last if asked is None else int(asked)
-    known = ", ".join(f"{step:,}" for step in points)
-    notes.append(words.UNKNOWN_STEP.format(asked=numbers.quoted(asked), shown=f"{last:,}", known=known))
+    known = ", ".join(numbers.whole(step) for step in points)
+    notes.append(words.UNKNOWN_STEP.format(asked=numbers.quoted(asked), shown=numbers.whole(last), known=known))
     return last

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import languages
 from app.export import about
-from app.kit import cover, widgets
+from app.kit import cover, frames, widgets
 from app.kit import headline as kit_headline
 from app.kit import words as kit_words
 from app.kit.widgets import Control, Panel
@@ -320,7 +320,8 @@ def draw(look: Look, name: str, figure: Callable[..., Any], alt: str, *, note: s
 def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> dict[str, dict[str, str]]:
     """What the sentence would be at every place of every slider, the others left where they are."""
     places = tuple((name, tuple(_places(name))) for name in SIZES if name in said)
-    return _ahead(given_by(said["model"]), tuple(said.items()), places, training, sentence_of)
+    key = (training, languages.current())
+    return _ahead(given_by(said["model"]), tuple(said.items()), places, key, sentence_of)
 
 
 @lru_cache(maxsize=128)  # visitors who have just come all ask for the same
@@ -328,9 +329,10 @@ def _ahead(
     given: Given,
     said: tuple[tuple[str, Any], ...],
     places: tuple[tuple[str, tuple[int, ...]], ...],
-    training: bool,
+    key: tuple[bool, str],
     sentence_of: Callable[[Setup], str],
 ) -> dict[str, dict[str, str]]:
+    training, _ = key  # and the language of the sentences
     found: dict[str, dict[str, str]] = {}
     others = dict(said)
     for name, sizes in places:
@@ -441,7 +443,7 @@ def show_table(table: Any, name: str, title: str = "") -> None:
     """The numbers of a picture: folded, drawn when a visitor opens them. As files they are in the menu above the chart."""
     with st.expander(title or words.TABLE, key=f"table_{name}", on_change="rerun") as box:
         if box.open:
-            st.dataframe(table, hide_index=True, column_config=columns(table), key=f"frame_{name}")
+            frames.show(table, columns(table), key=f"frame_{name}")
 
 
 def columns(table: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from app import languages
 from app.export import about
 from app.export.about import version
+from app.kit import numbers
 from app.sizes import words
 from app.sizes.setup import Setup, layers
 from core.model.config import ModelConfig, RotaryScaling
@@ -54,16 +55,16 @@ def snippet(config: ModelConfig, workload: Workload, wanted: str) -> str:
 def caption(setup: Setup, part: str, today: date) -> str:
     """Which model, at which sizes, under which assumptions; one line."""
     config = setup.config
-    lengths = f"{setup.batch} × {setup.source_len:,} {languages.translated(words.VARY['source_len'])}"
+    lengths = f"{setup.batch} × {numbers.whole(setup.source_len)} {languages.translated(words.VARY['source_len'])}"
     if setup.target_len:
-        lengths += f" + {setup.target_len:,} {languages.translated(words.VARY['target_len'])}"
+        lengths += f" + {numbers.whole(setup.target_len)} {languages.translated(words.VARY['target_len'])}"
     how = [setup.dtype, words.CAPTION_ATTENTION.format(way=setup.attention)]
     if setup.training:
         how += [setup.optimizer, words.CAPTION_RECOMPUTE.format(what=setup.recompute)]
         how += [words.LABELS["dropout"][0].lower()] if setup.dropout else []
     how += [f"{words.LABELS['weights'][0].lower()} {setup.weight_dtype}"] if setup.weight_dtype else []
     how += [f"{words.LABELS['kv'][0]} {setup.kv_dtype}"] if setup.kv_dtype else []
-    how += [words.CAPTION_PIECE.format(n=f"{setup.piece:,}")] if setup.workload.piece else []
+    how += [words.CAPTION_PIECE.format(n=numbers.whole(setup.piece))] if setup.workload.piece else []
     how += [words.CAPTION_LOGITS] if setup.logits == "all" and not setup.training else []
     parts = [setup.title, part, sizes(config), lengths, ", ".join(how), words.CUDA.rstrip(".")]
     return about.line([*parts, f"Headlight {version()}", today.isoformat()])
@@ -75,6 +76,6 @@ def sizes(config: ModelConfig) -> str:
         d_model=config.d_model,
         heads=config.n_heads,
         kv_heads=config.n_kv_heads,
-        d_ff=f"{config.d_ff:,}",
-        vocab=f"{config.vocab_size:,}",
+        d_ff=numbers.whole(config.d_ff),
+        vocab=numbers.whole(config.vocab_size),
     )

@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from app import languages
-from app.kit import params, widgets
+from app.kit import numbers, params, widgets
 from app.kit.widgets import Control, Panel
 from app.session import boxes
 from app.sizes import words
@@ -50,7 +50,7 @@ def to_link(text: str) -> str:
     config, decides = _read(text)
     short = _packed(decides)
     if len(short) > params.MOST:
-        raise Refused(words.PASTE_NO_LINK.format(n=len(short), most=params.MOST))
+        raise Refused(numbers.filled(words.PASTE_NO_LINK, n=len(short), most=params.MOST))
     if config_of(from_link(short)) != config:
         raise AssertionError("a config.json was read without a key being asked for")
     return short
@@ -81,7 +81,7 @@ def _packed(values: dict[str, Any]) -> str:
 def _read(text: str) -> tuple[ModelConfig, dict[str, Any]]:
     """The config, and the part of its text that was read. Raises Refused."""
     if len(text) > MOST_TEXT:
-        raise Refused(words.PASTE_TOO_LONG.format(n=len(text)))
+        raise Refused(numbers.filled(words.PASTE_TOO_LONG, n=len(text)))
     text = text.removeprefix("\ufeff")  # which some editors put before a text
     try:
         values = json.loads(text, object_pairs_hook=_once)

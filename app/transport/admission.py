@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app import languages
 from app.transport import metrics, words
 
 MOST = "HEADLIGHT_MAX_VISITORS"
@@ -91,7 +92,7 @@ def is_page(scope: Scope, base: str = "") -> bool:
 
 def waiting() -> HTMLResponse:
     """What a visitor sees when all places are taken. The address, and so a link's sentence, stays."""
-    said = words.CLOSING if house.closing else words.FULL.format(n=f"{house.inside:,}")
+    said = words.CLOSING if house.closing else words.FULL.format(n=languages.decimal(f"{house.inside:,}"))
     body = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="{AGAIN}">'
         f'<meta name="viewport" content="width=device-width"><title>{escape(words.WAITING_TITLE)}</title>'

@@ -6,6 +6,7 @@ import { add, button, el, fill } from "../../kit/browser/dom.js";
 import { likest } from "./metrics.js";
 import { drawSmall } from "./smallmaps.js";
 import { areSeveral, isPerHead } from "./values.js";
+import { pointed } from "../../kit/browser/language.js";
 
 const SHOWN = 4;
 
@@ -83,7 +84,7 @@ export class Alike {
     const size = Math.floor(Math.min((view.room.headsWidth - 3 * 0.6 * em) / SHOWN, space - 4.4 * em));
     for (const { layer, head, r } of best) {
       const one = row.appendChild(button("", "", (e) => view.chosen.go({ layer, head }, e)));
-      one.ariaLabel = `${fill(words.place, { layer, head })}, ${r.toFixed(2)}`;
+      one.ariaLabel = `${fill(words.place, { layer, head })}, ${pointed(r.toFixed(2))}`;
       if (!this.areNamed)
         drawSmall(
           fit(one.appendChild(el("canvas", "")), size, size),
@@ -94,7 +95,7 @@ export class Alike {
           size,
         );
       const line = one.appendChild(el("span", ""));
-      line.append(el("b", "", fill(words.head_short, { layer, head })), el("i", "", r.toFixed(2)));
+      line.append(el("b", "", fill(words.head_short, { layer, head })), el("i", "", pointed(r.toFixed(2))));
     }
     this.overview.said.alike = best.map(({ layer, head, r }) => `${layer}.${head}:${r.toFixed(4)}`).join(" ");
   }

@@ -4,6 +4,7 @@ import { add, clamp, el, fill, finely, number, pinned, share, worded } from "../
 import { plainTable } from "../../kit/browser/table.js";
 import { WORDS as words } from "./constants.js";
 import { json } from "../../kit/browser/messages.js";
+import { pointed } from "../../kit/browser/language.js";
 
 const EDGE = 8; // px to the edges of the window
 const WIDTH = 36; // em
@@ -13,8 +14,8 @@ const IN_BITS = "entropy";
 // A mean of one metric, in its unit
 /** @param {string} metric @param {number} value */
 export function said(metric, value) {
-  if (metric === IN_TOKENS) return fill(words.atlas_tokens, { n: value.toFixed(1) });
-  return metric === IN_BITS ? fill(words.atlas_bits, { n: value.toFixed(2) }) : share(value);
+  if (metric === IN_TOKENS) return fill(words.atlas_tokens, { n: pointed(value.toFixed(1)) });
+  return metric === IN_BITS ? fill(words.atlas_bits, { n: pointed(value.toFixed(2)) }) : share(value);
 }
 
 export class Atlas {

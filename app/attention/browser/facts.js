@@ -2,12 +2,26 @@
 
 import { Bars } from "../../kit/browser/picture/bars.js";
 import { WORDS as words } from "./constants.js";
-import { add, apart, el, fill, finely, number, percent, phrase, quoted, ranges, share } from "../../kit/browser/dom.js";
+import {
+  add,
+  apart,
+  digits,
+  el,
+  fill,
+  finely,
+  number,
+  percent,
+  phrase,
+  quoted,
+  ranges,
+  share,
+} from "../../kit/browser/dom.js";
 import { lookers } from "./edges.js";
 import { findingOf, sentenceOf } from "./findings.js";
 import { HIDDEN } from "./lens.js";
 import { indexed } from "../../kit/browser/labels.js";
 import { isGuess, nextOf, whyNoNext, writes } from "./next.js";
+import { form, pointed } from "../../kit/browser/language.js";
 
 /** @type {Record<string, string>} */
 const GIVES = { mean: words.gives_mean, max: words.gives_max, rollout: words.gives_rollout, value: words.gives_value };
@@ -52,7 +66,7 @@ export class Facts {
       : [];
     this.groupLine.hidden = !sharing.length;
     this.groupLine.textContent = sharing.length
-      ? fill(words.shares, { heads: fill(words.head_numbers[sharing.length > 1 ? 1 : 0], { n: ranges(sharing) }) })
+      ? fill(words.shares, { heads: fill(form(words.head_numbers, sharing.length), { n: ranges(sharing) }) })
       : "";
   }
 
@@ -83,7 +97,7 @@ export class Facts {
   /** @param {number} value @param {number} [of] @param {(p: number) => string} [said] */
   amount(value, of = Infinity, said = share) {
     const { unit, kind } = this.view.lens();
-    if (unit === "norm") return String(Number(value.toPrecision(3)));
+    if (unit === "norm") return digits(value, 3);
     const isExact = of < 2 || kind === "rollout";
     return said(isExact ? value : Math.min(1 - ALMOST, Math.max(ALMOST / 2, value)));
   }
@@ -240,15 +254,15 @@ export class Facts {
     this.entropyLine.title = words.entropy_help;
     if (ranking?.order.length && ranking.bits != null) {
       const parts = {
-        bits: [fill(words.in_bits, { value: ranking.bits.toFixed(2) }), ""],
-        tokens: ranking.bits < 4 ? (2 ** ranking.bits).toFixed(1) : number(2 ** ranking.bits),
+        bits: [fill(words.in_bits, { value: pointed(ranking.bits.toFixed(2)) }), ""],
+        tokens: ranking.bits < 4 ? pointed((2 ** ranking.bits).toFixed(1)) : number(2 ** ranking.bits),
       };
       return [...phrase(words.entropy, parts), " "];
     }
     if (ranking || !picture.whole || !this.view.lens().plain) return [];
     const all = site.entropies(place.layer, place.head);
     const mean = all.reduce((sum, bits) => sum + bits, 0) / all.length;
-    return [fill(words.entropy_mean, { bits: mean.toFixed(2) }), " "];
+    return [fill(words.entropy_mean, { bits: pointed(mean.toFixed(2)) }), " "];
   }
 
   /** @param {Ranking | null} ranking */
@@ -285,4 +299,4 @@ export class Facts {
 
 // Small shares to a digit that says something: 0.04 %
 /** @param {number} p */
-const left = (p) => (p < 0.001 ? `${Number((p * 100).toPrecision(1))} %` : share(p));
+const left = (p) => (p < 0.001 ? `${digits(p * 100, 1)} %` : share(p));

@@ -10,6 +10,7 @@ import { shapesOf } from "../../kit/browser/picture/heatmap.js";
 import { levelsOfRoots, signed } from "../../kit/browser/picture/scale.js";
 import { smallMaps } from "./smallmaps.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
+import { pointed } from "../../kit/browser/language.js";
 
 /** @typedef {import("./figureparts.js").Still} View */
 /** @typedef {import("./types.js").Site} Site */
@@ -240,9 +241,11 @@ function numbersGrid(shapes, site, { values, high }, { palette }, left, top, pit
       tone: (layer, head) => (Number.isNaN(of(layer, head)) ? null : scale(of(layer, head) / (high || 1))),
       size: size < 8 ? 0 : size,
       label: (layer, head) => [
-        of(layer, head)
-          .toFixed(2)
-          .replace(/^-0\.00$/, "0.00"),
+        pointed(
+          of(layer, head)
+            .toFixed(2)
+            .replace(/^-0\.00$/, "0.00"),
+        ),
       ],
     }),
   );

@@ -8,6 +8,7 @@ import { clamp, fill, finely, number, short } from "../../kit/browser/dom.js";
 import { isMirrored as isMirroredOf, mirrored } from "./direction.js";
 import { unfolded, withGaps } from "./folding.js";
 import { greyScale } from "../../kit/browser/sink.js";
+import { form } from "../../kit/browser/language.js";
 
 const ASKED = 40; // keys
 const ROWS = 9; // as many as there is room for, up to this; more where rows as high as they may be leave room
@@ -248,12 +249,12 @@ export class Fold {
     if (this.isWaiting) return fill(words.folded_waiting, parts);
     const ranking = this.row();
     if (!ranking || lens.unit === "norm" || lens.kind === "max")
-      return fill(folded > 1 ? words.folded : words.folded_one, parts);
+      return fill(form([words.folded_one, words.folded], folded), parts);
     const held = Math.max(
       0,
       ranking.weights.reduce((sum, p) => sum + p, 0) - shown.reduce((sum, k) => sum + ranking.weights[k], 0),
     );
-    return fill(folded > 1 ? words.folded_share : words.folded_share_one, { ...parts, share: finely(held) });
+    return fill(form([words.folded_share_one, words.folded_share], folded), { ...parts, share: finely(held) });
   }
 
   // A click on ⋯: some keys at each of its ends

@@ -3,6 +3,7 @@
 import { WORDS as words } from "./constants.js";
 import { add, button, choice, el, fill, number, scientific, worded } from "../../kit/browser/dom.js";
 import { json } from "../../kit/browser/messages.js";
+import { pointed } from "../../kit/browser/language.js";
 
 const MOST = 1e6; // as far as colours may go
 const LONG = 10_000; // ms from which on a pass is said in seconds
@@ -44,7 +45,7 @@ export class Footer {
     const took =
       ms < LONG
         ? fill(words.run_took, { ms: Math.round(ms) })
-        : fill(words.run_took_long, { s: (ms / 1000).toFixed(1) });
+        : fill(words.run_took_long, { s: pointed((ms / 1000).toFixed(1)) });
     const time = picture.brought ? words.run_brought : picture.ms === undefined ? words.run_goes_on : took;
     const parts = { n: number(source.length), time };
     const ran = target ? fill(words.run_pair, { ...parts, m: number(target.length) }) : fill(words.run, parts);
@@ -89,7 +90,7 @@ export class Footer {
         autocomplete: "off",
         placeholder: words.bounds_auto,
         size: 6,
-        value: bounds ? String(bounds[i]) : "",
+        value: bounds ? pointed(String(bounds[i])) : "",
       });
       field.setAttribute("aria-label", label);
       field.addEventListener("change", (e) =>
@@ -112,7 +113,9 @@ export class Footer {
     const high = to ? numberOf(to) : Number(this.view.lens().top.toPrecision(6));
     const isRange = low >= 0 && low < high && high <= MOST;
     said.textContent =
-      isRange || (!from && !to) ? "" : fill(words.bounds_wrong, { low: from || "0", high: to || String(high) });
+      isRange || (!from && !to)
+        ? ""
+        : fill(words.bounds_wrong, { low: from || "0", high: to || pointed(String(high)) });
     if (!from && !to) this.view.chosen.set("bounds", null, event);
     else if (isRange) this.view.chosen.set("bounds", [low, high], event);
   }

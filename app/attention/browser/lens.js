@@ -8,6 +8,7 @@ import { topWithout } from "../../kit/browser/sink.js";
 import { WORDS as words } from "./constants.js";
 import { fill } from "../../kit/browser/dom.js";
 import { unpack } from "../../kit/browser/messages.js";
+import { form } from "../../kit/browser/language.js";
 
 export const HIDDEN = 255; // the code of a key that the visitor took out; the others are the model's own reasons
 const COVERED = 254; // and of a row that a lesson covers
@@ -93,7 +94,7 @@ export class Lens {
     if (!this.given.length) return fill(words.title_layer, { what: name, n: site.heads, layer });
     const heads = this.given.slice(0, named).map((pair) => fill(words.head_short, { layer: pair[0], head: pair[1] }));
     if (this.given.length > named) heads.push("…");
-    return fill(words.title_members[this.given.length === 1 ? 0 : 1], {
+    return fill(form(words.title_members, this.given.length), {
       what: name,
       n: this.given.length,
       heads: heads.join(", "),

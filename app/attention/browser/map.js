@@ -31,6 +31,7 @@ import { paintShapes, text } from "../../kit/browser/scene.js";
 import { beside, cells, shares, stair, tiled } from "./cells.js";
 import { Table } from "./table.js";
 import { isPerHead } from "./values.js";
+import { pointed } from "../../kit/browser/language.js";
 
 const MANY_CELLS = 6000; // above, cells are drawn as one picture instead of one by one
 const MOST_CHIPS = 12;
@@ -999,8 +1000,8 @@ export class HeadMap {
     if (!scores) return words.scores_loading;
     if (scores.refused) return "";
     return fill(scores.biased ? words.scores_biased : words.scores, {
-      raw: scores.raw[key].toFixed(3),
-      scaled: scores.scaled[key].toFixed(3),
+      raw: pointed(scores.raw[key].toFixed(3)),
+      scaled: pointed(scores.scaled[key].toFixed(3)),
     });
   }
 

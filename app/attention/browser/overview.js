@@ -11,6 +11,7 @@ import {
   button,
   clamp,
   counted,
+  digits,
   el,
   fill,
   focusable,
@@ -28,6 +29,7 @@ import { toggleBeside } from "./sidebyside.js";
 import { atlasOf, drawSmall } from "./smallmaps.js";
 import { areSeveral } from "./values.js";
 import { WholeMap } from "./whole.js";
+import { pointed } from "../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Site} Site */
 /** @typedef {{site: Site, layer: number, head: number}} Head */
@@ -434,12 +436,10 @@ export class Overview {
     this.legend.replaceChildren();
     if (this.metric === "maps") return;
     if (!found) return void this.legend.append(el("span", "", words.loading));
-    /** @param {number} x */
-    const digits = (x) => String(Number(x.toPrecision(2)));
     if (found.low < 0)
-      this.legend.append(el("span", "", digits(found.low)), el("i", "ramp ahead"), el("span", "", "0"));
+      this.legend.append(el("span", "", digits(found.low, 2)), el("i", "ramp ahead"), el("span", "", "0"));
     else this.legend.append(el("span", "", "0"));
-    this.legend.append(el("i", "ramp"), el("span", "", digits(found.high)));
+    this.legend.append(el("i", "ramp"), el("span", "", digits(found.high, 2)));
     this.legend.title = this.view.picture.whole
       ? words.metrics[this.metric][1]
       : fill(words.metric_rows, { rows: found.rows, of: number(Number(found.of)) });
@@ -605,10 +605,10 @@ export class Overview {
 
   /** @param {number} value */
   valued(value) {
-    if (this.metric === "entropy") return fill(words.in_bits, { value: value.toFixed(2) });
+    if (this.metric === "entropy") return fill(words.in_bits, { value: pointed(value.toFixed(2)) });
     if (this.metric === "distance")
-      return fill(value < 0 ? words.in_tokens_ahead : words.in_tokens, { value: Math.abs(value).toFixed(2) });
-    return `${(value * 100).toFixed(1)} %`;
+      return fill(value < 0 ? words.in_tokens_ahead : words.in_tokens, { value: pointed(Math.abs(value).toFixed(2)) });
+    return pointed(`${(value * 100).toFixed(1)} %`);
   }
 
   /** @param {KeyboardEvent} e */

@@ -2,6 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { add, button, clamp, el, fill, number } from "../../kit/browser/dom.js";
+import { pointed } from "../../kit/browser/language.js";
 
 /** @typedef {NonNullable<ReturnType<typeof import("./metrics.js").measured>>} Measured */
 const MOST = 100; // heads in the list
@@ -37,7 +38,7 @@ export class Ranked {
         el("span", "mute", `${rank + 1}`),
         el("b", "", fill(words.head_short, { layer, head })),
         track,
-        el("u", "", value.toFixed(2)),
+        el("u", "", pointed(value.toFixed(2))),
       );
       line.dataset.at = `${layer}.${head}`;
       line.setAttribute("aria-pressed", String(layer === place.layer && head === place.head));

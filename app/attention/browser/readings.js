@@ -4,6 +4,7 @@ import { fill, worded } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { findingOf } from "./findings.js";
 import { HIDDEN, keyOf, Lens } from "./lens.js";
+import { pointed } from "../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Ranking} Ranking */
 const KEPT_ROWS = 256; // rankings of rows that are kept
@@ -135,8 +136,8 @@ export class Readings {
     if (code) return fill(words.tip_masked, { reason: this.reason(code) });
     const value = ranking.weights[column];
     const parts = {
-      value: value.toFixed(4),
-      share: `${(value * 100).toFixed(2)} %`,
+      value: pointed(value.toFixed(4)),
+      share: pointed(`${(value * 100).toFixed(2)} %`),
       rank: ranking.rank.get(column),
       n: ranking.order.length,
     };

@@ -1,9 +1,10 @@
 // How weights become colours: the scale that is shown, what its two ends stand for, and the level of each value.
 
-import { fill, scientific } from "../../kit/browser/dom.js";
+import { digits, fill, scientific } from "../../kit/browser/dom.js";
 import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 import { LEAST_TOP, sinkOf } from "../../kit/browser/sink.js";
 import { WORDS as words } from "./constants.js";
+import { pointed } from "../../kit/browser/language.js";
 
 const LONG = 128; // keys; above, the map opens on a logarithmic scale
 
@@ -72,15 +73,17 @@ export class Shading {
   }
 
   // What is said of both ends and the middle of the scale of a map whose largest value this is
-  ticks(top = this.top, digits = 2) {
+  ticks(top = this.top, figures = 2) {
     const lens = this.view.lens();
     /** @param {number} x */
-    const text = (x) => (x >= 1e-4 || !x ? String(Number(x.toPrecision(digits))) : scientific(x));
+    const text = (x) => (x >= 1e-4 || !x ? digits(x, figures) : scientific(x));
     if (this.scale !== "row") {
       const { low, high } = this.ends(top);
       const middle = this.scale === "log" ? Math.sqrt(low * high) : (low + high) / 2;
       if (!this.view.options.bounds) return { low: text(low), middle: text(middle), high: text(high) };
-      const [from, to] = [low, high].map((value) => (value >= 1e-4 || !value ? String(value) : scientific(value))); // as they were written
+      const [from, to] = [low, high].map((value) =>
+        value >= 1e-4 || !value ? pointed(String(value)) : scientific(value),
+      ); // as they were written
       return {
         low: low ? fill(words.bounds_below, { value: from }) : from,
         middle: text(middle),

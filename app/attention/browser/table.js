@@ -4,6 +4,7 @@ import { WORDS as words } from "./constants.js";
 import { add, el, fill } from "../../kit/browser/dom.js";
 import { MOST_ROWS as MOST, table } from "../../kit/browser/table.js";
 import { HIDDEN } from "./lens.js";
+import { pointed } from "../../kit/browser/language.js";
 
 export class Table {
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
@@ -27,7 +28,7 @@ export class Table {
     /** @type {(string | number)[][]} */
     const rows = order
       .slice(0, MOST)
-      .map((k, i) => [ranking?.rank.get(k) ?? i + 1, keys[k], lens.firstKey(k), weight(k).toFixed(4)]);
+      .map((k, i) => [ranking?.rank.get(k) ?? i + 1, keys[k], lens.firstKey(k), pointed(weight(k).toFixed(4))]);
     for (let k = 0; ranking?.masked && k < keys.length && rows.length < MOST; k++) {
       const code = ranking.masked[k];
       const why =

@@ -5,10 +5,11 @@
 
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, apart, choice, clamp, described, el, fill, number, short } from "../../kit/browser/dom.js";
+import { add, apart, choice, clamp, described, digits, el, fill, number, short } from "../../kit/browser/dom.js";
 import { isPerHead } from "./values.js";
 import { everyLine, linesOf } from "./edges.js";
 import { HIDDEN, keyOf, Lens } from "./lens.js";
+import { pointed } from "../../kit/browser/language.js";
 
 const MOST = 3000; // lines at once; with more, a picture takes longer than anybody waits
 const QUICK = 800; // lines while heads are being stepped through or the text is being scrolled
@@ -606,8 +607,8 @@ export class TokenLines {
   // Whole percents in rows: there one value stands close beside the next.
   /** @param {number} w */
   amount(w) {
-    if (this.view.lens().unit === "norm") return String(Number(w.toPrecision(3)));
-    return `${(w * 100).toFixed(this.geometry.rows ? 0 : 1)} %`;
+    if (this.view.lens().unit === "norm") return digits(w, 3);
+    return pointed(`${(w * 100).toFixed(this.geometry.rows ? 0 : 1)} %`);
   }
 
   /**
@@ -933,7 +934,7 @@ export class TokenLines {
           el(
             "div",
             "",
-            `${name}: ${lens.unit === "norm" ? w.toFixed(4) : `${w.toFixed(4)} (${(w * 100).toFixed(2)} %)`}`,
+            `${name}: ${pointed(w.toFixed(4))}${lens.unit === "norm" ? "" : pointed(` (${(w * 100).toFixed(2)} %)`)}`,
           ),
         );
     }

@@ -1,6 +1,6 @@
 // The page of a question: the row of one word as wide as the page, the votes on it, and once it is uncovered what the head does.
 
-import { ASKED } from "../../kit/browser/language.js";
+import { ASKED, form } from "../../kit/browser/language.js";
 import { add, button, described, el, fill, focusable, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
 import { agreed, csv, largest, moved, mostLike, overlap, shares, sumOf, table as tableOf, verdict } from "./votes.js";
 import { projecting, spaced, square, widest } from "./parts.js";
@@ -370,7 +370,7 @@ export class AskPage {
     const counts = question?.counts(votes) ?? [];
     const { caption = "", snippet = "", name = "vote", title = "" } = this.described ?? {};
     const all = counts.reduce((a, b) => a + b, 0);
-    const said = [fill(words.caption[all === 1 ? 0 : 1], { q: question?.word ?? "", n: all }), this.fact ?? "", caption]
+    const said = [fill(form(words.caption, all), { q: question?.word ?? "", n: all }), this.fact ?? "", caption]
       .filter(Boolean)
       .join(" ");
     const text = csv([said, ...(snippet ? snippet.split("\n") : [])], labels, counts, weights ?? []);

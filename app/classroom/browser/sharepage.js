@@ -4,6 +4,7 @@ import { add, button, el, focusedIn, phrase } from "../../kit/browser/dom.js";
 import { projecting, spaced, square, widest } from "./parts.js";
 import { copy } from "../../kit/browser/save.js";
 import { WORDS as words } from "./constants.js";
+import { form } from "../../kit/browser/language.js";
 
 const LONG = 40; // signs of an address that takes several lines
 
@@ -74,7 +75,7 @@ export class SharePage {
     this.code.style.setProperty("--wide", widest(this.code.textContent).toFixed(2));
     this.follow.replaceChildren(
       ...(of
-        ? [el("b", "", String(of)), el("span", "", words.follow[of === 1 ? 0 : 1])]
+        ? [el("b", "", String(of)), el("span", "", form(words.follow, of))]
         : [el("span", "mute", words.nobody_yet)]),
     );
     this.door.textContent = door ? words.door_help : words.door_closed_help;

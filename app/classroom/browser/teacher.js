@@ -14,6 +14,7 @@ import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Question } from "./question.js";
 import { paint, spaced } from "./parts.js";
 import { SharePage } from "./sharepage.js";
+import { form } from "../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Asked} Asked */
 /** @typedef {import("./types.js").Round} Round */
@@ -658,7 +659,7 @@ export class Teacher {
     this.badge.setAttribute("aria-pressed", String(page === "share"));
     if (taught) {
       const count = el("span");
-      count.append(el("b", "", String(now.of)), ` ${words.follow[now.of === 1 ? 0 : 1]}`);
+      count.append(el("b", "", String(now.of)), ` ${form(words.follow, now.of)}`);
       this.badge.replaceChildren(
         ...(this.isLost
           ? [el("span", "", words.no_connection)]

@@ -4,7 +4,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { csv as file } from "../../kit/browser/csv.js";
-import { apart, counted, fill, finely, share } from "../../kit/browser/dom.js";
+import { apart, counted, fill, finely, fixed, share } from "../../kit/browser/dom.js";
 
 /** @typedef {ArrayLike<number>} Row */
 /** @typedef {[template: string, parts: Record<string, unknown>]} Sentence what phrase() and fill() take */
@@ -154,8 +154,8 @@ export function sumOf(labels, votes, weights) {
   if (!first.length) return [words.sum_none, {}];
   const all = sum(both);
   const rest = all - first.reduce((x, i) => x + both[i], 0);
-  const terms = first.map((i) => `${apart(labels[i])} ${(100 * both[i]).toFixed(1)}`);
-  if (rest >= 0.0005) terms.push(fill(words.sum_others, { p: (100 * rest).toFixed(1) }));
+  const terms = first.map((i) => `${apart(labels[i])} ${fixed(100 * both[i], 1)}`);
+  if (rest >= 0.0005) terms.push(fill(words.sum_others, { p: fixed(100 * rest, 1) }));
   return [words.sum, { terms: terms.join(" + "), all: [agreed(all), WHOLE] }];
 }
 

@@ -93,6 +93,10 @@ export function fixed(x, digits = 2) {
   return pointed(x < 0 && Number(text) !== 0 ? `−${text}` : text);
 }
 
+// A number to so many digits, and no more than it needs: "0.5", "33", "0.057"
+/** @param {number} x @param {number} most */
+export const digits = (x, most) => pointed(String(Number(x.toPrecision(most))));
+
 /** @type {Record<string, string>} */
 const SUPERSCRIPT = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 /** @param {number} x */

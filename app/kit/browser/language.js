@@ -5,7 +5,8 @@ import { LANGUAGE } from "./spoken.js";
 // Of a request: the address may have asked for another language than the browser does by itself.
 export const ASKED = { "Accept-Language": LANGUAGE };
 
-const COUNTS = new Intl.NumberFormat(LANGUAGE); // one for all: toLocaleString makes its own each time
+// One for all: toLocaleString makes its own each time. Thousands are apart in every language, as they are in Python.
+const COUNTS = new Intl.NumberFormat(LANGUAGE, { useGrouping: "always" });
 const RULES = new Intl.PluralRules(LANGUAGE);
 const ORDER = ["zero", "one", "two", "few", "many", "other"]; // of the forms of a word, as CLDR names them
 const FORMS = ORDER.filter((name) => RULES.resolvedOptions().pluralCategories.some((known) => known === name));
@@ -15,6 +16,15 @@ const POINT = COUNTS.formatToParts(1.5).find(({ type }) => type === "decimal")?.
 /** @param {number} n */
 export const number = (n) => COUNTS.format(Math.round(n));
 
+// The same with so many digits after the point
+/** @param {number} x @param {number} digits */
+export const grouped = (x, digits) =>
+  x.toLocaleString(LANGUAGE, {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+    useGrouping: "always",
+  });
+
 // A number that JavaScript wrote, with the language's own sign before its decimals: "0.35" is "0,35" in German.
 /** @param {string} text */
 export const pointed = (text) => (POINT === "." ? text : text.replace(".", POINT));
@@ -22,3 +32,7 @@ export const pointed = (text) => (POINT === "." ? text : text.replace(".", POINT
 // The one of the forms of a word that goes with a number
 /** @param {string[]} forms @param {number} n */
 export const form = (forms, n) => forms[Math.min(FORMS.indexOf(RULES.select(n)), forms.length - 1)];
+
+// Numbers one after the other, with what does not read as a sign of one of them between them: "0.5, 1.2" is "0,5; 1,2" in German.
+/** @param {string[]} numbers */
+export const listed = (numbers) => numbers.join(POINT === "," ? "; " : ", ");

@@ -10,6 +10,7 @@ import { Pen } from "./pen.js";
 import { set, svg } from "./picture/svg.js";
 import { Tip } from "./tip.js";
 import { WORDS as words } from "./words.js";
+import { pointed } from "./language.js";
 
 /** @typedef {{name: string, lengths: number[], adds: number[] | null}} Part */
 /** The answer of the route. @typedef {{position: number, stream: number[], parts: Part[], next: [word: string, p: number] | null, wires: number[][] | null, refused?: string}} Whole */
@@ -33,7 +34,7 @@ const NARROW = 560; // pixels of a strip without words at its left
 const LETTERS = 11; // that the box of the next word has room for
 
 /** Three digits of a length. @param {number} x */
-export const long = (x) => (x >= 99.95 ? x.toFixed(0) : x >= 9.995 ? x.toFixed(1) : x.toFixed(2));
+export const long = (x) => pointed(x.toFixed(x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2));
 /** The stack that a kind of attention belongs to. @param {string} site */
 export const stackOf = (site) => (site === "encoder" ? "encoder" : "decoder");
 
@@ -47,7 +48,7 @@ function mostWired(wires) {
 }
 
 /** A number in logits with its sign. @param {number} x */
-export const signed = (x) => `${x < -0.005 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
+export const signed = (x) => pointed(`${x < -0.005 ? "−" : "+"}${Math.abs(x).toFixed(2)}`);
 
 export class ModelStrip {
   /** @type {Laid[]} */

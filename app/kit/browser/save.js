@@ -2,6 +2,7 @@
 
 import { el, fill } from "./dom.js";
 import { WORDS as words } from "./words.js";
+import { pointed } from "./language.js";
 
 const UNITS = ["bytes", "kB", "MB"];
 const KEPT_FOR = 60_000; // ms until the browser has surely begun to write the file
@@ -21,7 +22,7 @@ export function save(name, blob) {
 export function sizeOf(bytes) {
   let [size, unit] = [bytes, 0];
   while (size >= 1000 && unit < UNITS.length - 1) [size, unit] = [size / 1000, unit + 1];
-  return `${size.toFixed(unit ? 1 : 0)} ${UNITS[unit]}`;
+  return pointed(`${size.toFixed(unit ? 1 : 0)} ${UNITS[unit]}`);
 }
 
 // Whether a text is on the clipboard now; it is not without permission, or without a secure connection.

@@ -2,6 +2,7 @@
 
 import { add, el, fill, fixed, focusable, minus, number } from "./dom.js";
 import { WORDS as words } from "./words.js";
+import { pointed } from "./language.js";
 
 /** @typedef {string | number | Node} Cell */
 export const MOST_ROWS = 400;
@@ -13,7 +14,7 @@ const NUMBER = /^[-+−<>≤≈]? ?[\d.,]+(e[-+−]?\d+)?( %)?$/;
 function decimals(value) {
   if (Number.isInteger(value)) return minus(value);
   if (Math.abs(value) >= 0.001 || !Number.isFinite(value)) return fixed(value, 4);
-  return `${value < 0 ? "−" : ""}${Math.abs(value).toExponential(2)}`;
+  return pointed(`${value < 0 ? "−" : ""}${Math.abs(value).toExponential(2)}`);
 }
 
 /** @param {Cell} cell */

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from app.kit import numbers
 from app.kit.numbers import quoted
 from app.rooms.compute import words
 from core.plan import DEVICES, Device
@@ -26,7 +27,7 @@ def changed(device: Device, figures: Mapping[str, Any]) -> Device:
     for name in FIELDS:
         value = figures.get(name, getattr(device, name))
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MOST:
-            raise ValueError(words.CARDS_WRONG.format(card=device.name, most=int(MOST)))
+            raise ValueError(numbers.filled(words.CARDS_WRONG, card=device.name, most=int(MOST)))
         new[name] = int(value) if value == int(value) else value
     published = next(card for card in DEVICES if card.name == device.name)
     if all(new[name] == getattr(published, name) for name in FIELDS):

@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app import languages
+from app.kit import numbers
 from app.kit.figure import COLOURS, FigureDraft, Theme, layout, length_ticks
 from app.kit.numbers import both, count
 from app.kit.theme import PALETTES
@@ -197,7 +198,7 @@ def depth(table: pd.DataFrame, own: int, theme: Theme = "light", scale: float = 
                 y=values,
                 name=words.PARAMETER_PARTS[name],
                 marker={"color": colours[colour], "pattern": {"shape": pattern, "solidity": 0.25}},
-                customdata=[f"{value:,}" for value in values],
+                customdata=[numbers.whole(value) for value in values],
                 hovertemplate="%{x} layers: %{customdata}<extra>" + words.PARAMETER_PARTS[name] + "</extra>",
             )
     totals = table["parameters"].tolist()
@@ -230,7 +231,7 @@ def known(table: pd.DataFrame, theme: Theme = "light", scale: float = 1.0) -> go
             "symbol": ["diamond" if mine else "circle" for mine in own],
             "size": 11,
         },
-        text=[f"{n:,}" for n in table["parameters"]],
+        text=[numbers.whole(n) for n in table["parameters"]],
         textposition="middle right",
         textfont={"color": palette["ink"], "size": 13},
         cliponaxis=False,

@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from app import languages
-from app.kit import charts, numbers, stage, widgets
+from app.kit import charts, frames, numbers, stage, widgets
 from app.kit.numbers import both, count
 from app.kit.params import Param
 from app.kit.widgets import Control, Panel
@@ -44,7 +44,7 @@ def _work(setup: Setup, step: str) -> str:
     operations = tables.operations_of(setup, step)
     n = setup.target_len or setup.source_len
     one = words.OPERATIONS_ONE if setup.batch == 1 else words.OPERATIONS_EACH
-    what = (one if step == "decode" else words.OPERATIONS_ALL).format(batch=setup.batch, n=f"{n:,}")
+    what = (one if step == "decode" else words.OPERATIONS_ALL).format(batch=setup.batch, n=numbers.whole(n))
     return words.OPERATIONS.format(
         title=setup.title,
         flops=count(total_flops(operations)),
@@ -102,11 +102,11 @@ def _operations(setup: Setup, look: Look) -> None:
         "intensity",
     ]
     columns: dict[str, str | None] = {name: sizes_words.COLUMNS[name] for name in names}
-    st.dataframe(shown[names], hide_index=True, column_config=columns, key="compute_rows", height="content")
+    frames.show(shown[names], columns, key="compute_rows", height="content")
     if one := tables.one_head(setup):
         config = setup.config
         sizes = {"heads": config.n_heads, "d_head": config.d_head, "d": config.d_model}
-        st.text(words.ONE_HEAD.format(**sizes, flops=count(one[2]), parameters=f"{one[3]:,}"))
+        st.text(words.ONE_HEAD.format(**sizes, flops=count(one[2]), parameters=numbers.whole(one[3])))
     st.caption(words.OPERATIONS_NOTE[step] + sizes_words.CUDA)
     controls.show_table(table, "operations")
 
@@ -124,30 +124,32 @@ def _roofline(setup: Setup, look: Look) -> None:
     said = {step: _limit(device, *least) for step, least in whole.items()}
     intensity, limit, time = said["prefill"]
     n = setup.source_len + setup.target_len
-    more = words.ROOF_PREFILL.format(
-        n=f"{setup.batch} × {n:,}",
+    more = numbers.filled(
+        words.ROOF_PREFILL,
+        n=f"{setup.batch} × {numbers.whole(n)}",
         prefill=intensity,
         prefill_limit=words.LIMITS[limit],
         prefill_time=numbers.seconds(time),
     )
     if "decode" in said:
         intensity, limit, time = said["decode"]
-        more += " " + words.ROOF_DECODE.format(
+        more += " " + numbers.filled(
+            words.ROOF_DECODE,
             decode=intensity,
             decode_limit=words.LIMITS[limit],
             decode_time=numbers.seconds(time),
-            rate=f"{setup.batch / time:,.0f}",
+            rate=numbers.fixed(setup.batch / time, 0),
             batch=setup.batch,
         )
     step = "decode" if "decode" in said else "prefill"
-    one, many = (f"{100 * part:.3g} %" for part in tables.reached(setup, device, step).values())
+    one, many = (f"{numbers.digits(100 * part, 3)} %" for part in tables.reached(setup, device, step).values())
     more += " " + words.ROOF_REACHED[step].format(one=one, many=many)
     table = tables.bounds_table(setup, device)
     figure = partial(charts.figures(FIGURES).roofline, device, steps, whole)
     sentence = controls.headline(
         look,
         setup,
-        lambda _: words.ROOF.format(device=device.name, ridge=device.ridge),
+        lambda _: numbers.filled(words.ROOF, device=device.name, ridge=device.ridge),
         controls.Chart(
             "roofline",
             more,
@@ -187,11 +189,11 @@ def _editor() -> str:
 
 def _edit_cards() -> None:
     with st.expander(words.CARDS, key="compute_cards_box"):
-        columns = dict(words.CARDS_COLUMNS)
+        table = tables.devices_table(devices.read(boxes.opened(CARDS.name))[0])
         st.data_editor(
-            tables.devices_table(devices.read(boxes.opened(CARDS.name))[0]),
+            table,
             hide_index=True,
-            column_config=columns,
+            column_config=frames.editable(words.CARDS_COLUMNS, table),
             disabled=["name", "gibibytes", "ridge", "offered", "source", "memory_source"],
             key=_editor(),
         )
@@ -207,21 +209,23 @@ def _limit(device: Device, flops: int, n_bytes: int) -> tuple[float, str, float]
 def _recurrent(setup: Setup) -> str:
     """What a recurrent layer of this width takes for a text of this length."""
     d, n = setup.config.d_model, setup.source_len
-    return words.RNN.format(n=f"{n:,}", d=f"{d:,}", rnn=count(4 * n * d * d))
+    return words.RNN.format(n=numbers.whole(n), d=numbers.whole(d), rnn=count(4 * n * d * d))
 
 
 def _rnn(setup: Setup, look: Look) -> None:
     d, n = setup.config.d_model, setup.source_len
     table = tables.rnn_lines(d, sorted({*(2**i for i in range(2, 18)), n, d}))
     here = tables.rnn_line(d, n)
-    more = words.RNN_ATTENTION.format(d=f"{d:,}", attention=count(here["attention"]), whole=count(here["whole"]))
+    more = words.RNN_ATTENTION.format(
+        d=numbers.whole(d), attention=count(here["attention"]), whole=count(here["whole"])
+    )
     files = [(words.FILE_RNN, "headlight-compute-rnn-attention", table)]
     figure = partial(charts.figures(FIGURES).rnn, table, n)
     sentence = controls.headline(
         look, setup, _recurrent, controls.Chart("rnn", more, files, figure, "4 * plan.source_len * config.d_model**2")
     )
     controls.draw(look, "rnn", figure, sentence, note=more)
-    st.caption(words.RNN_NOTE.format(d=f"{d:,}"))
+    st.caption(words.RNN_NOTE.format(d=numbers.whole(d)))
     controls.show_table(table, "rnn-attention")
 
 
@@ -229,7 +233,7 @@ def _reads(setup: Setup) -> str:
     """How much it reads and writes, or would if its layers stood in an encoder and in a decoder."""
     shown = setup if setup.config.kind == "encoder-decoder" else as_pair(setup)
     said = words.CROSS if shown is setup else words.CROSS_IF
-    n, m = (f"{setup.batch} × {length:,}" for length in (shown.source_len, shown.target_len))
+    n, m = (f"{setup.batch} × {numbers.whole(length)}" for length in (shown.source_len, shown.target_len))
     return said.format(title=setup.title, kind=setup.config.kind, n=n, m=m)
 
 
@@ -257,13 +261,13 @@ def _cross(given: Setup, look: Look) -> None:
 
 def _counted(setup: Setup) -> str:
     """How many parameters it has."""
-    return words.PARAMETERS.format(title=setup.title, total=f"{parameters(setup.config).total:,}")
+    return words.PARAMETERS.format(title=setup.title, total=numbers.whole(parameters(setup.config).total))
 
 
 def _parameters(setup: Setup, look: Look) -> None:
     found = parameters(setup.config)
     layer = found.encoder.layer.total + found.decoder.layer.total
-    more = words.PARAMETERS_LAYER.format(layer=f"{layer:,}", share=f"{100 * found.mlp_share:.1f}")
+    more = words.PARAMETERS_LAYER.format(layer=numbers.whole(layer), share=numbers.fixed(100 * found.mlp_share, 1))
     table = tables.depth_lines(setup.config)
     files = [(words.FILE_PARAMETERS, "headlight-compute-parameters", table)]
     figure = partial(charts.figures(FIGURES).depth, table, layers(setup.config))
@@ -272,8 +276,8 @@ def _parameters(setup: Setup, look: Look) -> None:
     )
     controls.draw(look, "depth", figure, sentence, note=more)
     st.markdown(f"**{words.TRANSLATOR}**")
-    st.text(words.TRANSLATOR_WHY.format(**tables.translator()))
-    st.dataframe(tables.translator_table(), hide_index=True, key="compute_translator")
+    st.text(numbers.filled(words.TRANSLATOR_WHY, **tables.translator()))
+    frames.show(tables.translator_table(), key="compute_translator")
     controls.show_table(table, "parameters")
 
 
@@ -281,7 +285,7 @@ def _known(setup: Setup, look: Look) -> None:
     table = tables.known_models(setup)
     worst = tables.furthest(table)
     figure = partial(charts.figures(FIGURES).known, table)
-    more = words.KNOWN_WORST.format(worst=worst[0], exact=f"{worst[1]:,}", published=worst[2])
+    more = words.KNOWN_WORST.format(worst=worst[0], exact=numbers.whole(worst[1]), published=worst[2])
     sentence = controls.headline(
         look,
         setup,
@@ -306,7 +310,7 @@ def _heads() -> str:
     """How wide heads are among the known models: 64 is a habit and no law."""
     wide = {preset.title: preset.config for preset in PRESETS.values()}
     others = [
-        f"{title} {config.d_model:,} / {config.n_heads} = {config.d_head}"
+        f"{title} {numbers.whole(config.d_model)} / {config.n_heads} = {config.d_head}"
         for title, config in wide.items()
         if config.d_head != 64
     ]

@@ -13,7 +13,7 @@ from app import languages
 from app.attention import component, export, in_progress, inspect, picture
 from app.attention import selection as attention_selection
 from app.attention import words as attention_words
-from app.kit import numbers, theme
+from app.kit import frames, numbers, theme
 from app.rooms.explore import tables, words
 from app.rooms.explore.component import EXPLORE, OPENED
 from app.session import answer as session_answer
@@ -156,7 +156,7 @@ def _shapes(run: Facts) -> None:
         )
     )
     palette = theme.PALETTES[st.context.theme.type or "light"]  # no one grey can be read on both pages
-    st.dataframe(tables.muted(tables.steps(run), palette["mute"]), hide_index=True, column_config=_columns())
+    frames.show(tables.muted(tables.steps(run), palette["mute"]), _columns())
     st.caption(words.STEPS_CAPTION)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from app.kit import numbers
 from app.rooms.lessons import words
 from app.rooms.lessons.step import Candidate, Place, Truth
 from app.transport import modules
@@ -167,7 +168,7 @@ def _do(truth: Truth, answer: object) -> Checked | None:
 def number_words(value: float, unit: str, digits: int) -> str:
     """A number as it is said: "30.566 MiB", "66.6 %", "623 tokens". Halves go up, here and in the browser."""
     rounded = math.floor(value * 10**digits + 0.5) / 10**digits
-    text = f"{abs(rounded):,.{digits}f}" + (f" {unit}" if unit else "")
+    text = numbers.fixed(abs(rounded), digits) + (f" {unit}" if unit else "")
     return f"−{text}" if rounded < 0 else text
 
 

@@ -61,7 +61,7 @@ class Truth:
         said = {
             name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)
         }
-        return asdict(self) | said | {"options": [languages.said(option) for option in self.options]}
+        return asdict(self) | said | {"options": [languages.part(option) for option in self.options]}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from app.attention import turns
 from app.export import offline
+from app.kit import numbers
 from app.kit import params as kit_params
 from app.rooms.masks import choices, export, in_code, sheet, two_texts, words
 from app.rooms.masks.component import OFFLINE
@@ -149,7 +150,7 @@ async def kind(request: Request) -> bytes:
         text = own.source.text
     facts = await ask.facts(await ask.submit(Asked(own.spec.id if is_own else choices.KINDS[id_], (text,))))
     if (n := max(len(facts.source), len(facts.target or ()))) > choices.SHOWN:
-        raise BadParameter(words.ROUTE_KINDS.format(n=f"{n:,}", most=choices.SHOWN))
+        raise BadParameter(words.ROUTE_KINDS.format(n=numbers.whole(n), most=choices.SHOWN))
     found = await sheet.opened(ask, facts)
     site, (layer, head, row) = sheet.site_named(facts, id_), found.shown.openings[id_]
     if "layer" in request.query_params:
@@ -239,7 +240,7 @@ async def leak(request: Request) -> bytes:
     shown = await (_of_leaky if is_taught else _with_mask)(key)
     facts = await ask.facts(shown)
     if (n := len(facts.source)) > choices.SHOWN:
-        raise BadParameter(words.ROUTE_LEAK.format(n=f"{n:,}", most=choices.SHOWN))
+        raise BadParameter(words.ROUTE_LEAK.format(n=numbers.whole(n), most=choices.SHOWN))
     header = {
         "title": facts.spec.title,
         "text": facts.source.text,

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from app import languages
 from app.attention import picture
+from app.kit import numbers
 from app.rooms.masks import choices, export, words
 from app.rooms.masks.choices import MOST_ROWS, SHOWN, WHOLE, Look, Shown
 from app.session import examples
@@ -89,8 +91,12 @@ async def _by_row(service: Service, facts: Facts) -> Opened:
     """A long text: no map as a whole, but the row that the room opens on. Raises Refused where even a few rows are too much to send."""
     longest = max(len(facts.source), len(facts.target or ()))
     if (size := choices.block_bytes(longest)) > MOST_ROWS:
-        numbers = {"n": f"{longest:,}", "size": f"{size / 1e6:.1f}", "most": f"{MOST_ROWS / 1e6:.1f}"}
-        raise Refused(words.TOO_LONG.format(tokens=f"{longest_shown():,}", **numbers))
+        own = {
+            "n": numbers.whole(longest),
+            "size": languages.decimal(f"{size / 1e6:.1f}"),
+            "most": numbers.fixed(MOST_ROWS / 1e6, 1),
+        }
+        raise Refused(words.TOO_LONG.format(tokens=numbers.whole(longest_shown()), **own))
     links = {picture.id_of(link): (link.layer, link.head, link.query) for link in await service.openings(facts.key)}
     found = await service.opening_look(facts.key)
     name = picture.id_of(found)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.kit import numbers
 from app.rooms.masks import choices, words
 from app.session import service
 from app.transport.routes import BadParameter
@@ -54,7 +55,7 @@ async def compared(facts: Facts, written: str, instead: str) -> TwoTexts:
     for text in (written, instead):
         run = await ask.facts(await ask.submit(Request(facts.spec.id, (text,))))
         if (n := len(run.source)) > choices.SHOWN:
-            raise BadParameter(words.ROUTE_LEAK.format(n=f"{n:,}", most=choices.SHOWN))
+            raise BadParameter(words.ROUTE_LEAK.format(n=numbers.whole(n), most=choices.SHOWN))
         both.append(run)
     ids = [run.source.ids for run in both]
     differs = next((i for i, (a, b) in enumerate(zip(*ids, strict=False)) if a != b), min(len(one) for one in ids))

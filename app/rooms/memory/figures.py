@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from app.kit import figure as kit_figure
 from app.kit.figure import FigureDraft
-from app.kit.numbers import both
+from app.kit.numbers import both, whole
 from app.kit.theme import PALETTES
 from app.rooms.memory import words
 from app.sizes.setup import Setup
@@ -140,7 +140,7 @@ def curves(
     if ceiling is not None:
         figure.add_vline(x=ceiling, line={"color": palette["mute"], "width": 2})
         figure.add_annotation(
-            x=log10(ceiling), y=0, yref="paper", text=words.TABLE_ENDS.format(n=f"{ceiling:,}"), showarrow=False,
+            x=log10(ceiling), y=0, yref="paper", text=words.TABLE_ENDS.format(n=whole(ceiling)), showarrow=False,
             xanchor="left", yanchor="bottom", xshift=4, font={"size": 14, "color": palette["mute"]},
         )  # fmt: skip
     kit_figure.layout(figure, theme, 320)

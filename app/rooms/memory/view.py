@@ -11,8 +11,8 @@ from typing import Any
 import streamlit as st
 
 from app import languages
-from app.kit import charts, stage, widgets
-from app.kit.numbers import apart, both, part_of, size
+from app.kit import charts, frames, stage, widgets
+from app.kit.numbers import apart, both, filled, fixed, part_of, plain, size, whole
 from app.kit.params import Param
 from app.kit.widgets import Control, Panel
 from app.rooms.memory import tables, words
@@ -119,9 +119,9 @@ def _otherwise(setup: Setup) -> list[str]:
         return memory_plan(setup.config, replace(setup.workload, **change)).total
 
     if setup.config.kind == "decoder" and not setup.piece and setup.batch * setup.source_len > PIECE:
-        said.append(words.GOES_PIECES.format(piece=f"{PIECE:,}", pieces=both(total(piece=PIECE))))
+        said.append(words.GOES_PIECES.format(piece=whole(PIECE), pieces=both(total(piece=PIECE))))
     if not setup.config.has_position_table and setup.workload.last_len > setup.config.n_ctx:
-        said.append(words.GOES_BEYOND.format(n=f"{setup.config.n_ctx:,}"))
+        said.append(words.GOES_BEYOND.format(n=whole(setup.config.n_ctx)))
     if setup.logits == "last" and total(logits="all") > total():
         said.append(words.GOES_LOGITS.format(all=both(total(logits="all"))))
     return said
@@ -154,7 +154,7 @@ def _length(setup: Setup, look: Look) -> None:
     counting = row.button(words.ALIVE, key="memory_alive", help=words.ALIVE_HELP)
     budgets = [(words.THIS_MACHINE, free())]
     budgets += [(device.name, device.memory) for device in DEVICES if device.name in names]
-    budgets += [(words.BUDGET_NAME.format(n=own), round(own * 1e9))] if own else []
+    budgets += [(filled(words.BUDGET_NAME, n=own), round(own * 1e9))] if own else []
     found = tables.fits(setup, budgets, vary)
     alive = _alive(setup, budgets, vary, counting)
     over, drawn, below = (st.container(gap=None) for _ in range(3))
@@ -163,8 +163,8 @@ def _length(setup: Setup, look: Look) -> None:
             st.text(_memory(name, fit.budget) + _breaks(setup, fit, vary, alive.get(name)))
         if not setup.training and setup.config.n_decoder_layers and vary != "batch":
             n = setup.source_len + setup.target_len
-            each = (words.CHAT.format(device=name, n=f"{most:,}") for name, most in tables.chats(setup, budgets))
-            st.text(words.CHATS.format(n=f"{n:,}", chats=", ".join(each)))
+            each = (words.CHAT.format(device=name, n=whole(most)) for name, most in tables.chats(setup, budgets))
+            st.text(words.CHATS.format(n=whole(n), chats=", ".join(each)))
     with below:
         measured = _measured(setup, pressed)
     ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
@@ -184,10 +184,10 @@ def _length(setup: Setup, look: Look) -> None:
     sentence = controls.headline(look, setup, _total, controls.Chart("curves", words.LENGTH_NOTE, files, figure))
     with drawn:
         controls.draw(look, "curves", figure, sentence)
-    scores = ", ".join(f"{n:,}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT)
+    scores = ", ".join(f"{whole(n)}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT)
     st.text(words.SCORES_AT.format(rows=scores))
     if ceiling is not None:
-        st.text(words.BREAKS_TABLE.format(ceiling=f"{ceiling:,}"))
+        st.text(words.BREAKS_TABLE.format(ceiling=whole(ceiling)))
     st.caption(words.LENGTH_NOTE + sizes_words.CUDA)
     controls.show_table(shown, "curves")
     controls.show_table(broken, "longest-fit", words.FITS_TABLE)
@@ -198,7 +198,7 @@ def _memory(name: str, budget: int) -> str:
     card = next((device for device in DEVICES if device.name == name), None)
     if card is None:
         return words.BREAKS.format(device=name, size=size(budget))
-    offered, everything = (f"{n / 1024:.2f} GiB" for n in (card.offered_mebibytes, card.mebibytes))
+    offered, everything = (f"{fixed(n / 1024, 2)} GiB" for n in (card.offered_mebibytes, card.mebibytes))
     return words.BREAKS_CARD.format(device=name, offered=offered, all=everything)
 
 
@@ -226,14 +226,14 @@ def _breaks(setup: Setup, fit: Fit, vary: str, alive: Fit | None) -> str:
         return words.BREAKS_NONE.format(next=both(fit.next_bytes), what=what)
     if (n := tables.usable(setup, fit)) < fit.n:
         takes = memory_plan(setup.config, replace(setup.workload, **{vary: n})).total
-        return words.BREAKS_ALL.format(n=f"{n:,}", what=what, bytes=both(takes), more=f"{fit.n:,}")
+        return words.BREAKS_ALL.format(n=whole(n), what=what, bytes=both(takes), more=whole(fit.n))
     takes, _, would = apart(fit.bytes, fit.budget, fit.next_bytes)
     counted = ""
     if alive is not None:
         least, _, more = apart(alive.bytes, alive.budget, alive.next_bytes)
-        counted = words.BREAKS_ALIVE.format(n=f"{alive.n:,}", bytes=least, more=f"{alive.n + 1:,}", next=more)
+        counted = words.BREAKS_ALIVE.format(n=whole(alive.n), bytes=least, more=whole(alive.n + 1), next=more)
     return words.BREAKS_FITS.format(
-        n=f"{fit.n:,}", what=what, bytes=takes, more=f"{fit.n + 1:,}", next=would, alive=counted
+        n=whole(fit.n), what=what, bytes=takes, more=whole(fit.n + 1), next=would, alive=counted
     )
 
 
@@ -260,16 +260,16 @@ def _measured(setup: Setup, pressed: bool) -> Measured | None:
     said = (words.MEASURED if same else words.MEASURED_WEIGHTS_OFF).format(
         ran=words.RAN[measured.ran],
         batch=measured.batch,
-        n=f"{last.n:,}",
+        n=whole(last.n),
         measured=both(last.measured),
         predicted=both(last.predicted),
-        more=f"{100 * (last.predicted / last.measured - 1):.1f}",
-        weights=f"{last.weights:,}",
-        told=f"{last.predicted_weights:,}",
+        more=fixed(100 * (last.predicted / last.measured - 1), 1),
+        weights=whole(last.weights),
+        told=whole(last.predicted_weights),
     )
     if last.kept or last.predicted_kept:
         said += words.MEASURED_KEPT.format(
-            what=words.KEPT_WORDS[setup.training], kept=f"{last.kept:,}", told=f"{last.predicted_kept:,}"
+            what=words.KEPT_WORDS[setup.training], kept=whole(last.kept), told=whole(last.predicted_kept)
         )
     st.text(said)
     return measured
@@ -311,7 +311,7 @@ def _kept(setup: Setup, look: Look) -> None:
     st.text(everything + why + (words.KEPT_FUSED if setup.attention != "eager" else ""))
     st.caption(words.KEPT_NOTE)
     st.text(words.TOTALS_TABLE)
-    st.dataframe(totals, hide_index=True, column_config=controls.columns(totals), key="memory_totals")
+    frames.show(totals, controls.columns(totals), key="memory_totals")
     controls.show_table(table, "kept")
 
 
@@ -336,17 +336,17 @@ def _cache(given: Setup, look: Look) -> None:
             layers=config.n_decoder_layers,
             kv=config.n_kv_heads,
             d_head=config.d_head,
-            by="1 byte" if by == 1 else f"{by:g} bytes",
+            by="1 byte" if by == 1 else f"{plain(by)} bytes",
         ),
-        n=f"{n:,}",
+        n=whole(n),
         batch=setup.batch,
         total=both(found.total),
     )
     more += words.CACHE_MHA.format(heads=config.n_heads, mha=both(found.as_mha), mqa=both(found.as_mqa))
     if found.cross_attention:
-        more += words.CACHE_CROSS.format(cross=both(found.cross_attention), source=f"{setup.source_len:,}")
+        more += words.CACHE_CROSS.format(cross=both(found.cross_attention), source=whole(setup.source_len))
     if config.window is not None:
-        more += words.CACHE_WINDOW.format(window=f"{config.window:,}")
+        more += words.CACHE_WINDOW.format(window=whole(config.window))
     table = tables.cache_table(setup)
     figure = partial(charts.figures(FIGURES).cache, tables.cache_lines(setup))
     sentence = controls.headline(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from app.kit import numbers
 from app.rooms.shapes import words
 from core.model.config import ModelConfig
 from core.plan import TracedRun, TracedStep, Workload, parameters, trace_shapes, with_layers
@@ -245,9 +246,9 @@ class _Rows:
         if not self.dropout:
             return
         step = self.rows[-1].step
-        numbers = step.bytes // _by(step)
+        kept = step.bytes // _by(step)
         dropped = replace(step, name=f"{step.name.rpartition('.')[0]}.dropout", op="dropout", flops=0, view=False)
-        self._add(f"dropout_{what}", dropped, site=site, fill={"kept": f"{numbers:,}"})
+        self._add(f"dropout_{what}", dropped, site=site, fill={"kept": numbers.whole(kept)})
 
     def _is_plain(self, site: str) -> bool:
         """Whether the fused kernel knows the mask by itself: all, or all but the future, and nothing added to scores."""
@@ -417,7 +418,7 @@ class _Rows:
     def _mask(self, site: str, known: Mapping[str, str]) -> str:
         said = known["cross" if site == "cross_attn" else self.stack]
         window = self.config.window
-        return said + (known["window"].format(window=window) if window and site == "attn" else "")
+        return said + (numbers.filled(known["window"], window=window) if window and site == "attn" else "")
 
 
 def _by(step: TracedStep) -> int:
@@ -440,13 +441,15 @@ def _fills(config: ModelConfig) -> dict[str, str]:
         scores, code = f"q kᵀ / {scale}", "q @ k.mT * scale"
     else:
         scores, code = (
-            ("q kᵀ", "q @ k.mT") if config.attn_scale == 1 else (f"q kᵀ · {config.attn_scale:.4g}", "q @ k.mT * scale")
+            ("q kᵀ", "q @ k.mT")
+            if config.attn_scale == 1
+            else (f"q kᵀ · {numbers.digits(config.attn_scale, 4)}", "q @ k.mT * scale")
         )
     bare, bare_code = scores, code  # of cross-attention, which knows no distance
     if config.position in ("relative", "alibi"):
         scores, code = f"{scores} + bias", f"{code} + bias"
     found = {
-        "scale": f"{config.embed_scale:.4g}",
+        "scale": numbers.digits(config.embed_scale, 4),
         "positions": positions,
         "position_code": position_code,
         "embed": f"{norm}({embed})" if config.embed_norm else embed,

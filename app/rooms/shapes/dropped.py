@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from app import languages
+from app.kit import numbers
 from app.rooms.shapes import words
 from app.sizes import pasted
 from app.sizes import words as sizes_words
@@ -22,7 +23,7 @@ async def config(request: Request) -> Response:
     async for part in request.stream():
         body += part
         if len(body) > MOST_BYTES:
-            return _refused(sizes_words.PASTE_TOO_LONG.format(n=len(body)), 413)
+            return _refused(numbers.filled(sizes_words.PASTE_TOO_LONG, n=len(body)), 413)
     try:
         text = body.decode("utf-8-sig")
         said = await run_in_threadpool(pasted.to_link, text)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
+from app.kit import numbers
 from app.kit.params import Param, one_of, whole
 from app.rooms.whatif import words
 from app.session import examples, resolving, screen
@@ -110,7 +111,7 @@ def model_ids() -> dict[str, str]:
     for name, spec in MODELS.items():
         found[name] = spec.title
         for point, _ in spec.points[:-1]:
-            found[f"{name}@{point}"] = words.AT_STEP.format(title=spec.title, step=f"{int(point):,}")
+            found[f"{name}@{point}"] = words.AT_STEP.format(title=spec.title, step=numbers.whole(int(point)))
     return found
 
 
@@ -119,7 +120,7 @@ def steps(shown: Request) -> list[tuple[str, str]]:
     model = screen.model_of(shown)
     points = [point for point, _ in spec_of(model).points]
     found = [(f"{model}@{point}", point) for point in points[:-1]] + [(model, point) for point in points[-1:]]
-    return [(name, f"{int(point):,}") for name, point in found if name != shown.model_id]
+    return [(name, numbers.whole(int(point))) for name, point in found if name != shown.model_id]
 
 
 def _other(text: str, _: Any) -> str:

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from app import languages
 from app.export import files
 from app.kit import params as kit_params
+from app.kit.numbers import filled
 from app.rooms.whatif import ahead, changes, export, words
 from app.session import resolving, screen, service
 from app.transport import messages, rate_limits, routes
@@ -382,8 +383,9 @@ async def _map(run: Facts, record: int, head: int) -> np.ndarray | None:
 
 def said(edit: Edit) -> str:
     """An edit in a few words."""
-    return words.CHANGES.get(edit_text(edit)) or words.CHANGES_BY_KIND.get(edit.word, repr(edit)).format(
-        **{name: getattr(edit, name) for name in edit.__dataclass_fields__}
+    return words.CHANGES.get(edit_text(edit)) or filled(
+        words.CHANGES_BY_KIND.get(edit.word, repr(edit)),
+        **{name: getattr(edit, name) for name in edit.__dataclass_fields__},
     )
 
 

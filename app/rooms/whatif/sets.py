@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from app import languages
 from app.export import about, files
+from app.kit.numbers import filled
 from app.rooms.whatif import changes, export, words
 from app.session import service
 from app.transport import messages, rate_limits
@@ -64,7 +65,7 @@ async def said(request: Request) -> Mapping[str, Any]:
     async for part in request.stream():
         body += part
         if len(body) > 4 * MOST_CHARACTERS:
-            raise BadParameter(words.SET_TOO_LONG.format(n=len(body), most=MOST_CHARACTERS))
+            raise BadParameter(filled(words.SET_TOO_LONG, n=len(body), most=MOST_CHARACTERS))
     try:
         found = json.loads(body)
     except ValueError:
@@ -72,7 +73,7 @@ async def said(request: Request) -> Mapping[str, Any]:
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
         raise BadParameter(words.SET_UNREADABLE)
     if (n := sum(map(len, found.values()))) > MOST_CHARACTERS:
-        raise BadParameter(words.SET_TOO_LONG.format(n=n, most=MOST_CHARACTERS))
+        raise BadParameter(filled(words.SET_TOO_LONG, n=n, most=MOST_CHARACTERS))
     return found
 
 

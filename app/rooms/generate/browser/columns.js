@@ -210,8 +210,8 @@ export function lossOf(scene) {
   if (!losses.length) return "";
   const nats = losses.reduce((a, b) => a + b, 0) / losses.length;
   return fill(given.length ? words.loss_given : words.loss_own, {
-    nats: nats.toFixed(2),
-    bits: (nats / Math.LN2).toFixed(2),
+    nats: fixed(nats),
+    bits: fixed(nats / Math.LN2),
   });
 }
 
@@ -416,7 +416,7 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
       fill: given ? "var(--given)" : "var(--proof)",
       opacity: 0.75,
     });
-    surprise.write(middle(i), y + SURPRISE - high - 1, value.toFixed(1), {
+    surprise.write(middle(i), y + SURPRISE - high - 1, fixed(value, 1), {
       anchor: "middle",
       size: 11.4,
       fill: "var(--mute)",

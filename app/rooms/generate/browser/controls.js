@@ -1,6 +1,6 @@
 // The line of controls: play, how the next word is chosen, and what is chosen from.
 
-import { add, button, choice, described, setAll, setField, setText } from "../../../kit/browser/dom.js";
+import { add, button, choice, described, fixed, setAll, setField, setText } from "../../../kit/browser/dom.js";
 import { BEAMS, WORDS as words } from "./constants.js";
 
 const SLIDER_K = 101; // one place behind the largest top-k of the slider: off
@@ -95,9 +95,9 @@ export class Controls {
       label.classList.toggle("idle", values.how !== "sample");
       label.hidden = values.how === "beam";
     };
-    set(this.temperature, Number(values.t), Number(values.t).toFixed(1));
+    set(this.temperature, Number(values.t), fixed(Number(values.t), 1));
     set(this.topK, Number(values.k) || SLIDER_K, Number(values.k) ? values.k : words.off);
-    set(this.topP, Number(values.p), Number(values.p) < 1 ? Number(values.p).toFixed(2) : words.off);
+    set(this.topP, Number(values.p), Number(values.p) < 1 ? fixed(Number(values.p)) : words.off);
     this.seed.label.hidden = values.how !== "sample";
     this.beams.label.hidden = values.how !== "beam";
     setField(this.seed.input, values.seed);

@@ -20,6 +20,7 @@ import { bringRing, strips } from "./strips.js";
 import { aboutOf, beamsCsv, branchesCsv, drawTables, wordsCsv } from "./tables.js";
 import { treeJson } from "./tree.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
+import { form, pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Scene} Scene */
@@ -465,7 +466,11 @@ class Generate extends Stage {
       this.proof.textContent = holds.map((text) => `✓ ${text}`).join("   ");
       if (scene.cost && !scene.cost.same)
         this.proof.append(
-          el("b", "fails", `   ${fill(words.not_same, { difference: scene.cost.difference.toExponential(1) })}`),
+          el(
+            "b",
+            "fails",
+            `   ${fill(words.not_same, { difference: pointed(scene.cost.difference.toExponential(1)) })}`,
+          ),
         );
     });
     const n = scene.columns[scene.focus].node.position + 1;
@@ -473,7 +478,7 @@ class Generate extends Stage {
     setText(
       this.facts,
       [
-        n === 1 ? words.read_one : fill(words.read, { n: number(n) }),
+        fill(form([words.read_one, words.read], n), { n: number(n) }),
         this.header.ran,
         hidden ? fill(words.early, { n: hidden }) : "",
       ]

@@ -5,6 +5,7 @@ import {
   button,
   el,
   fill,
+  fixed,
   hint,
   number,
   percent,
@@ -17,6 +18,7 @@ import {
 import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { size, time } from "./shapes.js";
+import { form } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 /** @typedef {import("./types.js").Acts} Acts */
@@ -46,7 +48,7 @@ export function fact(scene) {
       share: [percent(known.prob), "n"],
       rank: number(known.rank),
       vocab,
-      bits: [fill(words.n_bits, { n: bits(known.prob).toFixed(1) }), "n"],
+      bits: [fill(words.n_bits, { n: fixed(bits(known.prob), 1) }), "n"],
     };
     return [column.given ? words.fact_given : words.fact, parts];
   }
@@ -210,7 +212,7 @@ export class Cache {
     this.sum.replaceChildren(
       el("b", "", words.kv),
       " ",
-      ...phrase(beams > 1 ? words.kv_beams : n === 1 ? words.kv_sum_one : words.kv_sum, {
+      ...phrase(beams > 1 ? words.kv_beams : form([words.kv_sum_one, words.kv_sum], n), {
         n,
         per: size(bytes.token),
         beams,

@@ -1,10 +1,11 @@
 // The same as tables: on the page for readers who see no picture, and as CSV.
 
 import { csv } from "../../../kit/browser/csv.js";
-import { fill, worded } from "../../../kit/browser/dom.js";
+import { fill, fixed, worded } from "../../../kit/browser/dom.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { bits, look, most } from "./chances.js";
 import { WORDS as words } from "./constants.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 
@@ -21,12 +22,12 @@ function rows(scene) {
       node.position,
       read,
       take === null ? "" : scene.label(take),
-      known ? known.prob.toPrecision(4) : "",
+      known ? pointed(known.prob.toPrecision(4)) : "",
       known ? known.rank : "",
-      known ? bits(known.prob).toFixed(2) : "",
+      known ? fixed(bits(known.prob)) : "",
       seen,
       Math.round(node.cache / 102.4) / 10,
-      node.ms === null ? "" : node.ms.toFixed(1),
+      node.ms === null ? "" : fixed(node.ms, 1),
     ];
   });
 }
@@ -40,15 +41,15 @@ const heads = (scene) =>
       : head,
   );
 
-/** @param {Scene} scene @returns {(string | number)[][]} */
-function beamRows(scene) {
+/** @param {Scene} scene @param {(logProb: number) => string | number} said @returns {(string | number)[][]} */
+function beamRows(scene, said) {
   return scene.grown.flatMap(({ kept, dropped }, step) =>
     [...kept, ...dropped].map((beam, i) => [
       step + 1,
       i + 1,
       beam.path.map(scene.label).join(" "),
       scene.label(beam.id),
-      beam.logProb.toFixed(4),
+      said(beam.logProb),
       beam.ends ? words.ended : i < kept.length ? words.kept : words.dropped,
     ]),
   );
@@ -58,7 +59,15 @@ function beamRows(scene) {
 export function drawTables(box, scene) {
   box.replaceChildren(
     tableBox(words.table_caption, heads(scene), rows(scene)),
-    ...(scene.grown.length ? [tableBox(words.beam_caption, words.beam_heads, beamRows(scene))] : []),
+    ...(scene.grown.length
+      ? [
+          tableBox(
+            words.beam_caption,
+            words.beam_heads,
+            beamRows(scene, (x) => pointed(x.toFixed(4))),
+          ),
+        ]
+      : []),
   );
 }
 
@@ -85,7 +94,7 @@ export function wordsCsv(scene, about) {
 export function beamsCsv(scene, about) {
   return csv(
     ["step", "beam", "text", "word", "log_probability", "state"],
-    beamRows(scene).map(([step, beam, text, word, chance, state]) => [step, beam, text, word, Number(chance), state]),
+    beamRows(scene, (x) => Number(x.toFixed(4))),
     about,
   );
 }

@@ -1,6 +1,6 @@
 // The five ways to answer: places and options as buttons, a number on a slider, sizes that go into slots, a change in the room.
 
-import { LANGUAGE } from "../../../kit/browser/spoken.js";
+import { grouped } from "../../../kit/browser/language.js";
 import { WORDS as words } from "./constants.js";
 import { add, arrow, described, el, fill, focusedIn } from "../../../kit/browser/dom.js";
 
@@ -30,7 +30,7 @@ export function named(truth, answer) {
 
 /** @param {Truth} truth @param {number} value */
 export function number({ digits, unit }, value) {
-  const text = value.toLocaleString(LANGUAGE, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const text = grouped(value, digits);
   return unit ? `${text} ${unit}` : text;
 }
 

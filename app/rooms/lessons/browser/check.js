@@ -1,8 +1,8 @@
 // The check of an answer: what was said, what is true, and the same words for right and wrong. app/rooms/lessons/checks.py does the same,
 // in the same order; tests/js holds the two together.
 
-import { LANGUAGE } from "../../../kit/browser/spoken.js";
 import { worded } from "../../../kit/browser/dom.js";
+import { grouped } from "../../../kit/browser/language.js";
 import { ANSWER, NO_ANSWER } from "./words.js";
 
 /** @typedef {{label: string, place: number[], value: number}} Candidate */
@@ -169,9 +169,7 @@ const fill = (sentence, names) => sentence.replace(/\{(\w+)\}/g, (_, name) => St
 /** @param {number} value @param {string} unit @param {number} digits */
 export function numberWords(value, unit, digits) {
   const rounded = Math.floor(value * 10 ** digits + 0.5) / 10 ** digits;
-  const text =
-    Math.abs(rounded).toLocaleString(LANGUAGE, { minimumFractionDigits: digits, maximumFractionDigits: digits }) +
-    (unit ? ` ${unit}` : "");
+  const text = grouped(Math.abs(rounded), digits) + (unit ? ` ${unit}` : "");
   return rounded < 0 ? `−${text}` : text;
 }
 

@@ -5,6 +5,7 @@ import { share } from "./numbers.js";
 import { angle } from "../../../kit/browser/turns.js";
 import { isCausal } from "./rules.js";
 import { named } from "./sheet.js";
+import { form } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Piece} Piece */
 const LITTLE = 0.005; // of a row: next to nothing
@@ -57,7 +58,7 @@ export function factOf(shown, words) {
     if (shown.early) return [...begin, ...pieces(words.fact_after_early, { q })];
     const sum = sums[row - from];
     const lost = sum < 0.9995 ? pieces(words.fact_lost, { p: [share(1 - sum), "b"] }) : pieces(words.fact_end);
-    return [...begin, ...pieces(words.fact_after, { q, sum: [sum.toFixed(2), "b"] }), ...lost, ...next];
+    return [...begin, ...pieces(words.fact_after, { q, sum: [fixed(sum), "b"] }), ...lost, ...next];
   }
   const keys = Array.from({ length: n_key }, (_, k) => k);
   if (keys.every((k) => mask[at + k])) {
@@ -76,7 +77,7 @@ export function factOf(shown, words) {
       return [...begin, ...said, ...pieces(words.fact_shared, { p: [share(weight), "b"], k: key(best) }), ...next];
     }
     const busy = shown.busiest(gone);
-    const template = gone.length > 1 ? words.fact_little_many : words.fact_little;
+    const template = form([words.fact_little, words.fact_little_many], gone.length);
     const little = busy ? pieces(template, { layer: busy.layer, head: busy.head, p: [share(busy.share), "b"] }) : [];
     return [...begin, ...said, ...little, ...next];
   }
@@ -84,12 +85,12 @@ export function factOf(shown, words) {
   if (more.length && more.length <= 6) {
     if (shown.early) return [...begin, ...pieces(words.fact_allow_early, { q, keys: listed(more.map(key), words) })];
     const weight = more.reduce((sum, k) => sum + weights[at + k], 0);
-    const template = more.length > 1 ? words.fact_allow_many : words.fact_allow;
+    const template = form([words.fact_allow, words.fact_allow_many], more.length);
     return [...begin, ...pieces(template, { q, keys: listed(more.map(key), words), p: [share(weight), "b"] }), ...next];
   }
   return [
     ...begin,
-    ...pieces(shown.painted === 1 ? words.fact_changed_one : words.fact_changed, { n: [String(shown.painted), "b"] }),
+    ...pieces(form([words.fact_changed_one, words.fact_changed], shown.painted), { n: [String(shown.painted), "b"] }),
     ...next,
   ];
 }

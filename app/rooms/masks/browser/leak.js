@@ -293,10 +293,10 @@ export class Leak {
     const [own, leaky] = [mean(this.now.losses), mean(this.now.without)];
     const rest = [
       fill(words.leak_choice, {
-        own: own.toFixed(2),
+        own: fixed(own),
         many: Math.exp(own).toFixed(0),
-        leaky: leaky.toFixed(2),
-        few: Math.exp(leaky).toFixed(1),
+        leaky: fixed(leaky),
+        few: fixed(Math.exp(leaky), 1),
       }),
     ];
     return { ok: [fill(words.leak_ok, { n: this.now.losses.length })], rest, legend: [] };

@@ -1,6 +1,7 @@
 // One way to say a number for the whole room: shares, and what they were before.
 
 import { fixed } from "../../../kit/browser/dom.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 const SPACE = "\u00a0"; // percent and number never break
 
@@ -9,9 +10,9 @@ export function share(p) {
   const x = 100 * p;
   if (p === 0) return "0";
   if (x >= 100 - 1e-5) return `100${SPACE}%`; // of a sum of floats
-  if (x < 0.1) return `<0.1${SPACE}%`;
-  if (x > 99.9) return `>99.9${SPACE}%`;
-  return `${x >= 9.95 && x <= 98 ? Math.round(x) : x.toFixed(1)}${SPACE}%`;
+  if (x < 0.1) return pointed(`<0.1${SPACE}%`);
+  if (x > 99.9) return pointed(`>99.9${SPACE}%`);
+  return `${x >= 9.95 && x <= 98 ? Math.round(x) : fixed(x, 1)}${SPACE}%`;
 }
 
 /** Before and after: one number where both read alike. @param {string} a @param {string} b */

@@ -1,6 +1,6 @@
 // Padding: two to four sentences in one batch, both conventions by name, and the proof that masked padding changes nothing.
 
-import { add, choice, clamp, el, fill, focusable, scientific } from "../../../kit/browser/dom.js";
+import { add, choice, clamp, el, fill, fixed, focusable, scientific } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { share, shares } from "./numbers.js";
@@ -9,6 +9,7 @@ import { weigh } from "./rules.js";
 import { lines, stepped } from "./sheet.js";
 import { plainTable, table } from "../../../kit/browser/table.js";
 import { drawMap, NAMED } from "./maps.js";
+import { form } from "../../../kit/browser/language.js";
 
 const PADDING = 2; // among the reasons
 const FUTURE = 1;
@@ -310,7 +311,7 @@ export class Padding {
   rows() {
     const { header, chosen } = this.now;
     const mean = (/** @type {number[][]} */ all) => all.flat().reduce((a, b) => a + b, 0) / all.flat().length;
-    const small = (/** @type {number} */ x) => (x < 0.01 ? scientific(x) : x.toFixed(2));
+    const small = (/** @type {number} */ x) => (x < 0.01 ? scientific(x) : fixed(x));
     const { all, head, weights, output } = words.pad_table;
     return [
       [all, share(mean(header.on_padding)), share(mean(header.on_padding_free))],
@@ -328,7 +329,7 @@ export class Padding {
     const delta = /** @type {[string, string]} */ ([scientific(header.output[0]), "b"]);
     if (on)
       return view.say(
-        pieces(n === 0 ? words.pad_fact_longest : n === 1 ? words.pad_fact_one : words.pad_fact, {
+        pieces(n === 0 ? words.pad_fact_longest : form([words.pad_fact_one, words.pad_fact], n), {
           text,
           n: String(n),
           delta,

@@ -17,6 +17,7 @@ import { decode, paintedMask, presetMask, weigh, WINDOW } from "./rules.js";
 import { lines, Scores } from "./sheet.js";
 import { hardest } from "./stops.js";
 import { toldOf } from "./told.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 const LATER = 1_500_000; // bytes of scores: a larger run is asked for one layer at a time
 const STAMPED = 20; // units of a cell from which it has room for −∞
@@ -678,7 +679,7 @@ export class Paint {
       return fill(words.at_cell, {
         ...names,
         state: reason ? words.state_not : words.state_may,
-        score: this.now.scores[at].toFixed(2),
+        score: pointed(this.now.scores[at].toFixed(2)),
         weight: percent(this.now.weighed.weights[at], 1),
       });
     const may = reason
@@ -724,7 +725,7 @@ export class Paint {
       : fill(words.table_of, { layer, head });
     const shown = this.cells().map((line) => [
       ...line.slice(0, 2),
-      Number(line[2]).toFixed(3),
+      pointed(Number(line[2]).toFixed(3)),
       line[3],
       line[4],
       percent(Number(line[5]), 2),

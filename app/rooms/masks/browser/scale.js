@@ -1,6 +1,6 @@
 // Why ÷ √d: the variance of q·k against d, the largest weight against d, and a row of this model with the division and without.
 
-import { apart, choice, clamp, counted, el, fill, percent, selectBox } from "../../../kit/browser/dom.js";
+import { apart, choice, clamp, counted, el, fill, fixed, percent, selectBox } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
 import { canvas } from "./maps.js";
@@ -11,6 +11,7 @@ import { nodes, pair } from "./pairs.js";
 import { named } from "./sheet.js";
 import { table } from "../../../kit/browser/table.js";
 import { across, below, curve } from "../../../kit/browser/picture/axes.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 const AROUND = 470; // units of what stands above and below a chart
 const IN_ROW = 6; // keys of the row
@@ -62,8 +63,8 @@ export class Scale {
           q,
           free: [share(Math.max(...free)), "b"],
           own: [share(Math.max(...own)), "b"],
-          bits_free: [this.now.bits_free.toFixed(2), "b"],
-          bits: [this.now.bits.toFixed(2), "b"],
+          bits_free: [fixed(this.now.bits_free), "b"],
+          bits: [fixed(this.now.bits), "b"],
         })
       : pieces(words.scale_none, { title: header.title });
     view.say(said);
@@ -213,8 +214,8 @@ export class Scale {
     const { header: found } = this.now;
     const { header } = this.view;
     const said =
-      fill(words.scale_here, { d: header.d, raw: found.own[0].toFixed(0), scaled: found.own[1].toFixed(1) }) +
-      fill(words.scale_run, { a: found.own[2].toFixed(2), b: found.without[2].toFixed(2) });
+      fill(words.scale_here, { d: header.d, raw: found.own[0].toFixed(0), scaled: pointed(found.own[1].toFixed(1)) }) +
+      fill(words.scale_run, { a: pointed(found.own[2].toFixed(2)), b: pointed(found.without[2].toFixed(2)) });
     const [word] = header.outcome.words;
     if (!header.divided) return "";
     if (!word || found.outcome.loss === null || header.outcome.loss === null) return `${said}.`;
@@ -224,8 +225,8 @@ export class Scale {
         w: word[1].trim(),
         a: percent(word[2]),
         b: percent(found.outcome.asked[0]),
-        c: header.outcome.loss.toFixed(2),
-        e: found.outcome.loss.toFixed(2),
+        c: fixed(header.outcome.loss),
+        e: fixed(found.outcome.loss),
       })
     );
   }
@@ -234,7 +235,7 @@ export class Scale {
     if (!this.now) return { ok: [], rest: [], legend: [] };
     const ratios = this.now.header.spreads.map((/** @type {number[]} */ one) => one[2]);
     return {
-      ok: [fill(words.scale_ok, { low: Math.min(...ratios).toFixed(2), high: Math.max(...ratios).toFixed(2) })],
+      ok: [fill(words.scale_ok, { low: fixed(Math.min(...ratios)), high: fixed(Math.max(...ratios)) })],
       rest: [],
       legend: [],
     };

@@ -20,6 +20,7 @@ import { draw, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 import { Drags, picture } from "./draw.js";
 import { chips, FindingLab, FINDINGS, hostOf, Slider, whose } from "./findings.js";
+import { form } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {{n_ctx: number, base: number, d_head: number, rules: Record<string, {frequencies: number[], factor: number}>}} Stretches */
@@ -347,7 +348,7 @@ export class Beyond extends FindingLab {
       made.setAttribute("aria-pressed", String(shown === rule && rule !== "none"));
       const mark = el("i");
       mark.style.borderTop = `3px ${rule === "none" ? "dashed" : rule === "dynamic" ? "dotted" : "solid"} ${COLOURS[rule]}`;
-      const parts = { n: number(n_ctx), times: this.times, grows: rules.yarn.factor.toFixed(2) };
+      const parts = { n: number(n_ctx), times: this.times, grows: fixed(rules.yarn.factor) };
       made.append(mark, el("b", "", this.name(rule)), el("small", "", fill(worded(words.rule_why, rule), parts)));
       list.append(made);
     }
@@ -407,7 +408,7 @@ export class Beyond extends FindingLab {
         rx: 3,
         fill: isWorse ? "var(--bar-ahead)" : "var(--hatch)",
       });
-      write(svg, x(loss.loss) + 7 * unit, y + each / 2 + 5 * unit, loss.loss.toFixed(2), {
+      write(svg, x(loss.loss) + 7 * unit, y + each / 2 + 5 * unit, fixed(loss.loss), {
         class: "b",
         size: 14 * unit,
       });
@@ -610,7 +611,7 @@ export class Beyond extends FindingLab {
       const template = open ? words.fact_turns : words.fact_turns_none;
       return phrase(template, { a: [String(open), ""], n: [String(own.length), ""], length: number(found.n_ctx) });
     }
-    if (shownFinding === "rules") return phrase(times > 1 ? words.fact_rules : words.fact_rules_one, { n: times });
+    if (shownFinding === "rules") return phrase(form([words.fact_rules_one, words.fact_rules], times), { n: times });
     if (shownFinding === "cost") {
       const { losses } = this;
       const of = (/** @type {string} */ rule) => losses.filter((one) => one.rule === rule).at(-1)?.loss;
@@ -618,9 +619,9 @@ export class Beyond extends FindingLab {
       if (!own || !linear || !llama || own.refused) return phrase(words.fact_cost_waits, {});
       const parts = {
         n: times,
-        x: [own.loss.toFixed(2), ""],
-        y: [linear.loss.toFixed(2), ""],
-        z: [llama.loss.toFixed(2), ""],
+        x: [fixed(own.loss), ""],
+        y: [fixed(linear.loss), ""],
+        z: [fixed(llama.loss), ""],
       };
       return phrase(words.fact_cost, parts);
     }
@@ -709,4 +710,4 @@ function heading(text) {
 }
 
 /** @param {number} turns */
-const turnedSo = (turns) => (turns >= 100 ? number(turns) : turns >= 10 ? turns.toFixed(0) : turns.toFixed(2));
+const turnedSo = (turns) => (turns >= 100 ? number(turns) : fixed(turns, turns >= 10 ? 0 : 2));

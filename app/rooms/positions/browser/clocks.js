@@ -25,6 +25,7 @@ import { WORDS as words } from "./constants.js";
 import { Drags, handle, picture } from "./draw.js";
 import { chips, FINDINGS, hostOf, leftOf, Slider, whose } from "./findings.js";
 import { handRows, pairs, score, shares, straight } from "./numbers.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Clock} Clock */
@@ -438,7 +439,7 @@ export class Clocks {
       const parts = { a: first, b: end - 1, low: turn(periods[first]), high: turn(periods[end - 1]) };
       does.append(
         el("span", "", fill(template, parts)),
-        el("b", Math.abs(by) < 0.05 ? "" : by < 0 ? "minus" : "plus", Math.abs(by) < 0.05 ? "0.0" : plus(by)),
+        el("b", Math.abs(by) < 0.05 ? "" : by < 0 ? "minus" : "plus", Math.abs(by) < 0.05 ? fixed(0, 1) : plus(by)),
       );
     }
     this.parts.replaceChildren(title, box, said, does);
@@ -608,10 +609,10 @@ export class Clocks {
 // Words for one turn, as short as a clock has room for
 /** @param {number} period */
 export function turn(period) {
-  if (period < 10) return period.toFixed(1);
+  if (period < 10) return fixed(period, 1);
   if (period < 1000) return String(Math.round(period));
   return period < 1e6 ? `${Math.round(period / 1000)}k` : `${Math.round(period / 1e6)}M`;
 }
 
 /** @param {number} value */
-const plus = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`;
+const plus = (value) => pointed(`${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`);

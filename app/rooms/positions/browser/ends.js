@@ -1,6 +1,6 @@
 // Where a table of positions ends: what is said of a longer text, and what each kind of positions trades.
 
-import { add, fill, number, phrase } from "../../../kit/browser/dom.js";
+import { add, fill, fixed, number, phrase } from "../../../kit/browser/dom.js";
 import { plainTable } from "../../../kit/browser/table.js";
 import { WORDS as words } from "./constants.js";
 
@@ -27,7 +27,7 @@ export function ends(host, stack) {
     add(host, "p", "mute").textContent = fill(stack.compared < n ? words.closest_of : words.closest, {
       i,
       j,
-      distance: distance.toFixed(3),
+      distance: fixed(distance, 3),
       n: number(stack.compared),
     });
   }

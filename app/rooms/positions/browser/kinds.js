@@ -1,6 +1,6 @@
 // Other kinds of positions: sinusoidal, learned, ALiBi, buckets of T5, and none, each on a model that has it or as its paper's rule.
 
-import { add, button, el, fill, number, percent, phrase, scientific, worded } from "../../../kit/browser/dom.js";
+import { add, button, el, fill, fixed, number, percent, phrase, scientific, worded } from "../../../kit/browser/dom.js";
 import { indexed } from "../../../kit/browser/labels.js";
 import { json, unpack } from "../../../kit/browser/messages.js";
 import { across, below, curve } from "../../../kit/browser/picture/axes.js";
@@ -12,6 +12,7 @@ import { picture } from "./draw.js";
 import { chips, FindingLab, FINDINGS, hostOf, whose } from "./findings.js";
 import { cosine } from "./numbers.js";
 import { readMaps, readSwap } from "./swap.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Rows} Rows */
@@ -218,9 +219,9 @@ export class Kinds extends FindingLab {
     const list = el("dl", "numbers");
     const line = (/** @type {string} */ name, /** @type {string} */ value) =>
       list.append(el("dt", "", name), el("dd", "", value));
-    const millions = (/** @type {number} */ n) => (n / 1e6).toFixed(2);
+    const millions = (/** @type {number} */ n) => fixed(n / 1e6);
     line(fill(words.beside_layers, { model: host.model }), fill(words.beside_millions, { n: millions(added) }));
-    line(words.beside_put, fill(words.beside_times, { n: millions(beside), times: (beside / added).toFixed(2) }));
+    line(words.beside_put, fill(words.beside_times, { n: millions(beside), times: fixed(beside / added) }));
     this.right.append(heading(words.beside_title), said, list);
     const near = el("dl", "numbers screen");
     for (const kind of ["sinusoidal", "learned"]) {
@@ -232,7 +233,7 @@ export class Kinds extends FindingLab {
         kind: worded(words.kinds, kind).toLowerCase(),
         n: number(stack.compared),
       });
-      near.append(el("dt", "", name), el("dd", "", fill(words.nearest, { d: stack.closest[2].toFixed(2) })));
+      near.append(el("dt", "", name), el("dd", "", fill(words.nearest, { d: fixed(stack.closest[2]) })));
     }
     if (near.children.length) {
       const title = heading(words.mistaken);
@@ -423,7 +424,7 @@ export class Kinds extends FindingLab {
       bar.style.width = `${(100 * (loss?.loss ?? 0)) / most}%`;
       const track = el("span", "track");
       track.append(bar);
-      box.append(el("span", "name", name), track, el("b", "", loss ? loss.loss.toFixed(2) : words.measuring));
+      box.append(el("span", "name", name), track, el("b", "", loss ? fixed(loss.loss) : words.measuring));
     }
     const free = this.swapped("free");
     const exact = el("p");
@@ -553,7 +554,7 @@ export class Kinds extends FindingLab {
     if (shownFinding === "sin") {
       const stack = this.known(this.of("sinusoidal"))?.stacks[0];
       if (!stack?.closest) return [];
-      return phrase(words.fact_sin, { n: number(stack.compared), d: [stack.closest[2].toFixed(2), ""] });
+      return phrase(words.fact_sin, { n: number(stack.compared), d: [fixed(stack.closest[2]), ""] });
     }
     if (shownFinding === "lrn") {
       const host = this.of("learned");
@@ -566,8 +567,8 @@ export class Kinds extends FindingLab {
       const cosines = {
         far: [String(far), ""],
         near: [String(near), ""],
-        x: [alike[far].toFixed(2), ""],
-        y: [alike[near].toFixed(2), ""],
+        x: [pointed(alike[far].toFixed(2)), ""],
+        y: [pointed(alike[near].toFixed(2)), ""],
       };
       return phrase(words.fact_lrn, { ...parts, ...cosines });
     }
@@ -598,8 +599,8 @@ export class Kinds extends FindingLab {
     if (!own || !dropped) return phrase(words.fact_none_waits, { model: host.model });
     return phrase(words.fact_none, {
       model: host.model,
-      x: [own.loss.toFixed(2), ""],
-      y: [dropped.loss.toFixed(2), ""],
+      x: [fixed(own.loss), ""],
+      y: [fixed(dropped.loss), ""],
     });
   }
 

@@ -22,6 +22,7 @@ import { Drags, elsewhere, grip, handle, picture } from "./draw.js";
 import { handRows, highest, pairs, score, shares, straight } from "./numbers.js";
 import { json } from "../../../kit/browser/messages.js";
 import { across, below, curve, drop } from "../../../kit/browser/picture/axes.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").Clock} Clock */
@@ -193,7 +194,7 @@ export class Line {
         group,
         clamp(x(place) + (close ? (isLeft ? -4 : 4) * unit : 0), anchor === "end" ? 60 * unit : 0, width),
         13 * unit,
-        fill(words.word_at, { word: label, place: Number.isInteger(place) ? place : place.toFixed(1) }),
+        fill(words.word_at, { word: label, place: Number.isInteger(place) ? place : pointed(place.toFixed(1)) }),
         { anchor, class: kind, size: 13.5 * unit },
       );
     }
@@ -271,13 +272,13 @@ export class Line {
         "stroke-linecap": "round",
       });
       draw(svg, "circle", { cx: x, cy: y, r: 2.5, fill: "var(--ink)" });
-      write(svg, x, y + radius + 18 * unit, `${added[i] >= 0 ? "+" : "−"}${Math.abs(added[i]).toFixed(2)}`, {
+      write(svg, x, y + radius + 18 * unit, `${added[i] >= 0 ? "+" : "−"}${fixed(Math.abs(added[i]))}`, {
         anchor: "middle",
         class: added[i] >= 0 ? "b plus" : "b minus",
         size,
       });
       const period = (2 * Math.PI) / hand.theta;
-      write(svg, x, y + radius + 34 * unit, period < 20 ? period.toFixed(1) : number(period), {
+      write(svg, x, y + radius + 34 * unit, period < 20 ? fixed(period, 1) : number(period), {
         anchor: "middle",
         class: "mt",
         size: size * 0.9,

@@ -1,7 +1,7 @@
 // One head before and after: two maps side by side, a row and a column for each word, also where the words stand elsewhere.
 
 import { toneWithout } from "../../../kit/browser/sink.js";
-import { add, arrow, clamp, el, fill, quoted, share, short } from "../../../kit/browser/dom.js";
+import { add, arrow, clamp, el, fill, fixed, quoted, share, short } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
 import { shapesOf } from "../../../kit/browser/picture/heatmap.js";
@@ -202,7 +202,7 @@ export class Maps {
         Math.floor((at.query * weights.rows) / queries.length),
         Math.floor((at.key * weights.columns) / keys.length),
       ];
-      const weight = `${(100 * weights.at(row, column)).toFixed(1)} %`;
+      const weight = `${fixed(100 * weights.at(row, column), 1)} %`;
       const words = [el("span", "q", quoted(queries[at.query])), " → ", el("span", "k", quoted(keys[at.key])), " "];
       view.tip.follow([...words, el("b", "", weight)], event);
     };

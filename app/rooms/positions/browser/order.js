@@ -1,7 +1,19 @@
 // Order: the words over their places, how far each head moves without positions or in another order, one head before and after,
 // attention by distance, and the proof.
 
-import { add, button, choice, el, fill, phrase, quoted, scientific, share, worded } from "../../../kit/browser/dom.js";
+import {
+  add,
+  button,
+  choice,
+  el,
+  fill,
+  fixed,
+  phrase,
+  quoted,
+  scientific,
+  share,
+  worded,
+} from "../../../kit/browser/dom.js";
 import { json, unpack } from "../../../kit/browser/messages.js";
 import { rising } from "../../../kit/browser/picture/scale.js";
 import { bars } from "./bars.js";
@@ -370,7 +382,7 @@ export class Order {
       el("b", "a", `max |Δ| ${scientific(found.without)}`),
       ` ${words.proof_without}`,
       el("br"),
-      el("b", "", `max |Δ| ${found.trained.toFixed(2)}`),
+      el("b", "", `max |Δ| ${fixed(found.trained)}`),
       ` ${words.proof_with}`,
     );
     add(box, "p", "mute").textContent = words.proof_word;

@@ -8,6 +8,7 @@ import {
   clamp,
   el,
   fill,
+  fixed,
   number,
   percent,
   phrase,
@@ -626,6 +627,6 @@ function atMost(x) {
 /** @param {number} value */
 function points(value) {
   return fill(words.swap_points, {
-    points: `${value < 0 ? "−" : "+"}${(100 * Math.abs(value)).toFixed(Math.abs(value) < 0.1 ? 1 : 0)}`,
+    points: `${value < 0 ? "−" : "+"}${fixed(100 * Math.abs(value), Math.abs(value) < 0.1 ? 1 : 0)}`,
   });
 }

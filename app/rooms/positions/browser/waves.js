@@ -1,10 +1,11 @@
 // Digits to waves: a position in binary, and waves of the same periods that say it smoothly.
 
-import { add, clamp, el, fill, phrase, worded } from "../../../kit/browser/dom.js";
+import { add, clamp, el, fill, fixed, phrase, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { draw, path, write } from "../../../kit/browser/picture/svg.js";
 import { Drags, grip, handle, picture } from "./draw.js";
 import { flips, stepLength, wave } from "./numbers.js";
+import { form, pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 const DIGITS = 4;
@@ -129,7 +130,7 @@ export class Waves {
       ` ${fill(this.isOwn ? words.step_own : words.step_formula, { model: view.header.model, d: this.width })}`,
     );
     this.columns(host, height, () => length, length * 1.25, "var(--proof)", words.step, false);
-    add(host, "p").append(...phrase(words.step_same, { length: [length.toFixed(3), "a"] }));
+    add(host, "p").append(...phrase(words.step_same, { length: [fixed(length, 3), "a"] }));
   }
 
   /** @param {HTMLElement} host @param {number} height @param {(p: number) => number} value @param {number} most @param {string} colour @param {string} label @param {boolean} named */
@@ -142,7 +143,7 @@ export class Waves {
       host,
       width,
       height + 28 * unit,
-      `${label}: ${Array.from({ length: N - 1 }, (_, p) => Number(value(p).toFixed(3))).join(" ")}`,
+      `${label}: ${Array.from({ length: N - 1 }, (_, p) => pointed(String(Number(value(p).toFixed(3))))).join(" ")}`,
     );
     svg.setAttribute("role", "img");
     for (let p = 0; p < N - 1; p++) {
@@ -187,7 +188,7 @@ export class Waves {
   fact() {
     const { t } = this;
     const parts = { t: [String(t), "q"], binary: [binary(t), ""], n: [String(flips(t)), ""] };
-    return phrase(t === N - 1 ? words.fact_last : flips(t) === 1 ? words.fact_digit : words.fact_digits, parts);
+    return phrase(t === N - 1 ? words.fact_last : form([words.fact_digit, words.fact_digits], flips(t)), parts);
   }
 
   foot() {

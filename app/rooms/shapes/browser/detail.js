@@ -1,7 +1,7 @@
 // The chosen tensor: its shape spelled out, what made it, who reads it, its values where a run has them; and what
 // PyTorch says when one thing in the line that makes it is changed.
 
-import { ASKED } from "../../../kit/browser/language.js";
+import { ASKED, pointed } from "../../../kit/browser/language.js";
 import { WORDS as words } from "./constants.js";
 import { add, button, clamp, described, el, fill, minus, number, scientific } from "../../../kit/browser/dom.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
@@ -164,7 +164,7 @@ export class Detail {
       if (!response?.ok)
         return void (line.textContent = response?.status === 400 ? await response.text() : words.compare_failed);
       const found = await response.json();
-      const ms = (/** @type {number} */ value) => value.toPrecision(value < 10 ? 2 : 3);
+      const ms = (/** @type {number} */ value) => pointed(value.toPrecision(value < 10 ? 2 : 3));
       const told = {
         fused: ms(found.fused),
         separate: ms(found.separate),

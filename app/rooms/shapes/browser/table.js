@@ -2,7 +2,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { el, number, worded } from "../../../kit/browser/dom.js";
+import { el, fixed, number, worded } from "../../../kit/browser/dom.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { axis } from "./format.js";
 
@@ -44,8 +44,8 @@ export class Table {
         line.axes.join(" × "),
         shape,
         line.dtype,
-        (line.bytes / MIB).toFixed(3),
-        (line.bytes / 1e6).toFixed(3),
+        fixed(line.bytes / MIB, 3),
+        fixed(line.bytes / 1e6, 3),
         line.flops ? number(line.flops) : "",
         line.view ? words.view : "",
       ];

@@ -3,6 +3,7 @@
 import { apart, el, fill, fixed, number } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { addUp, ofUnits } from "./sums.js";
+import { form } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").From} From */
 /** @typedef {import("./types.js").Term} Term */
@@ -79,7 +80,7 @@ export function drawFrom(host, from) {
       spoken.push(`${apart(term.label)} ${product}`);
     });
     for (const [text, label] of /** @type {const} */ ([
-      [shown.others, fill(words.others[from.nRest === 1 ? 0 : 1], { n: number(from.nRest ?? 0) })],
+      [shown.others, fill(form(words.others, from.nRest ?? 0), { n: number(from.nRest ?? 0) })],
       [shown.bias, words.bias],
       [shown.edited, words.edited],
     ])) {

@@ -1,6 +1,6 @@
 // The station "why add": a backward pass through fresh layers with the residual connection and without it, and how alike words become.
 
-import { fill, fixed, scientific } from "../../../kit/browser/dom.js";
+import { digits, fill, fixed, scientific } from "../../../kit/browser/dom.js";
 import { curve } from "../../../kit/browser/picture/axes.js";
 import { linear, logarithmic } from "../../../kit/browser/picture/scale.js";
 import { draw, svg } from "../../../kit/browser/picture/svg.js";
@@ -12,7 +12,7 @@ import { Sheet } from "./sheet.js";
 
 // A gradient in words: two digits, as a power of ten where it is far from 1
 /** @param {number} g */
-export const sized = (g) => (g >= 0.01 && g < 1000 ? String(Number(g.toPrecision(2))) : scientific(g));
+export const sized = (g) => (g >= 0.01 && g < 1000 ? digits(g, 2) : scientific(g));
 
 /** @param {Path} path */
 const nameOf = ({ norm, residual }) =>
@@ -83,7 +83,7 @@ export function residualPicture(host, on) {
     alike,
     [
       [0, "0"],
-      [0.5, "0.5"],
+      [0.5, digits(0.5, 1)],
       [1, "1"],
     ],
     (path) => path.alike,

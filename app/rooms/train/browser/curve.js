@@ -1,6 +1,6 @@
 // The curve of the loss, on a log axis: it is also the slider of the step.
 
-import { add, clamp, fill, focusable } from "../../../kit/browser/dom.js";
+import { add, clamp, fill, fixed, focusable } from "../../../kit/browser/dom.js";
 import { linear, logarithmic } from "../../../kit/browser/picture/scale.js";
 import { draw, svg as element, write } from "../../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
@@ -156,7 +156,7 @@ export class Curve {
       svg,
       this.width - RIGHT,
       this.y(guess.loss) + size * 1.2,
-      fill(words.guess, { n: guess.n, x: guess.loss.toFixed(2) }),
+      fill(words.guess, { n: guess.n, x: fixed(guess.loss) }),
       { anchor: "end", size, fill: palette.mute },
     );
     for (const line of lines) {

@@ -1,5 +1,7 @@
 // Numbers of Train: what of a run stands at a step, means over steps, who leads since when.
 
+import { fixed } from "../../../kit/browser/dom.js";
+
 /** @typedef {import("./types.js").Point} Point */
 
 const OVER = 5; // steps whose mean a loss is
@@ -54,17 +56,7 @@ export const mean = (of) => (of.length ? of.reduce((all, x) => all + x, 0) / of.
 // Loss in words: three digits, "below 0.001" where it is.
 /** @param {number | null} loss @param {string} below */
 export const lossText = (loss, below = "below 0.001") =>
-  loss === null
-    ? "∞"
-    : loss < 0.001
-      ? below
-      : loss >= 10
-        ? loss.toFixed(1)
-        : loss >= 1
-          ? loss.toFixed(2)
-          : loss >= 0.01
-            ? loss.toFixed(3)
-            : loss.toFixed(4);
+  loss === null ? "∞" : loss < 0.001 ? below : fixed(loss, loss >= 10 ? 1 : loss >= 1 ? 2 : loss >= 0.01 ? 3 : 4);
 
 // The head with the largest number: [layer, head, number]
 /** @param {number[][]} of @returns {[layer: number, head: number, value: number]} */

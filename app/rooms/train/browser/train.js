@@ -30,6 +30,7 @@ import { addressOf, Following } from "./following.js";
 import { ghosts, grid, large } from "./head_drawing.js";
 import { indexAt, largest, lead, lossText, mean, smooth, upTo } from "./numbers.js";
 import { reading } from "./reading.js";
+import { form, listed, pointed } from "../../../kit/browser/language.js";
 
 const BROKEN = ["nomask", "nopositions", "noscale", "noresidual"];
 const LEFT = ["paused", "stopped", "lost"]; // a run that is not watched any longer, and goes on where it is watched again
@@ -485,7 +486,7 @@ class Train extends Stage {
     const waits = [run, twin].find((one) => one?.state === "waiting" && one.heard);
     if (!a?.known)
       return waits
-        ? phrase(words.waiting[waits.place === 1 ? 0 : 1], { n: waits.place, s: waits.seconds })
+        ? phrase(form(words.waiting, waits.place), { n: waits.place, s: waits.seconds })
         : phrase(words.beginning, {});
     const s = String(this.at);
     const burst = [a, b].find((side) => side?.one.points.some(([, loss]) => loss === null));
@@ -536,8 +537,8 @@ class Train extends Stage {
       const last =
         this.values.twin === "noresidual" && a.frame.gradients.length
           ? fill(words.gradients, {
-              a: a.frame.gradients.map((x) => x.toPrecision(2)).join(", "),
-              b: b.frame.gradients.map((x) => x.toPrecision(2)).join(", "),
+              a: listed(a.frame.gradients.map((x) => pointed(x.toPrecision(2)))),
+              b: listed(b.frame.gradients.map((x) => pointed(x.toPrecision(2)))),
               twin: name,
             })
           : fill(words.on_its_own, { n: a.frame.whole, m: b.frame.whole });

@@ -96,10 +96,12 @@ def table(
         place = {int(step): i for i, step in enumerate(curve["step"])}
         row: dict[str, object] = {words.COLUMNS["model"]: name, words.COLUMNS["parameters"]: parameters[name]}
         row[words.COLUMNS["learnt"].format(share=numbers.share(share))] = (
-            words.COLUMNS["never"] if learnt is None else f"{learnt:,}"
+            words.COLUMNS["never"] if learnt is None else f"{learnt:,}"  # a file has it too
         )
         for step in steps:
-            column = words.AT_STEP.format(measure=languages.translated(words.MEASURES[measure]), step=f"{step:,}")
+            column = words.AT_STEP.format(
+                measure=languages.translated(words.MEASURES[measure]), step=numbers.whole(step)
+            )
             row[column] = round(curve[measure][place[step]], 5) if step in place else math.nan
         rows.append(row)
     return pd.DataFrame(rows)

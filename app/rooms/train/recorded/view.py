@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import languages
 from app.export import about as export_about
-from app.kit import charts, headline, numbers, widgets
+from app.kit import charts, frames, headline, numbers, widgets
 from app.kit import words as kit_words
 from app.kit.widgets import Panel
 from app.rooms.train.recorded import export, words
@@ -73,7 +73,7 @@ def show() -> None:
     st.caption(words.NOTE[measure].format(share=numbers.share(SHARE), over=OVER))
     with st.expander(words.TABLE, key="table_training", on_change="rerun") as box:
         if box.open:
-            st.dataframe(table, hide_index=True)
+            frames.show(table)
     row = st.container(horizontal=True, gap="small", key="training_heads", vertical_alignment="center")
     row.text(words.HEADS, width="content")
     for title, name in names.items():
@@ -102,7 +102,13 @@ def sentence(learnt: dict[str, int | None]) -> str:
         return _listed([title for title, reached in learnt.items() if reached == step])
 
     first, last = steps[0], steps[-1]
-    fills = {"share": share, "first": f"{first:,}", "last": f"{last:,}", "quickest": at(first), "slowest": at(last)}
+    fills = {
+        "share": share,
+        "first": numbers.whole(first),
+        "last": numbers.whole(last),
+        "quickest": at(first),
+        "slowest": at(last),
+    }
     if never:
         return words.HEADLINE_NEVER.format(**fills, others=_listed(never))
     if first == last and len(learnt) > 1:

@@ -5,6 +5,7 @@ import { add, counted, el, fill, fixed, quoted, setText, phrase } from "../../..
 import { Pen } from "../../../kit/browser/pen.js";
 import { percent, placed, upTo } from "./numbers.js";
 import { angle, degreesOf, meant } from "../../../kit/browser/turns.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Word} Word */
 const BITS = 1 / Math.LN2; // of a nat
@@ -146,7 +147,7 @@ function rowsOf(box, n) {
 }
 
 /** @param {number} nats */
-export const sayKl = (nats) => fill(words.kl, { bits: (nats * BITS).toFixed(2) });
+export const sayKl = (nats) => fill(words.kl, { bits: pointed((nats * BITS).toFixed(2)) });
 
 // What is said below the bars
 /** @param {import("./types.js").Side} side @param {boolean} silenced @param {boolean} masked */
@@ -155,9 +156,8 @@ export function beneath(side, silenced, masked) {
   if (side.kl !== null) said.push(sayKl(side.kl));
   if (side.elsewhere) said.push(counted(words.elsewhere, side.elsewhere));
   if (side.entropy && Math.abs(side.entropy[0] - side.entropy[1]) >= 0.05)
-    said.push(fill(words.entropy, { a: side.entropy[0].toFixed(2), b: side.entropy[1].toFixed(2) }));
-  if (masked && side.losses)
-    said.push(fill(words.loss, { a: side.losses[0].toFixed(3), b: side.losses[1].toFixed(3) }));
+    said.push(fill(words.entropy, { a: fixed(side.entropy[0]), b: fixed(side.entropy[1]) }));
+  if (masked && side.losses) said.push(fill(words.loss, { a: fixed(side.losses[0], 3), b: fixed(side.losses[1], 3) }));
   if (silenced) said.push(words.honest);
   return said.join(" ");
 }

@@ -1,7 +1,7 @@
 // Parts taken from the other sentence: one sentence, the map of all parts, the next word, the strongest of them, and where a head looks.
 
 import { WORDS as words } from "./constants.js";
-import { add, button, choice, el, fill, phrase, quoted, same, setText } from "../../../kit/browser/dom.js";
+import { add, button, choice, el, fill, fixed, phrase, quoted, same, setText } from "../../../kit/browser/dom.js";
 import { indexed } from "../../../kit/browser/labels.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { signs } from "../../../kit/browser/picture/scale.js";
@@ -16,6 +16,7 @@ import { noteOf } from "./notes.js";
 import { percent } from "./numbers.js";
 import { Paths } from "./paths.js";
 import { partAt, partBeside, planOf, shapesOf } from "./partsmap.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./found.js").Kind} Kind */
 /** @typedef {import("./found.js").Measure} Measure */
@@ -139,7 +140,7 @@ export class Board {
   amount(x) {
     const scaled = this.measure === "p" ? 100 * x : x;
     const text = Math.abs(scaled).toFixed(1);
-    return Number(text) === 0 ? text : `${scaled < 0 ? "−" : "+"}${text}`;
+    return pointed(Number(text) === 0 ? text : `${scaled < 0 ? "−" : "+"}${text}`);
   }
 
   // A part and its number, for the pointer
@@ -165,7 +166,7 @@ export class Board {
     this.drawSwitches();
     this.drawOffers();
     const [exact, estimates, left] = found.counts(this.measure);
-    const said = seconds < 0.05 ? "" : fill(words.in_seconds, { s: seconds.toFixed(1) }); // what is known already took none
+    const said = seconds < 0.05 ? "" : fill(words.in_seconds, { s: fixed(seconds, 1) }); // what is known already took none
     setText(
       this.counts,
       !found.known
@@ -370,7 +371,7 @@ export class Board {
   leadSentence(pick) {
     const { found, values } = this.shown;
     const [own] = found.whole;
-    const say = (/** @type {number} */ x) => x.toFixed(1).replace("-", "−");
+    const say = (/** @type {number} */ x) => pointed(x.toFixed(1).replace("-", "−"));
     const [a, b] = [say(own), say(own + (found.change(pick, "ld") ?? 0))];
     return [
       ...(a === b ? [] : phrase(words.lead_goes, { rival: this.pair[1], a, b })),

@@ -12,6 +12,7 @@ import { checkOf, FEWEST, TOP } from "./check.js";
 import { placeOf } from "./found.js";
 import { percent } from "./numbers.js";
 import { matrix } from "./pair.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./board.js").Shown} Shown */
 /** @typedef {{tests: [to: string, change: number, p: number][], lead: number, verdict: string, caption: string, snippet: string, table: [label: string, name: string, text: string], refused?: string}} Tests */
@@ -166,7 +167,7 @@ export class Low {
       pen.end();
       setText(after, fill(words.answer_after, { answer, p: percent(p) }));
       setText(value, signed(change));
-      value.className = `value${signed(change) === "0.0" ? "" : change < 0 ? " less" : " more"}`;
+      value.className = `value${Math.abs(change).toFixed(1) === "0.0" ? "" : change < 0 ? " less" : " more"}`;
     });
     const n = tests.tests.length;
     /** @type {Record<string, string>} */
@@ -180,7 +181,7 @@ export class Low {
     };
     this.said.replaceChildren(
       el("b", "", verdicts[tests.verdict]),
-      ` ${fill(words.tests_of, { answer, rival, lead: tests.lead.toFixed(1).replace("-", "−") })}`,
+      ` ${fill(words.tests_of, { answer, rival, lead: pointed(tests.lead.toFixed(1).replace("-", "−")) })}`,
     );
   }
 
@@ -229,7 +230,7 @@ export class Low {
     this.svg.setAttribute("height", String(h));
     drawShapes(new Pen(this.svg), shapes);
     const said = [
-      phrase(words.check_rank, { rho: [check.rho.toFixed(2), "number"] }),
+      phrase(words.check_rank, { rho: [pointed(check.rho.toFixed(2)), "number"] }),
       phrase(words.check_top, {
         n: Math.min(TOP, check.ids.length),
         both: [String(check.both), "number"],
@@ -278,5 +279,5 @@ const line = (from, to, stroke, dash) => ({
 /** @param {number} x */
 export function signed(x) {
   const said = Math.abs(x).toFixed(1);
-  return Number(said) === 0 ? said : `${x < 0 ? "−" : "+"}${said}`;
+  return pointed(Number(said) === 0 ? said : `${x < 0 ? "−" : "+"}${said}`);
 }

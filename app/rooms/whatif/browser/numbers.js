@@ -2,6 +2,7 @@
 
 import { apart, fixed, percent as share } from "../../../kit/browser/dom.js";
 import { degreesOf } from "../../../kit/browser/turns.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Row} Row */
 /** @typedef {import("./types.js").Part} Part */
@@ -23,7 +24,7 @@ export function points(x) {
 /** @param {number} x */
 export function finer(x) {
   const tenths = (Math.abs(x) * 100).toFixed(1);
-  return x < 0 && tenths !== "0.0" ? MINUS + tenths : tenths;
+  return pointed(x < 0 && tenths !== "0.0" ? MINUS + tenths : tenths);
 }
 
 /** @param {number | null | undefined} p */
@@ -48,7 +49,7 @@ export const tenth = (p) => (p === null || p === undefined ? "·" : share(p, 1).
 /** @param {number | null | undefined} p @param {number | null | undefined} least */
 export const upTo = (p, least) =>
   (p === null || p === undefined) && least !== null && least !== undefined
-    ? `≤ ${(Math.ceil(least * 1000) / 10).toFixed(1)}`
+    ? `≤ ${fixed(Math.ceil(least * 1000) / 10, 1)}`
     : tenth(p);
 
 // A token of several that read alike with its place: "daughter 3"

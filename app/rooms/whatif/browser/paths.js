@@ -12,6 +12,7 @@ import { Tip } from "../../../kit/browser/tip.js";
 import { signed } from "./low.js";
 import { looksOf, reads } from "./notes.js";
 import { ALL, ANSWER, cardAt, drawn, headBeside, lineAt, planOf, shapesOf, strongestInto } from "./pathsmap.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./pathsmap.js").Edge} Edge */
 /** @typedef {import("./board.js").Shown} Shown */
@@ -136,7 +137,7 @@ export class Paths {
     const { data, side, found, notes } = this.shown;
     if (id === ANSWER) {
       const [own, difference] = found.whole;
-      const say = (/** @type {number} */ x) => x.toFixed(1).replace("-", "−");
+      const say = (/** @type {number} */ x) => pointed(x.toFixed(1).replace("-", "−"));
       const [answer, rival] = this.pair;
       const leads = [say(own), say(own + difference)];
       return [fill(words.lead_tight, { answer, rival }), leads.join(" → "), leads.join("→")];

@@ -2,6 +2,7 @@
 
 import { signs } from "../../../kit/browser/picture/scale.js";
 import { text } from "../../../kit/browser/scene.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("../../../kit/browser/types.js").Shape} Shape */
 /** @typedef {import("../../../kit/browser/types.js").Point} Point */
@@ -314,7 +315,7 @@ export function shapesOf(plan, said, layerName, pick, palette) {
 export const isDashed = ({ input }) => input === "q" || input === "k";
 
 /** @param {number} x */
-const changeOf = (x) => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(1)}`;
+const changeOf = (x) => pointed(`${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(1)}`);
 
 // About how many letters a card has room for
 /** @param {number} width @param {number} size */

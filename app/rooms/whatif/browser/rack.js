@@ -3,6 +3,7 @@
 import { WORDS as words } from "./constants.js";
 import { add, button, described, el, fill, setField } from "../../../kit/browser/dom.js";
 import { edited, temperature, withEdit, without } from "./numbers.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 const TEMPERATURES = [0.25, 0.35, 0.5, 0.7, 1, 1.4, 2, 2.8, 4];
 const PLAIN = { edits: "", against: "", other: "", pick: "off", layer: "", head: "", query: "", key: "", moved: "" };
@@ -85,7 +86,7 @@ export class Rack {
 
   warm() {
     const value = TEMPERATURES[Number(this.slider.value)];
-    this.degrees.textContent = String(value);
+    this.degrees.textContent = pointed(String(value));
     this.choose({
       edits: withEdit(this.values.edits, "temperature", value === 1 ? "" : `temperature_${value}`),
       pick: "off",
@@ -128,8 +129,8 @@ export class Rack {
       4,
     );
     this.slider.value = String(nearest);
-    this.slider.setAttribute("aria-valuetext", String(degrees));
-    this.degrees.textContent = String(degrees);
+    this.slider.setAttribute("aria-valuetext", pointed(String(degrees)));
+    this.degrees.textContent = pointed(String(degrees));
     setField(this.text, values.against);
     for (const select of [this.model, this.step])
       select.value = [...select.options].some((o) => o.value === values.other) ? values.other : "";

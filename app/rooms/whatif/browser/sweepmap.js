@@ -1,6 +1,6 @@
 // The map of a sweep, heads by layers or queries by keys, and all changes in order.
 
-import { fill, short } from "../../../kit/browser/dom.js";
+import { fill, fixed, short } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { upright } from "../../../kit/browser/picture/bars.js";
 import { rising, rooted, signed, signs } from "../../../kit/browser/picture/scale.js";
@@ -56,7 +56,7 @@ export function drawGrid(view, grid, palette, width, height, { unit, family }) {
     label: (row, column) => {
       const value = /** @type {number} */ (grid.values[row][column]);
       const isStrong = turns ? value >= FEW_TURN : Math.abs(value) >= 0.1;
-      return [turns ? value.toFixed(1) : points(value), isStrong ? 650 : 400];
+      return [turns ? fixed(value, 1) : points(value), isStrong ? 650 : 400];
     },
     rowNames:
       tokens && n > 40
