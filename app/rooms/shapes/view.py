@@ -187,7 +187,7 @@ def _tokens(run: Facts) -> dict[str, list[str]]:
 def _packed(config: ModelConfig, title: str, of: Workload) -> dict[str, Any]:
     """The message of the diagram of a model that is run on this, or trained where dropout is on."""
     check_positions(config, source_len=of.source_len, target_len=of.target_len)
-    made = _diagram(config, of)
+    made = _diagram(config, of, languages.current())
     about = f"{title} · {words.NORM_ORDERS[config.norm_order]} · {words.POSITION_NAMES[config.position]}"
     code = export.snippet(config, replace(of, dropout=False), "plan.parameters.total, plan.flops")
     caption = shapes_export.caption(about, config, of.batch, (of.source_len, of.target_len), date.today())
@@ -201,7 +201,8 @@ def _packed(config: ModelConfig, title: str, of: Workload) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _diagram(config: ModelConfig, of: Workload) -> dict[str, Any]:
+def _diagram(config: ModelConfig, of: Workload, language: str) -> dict[str, Any]:
+    """As it is told in a language, the one that is spoken."""
     found = diagram(config, of)
     plain = found.to_dict()
     for part, packed in zip(found.parts, plain["parts"], strict=True):

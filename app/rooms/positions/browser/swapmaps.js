@@ -119,7 +119,8 @@ export class SwapMaps {
     const left = 74 * unit;
     const between = 40 * unit;
     const top = 78 * unit;
-    const each = view.narrow ? wide - left : (wide - left - between) / 2;
+    const lean = 30 * unit; // of the last name, to the right of its column
+    const each = view.narrow ? wide - left - lean : (wide - left - between) / 2;
     const tall = this.room - top - 4;
     const cell = clamp(Math.min(each / n, tall / n), 7 * unit, (view.isProjected ? 40 : 27) * unit);
     const side = cell * n;
@@ -134,8 +135,8 @@ export class SwapMaps {
         ];
     Object.assign(this, { cell, side, top });
     this.size = view.narrow
-      ? [left + side + 30 * unit, 2 * (top + side) + 20 * unit]
-      : [2 * side + left + between + 30 * unit, top + side + 6];
+      ? [left + side + lean, 2 * (top + side) + 20 * unit]
+      : [2 * side + left + between + lean, top + side + 6];
   }
 
   // Pixels of height for the maps: what is left of the window, or of a projected page

@@ -134,6 +134,7 @@ export const WORDS: {
   "other_model": string;
   "step": string;
   "none": string;
+  "no_part": string;
   "undo": string;
   "undo_help": string;
   "swap": string;
