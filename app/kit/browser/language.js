@@ -11,6 +11,14 @@ const ORDER = ["zero", "one", "two", "few", "many", "other"]; // of the forms of
 const FORMS = ORDER.filter((name) => RULES.resolvedOptions().pluralCategories.some((known) => known === name));
 const POINT = COUNTS.formatToParts(1.5).find(({ type }) => type === "decimal")?.value ?? ".";
 
+/** @type {Record<string, string>} */
+const MARKS = { de: "„“" }; // what a quotation stands between, where it is not as in English
+const [OPENS, CLOSES] = MARKS[LANGUAGE] ?? "“”";
+
+// What somebody said, or what stands in a text
+/** @param {string} text */
+export const quotation = (text) => `${OPENS}${text}${CLOSES}`;
+
 // A whole number with its thousands apart
 /** @param {number} n */
 export const number = (n) => COUNTS.format(Math.round(n));
