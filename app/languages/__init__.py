@@ -27,6 +27,7 @@ PARAM = "lang"  # in the address
 LETTERS = re.compile(r"[^\W\d_]{2,}")
 PLACE = re.compile(r"\{(\d+)\}")  # in a sentence that is looked up with what was put into it
 FIELD = re.compile(r"\{[^{}]*\}")
+MARKS = {"de": "„“"}  # of a quotation, where they are not as in English; kit/browser/language.js has the same
 NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 
 Anything = TypeVar("Anything")
@@ -189,6 +190,12 @@ def said(sentence: object) -> str:
 def _part(text: str, known: Catalogue) -> str:
     """What was put into a sentence: a number as the language writes it, a phrase that it knows, or what a visitor wrote."""
     return decimal(text) if NUMBER.fullmatch(text) else known.texts.get(text, text)
+
+
+def quotation(text: str) -> str:
+    """What somebody said, or what stands in a text, between the marks of the language."""
+    opens, closes = MARKS.get(current(), "“”")
+    return f"{opens}{text}{closes}"
 
 
 def decimal(text: str) -> str:
