@@ -193,7 +193,7 @@ def _part(text: str, known: Catalogue) -> str:
 
 
 def quotation(text: str) -> str:
-    """What somebody said, or what stands in a text, between the marks of the language."""
+    """Words of somebody or of a text, between the marks of the language."""
     opens, closes = MARKS.get(current(), "“”")
     return f"{opens}{text}{closes}"
 

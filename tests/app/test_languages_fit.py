@@ -37,7 +37,7 @@ FAULTS = r"""() => {
   };
   const faults = new Set();
   const seen = [];
-  // What is left of a line of text when all that cuts it off has done so
+  // The part of a line of text that can be seen
   const visible = (element, { left, right, top, bottom }, text) => {
     let cut = null;
     for (let one = element; one; one = parent(one)) {
@@ -99,7 +99,7 @@ FAULTS = r"""() => {
 
 
 def faults(page: Page) -> list[str]:
-    """What does not fit, once the picture has come to rest."""
+    """Texts that do not fit, once the picture has come to rest."""
     deadline = time.monotonic() + PATIENCE
     while (found := page.evaluate(FAULTS)) and time.monotonic() < deadline:
         page.wait_for_timeout(400)

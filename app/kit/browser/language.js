@@ -12,10 +12,10 @@ const FORMS = ORDER.filter((name) => RULES.resolvedOptions().pluralCategories.so
 const POINT = COUNTS.formatToParts(1.5).find(({ type }) => type === "decimal")?.value ?? ".";
 
 /** @type {Record<string, string>} */
-const MARKS = { de: "„“" }; // what a quotation stands between, where it is not as in English
+const MARKS = { de: "„“" }; // of a quotation, where they are not as in English
 const [OPENS, CLOSES] = MARKS[LANGUAGE] ?? "“”";
 
-// What somebody said, or what stands in a text
+// Words of somebody or of a text, between the marks of the language
 /** @param {string} text */
 export const quotation = (text) => `${OPENS}${text}${CLOSES}`;
 

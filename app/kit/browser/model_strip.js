@@ -47,7 +47,7 @@ function mostWired(wires) {
   return sums.indexOf(Math.max(...sums));
 }
 
-/** What a part of a layer is called beside the others. @param {string} name @param {Part[]} parts */
+/** The name of a part of a layer beside the others. @param {string} name @param {Part[]} parts */
 const partName = (name, parts) =>
   name === "attention" && parts.length > 2 ? words.strip_own : worded(words.strip_parts, name);
 
@@ -187,7 +187,7 @@ export class ModelStrip {
     return this.width < NARROW;
   }
 
-  /** What the words at the left of a strip need. @param {number} unit */
+  /** The width of the words at the left of a strip. @param {number} unit */
   #before(unit) {
     const letters = 0.82 * unit * LETTER;
     const widths = this.wholes.map(([, { parts }]) =>

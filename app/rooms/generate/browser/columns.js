@@ -71,7 +71,7 @@ export class Columns {
     return (this.known ??= ruler(getComputedStyle(this.svg).fontFamily));
   }
 
-  // What the names of the rows need
+  // The width of the names of the rows
   get gutter() {
     const { reads, writes, surprise, bits, looks, cache, other, branches } = words;
     const large = [reads, writes, surprise, bits, looks, cache, other, branches].map((name) => this.ruler(name, NAME));
@@ -202,7 +202,7 @@ export class Columns {
   }
 }
 
-// What the columns are, and at their right end the loss. The note between them gives way: it is whole to a pointer that rests there.
+// The title of the columns, and at their right end the loss. The note between them is cut; its tip has all of it.
 /** @param {Element} box @param {Scene} scene @param {number} right @param {ReturnType<typeof ruler>} wide */
 function heading(box, scene, right, wide) {
   const beam = scene.how === "beam";
