@@ -27,6 +27,7 @@ PARAM = "lang"  # in the address
 LETTERS = re.compile(r"[^\W\d_]{2,}")
 PLACE = re.compile(r"\{(\d+)\}")  # in a sentence that is looked up with what was put into it
 FIELD = re.compile(r"\{[^{}]*\}")
+MARKS = {"de": "„“"}  # of a quotation, where they are not as in English; kit/browser/language.js has the same
 NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 NUMBERS = re.compile(rf"(?<![\w.,-]){NUMBER.pattern}(?!\w|[.,]\d)")  # those of a text; no part of a name is one
 VERSION = re.compile(r"\d+\.\d")  # as in "Llama 3.1", after a word
@@ -228,6 +229,12 @@ def numbers(text: str) -> str:
         return number[0] if is_version else decimal(number[0])
 
     return NUMBERS.sub(said, text)
+
+
+def quotation(text: str) -> str:
+    """Words of somebody or of a text, between the marks of the language."""
+    opens, closes = MARKS.get(current(), "“”")
+    return f"{opens}{text}{closes}"
 
 
 def decimal(text: str) -> str:

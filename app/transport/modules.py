@@ -67,8 +67,12 @@ def add_constants(name: str, **values: Any) -> None:
 
 
 def _exports(values: dict[str, Any]) -> str:
-    made = {key: value() if callable(value) else value for key, value in values.items()}
-    made |= {key: languages.translated(made[key]) for key in TABLES if key in made}
+    with languages.speaking(languages.ENGLISH):  # what is said already is no English text to look up
+        tables = {key: value() if callable(value) else value for key, value in values.items() if key in TABLES}
+    made = {
+        key: languages.translated(tables[key]) if key in tables else value() if callable(value) else value
+        for key, value in values.items()
+    }
     return "".join(f"export const {key} = {json.dumps(value)};\n" for key, value in made.items())
 
 

@@ -12,7 +12,7 @@ import logging
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..model.classifier import ClassNames
 
@@ -78,58 +78,69 @@ SMOLLM2 = ModelSpec(
     example="When Mary and John went to the store, John gave a drink to",
 )
 
-# Folder in models/ -> title, one line, and a text that it was made for; in the order in which they are offered.
-SHIPPED: dict[str, tuple[str, str, str]] = {
-    "storyteller": (
+
+class Shipped(NamedTuple):
+    """A title, one line, and a text that it was made for."""
+
+    title: str
+    note: str
+    example: str
+
+
+# Folder in models/ -> what it says, in the order in which they are offered
+SHIPPED: dict[str, Shipped] = {
+    "storyteller": Shipped(
         "Storyteller",
-        "A decoder that continues a story. It learnt from old English children's books, and rarely makes sense for more than a sentence.",
-        "Once upon a time there was a",
+        note="A decoder that continues a story. It learnt from old English children's books, and rarely makes sense for more than a sentence.",
+        example="Once upon a time there was a",
     ),
-    "translator": (
+    "translator": Shipped(
         "Translator",
-        "An encoder–decoder from German to English. It learnt from captions of photographs and knows little else.",
-        "Ein Hund rennt durch den Schnee.",
+        note="An encoder–decoder from German to English. It learnt from captions of photographs and knows little else.",
+        example="Ein Hund rennt durch den Schnee.",
     ),
-    "copy": (
+    "copy": Shipped(
         "Copy",
-        "A tiny decoder that writes the letters before = once more after it. It reads a to p and =.",
-        "iklippan=iklippan",
+        note="A tiny decoder that writes the letters before = once more after it. It reads a to p and =.",
+        example="iklippan=iklippan",
     ),
-    "reverse": (
+    "reverse": Shipped(
         "Reverse",
-        "A tiny decoder that writes the letters before = backwards after it. It reads a to p and =.",
-        "nfogc=cgofn",
+        note="A tiny decoder that writes the letters before = backwards after it. It reads a to p and =.",
+        example="nfogc=cgofn",
     ),
-    "sort": (
+    "sort": Shipped(
         "Sort",
-        "A tiny decoder that writes the letters before = in the order of the alphabet. It reads a to p and =.",
-        "elcgogfjp=cefggjlop",
+        note="A tiny decoder that writes the letters before = in the order of the alphabet. It reads a to p and =.",
+        example="elcgogfjp=cefggjlop",
     ),
-    "addition": (
+    "addition": Shipped(
         "Addition",
-        "A tiny decoder that adds two numbers of three digits and writes the lowest digit first: 643 + 912 is 1555, so 5551.",
-        "643+912=5551",
+        note="A tiny decoder that adds two numbers of three digits and writes the lowest digit first: 643 + 912 is 1555, so 5551.",
+        example="643+912=5551",
     ),
-    "induction": (
+    "induction": Shipped(
         "Induction",
-        "A tiny decoder that finds the letter after | earlier in the text and continues from there. It reads a to p and |.",
-        "nhpcgojbalim|cgojbalim",
+        note="A tiny decoder that finds the letter after | earlier in the text and continues from there. It reads a to p and |.",
+        example="nhpcgojbalim|cgojbalim",
     ),
-    "brackets": (
+    "brackets": Shipped(
         "Brackets",
-        "A tiny decoder that closes the brackets that are still open before =. It reads ( ) [ ] { } and =.",
-        "{}[[{[=]}]]",
+        note="A tiny decoder that closes the brackets that are still open before =. It reads ( ) [ ] { } and =.",
+        example="{}[[{[=]}]]",
     ),
-    "copy-post-ln": (
+    "copy-post-ln": Shipped(
         "Copy, Post-LN",
-        "Copy once more, but normalised after each sublayer instead of before it.",
-        "iklippan=iklippan",
+        note="Copy once more, but normalised after each sublayer instead of before it.",
+        example="iklippan=iklippan",
     ),
     **{
-        f"copy-heads-{n}": (
+        f"copy-heads-{n}": Shipped(
             f"Copy, {n} head{'s' * (n > 1)}",
-            f"Copy once more, but with {n} head{'s' * (n > 1)} of {64 // n} instead of 4 of 16.",
-            "iklippan=iklippan",
+            note="Copy once more, but with 1 head of 64 instead of 4 of 16."
+            if n == 1
+            else f"Copy once more, but with {n} heads of {64 // n} instead of 4 of 16.",
+            example="iklippan=iklippan",
         )
         for n in (1, 2, 8, 16)
     },

@@ -131,7 +131,9 @@ export class Atlas {
       open.href = link;
       open.target = "_blank";
       open.rel = "noopener";
-      open.append(`…${before}`, el("b", "", word), `${after}… `, el("i", "", said(stands_out, value)));
+      const context = el("span");
+      context.append(`…${before}`, el("b", "", word), `${after}…`);
+      open.append(context, " ", el("i", "", said(stands_out, value)));
     }
     return list;
   }

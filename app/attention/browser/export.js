@@ -8,7 +8,7 @@ import { besideFigure, headsBeside } from "./sidebyside.js";
 import { placeTexts, textsOf, unlikeOpening, written } from "./values.js";
 import { colours } from "../../kit/browser/colours.js";
 import { PALETTES, WORDS as words } from "./constants.js";
-import { choice, fill } from "../../kit/browser/dom.js";
+import { choice, fill, quotation } from "../../kit/browser/dom.js";
 import { headsFigure, linesFigure, mapFigure } from "./figure.js";
 import { foldFigure } from "./foldfigure.js";
 import { unpack } from "../../kit/browser/messages.js";
@@ -213,7 +213,7 @@ export class Export {
     const { text, target } = view.picture.link;
     const texts = [text, target]
       .filter(Boolean)
-      .map((said) => `“${said.length > SENTENCE ? `${said.slice(0, SENTENCE)}…` : said}”`);
+      .map((said) => quotation(said.length > SENTENCE ? `${said.slice(0, SENTENCE)}…` : said));
     if (view.picture.offline) return texts;
     return [...texts, view.link];
   }

@@ -115,7 +115,6 @@ export class HeadCard {
     const n = Math.min(EXAMPLES, Math.floor(free / line));
     if (n < 1) return; // the button has them all
     this.list = atlas.examples({ ...found, examples: found.examples.slice(0, n) });
-    for (const link of this.list.querySelectorAll("a")) link.prepend(/** @type {Element} */ (link.querySelector("i")));
     this.corpus.append(this.list);
   }
 

@@ -243,8 +243,8 @@ export class HeadMap {
     this.drawKinds(by, parts);
     this.values = this.valuesOf(by);
     const { em } = room;
-    const [left, below] = [3.1 * em, 1.25 * em];
     const turned = room.narrow;
+    const [left, below] = [this.namesWidth(), 1.25 * em];
     this.cells = cellsOf(
       site,
       room.headsWidth - left - 2,
@@ -384,13 +384,28 @@ export class HeadMap {
     }
   }
 
+  get type() {
+    const { options, room } = this.view;
+    return `${(options.projector ? 0.95 : 0.82) * room.em}px ${room.family}`;
+  }
+
+  // How wide the names at the left of the cells are
+  namesWidth() {
+    const { em } = this.view.room;
+    const context = /** @type {CanvasRenderingContext2D} */ (this.base.getContext("2d"));
+    context.font = this.type;
+    const names = [fill(words.finding_head, { head: 0 }), fill(words.finding_layer, { layer: 0 })];
+    const most = Math.max(...names.map((name) => context.measureText(name).width));
+    return clamp(most + 0.45 * em, 3.1 * em, 6 * em);
+  }
+
   /** @param {CanvasRenderingContext2D} context @param {number} left @param {boolean} turned */
   drawNumbers(context, left, turned) {
     const { site, palette, room } = this.view;
     const cells = /** @type {NonNullable<HeadMap["cells"]>} */ (this.cells);
     const { em } = room;
     context.fillStyle = palette.mute;
-    context.font = `${(this.view.options.projector ? 0.95 : 0.82) * em}px ${room.family}`;
+    context.font = this.type;
     context.textBaseline = "middle";
     const up = this.origin[1];
     const y = up + cells.height + 0.7 * em;

@@ -25,7 +25,7 @@ import { unpack } from "../../kit/browser/messages.js";
 import { isMirrored, mirrored } from "./direction.js";
 import { isStill, named, Slide } from "./motion.js";
 import { isGuess, writes } from "./next.js";
-import { roleOf } from "./roles.js";
+import { roleName, roleOf } from "./roles.js";
 import { cover } from "../../kit/browser/cover.js";
 import { paintShapes, text } from "../../kit/browser/scene.js";
 import { beside, cells, shares, stair, tiled } from "./cells.js";
@@ -181,7 +181,7 @@ export class HeadMap {
     if (name === "mixed") return "";
     return fill(/** @type {Record<string, string>} */ (words.roles)[name] ?? words.roles_rest, {
       share: share(p),
-      name,
+      name: roleName(name),
     });
   }
 

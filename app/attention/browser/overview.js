@@ -23,7 +23,7 @@ import { beside, corner, groupsOf, opensInGroups, placed } from "./groups.js";
 import { LOWEST_FIRST, measured, metricsOf } from "./metrics.js";
 import { Flight } from "./motion.js";
 import { Ranked } from "./ranked.js";
-import { namesOf } from "./roles.js";
+import { namesOf, roleName } from "./roles.js";
 import { signed } from "../../kit/browser/picture/scale.js";
 import { toggleBeside } from "./sidebyside.js";
 import { atlasOf, drawSmall } from "./smallmaps.js";
@@ -304,7 +304,9 @@ export class Overview {
     this.titles.hidden = !titles;
     if (!titles) return;
     const lines = titles.map(({ name, n, y }) => {
-      const line = el("p", "", name);
+      const said = roleName(name);
+      const line = el("p", "", said);
+      line.title = said; // of a long one the beginning is seen
       line.append(" ", el("span", "", String(n)));
       line.style.top = `${y + 2}px`;
       line.style.height = `${this.grid.size}px`;

@@ -1,7 +1,17 @@
 // What each head does, by the name that core gives it after where its attention goes.
 
+import { fill, worded } from "../../kit/browser/dom.js";
 import { json } from "../../kit/browser/messages.js";
+import { WORDS as words } from "./constants.js";
+
+const RESTS = "rests on "; // what core calls a head begins so, where it rests on a special token
+
 /** @typedef {[name: string, share: number]} Role */
+
+// In the language of the page
+/** @param {string} name by core */
+export const roleName = (name) =>
+  name.startsWith(RESTS) ? fill(words.role_rests, { token: name.slice(RESTS.length) }) : worded(words.role_names, name);
 
 // By record and head; null while they are fetched
 /** @param {import("./types.js").View} view @returns {Role[][] | null} */

@@ -3,7 +3,7 @@ export const WORDS: {
   "project_keys": string;
   "keys": string;
   "keys_help": string;
-  "keys_named": { " ": string; "home": string; "end": string; "arrows": string; "pages": string; };
+  "keys_named": { " ": string; "home": string; "end": string; "arrows": string; "pages": string; "cells": string; "toggle": string; };
   "keys_find": string;
   "keys_heads": string;
   "keys_project": string;
@@ -200,6 +200,8 @@ export const WORDS: {
   "words_whole": string;
   "roles": { "one back": string; "one ahead": string; "itself": string; "2\u20135 away": string; "same token": string; "induction": string; "punctuation": string; "one word": string; };
   "roles_rest": string;
+  "role_names": { "one back": string; "one ahead": string; "itself": string; "2\u20135 away": string; "same token": string; "induction": string; "punctuation": string; "one word": string; "mixed": string; };
+  "role_rests": string;
   "atlas": string;
   "atlas_help": string;
   "atlas_loading": string;

@@ -1,7 +1,7 @@
 // A follower's page: the teacher's screen in its own size and colours, and the words to tap when the class is asked. No script of
 // Streamlit's runs for it.
 
-import { add, button, el, fill, keepingFocus } from "../../kit/browser/dom.js";
+import { add, button, el, fill, keepingFocus, quotation } from "../../kit/browser/dom.js";
 import { ALPHABET, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { ask, Refused, Stream } from "./wire.js";
 import { classroom } from "../../kit/browser/classroom.js";
@@ -37,7 +37,7 @@ function strange(text) {
   const likely = words.code_likely;
   const shown = signs.slice(0, STRANGE);
   return [
-    fill(words.code_never, { signs: shown.map((sign) => `“${sign}”`).join(words.code_or) }),
+    fill(words.code_never, { signs: shown.map((sign) => quotation(sign)).join(words.code_or) }),
     ...shown.filter((sign) => sign in likely).map((sign) => fill(words.code_try, { sign, others: likely[sign] })),
     fill(words.code_signs, { signs: [...ALPHABET].join(" ") }),
   ].join(" ");

@@ -1,6 +1,6 @@
 // Small helpers for elements and words. A visitor's own text goes in as text, never as markup.
 
-import { form, pointed, number as spoken } from "./language.js";
+import { form, pointed, quotation as quotes, number as spoken } from "./language.js";
 
 /** @param {number} x @param {number} low @param {number} high */
 export const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
@@ -120,12 +120,13 @@ export function ranges(numbers) {
 }
 
 export const number = spoken;
+export const quotation = quotes;
 /** @param {string[]} forms @param {number} n */
 export const counted = (forms, n) => fill(form(forms, n), { n });
 
 // In a sentence, a token that is only signs would be taken for the sentence's own.
 /** @param {string} label */
-export const quoted = (label) => (/^[\p{P}\p{S}\s]+$/u.test(label) ? `“${label}”` : label);
+export const quoted = (label) => (/^[\p{P}\p{S}\s]+$/u.test(label) ? quotation(label) : label);
 
 // At most 13 letters, for an axis.
 /** @param {string} label */

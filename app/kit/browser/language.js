@@ -12,6 +12,14 @@ const ORDER = ["zero", "one", "two", "few", "many", "other"]; // of the forms of
 const FORMS = ORDER.filter((name) => RULES.resolvedOptions().pluralCategories.some((known) => known === name));
 const POINT = COUNTS.formatToParts(1.5).find(({ type }) => type === "decimal")?.value ?? ".";
 
+/** @type {Record<string, string>} */
+const MARKS = { de: "„“" }; // of a quotation, where they are not as in English
+const [OPENS, CLOSES] = MARKS[LANGUAGE] ?? "“”";
+
+// Words of somebody or of a text, between the marks of the language
+/** @param {string} text */
+export const quotation = (text) => `${OPENS}${text}${CLOSES}`;
+
 // A whole number with its thousands apart
 /** @param {number} n */
 export const number = (n) => COUNTS.format(Math.round(n));

@@ -27,7 +27,9 @@ const GAP = 1.9; // between two, where the wires are
 const LOW = 1.85; // of a low one; two of them stand side by side
 const WIRES = 0.5; // of it, where the wires are
 const [NAMED, APART] = [9.6, 1]; // rem for the name of a low strip beside another, and between the two
-const [BEFORE, AFTER] = [8.6, 6.6]; // rem left and right of the layers
+const [BEFORE, AFTER] = [8.6, 6.6]; // rem left and right of the layers; more at the left where the words there are longer
+const MOST_BEFORE = 14;
+const LETTER = 0.54; // of the size of the type, about
 const [BEFORE_NARROW, AFTER_NARROW] = [0.4, 5.4];
 const PHONE = 720; // pixels of a window that has no room for a low one
 const NARROW = 560; // pixels of a strip without words at its left
@@ -46,6 +48,10 @@ function mostWired(wires) {
   const sums = (wires?.[0] ?? [0]).map((_, key) => (wires ?? []).reduce((sum, row) => sum + row[key], 0));
   return sums.indexOf(Math.max(...sums));
 }
+
+/** The name of a part of a layer beside the others. @param {string} name @param {Part[]} parts */
+const partName = (name, parts) =>
+  name === "attention" && parts.length > 2 ? words.strip_own : worded(words.strip_parts, name);
 
 /** A number in logits with its sign. @param {number} x */
 export const signed = (x) => pointed(`${x < -0.005 ? "−" : "+"}${Math.abs(x).toFixed(2)}`);
@@ -183,10 +189,19 @@ export class ModelStrip {
     return this.width < NARROW;
   }
 
+  /** The width of the words at the left of a strip. @param {number} unit */
+  #before(unit) {
+    const letters = 0.82 * unit * LETTER;
+    const widths = this.wholes.map(([, { parts }]) =>
+      parts.reduce((sum, { name }) => sum + 1.05 * unit + partName(name, parts).length * letters, 0),
+    );
+    return clamp(Math.max(...widths), BEFORE * unit, MOST_BEFORE * unit);
+  }
+
   /** Strips below each other. @param {number} unit @returns {Space[]} */
   #stacked(unit) {
     const { wholes, width, isNarrow } = this;
-    const from = (isNarrow ? BEFORE_NARROW : BEFORE) * unit;
+    const from = isNarrow ? BEFORE_NARROW * unit : this.#before(unit);
     const height = HIGH * unit;
     return wholes.map(([, { next }], i) => {
       const top = i * (HIGH + GAP) * unit;
@@ -200,7 +215,7 @@ export class ModelStrip {
   #side(unit) {
     const { wholes, width } = this;
     const isTwo = wholes.length > 1;
-    const before = (isTwo ? NAMED : BEFORE) * unit;
+    const before = isTwo ? NAMED * unit : this.#before(unit);
     const after = wholes.map(([, { next }]) => (next ? AFTER * unit : 0.6 * unit));
     const apart = isTwo ? APART * unit : 0;
     const free = width - apart - after.reduce((sum, one) => sum + one + before, 0);
@@ -311,7 +326,7 @@ export class ModelStrip {
     }
     let x = left + 0.1 * unit;
     for (const { name } of whole.parts) {
-      const said = name === "attention" && whole.parts.length > 2 ? words.strip_own : worded(words.strip_parts, name);
+      const said = partName(name, whole.parts);
       pen.draw("rect", {
         x,
         y: top + 1.3 * size,
@@ -322,7 +337,7 @@ export class ModelStrip {
         "fill-opacity": name === "MLP" ? 0.62 : 1,
       });
       pen.write(x + 0.6 * unit, top + 2.02 * size, said, { size, fill: palette.ink });
-      x += 1.05 * unit + said.length * 0.54 * size;
+      x += 1.05 * unit + said.length * LETTER * size;
     }
     if (this.isLow) return;
     const isOwn = place.stack === stack && place.layer === "start";

@@ -3,7 +3,7 @@ export const WORDS: {
   "project_keys": string;
   "keys": string;
   "keys_help": string;
-  "keys_named": { " ": string; "home": string; "end": string; "arrows": string; "pages": string; };
+  "keys_named": { " ": string; "home": string; "end": string; "arrows": string; "pages": string; "cells": string; "toggle": string; };
   "keys_find": string;
   "keys_heads": string;
   "keys_project": string;

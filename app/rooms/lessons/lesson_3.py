@@ -76,7 +76,7 @@ def _shape(shown: Shown, point: str, question: str, reason: str) -> Truth:
     shape = next(step.shape for step in run.steps if step.name == f"{name}.blocks.0.attn.{point}")
     sizes = {"batch": f"{batch:,}", "n": f"{n:,}", "width": f"{config.d_model:,}", "heads": config.n_heads}
     return truths.shaping(
-        question.format(**sizes),
+        languages.said(question).format(**sizes),
         reason,
         words.FOOTER_COUNTED.format(
             what=languages.said(f"{preset.title}, {batch:,} × {n:,} tokens, traced without allocating it")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app import languages
 from app.rooms.lessons import words
 from app.rooms.lessons.checks import ties
 from app.rooms.lessons.step import Candidate, Form, Shown, Truth
@@ -99,8 +100,8 @@ async def row(shown: Shown, question: str, reason: str, site_id: str = "") -> Tr
         raise Refused(words.ONE_KEY.format(word=word))
     footer = words.FOOTER_ROW if len(facts.sites) == 1 else words.FOOTER_SITE
     return pointing(
-        question.format(word=word),
-        reason.format(word=word),
+        languages.said(question).format(word=word),
+        languages.said(reason).format(word=word),
         footer.format(site=SITES[of.id], layer=layer, head=head, row=query),
         Candidates([Candidate(keys.labels[i], (i,), float(found.values[i])) for i in seen], "token", share=True),
     )
@@ -180,7 +181,7 @@ def shaping(question: str, reason: str, footer: str, shape: Sequence[int], other
 
 def said(label: str) -> str:
     """A token in a sentence."""
-    return f"“{label}”"
+    return languages.quotation(label)
 
 
 # models that are counted

@@ -68,7 +68,7 @@ def shown(step: Step) -> Shown:
 def truth(step: Step, on: Shown) -> dict[str, Any]:
     """What is true of it, or why nothing can be asked of it, as plain data for the browser."""
     try:
-        found = service.awaited(_asked(step, on))
+        found = service.awaited(_asked(step, on, languages.current()))
     except Refused as refusal:
         found = Unanswerable(languages.said(refusal), step.model, step.sentence)
     except Exception:
@@ -84,5 +84,6 @@ def truth(step: Step, on: Shown) -> dict[str, Any]:
     }
 
 
-async def _asked(step: Step, on: Shown) -> Truth | Unanswerable:
-    return await step.truth(on)
+async def _asked(step: Step, on: Shown, language: str) -> Truth | Unanswerable:
+    with languages.speaking(language):  # a loop of its own knows of no visit
+        return await step.truth(on)

@@ -59,8 +59,8 @@ COMPONENT: dict[str, Any] = {
         "pages": "Go through the steps and the labs",
         "s": "Weights or scores in the first map",
         "b": "Before and after your mask: compare, and back",
-        "On the map: ← → ↑ ↓": "Move from cell to cell",
-        "On the map: Space, Enter": "Forbid or allow this cell",
+        "cells": "Move from cell to cell",
+        "toggle": "Forbid or allow this cell",
     },
     "labs": "What to look at",
     "lab": {

@@ -464,7 +464,7 @@ def _fills(config: ModelConfig) -> dict[str, str]:
         "group": str(config.n_heads // config.n_kv_heads),
         "turned": turned,
         "stays": words.TURNS if turned else words.STAYS,
-        "turned_k": ", keys turned" if turned else "",
+        "turned_k": words.KEYS_TURNED if turned else "",
         "scores": scores,
         "scores_bare": bare,
         "scores_code_bare": bare_code,
@@ -477,7 +477,7 @@ def _fills(config: ModelConfig) -> dict[str, str]:
         "mask_code": "",
         "unembed": "x W_Eᵀ" if config.tied else "x Wᵤ",
         "tied": words.TIED if config.tied else "",
-        "final": "final norm" if config.final_norm else "result of the stack",
+        "final": words.FINAL["norm" if config.final_norm else "none"],
         "final_eq": f"{norm}(x)" if config.final_norm else "",
         "final_code": "self.norm(x)" if config.final_norm else "x",
     }

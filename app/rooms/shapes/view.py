@@ -202,6 +202,7 @@ def _packed(config: ModelConfig, title: str, of: Workload) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _diagram(config: ModelConfig, of: Workload, language: str) -> dict[str, Any]:
+    """As it is told in a language, the one that is spoken."""
     found = diagram(config, of)
     plain = found.to_dict()
     for part, packed in zip(found.parts, plain["parts"], strict=True):

@@ -121,6 +121,8 @@ POSITION_CODES = {
 }
 TIED = " The table of the embedding, transposed: both are one set of weights."
 TURNED = ", turned"
+KEYS_TURNED = ", keys turned"
+FINAL = {"norm": "final norm", "none": "result of the stack"}
 STAYS = "The numbers stay where they are: only the strides change."
 TURNS = "Queries and keys are then turned by their positions, which makes new tensors of them."
 ACTS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
@@ -182,6 +184,7 @@ COUNTS = {
 
 # what the component writes
 COMPONENT = {
+    "bytes": "bytes",
     "columns": {
         "rail": "stream",
         "step": "step",

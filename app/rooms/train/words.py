@@ -30,7 +30,7 @@ COMPONENT = {
         "brackets": "Closes the brackets that are open.",
     },
     "twins": {
-        "none": "none",
+        "none": "no twin",
         "heads1": "1 head of 64",
         "heads16": "16 heads of 4",
         "postln": "Post-LN",

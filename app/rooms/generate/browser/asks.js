@@ -1,7 +1,7 @@
 // Questions to the server: the columns of a path, words as they are written, beams as they grow, and costs that are measured.
 
 import { classroom } from "../../../kit/browser/classroom.js";
-import { counted, fill, worded } from "../../../kit/browser/dom.js";
+import { counted, fill, quotation, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { goesOn, grown, readAll, written, writtenAll } from "./paths.js";
 import { Writing } from "./writing.js";
@@ -282,7 +282,7 @@ export class Asks {
   /** @param {string} over */
   sayOver(over) {
     const last = this.path.at(-1);
-    this.view.say(fill(worded(OVER, over), { word: last === undefined ? "" : `“${this.writing.label(last)}”` }));
+    this.view.say(fill(worded(OVER, over), { word: last === undefined ? "" : quotation(this.writing.label(last)) }));
   }
 
   async time() {

@@ -6,14 +6,18 @@ import { svg } from "../../../kit/browser/picture/svg.js";
 import { bits, look, most } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { common } from "./paths.js";
-import { cut, short, size } from "./shapes.js";
+import { cut, fitted, ruler, short, size } from "./shapes.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 /** @typedef {import("./types.js").Acts} Acts */
 /** @typedef {import("./types.js").Column} Column */
-/** @typedef {{x: (i: number) => number, step: number, wide: number, bars: number}} Axis */
+/** @typedef {{x: (i: number) => number, step: number, wide: number, bars: number, gutter: number}} Axis */
 
-const GUTTER = 66;
+const GUTTER = 66; // at the left, where the rows below have their names: as wide as those of this language, between these two
+const WIDEST_GUTTER = 110;
+const BESIDE = 9; // between a name and its row
+const NAME = 12.4; // size of a name's type, and of what is below one
+const SMALL = 11;
 const TOP = 22;
 const SURPRISE = 46; // pixels high
 const CACHE = 52;
@@ -34,7 +38,9 @@ export class Columns {
   groups = new Map();
   isBeam = false;
   /** @type {Axis} */
-  axis = { x: () => 0, step: 0, wide: 0, bars: 0 };
+  axis = { x: () => 0, step: 0, wide: 0, bars: 0, gutter: GUTTER };
+  /** @type {ReturnType<typeof ruler> | undefined} */
+  known;
 
   /** @param {SVGSVGElement} svg @param {Acts} acts */
   constructor(svg, acts) {
@@ -61,6 +67,18 @@ export class Columns {
     this.low = 0; // where the rows end
   }
 
+  get ruler() {
+    return (this.known ??= ruler(getComputedStyle(this.svg).fontFamily));
+  }
+
+  // The width of the names of the rows
+  get gutter() {
+    const { reads, writes, surprise, bits, looks, cache, other, branches } = words;
+    const large = [reads, writes, surprise, bits, looks, cache, other, branches].map((name) => this.ruler(name, NAME));
+    const most = Math.max(...large, this.ruler(words.line_is, SMALL));
+    return Math.ceil(Math.min(Math.max(GUTTER, most + BESIDE), WIDEST_GUTTER));
+  }
+
   /** @param {Scene} scene @param {{width: number, bars: number, scale: number, brief: boolean}} sizes brief: without what is kept, the cache and other branches */
   draw(scene, { width: whole, bars, scale, brief }) {
     this.scene = scene;
@@ -72,11 +90,12 @@ export class Columns {
       this.groups.clear();
     }
     this.isBeam = beam;
-    const step = Math.min(110, (width - GUTTER) / (beam ? IN_SIGHT : Math.max(inSight.length, 11)));
-    const x = (/** @type {number} */ i) => GUTTER + i * step;
-    const axis = (this.axis = { x, step, wide: step - 14, bars });
+    const gutter = this.gutter;
+    const step = Math.min(110, (width - gutter) / (beam ? IN_SIGHT : Math.max(inSight.length, 11)));
+    const x = (/** @type {number} */ i) => gutter + i * step;
+    const axis = (this.axis = { x, step, wide: step - 14, bars, gutter });
     const place = [width, bars, step, inSight.length];
-    heading(this.heading, scene, x(inSight.length) - 14);
+    heading(this.heading, scene, x(inSight.length) - 14, this.ruler);
     if (beam) trees(this.bars, scene, this.acts, axis);
     else {
       this.places(inSight);
@@ -116,6 +135,7 @@ export class Columns {
           ...axis,
           y: TOP + bars + 19,
           brief,
+          ruler: this.ruler,
         })),
     );
     const pen = new Pen(this.hits);
@@ -182,20 +202,22 @@ export class Columns {
   }
 }
 
-/** @param {Element} box @param {Scene} scene @param {number} right */
-function heading(box, scene, right) {
+// The title of the columns, and at their right end the loss. The note between them is cut; its tip has all of it.
+/** @param {Element} box @param {Scene} scene @param {number} right @param {ReturnType<typeof ruler>} wide */
+function heading(box, scene, right, wide) {
   const beam = scene.how === "beam";
   const pen = new Pen(box);
   const line = new Pen(pen.draw("text", { x: 0, y: 12, "font-size": 14.5, "font-weight": 650, fill: "var(--ink)" }));
-  line.draw("tspan", {}, { text: beam ? fill(words.beam_title, { n: scene.nBeams }) : words.title });
-  line.draw(
-    "tspan",
-    { dx: 8, "font-size": 13.4, "font-weight": 400, fill: "var(--mute)" },
-    { text: scene.said || (beam ? words.beam_note : words.title_note) },
-  );
-  const loss = lossOf(scene);
-  if (!beam && loss && right > 700 && !scene.said)
-    pen.write(right, 12, loss, { anchor: "end", size: 13.4, fill: "var(--mute)", class: "loss" });
+  const title = beam ? fill(words.beam_title, { n: scene.nBeams }) : words.title;
+  const loss = !beam && right > 700 && !scene.said ? lossOf(scene) : "";
+  const note = scene.said || (beam ? words.beam_note : words.title_note);
+  const room = right - wide(title, 14.5, 650) - 8 - (loss ? wide(loss, 13.4) + 18 : 0);
+  const seen = loss ? fitted(note, room, (text) => wide(text, 13.4)) : note;
+  line.draw("tspan", {}, { text: title });
+  line.draw("tspan", { dx: 8, "font-size": 13.4, "font-weight": 400, fill: "var(--mute)" }, { text: seen });
+  if (seen !== note) line.draw("title", {}, { text: note });
+  if (loss) pen.write(right, 12, loss, { anchor: "end", size: 13.4, fill: "var(--mute)", class: "loss" });
+  line.end();
   pen.end();
 }
 
@@ -359,8 +381,8 @@ function trees(box, scene, acts, { x, step, wide, bars }) {
   for (const pen of [given, boxes, lines, all]) pen.end();
 }
 
-/** @param {Element} box @param {Scene} scene @param {Acts} acts @param {Axis & {y: number, brief: boolean}} place */
-function rows(box, scene, acts, { x, step, wide, y, brief }) {
+/** @param {Element} box @param {Scene} scene @param {Acts} acts @param {Axis & {y: number, brief: boolean, ruler: ReturnType<typeof ruler>}} place */
+function rows(box, scene, acts, { x, step, wide, gutter, y, brief, ruler: width }) {
   const { header, inSight } = scene;
   const middle = (/** @type {number} */ i) => x(i) + wide / 2;
   const all = new Pen(box);
@@ -372,8 +394,13 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
     return pen;
   };
   const names = row();
-  const name = (/** @type {string} */ text, /** @type {number} */ at, small = 12.4) =>
-    names.write(GUTTER - 9, at, text, { anchor: "end", size: small, fill: "var(--mute)" });
+  const name = (/** @type {string} */ text, /** @type {number} */ at, small = NAME) =>
+    names.write(
+      gutter - BESIDE,
+      at,
+      fitted(text, gutter - BESIDE, (part) => width(part, small)),
+      { anchor: "end", size: small, fill: "var(--mute)" },
+    );
   const end = () => pens.forEach((pen) => pen.end());
   name(words.reads, y);
   name(words.writes, y + 18);
@@ -423,14 +450,14 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
     });
   });
   surprise.draw("path", {
-    d: `M${GUTTER} ${y + SURPRISE + 3.5}H${x(inSight.length) - 14}`,
+    d: `M${gutter} ${y + SURPRISE + 3.5}H${x(inSight.length) - 14}`,
     stroke: "var(--line)",
     fill: "none",
   });
   y += SURPRISE + 20;
   name(words.looks, y);
   if (scene.sink !== null)
-    name(fill(words.looks_but, { token: cut(scene.nameAt(scene.sink), GUTTER - 24) }), y + 13, 11);
+    name(fill(words.looks_but, { token: cut(scene.nameAt(scene.sink), gutter - 24) }), y + 13, SMALL);
   const looks = row();
   inSight.forEach(({ node }, i) => {
     const row = look(node, scene.by, header.heads);
@@ -445,8 +472,8 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
   }
   y += scene.sink === null ? 10 : 17;
   name(words.cache, y + 14);
-  name(words.line_is, y + 28, 11);
-  name(size(scene.bytes.token), y + 41, 11);
+  name(words.line_is, y + 28, SMALL);
+  name(size(scene.bytes.token), y + 41, SMALL);
   const beams = scene.how === "beam" ? scene.nBeams : 1;
   const tallest = Math.max(15, ...inSight.map(({ node }) => node.position + 1));
   const kept = row();
@@ -485,7 +512,7 @@ function rows(box, scene, acts, { x, step, wide, y, brief }) {
   name(words.branches, y + 15);
   const others = row();
   if (!scene.others.length)
-    others.write(GUTTER, y + 5, words.no_branches, { class: "only-here", size: 12.8, fill: "var(--mute)" });
+    others.write(gutter, y + 5, words.no_branches, { class: "only-here", size: 12.8, fill: "var(--mute)" });
   scene.others.forEach((path, r) => {
     const depth = common(path, scene.path);
     const place = inSight.findIndex(({ at }) => at === depth);

@@ -432,7 +432,7 @@ class Generate extends Stage {
   /** @param {Scene} scene @param {{wide: number, room: number, scale: number}} sizes */
   drawPicture(scene, { wide, room, scale }) {
     const narrow = wide < NARROW;
-    const least = 66 + scene.inSight.length * 62; // on a phone the columns scroll
+    const least = this.drawing.gutter + scene.inSight.length * 62; // on a phone the columns scroll
     const width = narrow ? Math.max(room, least) : room;
     const brief = this.isProjected && !narrow; // the sentence, the columns and the fact fit on one screen
     const bar = narrow ? 210 : brief ? 160 : scene.header.source ? 180 : 206;
@@ -451,8 +451,9 @@ class Generate extends Stage {
       `${fill(words.after, { read: quoted(scene.columns[scene.focus].read) })}: ${fill(template, Object.fromEntries(Object.entries(parts).map(([key, value]) => [key, Array.isArray(value) ? value[0] : value])))}`,
     );
     if (width > room) {
-      const step = (width - 66) / Math.max(scene.inSight.length, 11);
-      const at = 66 + (scene.focus - scene.first) * step;
+      const { gutter } = this.drawing.axis;
+      const step = (width - gutter) / Math.max(scene.inSight.length, 11);
+      const at = gutter + (scene.focus - scene.first) * step;
       if (at < this.figure.scrollLeft || at + step > this.figure.scrollLeft + room)
         this.figure.scrollLeft = at - room / 2;
     }

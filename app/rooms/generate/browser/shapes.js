@@ -1,6 +1,33 @@
-// Numbers in words, and words that are cut to a width.
+// Numbers in words, and words that are measured, or cut to a width.
 
 import { fixed, number } from "../../../kit/browser/dom.js";
+
+const SPARE = 1.03; // letters of the page's type may still be on their way
+
+// How wide words are in a type
+/** @param {string} family */
+export function ruler(family) {
+  const context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+  return (/** @type {string} */ text, /** @type {number} */ size, weight = 400) => {
+    context.font = `${weight} ${size}px ${family}`;
+    return context.measureText(text).width * SPARE;
+  };
+}
+
+// As much of words as fits into a width
+/** @param {string} text @param {number} width @param {(text: string) => number} wide */
+export function fitted(text, width, wide) {
+  if (wide(text) <= width) return text;
+  const letters = Array.from(text);
+  let [low, high] = [0, letters.length];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (wide(`${letters.slice(0, middle).join("")}…`) <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low ? `${letters.slice(0, low).join("").trimEnd()}…` : "";
+}
+
 // As many letters as fit into a width, at about this size of type
 /** @param {string} text @param {number} width @param {number} [size] */
 export function cut(text, width, size = 12.5) {

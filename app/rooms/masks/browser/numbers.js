@@ -1,6 +1,6 @@
 // One way to say a number for the whole room: shares, and what they were before.
 
-import { fixed } from "../../../kit/browser/dom.js";
+import { fixed, quoted } from "../../../kit/browser/dom.js";
 import { pointed } from "../../../kit/browser/language.js";
 
 const SPACE = "\u00a0"; // percent and number never break
@@ -48,7 +48,7 @@ function placesOf(labels) {
 /** A word of the text, with its number among those that are alike. @param {string[]} labels @param {number} at @param {string} tone @returns {import("./types.js").Piece[]} */
 export function word(labels, at, tone) {
   const label = labels[at] ?? "";
-  const said = /^[\p{P}\p{S}\s]+$/u.test(label) ? `“${label}”` : label;
+  const said = quoted(label);
   const alike = placesOf(labels).get(label) ?? [];
   if (alike.length < 2) return [[said, tone]];
   return [

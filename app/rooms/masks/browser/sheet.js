@@ -1,5 +1,6 @@
 // A run as the room has it: for every kind of attention the scores of its heads before any mask, and the masks.
 
+import { quoted } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 
 export class Scores {
@@ -78,7 +79,7 @@ export function rowOf(labels, text, from) {
 /** @param {string[]} labels @param {number} at @param {string} tone @returns {import("./types.js").Piece[]} */
 export function named(labels, at, tone) {
   const twice = labels.indexOf(labels[at]) !== labels.lastIndexOf(labels[at]);
-  const word = /^[\p{P}\p{S}\s]+$/u.test(labels[at]) ? `“${labels[at]}”` : labels[at];
+  const word = quoted(labels[at]);
   return twice
     ? [
         [word, tone],

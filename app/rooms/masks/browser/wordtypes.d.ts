@@ -1,6 +1,6 @@
 // Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).
 export const WORDS: {
-  "keys_told": { "arrows": string; "pages": string; "s": string; "b": string; "On the map: \u2190 \u2192 \u2191 \u2193": string; "On the map: Space, Enter": string; };
+  "keys_told": { "arrows": string; "pages": string; "s": string; "b": string; "cells": string; "toggle": string; };
   "labs": string;
   "lab": { "paint": string; "padding": string; "leak": string; "kinds": string; "scale": string; };
   "place": string;

@@ -10,6 +10,7 @@ import {
   number,
   percent,
   phrase,
+  quotation,
   quoted,
   worded,
 } from "../../../kit/browser/dom.js";
@@ -636,7 +637,7 @@ export class Beyond extends FindingLab {
         : indexed(labels, one.after);
     const parts = {
       n: [number(GAPS[at]), ""],
-      place: `“${some.trim()}”`,
+      place: quotation(some.trim()),
       w: [one.word.trim() || quoted(one.word), "w"],
       x: [percent(one.chances[0]), ""],
       y: [percent(one.chances[at]), ""],

@@ -6,8 +6,8 @@ import { form } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Row} Row */
 
-const STEPS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-const TENS = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
+const STEPS = [words.bytes, "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const TENS = [words.bytes, "kB", "MB", "GB", "TB", "PB", "EB"];
 
 /** @param {number} n @param {number} base @param {string[]} names */
 function scaled(n, base, names) {

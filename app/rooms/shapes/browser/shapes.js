@@ -343,6 +343,7 @@ class Shapes extends Stage {
     const line = add(column, "div", "fold");
     const opener = line.appendChild(button("", "", act));
     opener.setAttribute("aria-expanded", String(open));
+    opener.title = [text, note].filter(Boolean).join(": "); // of which a narrow window shows the beginning
     opener.append(el("i", "", open ? "−" : "+"), el("span", "", text), el("small", "", note));
     if (more) line.append(more);
     if (drawn) items.push({ node: line, lane, joins: false, fold: true });
@@ -368,7 +369,7 @@ class Shapes extends Stage {
     bytes.textContent = row.view ? words.view : binary(row.bytes);
     bytes.title = row.view
       ? words.view_help
-      : `${binary(row.bytes)} = ${decimal(row.bytes)} = ${number(row.bytes)} bytes`;
+      : `${binary(row.bytes)} = ${decimal(row.bytes)} = ${number(row.bytes)} ${words.bytes}`;
     const work = add(node, "span", "flops");
     work.textContent = short(row.flops);
     work.title = row.flops ? `${number(row.flops)} FLOP` : "";

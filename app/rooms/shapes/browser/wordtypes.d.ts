@@ -1,5 +1,6 @@
 // Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).
 export const WORDS: {
+  "bytes": string;
   "columns": { "rail": string; "step": string; "shape": string; "bytes": string; "flops": string; "code": string; };
   "label": string;
   "subtitle_run": string;

@@ -194,7 +194,7 @@ export class Board {
       const look = { palette, unit: type.unit };
       drawShapes(new Pen(this.svg), shapesOf(this.plan, found, this.measure, pick, look));
     }
-    this.map.setAttribute("aria-label", fill(words.parts_label, { part: pick ? this.name(pick) : words.none }));
+    this.map.setAttribute("aria-label", fill(words.parts_label, { part: pick ? this.name(pick) : words.no_part }));
     this.drawBars();
     this.drawList();
     const high = this.free - RIGHT - this.listed.length * ROW;

@@ -1,7 +1,7 @@
 // The sweep, left: the change by every head or look on a map, all of them sorted, and one sentence about them.
 
 import { WORDS as words } from "./constants.js";
-import { add, button, choice, el, fill, quoted, same, selectBox, worded } from "../../../kit/browser/dom.js";
+import { add, button, choice, el, fill, quotation, quoted, same, selectBox, worded } from "../../../kit/browser/dom.js";
 import { headName, labelsOf, rowName, together } from "./lead.js";
 import { HeatmapView } from "../../../kit/browser/picture/heatmap.js";
 import { draw } from "../../../kit/browser/picture/svg.js";
@@ -149,7 +149,9 @@ export class Left {
     drawGrid(this.cells, grid, palette, width, looks ? Math.max(0.34 * innerHeight, height) : height, type);
     this.map.setAttribute("aria-label", looks ? words.map_label_looks : words.map_label);
     const word = swept.part?.watched.length ? swept.labels[swept.part.watched[0]] : "";
-    this.legend.replaceChildren(el("span", "", turns ? words.legend_turn : fill(words.legend, { word: `“${word}”` })));
+    this.legend.replaceChildren(
+      el("span", "", turns ? words.legend_turn : fill(words.legend, { word: quotation(word) })),
+    );
     const ramp = add(this.legend, "span", turns ? "ramp plain" : "ramp");
     ramp.append(
       turns ? "0" : words.falls_by,

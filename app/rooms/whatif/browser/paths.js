@@ -211,7 +211,7 @@ export class Paths {
       "aria-label",
       fill(words.paths_label, {
         paths: largest.map((edge) => this.pathSaid(edge)).join("; "),
-        part: pick ? name(pick) : words.none,
+        part: pick ? name(pick) : words.no_part,
       }),
     );
   }

@@ -22,7 +22,8 @@ export function drawGrid(view, grid, palette, width, height, { unit, family }) {
   const { tokens, turns } = grid;
   const [n, m] = [grid.rows.length, grid.columns.length];
   const small = 12 * unit;
-  const left = tokens ? (n <= 40 ? 62 * unit : 4) : 46 * unit;
+  const letters = Math.max(words.map_layer.length, fill(words.map_head, { head: 0 }).length);
+  const left = tokens ? (n <= 40 ? 62 * unit : 4) : Math.max(46 * unit, letters * 0.56 * small + 9);
   const isNamed = tokens ? n <= 24 && m <= 24 : true;
   const top = tokens ? (isNamed ? 46 * unit : 4) : 16 * unit;
   const strip = tokens && n === 1; // of a long text: one query's looks, which are narrow and need not be flat
