@@ -205,7 +205,7 @@ def _known(text: str, known: Catalogue) -> str | None:
 
 
 def _part(text: str, known: Catalogue) -> str:
-    """What is in a sentence at a place: a number as the language writes it, a phrase that it knows, words of a visitor, or some of them."""
+    """One thing that was put into a sentence: a number as the language writes it, a phrase it knows, a visitor's own words, or several."""
     if NUMBER.fullmatch(text):
         return decimal(text)
     found = _known(text, known) if " " in text.strip() else None  # a single word may be a visitor's own token

@@ -130,7 +130,7 @@ console.log(JSON.stringify({
 
 
 def in_german(folder: Path, given: Any) -> dict[str, Any]:
-    """What Node says to the browser's modules as a German page has them."""
+    """The answers of the browser's modules, as a German page has them, in Node."""
     with languages.speaking(GERMAN):
         words = modules.source("rooms/lessons/browser/words.js")
     for name in ("kit/browser/dom.js", "kit/browser/language.js", "rooms/lessons/browser/check.js"):
@@ -202,7 +202,7 @@ READ = """() => {
 DECIMAL = re.compile(
     r"(?<![\w.])\d+\.\d{1,2}\b(?!\.\d)|\d\.\d{4,}"
 )  # three digits after a point are thousands in German
-# What stays as it is in every language. Code, and the copy of a table for screen readers that Streamlit makes of its plain
+# Alike in every language. Code, and the copy of a table for screen readers that Streamlit makes of its plain
 # numbers, are not read at all: READ leaves <code>, <pre> and <canvas> out.
 ALIKE = {
     r"arXiv:\d+\.\d+": "the number of a paper",
@@ -261,4 +261,3 @@ def test_the_ends_of_the_colours_are_read_and_said_as_a_german_writes_them(brows
                 assert parse_qs(urlsplit(page.url).query)["bounds"] == [asked]  # an address is alike in every language
 
             eventually(page, is_taken)
-        assert fields[0].input_value() == "0,3"
