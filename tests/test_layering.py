@@ -455,11 +455,11 @@ def test_only_the_ground_mounts_what_streamlit_shows(path: Path) -> None:
 
 @of_every(assets(".js"), lambda path: path.relative_to(ROOT).as_posix())
 def test_browser_files_import_only_what_lies_below(path: Path) -> None:
-    """By folder, as Python does; constants.js, words.js and spoken.js are written by Python."""
+    """By folder, as Python does; constants.js and words.js are written by Python."""
     own = path.relative_to(ROOT).as_posix()
     for found in re.findall(r'^import [^;]* from "([^"]+)";', path.read_text(encoding="utf-8"), re.MULTILINE):
         target = Path(os.path.normpath(path.parent / found))
-        assert target.is_file() or target.name in ("constants.js", "words.js", "spoken.js"), f"{own} imports {found}"
+        assert target.is_file() or target.name in ("constants.js", "words.js"), f"{own} imports {found}"
         module = ".".join(path.relative_to(ROOT).parts)
         other = ".".join(target.relative_to(ROOT).parts)
         if folder_of(other) != folder_of(module):

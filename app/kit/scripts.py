@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from app import languages, streamlit_edge
+from app import streamlit_edge
 from app.kit import theme, words
 from app.transport import modules
 
@@ -31,7 +31,6 @@ def add() -> None:
     modules.add("streamlit_edge/browser", Path(streamlit_edge.__file__).with_name("browser"))
     modules.add("kit/browser", BROWSER)
     modules.add("kit/browser/picture", BROWSER / "picture")
-    modules.add_constants("kit/browser/spoken.js", LANGUAGE=languages.current)
     modules.add("kit/browser/writers", BROWSER / "writers")
     modules.add_constants(
         "kit/browser/words.js",

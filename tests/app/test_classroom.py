@@ -527,13 +527,13 @@ def test_the_page_is_the_same_for_every_code() -> None:
             before = counted("code")
             pages = [await call(path) for path in (f"/r/{teacher.code}", f"/R/{teacher.code}", "/r/BBBBBBBB", "/r", "/r/%3Cscript%3E")]  # fmt: skip
             assert {answer.status for answer in pages} == {200}
-            below = page.text().replace(page.ABOVE, "../")
-            assert {answer.text for answer in pages} == {below, page.text().replace(page.ABOVE, "./")}
+            below = page.text("en").replace(page.ABOVE, "../")
+            assert {answer.text for answer in pages} == {below, page.text("en").replace(page.ABOVE, "./")}
             assert {answer.text for answer in pages[:3]} == {below}
             assert counted("code") == before and teacher.code not in pages[0].text
             assert pages[0].headers["content-security-policy"] == security_headers.policy((), ())
             assert pages[0].text.count("<script") == 1, "a script that stands in the page would not run"
-            views = json.loads(page.text().split('data-views="')[1].split('"')[0].replace("&quot;", '"'))
+            views = json.loads(page.text("en").split('data-views="')[1].split('"')[0].replace("&quot;", '"'))
             assert {"explore", "masks", "positions", "step"} <= views.keys()
             for address in views.values():
                 assert (await call(f"/{address}")).status == 200

@@ -137,9 +137,10 @@ def in_german(folder: Path, given: Any) -> dict[str, Any]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text((HERE / name).read_text(encoding="utf-8"), encoding="utf-8")
     (folder / "rooms/lessons/browser/words.js").write_text(words, encoding="utf-8")
-    (folder / "kit/browser/spoken.js").write_text(f'export const LANGUAGE = "{GERMAN}";\n', encoding="utf-8")
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
-    (folder / "numbers.js").write_text(NUMBERS_JS, encoding="utf-8")
+    page = f'globalThis.document = {{ documentElement: {{ lang: "{GERMAN}" }} }};\n'
+    (folder / "page.js").write_text(page, encoding="utf-8")
+    (folder / "numbers.js").write_text('import "./page.js";\n' + NUMBERS_JS, encoding="utf-8")
     options = {"capture_output": True, "text": True, "encoding": "utf-8", "cwd": folder}
     done = node(["numbers.js", json.dumps([given])], return_completed_process=True, **options)
     assert done.returncode == 0, done.stderr

@@ -1,6 +1,7 @@
 // The language of the page: how it writes numbers and counts things, and how the server is asked for its sentences.
 
-import { LANGUAGE } from "./spoken.js";
+// The server says it of the page that it sends, and so does a page that works offline.
+export const LANGUAGE = globalThis.document?.documentElement?.lang || "en";
 
 // Of a request: the address may have asked for another language than the browser does by itself.
 export const ASKED = { "Accept-Language": LANGUAGE };

@@ -1,6 +1,6 @@
 // What stands above a picture: one sentence, one equation, one line of PyTorch; of numbers that are on the screen.
 
-import { LANGUAGE } from "../../../kit/browser/spoken.js";
+import { LANGUAGE } from "../../../kit/browser/language.js";
 import { el, fill, fixed, number, percent, phrase, quoted, worded } from "../../../kit/browser/dom.js";
 import { long, signed } from "../../../kit/browser/model_strip.js";
 import { LOWEST, softmax } from "./compute.js";

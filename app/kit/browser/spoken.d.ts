@@ -1,2 +1,0 @@
-// What Python writes into spoken.js (app/kit/scripts.py): the language of the page, such as "de".
-export const LANGUAGE: string;
