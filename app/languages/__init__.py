@@ -75,7 +75,7 @@ def catalogue(language: str) -> Catalogue:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """What a sentence with "{0}" in it can be once it is filled in."""
+    """Matches a sentence with "{0}" in it once it is filled in."""
     known: set[str] = set()
     found = ""
     for i, piece in enumerate(PLACE.split(text)):
@@ -188,12 +188,12 @@ def said(sentence: object) -> str:
 
 
 def _part(text: str, known: Catalogue) -> str:
-    """What was put into a sentence: a number as the language writes it, a phrase that it knows, or what a visitor wrote."""
+    """A part that was put into a sentence: a number as the language writes it, a phrase that it knows, or what a visitor wrote."""
     return decimal(text) if NUMBER.fullmatch(text) else known.texts.get(text, text)
 
 
 def quotation(text: str) -> str:
-    """Words of somebody or of a text, between the marks of the language."""
+    """A quoted word or text, between the marks of the language."""
     opens, closes = MARKS.get(current(), "“”")
     return f"{opens}{text}{closes}"
 

@@ -1,4 +1,4 @@
-"""What a visit keeps, read where its script runs, without the script being broken off there."""
+"""The things that a visit keeps, read where its script runs, without the script being broken off there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Small helpers for elements and words. What a visitor typed goes in as text, never as markup.
+// Small helpers for elements and words. The words of a visitor go in as text, never as markup.
 
 import { form, number, pointed, quotation } from "./language.js";
 
