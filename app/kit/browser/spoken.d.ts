@@ -1,2 +1,2 @@
-// What Python writes into spoken.js (app/kit/scripts.py): the language of the page, such as "de".
+// Python writes this into spoken.js (app/kit/scripts.py): the language of the page, such as "de".
 export const LANGUAGE: string;
