@@ -232,7 +232,7 @@ def numbers(text: str) -> str:
 
 
 def quotation(text: str) -> str:
-    """Words of somebody or of a text, between the marks of the language."""
+    """A quoted word or text, between the marks of the language."""
     opens, closes = MARKS.get(current(), "“”")
     return f"{opens}{text}{closes}"
 

@@ -13,7 +13,7 @@ from tests.app.pages import lend
 
 APP = "app/main.py"
 ASKED = {"lang": "de", "model": "Storyteller", "text": "The old king loved the golden bird, and the old"}
-LABS = {  # of a room, pages of it that are drawn anew
+LABS = {  # pages of a room beside its first
     "masks": ["padding", "leak", "kinds", "scale"],
     "positions": ["two", "beyond", "kinds"],
 }

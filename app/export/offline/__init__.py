@@ -65,7 +65,9 @@ def _frame(page_style: str, script: str, code: str, *allowed: bytes) -> str:
         raise ValueError("the script would end the element that holds it")
     hashes = (base64.b64encode(hashlib.sha256(one).digest()).decode() for one in (script.encode(), *allowed))
     text = (HERE / "page.html").read_text(encoding="utf-8")
-    text = text.replace("{{LANGUAGE}}", languages.current()).replace("{{SCRIPT-HASHES}}", " ".join(f"'sha256-{digest}'" for digest in hashes))
+    text = text.replace("{{LANGUAGE}}", languages.current()).replace(
+        "{{SCRIPT-HASHES}}", " ".join(f"'sha256-{digest}'" for digest in hashes)
+    )
     return text.replace("{{PAGE-STYLE}}", page_style.strip()).replace("{{CODE}}", code).replace("{{SCRIPT}}", script)
 
 

@@ -17,7 +17,7 @@ const POINT = COUNTS.formatToParts(1.5).find(({ type }) => type === "decimal")?.
 const MARKS = { de: "„“" }; // of a quotation, where they are not as in English
 const [OPENS, CLOSES] = MARKS[LANGUAGE] ?? "“”";
 
-// Words of somebody or of a text, between the marks of the language
+// A quoted word or text, between the marks of the language
 /** @param {string} text */
 export const quotation = (text) => `${OPENS}${text}${CLOSES}`;
 

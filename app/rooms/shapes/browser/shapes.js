@@ -343,7 +343,7 @@ class Shapes extends Stage {
     const line = add(column, "div", "fold");
     const opener = line.appendChild(button("", "", act));
     opener.setAttribute("aria-expanded", String(open));
-    opener.title = [text, note].filter(Boolean).join(": "); // of which a narrow window shows the beginning
+    opener.title = [text, note].filter(Boolean).join(": "); // a narrow window shows only the beginning
     opener.append(el("i", "", open ? "−" : "+"), el("span", "", text), el("small", "", note));
     if (more) line.append(more);
     if (drawn) items.push({ node: line, lane, joins: false, fold: true });
