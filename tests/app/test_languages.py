@@ -38,7 +38,7 @@ NAMES = re.compile(
     r"|\w*_\w*|[\w.]+\(.*|.*[=@\[\]{}].*|[-\d.,\s]*(?:bytes|[KMG]i?B|k?B|[kMG]?FLOP)\b.*|eager|efficient|flash|batch|pos|head|query|key|vocab"
     r"|.*\bbatch × .*"
 )
-# Every text and every name for a screen reader that no word of ours is near. What a model read and wrote is not meant.
+# Every text and every name for a screen reader that no word of ours is near. The words that a model read and wrote are not meant.
 ELSEWHERE = """() => {
   const read = new Set((document.querySelector("textarea")?.value ?? "").split(/[^\\p{L}]+/u));
   const found = new Set();
@@ -153,7 +153,7 @@ def expect_in(page: Page, *parts: str) -> None:
 
 
 def test_two_visitors_at_once_each_have_their_own(browser: Browser, address: str) -> None:
-    """What one has was made for them: no word of another visit is on the screen, in whatever order they come."""
+    """No word of another visit is on the screen, in whatever order they come."""
     pages = {code: opened(browser, f"{address}/?view=shapes&{MODEL}&lang={code}") for code in ("de", PSEUDO, "en")}
     for page in pages.values():
         page.set_viewport_size({"width": 1600, "height": 720})
