@@ -1,5 +1,7 @@
 // Makers of files that few ask for, each fetched when it is asked for. A page that works offline holds those that it needs.
 
+import { LANGUAGE } from "./language.js";
+
 /** @type {Map<string, any>} */
 const held = new Map();
 
@@ -8,7 +10,8 @@ export const hold = (name, module) => held.set(name, module);
 
 /** @param {string} name */
 async function get(name) {
-  if (!held.has(name)) hold(name, await import(new URL(`headlight/writer/${name}.js`, document.baseURI).href));
+  if (!held.has(name))
+    hold(name, await import(new URL(`headlight/writer/${name}.js?lang=${LANGUAGE}`, document.baseURI).href));
   return held.get(name);
 }
 
