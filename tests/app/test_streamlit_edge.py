@@ -90,7 +90,7 @@ def test_only_the_edge_names_what_is_inside_streamlits_elements() -> None:
 
 
 def test_every_name_is_on_the_page(visitor: Page) -> None:
-    assert len(TEST_IDS) == 26
+    assert len(TEST_IDS) == 30
     for name in set(TEST_IDS) - WHILE_RUNNING - WHILE_WRITING:
         visitor.get_by_test_id(name).first.wait_for(
             state="attached"
