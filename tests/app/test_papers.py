@@ -77,7 +77,7 @@ def test_a_room_s_picture_is_a_page_of_text_and_lines(page: Page, address: str, 
     assert letters(caption[:40]) in letters(pdf.text)
     assert (pdf.said("Title"), pdf.said("Subject"), pdf.said("SourceCode")) == (title, alt, snippet)
     # For a screen reader: a figure that says what it shows
-    assert pdf.said("Alt") == f"{alt} {caption}"
+    assert pdf.said("Alt") == f"{alt} {caption}".strip()
     assert "/Figure <</MCID 0>> BDC" in pdf.operators and pdf.operators.endswith("EMC")
     catalog = next(body for body in pdf.objects.values() if b"/Type/Catalog" in body)
     assert b"/Marked true" in catalog and b"/Lang(en)" in catalog
