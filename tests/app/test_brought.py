@@ -366,6 +366,7 @@ def test_step_ends_in_the_classes(browser: Browser, brought: str, folders: dict[
     values = found.logits if found.probabilities is None else found.probabilities
     rows = root.locator("table.numbers tbody tr")
     expect(rows).to_have_count(len(found.names))
+    expect(rows.last).to_be_visible()  # laid out: before, a row has no tabs between its cells
     order = sorted(range(len(values)), key=lambda i: -values[i])
     for at, text in zip(order, rows.all_inner_texts(), strict=True):
         name, *numbers = text.split("\t")

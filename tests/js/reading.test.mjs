@@ -7,7 +7,7 @@ import { served } from "./golden.mjs";
 
 const { finely, percent, share } = await served("kit/browser/dom.js");
 const whatif = await served("rooms/whatif/browser/numbers.js");
-const { across, areLetters, isMirrored, isRightToLeft } = await served("attention/browser/direction.js");
+const { across, areLetters, isMirrored, isRightToLeft } = await served("kit/browser/direction.js");
 const { endsOf, levelOf, levelsOfRoots } = await served("kit/browser/picture/scale.js");
 
 test("a share in words is whole only where that says enough, and 0 % and 100 % are exact", () => {

@@ -3,7 +3,7 @@
 import { WORDS as words } from "./constants.js";
 import { clamp, fill, short } from "../../kit/browser/dom.js";
 import { cells, tiled } from "./cells.js";
-import { across, isMirrored } from "./direction.js";
+import { across, isMirrored } from "../../kit/browser/direction.js";
 import { everyLine, linesOf } from "./edges.js";
 import { finish, heading, legend, MARGIN, SMALL } from "./figureparts.js";
 import { shapesOf } from "../../kit/browser/picture/heatmap.js";

@@ -5,7 +5,7 @@ import { cells, rowed } from "./cells.js";
 import { WORDS as words } from "./constants.js";
 import { cover } from "../../kit/browser/cover.js";
 import { clamp, fill, finely, number, short } from "../../kit/browser/dom.js";
-import { isMirrored as isMirroredOf, mirrored } from "./direction.js";
+import { isMirrored as isMirroredOf, mirrored } from "../../kit/browser/direction.js";
 import { unfolded, withGaps } from "./folding.js";
 import { greyScale } from "../../kit/browser/sink.js";
 import { form } from "../../kit/browser/language.js";

@@ -22,7 +22,7 @@ import { Atlas } from "./atlas.js";
 import { Fold } from "./fold.js";
 import { rowName, whichOf } from "../../kit/browser/labels.js";
 import { unpack } from "../../kit/browser/messages.js";
-import { isMirrored, mirrored } from "./direction.js";
+import { isMirrored, mirrored } from "../../kit/browser/direction.js";
 import { isStill, named, Slide } from "./motion.js";
 import { isGuess, writes } from "./next.js";
 import { roleName, roleOf } from "./roles.js";

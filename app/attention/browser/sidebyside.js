@@ -6,7 +6,7 @@ import { endsOf, levelOf } from "../../kit/browser/picture/scale.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
 import { greyScale, LEAST_TOP } from "../../kit/browser/sink.js";
 import { WORDS as words } from "./constants.js";
-import { isMirrored } from "./direction.js";
+import { isMirrored } from "../../kit/browser/direction.js";
 import { finish, heading, legend, MARGIN } from "./figureparts.js";
 import { findingsOf } from "./findings.js";
 import { HIDDEN, keyOf, Lens } from "./lens.js";

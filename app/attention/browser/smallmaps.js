@@ -2,7 +2,7 @@
 
 import { copyOne, multiples } from "../../kit/browser/picture/multiples.js";
 import { levelsOfRoots } from "../../kit/browser/picture/scale.js";
-import { across, isMirrored } from "./direction.js";
+import { across, isMirrored } from "../../kit/browser/direction.js";
 
 /** @typedef {import("./types.js").Site} Site */
 /** @typedef {import("../../kit/browser/picture/multiples.js").Multiples & {from: number}} Atlas */

@@ -6,7 +6,7 @@ import { cover } from "../../kit/browser/cover.js";
 import { Arcs } from "./arcs.js";
 import { WORDS as words } from "./constants.js";
 import { add, clamp, described, el, focusedIn, percent } from "../../kit/browser/dom.js";
-import { areLetters, isRightToLeft } from "./direction.js";
+import { areLetters, isRightToLeft } from "../../kit/browser/direction.js";
 import { whichOf } from "../../kit/browser/labels.js";
 import { HIDDEN } from "./lens.js";
 import { named, Slide, SLIDES } from "./motion.js";

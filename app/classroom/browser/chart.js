@@ -3,7 +3,7 @@
 import { add, counted, described, el, fill, share } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { columns, largest, shares } from "./votes.js";
-import { isRightToLeft } from "../../attention/browser/direction.js";
+import { isRightToLeft } from "../../kit/browser/direction.js";
 
 /** @typedef {import("./question.js").Question} Question */
 /** @typedef {{votes: ArrayLike<number>, weights: ArrayLike<number>, word: string}} Before what the round before had at the same words, and what stood there in its sentence */

@@ -1,7 +1,7 @@
 // What a follower reads and taps while the class is asked, and when the row is uncovered.
 
 import { add, button, described, el, fill, finely, phrase, share } from "../../kit/browser/dom.js";
-import { isRightToLeft } from "../../attention/browser/direction.js";
+import { isRightToLeft } from "../../kit/browser/direction.js";
 import { agreed, headOf, largest, others, overlap, ownHead, rank, said, shares, verdict } from "./votes.js";
 import { WORDS as words } from "./constants.js";
 

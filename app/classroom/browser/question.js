@@ -1,6 +1,6 @@
 // A question with the numbers that it is about: the run as it travels, and in it one word's row in every head.
 
-import { across, areLetters, isMirrored } from "../../attention/browser/direction.js";
+import { across, areLetters, isMirrored } from "../../kit/browser/direction.js";
 import { numbersOf } from "../../attention/browser/lens.js";
 import { Fetcher } from "../../kit/browser/fetcher.js";
 import { Site } from "../../attention/browser/site.js";

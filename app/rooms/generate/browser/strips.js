@@ -1,6 +1,6 @@
 // The text above the columns, shaded by what the newest token looks at: the ring around what was read, and what came next.
 
-import { isRightToLeft } from "../../../attention/browser/direction.js";
+import { isRightToLeft } from "../../../kit/browser/direction.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { add, el, focusable } from "../../../kit/browser/dom.js";
 import { look } from "./chances.js";

@@ -1,6 +1,6 @@
 // The line above the picture: the tokens, one of them followed, and the layer and head.
 
-import { isRightToLeft } from "../../../attention/browser/direction.js";
+import { isRightToLeft } from "../../../kit/browser/direction.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { add, described, el, fill, selectBox, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";

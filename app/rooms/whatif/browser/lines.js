@@ -1,6 +1,6 @@
 // Both sentences, as it is and changed, each ending in its likeliest next word; tokens are shaded by where a head looks, or by how far they turned.
 
-import { isRightToLeft } from "../../../attention/browser/direction.js";
+import { isRightToLeft } from "../../../kit/browser/direction.js";
 import { WORDS as words } from "./constants.js";
 import { add, el, fill, quoted } from "../../../kit/browser/dom.js";
 import { isOther } from "./lead.js";

@@ -1,6 +1,6 @@
 // Which way a text is written.
 
-import { isFromRight } from "../../kit/browser/dom.js";
+import { isFromRight } from "./dom.js";
 
 const LETTER = /\p{L}/u;
 
