@@ -5,33 +5,33 @@ Nothing is drawn where no one looks: in a server, a pipe, a test. TQDM_DISABLE=1
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
-import warnings
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_served = False  # whether this process answers others
 DELAY = 1.0  # seconds before a bar is there: most work is done by then
 REST = 0.1  # seconds between two drawings
 
 
-def none_here() -> None:
-    """From now on, in this process: no bars. It answers others, and its terminal is a log."""
-    global _served
-    _served = True
-
-
 def is_watched() -> bool:
-    """Whether a person sees it: in a notebook's kernel, or where errors go to a terminal."""
-    if _served:
+    """Whether a person sees it: in a notebook's kernel, or where errors go to a terminal.
+
+    They wait in the main thread. Work of any other one is a server's, whose terminal is a log.
+    """
+    if threading.current_thread() is not threading.main_thread():
         return False
+    return _kernel() or (sys.stderr is not None and sys.stderr.isatty())
+
+
+def _kernel() -> bool:
+    """Whether this is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell: Any = None if ipython is None else ipython.get_ipython()
-    if shell is not None and hasattr(shell, "kernel"):
-        return True
-    return sys.stderr is not None and sys.stderr.isatty()
+    return shell is not None and hasattr(shell, "kernel")
 
 
 @contextmanager
@@ -40,9 +40,11 @@ def bar(**look: Any) -> Iterator[Callable[[int, int, str], None]]:
     if not is_watched() or os.environ.get("TQDM_DISABLE", "0") not in ("", "0"):
         yield lambda *_: None
         return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a notebook has no ipywidgets: tqdm then draws with letters
-        from tqdm.auto import tqdm
+    # As tqdm.auto chooses, but for its warning where a notebook has no widgets: it is drawn with letters then.
+    if _kernel() and importlib.util.find_spec("ipywidgets"):
+        from tqdm.notebook import tqdm
+    else:
+        from tqdm.std import tqdm
 
     with tqdm(file=sys.stderr, leave=False, delay=DELAY, mininterval=REST, disable=False, **look) as drawn:
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from .. import bars, memory
+from .. import memory
 from ..checkpoints import Loaded, load
 from ..device import default_budget, dtype_name, pick_device, pick_dtype
 from ..errors import Busy, GenerationError, Refused, RunCancelled, TooLarge, Unknown
@@ -124,7 +124,6 @@ class Engine:
     ended: Callable[[RunEnded], object] = lambda _: None
 
     def __post_init__(self) -> None:
-        bars.none_here()
         budget = default_budget(self.device)
         self.dtype = pick_dtype(self.device) if self.dtype is None else self.dtype
         self._model_budget = budget.models if self.max_model_bytes is None else self.max_model_bytes

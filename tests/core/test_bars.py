@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 import types
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import torch
 import core as hl
 from core import bars
 from core.model.hooks import Look, hooked
-from core.service.engine import Engine
 
 
 class Terminal(io.StringIO):
@@ -28,10 +28,9 @@ def see(monkeypatch: pytest.MonkeyPatch, errors: io.StringIO, **modules: object)
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Errors go to a terminal, in a process that answers no one, and a bar is there at once."""
+    """Errors go to a terminal, and a bar is there at once."""
     found = Terminal()
     see(monkeypatch, found)
-    monkeypatch.setattr(bars, "_served", False)
     monkeypatch.setattr(bars, "DELAY", 0)
     monkeypatch.setattr(bars, "REST", 0)
     monkeypatch.delenv("TQDM_DISABLE", raising=False)
@@ -79,17 +78,16 @@ def test_a_pipe_a_switch_and_a_server_have_none(terminal: Terminal, monkeypatch:
     monkeypatch.setenv("TQDM_DISABLE", "1")
     hl.trace(loaded, "abc=abc")
     monkeypatch.delenv("TQDM_DISABLE")
-    Engine(device=torch.device("cpu"))  # as a server has one
-    hl.trace(loaded, "abc=abc")
+    server = threading.Thread(target=hl.trace, args=(loaded, "abc=abc"))  # as a server runs it
+    server.start()
+    server.join()
     assert terminal.getvalue().strip("\0") == ""
-    monkeypatch.setattr(bars, "_served", False)
     see(monkeypatch, file := io.StringIO())
     hl.trace(loaded, "abc=abc")
     assert file.getvalue() == ""
 
 
 def test_a_notebook_is_watched_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bars, "_served", False)
     shell = types.SimpleNamespace(kernel=object())
     see(monkeypatch, io.StringIO(), IPython=types.SimpleNamespace(get_ipython=lambda: shell))
     assert bars.is_watched()

@@ -40,11 +40,13 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 # What nothing is drawn with, or what draws only with a server or in a page of its own; the reason beside each.
 UNDRAWN = {
     "classroom": "tells a class what is shown",
+    "direction": "tells which way a text is read (tests/js/reading.test.mjs)",
     "fetcher": "fetches",
     "ground": "keeps what stands on it in its place (the stories of the stage stand on it)",
     "head_measures": "gives the chooser its numbers",
     "key_list": "lists the keys of a room (tests/app/test_keys.py opens it)",
     "labels": "gives a token its name",
+    "language": "writes numbers (tests/app/test_numbers_in_languages.py)",
     "mount": "keeps a view on its place",
     "npz": "writes a file",
     "offline": "begins a page of its own (tests/app/test_export.py opens it)",
