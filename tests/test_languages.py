@@ -208,3 +208,12 @@ def test_the_pseudo_language_marks_all_that_goes_through_the_words() -> None:
         assert kit_words.COMPONENT["close"] == "⟦Close·⟧"
         assert languages.translated("√d") == "√d"
         assert languages.said("Close") == "⟦Close·⟧"
+
+
+def test_a_long_text_of_a_visitor_in_a_sentence_comes_back_whole() -> None:
+    """However often the words of the sentence are in it, and a sentence that is none of ours is given back."""
+    long = " in a and of {0}, : it is" * 2_000
+    with languages.speaking("de"):
+        said = languages.said(f"This model has no token for “{long}”. It reads a b and nothing else.")
+        assert long in said and "kein Token" in said
+        assert languages.said(long) == long

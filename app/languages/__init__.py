@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -44,7 +44,7 @@ class Catalogue(NamedTuple):
 
     texts: dict[str, str]
     forms: dict[tuple[str, str], list[str]]
-    patterns: list[tuple[re.Pattern[str], str]]
+    patterns: list[tuple[list[str], str]]  # what stands around its places, and their numbers; the text of the language
 
 
 @cache
@@ -76,21 +76,26 @@ def catalogue(language: str) -> Catalogue:
             texts[str(one.id)] = str(one.string)
     # One that says more is looked at first: it may be what another one has a place for.
     known = sorted(filter(PLACE.search, texts), key=lambda text: len(PLACE.sub("", text)), reverse=True)
-    patterns = [(_pattern(text), texts[text]) for text in known]
+    patterns = [(PLACE.split(text.replace("{{", "{").replace("}}", "}")), texts[text]) for text in known]
     return Catalogue(texts, forms, patterns)
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    """Every form that a sentence with "{0}" in it can have once it is filled in."""
-    known: set[str] = set()
-    found = ""
-    for i, piece in enumerate(PLACE.split(text)):
-        if i % 2 == 0:
-            found += re.escape(piece.replace("{{", "{").replace("}}", "}"))
-        else:
-            found += f"(?P=p{piece})" if piece in known else f"(?P<p{piece}>.*?)"
-            known.add(piece)
-    return re.compile(found, re.DOTALL)
+def _filled(pieces: Sequence[str], text: str) -> dict[str, str] | None:
+    """{place: what was put there} of a text that is a sentence, filled in; `pieces` are what stands around its places, and their numbers.
+
+    Each piece is looked for once, from left to right, so that however long a visitor's words in it are, it takes no longer than they are.
+    """
+    if not (text.startswith(pieces[0]) and text.endswith(pieces[-1])):
+        return None
+    found: dict[str, str] = {}
+    at = len(pieces[0])
+    for i in range(1, len(pieces), 2):
+        place, piece = pieces[i], pieces[i + 1]
+        end = text.find(piece, at) if i + 2 < len(pieces) else len(text) - len(piece)
+        if end < at or found.setdefault(place, text[at:end]) != text[at:end]:
+            return None
+        at = end + len(piece)
+    return found
 
 
 def asked(header: str) -> str:
@@ -197,10 +202,12 @@ def _known(text: str, known: Catalogue) -> str | None:
     """A sentence that the catalogue knows, by its pattern where it was filled in."""
     if text in known.texts:
         return known.texts[text]
-    for pattern, given in known.patterns:
-        if match := pattern.fullmatch(text):
-            said = PLACE.sub(lambda place: _part(match[f"p{place[1]}"], known), given)
-            return said.replace("{{", "{").replace("}}", "}")
+    for pieces, given in known.patterns:
+        if (filled := _filled(pieces, text)) is not None:
+            parts = PLACE.split(given)
+            parts[::2] = [piece.replace("{{", "{").replace("}}", "}") for piece in parts[::2]]
+            parts[1::2] = [_part(filled[place], known) for place in parts[1::2]]
+            return "".join(parts)
     return None
 
 
