@@ -1,4 +1,4 @@
-"""Puts scripts of ours into Streamlit's page, before any other: steps for Back, light or dark by the address, Enter in a box,
+"""Puts scripts of ours into Streamlit's page, before any other: steps for Back, light or dark by the address, its language, Enter in a box,
 and whether its websocket comes through; and a title for who reads no script.
 
 Streamlit has no setting for a script in its page. Without this none of scripts/ reaches a visitor.
@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import languages
 
 HERE = Path(__file__).with_name("scripts")
-IN_ORDER = ("handshakes.js", "history.js", "theme.js", "enter.js", "menus.js", "landmark.js")
+IN_ORDER = ("handshakes.js", "history.js", "spoken.js", "theme.js", "enter.js", "menus.js", "landmark.js")
 SCRIPTS = tuple(HERE / name for name in IN_ORDER)
 PLAIN = "identity"  # the encoding that a page says which Streamlit shall not compress on its way to here
 TITLE = re.compile(rb"<title>.*?</title>", re.DOTALL)  # in Streamlit's page, before any script of its own

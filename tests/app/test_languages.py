@@ -148,6 +148,23 @@ def test_the_switch_says_it_in_the_address_and_back_leads_to_the_other(browser: 
     page.close()
 
 
+def test_who_goes_back_before_anything_is_drawn_reads_the_language_of_the_address(
+    browser: Browser, address: str
+) -> None:
+    page = opened(browser, f"{address}/?view=masks&{MODEL}&lang=de")
+    idle(page)
+    page.add_init_script("""
+      if (location.search.includes("lang=en")) document.addEventListener("DOMContentLoaded", () => history.back());
+    """)
+    page.keyboard.press("Shift")
+    page.evaluate("window.isFirst = true; window.headlight.settings.set('lang', 'en')")
+    page.wait_for_function(
+        "!window.isFirst && document.documentElement.lang === 'de' && location.search.includes('lang=de')"
+    )
+    expect(page.locator(".bar nav")).to_contain_text("Masken")
+    page.close()
+
+
 def expect_in(page: Page, *parts: str) -> None:
     assert all(part in page.url for part in parts), page.url
 

@@ -70,13 +70,7 @@ class Bar {
       link.addEventListener("pointerenter", () => this.rest(link), { signal });
       link.addEventListener("pointerleave", () => clearTimeout(this.resting), { signal });
     }
-    // Every word of the page is another one: it is loaded again, with its address. So it is where Back leads to another language.
     const { settings } = window.headlight;
-    const spoken = settings.get("lang");
-    const unwatch = settings.watch(({ lang }) => {
-      if (lang !== spoken) location.reload();
-    });
-    signal.addEventListener("abort", unwatch);
     for (const select of this.languages)
       select.addEventListener("change", () => settings.set("lang", select.value), { signal });
     for (const name of ["pointerdown", "focusin"]) root.addEventListener(name, () => this.address(), { signal }); // before a link is followed
