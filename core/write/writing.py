@@ -37,7 +37,7 @@ TEMPERATURES = tuple(i / 10 for i in range(1, 31))
 @dataclass(frozen=True)
 class Taken:
     """The token that comes next in a text. Probability and rank are the model's own, among what may follow: before
-    temperature, top-k and top-p."""
+    temperature, top-k, top-p and min-p."""
 
     id: int
     prob: float
@@ -246,7 +246,7 @@ class Writer:
         generator = torch.Generator().manual_seed(how.seed)
         # One number for each token of the path, as stream() draws them.
         draws = [torch.rand(1, 1, generator=generator, dtype=torch.float64) for _ in range(len(self.path) + 1)]
-        return int(pick(*candidates(logits[None], how.temperature, how.top_k, how.top_p), draws[-1]))
+        return int(pick(*candidates(logits[None], *how.cuts), draws[-1]))
 
     def _pass(self) -> Tensor:
         """The last residual [pos, d_model] of what was not read yet; `seen` then has what its attentions are computed from."""

@@ -23,6 +23,7 @@ from core.service import MOST_WRITTEN, LocalService, OpenedText, WrittenToken
 from core.service.writing.compute import TextInTurns
 from core.write.generate import Sampling, candidates
 from core.write.writing import DETAILED, LISTED, TEMPERATURES, Reading, Writer, beginning, cache_cost, label, lens
+from core.write.wrote import lens_columns, wrote
 from tests.core.conftest import make_loaded
 
 STORY = "Once upon a time there was a"
@@ -103,8 +104,8 @@ def test_named_tokens_and_the_rest_make_a_whole_at_every_temperature() -> None:
 
 
 def test_a_text_that_was_stopped_goes_on_as_it_would_have() -> None:
-    model, how = loaded("storyteller"), Sampling(0.8, 40, 0.95, seed=7)
-    (whole,) = core.generate(model, STORY, max_tokens=9, temperature=0.8, top_k=40, top_p=0.95, seed=7)
+    model, how = loaded("storyteller"), Sampling(0.8, 40, 0.95, 0.02, seed=7)
+    (whole,) = core.generate(model, STORY, max_tokens=9, temperature=0.8, top_k=40, top_p=0.95, min_p=0.02, seed=7)
     for stopped in (0, 4, 8):
         writer = Writer(model, beginning(story(), False), whole.ids[:stopped])
         writer.open()
@@ -137,6 +138,48 @@ def test_the_numbers_of_the_storyteller() -> None:
     *_, step = core.beam_steps(model, STORY, n_beams=3, max_tokens=8)
     best = step.finished[0][0]
     assert best.text.strip() == FORMER and best.log_prob == pytest.approx(-12.272, abs=1e-3)
+
+
+@pytest.mark.parametrize(("model", "text"), [("storyteller", STORY), ("translator", FOREST)])
+def test_what_wrote_each_word(model: str, text: str) -> None:
+    found = loaded(model)
+    opens = model == "translator"
+    prompt = beginning(core.trace(found, text), opens)
+    path = core.generate(found, text, max_tokens=4)[0].ids
+    n = len(prompt.last_read[0])
+    told = wrote(found, prompt, path)
+    assert [word.token for word in told if word.position >= n - 1] == list(path)
+    ids = [*prompt.last_read[0].ids, *path]
+    run = core.trace(found, text, target_ids=ids) if opens else core.trace(found, ids=ids)
+    for word in told[-4:]:
+        # the same looks one position at a time
+        looks = core.looks(run, word.position, word.token)
+        sums = looks.sum(-1)
+        assert [head.adds for head in word.heads] == pytest.approx(sums.flatten().topk(6).values.tolist(), abs=2e-4)
+        for head in word.heads:
+            most = head.most
+            assert sums[most.layer, most.head].item() == pytest.approx(head.adds, abs=2e-4)
+            assert looks[most.layer, most.head, most.key].item() == pytest.approx(most.adds, abs=2e-4)
+            assert most.adds == pytest.approx(looks[most.layer, most.head].max().item(), abs=2e-4)
+            record = [r for r in run.attention if (r.stack, r.site) == ("decoder", "cross_attn" if opens else "attn")][
+                most.layer
+            ]
+            assert record.pattern(queries=[word.position])[most.head, 0, most.key].item() == pytest.approx(
+                most.weight, abs=1e-4
+            )
+        strongest = looks.flatten(1).amax(-1).max().item()
+        assert word.looks[0].adds == pytest.approx(strongest, abs=2e-4)
+        assert [look.adds for look in word.looks] == sorted((look.adds for look in word.looks), reverse=True)
+    # layers at many places at once: as one place at a time has them
+    places = [n - 1, n + 1]
+    for column in lens_columns(found, prompt, path, places):
+        rows = lens(found, prompt, path, column.position, column.token)
+        assert column.ranks == tuple(row.rank for row in rows) and column.ids == tuple(row.ids[0] for row in rows)
+        np.testing.assert_allclose(column.probs, [row.probs[0] for row in rows], atol=1e-5)
+        assert (column.ids[-1] == column.token) == (column.ranks[-1] == 1)
+    with pytest.raises(IndexError, match="followed by a token"):
+        lens_columns(found, prompt, path, [n + len(path) - 1])
+    assert lens_columns(found, prompt, path, []) == ()
 
 
 def test_the_translator_looks_at_the_word_that_it_writes() -> None:
@@ -316,9 +359,12 @@ def test_beams_lens_and_cache_through_the_service(service: LocalService) -> None
     async def collect() -> tuple[Any, ...]:
         key = await begun(service)
         steps = [grown async for grown in service.beams(key, 3, 8)]
-        return steps, await service.lens_at(key, [KING], 8, 415), await service.cache_cost(key, [KING], 32)
+        told = await service.wrote(key, [KING]), await service.lens_columns(key, [KING], [6, 7])
+        return steps, await service.lens_at(key, [KING], 8, 415), await service.cache_cost(key, [KING], 32), told
 
-    steps, rows, cost = ask(collect())
+    steps, rows, cost, (words, layers) = ask(collect())
+    assert words.words[-1].token == KING and words.words[-1].position == 7
+    assert layers.columns[-1].ranks[-1] == 2 and layers.labels[KING] == "king"
     assert len(steps) == 8 and steps[-1].step.finished[0][0].log_prob == pytest.approx(-12.272, abs=1e-3)
     assert steps[0].labels[KING] == "king"
     assert rows[-1].rank == 1 and cost.n == 32 and cost.same

@@ -60,6 +60,7 @@ PARAMS = (
     Param("t", "1", _tenth, words.TEMPERATURE_ALLOWED),
     whole("k", "0", lambda _: MOST_K + 1),
     number("p", 1, 0.05, 1),
+    number("minp", 0, 0, 1),
     whole("seed", "1", lambda _: SEEDS),
     Param("beams", "3", _beams, lambda _: words.BEAMS_ALLOWED.format(low=BEAMS[0], high=BEAMS[1])),
     Param("path", "", _path, _path_allowed),

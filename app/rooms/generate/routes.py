@@ -25,12 +25,13 @@ from core.service import MOST_WRITTEN, Facts, OpenedText, Sampling, WrittenToken
 T = TypeVar("T")
 LONGEST_TIMED = 1024  # tokens
 FEWEST_TIMED = 16
+MOST_LAYERED = 64  # places of a text whose layers are read together
 
 
 @rate_limits.costing("runs")
 @answering
 async def write(request: Request) -> Response:
-    """What follows a text: run, path, n, how, t, k, p, seed, also (paths whose words are named), layer and head, opened.
+    """What follows a text: run, path, n, how, t, k, p, minp, seed, also (paths whose words are named), layer and head, opened.
 
     Messages come as tokens do: message.begun first, unless `opened` is 1, then message.written for each. A reader who goes away stops
     the writing.
@@ -74,6 +75,27 @@ async def lens(request: Request) -> Response:
     token = _number(request, "token", 0, facts.config.vocab_size - 1, 0)
     found = await service.service().lens_at(facts.key, path, position, token)
     return JSONResponse([asdict(row) for row in found], headers=routes.KEPT)
+
+
+@answering
+async def what_wrote(request: Request) -> Response:
+    """What wrote each word: run, path."""
+    facts = await _facts(request)
+    found = await service.service().wrote(facts.key, _path(facts, request.query_params.get("path", "")))
+    return JSONResponse([asdict(word) for word in found.words], headers=routes.KEPT)
+
+
+@answering
+async def layers(request: Request) -> Response:
+    """What each layer would say at many places at once: run, path, first, last (positions)."""
+    facts = await _facts(request)
+    path = _path(facts, request.query_params.get("path", ""))
+    first = _number(request, "first", 0, 1 << 20, 0)
+    last = _number(request, "last", 0, 1 << 20, first)
+    if not first <= last < first + MOST_LAYERED:
+        raise BadParameter(words.TOO_MANY_LAYERED.format(n=MOST_LAYERED))
+    found = await service.service().lens_columns(facts.key, path, range(first, last + 1))
+    return JSONResponse(asdict(found), headers=routes.KEPT)
 
 
 @answering
@@ -135,7 +157,7 @@ def _number(request: Request, name: str, low: int, high: int, otherwise: int) ->
 def _sampling(request: Request, facts: Facts) -> Sampling:
     """How each word is chosen, by the same texts as in the link."""
     asked = request.query_params
-    values = {"how": "greedy", "t": "1", "k": "0", "p": "1", "seed": "1"}
+    values = {"how": "greedy", "t": "1", "k": "0", "p": "1", "minp": "0", "seed": "1"}
     for param in choices.PARAMS:
         if param.name in values and param.name in asked:
             try:
@@ -146,7 +168,8 @@ def _sampling(request: Request, facts: Facts) -> Sampling:
     if values["how"] != "sample":
         return Sampling()
     k, p = int(values["k"]), float(values["p"])
-    return Sampling(float(values["t"]), k or None, p if p < 1 else None, int(values["seed"]))
+    m = float(values["minp"])
+    return Sampling(float(values["t"]), k or None, p if p < 1 else None, m or None, int(values["seed"]))
 
 
 async def _streamed(answers: AsyncGenerator[T], packed: Callable[[T], bytes]) -> Response:
@@ -172,6 +195,8 @@ ROUTES = [
     Route("/headlight/generate/write", write),
     Route("/headlight/generate/beams", beams),
     Route("/headlight/generate/lens", lens),
+    Route("/headlight/generate/wrote", what_wrote),
+    Route("/headlight/generate/layers", layers),
     Route("/headlight/generate/cost", cost),
     Route("/headlight/generate/text", text),
 ]

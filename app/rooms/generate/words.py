@@ -15,6 +15,7 @@ BEAMS_ALLOWED = "a whole number from {low} to {high}"
 PATH_ALLOWED = "up to {n} whole numbers from 0 to {most} with points between them"
 BAD_PATH = "The words that were taken cannot be read. Allowed: {allowed}."
 BAD_CHOICE = "{name} cannot be read. Allowed: {allowed}."
+TOO_MANY_LAYERED = "The layers of 1 to {n} words can be read together."
 EXPORT = "what comes next, token by token"
 
 # what the browser writes; it fills in the braces itself

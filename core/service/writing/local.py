@@ -9,12 +9,13 @@ from functools import partial
 from ...run.trace import Trace
 from ...write.continuation import append_tokens
 from ...write.generate import Sampling
-from ...write.writing import CacheCost, LensRow, beginning, cache_cost, check_path, lens
+from ...write.writing import CacheCost, LensRow, beginning, cache_cost, check_path, check_room, labels, lens
+from ...write.wrote import lens_columns, wrote
 from ..answer_cache import AnswerCache
 from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker
-from .answers import BeamsGrown, OpenedText, WrittenToken
+from .answers import MOST_WRITTEN, BeamsGrown, LensWords, OpenedText, WrittenToken, WroteWords
 from .compute import BeamsInTurns, TextInTurns, opened_bytes, own_target
 
 BEGUN_BYTES = 32 << 20  # of texts that were opened and not written on: all who follow somebody's path ask for the same
@@ -93,6 +94,28 @@ class LocalWriting(Worker):
             return tuple(lens(run.loaded, prompt, path, position, token))
 
         at = ("lens", key, tuple(path), position, token)
+        return await self._kept.get(at, lambda: self._again(key, make))
+
+    async def wrote(self, key: str, path: Sequence[int]) -> WroteWords:
+        request = self.engine.request_of(key)
+
+        def make(run: Trace) -> WroteWords:
+            check_room(len(path), MOST_WRITTEN)
+            return WroteWords(wrote(run.loaded, beginning(run, opens_target=own_target(request)), path))
+
+        return await self._kept.get(("wrote", key, tuple(path)), lambda: self._again(key, make))
+
+    async def lens_columns(self, key: str, path: Sequence[int], positions: Sequence[int]) -> LensWords:
+        request = self.engine.request_of(key)
+
+        def make(run: Trace) -> LensWords:
+            check_room(len(path), MOST_WRITTEN)
+            prompt = beginning(run, opens_target=own_target(request))
+            columns = lens_columns(run.loaded, prompt, path, positions)
+            named = dict.fromkeys(i for column in columns for i in (*column.ids, column.token))
+            return LensWords(columns, labels(run.loaded, named))
+
+        at = ("lens columns", key, tuple(path), tuple(positions))
         return await self._kept.get(at, lambda: self._again(key, make))
 
     async def written_text(self, key: str, path: Sequence[int]) -> str:

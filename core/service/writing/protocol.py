@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ...write.generate import Sampling
 from ...write.writing import CacheCost, LensRow
-from .answers import BeamsGrown, OpenedText, WrittenToken
+from .answers import BeamsGrown, LensWords, OpenedText, WrittenToken, WroteWords
 
 
 class Writing(Protocol):
@@ -29,6 +29,14 @@ class Writing(Protocol):
 
     async def lens_at(self, key: str, path: Sequence[int], position: int, token: int) -> tuple[LensRow, ...]:
         """What each layer would say behind one position of the text with `path` behind it, and how it ranks one token."""
+        ...
+
+    async def wrote(self, key: str, path: Sequence[int]) -> WroteWords:
+        """What wrote each token of `path`, and each of the last ones of the run's text: heads and single looks."""
+        ...
+
+    async def lens_columns(self, key: str, path: Sequence[int], positions: Sequence[int]) -> LensWords:
+        """What each layer would say behind many positions of the text with `path` behind it, in one pass."""
         ...
 
     async def written_text(self, key: str, path: Sequence[int]) -> str:
