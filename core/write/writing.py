@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from bisect import bisect_left, bisect_right
@@ -58,6 +59,7 @@ class Reading:
     rows: (
         np.ndarray
     )  # float32 [layer, head, key]: where it looks, in the source where there is one, else at what was read
+    entropy: float  # bits that the next token may be expected to be worth, of the model's own probabilities
     cache_bytes: int  # keys and values of the decoder's own tokens, once this one is read; 0 without a cache
     taken: Taken | None = None  # None where the text ends here
     seconds: float | None = None  # that reading it took, head included; None where it was read together with others
@@ -298,6 +300,7 @@ class Writer:
             best.cpu().numpy(),
             rest.cpu().numpy(),
             rows,
+            _entropy(logits),
             self._own_bytes() * (position + 1) // max(1, self.draft.n) if seconds is None else self._own_bytes(),
             None if after is None else _taken(logits, after),
             seconds,
@@ -310,6 +313,11 @@ class Writer:
         if self.draft.cache is None:
             return 0
         return sum(layer.cross.nbytes for layer in self.draft.cache.layers if layer.cross is not None)
+
+
+def _entropy(logits: Tensor) -> float:
+    logs = logits.log_softmax(-1)
+    return -(logs.exp() * logs).nan_to_num(0.0).sum().item() / math.log(2)  # what may not follow adds nothing
 
 
 def _no_values() -> Tensor:

@@ -45,7 +45,7 @@ class HeadWrote:
 
 @dataclass(frozen=True)
 class Wrote:
-    """What wrote the token after `position`: heads and single looks that add most to its logit, the most first."""
+    """The origin of the token after `position`: heads and single looks that add most to its logit, the most first."""
 
     position: int
     token: int
@@ -55,7 +55,7 @@ class Wrote:
 
 @dataclass(frozen=True)
 class LensColumn:
-    """What each layer would say after `position`, from the embedding on: its likeliest token; and the token that came."""
+    """The words of each layer after `position`, from the embedding on: its likeliest token; and the token that came."""
 
     position: int
     token: int  # that came

@@ -79,7 +79,7 @@ async def lens(request: Request) -> Response:
 
 @answering
 async def what_wrote(request: Request) -> Response:
-    """What wrote each word: run, path."""
+    """The heads and looks that wrote each word: run, path."""
     facts = await _facts(request)
     found = await service.service().wrote(facts.key, _path(facts, request.query_params.get("path", "")))
     return JSONResponse([asdict(word) for word in found.words], headers=routes.KEPT)
@@ -87,7 +87,7 @@ async def what_wrote(request: Request) -> Response:
 
 @answering
 async def layers(request: Request) -> Response:
-    """What each layer would say at many places at once: run, path, first, last (positions)."""
+    """The words of each layer at many places at once: run, path, first, last (positions)."""
     facts = await _facts(request)
     path = _path(facts, request.query_params.get("path", ""))
     first = _number(request, "first", 0, 1 << 20, 0)

@@ -46,14 +46,14 @@ class BeamsGrown:
 
 @dataclass(frozen=True, eq=False)
 class WroteWords:
-    """What wrote the words of a text. Nothing where the model's logits are no sum over looks."""
+    """The heads and looks that wrote the words of a text. Nothing where the model's logits are no sum over looks."""
 
     words: tuple[Wrote, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class LensWords:
-    """What each layer would say at many places of a text."""
+    """The words of each layer at many places of a text."""
 
     columns: tuple[LensColumn, ...]
     labels: dict[int, str]

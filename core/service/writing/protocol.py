@@ -32,11 +32,11 @@ class Writing(Protocol):
         ...
 
     async def wrote(self, key: str, path: Sequence[int]) -> WroteWords:
-        """What wrote each token of `path`, and each of the last ones of the run's text: heads and single looks."""
+        """The heads and single looks that wrote each token of `path`, and each of the last ones of the run's text."""
         ...
 
     async def lens_columns(self, key: str, path: Sequence[int], positions: Sequence[int]) -> LensWords:
-        """What each layer would say behind many positions of the text with `path` behind it, in one pass."""
+        """The words of each layer after many positions of the text with `path` after it, in one pass."""
         ...
 
     async def written_text(self, key: str, path: Sequence[int]) -> str:
