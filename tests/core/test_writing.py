@@ -25,6 +25,8 @@ from core.write.generate import Sampling, candidates
 from core.write.writing import DETAILED, LISTED, TEMPERATURES, Reading, Writer, beginning, cache_cost, label, lens
 from core.write.wrote import lens_columns, wrote
 from tests.core.conftest import make_loaded
+from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
+from tests.core.gguf.test_smollm2 import smollm2
 
 STORY = "Once upon a time there was a"
 FOREST = "Im Wald steht ein braunes Pferd neben einem Baum."
@@ -138,6 +140,34 @@ def test_the_numbers_of_the_storyteller() -> None:
     *_, step = core.beam_steps(model, STORY, n_beams=3, max_tokens=8)
     best = step.finished[0][0]
     assert best.text.strip() == FORMER and best.log_prob == pytest.approx(-12.272, abs=1e-3)
+
+
+@needs_smollm2
+def test_the_numbers_of_the_language_model_s_story() -> None:
+    """What the room opens on: a draw that was bolder than the model, and a name that a head copied."""
+    model = smollm2()
+    text = "Once upon a time, there was a little"
+    prompt = beginning(core.trace(model, text), False)
+    (drawn,) = core.generate(model, text, max_tokens=26, temperature=0.8, seed=3)
+    opening = Writer(model, prompt, drawn.ids).open()
+    by_word = [(label(model, reading.taken.id), reading) for reading in opening.readings if reading.taken]
+    _, fish = next(pair for pair in by_word if pair[0] == "fish")
+    assert fish.taken and (fish.taken.rank, fish.taken.prob) == (6, pytest.approx(0.0234, abs=2e-4))
+    assert fish.entropy == pytest.approx(4.409, abs=5e-3)
+    assert label(model, int(fish.ids[0])) == "girl" and fish.probs()[0] == pytest.approx(0.383, abs=2e-3)
+    assert fish.probs(0.8)[[0, 5]].tolist() == pytest.approx([0.54, 0.016], abs=5e-3)
+    # The second Finn: head 1 of layer 23 looks at the first.
+    finn = [word for word in wrote(model, prompt, drawn.ids) if label(model, word.token) == "Finn"][1]
+    copied = next(head for head in finn.heads if (head.most.layer, head.most.head) == (23, 1))
+    assert (copied.most.weight, copied.most.adds, copied.adds) == pytest.approx((0.821, 2.601, 2.641), abs=5e-3)
+    assert label(model, [*prompt.last_read[0].ids, *drawn.ids][copied.most.key]) == "Finn"
+    was = next(
+        word.position
+        for word in wrote(model, prompt, drawn.ids)
+        if label(model, word.token) == "was" and word.position > finn.position
+    )
+    (column,) = lens_columns(model, prompt, drawn.ids, [was])
+    assert column.ranks.index(1) == 1 + 25  # the embedding is before layer 0
 
 
 @pytest.mark.parametrize(("model", "text"), [("storyteller", STORY), ("translator", FOREST)])

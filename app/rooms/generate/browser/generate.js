@@ -42,7 +42,7 @@ const [LOWEST, HIGHEST, BELOW] = [300, 900, 74]; // pixels: of the picture, and 
 class Generate extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
-  static covers = { column: ".main, .tables", bar: ".cache" };
+  static covers = { column: ".main, .wrote, .shown, .bars, .layers, .tables", bar: ".main, .cache" };
 
   /** @type {Scene | null} */
   scene = null;

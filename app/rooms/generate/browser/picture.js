@@ -613,6 +613,7 @@ function opened(pen, of, column, { x, width, top, bottom }) {
     const colour = on ? WRITTEN : cut ? MUTE : "var(--ink)";
     const label = fitted(scene.label(id), one - 34 - from, (part) => ruler(part, TYPE, 650));
     pen.write(from, middle, label, {
+      class: "candidate",
       size: TYPE,
       "font-weight": on ? 700 : 600,
       fill: colour,
@@ -622,6 +623,7 @@ function opened(pen, of, column, { x, width, top, bottom }) {
     if (others.has(id))
       pen.draw("circle", { cx: from + ruler(label, TYPE, 650) + 11, cy: middle - 5, r: 5, fill: WRITTEN });
     pen.write(one, middle, share(p), {
+      class: "own",
       anchor: "end",
       size: TYPE,
       fill: sampled ? MUTE : colour,
@@ -630,6 +632,7 @@ function opened(pen, of, column, { x, width, top, bottom }) {
     });
     if (sampled)
       pen.write(two, middle, cut ? words.cut : share(set), {
+        class: "set",
         anchor: "end",
         size: TYPE,
         "font-weight": 650,
