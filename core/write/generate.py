@@ -312,6 +312,14 @@ class Draft:
         if self.keep is not None:
             self.keep = torch.cat([self.keep, self.keep.new_ones(len(ids), 1)], dim=1)
 
+    def cut(self, n: int) -> bool:
+        """Take back all but the first n tokens, with the keys and values of these kept. False where none are held, or not those."""
+        if self.cache is None or not self.cache.keep(n):
+            return False
+        self.ids = self.ids[:, :n]
+        self.keep = None if self.keep is None else self.keep[:, :n]
+        return True
+
     @torch.inference_mode()
     def select(self, rows: Tensor) -> None:
         """Row i goes on from what row rows[i] is now; rows [batch] may repeat some and leave others out."""

@@ -201,9 +201,29 @@ class Writer:
         scores = head_of(self.loaded)(self._pass()[None, -1:])[0].float()
         self.logits = self._allowed(scores, [self.draft.n - 1])[0]
 
+    def turn_to(self, path: Sequence[int], room: int = 1) -> bool:
+        """Stand after another path, of which only that is read again in which it differs; call read() next. False where the keys and
+        values are not there. Raises as a new Writer does."""
+        path = check_path(self.loaded, self.prompt, path)
+        admit_writing(self.loaded, self.prompt, 1, len(path) + room, True)
+        ends = bool(path) and path[-1] in self.stops
+        tokens, own = path[: len(path) - ends], self.path[: len(self.path) - self.ends]
+        same = next(
+            (i for i, (a, b) in enumerate(zip(tokens, own, strict=False)) if a != b), min(len(tokens), len(own))
+        )
+        start = min(
+            self.n_prompt + same, self.n_prompt + len(tokens) - 1
+        )  # one token at least is read: what may follow is of it
+        if not self.draft.cut(start):
+            return False
+        for token in (*self.prompt.last_read[0].ids, *tokens)[start:]:
+            self.draft.append(torch.tensor([token]))
+        self.path, self.ends, self.logits = path, ends, None
+        return True
+
     @torch.inference_mode()
-    def write(self, how: Sampling) -> tuple[Taken, Reading | None]:
-        """Choose the next token and read it. The reading is None for one that ends the text, and where there is no room for another.
+    def write(self, how: Sampling, token: int | None = None) -> tuple[Taken, Reading | None]:
+        """Choose the next token, unless it is given, and read it. The reading is None for one that ends the text, and where there is no room for another.
 
         The number that is drawn for a token follows from the seed and its place in the path alone, so that a text that was
         stopped goes on as stream() would have written it. Call open() or read() first.
@@ -212,7 +232,7 @@ class Writer:
             raise GenerationError("The text has come to its end.")
         logits = self.logits
         check_free(logits[None])
-        token = self._draw(logits, how)
+        token = self._draw(logits, how) if token is None else check_path(self.loaded, self.prompt, [token])[0]
         taken = _taken(logits, token)
         self.path = (*self.path, token)
         self.ends = token in self.stops

@@ -16,6 +16,7 @@ import torch
 
 import core
 from core import GenerationError, Loaded
+from core.model.hooks import hooked
 from core.model.text import from_ids
 from core.read.conditional_loss import given
 from core.run.prompt import Prompt
@@ -140,6 +141,34 @@ def test_the_numbers_of_the_storyteller() -> None:
     *_, step = core.beam_steps(model, STORY, n_beams=3, max_tokens=8)
     best = step.finished[0][0]
     assert best.text.strip() == FORMER and best.log_prob == pytest.approx(-12.272, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_another_line_goes_on_from_keys_and_values_that_are_held(name: str) -> None:
+    model = replace(make_loaded(**CONFIGS[name]), end_ids=(2,))
+    prompt = prompt_of(model, [3, 4, 5, 6])
+    writer = Writer(model, prompt, [7, 8, 9, 10], room=4)
+    writer.open()
+    written(writer, 2, Sampling())
+    read: list[int] = []
+    with hooked(model.model, {"decoder.embed.hook_embed": lambda x: read.append(x.shape[1])}):
+        for path, fewest in (([7, 8, 11], 1), ([7], 1), ([12, 13], 2), ([], 1), ([7, 2], 1)):
+            turned = writer.turn_to(path, 2)
+            assert turned == (name != "windowed"), "a window has let go of what would be needed"
+            if not turned:
+                return
+            read.clear()
+            writer.read()
+            assert sum(read) == fewest, "only what is new is read"
+            fresh = Writer(model, prompt, path, room=2)
+            fresh.read()
+            assert writer.logits is not None and fresh.logits is not None and writer.ends == fresh.ends
+            torch.testing.assert_close(writer.logits, fresh.logits, atol=1e-4, rtol=1e-4)
+            if not writer.ends:
+                (taken, reading), (same, other) = writer.write(Sampling(), 14), fresh.write(Sampling(), 14)
+                assert taken.id == same.id == 14 and taken.prob == pytest.approx(same.prob, abs=1e-5)
+                assert reading is not None and other is not None
+                np.testing.assert_allclose(reading.rows, other.rows, atol=1e-5)
 
 
 @needs_smollm2
@@ -383,6 +412,22 @@ def test_another_run_gets_its_turn_between_two_tokens(service: LocalService) -> 
     order = ask(both())
     assert order.count("token") == 61
     assert order.index("run") < 60, "the run did not wait for the text to be written"
+
+
+def test_a_line_that_is_written_on_has_no_opening_and_begins_with_the_word_that_was_taken(
+    service: LocalService,
+) -> None:
+    async def collect() -> tuple[Any, ...]:
+        key, how = await begun(service), Sampling(0.8, seed=3)
+        first = [answer async for answer in service.write(key, [KING], 4, how, opened=True)]
+        line = [answer async for answer in service.write(key, [KING], 3, how, opened=True, first=342)]
+        alone = [answer async for answer in service.write(key, [KING, 342], 2, how)]
+        return first, line, alone
+
+    first, line, (opened_, *alone) = ask(collect())
+    assert all(isinstance(answer, WrittenToken) for answer in (*first, *line)) and isinstance(opened_, OpenedText)
+    assert [answer.taken.id for answer in line] == [342, *(answer.taken.id for answer in alone)]
+    assert line[0].labels, "another reader knows no labels"
 
 
 def test_beams_lens_and_cache_through_the_service(service: LocalService) -> None:

@@ -31,7 +31,7 @@ MOST_LAYERED = 64  # places of a text whose layers are read together
 @rate_limits.costing("runs")
 @answering
 async def write(request: Request) -> Response:
-    """What follows a text: run, path, n, how, t, k, p, minp, seed, also (paths whose words are named), layer and head, opened.
+    """What follows a text: run, path, n, how, t, k, p, minp, seed, also (paths whose words are named), layer and head, opened, first.
 
     Messages come as tokens do: message.begun first, unless `opened` is 1, then message.written for each. A reader who goes away stops
     the writing.
@@ -50,10 +50,13 @@ async def write(request: Request) -> Response:
 
     def packed(answer: OpenedText | WrittenToken) -> bytes:
         if isinstance(answer, OpenedText):
-            return b"" if is_open else message.begun(answer, head)
+            return message.begun(answer, head)
         return message.written(answer, head)
 
-    return await _streamed(service.service().write(facts.key, path, n, _sampling(request, facts), also), packed)
+    first = _number(request, "first", 0, facts.config.vocab_size - 1, 0) if asked.get("first") else None
+    how = _sampling(request, facts)
+    coming = service.service().write(facts.key, path, n, how, also, opened=is_open, first=first)
+    return await _streamed(coming, packed)
 
 
 @rate_limits.costing("sweeps")
@@ -174,12 +177,12 @@ def _sampling(request: Request, facts: Facts) -> Sampling:
 
 async def _streamed(answers: AsyncGenerator[T], packed: Callable[[T], bytes]) -> Response:
     """Messages as answers come, b"" for one that is not sent. What is refused before the first of them is refused as a whole."""
-    first = await anext(answers)
+    first = await anext(answers, None)
 
     async def coming() -> AsyncIterator[bytes]:
         async with aclosing(answers):
-            if opened := packed(first):
-                yield opened
+            if first is not None:
+                yield packed(first)
             try:
                 async for answer in answers:
                     yield packed(answer)

@@ -20,17 +20,32 @@ from .compute import BeamsInTurns, TextInTurns, opened_bytes, own_target
 
 BEGUN_BYTES = 32 << 20  # of texts that were opened and not written on: all who follow somebody's path ask for the same
 
+MOST_HELD, HELD_BYTES = 4, 32 << 20  # texts whose keys and values stay for the next line, and the bytes of one
+
 
 class LocalWriting(Worker):
     """Writing, beams, the lens and the cache."""
 
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
+        self._lines: dict[str, TextInTurns] = {}
         self._begun = AnswerCache(BEGUN_BYTES, opened_bytes, engine.weights)
 
     async def write(
-        self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
+        self,
+        key: str,
+        path: Sequence[int],
+        n: int,
+        how: Sampling,
+        also: Sequence[int] = (),
+        *,
+        opened: bool = False,
+        first: int | None = None,
     ) -> AsyncGenerator[OpenedText | WrittenToken]:
+        if n and opened:
+            async for token in self._written_on(key, tuple(path), n, how, first):
+                yield token
+            return
         if n == 0:
             yield await self._begun.get((key, tuple(path), tuple(also)), lambda: self._opened(key, path, also))
             return
@@ -55,8 +70,46 @@ class LocalWriting(Worker):
         for _ in range(n):
             if now.over:
                 return
-            now = await arrival(self.engine.again(partial(turns.write, how)))
+            now = await arrival(self.engine.again(partial(turns.write, how, first)))
+            first = None
             yield now
+        self._hold(key, turns)
+
+    async def _written_on(
+        self, key: str, path: tuple[int, ...], n: int, how: Sampling, first: int | None
+    ) -> AsyncGenerator[WrittenToken]:
+        """Tokens after a path that the caller has: where the text is held, only that is read in which the paths differ."""
+        request, run = self.engine.request_of(key), await self._run(key)
+        held = self._lines.pop(key, None)
+
+        def begin() -> TextInTurns:
+            if held is not None and held.loaded is run.loaded and held.turn_to(path, n):
+                return held
+            turns = TextInTurns(run, request, path, n)
+            turns.writer.read()
+            return turns
+
+        turns = await arrival(self.engine.again(begin))
+        rests = True  # no turn of it is underway, so that it can be held
+        try:
+            for _ in range(n):
+                if turns.over:
+                    return
+                rests = False
+                token = await arrival(self.engine.again(partial(turns.write, how, first)))
+                rests, first = True, None
+                yield token
+        finally:
+            if rests:
+                self._hold(key, turns)
+
+    def _hold(self, key: str, turns: TextInTurns) -> None:
+        """For those who go on from one of its tokens."""
+        self._lines.pop(key, None)
+        if turns.nbytes <= HELD_BYTES:
+            self._lines[key] = turns
+        while len(self._lines) > MOST_HELD:
+            del self._lines[next(iter(self._lines))]
 
     async def _opened(self, key: str, path: Sequence[int], also: Sequence[int]) -> OpenedText:
         request, run = self.engine.request_of(key), await self._run(key)

@@ -14,12 +14,21 @@ class Writing(Protocol):
     """A run's text written on, token by token. What all answers have in common: core.service.protocol.Service."""
 
     def write(
-        self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
+        self,
+        key: str,
+        path: Sequence[int],
+        n: int,
+        how: Sampling,
+        also: Sequence[int] = (),
+        *,
+        opened: bool = False,
+        first: int | None = None,
     ) -> AsyncGenerator[OpenedText | WrittenToken]:
         """What follows the run's text: the text with the tokens of `path` behind it, then up to n more as they are written.
 
         Each token is one turn among the passes, and none is written that nobody waits for. Labels of the tokens `also` come
-        with the first answer.
+        with the first answer. `opened` says that the caller has the text already: then only the tokens come. `first` is the first of
+        them, where it is not to be chosen.
         """
         ...
 

@@ -126,9 +126,9 @@ export class Asks {
 
   // So many words more; the place that is looked at stays.
   /** @param {number} n @param {boolean} [restsOnBoldest] */
-  async goOn(n, restsOnBoldest = false) {
+  async goOn(n, restsOnBoldest = false, first = /** @type {number | null} */ (null)) {
     const { f } = this.values;
-    await this.write(n, f);
+    await this.write(n, f, first);
     if (restsOnBoldest && !this.playing) this.view.opened();
   }
 
@@ -235,8 +235,10 @@ export class Asks {
   }
 
   /** @param {number} n @param {string} [f] the place that is looked at meanwhile; else the newest word */
-  async write(n, f = "") {
-    const { view, path: before } = this;
+  async write(n, f = "", first = /** @type {number | null} */ (null)) {
+    const { view } = this;
+    // A word that was taken by hand is the first that is written after those before it, which are known.
+    const before = first === null ? this.path : this.path.slice(0, -1);
     const over = this.writing.over.get(written(before));
     if (over) return this.sayOver(over);
     if (!this.writing.isOpen) return this.again();
@@ -251,7 +253,12 @@ export class Asks {
     const refused = await this.told(stopped, () =>
       this.writing.write(
         before,
-        { ...this.params, n: String(n), ...(this.writing.knows(before, this.view.by) ? { opened: "1" } : {}) },
+        {
+          ...this.params,
+          n: String(n),
+          ...(first === null ? {} : { first: String(first) }),
+          ...(this.writing.knows(before, this.view.by) ? { opened: "1" } : {}),
+        },
         stopped.signal,
         (path) => {
           if (stopped.signal.aborted || path.length === now.length) return;

@@ -236,7 +236,7 @@ class Generate extends Stage {
     this.hands.add(written(path));
     const known = readAll(this.values.other).find((other) => goesOn(other, path));
     if (!this.go(known ?? path, column.take === null ? null : column.at)) return;
-    if (!known && rest > 0 && this.values.how !== "beam") this.asks.goOn(rest);
+    if (!known && this.values.how !== "beam") this.asks.goOn(rest > 0 ? rest + 1 : 1, false, id);
   }
 
   // A line goes from the screen.
