@@ -158,7 +158,7 @@ test("layers: where the word that came leads first, and how many words lead late
   };
   assert.equal(
     said(COLUMN, more),
-    "w5 first leads after layer 2 of 0 to 5. Of 2 words, 0 lead only from layer 3 on; 1 never do.",
+    "w5 first leads after layer 2 of 0 to 5. Of 2 words, 1 lead only from layer 2 on; 1 never do.",
   );
   assert.match(
     said(COLUMN, { ...more, focus: 1 }),

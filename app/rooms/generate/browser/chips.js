@@ -16,7 +16,7 @@ export function chips(box, scene, show) {
   if (scene.hides) return;
   const { wrote } = scene;
   if (column.take === null) return void (box.textContent = words.wrote_nothing);
-  add(box, "span", "name").append(`${words.wrote_by} `, el("em", "word", quoted(scene.label(column.take))));
+  add(box, "span", "name").append(`${words.wrote_by} `, el("em", "word", quoted(scene.label(column.take))), ":");
   if (!wrote) return;
   for (const { adds, most } of wrote.heads.slice(0, MOST)) {
     const { layer, head, key, weight } = most;

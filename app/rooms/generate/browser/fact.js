@@ -5,7 +5,7 @@ import { form } from "../../../kit/browser/language.js";
 import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { leads } from "./layers.js";
-import { size, time } from "./shapes.js";
+import { joined, size, time } from "./shapes.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 /** @typedef {[template: string, parts: Record<string, unknown>]} Said */
@@ -24,7 +24,7 @@ export function fact(scene) {
   const { node, take, own, shown, known, given } = column;
   const read = [quoted(column.read), "query"];
   if (scene.hides) return [[words.decide_first, { read }]];
-  const best = [quoted(scene.label(node.ids[0])), "word"];
+  const best = [quoted(scene.label(node.ids[0])), "n"];
   const sampled = scene.how === "sample" && !given;
   if (take === null || !known) {
     const share = sampled && shown.probs[0] !== own.probs[0] ? shown.probs[0] : own.probs[0];
@@ -41,14 +41,11 @@ export function fact(scene) {
   };
   if (given) return [[words.fact_given, parts]];
   if (scene.hand) {
-    const after = scene.path
-      .slice(column.at + 1, column.at + 8)
-      .map(scene.label)
-      .join(" ");
+    const after = scene.path.slice(column.at + 1, column.at + 8);
     const other = scene.others.find((path) => path.slice(0, column.at).every((id, i) => id === scene.path[i]));
     /** @type {Said[]} */
     const said = [[words.fact_hand, parts]];
-    if (after) said.push([words.goes_on, { words: after }]);
+    if (after.length) said.push([words.goes_on, { words: joined(after.map(scene.label)) }]);
     if (other) said.push([words.both_lines, { this: scene.scoreOf(scene.path), other: scene.scoreOf(other) }]);
     return said;
   }
@@ -118,14 +115,15 @@ function ofLayers(scene) {
   const column = layers?.get(columns[focus].node.position);
   if (!layers || !column) return [words.layers_wait, {}];
   const last = scene.header.layers - 1;
+  const from = Math.max(0, last - 3); // the last four layers
   const word = [quoted(scene.label(column.token)), "word"];
   const all = columns.filter(({ given }) => !given).flatMap(({ node }) => layers.get(node.position) ?? []);
   const first = leads(column);
   const parts = {
     word,
     n: number(all.length),
-    late: number(all.filter((one) => (leads(one) ?? 0) > last - 2).length),
-    from: last - 2,
+    late: number(all.filter((one) => (leads(one) ?? 0) > from).length),
+    from,
     never: number(all.filter((one) => leads(one) === null).length),
     last,
     layer: first === null ? "" : first === 0 ? words.word_row : fill(words.layer_row, { n: first - 1 }),

@@ -23,6 +23,7 @@ import { repeats } from "./loop.js";
 import { Cache, bars, layers } from "./panel.js";
 import { common, goesOn, grown, left, read, readAll, written, writtenAll } from "./paths.js";
 import { Picture } from "./picture.js";
+import { joined } from "./shapes.js";
 import { bringRing, strips } from "./strips.js";
 import { aboutOf, beamsCsv, branchesCsv, drawTables, wordsCsv } from "./tables.js";
 import { treeJson } from "./tree.js";
@@ -64,14 +65,13 @@ class Generate extends Stage {
   constructor(root) {
     super(root);
     this.leaving.addEventListener("abort", () => this.asks.destroy());
-    const top = add(root, "div", "top");
-    this.strips = add(top, "div", "strips");
+    this.top = add(root, "div", "top");
+    this.strips = add(this.top, "div", "strips");
     this.sink = new SinkLine(this);
-    top.append(this.sink.line);
+    this.top.append(this.sink.line);
     const main = add(root, "div", "main");
     this.fact = add(main, "div", "fact");
     this.fact.setAttribute("aria-live", "polite");
-    this.said = add(root, "p", "said");
     this.chooser = new HeadChooser(this, () => this.heads);
     this.controls = new Controls(root, {
       choose: (changes) => this.choose(changes),
@@ -118,6 +118,7 @@ class Generate extends Stage {
       unfold: () => within(() => this.foldOut()),
     });
     this.legend = add(this.shownBox, "p", "legend");
+    this.said = add(this.legend, "span", "said");
     this.legendWords = add(this.legend, "span");
     this.drawnFrom = add(this.legend, "span", "drawn-from");
     this.ownOrSet = choice(
@@ -498,7 +499,7 @@ class Generate extends Stage {
     const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete, hides].join(" ");
     // The text as a line of its own: of a source, one that is read from the right, and where a lesson asks for one of its words
     const isLine = Boolean(header.source || cover.now) || isRightToLeft(writing.names);
-    this.strips.hidden = !isLine;
+    this.top.hidden = !isLine;
     if (isLine)
       this.part("strips", [text, this.sink.key], () =>
         strips(
@@ -651,11 +652,8 @@ class Generate extends Stage {
     this.part("notice", [again ? scene.path.slice(again.first, again.first + again.length).join(".") : ""], () => {
       this.notice.replaceChildren();
       if (!again) return;
-      const text = scene.path
-        .slice(again.second, again.second + again.length)
-        .map(scene.label)
-        .join(" ");
-      this.notice.append(fill(words.repeats, { words: text }), " ");
+      const text = scene.path.slice(again.second, again.second + again.length).map(scene.label);
+      this.notice.append(fill(words.repeats, { words: joined(text) }), " ");
       this.notice.append(button(words.draw_instead, "quiet", () => this.drawAgain()));
     });
   }
@@ -712,14 +710,15 @@ class Generate extends Stage {
     const narrow = wide < NARROW;
     root.classList.toggle("narrow", narrow);
     const top = root.getBoundingClientRect().top;
-    if (this.rootTop < top || this.sizedAt !== innerHeight) [this.rootTop, this.sizedAt] = [top, innerHeight];
+    const of = `${innerHeight} ${this.isProjected}`;
+    if (this.rootTop < top || this.sizedAt !== of) [this.rootTop, this.sizedAt] = [top, of];
     const above = figure.getBoundingClientRect().top - top;
     const below = this.isProjected ? 12 : BELOW;
     const height = narrow ? 380 : Math.max(LOWEST, Math.min(HIGHEST, innerHeight - this.rootTop - above - below));
     return { width: figure.clientWidth || wide, height: Math.round(height), scale: this.typeUnit, narrow };
   }
 
-  sizedAt = 0; // the window's height when it was measured
+  sizedAt = ""; // of which window and look that is measured
 
   /** @param {Scene} scene */
   drawFoot(scene) {

@@ -27,7 +27,7 @@ export function layersOf(pen, { scene, at, acts, ruler }) {
   const n = scene.header.layers + 1;
   const high = (bottom - top) / n;
   for (let point = 0; point < n; point++)
-    if (!point || point === n - 1 || (point - 1) % 5 === 0)
+    if (!point || point === n - 1 || (point > 1 && (point - 1) % 5 === 0))
       pen.write(
         at.strip - 6,
         top + (point + 0.5) * high + 4.5,

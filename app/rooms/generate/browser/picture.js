@@ -7,7 +7,7 @@ import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { layersOf } from "./layers.js";
 import { lastWords, plan, SMALL, TYPE } from "./plan.js";
-import { fitted, ruler, short, size } from "./shapes.js";
+import { fitted, joined, ruler, short, size } from "./shapes.js";
 import { trees } from "./trees.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
@@ -333,7 +333,7 @@ function lines(pen, { scene, at, acts, ruler }) {
     const right = at.width - 24;
     const from = place ? place.x + 8 : at.strip + 10;
     const x = Math.min(from + 18, Math.max(at.strip, right - 360));
-    const said = path.slice(fork).map(scene.label).join(" ");
+    const said = joined(path.slice(fork).map(scene.label));
     const scored = ruler(score, SMALL) + 12;
     pen.draw("path", {
       d: `M${from} ${y}V${y + 13}H${x - 4}`,
@@ -514,7 +514,7 @@ function slices(pen, { scene, acts, ruler }, column, { x, width, top, bottom }, 
         },
         { title: fill(words.slice, { word: label, share: percent(probs[j]) }), click: () => acts.take(at, id) },
       );
-      if (named && tall >= 16 && ruler(label, SMALL, 650) < width - 2)
+      if (named && tall >= (isTaken ? 12.5 : 16) && ruler(label, SMALL, 650) < width - 2)
         pen.write(x + width / 2, y + tall / 2 + 4.5, label, {
           anchor: "middle",
           size: SMALL,
@@ -574,7 +574,7 @@ function opened(pen, of, column, { x, width, top, bottom }) {
   if (at.narrow) return second ?? first;
   const from = b + wide + 10;
   const right = x + width - 4;
-  const [one, two] = [right - 50, right];
+  const [one, two] = [right - 46, right];
   const n = Math.min(LISTED, node.ids.length, Math.floor((bottom - top - HEAD - 18) / 19.5));
   const list = Array.from(node.ids.subarray(0, n), (id, j) => ({ id, own: own.probs[j], set: shown.probs[j] }));
   if (take !== null && !list.some(({ id }) => id === take)) {
@@ -647,7 +647,7 @@ function opened(pen, of, column, { x, width, top, bottom }) {
   pen.write(
     from,
     y,
-    fitted(all, one - 34 - from, (part) => ruler(part, SMALL)),
+    fitted(all, one - 22 - from, (part) => ruler(part, SMALL)),
     { size: SMALL, fill: MUTE },
   );
   pen.write(one, y, share(rest("own")), { anchor: "end", size: SMALL, fill: MUTE });

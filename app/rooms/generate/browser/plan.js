@@ -10,7 +10,7 @@ export const [TYPE, SMALL] = [15.6, 13.2]; // of words, and of what is said abou
 const [ARCS, WORD, LINE, STATS, RULER] = [54, 27, 25, 52, 42]; // pixels high
 const [STRIP, CHAT, UNFOLDED] = [109, 164, 44]; // of the given text
 const [OPEN, OPEN_NARROW] = [244, 116];
-const [LEAST, GAP] = [26, 5]; // of a column, and between two
+const [LEAST, GAP] = [21, 4]; // of a column, and between two
 const [MOST_SPARE, FOLD] = [18, 50]; // pixels that a column may be wider than its word, and a fold is wide
 export const LONG = 60; // tokens, above which the whole text has a ruler
 
@@ -34,7 +34,7 @@ export function plan(scene, { width, height, narrow }, ruler) {
   const least = (/** @type {number} */ i) =>
     i === focus && open
       ? Math.max(open, ruler(names[i], TYPE, 650) + 20)
-      : Math.max(LEAST, ruler(names[i], TYPE, 650) + (seen.get(names[i]) > 1 ? 8 : 0) + 7) + GAP;
+      : Math.max(LEAST, ruler(names[i], TYPE, 650) + (seen.get(names[i]) > 1 ? 7 : 0) + 4) + GAP;
   const from = strip + GAP;
   const room = width - from;
   // As many columns around the open one as there is room for: after it first, then before it
