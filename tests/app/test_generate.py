@@ -127,9 +127,8 @@ def test_words_travel_with_the_numbers_of_core() -> None:
     (expected,) = core.generate(storyteller(), f"{STORY} king", max_tokens=3)
     assert [header["taken"][0] for header, _ in written] == list(expected.ids)
     on = [header for header, _ in framed(asked("write", run=key, path=KING, n=3, opened=1).content)]
-    assert [header["taken"] for header in on] == [
-        header["taken"] for header, _ in written
-    ]  # and nothing of what is open
+    for header, (other, _) in zip(on, written, strict=True):  # and nothing of what is open
+        assert header["taken"] == pytest.approx(other["taken"], abs=1e-5)
     rows = asked("lens", run=key, path=KING, position=LAST + 1, token=WHO).json()
     assert [row["rank"] for row in rows] == [5925, 64, 40, 12, 5, 3, 1] and rows[-1]["labels"][0] == "who"
     told = asked("wrote", run=key, path=KING).json()
@@ -161,7 +160,7 @@ def test_what_was_written_is_a_text_that_reads_the_same(model: str, text: str) -
         ("write", {"path": "x"}, 400, "points between"),
         ("write", {"n": "-1"}, 400, "n"),
         ("write", {"t": "0"}, 400, "0.1 to 3"),
-        ("write", {"how": "best"}, 400, "greedy, sample, beam"),
+        ("write", {"how": "best"}, 400, "sample, greedy, beam"),
         ("write", {"head": "99"}, 400, "head"),
         ("write", {"run": "unknown"}, 404, ""),
         ("beams", {"beams": "99"}, 400, "beams"),
@@ -182,8 +181,8 @@ def test_what_a_route_cannot_answer_gets_a_sentence(what: str, params: dict[str,
 def test_what_is_refused_while_words_come_is_said_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
     key, begun = run_of("storyteller", STORY)[0], service.service().write
 
-    async def interrupted(*arguments: Any) -> Any:
-        async for answer in begun(*arguments):
+    async def interrupted(*arguments: Any, **named: Any) -> Any:
+        async for answer in begun(*arguments, **named):
             yield answer
             if not isinstance(answer, OpenedText):
                 raise core.Busy("65 sentences are waiting already. Try again in a few seconds.")
@@ -289,7 +288,7 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     assert near(shares(found, "set"), [92.3, 4.6, 3.1])
     expect(found.locator(".drawn-from")).to_have_text("3 of 6,144 words can be drawn")
     found.locator(".list select").nth(2).select_option("0.05")
-    expect(fact).to_contain_text(re.compile(r"With these settings: 9[67] %, of 2 words\."))
+    expect(fact).to_contain_text(re.compile(r"With these settings: 95 %, of 2 words\."))
     found.locator(".list select").nth(2).select_option("0")
     assert line.locator("th, td").nth(3).text_content() == cells[3]
     table.click()
@@ -435,14 +434,15 @@ def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
     expect(found).to_have_attribute("data-path", "")
 
     # words behind one text do not go on from another
-    found.locator("svg rect.word").first.click()
+    found.locator("svg rect.word").nth(1).click()  # the first is that of the line that was left
     expect(found).not_to_have_attribute("data-path", "")
     page.wait_for_url(re.compile(r"[?&]path=\d+(&|$)"))  # the room has told of it
     key = found.get_attribute("data-run") or ""
     screen.type("The queen had a")
     expect(found).not_to_have_attribute("data-run", key)
-    expect(found).to_have_attribute("data-path", "")
-    expect(found.locator("svg")).to_contain_text("had a")
+    (other,) = core.generate(storyteller(), "The queen had a", max_tokens=26)
+    expect(found).to_have_attribute("data-path", ".".join(map(str, other.ids)))
+    expect(found.locator("svg")).to_contain_text("5 tokens")
 
 
 def test_keys_are_the_room_s_where_nothing_has_the_focus(screen: Screen) -> None:
@@ -535,8 +535,11 @@ def test_the_translator_writes_with_its_alignment_and_its_files_say_so(screen: S
 
 
 def test_a_spoiled_link_gives_the_room_and_a_sentence_for_each(screen: Screen) -> None:
-    found = see(screen, model="Storyteller", text=STORY, **NONSENSE)
-    for name in NONSENSE:
+    nonsense = {
+        name: said for name, said in NONSENSE.items() if name != "n"
+    }  # whose words would make the sentences old
+    found = see(screen, model="Storyteller", text=STORY, **nonsense)
+    for name in nonsense:
         expect(screen.page.locator(".st-key-sentences")).to_contain_text(f"for {name} ")
     expect(found).to_have_attribute("data-page", "columns")
 
