@@ -29,7 +29,10 @@ BUDGET = {
         (103, 31),
     ),  # 4 kB of it the rows of long texts, 4 two texts and three models beside each other
     "positions": ((191, 65), (120, 31)),
-    "generate": ((142, 52), (78, 21)),  # 25 kB of it the words that may follow each token of the sentence
+    "generate": (
+        (275, 64),
+        (215, 36),
+    ),  # 25 kB of it the words that may follow each token of the sentence, 100 those that may follow the 26 that it writes
     "whatif": (
         (185, 70),
         (101, 33),

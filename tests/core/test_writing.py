@@ -20,7 +20,7 @@ from core.model.hooks import hooked
 from core.model.text import from_ids
 from core.read.conditional_loss import given
 from core.run.prompt import Prompt
-from core.service import MOST_WRITTEN, LocalService, OpenedText, WrittenToken
+from core.service import MOST_WRITTEN, LocalService, OpenedText, WrittenOn, WrittenToken
 from core.service.writing.compute import TextInTurns
 from core.write.generate import Sampling, candidates
 from core.write.writing import DETAILED, LISTED, TEMPERATURES, Reading, Writer, beginning, cache_cost, label, lens
@@ -419,8 +419,8 @@ def test_a_line_that_is_written_on_has_no_opening_and_begins_with_the_word_that_
 ) -> None:
     async def collect() -> tuple[Any, ...]:
         key, how = await begun(service), Sampling(0.8, seed=3)
-        first = [answer async for answer in service.write(key, [KING], 4, how, opened=True)]
-        line = [answer async for answer in service.write(key, [KING], 3, how, opened=True, first=342)]
+        first = [answer async for answer in service.write(key, [KING], 4, how, WrittenOn())]
+        line = [answer async for answer in service.write(key, [KING], 3, how, WrittenOn(342))]
         alone = [answer async for answer in service.write(key, [KING, 342], 2, how)]
         return first, line, alone
 

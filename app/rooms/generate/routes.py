@@ -20,7 +20,7 @@ from app.transport import rate_limits, routes
 from app.transport.routes import BadParameter, answering
 from core.errors import Refused
 from core.run.request import Request as RunRequest
-from core.service import MOST_WRITTEN, Facts, OpenedText, Sampling, WrittenToken
+from core.service import MOST_WRITTEN, Facts, OpenedText, Sampling, WrittenOn, WrittenToken
 
 T = TypeVar("T")
 LONGEST_TIMED = 1024  # tokens
@@ -55,7 +55,7 @@ async def write(request: Request) -> Response:
 
     first = _number(request, "first", 0, facts.config.vocab_size - 1, 0) if asked.get("first") else None
     how = _sampling(request, facts)
-    coming = service.service().write(facts.key, path, n, how, also, opened=is_open, first=first)
+    coming = service.service().write(facts.key, path, n, how, WrittenOn(first) if is_open and n else also)
     return await _streamed(coming, packed)
 
 

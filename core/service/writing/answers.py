@@ -14,6 +14,13 @@ MOST_WRITTEN = 512  # tokens after a prompt, so that a link can name them
 Over = Literal["", "end", "positions", "most"]  # why no further token can be written
 
 
+@dataclass(frozen=True)
+class WrittenOn:
+    """Of a question for tokens after a text that the caller has already: `first` is the first of them, where it is not to be chosen."""
+
+    first: int | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class OpenedText:
     """A prompt and what is written after it, as they are opened. labels are those of all tokens that are named here first."""

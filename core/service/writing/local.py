@@ -15,7 +15,7 @@ from ..answer_cache import AnswerCache
 from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker
-from .answers import MOST_WRITTEN, BeamsGrown, LensWords, OpenedText, WrittenToken, WroteWords
+from .answers import MOST_WRITTEN, BeamsGrown, LensWords, OpenedText, WrittenOn, WrittenToken, WroteWords
 from .compute import BeamsInTurns, TextInTurns, opened_bytes, own_target
 
 BEGUN_BYTES = 32 << 20  # of texts that were opened and not written on: all who follow somebody's path ask for the same
@@ -32,18 +32,10 @@ class LocalWriting(Worker):
         self._begun = AnswerCache(BEGUN_BYTES, opened_bytes, engine.weights)
 
     async def write(
-        self,
-        key: str,
-        path: Sequence[int],
-        n: int,
-        how: Sampling,
-        also: Sequence[int] = (),
-        *,
-        opened: bool = False,
-        first: int | None = None,
+        self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] | WrittenOn = ()
     ) -> AsyncGenerator[OpenedText | WrittenToken]:
-        if n and opened:
-            async for token in self._written_on(key, tuple(path), n, how, first):
+        if isinstance(also, WrittenOn):
+            async for token in self._written_on(key, tuple(path), n, how, also.first):
                 yield token
             return
         if n == 0:
@@ -70,8 +62,7 @@ class LocalWriting(Worker):
         for _ in range(n):
             if now.over:
                 return
-            now = await arrival(self.engine.again(partial(turns.write, how, first)))
-            first = None
+            now = await arrival(self.engine.again(partial(turns.write, how)))
             yield now
         self._hold(key, turns)
 

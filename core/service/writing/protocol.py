@@ -7,28 +7,19 @@ from typing import Protocol
 
 from ...write.generate import Sampling
 from ...write.writing import CacheCost, LensRow
-from .answers import BeamsGrown, LensWords, OpenedText, WrittenToken, WroteWords
+from .answers import BeamsGrown, LensWords, OpenedText, WrittenOn, WrittenToken, WroteWords
 
 
 class Writing(Protocol):
     """A run's text written on, token by token. What all answers have in common: core.service.protocol.Service."""
 
     def write(
-        self,
-        key: str,
-        path: Sequence[int],
-        n: int,
-        how: Sampling,
-        also: Sequence[int] = (),
-        *,
-        opened: bool = False,
-        first: int | None = None,
+        self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] | WrittenOn = ()
     ) -> AsyncGenerator[OpenedText | WrittenToken]:
         """What follows the run's text: the text with the tokens of `path` behind it, then up to n more as they are written.
 
         Each token is one turn among the passes, and none is written that nobody waits for. Labels of the tokens `also` come
-        with the first answer. `opened` says that the caller has the text already: then only the tokens come. `first` is the first of
-        them, where it is not to be chosen.
+        with the first answer. WrittenOn in their place says that the caller has the text already: then only the tokens come.
         """
         ...
 
