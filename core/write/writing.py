@@ -202,7 +202,7 @@ class Writer:
         self.logits = self._allowed(scores, [self.draft.n - 1])[0]
 
     def turn_to(self, path: Sequence[int], room: int = 1) -> bool:
-        """Stand after another path, of which only that is read again in which it differs; call read() next. False where the keys and
+        """Stand after another path: only the part in which it differs is read again. Call read() next. False where the keys and
         values are not there. Raises as a new Writer does."""
         path = check_path(self.loaded, self.prompt, path)
         admit_writing(self.loaded, self.prompt, 1, len(path) + room, True)

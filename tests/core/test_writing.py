@@ -173,7 +173,7 @@ def test_another_line_goes_on_from_keys_and_values_that_are_held(name: str) -> N
 
 @needs_smollm2
 def test_the_numbers_of_the_language_model_s_story() -> None:
-    """What the room opens on: a draw that was bolder than the model, and a name that a head copied."""
+    """The room opens on a draw that was bolder than the model, and on a name that a head copied."""
     model = smollm2()
     text = "Once upon a time, there was a little"
     prompt = beginning(core.trace(model, text), False)

@@ -95,7 +95,7 @@ class LocalWriting(Worker):
                 self._hold(key, turns)
 
     def _hold(self, key: str, turns: TextInTurns) -> None:
-        """For those who go on from one of its tokens."""
+        """For those who continue from one of its tokens."""
         self._lines.pop(key, None)
         if turns.nbytes <= HELD_BYTES:
             self._lines[key] = turns

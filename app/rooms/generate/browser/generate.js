@@ -718,7 +718,7 @@ class Generate extends Stage {
     return { width: figure.clientWidth || wide, height: Math.round(height), scale: this.typeUnit, narrow };
   }
 
-  sizedAt = ""; // of which window and look that is measured
+  sizedAt = ""; // the window and look that it was measured in
 
   /** @param {Scene} scene */
   drawFoot(scene) {
