@@ -213,7 +213,7 @@ def of_whatif(page: Page, address: str, n: int) -> Iterator[Timed]:
 
 def of_generate(page: Page, address: str, n: int) -> Iterator[Timed]:
     root = ready(
-        page, address, "generate", model="Storyteller", text=ONCE, path="641.415", other="641.342", how="sample"
+        page, address, "generate", model="Storyteller", text=ONCE, path="641.415", other="641.342", how="sample", n="0"
     )
     page.locator(".hl.generate[data-lens='ready']").wait_for()
     root.locator(".figure").focus()
@@ -222,7 +222,7 @@ def of_generate(page: Page, address: str, n: int) -> Iterator[Timed]:
     yield Timed("generate", "column", many(page, "keydown", there, presses(page, *keys), n))
     root.locator("input[type=range]").first.focus()
     yield Timed("generate", "temperature", many(page, "keydown", "", presses(page, *keys), n))
-    branch = clicks([root.locator("svg text.hit").first])
+    branch = clicks([root.locator("svg rect.line").first])
     yield Timed("generate", "branch", many(page, "click", "root.dataset.path !== before.path", branch, n))
 
 
@@ -242,7 +242,7 @@ def swept(page: Page, address: str, model: str, rounds: int) -> list[float]:
 
 def written(page: Page, address: str) -> list[float]:
     """ms from Play to the first token's column on the screen, and from each to the next."""
-    root = ready(page, address, "generate", model="Storyteller", text=ONCE)
+    root = ready(page, address, "generate", model="Storyteller", text=ONCE, n="0", how="greedy")
     page.locator(".hl.generate[data-lens='ready']").wait_for()
     page.evaluate(COLUMNS, TOKENS)
     root.locator(".go").click()

@@ -62,6 +62,12 @@ class GrowingKV:
         """Let text i go on from what text rows[i] has seen: beams are copied and dropped."""
         self.k, self.v = self.k[rows], self.v[rows]
 
+    def keep(self, n: int) -> None:
+        """Forget all but the first n tokens. Only where no window has forgotten some of these."""
+        assert self.window is None and n <= self.n_seen
+        self.stop = self.start + n
+        self.n_seen = n
+
     def _make_room(self, k: Tensor, v: Tensor) -> None:
         """New tensors with what is held at their front, and room for as much again beside what comes."""
         held = self.n_held
@@ -142,6 +148,14 @@ class Cache:
     def nbytes(self) -> int:
         """Bytes of all keys and values that are held now, for all texts."""
         return sum(layer.attn.nbytes + (0 if layer.cross is None else layer.cross.nbytes) for layer in self.layers)
+
+    def keep(self, n: int) -> bool:
+        """Forget all but the first n tokens of each text. False, and nothing changes, where a window has forgotten some of these."""
+        if any(layer.attn.window is not None for layer in self.layers):
+            return False
+        for layer in self.layers:
+            layer.attn.keep(min(n, layer.attn.n_seen))
+        return True
 
     def select(self, rows: Tensor) -> None:
         """Let text i go on from what text rows[i] has seen; rows [batch] may repeat texts and leave some out."""

@@ -82,4 +82,4 @@ from .walks.answers import (
     WalkNumber,
 )
 from .worker import cores
-from .writing.answers import MOST_WRITTEN, BeamsGrown, OpenedText, WrittenToken
+from .writing.answers import MOST_WRITTEN, BeamsGrown, OpenedText, WrittenOn, WrittenToken

@@ -95,8 +95,15 @@ class Sampling:
     temperature: float | None = None  # None: the likeliest token each time
     top_k: int | None = None
     top_p: float | None = None
+    min_p: float | None = None  # of the likeliest token's probability, below which none is drawn
     seed: int = 0
     show: int = 1  # how many of the likeliest tokens each step names
+
+    @property
+    def cuts(self) -> tuple[float, int | None, float | None, float | None]:
+        """The arguments of candidates(). Of a Sampling that has a temperature."""
+        assert self.temperature is not None
+        return self.temperature, self.top_k, self.top_p, self.min_p
 
     def __post_init__(self) -> None:
         check_counts(show=self.show, top_k=self.top_k)
@@ -107,9 +114,11 @@ class Sampling:
             )
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise GenerationError(f"top_p is {self.top_p}, but it must be above 0 and at most 1 (1 keeps every token).")
-        if self.temperature is None and (self.top_k is not None or self.top_p is not None):
+        if self.min_p is not None and not 0 <= self.min_p <= 1:
+            raise GenerationError(f"min_p is {self.min_p}, but it must be from 0 (which keeps every token) to 1.")
+        if self.temperature is None and any(x is not None for x in (self.top_k, self.top_p, self.min_p)):
             raise GenerationError(
-                "top_k and top_p narrow down what is sampled, but without a temperature the likeliest token is taken "
+                "top_k, top_p and min_p narrow down what is sampled, but without a temperature the likeliest token is taken "
                 "each time. Give temperature=1.0 as well, or leave them out."
             )
 
@@ -126,6 +135,7 @@ def stream(
     temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
+    min_p: float | None = None,
     seed: int = 0,
     stop: Collection[int] | None = None,
     show: int = 5,
@@ -140,7 +150,8 @@ def stream(
 
     temperature None takes the likeliest token each time. A number samples from softmax(logits / temperature), after
     top_k kept the k likeliest tokens (Fan et al. 2018, arXiv:1805.04833) and top_p the fewest whose probabilities reach p
-    (Holtzman et al. 2020, arXiv:1904.09751). Equal seeds give equal texts, whatever other random numbers are drawn.
+    (Holtzman et al. 2020, arXiv:1904.09751), and min_p of these the ones that have at least that share of the likeliest one's
+    probability (Nguyen et al. 2024, arXiv:2407.01082). Equal seeds give equal texts, whatever other random numbers are drawn.
 
     What generation_config.json forbids has no probability, and what it forces is written (loaded.next_tokens): scores of all
     else become -inf before anything is chosen. `max_tokens` is where a forced end comes.
@@ -157,7 +168,7 @@ def stream(
     prompts that cannot be read or are longer than the positions, TooLarge with the bytes needed and free.
     """
     prompt = RawPrompt(text, ids, target, target_ids, keep, target_keep)
-    sampling = Sampling(temperature, top_k, top_p, seed, show)
+    sampling = Sampling(temperature, top_k, top_p, min_p, seed, show)
     return _stream(loaded, prompt, sampling, most_written(max_tokens, max_new_tokens), stop, cached)
 
 
@@ -173,6 +184,7 @@ def generate(
     temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
+    min_p: float | None = None,
     seed: int = 0,
     stop: Collection[int] | None = None,
     cached: bool = True,
@@ -181,7 +193,7 @@ def generate(
 ) -> tuple[Generation, ...]:
     """What stream() writes, once it is all there: one Generation for each text. Arguments and errors are stream's."""
     prompt = RawPrompt(text, ids, target, target_ids, keep, target_keep)
-    sampling = Sampling(temperature, top_k, top_p, seed, show=1)
+    sampling = Sampling(temperature, top_k, top_p, min_p, seed, show=1)
     written: list[list[Chosen]] = []
     most = most_written(max_tokens, max_new_tokens)
     stops, draft = begin(loaded, prompt, most, stop, cached, n_beams=1)
@@ -195,13 +207,17 @@ def generate(
 
 
 def candidates(
-    logits: Tensor, temperature: float, top_k: int | None = None, top_p: float | None = None
+    logits: Tensor,
+    temperature: float,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Candidates of the sampling: tokens [batch, candidate], and their probabilities [batch, candidate], which sum to 1.
 
-    logits [batch, vocab] are divided by the temperature, cut down to top_k and then to top_p, in that order.
+    logits [batch, vocab] are divided by the temperature, cut down to top_k, then to top_p and then to min_p, in that order.
     """
-    if top_k is None and top_p is None:
+    if top_k is None and top_p is None and min_p is None:
         return torch.arange(logits.shape[-1], device=logits.device).expand_as(logits), (logits / temperature).softmax(
             -1
         )
@@ -211,6 +227,8 @@ def candidates(
     if top_p is not None:
         before = probs.cumsum(-1) - probs  # the likeliest token always stays: nothing is before it
         probs = probs.masked_fill(before >= top_p, 0.0)
+    if min_p is not None:
+        probs = probs.masked_fill(probs < min_p * probs[:, :1], 0.0)
     return tokens, probs / probs.sum(-1, keepdim=True)
 
 
@@ -294,6 +312,14 @@ class Draft:
         if self.keep is not None:
             self.keep = torch.cat([self.keep, self.keep.new_ones(len(ids), 1)], dim=1)
 
+    def cut(self, n: int) -> bool:
+        """Take back all but the first n tokens, with the keys and values of these kept. False where none are held, or not those."""
+        if self.cache is None or not self.cache.keep(n):
+            return False
+        self.ids = self.ids[:, :n]
+        self.keep = None if self.keep is None else self.keep[:, :n]
+        return True
+
     @torch.inference_mode()
     def select(self, rows: Tensor) -> None:
         """Row i goes on from what row rows[i] is now; rows [batch] may repeat some and leave others out."""
@@ -337,7 +363,7 @@ def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[i
         else:
             # One number a text and step, also for texts that are over: how long one is changes nothing for the others.
             draws = torch.rand(len(over), 1, generator=generator, dtype=torch.float64)
-            tokens = pick(*candidates(logits, sampling.temperature, sampling.top_k, sampling.top_p), draws)
+            tokens = pick(*candidates(logits, *sampling.cuts), draws)
         chosen = _chosen(logits, tokens, stops, sampling.show, is_free)
         yield GenerationStep(
             index,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from bisect import bisect_left, bisect_right
@@ -37,7 +38,7 @@ TEMPERATURES = tuple(i / 10 for i in range(1, 31))
 @dataclass(frozen=True)
 class Taken:
     """The token that comes next in a text. Probability and rank are the model's own, among what may follow: before
-    temperature, top-k and top-p."""
+    temperature, top-k, top-p and min-p."""
 
     id: int
     prob: float
@@ -58,6 +59,7 @@ class Reading:
     rows: (
         np.ndarray
     )  # float32 [layer, head, key]: where it looks, in the source where there is one, else at what was read
+    entropy: float  # bits that the next token may be expected to be worth, of the model's own probabilities
     cache_bytes: int  # keys and values of the decoder's own tokens, once this one is read; 0 without a cache
     taken: Taken | None = None  # None where the text ends here
     seconds: float | None = None  # that reading it took, head included; None where it was read together with others
@@ -199,9 +201,29 @@ class Writer:
         scores = head_of(self.loaded)(self._pass()[None, -1:])[0].float()
         self.logits = self._allowed(scores, [self.draft.n - 1])[0]
 
+    def turn_to(self, path: Sequence[int], room: int = 1) -> bool:
+        """Stand after another path: only the part in which it differs is read again. Call read() next. False where the keys and
+        values are not there. Raises as a new Writer does."""
+        path = check_path(self.loaded, self.prompt, path)
+        admit_writing(self.loaded, self.prompt, 1, len(path) + room, True)
+        ends = bool(path) and path[-1] in self.stops
+        tokens, own = path[: len(path) - ends], self.path[: len(self.path) - self.ends]
+        same = next(
+            (i for i, (a, b) in enumerate(zip(tokens, own, strict=False)) if a != b), min(len(tokens), len(own))
+        )
+        start = min(
+            self.n_prompt + same, self.n_prompt + len(tokens) - 1
+        )  # one token at least is read: what may follow is of it
+        if not self.draft.cut(start):
+            return False
+        for token in (*self.prompt.last_read[0].ids, *tokens)[start:]:
+            self.draft.append(torch.tensor([token]))
+        self.path, self.ends, self.logits = path, ends, None
+        return True
+
     @torch.inference_mode()
-    def write(self, how: Sampling) -> tuple[Taken, Reading | None]:
-        """Choose the next token and read it. The reading is None for one that ends the text, and where there is no room for another.
+    def write(self, how: Sampling, token: int | None = None) -> tuple[Taken, Reading | None]:
+        """Choose the next token, unless it is given, and read it. The reading is None for one that ends the text, and where there is no room for another.
 
         The number that is drawn for a token follows from the seed and its place in the path alone, so that a text that was
         stopped goes on as stream() would have written it. Call open() or read() first.
@@ -210,7 +232,7 @@ class Writer:
             raise GenerationError("The text has come to its end.")
         logits = self.logits
         check_free(logits[None])
-        token = self._draw(logits, how)
+        token = self._draw(logits, how) if token is None else check_path(self.loaded, self.prompt, [token])[0]
         taken = _taken(logits, token)
         self.path = (*self.path, token)
         self.ends = token in self.stops
@@ -246,7 +268,7 @@ class Writer:
         generator = torch.Generator().manual_seed(how.seed)
         # One number for each token of the path, as stream() draws them.
         draws = [torch.rand(1, 1, generator=generator, dtype=torch.float64) for _ in range(len(self.path) + 1)]
-        return int(pick(*candidates(logits[None], how.temperature, how.top_k, how.top_p), draws[-1]))
+        return int(pick(*candidates(logits[None], *how.cuts), draws[-1]))
 
     def _pass(self) -> Tensor:
         """The last residual [pos, d_model] of what was not read yet; `seen` then has what its attentions are computed from."""
@@ -298,6 +320,7 @@ class Writer:
             best.cpu().numpy(),
             rest.cpu().numpy(),
             rows,
+            _entropy(logits),
             self._own_bytes() * (position + 1) // max(1, self.draft.n) if seconds is None else self._own_bytes(),
             None if after is None else _taken(logits, after),
             seconds,
@@ -310,6 +333,11 @@ class Writer:
         if self.draft.cache is None:
             return 0
         return sum(layer.cross.nbytes for layer in self.draft.cache.layers if layer.cross is not None)
+
+
+def _entropy(logits: Tensor) -> float:
+    logs = logits.log_softmax(-1)
+    return -(logs.exp() * logs).nan_to_num(0.0).sum().item() / math.log(2)  # what may not follow adds nothing
 
 
 def _no_values() -> Tensor:

@@ -30,7 +30,10 @@ BUDGET = {
         (106, 32),
     ),  # 4 kB of it the rows of long texts, 4 two texts and three models beside each other
     "positions": ((197, 67), (123, 32)),
-    "generate": ((151, 56), (84, 24)),  # 25 kB of it the words that may follow each token of the sentence
+    "generate": (
+        (275, 64),
+        (215, 36),
+    ),  # 25 kB of it the words that may follow each token of the sentence, 100 those that may follow the 26 that it writes
     "whatif": (
         (189, 72),
         (101, 33),

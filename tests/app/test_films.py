@@ -23,7 +23,7 @@ APP = "app/main.py"
 WORD = words.COMPONENT
 SIZE = (1280, 720)
 WRITTEN = "452.1191.261"  # there lived a
-TEXT = {"view": "generate", "model": "storyteller", "text": "Once upon a time"}
+TEXT = {"view": "generate", "model": "storyteller", "text": "Once upon a time", "n": "0"}
 FIRST, LAST = 700, 2500  # ms of a word, and of the last
 
 

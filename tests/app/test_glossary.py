@@ -33,9 +33,10 @@ SHOWN: dict[str, list[str]] = {
     "parts of the work": [compute.GROUPS[name] for name in ("o", "mlp", "embed", "head")],
     "measures of training": [*training.MEASURES.values()],
     "ways to choose the next word": [
-        generate.COMPONENT[name] for name in ("greedy", "sample", "beam", "temperature", "top_k", "top_p", "seed")
+        generate.COMPONENT[name]
+        for name in ("greedy", "sample", "beam", "temperature", "top_k", "top_p", "min_p", "seed")
     ],
-    "what a token was worth": [generate.COMPONENT["surprise"]],
+    "what a token was worth": [generate.COMPONENT[name] for name in ("surprise", "entropy")],
     "labs of Masks": [masks.COMPONENT["lab"][name] for name in ("padding", "leak")],
     "kinds of positions": [*positions.COMPONENT["kinds"].values()],
     "charts of compute": [compute.COMPUTE_PARTS[name] for name in ("roofline", "rnn")],

@@ -83,6 +83,8 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("masked", ("decoder",)),
     ("outcome", ((1, 2),)),
     ("lens_at", ((), 3, 2)),
+    ("lens_columns", ((4, 5), (3, 4))),
+    ("wrote", ((4, 5),)),
     ("written_text", ((4, 5),)),
     ("compare", (OTHER.key,)),
     ("answer_change", (OTHER.key,)),

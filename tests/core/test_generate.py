@@ -335,6 +335,10 @@ def test_candidates() -> None:
     # after the temperature, and within top_k: 0.16 / 0.25 of two
     assert candidates(logits, 0.5, top_k=2, top_p=0.65)[1][0].tolist() == pytest.approx([0.64, 0.36])
     assert candidates(logits, 0.5, top_k=2, top_p=0.63)[1][0].tolist() == pytest.approx([1, 0])
+    # of the likeliest one's share, which is 0.4 here and 0.16 of 0.3 once the temperature is 0.5
+    assert candidates(logits, 1.0, min_p=0.6)[1][0].tolist() == pytest.approx([4 / 7, 3 / 7, 0, 0])
+    assert candidates(logits, 0.5, min_p=0.6)[1][0].tolist() == pytest.approx([1, 0, 0, 0])
+    assert candidates(logits, 1.0, min_p=1.0)[1][0].tolist() == pytest.approx([1, 0, 0, 0])
 
 
 def test_samples_follow_the_probabilities() -> None:

@@ -16,14 +16,18 @@ import torch
 
 import core
 from core import GenerationError, Loaded
+from core.model.hooks import hooked
 from core.model.text import from_ids
 from core.read.conditional_loss import given
 from core.run.prompt import Prompt
-from core.service import MOST_WRITTEN, LocalService, OpenedText, WrittenToken
+from core.service import MOST_WRITTEN, LocalService, OpenedText, WrittenOn, WrittenToken
 from core.service.writing.compute import TextInTurns
 from core.write.generate import Sampling, candidates
 from core.write.writing import DETAILED, LISTED, TEMPERATURES, Reading, Writer, beginning, cache_cost, label, lens
+from core.write.wrote import lens_columns, wrote
 from tests.core.conftest import make_loaded
+from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
+from tests.core.gguf.test_smollm2 import smollm2
 
 STORY = "Once upon a time there was a"
 FOREST = "Im Wald steht ein braunes Pferd neben einem Baum."
@@ -103,8 +107,8 @@ def test_named_tokens_and_the_rest_make_a_whole_at_every_temperature() -> None:
 
 
 def test_a_text_that_was_stopped_goes_on_as_it_would_have() -> None:
-    model, how = loaded("storyteller"), Sampling(0.8, 40, 0.95, seed=7)
-    (whole,) = core.generate(model, STORY, max_tokens=9, temperature=0.8, top_k=40, top_p=0.95, seed=7)
+    model, how = loaded("storyteller"), Sampling(0.8, 40, 0.95, 0.02, seed=7)
+    (whole,) = core.generate(model, STORY, max_tokens=9, temperature=0.8, top_k=40, top_p=0.95, min_p=0.02, seed=7)
     for stopped in (0, 4, 8):
         writer = Writer(model, beginning(story(), False), whole.ids[:stopped])
         writer.open()
@@ -137,6 +141,104 @@ def test_the_numbers_of_the_storyteller() -> None:
     *_, step = core.beam_steps(model, STORY, n_beams=3, max_tokens=8)
     best = step.finished[0][0]
     assert best.text.strip() == FORMER and best.log_prob == pytest.approx(-12.272, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_another_line_goes_on_from_keys_and_values_that_are_held(name: str) -> None:
+    model = replace(make_loaded(**CONFIGS[name]), end_ids=(2,))
+    prompt = prompt_of(model, [3, 4, 5, 6])
+    writer = Writer(model, prompt, [7, 8, 9, 10], room=4)
+    writer.open()
+    written(writer, 2, Sampling())
+    read: list[int] = []
+    with hooked(model.model, {"decoder.embed.hook_embed": lambda x: read.append(x.shape[1])}):
+        for path, fewest in (([7, 8, 11], 1), ([7], 1), ([12, 13], 2), ([], 1), ([7, 2], 1)):
+            turned = writer.turn_to(path, 2)
+            assert turned == (name != "windowed"), "a window has let go of what would be needed"
+            if not turned:
+                return
+            read.clear()
+            writer.read()
+            assert sum(read) == fewest, "only what is new is read"
+            fresh = Writer(model, prompt, path, room=2)
+            fresh.read()
+            assert writer.logits is not None and fresh.logits is not None and writer.ends == fresh.ends
+            torch.testing.assert_close(writer.logits, fresh.logits, atol=1e-4, rtol=1e-4)
+            if not writer.ends:
+                (taken, reading), (same, other) = writer.write(Sampling(), 14), fresh.write(Sampling(), 14)
+                assert taken.id == same.id == 14 and taken.prob == pytest.approx(same.prob, abs=1e-5)
+                assert reading is not None and other is not None
+                np.testing.assert_allclose(reading.rows, other.rows, atol=1e-5)
+
+
+@needs_smollm2
+def test_the_numbers_of_the_language_model_s_story() -> None:
+    """The room opens on a draw that was bolder than the model, and on a name that a head copied."""
+    model = smollm2()
+    text = "Once upon a time, there was a little"
+    prompt = beginning(core.trace(model, text), False)
+    (drawn,) = core.generate(model, text, max_tokens=26, temperature=0.8, seed=3)
+    opening = Writer(model, prompt, drawn.ids).open()
+    by_word = [(label(model, reading.taken.id), reading) for reading in opening.readings if reading.taken]
+    _, fish = next(pair for pair in by_word if pair[0] == "fish")
+    assert fish.taken and (fish.taken.rank, fish.taken.prob) == (6, pytest.approx(0.0234, abs=2e-4))
+    assert fish.entropy == pytest.approx(4.409, abs=5e-3)
+    assert label(model, int(fish.ids[0])) == "girl" and fish.probs()[0] == pytest.approx(0.383, abs=2e-3)
+    assert fish.probs(0.8)[[0, 5]].tolist() == pytest.approx([0.54, 0.016], abs=5e-3)
+    # The second Finn: head 1 of layer 23 looks at the first.
+    finn = [word for word in wrote(model, prompt, drawn.ids) if label(model, word.token) == "Finn"][1]
+    copied = next(head for head in finn.heads if (head.most.layer, head.most.head) == (23, 1))
+    assert (copied.most.weight, copied.most.adds, copied.adds) == pytest.approx((0.821, 2.601, 2.641), abs=5e-3)
+    assert label(model, [*prompt.last_read[0].ids, *drawn.ids][copied.most.key]) == "Finn"
+    was = next(
+        word.position
+        for word in wrote(model, prompt, drawn.ids)
+        if label(model, word.token) == "was" and word.position > finn.position
+    )
+    (column,) = lens_columns(model, prompt, drawn.ids, [was])
+    assert column.ranks.index(1) == 1 + 25  # the embedding is before layer 0
+
+
+@pytest.mark.parametrize(("model", "text"), [("storyteller", STORY), ("translator", FOREST)])
+def test_what_wrote_each_word(model: str, text: str) -> None:
+    found = loaded(model)
+    opens = model == "translator"
+    prompt = beginning(core.trace(found, text), opens)
+    path = core.generate(found, text, max_tokens=4)[0].ids
+    n = len(prompt.last_read[0])
+    told = wrote(found, prompt, path)
+    assert [word.token for word in told if word.position >= n - 1] == list(path)
+    ids = [*prompt.last_read[0].ids, *path]
+    run = core.trace(found, text, target_ids=ids) if opens else core.trace(found, ids=ids)
+    for word in told[-4:]:
+        # the same looks one position at a time
+        looks = core.looks(run, word.position, word.token)
+        sums = looks.sum(-1)
+        assert [head.adds for head in word.heads] == pytest.approx(sums.flatten().topk(6).values.tolist(), abs=2e-4)
+        for head in word.heads:
+            most = head.most
+            assert sums[most.layer, most.head].item() == pytest.approx(head.adds, abs=2e-4)
+            assert looks[most.layer, most.head, most.key].item() == pytest.approx(most.adds, abs=2e-4)
+            assert most.adds == pytest.approx(looks[most.layer, most.head].max().item(), abs=2e-4)
+            record = [r for r in run.attention if (r.stack, r.site) == ("decoder", "cross_attn" if opens else "attn")][
+                most.layer
+            ]
+            assert record.pattern(queries=[word.position])[most.head, 0, most.key].item() == pytest.approx(
+                most.weight, abs=1e-4
+            )
+        strongest = looks.flatten(1).amax(-1).max().item()
+        assert word.looks[0].adds == pytest.approx(strongest, abs=2e-4)
+        assert [look.adds for look in word.looks] == sorted((look.adds for look in word.looks), reverse=True)
+    # layers at many places at once: as one place at a time has them
+    places = [n - 1, n + 1]
+    for column in lens_columns(found, prompt, path, places):
+        rows = lens(found, prompt, path, column.position, column.token)
+        assert column.ranks == tuple(row.rank for row in rows) and column.ids == tuple(row.ids[0] for row in rows)
+        np.testing.assert_allclose(column.probs, [row.probs[0] for row in rows], atol=1e-5)
+        assert (column.ids[-1] == column.token) == (column.ranks[-1] == 1)
+    with pytest.raises(IndexError, match="followed by a token"):
+        lens_columns(found, prompt, path, [n + len(path) - 1])
+    assert lens_columns(found, prompt, path, []) == ()
 
 
 def test_the_translator_looks_at_the_word_that_it_writes() -> None:
@@ -312,13 +414,32 @@ def test_another_run_gets_its_turn_between_two_tokens(service: LocalService) -> 
     assert order.index("run") < 60, "the run did not wait for the text to be written"
 
 
+def test_a_line_that_is_written_on_has_no_opening_and_begins_with_the_word_that_was_taken(
+    service: LocalService,
+) -> None:
+    async def collect() -> tuple[Any, ...]:
+        key, how = await begun(service), Sampling(0.8, seed=3)
+        first = [answer async for answer in service.write(key, [KING], 4, how, WrittenOn())]
+        line = [answer async for answer in service.write(key, [KING], 3, how, WrittenOn(342))]
+        alone = [answer async for answer in service.write(key, [KING, 342], 2, how)]
+        return first, line, alone
+
+    first, line, (opened_, *alone) = ask(collect())
+    assert all(isinstance(answer, WrittenToken) for answer in (*first, *line)) and isinstance(opened_, OpenedText)
+    assert [answer.taken.id for answer in line] == [342, *(answer.taken.id for answer in alone)]
+    assert line[0].labels, "another reader knows no labels"
+
+
 def test_beams_lens_and_cache_through_the_service(service: LocalService) -> None:
     async def collect() -> tuple[Any, ...]:
         key = await begun(service)
         steps = [grown async for grown in service.beams(key, 3, 8)]
-        return steps, await service.lens_at(key, [KING], 8, 415), await service.cache_cost(key, [KING], 32)
+        told = await service.wrote(key, [KING]), await service.lens_columns(key, [KING], [6, 7])
+        return steps, await service.lens_at(key, [KING], 8, 415), await service.cache_cost(key, [KING], 32), told
 
-    steps, rows, cost = ask(collect())
+    steps, rows, cost, (words, layers) = ask(collect())
+    assert words.words[-1].token == KING and words.words[-1].position == 7
+    assert layers.columns[-1].ranks[-1] == 2 and layers.labels[KING] == "king"
     assert len(steps) == 8 and steps[-1].step.finished[0][0].log_prob == pytest.approx(-12.272, abs=1e-3)
     assert steps[0].labels[KING] == "king"
     assert rows[-1].rank == 1 and cost.n == 32 and cost.same

@@ -1,4 +1,4 @@
-// Temperature, top-k and top-p in the browser are core's; paths and branches as links write them; how a text comes as a stream.
+// Temperature, top-k, top-p and min-p in the browser are core's; paths and branches as links write them; how a text comes as a stream.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,8 +12,10 @@ const { Writing } = await served("rooms/generate/browser/writing.js");
 const { treeJson } = await served("rooms/generate/browser/tree.js");
 const { percent } = await served("kit/browser/dom.js");
 const { size } = await served("rooms/generate/browser/shapes.js");
-const { fact, someLayers } = await served("rooms/generate/browser/panel.js");
-const { lossOf } = await served("rooms/generate/browser/columns.js");
+const { someLayers } = await served("rooms/generate/browser/panel.js");
+const { lossOf, saidFact } = await served("rooms/generate/browser/fact.js");
+const { plan } = await served("rooms/generate/browser/plan.js");
+const { repeats } = await served("rooms/generate/browser/loop.js");
 const { WORDS } = await served("rooms/generate/browser/constants.js");
 const { columns } = expected("generate");
 
@@ -77,57 +79,142 @@ test("of many layers few have a row, the first and the last among them, until al
   assert.deepEqual(someLayers(rows(31), true), rows(31));
 });
 
-test("the fact says what was taken, what was given, what the settings leave, and what is next", () => {
-  const text = ([template, parts]) => template.replace(/\{(\w+)\}/g, (_, name) => [parts[name]].flat()[0]);
-  const written = (column) =>
-    text(
-      fact({
-        columns: [column],
-        focus: 0,
-        how: column.how ?? "greedy",
-        header: { vocab: 6144 },
-        label: (id) => `w${id}`,
-      }),
-    )
-      .replaceAll("“", "")
-      .replaceAll("”", "");
-  const column = {
-    node: { ids: [5, 7] },
-    take: 5,
-    own: { probs: [0.5, 0.2] },
-    shown: { probs: [0.8, 0], left: 3 },
-    known: { prob: 0.5, rank: 1 },
-    given: false,
-  };
-  assert.equal(written(column), "w5 has 50 %, rank 1 of 6,144: 1.0 bits of surprise.");
+const SETTINGS = { temperature: 1, topK: 0, topP: 1, minP: 0 };
+const COLUMN = {
+  node: { ids: [5, 7], position: 9 },
+  at: 0,
+  read: "a",
+  take: 5,
+  own: { probs: [0.5, 0.2] },
+  shown: { probs: [0.8, 0], left: 3 },
+  known: { prob: 0.5, rank: 1 },
+  given: false,
+};
+const said = (column, more = {}) =>
+  saidFact({
+    page: "columns",
+    columns: [column],
+    focus: 0,
+    how: "greedy",
+    header: { vocab: 6144, layers: 6 },
+    settings: SETTINGS,
+    wrote: null,
+    looks: [],
+    path: [5, 8],
+    others: [[7, 9]],
+    prompt: [1, 2],
+    bytes: { token: 12288 },
+    label: (id) => `w${id}`,
+    nameAt: (position) => `t${position}`,
+    scoreOf: (path) => `${path.length}.0 bits a token`,
+    ...more,
+  });
+
+test("the fact says what came and what was likelier, what wrote it, and what the settings make of it", () => {
+  assert.equal(said(COLUMN), "After a the likeliest word came, w5: 50 %, 1.0 bits of surprise.");
+  const bold = { ...COLUMN, take: 7, known: { prob: 0.023, rank: 6 } };
   assert.equal(
-    written({ ...column, given: true, known: { prob: 1 / 256, rank: 1234 } }),
+    said(bold, { how: "sample" }),
+    "After a the model would most likely write w5, 50 %. The draw took w7: 2.3 %, rank 6, 5.4 bits of surprise. Click w5 to see where that would have led.",
+  );
+  assert.match(said(bold, { how: "beam" }), /^After a the likeliest word alone is w5/);
+  assert.equal(
+    said({ ...COLUMN, given: true, known: { prob: 1 / 256, rank: 1234 } }),
     "w5 follows. The model gave it 0.4 %, rank 1,234: 8.0 bits of surprise.",
   );
+  const look = { layer: 23, head: 1, key: 3, weight: 0.82, adds: 2.6 };
+  const sure = { ...COLUMN, known: { prob: 0.93, rank: 1 } };
+  const wrote = { position: 9, token: 5, heads: [], looks: [look] };
   assert.equal(
-    written({ ...column, given: true, how: "sample" }),
-    "w5 follows. The model gave it 50 %, rank 1: 1.0 bits of surprise.",
-    "settings change nothing of what was given",
+    said(sure, { wrote, looks: [look] }),
+    "After a, w5 is all but certain: 93 %. Head 1 of layer 23 looks at t3: 82 %; that look adds +2.60 to its logit.",
   );
-  const drawn = { ...column, how: "sample" };
-  assert.equal(written(drawn), "w5 had 50 %; with these settings 80 %, of 3 words left.");
+  for (const nothing of [
+    { ...look, adds: 0.3 },
+    { ...look, key: 8 },
+  ])
+    assert.match(said(sure, { wrote, looks: [nothing] }), /No single look decides it\.$/);
   assert.equal(
-    written({ ...drawn, take: 7, known: { prob: 0.2, rank: 2 } }),
-    "w7 had 20 %; with these settings no chance, of 3 words left.",
+    said(bold, { how: "sample", hand: true }),
+    "What if it had said w7? The model gave that 2.3 %, rank 6. It continues: “w8…” 2.0 bits a token on this line, 2.0 bits a token on the other.",
   );
-  assert.equal(
-    written({ ...drawn, shown: { probs: [0.8, 0.1], left: null } }),
-    "w5 had 50 %; with these settings 80 %, of more than 2 words left.",
+  const set = { how: "sample", settings: { ...SETTINGS, temperature: 0.6, topP: 0.9 } };
+  assert.match(said(COLUMN, set), /With these settings: 80 %, of 3 words\.$/);
+  assert.match(
+    said({ ...COLUMN, shown: { probs: [0, 0.2], left: 3 } }, set),
+    /With these settings: no chance, of 3 words\.$/,
   );
-  assert.equal(
-    written({ ...drawn, shown: { probs: [0.5, 0.2], left: 6144 } }),
-    "w5 had 50 %; with these settings 50 %, of all 6,144 words.",
-  );
-  assert.equal(written({ ...column, take: null }), "Next is w5 with 50 %. Press Play, or click another word.");
-  assert.equal(written({ ...drawn, take: null }), "Likeliest is w5 with 80 %. Press Play to draw, or click a word.");
+  assert.match(said({ ...COLUMN, shown: { probs: [0.8, 0.1], left: null } }, set), /of more than 2 words\.$/);
+  assert.equal(said(COLUMN, { hides: true }), "How does it go on after a? Decide first.");
+  assert.match(said({ ...COLUMN, take: null }), /^After a comes what is not written yet\. Likeliest is w5, 50 %\./);
 });
 
-test("the loss is of the text that was given, and of what was written where nothing was; a prompt's last word is no part of it", () => {
+test("layers: where the word that came leads first, and how many words lead late or never", () => {
+  const column = (position, ranks) => [position, { position, token: 5, ids: Array(7).fill(4), ranks }];
+  const more = {
+    page: "layers",
+    columns: [COLUMN, { ...COLUMN, node: { ...COLUMN.node, position: 10 } }],
+    layers: new Map([column(9, [9, 4, 2, 1, 2, 1, 1]), column(10, [9, 9, 9, 9, 9, 9, 2])]),
+  };
+  assert.equal(
+    said(COLUMN, more),
+    "w5 first leads after layer 2 of 0 to 5. Of 2 words, 1 lead only from layer 2 on; 1 never do.",
+  );
+  assert.match(
+    said(COLUMN, { ...more, focus: 1 }),
+    /^w5 never leads: the last layer says w4, and w5 has rank 2 there\./,
+  );
+});
+
+test("a text that repeats itself", () => {
+  assert.equal(repeats([1, 2, 3, 4, 5, 1, 2, 3, 4, 5]), null, "five tokens are no loop");
+  assert.deepEqual(repeats([9, 1, 2, 3, 4, 5, 6, 8, 1, 2, 3, 4, 5, 6, 7]), { first: 1, second: 8, length: 6 });
+  assert.equal(repeats([1, 2, 3, 4, 5, 6, 7, 8]), null);
+});
+
+test("columns are as wide as their words; where not all fit, the farthest are folded, and the open one never is", () => {
+  const ruler = (text, size) => text.length * size * 0.5;
+  const scene = (n, focus) => ({
+    columns: Array.from({ length: n }, (_, i) => ({
+      node: { position: 2 + i },
+      take: i === n - 1 ? null : i % 7,
+      given: false,
+      at: i,
+    })),
+    focus,
+    unfolded: false,
+    page: "columns",
+    path: Array.from({ length: n - 1 }, (_, i) => i % 7),
+    others: [],
+    prompt: [1, 2, 3],
+    header: {},
+    label: (id) => "word".repeat(1 + (id % 3)),
+    nameAt: () => "given",
+  });
+  const room = { width: 1234, height: 430, narrow: false };
+  for (const [n, focus] of [
+    [12, 3],
+    [27, 0],
+    [27, 26],
+    [500, 250],
+  ]) {
+    const at = plan(scene(n, focus), room, ruler);
+    assert(at.low <= focus && focus <= at.high);
+    assert(at.places.get(focus).width >= 236, "the open column has room for its list");
+    assert.equal(at.places.size, at.high - at.low + 1);
+    assert((at.left?.n ?? 0) + at.places.size + (at.right?.n ?? 0) === n, "every column is there, or in a fold");
+    assert(at.end + (at.right ? at.right.width : 0) <= room.width + 1, "none is beyond the edge");
+    let x = at.strip;
+    for (const { x: left, width } of at.places.values()) {
+      assert(left >= x && width >= 23);
+      x = left + width;
+    }
+    assert.equal(at.long, n > 61);
+  }
+  assert.equal(plan(scene(12, 3), room, ruler).left, null, "all of few words fit");
+});
+
+test("the loss is of the text that was given; a prompt's last word is no part of it", () => {
   const own = [
     { given: true, known: { prob: 0.5 } },
     { given: false, known: { prob: 0.25 } },
@@ -137,11 +224,7 @@ test("the loss is of the text that was given, and of what was written where noth
     lossOf({ losses: [1, 2, 6], prompt: [4, 5, 6], columns: own }),
     "loss on the given text 1.50 nats = 2.16 bits a token",
   );
-  assert.equal(
-    lossOf({ losses: [], prompt: [4], columns: own }),
-    "loss on its own words 1.39 nats = 2.00 bits a token",
-  );
-  assert.equal(lossOf({ losses: [], prompt: [4], columns: [] }), "");
+  assert.equal(lossOf({ losses: [], prompt: [4], columns: own }), "");
 });
 
 test("paths and branches", () => {
@@ -155,7 +238,7 @@ test("paths and branches", () => {
     "what the newest branch begins with says nothing",
   );
   assert.deepEqual(paths.left([], [1, 2], [1, 2, 3]), [], "nothing is left by going on");
-  assert.equal(paths.left([[2], [3], [4]], [5], [6]).length, 3);
+  assert.equal(paths.left([[2], [3], [4]], [5], [6]).length, 4);
 });
 
 test("beams: a row is a text that the step before kept", () => {
@@ -246,6 +329,7 @@ test("words come as they are written, and a refusal in between keeps what is the
     whole: false,
     head: null,
     taken: null,
+    entropy: 2,
     cache: 8,
     ms: 1,
     at: [0, 4, 8, 12],
@@ -352,7 +436,6 @@ test("the name of a button begins with what the button says", () => {
 });
 
 test("what a beam search keeps are likely texts and not the likeliest; log-probabilities have a unit; tokens are no words", () => {
-  assert.match(WORDS.beam_title, /^\{n\} likely texts, kept by beam search/);
-  assert.match(WORDS.beam_note, /log-probability.*nats/);
+  assert.match(WORDS.beam_note, /^Likely texts .*log-probability.*nats/);
   for (const line of [WORDS.stopped, WORDS.stopped_one, WORDS.wrote]) assert.match(line, /\btokens?\b/);
 });

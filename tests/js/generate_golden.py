@@ -1,4 +1,4 @@
-"""What core makes of temperature, top-k and top-p, for the browser's twin of it."""
+"""What core makes of temperature, top-k, top-p and min-p, for the browser's twin of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from core.write.generate import Sampling, candidates
 from core.write.writing import LISTED, Writer, beginning
 from tests.app import models
 
-SETTINGS = [(1.0, None, None), (0.7, None, 0.9), (0.1, 40, 0.95), (3.0, 5, None), (2.0, None, 0.3), (1.3, 200, 0.5)]
+SETTINGS = [
+    (1.0, None, None, None),
+    (0.7, None, 0.9, None),
+    (0.1, 40, 0.95, None),
+    (3.0, 5, None, None),
+    (2.0, None, 0.3, None),
+    (1.3, 200, 0.5, None),
+    (1.0, None, None, 0.1),
+    (2.0, 40, 0.9, 0.2),
+    (0.8, None, 0.95, 0.02),
+]
 
 
 def columns() -> dict[str, Any]:
@@ -28,18 +38,23 @@ def columns() -> dict[str, Any]:
     for reading, row in zip(readings, logits, strict=True):
         assert row is not None
         expected = []
-        for temperature, top_k, top_p in SETTINGS:
-            words, probs = candidates(row[None].double(), temperature, top_k, top_p)
+        for temperature, top_k, top_p, min_p in SETTINGS:
+            words, probs = candidates(row[None].double(), temperature, top_k, top_p, min_p)
             whole = torch.zeros(loaded.config.vocab_size, dtype=torch.float64).scatter(0, words[0], probs[0])
             named = whole[torch.tensor(reading.ids).long()]
             left = int((whole > 0).sum())
             expected.append(
                 {
-                    "settings": {"temperature": temperature, "topK": top_k or 0, "topP": top_p or 1},
+                    "settings": {
+                        "temperature": temperature,
+                        "topK": top_k or 0,
+                        "topP": top_p or 1,
+                        "minP": min_p or 0,
+                    },
                     "probs": named.tolist(),
                     "rest": 1 - float(named.sum()),
                     "left": left,
-                    "within": left <= LISTED or top_p is None,
+                    "within": left <= LISTED or (top_p is None and min_p is None),
                 }
             )
         found.append(

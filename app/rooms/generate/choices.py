@@ -11,6 +11,7 @@ SEEDS = 1_000_000
 MOST_K = 256  # of the likeliest tokens, which the browser knows by name
 BEAMS = (2, 5)
 BRANCHES = 3  # that are kept beside the one on the screen
+OPENS, MOST_OPENED = 26, 64  # words that are written at once where nothing is
 BETWEEN, APART = ".", "_"  # tokens of a path, and paths
 
 
@@ -54,19 +55,23 @@ def _layers(facts: Facts) -> int:
     return facts.config.n_decoder_layers
 
 
-OF_TEXT = ("path", "other", "f")  # words after one text are none after another
+OF_TEXT = ("path", "other", "f", "n")  # words after one text are none after another
 PARAMS = (
-    one_of("how", "greedy", "sample", "beam"),
-    Param("t", "1", _tenth, words.TEMPERATURE_ALLOWED),
+    one_of("how", "sample", "greedy", "beam"),
+    Param("t", "0.8", _tenth, words.TEMPERATURE_ALLOWED),
     whole("k", "0", lambda _: MOST_K + 1),
     number("p", 1, 0.05, 1),
-    whole("seed", "1", lambda _: SEEDS),
+    number("minp", 0, 0, 1),
+    whole("seed", "3", lambda _: SEEDS),
     Param("beams", "3", _beams, lambda _: words.BEAMS_ALLOWED.format(low=BEAMS[0], high=BEAMS[1])),
+    whole("n", str(OPENS), lambda _: MOST_OPENED + 1),  # words that are written where the path has none
     Param("path", "", _path, _path_allowed),
     Param("other", "", _others, _path_allowed),
     whole("f", "", lambda facts: max(len(facts.source), len(facts.target or ())) + MOST_WRITTEN, empty=True),
     whole("layer", "", _layers, empty=True),
     whole("head", "", lambda facts: facts.config.n_heads, empty=True),
+    one_of("page", "columns", "layers", "cache", "beams"),
+    one_of("predict", "off", "on"),
     one_of("cache", "with", "without"),
     one_of("sink", "in", "out"),  # whether colours leave out the token that heads rest on
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.attention import scripts as of_attention
 from app.kit import scripts, stage, theme
 from app.rooms.generate import words
 from app.rooms.generate.choices import BEAMS, BRANCHES, MOST_K, OF_TEXT, PARAMS
@@ -13,6 +14,7 @@ from core.service import TEMPERATURES
 
 BROWSER = Path(__file__).parent / "browser"
 scripts.add()
+of_attention.add()
 modules.add("rooms/generate/browser", BROWSER)
 modules.add_constants(
     "rooms/generate/browser/constants.js",

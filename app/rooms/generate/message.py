@@ -98,6 +98,7 @@ def _reading(reading: Reading, body: messages.Body, whole: bool, head: tuple[int
         "whole": whole,
         "head": head,
         "taken": None if taken is None else [taken.id, taken.prob, taken.rank],
+        "entropy": round(reading.entropy, 6),
         "cache": reading.cache_bytes,
         "ms": None if reading.seconds is None else reading.seconds * 1000,
         "at": [

@@ -20,17 +20,18 @@ from app.transport import rate_limits, routes
 from app.transport.routes import BadParameter, answering
 from core.errors import Refused
 from core.run.request import Request as RunRequest
-from core.service import MOST_WRITTEN, Facts, OpenedText, Sampling, WrittenToken
+from core.service import MOST_WRITTEN, Facts, OpenedText, Sampling, WrittenOn, WrittenToken
 
 T = TypeVar("T")
 LONGEST_TIMED = 1024  # tokens
 FEWEST_TIMED = 16
+MOST_LAYERED = 64  # places of a text whose layers are read together
 
 
 @rate_limits.costing("runs")
 @answering
 async def write(request: Request) -> Response:
-    """What follows a text: run, path, n, how, t, k, p, seed, also (paths whose words are named), layer and head, opened.
+    """What follows a text: run, path, n, how, t, k, p, minp, seed, also (paths whose words are named), layer and head, opened, first.
 
     Messages come as tokens do: message.begun first, unless `opened` is 1, then message.written for each. A reader who goes away stops
     the writing.
@@ -49,10 +50,13 @@ async def write(request: Request) -> Response:
 
     def packed(answer: OpenedText | WrittenToken) -> bytes:
         if isinstance(answer, OpenedText):
-            return b"" if is_open else message.begun(answer, head)
+            return message.begun(answer, head)
         return message.written(answer, head)
 
-    return await _streamed(service.service().write(facts.key, path, n, _sampling(request, facts), also), packed)
+    first = _number(request, "first", 0, facts.config.vocab_size - 1, 0) if asked.get("first") else None
+    how = _sampling(request, facts)
+    coming = service.service().write(facts.key, path, n, how, WrittenOn(first) if is_open and n else also)
+    return await _streamed(coming, packed)
 
 
 @rate_limits.costing("sweeps")
@@ -74,6 +78,27 @@ async def lens(request: Request) -> Response:
     token = _number(request, "token", 0, facts.config.vocab_size - 1, 0)
     found = await service.service().lens_at(facts.key, path, position, token)
     return JSONResponse([asdict(row) for row in found], headers=routes.KEPT)
+
+
+@answering
+async def what_wrote(request: Request) -> Response:
+    """The heads and looks that wrote each word: run, path."""
+    facts = await _facts(request)
+    found = await service.service().wrote(facts.key, _path(facts, request.query_params.get("path", "")))
+    return JSONResponse([asdict(word) for word in found.words], headers=routes.KEPT)
+
+
+@answering
+async def layers(request: Request) -> Response:
+    """The words of each layer at many places at once: run, path, first, last (positions)."""
+    facts = await _facts(request)
+    path = _path(facts, request.query_params.get("path", ""))
+    first = _number(request, "first", 0, 1 << 20, 0)
+    last = _number(request, "last", 0, 1 << 20, first)
+    if not first <= last < first + MOST_LAYERED:
+        raise BadParameter(words.TOO_MANY_LAYERED.format(n=MOST_LAYERED))
+    found = await service.service().lens_columns(facts.key, path, range(first, last + 1))
+    return JSONResponse(asdict(found), headers=routes.KEPT)
 
 
 @answering
@@ -135,7 +160,7 @@ def _number(request: Request, name: str, low: int, high: int, otherwise: int) ->
 def _sampling(request: Request, facts: Facts) -> Sampling:
     """How each word is chosen, by the same texts as in the link."""
     asked = request.query_params
-    values = {"how": "greedy", "t": "1", "k": "0", "p": "1", "seed": "1"}
+    values = {"how": "greedy", "t": "1", "k": "0", "p": "1", "minp": "0", "seed": "1"}
     for param in choices.PARAMS:
         if param.name in values and param.name in asked:
             try:
@@ -146,17 +171,18 @@ def _sampling(request: Request, facts: Facts) -> Sampling:
     if values["how"] != "sample":
         return Sampling()
     k, p = int(values["k"]), float(values["p"])
-    return Sampling(float(values["t"]), k or None, p if p < 1 else None, int(values["seed"]))
+    m = float(values["minp"])
+    return Sampling(float(values["t"]), k or None, p if p < 1 else None, m or None, int(values["seed"]))
 
 
 async def _streamed(answers: AsyncGenerator[T], packed: Callable[[T], bytes]) -> Response:
     """Messages as answers come, b"" for one that is not sent. What is refused before the first of them is refused as a whole."""
-    first = await anext(answers)
+    first = await anext(answers, None)
 
     async def coming() -> AsyncIterator[bytes]:
         async with aclosing(answers):
-            if opened := packed(first):
-                yield opened
+            if first is not None:
+                yield packed(first)
             try:
                 async for answer in answers:
                     yield packed(answer)
@@ -172,6 +198,8 @@ ROUTES = [
     Route("/headlight/generate/write", write),
     Route("/headlight/generate/beams", beams),
     Route("/headlight/generate/lens", lens),
+    Route("/headlight/generate/wrote", what_wrote),
+    Route("/headlight/generate/layers", layers),
     Route("/headlight/generate/cost", cost),
     Route("/headlight/generate/text", text),
 ]

@@ -8,9 +8,17 @@ from typing import Literal
 from ...plan import KVCache
 from ...write.beams import BeamStep
 from ...write.writing import Opening, Reading, Taken
+from ...write.wrote import LensColumn, Wrote
 
 MOST_WRITTEN = 512  # tokens after a prompt, so that a link can name them
 Over = Literal["", "end", "positions", "most"]  # why no further token can be written
+
+
+@dataclass(frozen=True)
+class WrittenOn:
+    """Of a question for tokens after a text that the caller has already: `first` is the first of them, where it is not to be chosen."""
+
+    first: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,4 +48,19 @@ class BeamsGrown:
     """One more step of a beam search."""
 
     step: BeamStep
+    labels: dict[int, str]
+
+
+@dataclass(frozen=True, eq=False)
+class WroteWords:
+    """The heads and looks that wrote the words of a text. Nothing where the model's logits are no sum over looks."""
+
+    words: tuple[Wrote, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LensWords:
+    """The words of each layer at many places of a text."""
+
+    columns: tuple[LensColumn, ...]
     labels: dict[int, str]

@@ -68,9 +68,25 @@ class TextInTurns:
         self.writer.read()
         self.labels.told |= begun.labels.keys()
 
-    def write(self, how: Sampling) -> WrittenToken:
-        """One more token."""
-        taken, reading = self.writer.write(how)
+    def turn_to(self, path: tuple[int, ...], room: int) -> bool:
+        """Stand after another path, for another reader. False where it must be read as a new one."""
+        check_room(len(path), MOST_WRITTEN)
+        self.run.forward.weights.check()
+        if not self.writer.turn_to(path, room):
+            return False
+        self.writer.read()
+        self.labels = Labels(self.loaded)
+        return True
+
+    @property
+    def nbytes(self) -> int:
+        """Of the keys and values that are held."""
+        cache = self.writer.draft.cache
+        return 0 if cache is None else cache.nbytes
+
+    def write(self, how: Sampling, token: int | None = None) -> WrittenToken:
+        """One more token: drawn, or given."""
+        taken, reading = self.writer.write(how, token)
         ids = [taken.id] if reading is None else [taken.id, *reading.ids.tolist()]
         return WrittenToken(taken, reading, self.labels.new(ids), self.over)
 

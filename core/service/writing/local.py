@@ -9,15 +9,18 @@ from functools import partial
 from ...run.trace import Trace
 from ...write.continuation import append_tokens
 from ...write.generate import Sampling
-from ...write.writing import CacheCost, LensRow, beginning, cache_cost, check_path, lens
+from ...write.writing import CacheCost, LensRow, beginning, cache_cost, check_path, check_room, labels, lens
+from ...write.wrote import lens_columns, wrote
 from ..answer_cache import AnswerCache
 from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker
-from .answers import BeamsGrown, OpenedText, WrittenToken
+from .answers import MOST_WRITTEN, BeamsGrown, LensWords, OpenedText, WrittenOn, WrittenToken, WroteWords
 from .compute import BeamsInTurns, TextInTurns, opened_bytes, own_target
 
 BEGUN_BYTES = 32 << 20  # of texts that were opened and not written on: all who follow somebody's path ask for the same
+
+MOST_HELD, HELD_BYTES = 4, 32 << 20  # texts whose keys and values stay for the next line, and the bytes of one
 
 
 class LocalWriting(Worker):
@@ -25,11 +28,16 @@ class LocalWriting(Worker):
 
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
+        self._lines: dict[str, TextInTurns] = {}
         self._begun = AnswerCache(BEGUN_BYTES, opened_bytes, engine.weights)
 
     async def write(
-        self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] = ()
+        self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] | WrittenOn = ()
     ) -> AsyncGenerator[OpenedText | WrittenToken]:
+        if isinstance(also, WrittenOn):
+            async for token in self._written_on(key, tuple(path), n, how, also.first):
+                yield token
+            return
         if n == 0:
             yield await self._begun.get((key, tuple(path), tuple(also)), lambda: self._opened(key, path, also))
             return
@@ -56,6 +64,43 @@ class LocalWriting(Worker):
                 return
             now = await arrival(self.engine.again(partial(turns.write, how)))
             yield now
+        self._hold(key, turns)
+
+    async def _written_on(
+        self, key: str, path: tuple[int, ...], n: int, how: Sampling, first: int | None
+    ) -> AsyncGenerator[WrittenToken]:
+        """Tokens after a path that the caller has: where the text is held, only that is read in which the paths differ."""
+        request, run = self.engine.request_of(key), await self._run(key)
+        held = self._lines.pop(key, None)
+
+        def begin() -> TextInTurns:
+            if held is not None and held.loaded is run.loaded and held.turn_to(path, n):
+                return held
+            turns = TextInTurns(run, request, path, n)
+            turns.writer.read()
+            return turns
+
+        turns = await arrival(self.engine.again(begin))
+        rests = True  # no turn of it is underway, so that it can be held
+        try:
+            for _ in range(n):
+                if turns.over:
+                    return
+                rests = False
+                token = await arrival(self.engine.again(partial(turns.write, how, first)))
+                rests, first = True, None
+                yield token
+        finally:
+            if rests:
+                self._hold(key, turns)
+
+    def _hold(self, key: str, turns: TextInTurns) -> None:
+        """For those who continue from one of its tokens."""
+        self._lines.pop(key, None)
+        if turns.nbytes <= HELD_BYTES:
+            self._lines[key] = turns
+        while len(self._lines) > MOST_HELD:
+            del self._lines[next(iter(self._lines))]
 
     async def _opened(self, key: str, path: Sequence[int], also: Sequence[int]) -> OpenedText:
         request, run = self.engine.request_of(key), await self._run(key)
@@ -93,6 +138,28 @@ class LocalWriting(Worker):
             return tuple(lens(run.loaded, prompt, path, position, token))
 
         at = ("lens", key, tuple(path), position, token)
+        return await self._kept.get(at, lambda: self._again(key, make))
+
+    async def wrote(self, key: str, path: Sequence[int]) -> WroteWords:
+        request = self.engine.request_of(key)
+
+        def make(run: Trace) -> WroteWords:
+            check_room(len(path), MOST_WRITTEN)
+            return WroteWords(wrote(run.loaded, beginning(run, opens_target=own_target(request)), path))
+
+        return await self._kept.get(("wrote", key, tuple(path)), lambda: self._again(key, make))
+
+    async def lens_columns(self, key: str, path: Sequence[int], positions: Sequence[int]) -> LensWords:
+        request = self.engine.request_of(key)
+
+        def make(run: Trace) -> LensWords:
+            check_room(len(path), MOST_WRITTEN)
+            prompt = beginning(run, opens_target=own_target(request))
+            columns = lens_columns(run.loaded, prompt, path, positions)
+            named = dict.fromkeys(i for column in columns for i in (*column.ids, column.token))
+            return LensWords(columns, labels(run.loaded, named))
+
+        at = ("lens columns", key, tuple(path), tuple(positions))
         return await self._kept.get(at, lambda: self._again(key, make))
 
     async def written_text(self, key: str, path: Sequence[int]) -> str:

@@ -1,7 +1,7 @@
 // Questions to the server: the columns of a path, words as they are written, beams as they grow, and costs that are measured.
 
 import { classroom } from "../../../kit/browser/classroom.js";
-import { counted, fill, quotation, worded } from "../../../kit/browser/dom.js";
+import { counted, fill, fixed, number, quotation, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { goesOn, grown, readAll, written, writtenAll } from "./paths.js";
 import { Writing } from "./writing.js";
@@ -15,6 +15,7 @@ const PACE = 420; // ms for each column that Play steps over
 const LENS_AFTER = 80; // ms that the ring rests before the layers are read
 const MOST_LENSES = 400;
 const EACH = 500; // ms between two readings of a follower, whose path grows as fast as its teacher's model writes
+const LAYERED = 40; // columns whose layers are read together
 const TIMED = 240; // tokens at which the cache is timed
 
 export class Asks {
@@ -37,6 +38,14 @@ export class Asks {
   searched = "";
   /** @type {Map<string, import("./types.js").LensRow[]>} */
   lenses = new Map();
+  /** @type {Map<string, import("./types.js").Wrote[] | null>} By the path; null while it is on its way */
+  written = new Map();
+  isTold = false; // whether what wrote the words of the path on the screen is known, or cannot be
+  /** @type {Map<string, Map<number, import("./types.js").LensColumn>>} By the path */
+  layered = new Map();
+  layering = "";
+  speed = ""; // tokens a second, of the last words that were written
+  begun = false; // whether the words that open the room were asked for
   /** @type {import("./types.js").Cost | null} */
   cost = null;
   timing = false;
@@ -54,8 +63,8 @@ export class Asks {
     this.searching?.abort();
     clearTimeout(this.resting);
     this.writing = new Writing(key);
-    [this.asked, this.searched, this.cost] = ["", "", null];
-    this.lenses.clear();
+    [this.asked, this.searched, this.cost, this.begun, this.layering] = ["", "", null, false, ""];
+    for (const known of [this.lenses, this.written, this.layered]) known.clear();
   }
 
   destroy() {
@@ -85,12 +94,13 @@ export class Asks {
   }
 
   get params() {
-    const { layer, head, how, t, k, p, seed, other } = this.values;
+    const { layer, head, how, t, k, p, minp, seed, other } = this.values;
     return {
       how,
       t,
       k,
       p,
+      minp,
       seed,
       ...(other ? { also: other } : {}),
       ...(layer !== "" && head !== "" ? { layer, head } : {}),
@@ -101,6 +111,25 @@ export class Asks {
   follow() {
     if (!this.writing.knows(this.path, this.view.by)) this.open();
     if (this.values.how === "beam") this.search();
+    else this.writeFirst();
+  }
+
+  // Where a link says no words, some are written.
+  async writeFirst() {
+    const n = Number(this.values.n);
+    if (this.begun || !n || this.path.length || this.playing || classroom.follows || this.view.isShown) return;
+    if (!this.writing.isOpen) return;
+    this.begun = true;
+    await this.write(n);
+    if (this.path.length && !this.playing) this.view.opened();
+  }
+
+  // So many words more; the place that is looked at stays.
+  /** @param {number} n @param {boolean} [restsOnBoldest] */
+  async goOn(n, restsOnBoldest = false, first = /** @type {number | null} */ (null)) {
+    const { f } = this.values;
+    await this.write(n, f, first);
+    if (restsOnBoldest && !this.playing) this.view.opened();
   }
 
   async open() {
@@ -122,6 +151,7 @@ export class Asks {
     if (!refused) view.say(view.sentence === words.loading ? "" : view.sentence);
     else if (path.length && refused !== words.failed) view.choose({ path: "", f: "" }); // the text itself can be shown
     this.asked = refused ? wanted : ""; // what was refused will not do better
+    if (!refused && this.values.how !== "beam") this.writeFirst();
     view.invalidate("answer");
   }
 
@@ -204,9 +234,11 @@ export class Asks {
     else this.view.move(by);
   }
 
-  /** @param {number} n */
-  async write(n) {
-    const { view, path: before } = this;
+  /** @param {number} n @param {string} [f] the place that is looked at meanwhile; else the newest word */
+  async write(n, f = "", first = /** @type {number | null} */ (null)) {
+    const { view } = this;
+    // A word that was taken by hand is the first that is written after those before it, which are known.
+    const before = first === null ? this.path : this.path.slice(0, -1);
     const over = this.writing.over.get(written(before));
     if (over) return this.sayOver(over);
     if (!this.writing.isOpen) return this.again();
@@ -217,16 +249,24 @@ export class Asks {
     this.state("words");
     view.say(words.writing);
     let now = before;
+    const start = performance.now();
     const refused = await this.told(stopped, () =>
       this.writing.write(
         before,
-        { ...this.params, n: String(n), ...(this.writing.knows(before, this.view.by) ? { opened: "1" } : {}) },
+        {
+          ...this.params,
+          n: String(n),
+          ...(first === null ? {} : { first: String(first) }),
+          ...(this.writing.knows(before, this.view.by) ? { opened: "1" } : {}),
+        },
         stopped.signal,
         (path) => {
           if (stopped.signal.aborted || path.length === now.length) return;
           now = path;
+          const each = (1000 * (now.length - before.length)) / Math.max(1, performance.now() - start);
+          this.speed = fill(words.speed, { n: each < 10 ? fixed(each, 1) : number(each) });
           const others = readAll(this.values.other).filter((other) => !goesOn(now, other));
-          view.put({ path: written(now), other: writtenAll(others), f: "" });
+          view.put({ path: written(now), other: writtenAll(others), f });
         },
       ),
     );
@@ -312,6 +352,68 @@ export class Asks {
       this.view.say(words.failed);
     }
     return null;
+  }
+
+  // The heads that wrote the word of a column; null while it is not known
+  /** @param {import("./types.js").Column} column */
+  wrote(column) {
+    const path = written(this.path);
+    const known = this.written.get(path);
+    this.isTold = known !== undefined && known !== null;
+    if (known)
+      return known.find(({ position, token }) => position === column.node.position && token === column.take) ?? null;
+    if (known === undefined) this.askWrote(path);
+    return null;
+  }
+
+  /** @param {string} path */
+  async askWrote(path) {
+    const { writing } = this;
+    this.written.set(path, null);
+    if (this.written.size > MOST_LENSES) this.written.delete(String(this.written.keys().next().value));
+    try {
+      const response = await writing.fetch("wrote", { path });
+      if (writing !== this.writing) return;
+      this.written.set(path, response.ok ? await response.json() : []);
+    } catch (error) {
+      console.info(error); // the columns are there all the same
+      this.written.set(path, []);
+    }
+    this.view.invalidate("answer");
+  }
+
+  // The words of each layer after the columns around one; null while it is not known
+  /** @param {import("./types.js").Column[]} all @param {number} focus */
+  layersFor(all, focus) {
+    const path = written(this.path);
+    let known = this.layered.get(path);
+    if (!known) this.layered.set(path, (known = new Map()));
+    const followed = all.filter(({ take }) => take !== null);
+    const from = Math.max(0, Math.min(focus - LAYERED / 2, followed.length - LAYERED));
+    const missing = followed.slice(from, from + LAYERED).filter(({ node }) => !known.has(node.position));
+    if (missing.length && !this.isPlaying)
+      this.askLayers(path, missing[0].node.position, missing[missing.length - 1].node.position);
+    return known.size ? known : null;
+  }
+
+  /** @param {string} path @param {number} first @param {number} last */
+  async askLayers(path, first, last) {
+    const name = `${path} ${first} ${last}`;
+    if (this.layering) return;
+    this.layering = name;
+    const { writing } = this;
+    try {
+      const response = await writing.fetch("layers", { path, first: String(first), last: String(last) });
+      if (writing !== this.writing) return;
+      if (!response.ok) return this.view.say(await response.text());
+      const { columns, labels } = await response.json();
+      for (const [id, label] of Object.entries(labels)) writing.labels.set(Number(id), label);
+      for (const column of columns) this.layered.get(path)?.set(column.position, column);
+      this.layering = "";
+    } catch (error) {
+      console.info(error);
+    }
+    this.view.invalidate("answer");
   }
 
   // The layers after a column, once the ring rests there

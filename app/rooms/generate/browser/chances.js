@@ -1,4 +1,4 @@
-// What temperature, top-k and top-p make of the chances of the next word: as core.generate.candidates does.
+// What temperature, top-k, top-p and min-p make of the chances of the next word: as core.generate.candidates does.
 
 import { TEMPERATURES } from "./constants.js";
 
@@ -7,7 +7,7 @@ import { TEMPERATURES } from "./constants.js";
 /** @typedef {import("./types.js").Chances} Chances */
 
 /** @type {Settings} */
-export const OWN = { temperature: 1, topK: 0, topP: 1 };
+export const OWN = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 
 // The log-sum-exp of all words that a column does not name, divided by the temperature
 /** @param {Node} node @param {number} temperature */
@@ -15,10 +15,32 @@ function restOf(node, temperature) {
   return node.rest[Math.min(TEMPERATURES.length, Math.max(1, Math.round(temperature * 10))) - 1];
 }
 
+// Of the words that are left those that have at least so much of the likeliest one's chance
+/** @param {Chances} found @param {number} minP @param {Node} node @param {number} temperature @returns {Chances} */
+function likely(found, minP, node, temperature) {
+  if (!minP) return found;
+  const { probs } = found;
+  const least = minP * probs[0];
+  let within = 0;
+  let sum = 0;
+  while (within < probs.length && probs[within] > 0 && probs[within] >= least) sum += probs[within++];
+  // Likelier than every word without a name is the last that has one: where even that is left, some of those may be as well.
+  if (within === probs.length && found.rest > 0) {
+    const last = node.logits[node.logits.length - 1];
+    if (Math.exp((last - node.logits[0]) / temperature) >= minP) return { ...found, left: null };
+  }
+  for (let i = 0; i < probs.length; i++) probs[i] = i < within ? probs[i] / sum : 0;
+  return { probs, rest: 0, left: within };
+}
+
 // The chance of each word that a column names, and of all others together. `left` says how many words can still come; null where
 // they are more than the column names, and how many is not known.
 /** @param {Node} node @param {Settings} settings @param {number} vocab @returns {Chances} */
-export function chances(node, { temperature, topK, topP }, vocab) {
+export const chances = (node, { minP, ...settings }, vocab) =>
+  likely(cutOff(node, settings, vocab), minP, node, settings.temperature);
+
+/** @param {Node} node @param {Omit<Settings, "minP">} settings @param {number} vocab @returns {Chances} */
+function cutOff(node, { temperature, topK, topP }, vocab) {
   const n = node.logits.length;
   const kept = topK ? Math.min(topK, n) : n;
   const top = node.logits[0] / temperature;

@@ -1,52 +1,78 @@
-// The line of controls: play, how the next word is chosen, and what is chosen from.
+// The line of controls: writing on, how the next word is chosen, what it is chosen from, and the pages of the picture.
 
-import { add, button, choice, described, fixed, setAll, setField, setText } from "../../../kit/browser/dom.js";
+import { add, button, choice, fixed, selectBox, setAll, setField, setText } from "../../../kit/browser/dom.js";
 import { BEAMS, WORDS as words } from "./constants.js";
 
-const SLIDER_K = 101; // one place behind the largest top-k of the slider: off
+const HOW = /** @type {const} */ (["sample", "greedy", "beam"]);
+const PAGES = /** @type {const} */ (["columns", "beams", "layers", "cache"]);
+// Choices of the lists; a link may say any other, which is then in its list
+const TOP_K = ["0", "1", "2", "3", "5", "10", "20", "40", "100"];
+const TOP_P = ["1", "0.95", "0.9", "0.8", "0.7", "0.5", "0.3"];
+const MIN_P = ["0", "0.02", "0.05", "0.1", "0.2", "0.5"];
 
-/** @typedef {import("./types.js").Scene} Scene */
-/** @typedef {{choose: (changes: Record<string, string>) => void, first: () => void, step: (by: number) => void, play: () => void}} Acts */
+/** @typedef {{choose: (changes: Record<string, string>) => void, set: (changes: Record<string, string>) => void, how: (how: string) => void, step: (by: number) => void, play: () => void, again: () => void, page: (page: string) => void}} Acts */
 /** @typedef {{label: HTMLElement, input: HTMLInputElement, output: HTMLElement}} Slider */
+/** @typedef {{label: HTMLElement, box: HTMLSelectElement}} List */
 
 export class Controls {
-  /** @param {HTMLElement} parent @param {Acts} acts @param {import("../../../kit/browser/chooser.js").HeadChooser} chooser */
-  constructor(parent, acts, chooser) {
+  /** @param {HTMLElement} parent @param {Acts} acts */
+  constructor(parent, acts) {
     this.acts = acts;
     this.box = add(parent, "div", "controls");
     const plays = add(this.box, "span", "plays");
     /** @param {string} text @param {string} help @param {() => void} act @param {string} [look] */
     const play = (text, help, act, look = "quiet") =>
       Object.assign(plays.appendChild(button(text, look, act, help)), { ariaLabel: help });
-    play("|◀", words.first, acts.first);
-    play("◀", words.back, () => acts.step(-1));
     this.go = play("", words.play_help, acts.play, "go");
+    play("◀", words.back, () => acts.step(-1));
     play("▶", words.on, () => acts.step(1));
+    this.again = this.box.appendChild(button(words.again, "quiet", acts.again, words.again_help));
     this.how = choice(
       words.how,
       [
-        ["greedy", words.greedy, words.greedy_help],
         ["sample", words.sample, words.sample_help],
+        ["greedy", words.greedy, words.greedy_help],
         ["beam", words.beam, words.beam_help],
       ],
-      "greedy",
-      (how) => acts.choose({ how }),
+      "sample",
+      (how) => acts.how(how),
     );
     this.box.append(this.how);
     this.temperature = this.slider(words.temperature, { min: 0.1, max: 3, step: 0.1 }, (value) => ({
       t: String(value),
     }));
-    this.topK = this.slider(words.top_k, { min: 1, max: SLIDER_K, step: 1 }, (value) => ({
-      k: String(value === SLIDER_K ? 0 : value),
-    }));
-    this.topP = this.slider(words.top_p, { min: 0.05, max: 1, step: 0.05 }, (value) => ({ p: String(value) }));
+    this.topK = this.list(words.top_k, TOP_K, "k");
+    this.topP = this.list(words.top_p, TOP_P, "p");
+    this.minP = this.list(words.min_p, MIN_P, "minp");
     this.seed = this.number(words.seed, words.seed_help, 0, 999_999, (value) => ({ seed: value }));
     this.beams = this.number(words.beams, words.beam_help, BEAMS[0], BEAMS[1], (value) => ({ beams: value }));
-    const looking = described(add(this.box, "span", "looking"), "group", words.looking);
-    looking.append(`${words.looking} `);
-    this.chooser = chooser;
-    this.mean = button(words.mean, "quiet", () => acts.choose({ layer: "", head: "" }));
-    looking.append(this.mean, chooser.button);
+    this.pages = choice(
+      words.pages,
+      [
+        ["columns", words.columns, words.columns_help],
+        ["beams", words.tree, words.tree_help],
+        ["layers", words.layers_page, words.layers_help],
+        ["cache", words.cache, words.cache_help],
+      ],
+      "columns",
+      (page) => acts.page(page),
+    );
+    this.pages.classList.add("pages");
+    this.box.append(this.pages);
+  }
+
+  /** @param {string} name @param {string[]} values @param {"k" | "p" | "minp"} param @returns {List} */
+  list(name, values, param) {
+    const label = add(this.box, "label", "list");
+    label.append(`${name} `);
+    const box = selectBox(
+      name,
+      values.map((value) => [value, offered(param, value)]),
+      values[0],
+      (value) => this.acts.set({ [param]: value }),
+    );
+    label.append(box);
+    return { label, box };
   }
 
   /** @param {string} name @param {{min: number, max: number, step: number}} range @param {(value: number) => Record<string, string>} say @returns {Slider} */
@@ -59,9 +85,7 @@ export class Controls {
       ...Object.fromEntries(Object.entries(range).map(([key, value]) => [key, String(value)])),
     });
     const output = add(label, "output");
-    input.addEventListener("input", () =>
-      this.acts.choose({ how: "sample", ...say(Math.round(Number(input.value) * 100) / 100) }),
-    );
+    input.addEventListener("input", () => this.acts.set(say(Math.round(Number(input.value) * 100) / 100)));
     return { label, input, output };
   }
 
@@ -85,24 +109,37 @@ export class Controls {
     setText(this.go, playing ? `❙❙ ${words.stop}` : `▶ ${words.play}`);
     const help = playing ? words.stop_help : words.play_help; // begins with what the button says
     setAll(this.go, { "aria-pressed": String(playing), "aria-label": help, title: help });
-    const names = ["greedy", "sample", "beam"];
-    names.forEach((name, i) => setAll(this.how.children[i], { "aria-pressed": String(values.how === name) }));
-    /** @param {Slider} slider @param {number} value @param {string} text */
-    const set = ({ label, input, output }, value, text) => {
-      if (Number(input.value) !== value) input.value = String(value);
-      setText(output, text);
-      setAll(input, { "aria-valuetext": text });
+    HOW.forEach((name, i) => setAll(this.how.children[i], { "aria-pressed": String(values.how === name) }));
+    PAGES.forEach((name, i) => setAll(this.pages.children[i], { "aria-pressed": String(values.page === name) }));
+    /** @type {HTMLElement} */ (this.pages.children[1]).hidden = values.how !== "beam";
+    const { label, input, output } = this.temperature;
+    const temperature = Number(values.t);
+    if (Number(input.value) !== temperature) input.value = String(temperature);
+    setText(output, fixed(temperature, 1));
+    setAll(input, { "aria-valuetext": fixed(temperature, 1) });
+    label.classList.toggle("idle", values.how !== "sample");
+    label.hidden = values.how === "beam";
+    /** @param {List} list @param {"k" | "p" | "minp"} param */
+    const set = ({ label, box }, param) => {
+      const value = values[param];
+      if (![...box.options].some((option) => option.value === value)) box.add(new Option(offered(param, value), value));
+      if (box.value !== value) box.value = value;
       label.classList.toggle("idle", values.how !== "sample");
       label.hidden = values.how === "beam";
     };
-    set(this.temperature, Number(values.t), fixed(Number(values.t), 1));
-    set(this.topK, Number(values.k) || SLIDER_K, Number(values.k) ? values.k : words.off);
-    set(this.topP, Number(values.p), Number(values.p) < 1 ? fixed(Number(values.p)) : words.off);
+    set(this.topK, "k");
+    set(this.topP, "p");
+    set(this.minP, "minp");
+    this.again.hidden = values.how === "beam";
     this.seed.label.hidden = values.how !== "sample";
     this.beams.label.hidden = values.how !== "beam";
     setField(this.seed.input, values.seed);
     setField(this.beams.input, values.beams);
-    setAll(this.mean, { "aria-pressed": String(values.layer === "" || values.head === "") });
-    this.chooser.draw();
   }
+}
+
+/** @param {"k" | "p" | "minp"} param @param {string} value */
+function offered(param, value) {
+  if (value === (param === "p" ? "1" : "0")) return words.off;
+  return param === "k" ? value : fixed(Number(value), String(value).split(".")[1]?.length ?? 0);
 }

@@ -2,25 +2,31 @@
 
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { colours } from "../../../kit/browser/colours.js";
-import { add, el, fill, focusable, number, quoted, setText } from "../../../kit/browser/dom.js";
+import { cover } from "../../../kit/browser/cover.js";
+import { add, button, choice, el, fill, fixed, focusable, number, setAll, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
+import { headMeasures } from "../../../kit/browser/head_measures.js";
+import { form, pointed } from "../../../kit/browser/language.js";
+import { draw } from "../../../kit/browser/picture/svg.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { linkTo } from "../../../kit/browser/share.js";
-import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { SinkLine, toneWithout, topWithout } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
+import { isRightToLeft } from "../../../attention/browser/direction.js";
 import { Asks } from "./asks.js";
-import { OWN, chances, known } from "./chances.js";
-import { Columns, IN_SIGHT } from "./columns.js";
-import { PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { OWN, bits, chances, known, look } from "./chances.js";
+import { chips } from "./chips.js";
+import { BRANCHES, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Controls } from "./controls.js";
-import { Cache, bars, fact, layers, sayFact } from "./panel.js";
-import { goesOn, grown, left, read, readAll, written, writtenAll } from "./paths.js";
+import { lossOf, saidFact, sayFact } from "./fact.js";
+import { repeats } from "./loop.js";
+import { Cache, bars, layers } from "./panel.js";
+import { common, goesOn, grown, left, read, readAll, written, writtenAll } from "./paths.js";
+import { Picture } from "./picture.js";
+import { joined } from "./shapes.js";
 import { bringRing, strips } from "./strips.js";
 import { aboutOf, beamsCsv, branchesCsv, drawTables, wordsCsv } from "./tables.js";
 import { treeJson } from "./tree.js";
-import { draw } from "../../../kit/browser/picture/svg.js";
-import { form, pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Header} Header */
 /** @typedef {import("./types.js").Scene} Scene */
@@ -30,48 +36,67 @@ import { form, pointed } from "../../../kit/browser/language.js";
 const DIGITS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 const [MOMENT, LAST] = [0.7, 2.5]; // seconds of a word in a film, and of the last
 const MOST_MOMENTS = 100; // of longer writing every second word or fewer
-const NARROW = 900; // pixels: below, the bars come first and the columns scroll
+const NARROW = 700; // pixels: below, the open column has no list, which comes as bars
+const [LOWEST, HIGHEST, BELOW] = [300, 900, 74]; // pixels: of the picture, and what stands below it
 
 /** @extends {Stage<Header, import("./types.js").Palette>} */
 class Generate extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
-  static covers = { column: ".main, .tables", bar: ".cache" };
+  static covers = { column: ".main, .wrote, .shown, .bars, .layers, .tables", bar: ".main, .cache" };
 
   /** @type {Scene | null} */
   scene = null;
-  drawnIn = { width: 0, room: 0 }; // pixels of the picture, and those that there are for it
+  rootTop = 0; // pixels: where the room begins while nothing is scrolled
+  candidate = -1; // of the open column's words, which arrows have chosen
+  isRevealed = false; // what comes, where it is to be said first
+  isUnfolded = false; // the given text, into columns
+  hands = new Set(); // paths whose last word a hand took
+  isOwn = true; // columns are the model's own: a setting that is moved shows what is drawn from
   sentence = "";
   known = { text: "", path: /** @type {number[]} */ ([]) };
   guideShown = false;
   tableShown = false;
   stepsShown = Infinity; // of beams, in a film
-  layersShown = false; // every layer of the lens, also of many
+  layersShown = false; // every layer of the table, also of many
   asks = new Asks(this);
 
   /** @param {HTMLElement} root */
   constructor(root) {
     super(root);
     this.leaving.addEventListener("abort", () => this.asks.destroy());
-    const top = add(root, "div", "top"); // the sink is named beside a short sentence, and below a long one
-    this.strips = add(top, "div", "strips");
+    this.top = add(root, "div", "top");
+    this.strips = add(this.top, "div", "strips");
     this.sink = new SinkLine(this);
-    top.append(this.sink.line);
-    this.chooser = new HeadChooser(this, () => this.heads);
-    this.controls = new Controls(
-      root,
-      {
-        choose: (changes) => this.choose(changes),
-        first: () => this.focusOn(0),
-        step: (by) => this.asks.step(by),
-        play: () => this.asks.play(),
-      },
-      this.chooser,
-    );
-    this.said = add(root, "p", "said");
+    this.top.append(this.sink.line);
     const main = add(root, "div", "main");
-    this.left = add(main, "section", "left");
-    this.figure = focusable(add(this.left, "div", "figure"), "group", `${words.figure}. ${words.figure_keys}`);
+    this.fact = add(main, "div", "fact");
+    this.fact.setAttribute("aria-live", "polite");
+    this.chooser = new HeadChooser(this, () => this.heads);
+    this.controls = new Controls(root, {
+      choose: (changes) => this.choose(changes),
+      set: (changes) => {
+        this.isOwn = false;
+        this.choose({ ...(this.values.how === "sample" ? {} : { how: "sample", page: "columns" }), ...changes });
+      },
+      how: (how) =>
+        this.choose({
+          how,
+          page: how === "beam" ? "beams" : this.values.page === "beams" ? "columns" : this.values.page,
+        }),
+      step: (by) => this.asks.step(by),
+      play: () => this.asks.play(),
+      again: () => this.drawAgain(),
+      page: (page) => this.choose({ page }),
+    });
+    this.notice = add(root, "p", "notice");
+    const looking = add(root, "div", "wrote");
+    this.chips = add(looking, "span", "chips");
+    this.mean = button(words.strongest, "quiet", () => this.choose({ layer: "", head: "" }), words.strongest_help);
+    const with_ = add(looking, "span", "looking");
+    with_.append(this.mean, this.chooser.button);
+    this.shownBox = add(root, "section", "shown");
+    this.figure = focusable(add(this.shownBox, "div", "figure"), "group", `${words.figure}. ${words.figure_keys}`);
     this.svg = draw(this.figure, "svg", { role: "img" });
     /** @param {() => void} act */
     const within = (act) => {
@@ -80,30 +105,48 @@ class Generate extends Stage {
     };
     /** @type {import("./types.js").Acts} What a word or a column does */
     this.does = {
-      focus: (at) => this.focusOn(at),
+      focus: (at) => this.pointAt(at),
       take: (at, id) => this.take(at, id),
       go: (path, f) => this.go(path, f),
+      drop: (path) => this.drop(path),
+      unfold: () => this.foldOut(),
     };
-    this.drawing = new Columns(this.svg, {
+    this.drawing = new Picture(this.svg, {
       ...this.does,
-      focus: (at) => within(() => this.focusOn(at)),
+      focus: (at) => within(() => this.pointAt(at)),
       take: (at, id) => within(() => this.take(at, id)),
+      unfold: () => within(() => this.foldOut()),
     });
-    const right = add(main, "section", "right");
-    this.fact = add(right, "div", "fact");
-    this.fact.setAttribute("aria-live", "polite");
-    this.bars = add(right, "div", "bars");
-    this.layers = add(right, "div", "layers");
-    this.cache = new Cache(add(right, "div", "cache"), {
+    this.legend = add(this.shownBox, "p", "legend");
+    this.said = add(this.legend, "span", "said");
+    this.legendWords = add(this.legend, "span");
+    this.drawnFrom = add(this.legend, "span", "drawn-from");
+    this.ownOrSet = choice(
+      words.own_or_set,
+      [
+        ["own", words.own],
+        ["set", ""],
+      ],
+      "own",
+      (which) => {
+        this.isOwn = which === "own";
+        this.invalidate("selection");
+      },
+    );
+    this.legend.append(this.ownOrSet);
+    this.bars = add(root, "div", "bars");
+    this.layers = add(root, "div", "layers");
+    this.cache = new Cache(add(root, "div", "cache"), {
       choose: (changes) => this.choose(changes),
       time: () => this.asks.time(),
     });
+    this.predictButton = this.button(this.acts, words.predict, () => this.togglePredict(), words.predict_help);
     // The written words as part of the text, in another room and from there in every room
     this.onward = [
       [words.explore_it, "explore"],
       [words.ask_what_if, "whatif"],
     ].map(([text, room]) => this.button(this.acts, text, () => this.carry(room), words.onward_help));
-    this.again = this.button(this.acts, words.begin_again, () => this.go([], null), words.begin_again_help);
+    this.again = this.button(this.acts, words.begin_again, () => this.beginAgain(), words.begin_again_help);
     this.guideButton = this.button(this.acts, words.guide, () => this.unfold("guide"));
     this.tableButton = this.button(this.acts, words.table, () => this.unfold("table"));
     root.append(this.foot);
@@ -118,6 +161,8 @@ class Generate extends Stage {
     if (isNew || byLink) this.asks.stop();
     if (isNew) {
       this.asks.begin(key);
+      this.hands.clear();
+      this.isRevealed = false;
       this.say("");
     }
     this.asks.follow();
@@ -139,6 +184,7 @@ class Generate extends Stage {
   /** @param {Record<string, string>} changes */
   choose(changes) {
     if (changes.how && changes.how !== this.values.how) this.asks.stop();
+    if (changes.f !== undefined || changes.path !== undefined) [this.candidate, this.isRevealed] = [-1, false];
     super.choose(changes);
     this.asks.follow();
   }
@@ -156,30 +202,106 @@ class Generate extends Stage {
     if (said) location.assign(linkTo({ ...this.header.link, ...said, view: room }));
   }
 
-  // Another path on the screen; the one that is left becomes a branch.
-  /** @param {number[]} path @param {number | null} position */
-  go(path, position) {
+  // Another path on the screen; the one that is left becomes a line below it. False where there are too many lines.
+  /** @param {number[]} path @param {number | null} at how many tokens of it stand before the column to look at */
+  go(path, at) {
     this.asks.stop();
     const beam = this.values.how === "beam" ? this.asks.extended(path) : path;
     const isBeam = goesOn(beam, path); // words that no beam has are taken by themselves
     const to = isBeam ? beam : path;
     const others = left(readAll(this.values.other), this.path, to);
+    if (others.length > BRANCHES) {
+      this.say(fill(words.too_many_lines, { n: BRANCHES + 1 }));
+      return false;
+    }
     this.say("");
     this.choose({
-      ...(isBeam ? {} : { how: "greedy" }),
+      ...(isBeam || this.values.how !== "beam" ? {} : { how: "sample", page: "columns" }),
       path: written(to),
       other: writtenAll(others),
-      f: position === null ? "" : String(position),
+      f: at === null ? "" : String(this.asks.writing.prompt.length - 1 + at),
     });
     this.drawNow();
+    return true;
   }
 
+  // A word by hand: the text continues from there, to the length of the line that was left.
   /** @param {number} at @param {number} id */
   take(at, id) {
     const column = this.scene?.columns[at];
     if (!column) return;
     if (column.at < 0 || id === column.take) return this.focusOn(at);
-    this.go([...this.path.slice(0, column.at), id], null);
+    const before = this.path.slice(0, column.at);
+    const rest = this.path.length - before.length - 1;
+    const path = [...before, id];
+    this.hands.add(written(path));
+    const known = readAll(this.values.other).find((other) => goesOn(other, path));
+    if (!this.go(known ?? path, column.take === null ? null : column.at)) return;
+    if (!known && this.values.how !== "beam") this.asks.goOn(rest > 0 ? rest + 1 : 1, false, id);
+  }
+
+  // A line goes from the screen.
+  /** @param {number[]} path */
+  drop(path) {
+    const name = written(path);
+    this.choose({ other: writtenAll(readAll(this.values.other).filter((other) => written(other) !== name)) });
+    this.drawNow();
+  }
+
+  // The same text once more, with the next seed
+  drawAgain() {
+    this.asks.stop();
+    const others = left(readAll(this.values.other), this.path, []);
+    if (others.length > BRANCHES) return this.say(fill(words.too_many_lines, { n: BRANCHES + 1 }));
+    const n = Math.max(this.path.length, 1);
+    this.choose({
+      how: "sample",
+      page: "columns",
+      seed: String(whole(this.values.seed, 1) + 1),
+      path: "",
+      other: writtenAll(others),
+      n: "0",
+      f: "",
+    });
+    this.drawNow();
+    this.asks.goOn(n, true);
+  }
+
+  beginAgain() {
+    this.choose({ n: "0" });
+    this.go([], null);
+  }
+
+  foldOut() {
+    this.isUnfolded = !this.isUnfolded;
+    const { scene } = this;
+    if (!this.isUnfolded && scene?.columns[scene.focus].given)
+      this.focusOn(scene.columns.findIndex(({ given }) => !given));
+    this.invalidate("selection");
+  }
+
+  togglePredict() {
+    this.choose({ predict: this.values.predict === "on" ? "off" : "on" });
+    this.isRevealed = false;
+  }
+
+  // The words that open the room are written: it rests on the boldest of them.
+  opened() {
+    this.drawNow();
+    const all = this.scene?.columns ?? [];
+    const again = this.values.how === "greedy" ? repeats(this.path) : null;
+    let best = -1;
+    let most = -Infinity;
+    all.forEach(({ given, known: own, own: { probs }, at }, i) => {
+      if (given || !own) return;
+      const bold = again
+        ? at > again.second && at < again.second + again.length
+          ? own.prob
+          : -1
+        : Math.log(probs[0]) - Math.log(own.prob);
+      if (bold > most) [best, most] = [i, bold];
+    });
+    if (best >= 0) this.choose({ f: String(all[best].node.position) });
   }
 
   /** @param {number} at */
@@ -187,8 +309,16 @@ class Generate extends Stage {
     const all = this.scene?.columns ?? [];
     const to = Math.max(0, Math.min(all.length - 1, at));
     if (!all[to]) return;
-    this.choose({ f: to === all.length - 1 ? "" : String(all[to].node.position) });
+    this.choose({ f: to === all.length - 1 && !this.scene?.hides ? "" : String(all[to].node.position) });
     this.drawNow();
+  }
+
+  // A word that is clicked: an answer to what a lesson asks, or the column to look at
+  /** @param {number} at */
+  pointAt(at) {
+    const column = this.scene?.columns[at];
+    if (column && cover.hides("bar") && cover.point(column.node.position + 1)) return;
+    this.focusOn(at);
   }
 
   get isLast() {
@@ -197,7 +327,14 @@ class Generate extends Stage {
 
   /** @param {number} by */
   move(by) {
-    if (this.scene) this.focusOn(this.scene.focus + by);
+    if (this.scene && this.asks.writing.isOpen) {
+      const from = this.scene.focus + by;
+      const position = this.scene.columns[0].node.position + Math.max(0, from);
+      if (this.scene.hides && by > 0) {
+        this.choose({ f: String(position) });
+        this.drawNow();
+      } else this.focusOn(from);
+    }
   }
 
   /** @param {string} text */
@@ -280,7 +417,12 @@ class Generate extends Stage {
   }
 
   get settings() {
-    return { temperature: Number(this.values.t), topK: whole(this.values.k), topP: Number(this.values.p) };
+    return {
+      temperature: Number(this.values.t),
+      topK: whole(this.values.k),
+      topP: Number(this.values.p),
+      minP: Number(this.values.minp),
+    };
   }
 
   /** @param {number} position */
@@ -298,21 +440,24 @@ class Generate extends Stage {
     if (stale.has("theme")) this.root.style.setProperty("--bar", this.palette.ramp[3]);
     this.controls.draw(values, this.asks.isPlaying);
     if (!writing.isOpen) return;
-    const all = this.columns();
+    let all = this.columns();
     const wanted = values.f === "" ? all.length - 1 : all.findIndex(({ node }) => node.position === Number(values.f));
     const focus = wanted < 0 ? all.length - 1 : wanted;
     const steps = values.how === "beam" ? this.asks.steps().slice(0, this.stepsShown) : [];
-    const reach = Math.max(all.length, steps.length ? writing.given.length + steps.length : 0); // beams grow beyond the columns
-    const first =
-      reach <= IN_SIGHT
-        ? 0
-        : Math.max(0, Math.min(reach - IN_SIGHT, all.length - 1, focus - 8 + (reach > all.length ? IN_SIGHT : 0)));
+    const hides = values.predict === "on" && !this.isRevealed && !this.isShown;
+    if (hides) all = all.slice(0, focus + 1); // all to the right would say it
+    const column = all[focus];
+    const { path } = this;
+    const page = /** @type {import("./types.js").Page} */ (
+      values.page === "beams" && values.how !== "beam" ? "columns" : values.page
+    );
+    if (!header.source) this.sink.draw("decoder", writing.names);
+    const resting = !this.asks.isPlaying && !this.isShown && path.length > 0 && writing.knows(path, this.by);
+    const wrote = resting ? this.asks.wrote(column) : null;
     /** @type {Scene} */
     const scene = (this.scene = {
       header,
       columns: all,
-      first,
-      inSight: all.slice(first, first + IN_SIGHT),
       focus,
       how: values.how,
       settings: this.settings,
@@ -321,52 +466,84 @@ class Generate extends Stage {
       cached: values.cache !== "without",
       nBeams: whole(values.beams, 3),
       grown: grown(steps),
-      winner: this.path,
-      path: this.path,
-      others: readAll(values.other),
+      winner: path,
+      path,
+      others: hides ? [] : readAll(values.other),
       bytes: writing.bytes,
       losses: writing.losses,
       prompt: writing.prompt,
       cost: this.asks.cost,
       timing: this.asks.timing,
       said: this.sentence,
-      lens: null,
+      lens: page === "layers" && !this.isShown ? this.asks.lens(column) : null,
+      page,
+      unfolded: this.isUnfolded || column.given,
+      own: this.isOwn || values.how !== "sample",
+      hides,
+      candidate: this.candidate,
+      wrote,
+      look: null,
+      looks: [],
+      layers: page === "layers" ? this.asks.layersFor(all, focus) : null,
+      loop: values.how === "greedy" ? this.loop(path) : new Map(),
+      hand: column.take !== null && this.hands.has(written(path.slice(0, column.at + 1))),
+      scoreOf: (of) => this.scoreOf(of),
+      takenElsewhere: (of) => this.takenElsewhere(of),
       label: (id) => writing.label(id),
       nameAt: (position) => this.nameAt(position),
-      sink: null,
+      sink: this.sink.found?.is ? this.sink.found.key : null,
     });
-    scene.lens = this.isShown ? null : this.asks.lens(all[focus]);
-    const complete = writing.knows(this.path, this.by);
-    const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete].join(" ");
-    // A slice that was made again while it is pressed would lose the click: what stays the same is not drawn again.
-    if (!header.source) this.sink.draw("decoder", writing.names);
-    scene.sink = this.sink.found?.is ? this.sink.found.key : null;
-    this.part("strips", [text, this.sink.key], () =>
-      strips(
-        this.strips,
-        scene,
-        (v, at, row) => this.shadeOf(v, at, row),
-        (at) => this.focusOn(at),
+    scene.looks = hides || !wrote ? [] : wrote.looks.filter(({ key }) => key !== scene.sink || header.source);
+    scene.look = hides ? null : this.lookOf(scene);
+    const complete = writing.knows(path, this.by);
+    const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete, hides].join(" ");
+    // The text as a line of its own: of a source, one that is read from the right, and where a lesson asks for one of its words
+    const isLine = Boolean(header.source || cover.now) || isRightToLeft(writing.names);
+    this.top.hidden = !isLine;
+    if (isLine)
+      this.part("strips", [text, this.sink.key], () =>
+        strips(
+          this.strips,
+          scene,
+          (v, at, row) => this.shadeOf(v, at, row),
+          (at) => this.focusOn(at),
+        ),
+      );
+    else this.strips.replaceChildren();
+    this.drawing.draw(scene, sizes);
+    this.svg.setAttribute("aria-label", saidFact(scene));
+    const { how, t, k, p, minp, other, cache, predict } = values;
+    const said = [
+      text,
+      page,
+      how,
+      t,
+      k,
+      p,
+      minp,
+      other,
+      cache,
+      predict,
+      this.isOwn,
+      wrote,
+      scene.look?.head,
+      scene.look?.layer,
+      Boolean(scene.layers),
+      scene.cost,
+      scene.hand,
+      scene.sink,
+    ];
+    this.part("fact", said, () => sayFact(this.fact, scene));
+    this.part("chips", said, () =>
+      chips(this.chips, scene, (by) =>
+        this.choose(by ? { layer: String(by.layer), head: String(by.head) } : { layer: "", head: "" }),
       ),
     );
-    const { how, t, k, p, beams, cache, other } = values;
-    const settings = [how, t, k, p, beams, cache, other, steps.length, this.sentence];
-    const looks = [
-      header.key,
-      values.path,
-      first,
-      all.length,
-      values.layer,
-      values.head,
-      complete,
-      ...settings,
-      scene.sink,
-      ...Object.values(sizes),
-      this.isProjected,
-    ];
-    this.part("picture", looks, () => this.drawPicture(scene, sizes));
-    this.part("focus", [...looks, focus], () => this.mark(scene));
-    this.part("fact", [text, ...settings], () => sayFact(this.fact, scene));
+    setAll(this.mean, { "aria-pressed": String(!this.by) });
+    this.chooser.draw();
+    this.drawLegend(scene);
+    this.drawNotice(scene);
+    this.layers.hidden = page !== "layers";
     const fold = {
       isWhole: this.layersShown,
       toggle: () => {
@@ -374,16 +551,111 @@ class Generate extends Stage {
         this.invalidate("selection");
       },
     };
-    this.part("layers", [text, Boolean(scene.lens), fold.isWhole], () =>
-      layers(this.layers, scene, (v) => this.shade(v), fold),
-    );
+    if (page === "layers")
+      this.part("layers", [text, Boolean(scene.lens), fold.isWhole], () =>
+        layers(this.layers, scene, (v) => this.shade(v), fold),
+      );
+    this.bars.hidden = !sizes.narrow || page !== "columns" || hides;
     bars(this.bars, scene, this.does);
+    this.cache.box.hidden = page !== "cache";
     this.cache.draw(scene);
     this.drawFoot(scene);
     this.guide.hidden = !this.guideShown;
-    this.table.hidden = !this.tableShown;
-    if (this.tableShown) drawTables(this.table, scene);
-    this.part("ring", [text, innerWidth], () => bringRing(this.strips));
+    this.table.hidden = !this.tableShown || hides;
+    if (this.tableShown && !hides) drawTables(this.table, scene);
+    if (isLine) this.part("ring", [text, innerWidth], () => bringRing(this.strips));
+  }
+
+  // The look whose arc is shown: of the head that was chosen, else the one that adds most to the word that came
+  /** @param {Scene} scene @returns {import("./types.js").Look | null} */
+  lookOf({ columns: all, focus, by, wrote, looks, sink, header }) {
+    const { node } = all[focus];
+    if (!by) return looks[0] ?? null;
+    const told = wrote?.heads.find(({ most }) => most.layer === by.layer && most.head === by.head);
+    if (told && (told.most.key !== sink || header.source)) return told.most;
+    const row = look(node, by, header.heads);
+    if (!row) return null;
+    let best = -1;
+    for (let key = 0; key < row.length; key++) if (key !== sink && (best < 0 || row[key] > row[best])) best = key;
+    return best < 0 ? null : { ...by, key: best, weight: row[best], adds: NaN };
+  }
+
+  /** @param {number[]} path */
+  loop(path) {
+    /** @type {Map<number, number>} */
+    const found = new Map();
+    const again = repeats(path);
+    const from = this.asks.writing.prompt.length;
+    for (let i = 0; again && i < again.length; i++) {
+      found.set(from + again.first + i, 0.45);
+      found.set(from + again.second + i, 1);
+    }
+    return found;
+  }
+
+  // Bits a token of a line, as far as its columns are known
+  /** @param {number[]} path */
+  scoreOf(path) {
+    const { writing } = this.asks;
+    let [sum, n] = [0, 0];
+    let node = writing.given.at(-1);
+    const along = writing.along(path);
+    for (const [i, id] of path.entries()) {
+      const chance = node && known(node, id, this.header.vocab);
+      if (chance) [sum, n] = [sum + bits(chance.prob), n + 1];
+      node = along[i];
+    }
+    return n ? fill(words.bits_a_token, { n: fixed(sum / n, 1) }) : "";
+  }
+
+  // The words that other lines took here
+  /** @param {Column} column */
+  takenElsewhere({ at }) {
+    const before = this.path.slice(0, at);
+    return new Set(
+      readAll(this.values.other)
+        .filter((path) => path.length > at && common(path, before) === at && path[at] !== this.path[at])
+        .map((path) => path[at]),
+    );
+  }
+
+  /** @param {Scene} scene */
+  drawLegend(scene) {
+    setText(
+      this.legendWords,
+      { columns: words.legend, layers: words.legend_layers, cache: "", beams: words.beam_note }[scene.page],
+    );
+    const sampled = scene.page === "columns" && scene.how === "sample";
+    this.ownOrSet.hidden = !sampled;
+    this.drawnFrom.hidden = !sampled;
+    if (!sampled) return;
+    const { left: n } = scene.columns[scene.focus].shown;
+    const { vocab } = scene.header;
+    setText(
+      this.drawnFrom,
+      n === null
+        ? words.drawn_more
+        : n >= vocab
+          ? words.drawn_all
+          : fill(form([words.drawn_one, words.drawn], n), { n: number(n), vocab: number(vocab) }),
+    );
+    const [own, set] = this.ownOrSet.children;
+    setText(set, fill(words.as_drawn, { t: fixed(scene.settings.temperature, 1) }));
+    setAll(own, { "aria-pressed": String(scene.own) });
+    setAll(set, { "aria-pressed": String(!scene.own) });
+  }
+
+  /** @param {Scene} scene */
+  drawNotice(scene) {
+    const again = scene.how === "greedy" && !this.asks.isPlaying ? repeats(scene.path) : null;
+    this.notice.hidden = !again;
+    this.part("notice", [again ? scene.path.slice(again.first, again.first + again.length).join(".") : ""], () => {
+      this.notice.replaceChildren();
+      if (!again) return;
+      const text = scene.path.slice(again.second, again.second + again.length).map(scene.label);
+      this.notice.append(fill(words.repeats, { words: joined(text) }), " ");
+      this.notice.append(button(words.draw_instead, "quiet", () => this.drawAgain()));
+    });
   }
 
   status() {
@@ -399,7 +671,9 @@ class Generate extends Stage {
         focus: scene.columns[scene.focus].node.position,
         columns: scene.columns.length,
         complete: asks.writing.knows(this.path, this.by),
-        lens: scene.lens ? "ready" : "",
+        lens: this.isSettled(scene) ? "ready" : "",
+        page: scene.page,
+        look: scene.look ? `${scene.look.layer}.${scene.look.head}.${scene.look.key}` : "",
         steps: scene.grown.length,
         cost: scene.cost ? "ready" : "",
       }),
@@ -422,42 +696,29 @@ class Generate extends Stage {
     return [css[i], ink[i]];
   }
 
+  // Whether all is there that the page asks for
+  /** @param {Scene} scene */
+  isSettled({ page, lens, layers: all, columns: { length }, focus, columns: of, path }) {
+    if (page === "layers") return Boolean(lens) && (Boolean(all) || of[focus].take === null);
+    return !path.length || this.asks.isTold || length === 1;
+  }
+
   // The room that there is, and the scale of the page's type: a projected page has larger
   measured() {
-    const wide = this.root.clientWidth;
-    this.root.classList.toggle("narrow", wide < NARROW);
-    return { wide, room: this.figure.clientWidth || wide, scale: this.typeUnit };
-  }
-
-  /** @param {Scene} scene @param {{wide: number, room: number, scale: number}} sizes */
-  drawPicture(scene, { wide, room, scale }) {
+    const { root, figure } = this;
+    const wide = root.clientWidth;
     const narrow = wide < NARROW;
-    const least = this.drawing.gutter + scene.inSight.length * 62; // on a phone the columns scroll
-    const width = narrow ? Math.max(room, least) : room;
-    const brief = this.isProjected && !narrow; // the sentence, the columns and the fact fit on one screen
-    const bar = narrow ? 210 : brief ? 160 : scene.header.source ? 180 : 206;
-    this.drawing.draw(scene, { width, bars: bar, scale, brief });
-    this.drawnIn = { width, room };
+    root.classList.toggle("narrow", narrow);
+    const top = root.getBoundingClientRect().top;
+    const of = `${innerHeight} ${this.isProjected}`;
+    if (this.rootTop < top || this.sizedAt !== of) [this.rootTop, this.sizedAt] = [top, of];
+    const above = figure.getBoundingClientRect().top - top;
+    const below = this.isProjected ? 12 : BELOW;
+    const height = narrow ? 380 : Math.max(LOWEST, Math.min(HIGHEST, innerHeight - this.rootTop - above - below));
+    return { width: figure.clientWidth || wide, height: Math.round(height), scale: this.typeUnit, narrow };
   }
 
-  // Which column is looked at
-  /** @param {Scene} scene */
-  mark(scene) {
-    const { width, room } = this.drawnIn;
-    this.drawing.mark(scene.focus);
-    const [template, parts] = fact(scene);
-    this.svg.setAttribute(
-      "aria-label",
-      `${fill(words.after, { read: quoted(scene.columns[scene.focus].read) })}: ${fill(template, Object.fromEntries(Object.entries(parts).map(([key, value]) => [key, Array.isArray(value) ? value[0] : value])))}`,
-    );
-    if (width > room) {
-      const { gutter } = this.drawing.axis;
-      const step = (width - gutter) / Math.max(scene.inSight.length, 11);
-      const at = gutter + (scene.focus - scene.first) * step;
-      if (at < this.figure.scrollLeft || at + step > this.figure.scrollLeft + room)
-        this.figure.scrollLeft = at - room / 2;
-    }
-  }
+  sizedAt = ""; // the window and look that it was measured in
 
   /** @param {Scene} scene */
   drawFoot(scene) {
@@ -475,17 +736,19 @@ class Generate extends Stage {
         );
     });
     const n = scene.columns[scene.focus].node.position + 1;
-    const hidden = scene.columns[0].node.position;
     setText(
       this.facts,
       [
         fill(form([words.read_one, words.read], n), { n: number(n) }),
+        this.scoreOf(scene.path),
+        this.asks.speed,
         this.header.ran,
-        hidden ? fill(words.early, { n: hidden }) : "",
       ]
         .filter(Boolean)
         .join(" · "),
     );
+    this.facts.title = lossOf(scene);
+    setAll(this.predictButton, { "aria-pressed": String(this.values.predict === "on") });
     this.again.hidden = !this.path.length;
     for (const button of this.onward) button.hidden = !this.path.length || Boolean(this.header.offline);
     this.guideButton.setAttribute("aria-expanded", String(this.guideShown));
@@ -502,7 +765,7 @@ class Generate extends Stage {
   }
 
   picture() {
-    return rows([this.strips, this.left]);
+    return rows([this.strips, this.shownBox]);
   }
 
   // The words as they came, one after the other; of beams, the steps of the search
@@ -564,12 +827,32 @@ class Generate extends Stage {
   }
 
   keys = {
-    home: () => this.focusOn(0),
+    home: () => this.focusOn(this.isUnfolded ? 0 : (this.scene?.columns.findIndex(({ given }) => !given) ?? 0)),
     end: () => this.focusOn(Infinity),
+    v: () => {
+      const pages =
+        this.values.how === "beam" ? ["columns", "beams", "layers", "cache"] : ["columns", "layers", "cache"];
+      this.choose({ page: pages[(pages.indexOf(this.values.page) + 1) % pages.length] });
+    },
+    f: () => this.togglePredict(),
+    enter: () => (this.candidate < 0 ? false : void this.takeCandidate()),
     /** @param {KeyboardEvent} event */
-    " ": (event) => void (event.repeat || this.asks.play()),
+    " ": (event) => void (event.repeat || (this.scene?.hides ? this.reveal() : this.asks.play())),
     ...Object.fromEntries(DIGITS.map((nth) => [nth, (/** @type {KeyboardEvent} */ event) => this.takeNth(nth, event)])),
   };
+
+  keysTold = words.keys_told;
+
+  reveal() {
+    this.isRevealed = true;
+    this.drawNow();
+  }
+
+  takeCandidate() {
+    const { scene, candidate } = this;
+    const id = scene?.columns[scene.focus].node.ids[candidate];
+    if (scene && id !== undefined) this.take(scene.focus, id);
+  }
 
   // Of the likeliest words the nth; where nothing has the focus a digit chooses a room
   /** @param {number} nth @param {KeyboardEvent} event */
@@ -581,13 +864,19 @@ class Generate extends Stage {
     return true;
   }
 
-  /** @param {number} _down @param {number} right */
-  arrow(_down, right) {
-    return right ? this.asks.step(right) : false;
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    if (right) return this.asks.step(right);
+    const { scene } = this;
+    if (scene?.page !== "columns") return false;
+    const most = Math.min(11, scene.columns[scene.focus].node.ids.length - 1);
+    this.candidate = Math.max(0, Math.min(most, this.candidate + down));
+    this.invalidate("selection");
   }
 
   /** @param {number} by */
   turn(by) {
+    if (by > 0 && this.scene?.hides) return this.reveal();
     this.asks.step(by);
   }
 

@@ -1,21 +1,18 @@
-// Beside the columns: the fact in words, the ten likeliest words, what each layer would say, and what the cache keeps.
+// Below the picture: on a phone the ten likeliest words; of the open column what each layer would say; and what the cache keeps.
 
 import {
   add,
   button,
   el,
   fill,
-  fixed,
   hint,
   number,
   percent,
   phrase,
-  quoted,
   same,
   setAll,
   setText,
 } from "../../../kit/browser/dom.js";
-import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { size, time } from "./shapes.js";
 import { form } from "../../../kit/browser/language.js";
@@ -27,66 +24,6 @@ import { form } from "../../../kit/browser/language.js";
 export const BARS = 10;
 const [MOST, FEW] = [9, 7]; // rows of the lens: more than MOST are FEW until all are asked for
 const REST = 0.0005; // below this a bar of the lens has the lightest colour
-
-/** @param {Scene} scene @returns {[template: string, parts: Record<string, unknown>]} */
-export function fact(scene) {
-  const column = scene.columns[scene.focus];
-  const { node, take, own, shown, known } = column;
-  const sampled = scene.how === "sample" && !column.given;
-  const vocab = number(scene.header.vocab);
-  if (take === null || !known) {
-    const best = sampled && shown.probs[0] !== own.probs[0] ? shown.probs[0] : own.probs[0];
-    return [
-      sampled ? words.fact_end_sample : words.fact_end,
-      { word: [quoted(scene.label(node.ids[0])), "word"], share: [percent(best), "n"] },
-    ];
-  }
-  const word = [quoted(scene.label(take)), "word"];
-  if (!sampled) {
-    const parts = {
-      word,
-      share: [percent(known.prob), "n"],
-      rank: number(known.rank),
-      vocab,
-      bits: [fill(words.n_bits, { n: fixed(bits(known.prob), 1) }), "n"],
-    };
-    return [column.given ? words.fact_given : words.fact, parts];
-  }
-  const at = node.ids.indexOf(take);
-  const set = at < 0 ? null : shown.probs[at];
-  const template =
-    shown.left === null
-      ? words.fact_sample_more
-      : shown.left >= scene.header.vocab
-        ? words.fact_sample_all
-        : words.fact_sample;
-  const left = shown.left === null ? node.ids.length : shown.left;
-  return [
-    template,
-    {
-      word,
-      share: [percent(known.prob), "n"],
-      set: [set ? percent(set) : set === 0 ? words.no_chance : "?", "n"],
-      n: number(left),
-    },
-  ];
-}
-
-/** @param {HTMLElement} box @param {Scene} scene */
-export function sayFact(box, scene) {
-  const column = scene.columns[scene.focus];
-  box.replaceChildren();
-  const heading = add(box, "h2");
-  heading.append(...phrase(words.after, { read: [quoted(column.read), "query"] }), " ");
-  add(heading, "span").textContent = column.given
-    ? words.given_note
-    : scene.how === "sample"
-      ? words.sample_note
-      : words.own_note;
-  const big = add(box, "p", "big");
-  const [template, parts] = fact(scene);
-  big.append(...phrase(template, parts));
-}
 
 /** @param {HTMLElement} box @param {Scene} scene @param {Acts} acts */
 export function bars(box, scene, acts) {
@@ -182,6 +119,7 @@ export function layers(box, scene, shade, { isWhole, toggle }) {
 export class Cache {
   /** @param {HTMLElement} box @param {{choose: (changes: Record<string, string>) => void, time: () => void}} acts */
   constructor(box, acts) {
+    this.box = box;
     const heading = add(box, "h2");
     this.sum = add(heading, "span");
     heading.append(" ");

@@ -1,7 +1,5 @@
 // Paths: the tokens that were taken after a text, as links write them, and the branches that were left.
 
-import { BRANCHES } from "./constants.js";
-
 /** @param {string} text */
 export const read = (text) => (text ? text.split(".").map(Number) : []);
 /** @param {number[]} path */
@@ -32,7 +30,7 @@ export function left(kept, before, now) {
     if (!path.length || goesOn(now, path) || found.some((other) => goesOn(other, path))) continue;
     found.push(path);
   }
-  return found.slice(0, BRANCHES);
+  return found;
 }
 
 // Every beam of a search as a path: texts that lived at each step, and those that were dropped there

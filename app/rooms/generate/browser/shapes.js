@@ -48,3 +48,7 @@ export const time = (ms) => (ms < 100 ? `${fixed(ms, 1)} ms` : `${Math.round(ms)
 
 /** @param {number} n */
 export const short = (n) => (n > 999 ? `${fixed(n / 1000, 1)}k` : String(n));
+
+// Labels of tokens as a line of text: signs that end a word stand close to it.
+/** @param {string[]} labels */
+export const joined = (labels) => labels.join(" ").replace(/ (?=[.,;:!?…)\]}”’']+( |$))/g, "");

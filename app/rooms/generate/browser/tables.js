@@ -111,13 +111,14 @@ export function branchesCsv(scene, about) {
 
 /** @param {Scene} scene */
 export function aboutOf(scene) {
-  const { t, k, p, seed } = {
+  const { t, k, p, m, seed } = {
     t: scene.settings.temperature,
     k: scene.settings.topK || words.off,
     p: scene.settings.topP,
+    m: scene.settings.minP || words.off,
     seed: scene.seed,
   };
-  const how = scene.how === "sample" ? fill(words.file_how, { t, k, p, seed }) : worded(HOW, scene.how);
+  const how = scene.how === "sample" ? fill(words.file_how, { t, k, p, m, seed }) : worded(HOW, scene.how);
   const caption = [scene.header.about.caption, how, fill(words.file_path, { path: scene.path.join(" ") || "0" })].join(
     " · ",
   );

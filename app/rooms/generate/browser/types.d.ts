@@ -15,6 +15,7 @@ export interface Header extends StageHeader {
   heads: number;
   kv_heads: number;
   source: string[] | null;
+  opens: number; // words that are written where a link says none
   turns?: [number, string][]; // of a conversation: where each turn begins, and whose it is
   ran: string;
   link: Record<string, string>; // to the text and its model
@@ -32,6 +33,7 @@ export interface Node {
   keys: number;
   whole: boolean;
   head: [number, number] | null;
+  entropy: number; // in bits
   cache: number;
   ms: number | null;
   told: Map<number, { prob: number; rank: number }>;
@@ -41,6 +43,7 @@ export interface Settings {
   temperature: number;
   topK: number;
   topP: number;
+  minP: number;
 }
 export interface Chances {
   probs: Float64Array;
@@ -78,6 +81,59 @@ export interface Grown {
   dropped: Beam[];
 }
 
+/** One head's look, and what it adds to the logit of the word that came. */
+export interface Look {
+  layer: number;
+  head: number;
+  key: number;
+  weight: number;
+  adds: number;
+}
+/** The heads and looks that wrote the token after a position. */
+export interface Wrote {
+  position: number;
+  token: number;
+  heads: { adds: number; most: Look }[];
+  looks: Look[];
+}
+export interface LensColumn {
+  position: number;
+  token: number;
+  ids: number[];
+  probs: number[];
+  own: number[];
+  ranks: number[];
+}
+
+export type Page = "columns" | "layers" | "cache" | "beams";
+
+/** Where everything of the picture stands. */
+export interface Plan {
+  width: number;
+  height: number;
+  strip: number; // of the given text
+  names: string[]; // above each column
+  nth: number[]; // of columns with the same name; 0 for the only one
+  low: number; // of the columns that are in sight
+  high: number;
+  begins: number; // the first column that is not folded into the strip
+  places: Map<number, { x: number; width: number; word: number }>;
+  open: boolean; // whether one column is open
+  narrow: boolean;
+  left: { x: number; width: number; n: number } | null; // columns that are folded
+  right: { x: number; width: number; n: number } | null;
+  end: number;
+  long: boolean;
+  arcs: number; // where each part begins
+  text: number;
+  lines: { path: number[]; at: number }[];
+  line: (row: number) => number;
+  stats: number;
+  top: number;
+  bottom: number;
+  anchor: (position: number) => { x: number; isShown: boolean };
+}
+
 export interface LensRow {
   layer: number | null;
   ids: number[];
@@ -104,8 +160,6 @@ export interface Bytes {
 export interface Scene {
   header: Header;
   columns: Column[];
-  first: number; // of the columns that are in sight
-  inSight: Column[];
   focus: number; // the column with the ring, among all
   how: string;
   settings: Settings;
@@ -124,6 +178,19 @@ export interface Scene {
   timing: boolean;
   said: string; // by the server, or about what is being written
   lens: LensRow[] | null;
+  page: Page;
+  unfolded: boolean; // whether the given text has columns
+  own: boolean; // whether columns are the model's own, before the settings
+  hides: boolean; // what comes is to be said first
+  candidate: number; // of the open column, which arrows have chosen; -1 for none
+  wrote: Wrote | null; // what wrote the word of the open column
+  look: Look | null; // that is shown
+  looks: Look[];
+  layers: Map<number, LensColumn> | null; // by the position that was read
+  loop: Map<number, number>; // tokens that are written twice, and how strongly each copy is marked
+  hand: boolean; // whether the word of the open column was taken by hand
+  scoreOf: (path: number[]) => string;
+  takenElsewhere: (column: Column) => Set<number>;
   label: (id: number) => string;
   nameAt: (position: number) => string; // of a token that was read
   sink: number | null; // the place of the token that most heads rest on, which "looks at" leaves out; null where there is none
@@ -133,6 +200,8 @@ export interface Acts {
   focus(at: number): void;
   take(at: number, id: number): void;
   go(path: number[], focus: number | null): void;
+  drop(path: number[]): void;
+  unfold(): void;
 }
 
 /** The room, as asks.js sees it. */
@@ -142,6 +211,8 @@ export interface View {
   by: { layer: number; head: number } | null;
   sentence: string;
   isLast: boolean;
+  isShown: boolean;
+  opened(): void;
   invalidate(what: Stale): void;
   say(text: string): void;
   choose(changes: Record<string, string>): void;

@@ -158,7 +158,7 @@ export class Writing {
 
 /** @param {any} told @param {ArrayBuffer} body @returns {Node} */
 function nodeOf(
-  { position, id, listed, keys, rows: n, whole, head, taken, cache, ms, at: [ids, logits, rest, rows] },
+  { position, id, listed, keys, rows: n, whole, head, taken, entropy, cache, ms, at: [ids, logits, rest, rows] },
   body,
 ) {
   const temperatures = (rows - rest) / 4;
@@ -172,6 +172,7 @@ function nodeOf(
     keys,
     whole,
     head,
+    entropy,
     cache,
     ms,
     told: new Map(taken ? [[taken[0], { prob: taken[1], rank: taken[2] }]] : []),
