@@ -25,7 +25,7 @@ class Seen(Protocol):
     @property
     def given(self) -> Sequence[float]: ...
     @property
-    def loss(self) -> float: ...
+    def loss(self) -> float | None: ...
     @property
     def finds(self) -> Sequence[Sequence[float]]: ...
     @property
@@ -74,7 +74,7 @@ def moments(frames: Sequence[Seen]) -> list[Moment]:
     if len(frames) < 2:
         return []
     first, last = frames[0], frames[-1]
-    found = [Moment("start", first.step, first.step, first.loss, first.loss)]
+    found = [Moment("start", first.step, first.step, first.loss or 0.0, first.loss or 0.0)]
     found += [one for one in (_plateau(frames), _finds(frames), _right(frames), _back(frames)) if one is not None]
     found.append(Moment("done", last.step, first.step, share_right(first), share_right(last)))
     return sorted(found, key=lambda one: one.step)
@@ -114,12 +114,14 @@ def _plateau(frames: Sequence[Seen]) -> Moment | None:
     best: tuple[float, Moment] | None = None
     for i, one in enumerate(frames[:half]):
         j = _after(frames, i, WINDOW)
-        if j is None or j >= half or one.step < WINDOW / 5 or not math.isfinite(one.loss):
+        if j is None or j >= half or one.step < WINDOW / 5:
             continue
-        other = frames[j]
-        fall = (one.loss - other.loss) * WINDOW / (other.step - one.step)
+        a, b = one.loss, frames[j].loss
+        if a is None or b is None or not math.isfinite(a + b):
+            continue
+        fall = (a - b) * WINDOW / (frames[j].step - one.step)
         if best is None or fall < best[0]:
-            best = fall, Moment("plateau", other.step, one.step, one.loss, other.loss)
+            best = fall, Moment("plateau", frames[j].step, one.step, a, b)
     return best and best[1]
 
 
