@@ -41,6 +41,7 @@ PARAMS = (
     whole("head", "", lambda _: 16, empty=True),
     one_of("by", "finds", "back"),
     whole("row", "", lambda _: MOST_ROWS, empty=True),
+    Param("own", "off", one_of("own", "off", "on").read, "off, on"),
     Param("predict", "off", one_of("predict", "off", "on").read, "off, on"),
 )
 

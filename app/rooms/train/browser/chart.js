@@ -23,6 +23,8 @@ import { WORDS as words } from "./constants.js";
  * @property {number} seen up to which step the future is drawn
  * @property {number} last step that there is
  * @property {{n: number, loss: number}} guess the loss of one that knows nothing
+ * @property {string} [lossHelp] what the loss is measured on
+ * @property {{value: number, name: string}[]} [levels] other losses that are lines across
  * @property {Line[]} losses
  * @property {Line[]} shares
  * @property {Band[]} lossBands
@@ -139,16 +141,12 @@ export class Chart {
       const anchor = i ? (i === parts ? "end" : "middle") : "start";
       write(svg, x(step), height - 0.3 * size, text, { anchor, size, fill: mute });
     }
-    draw(svg, "line", {
-      x1: left,
-      x2: end,
-      y1: y(of.guess.loss),
-      y2: y(of.guess.loss),
-      stroke: mute,
-      "stroke-dasharray": "2 4",
-    });
     /** @type {End[]} */
-    const above = [{ y: y(of.guess.loss), text: words.line_guess, value: fixed(of.guess.loss), colour: mute }];
+    const above = [];
+    for (const { value, name } of [{ value: of.guess.loss, name: words.line_guess }, ...(of.levels ?? [])]) {
+      draw(svg, "line", { x1: left, x2: end, y1: y(value), y2: y(value), stroke: mute, "stroke-dasharray": "2 4" });
+      above.push({ y: y(value), text: name, value: fixed(value), colour: mute });
+    }
     /** @type {End[]} */
     const below = [];
     if (of.cover)
@@ -216,7 +214,7 @@ export class Chart {
         "stroke-width": 2,
       });
     }
-    this.heading(svg, top - 0.6 * size, words.loss, words.loss_help, size, palette);
+    this.heading(svg, top - 0.6 * size, words.loss, of.lossHelp ?? words.loss_help, size, palette);
     this.heading(svg, foot - high - 0.6 * size, "%", of.about, size, palette);
     this.names(svg, above, [top, top + high], size, palette);
     this.names(svg, below, [foot - high, foot], size, palette);

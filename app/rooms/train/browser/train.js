@@ -32,6 +32,7 @@ import { endOf, Finished } from "./finished.js";
 import { addressOf, Following } from "./following.js";
 import { large, strip } from "./head_drawing.js";
 import { band, indexAt, largest, lossText, mean, smooth, upTo } from "./numbers.js";
+import { OwnText } from "./own_text.js";
 import { reading } from "./reading.js";
 import { guessSaid, lossAt, momentSaid, seedsSaid, wholeAt } from "./sentences.js";
 
@@ -77,6 +78,7 @@ class Train extends Stage {
   em = 16;
   /** @type {{made: string, paint: ((looks: (import("./types.js").Look | undefined)[]) => void)}} What the heads that are there are of */
   heads = { made: "", paint: () => {} };
+  ownAsked = false; // whether it was asked if there is a text of this visitor's
   raced = ""; // the twin that was raced last
   told = ""; // how far run and twin were when that was last told
 
@@ -90,9 +92,14 @@ class Train extends Stage {
       [
         ["watch", words.watch, ""],
         ["race", words.race, words.race_help],
+        ["own", words.own_text, words.own_help],
       ],
       "",
-      (way) => this.choose({ twin: way === "watch" ? "none" : this.lastTwin, from: "0" }, true),
+      (way) =>
+        this.choose(
+          way === "own" ? { own: "on" } : { own: "off", twin: way === "watch" ? "none" : this.lastTwin, from: "0" },
+          true,
+        ),
     );
     this.ways.classList.add("ways");
     const label = el("label", "example");
@@ -116,14 +123,24 @@ class Train extends Stage {
     ask.append(this.ways, label, this.tasks);
     this.go = add(ask, "button", "go");
     this.go.addEventListener("click", () =>
-      this.isQueued ? this.leave() : this.isGoing ? this.pause() : this.isPaused ? this.goOn() : this.train(),
+      this.isOwn
+        ? this.own.act()
+        : this.isQueued
+          ? this.leave()
+          : this.isGoing
+            ? this.pause()
+            : this.isPaused
+              ? this.goOn()
+              : this.train(),
     );
     this.more = this.button(ask, words.more, () => this.unfold(), words.more_help);
     this.more.classList.add("more");
     this.unfold(false);
     this.refused = add(root, "p", "refused");
     this.refused.setAttribute("role", "alert");
+    this.own = new OwnText(root, () => this.invalidate("answer"));
     const main = add(root, "div", "main");
+    this.main = main;
     this.left = add(main, "section");
     this.fact = add(this.left, "h2", "fact");
     this.chips = add(this.left, "div", "chips");
@@ -190,6 +207,7 @@ class Train extends Stage {
       cancelAnimationFrame(this.playing);
       this.run?.close();
       this.twin?.close();
+      this.own.close();
     });
   }
 
@@ -224,6 +242,11 @@ class Train extends Stage {
   get described() {
     const { task, twin, seed } = this.values;
     return task ? [task, twin, seed, this.from].join(" ") : "";
+  }
+
+  // Whether it is the visitor's own text that is learnt
+  get isOwn() {
+    return this.values.own === "on" && !this.isOffline;
   }
 
   get isGoing() {
@@ -365,6 +388,10 @@ class Train extends Stage {
 
   /** @param {number} step */
   goToStep(step) {
+    if (this.isOwn) {
+      this.own.goTo(step);
+      return true;
+    }
     if (!this.last || this.isHidden) return false;
     this.rest();
     this.choose({ at: String(clamp(step, 0, this.last)) });
@@ -450,6 +477,7 @@ class Train extends Stage {
   // By the clicker, or the Page keys: the next moment of a run, the next twin of a race. None of them begins a training.
   /** @param {number} by */
   turn(by) {
+    if (this.isOwn) return this.own.turn(by);
     if (this.values.twin !== "none") {
       const names = Object.keys(words.twins).filter((name) => this.isOffered(name));
       const i = names.indexOf(this.values.twin);
@@ -494,7 +522,7 @@ class Train extends Stage {
 
   /** @param {number} down @param {number} right */
   arrow(down, right) {
-    if (right) return this.goToStep(this.at + STEP * right);
+    if (right) return this.goToStep((this.isOwn ? this.own.at : this.at) + STEP * right);
     const seen = this.pair[0]?.seen;
     if (!seen || this.values.twin !== "none") return false;
     this.choose({ row: String(clamp(this.row + down, 1, seen.tokens.length - 1)) });
@@ -529,6 +557,7 @@ class Train extends Stage {
     this.root.classList.toggle("stacked", !this.isProjected && this.root.clientWidth < STACKED * this.em);
     this.root.classList.toggle("race", twin !== "none");
     this.drawControls();
+    if (this.drawOwn()) return this.drawFoot();
     this.drawChips();
     this.fact.replaceChildren(...this.sentence());
     this.fact.setAttribute("aria-live", this.playing ? "off" : "polite");
@@ -544,6 +573,22 @@ class Train extends Stage {
     if (states !== this.told && /ended|paused/.test(states)) cover.news();
     this.told = states;
     if (!this.hasPlayed && this.pair[0]) this.open();
+  }
+
+  // Whether the visitor's own text takes the place of the runs
+  drawOwn() {
+    const { isOwn } = this;
+    this.main.hidden = isOwn;
+    this.own.box.hidden = !isOwn;
+    this.root.classList.toggle("of-own", isOwn);
+    if (!isOwn) return false;
+    this.rest();
+    this.hasPlayed = true;
+    this.tableBox.hidden = true;
+    if (!this.ownAsked) this.own.watch(true);
+    this.ownAsked = true;
+    this.own.draw(this.palette, this.em, this.isProjected);
+    return true;
   }
 
   // The room opens alive: the kept run is played once, unless a lesson asks of it, or the address names a step on the way
@@ -574,7 +619,9 @@ class Train extends Stage {
   drawControls() {
     const { task, twin } = this.values;
     this.tasks.value = task;
-    [...this.ways.children].forEach((one, i) => one.setAttribute("aria-pressed", String((twin !== "none") === i > 0)));
+    [...this.ways.children].forEach((one, i) =>
+      one.setAttribute("aria-pressed", String(i === (this.isOwn ? 2 : twin === "none" ? 0 : 1))),
+    );
     this.go.textContent = this.isQueued
       ? words.cancel
       : this.isGoing
@@ -584,6 +631,10 @@ class Train extends Stage {
           : this.run
             ? words.train_again
             : words.train;
+    if (this.isOwn) this.go.textContent = this.own.label;
+    this.go.hidden = this.isOwn && this.own.state === "ended";
+    this.where.parentElement?.toggleAttribute("hidden", this.isOwn);
+    this.tasks.hidden = this.isOwn;
     this.go.title = this.isGoing && !this.isQueued ? words.pause_help : "";
     this.where.textContent = this.pair[0]?.seen?.unseen === false ? words.seen : words.unseen;
     const refused = this.pair[0]?.refused || this.pair[1]?.refused || "";

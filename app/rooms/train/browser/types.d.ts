@@ -104,3 +104,36 @@ export interface Run {
   leads: Lead[]; // over the run as it is
   shown: string; // the example that the looks are of: the last one that could be looked at
 }
+
+/** What guesses without a model lose on the part of a text that is kept aside. */
+export interface TextBegun {
+  blind: number;
+  counts: number;
+  pairs: number;
+  prompt: string;
+  signs: number;
+}
+
+/** What there is of a visitor's text at one step; map in base64, maps as bytes. */
+export interface TextFrame {
+  step: number;
+  seconds: number;
+  loss: number;
+  back: number[][];
+  repeat: number[][];
+  tokens: string[];
+  sample: string;
+  shape: [layers: number, heads: number, queries: number, keys: number];
+  map: string;
+  maps: Uint8Array;
+}
+
+export interface TextNews {
+  state: "waiting" | "running" | "stopped" | "ended" | "failed";
+  place: number;
+  seconds: number;
+  begun: TextBegun | null;
+  points: [step: number, loss: number, seconds: number][];
+  frames: TextFrame[];
+  why: string;
+}
