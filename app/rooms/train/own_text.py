@@ -15,6 +15,7 @@ from starlette.routing import Route
 from app.rooms.train import words
 from app.transport import rate_limits, routes
 from app.transport.routes import answering
+from core.errors import Refused
 from core.learn.text_training import MOST, Text
 from core.service import TextNews, TextTrainer
 
@@ -51,9 +52,12 @@ def line(news: TextNews) -> bytes:
 
 @answering
 async def watch(request: Request) -> Response:
-    """The news of this visitor's text, line by line, until it rests."""
+    """The news of this visitor's text, line by line, until it rests; nothing where there is none."""
     coming = TRAINER.watch(rate_limits.visitor(request.scope))
-    first = await anext(coming)
+    try:
+        first = await anext(coming)
+    except Refused:
+        return Response(status_code=204, headers=NEVER_KEPT)
 
     async def lines() -> AsyncIterator[bytes]:
         async with aclosing(coming):

@@ -77,7 +77,7 @@ export class Chart {
   }
 
   get isNarrow() {
-    return this.width < 30 * this.em;
+    return this.width < 22 * this.em;
   }
 
   // Pixels on the left of the axis and on its right, where the curves are named
@@ -86,7 +86,7 @@ export class Chart {
   }
 
   get right() {
-    return this.isNarrow ? 0.7 * this.em : 12.6 * this.em;
+    return (this.isNarrow ? 0.7 : this.isProjected ? 10.6 : 12.6) * this.em;
   }
 
   /** @param {PointerEvent} e */

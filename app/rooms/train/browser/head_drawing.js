@@ -9,7 +9,8 @@ import { WORDS as words } from "./constants.js";
 const START = "⊢";
 export const END = "⏎";
 const TILE = 6.4; // em, the most that a small map is wide
-const MOST = 8; // small maps in one row
+const MOST = 8; // small maps in one row, and half of them where there is little room
+const NARROW = 30; // em
 
 // Weights of one head on a canvas of so many CSS pixels
 /** @param {HTMLCanvasElement} canvas @param {import("./types.js").Look} look @param {number} layer @param {number} head @param {number} size @param {Record<string, any>} palette */
@@ -26,18 +27,20 @@ export function map(canvas, look, layer, head, size, palette) {
 
 // How many CSS pixels a small map is wide and high, where so many share a width
 /** @param {number} heads @param {number} width @param {number} em */
-const sizeOf = (heads, width, em) =>
-  Math.max(1.6 * em, Math.min(Math.floor((width - 4) / Math.min(heads, MOST)) - 0.6 * em, TILE * em));
+const sizeOf = (heads, width, em) => {
+  const across = Math.min(heads, width < NARROW * em ? MOST / 2 : MOST);
+  return Math.max(1.6 * em, Math.min(Math.floor((width - 4) / across) - 0.6 * em, TILE * em));
+};
 
 // All heads of a run in one row, or in a few where there are many. act(layer, head) when one is clicked. What is returned draws the heads
 // of a step into them, of any that has as many; `values` is what each head says.
 /**
  * @param {HTMLElement} parent
- * @param {{shape: number[], width: number, em: number, most?: number, quiet?: boolean}} how shape: of the maps; most: em a map is high; quiet: they say no numbers
+ * @param {{shape: number[], width: number, em: number, most?: number, quiet?: boolean, short?: boolean}} how shape: of the maps; most: em a map is high; quiet: they say no numbers; short: and not which head
  * @param {(layer: number, head: number) => void} act
  * @returns {(look: import("./types.js").Look, values: number[][], chosen: [number, number], palette: Record<string, any>) => void}
  */
-export function strip(parent, { shape: [layers, heads], width, em, most = TILE, quiet = false }, act) {
+export function strip(parent, { shape: [layers, heads], width, em, most = TILE, quiet = false, short = false }, act) {
   const high = Math.floor(Math.min(sizeOf(layers * heads, width, em), most * em));
   const box = parent.appendChild(el("div", "tiles"));
   /** @type {[layer: number, head: number, tile: HTMLElement, canvas: HTMLCanvasElement, said: HTMLElement][]} */
@@ -56,7 +59,7 @@ export function strip(parent, { shape: [layers, heads], width, em, most = TILE, 
       tile.setAttribute("aria-pressed", String(isChosen));
       tile.setAttribute("aria-label", fill(words.head_of, { l: layer, h: head, w: value }));
       if (quiet) tile.title = fill(words.head_of, { l: layer, h: head, w: value });
-      const text = `L${layer} H${head} · ${value}`;
+      const text = short ? value : `L${layer} H${head} · ${value}`;
       if (said.textContent !== text) said.textContent = text;
       map(canvas, look, layer, head, high, palette);
     }

@@ -26,6 +26,7 @@ const LEAST = 2000; // characters
 const MOST = 1_000_000; // bytes
 const STEPS = 300;
 const SECONDS = 60;
+const NOTHING = 204; // what a server says that has no text of this visitor
 const HALF = 0.5; // of a head's attention: it looks one back, or goes on after a repeat
 
 export class OwnText {
@@ -200,7 +201,7 @@ export class OwnText {
     this.watching = watching;
     try {
       const response = await fetch(address("text"), { headers: ASKED, signal: watching.signal });
-      if (!response.ok || !response.body) {
+      if (response.status === NOTHING || !response.ok || !response.body) {
         if (!isQuiet) Object.assign(this, { state: "failed", why: await response.text() });
         return this.changed();
       }

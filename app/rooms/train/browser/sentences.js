@@ -70,14 +70,26 @@ export function reached(frames, least = WHOLE) {
 function when(seeds, steps) {
   const found = seeds.map(({ frames }) => reached(frames)).filter((step) => step !== null);
   if (!found.length) return fill(words.seeds_never, { n: steps });
-  const said = listed(found.map((step) => number(step)));
+  const said = together(found.map((step) => number(step)));
   return found.length === seeds.length
     ? fill(words.seeds_steps, { steps: said })
     : fill(words.seeds_some, { k: found.length, n: seeds.length, steps: said });
 }
 
+// Numbers of each seed, in words: of seeds that all have the same, that number once
+/** @param {number[]} numbers */
+function ofSeeds(numbers) {
+  const [first, ...rest] = numbers.map((n) => number(n));
+  if (rest.every((one) => one === first)) return rest.length ? fill(words.seeds_each, { n: first }) : first;
+  return together([first, ...rest]);
+}
+
+/** @param {string[]} all */
+const together = (all) =>
+  all.length > 1 ? fill(words.seeds_list, { most: listed(all.slice(0, -1)), last: all[all.length - 1] }) : all[0];
+
 /** @param {Seed[]} seeds */
-const wholes = (seeds) => listed(seeds.map(({ frames }) => String(frames.at(-1)?.[2] ?? 0)));
+const wholes = (seeds) => ofSeeds(seeds.map(({ frames }) => frames.at(-1)?.[2] ?? 0));
 
 /**
  * A race of which three seeds are kept.
@@ -99,11 +111,18 @@ export function seedsSaid(run, twin, { at, steps, name }) {
   const counts = { n: [wholes(run.seeds), "A"], m: [wholes(twin.seeds), "B"] };
   if (twin.spec.twin === "nomask")
     return phrase(words.seeds_nomask, /** @type {any} */ ({ ...counts, b: lossText(lossAt(twin, at)) }));
+  const [longest] = [...twin.leads].sort((a, b) => b.last - b.first - (a.last - a.first));
   const times = { x: when(run.seeds, steps), y: when(twin.seeds, steps), twin: called };
   return [
     ...phrase(words.seeds_when, times),
     ...phrase(` ${words.seeds_whole}`, /** @type {any} */ ({ ...counts, twin: called })),
-    ...(lead ? [] : phrase(` ${words.seeds_level_end}`, {})),
+    ...(longest
+      ? phrase(` ${words.seeds_span}`, {
+          leader: longest.side ? called : /** @type {[string, string]} */ ([words.as_it_is, "A"]),
+          k: String(longest.first),
+          s: String(longest.last),
+        })
+      : phrase(` ${words.seeds_level_end}`, {})),
   ];
 }
 

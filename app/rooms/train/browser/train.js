@@ -44,6 +44,7 @@ const SHORTEST = 350; // ms of such a way
 const [MOMENTS, MOMENT, LAST] = [80, 0.1, 2.5]; // of a film: how many, and seconds of each and of the last
 const HIDDEN = 10_000; // ms out of sight before a run that goes on is left
 const FIRST_RACE = "nomask"; // the twin that Race begins with
+const LOWEST = 1.1; // em that a row of a map is high, or only the rows of the answer are drawn
 const STACKED = 56; // em of a width, as beside a lesson, in which curve and heads are no neighbours
 
 const COVERED = ".main > section, .tablebox, .foot .ok"; // what a lesson covers: all that a race comes to
@@ -78,6 +79,7 @@ class Train extends Stage {
   em = 16;
   /** @type {{made: string, paint: ((looks: (import("./types.js").Look | undefined)[]) => void)}} What the heads that are there are of */
   heads = { made: "", paint: () => {} };
+  isKept = false; // whether a kept run is drawn
   ownAsked = false; // whether it was asked if there is a text of this visitor's
   raced = ""; // the twin that was raced last
   told = ""; // how far run and twin were when that was last told
@@ -744,7 +746,7 @@ class Train extends Stage {
 
   drawKept() {
     const [run, twin] = this.pair;
-    this.kept.hidden = Boolean(this.run) || !run;
+    this.isKept = !this.run && Boolean(run);
     const what =
       this.values.twin === "none"
         ? words.finished
@@ -1034,8 +1036,9 @@ class Train extends Stage {
           shape: look.shape,
           width: twin && !isMany ? room * 1.06 : room,
           em,
-          most: twin ? (isMany ? 1.95 : 3.9) : isProjected ? 5 : undefined,
+          most: twin ? (isMany ? 1.95 : isProjected ? 3 : 3.9) : isProjected ? 5 : undefined,
           quiet: Boolean(twin),
+          short: isProjected,
         },
         choose,
       );
@@ -1067,7 +1070,7 @@ class Train extends Stage {
         );
         const isMean = this.pair[i]?.frames.some((frame) => frame[of]?.length);
         said.replaceChildren(
-          ...phrase(isMean ? words.on_average : words.on_this, {
+          ...phrase(isProjected ? words.on_wall : isMean ? words.on_average : words.on_this, {
             w: [percent(values[layer]?.[head] ?? 0), "strong"],
             what: [what, "key"],
           }),
@@ -1083,7 +1086,7 @@ class Train extends Stage {
             head,
             row: twin ? Math.min(first + 1, tokens.length - 1) : this.row,
             arc: !twin,
-            rows: twin && (isProjected || tokens.length > 18) && answer.length > 1 ? answerRows : undefined,
+            rows: twin && answer.length > 1 && map.clientHeight < LOWEST * em * tokens.length ? answerRows : undefined,
             em: em * (twin ? 0.92 : 1),
             act: (row) => this.choose({ row: String(Math.max(1, row)) }),
           },
@@ -1104,8 +1107,8 @@ class Train extends Stage {
     return choice(
       words.by,
       [
-        ["finds", words.by_finds],
-        ["back", words.by_back],
+        ["finds", words.short_finds],
+        ["back", words.short_back],
       ],
       this.values.by,
       (by) => this.choose({ by, layer: "", head: "", row: "" }),
@@ -1141,10 +1144,24 @@ class Train extends Stage {
   }
 
   drawFoot() {
-    const { header } = this;
+    const { header, isOwn } = this;
+    for (const part of [
+      this.seed,
+      this.facts,
+      this.kept,
+      this.proof,
+      this.predict,
+      this.download,
+      this.recorded,
+      this.tableButton,
+      ...this.opens,
+    ])
+      part.hidden = isOwn;
+    if (isOwn) return;
     const fixed = header.twins[this.values.twin].fixed && header.twins[this.values.twin].heads !== 4;
     const isBanded = Boolean(this.pair[0]?.seeds.length && this.pair[1]?.seeds.length && !this.from);
     this.proof.hidden = !this.pair[1];
+    this.kept.hidden = !this.isKept;
     this.proof.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
     this.facts.textContent = isBanded
       ? words.seeds_foot

@@ -25,8 +25,11 @@ export const WORDS: {
   "by": string;
   "by_finds": string;
   "by_back": string;
+  "short_finds": string;
+  "short_back": string;
   "by_ahead": string;
   "on_average": string;
+  "on_wall": string;
   "on_this": string;
   "at_step": string;
   "writes": string;
@@ -49,6 +52,7 @@ export const WORDS: {
   "seeds_lead": string;
   "seeds_level": string;
   "seeds_level_end": string;
+  "seeds_span": string;
   "seeds_begin": string;
   "seeds_when": string;
   "seeds_whole": string;
@@ -56,6 +60,8 @@ export const WORDS: {
   "seeds_never": string;
   "seeds_some": string;
   "seeds_nomask": string;
+  "seeds_each": string;
+  "seeds_list": string;
   "seeds_foot": string;
   "own_text": string;
   "own_help": string;
@@ -125,9 +131,6 @@ export const WORDS: {
   "pause": string;
   "pause_help": string;
   "go_on": string;
-  "start_again": string;
-  "start_again_help": string;
-  "hold": string;
   "more": string;
   "more_help": string;
   "finished": string;
@@ -154,8 +157,6 @@ export const WORDS: {
   "loss_help": string;
   "step": string;
   "of_steps": string;
-  "drag": string;
-  "guess": string;
   "reads": string;
   "given": string;
   "own": string;
@@ -166,18 +167,8 @@ export const WORDS: {
   "by_place": string;
   "by_place_note": string;
   "by_place_help": string;
-  "finds": string;
-  "finds_help": string;
-  "ahead_help": string;
-  "ahead": string;
-  "heads": string;
   "head_of": string;
   "large": string;
-  "large_on": string;
-  "large_finds": string;
-  "large_ahead": string;
-  "large_about": string;
-  "large_even": string;
   "ghost": string;
   "ghost_write": string;
   "fork": string;
