@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     torch.set_num_threads(1)  # as the process that trains before a visitor's eyes
     for spec in records.wanted():
         kept = records.path_of(spec, options.out).is_file()
-        weighs = spec.twin == "none" or spec.task != records.TASK
+        weighs = records.weighs(spec)
         if options.again or not kept or (weighs and saved_runs.read(options.ends, spec) is None):
             begun = time.monotonic()
             points, frames = _ended(spec, options.runs)

@@ -40,7 +40,7 @@ SAMPLES = (0, 20, 50, 100, 200, 300)
 SAMPLE, TEMPERATURE = 60, 0.7
 WINDOWS = 32  # of the kept part, on which a frame is measured; and as many repeated strings
 REPEATED = 24  # signs of a string that comes twice
-SHOWN = 32  # tokens of the map
+SHOWN = 24  # tokens of the map
 SMOOTHED = 0.1  # added to each count
 MOST_BYTES = 1 << 30
 

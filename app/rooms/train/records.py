@@ -62,6 +62,11 @@ def every(spec: Spec) -> int:
     return 0 if spec.task != TASK else EVERY if spec == Spec(TASK) else EVERY_TWIN
 
 
+def weighs(spec: Spec) -> bool:
+    """Whether the weights of its last frame are kept as well: those of TASK's twins would be too many."""
+    return spec.twin == "none" or spec.task != TASK
+
+
 def path_of(spec: Spec, folder: Path = FOLDER) -> Path:
     return folder / (f"seeds/{spec.task}-{spec.twin}-{spec.seed}.gz" if spec.seed else f"{spec.task}-{spec.twin}.gz")
 

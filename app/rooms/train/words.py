@@ -284,7 +284,6 @@ COMPONENT = {
     "film_alt": "The training played up to step {n}: the loss falls, letters and heads change with it. At the end:",
     "title": "{task} learnt by 2 layers",
     "end": "end of the answer",
-    "start": "start of the text",
 }
 
 languages.of(__name__)

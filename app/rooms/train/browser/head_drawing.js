@@ -157,8 +157,7 @@ export function large(box, seen, look, { layer, head, row, arc, rows, em, act },
   const samePlace = n === seen.answer.length + 1;
   const right = samePlace ? [...seen.answer] : [...seen.answer, END];
   const at = x(n) + 0.7 * size;
-  if (down >= 0.9 * size)
-    write(svg, at, top - 0.45 * size, words.writes, { size, fill: palette.proof, "font-weight": 650 });
+  if (seen.answer) write(svg, at, top - 0.45 * size, words.writes, { size, fill: palette.proof, "font-weight": 650 });
   right.forEach((symbol, i) => {
     const query = seen.first + i;
     if (!shown.includes(query)) return;

@@ -52,10 +52,10 @@ export class OwnText {
   /** @type {AbortController | null} */
   watching = null;
 
-  /** @param {HTMLElement} root @param {() => void} changed */
-  constructor(root, changed) {
+  /** @param {() => void} changed */
+  constructor(changed) {
     this.changed = changed;
-    this.box = add(root, "div", "main own-text");
+    this.box = el("div", "main own-text");
     this.left = add(this.box, "section");
     this.fact = add(this.left, "h2", "fact");
     this.refusal = add(this.left, "p", "refused");

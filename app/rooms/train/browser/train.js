@@ -140,7 +140,7 @@ class Train extends Stage {
     this.unfold(false);
     this.refused = add(root, "p", "refused");
     this.refused.setAttribute("role", "alert");
-    this.own = new OwnText(root, () => this.invalidate("answer"));
+    this.own = new OwnText(() => this.invalidate("answer"));
     const main = add(root, "div", "main");
     this.main = main;
     this.left = add(main, "section");
@@ -510,16 +510,6 @@ class Train extends Stage {
     home: () => this.goToStep(0),
     end: () => this.goToStep(this.last),
     " ": () => (this.last < 2 || this.isGoing ? false : this.playing ? this.hold() : this.play()),
-    ...Object.fromEntries(
-      Array.from({ length: 8 }, (_, i) => [
-        String(i + 1),
-        () => {
-          const heads = this.headGrid?.heads;
-          if (heads) this.chooseHead(Math.floor(i / heads), i % heads);
-          return Boolean(heads);
-        },
-      ]),
-    ),
   };
 
   /** @param {number} down @param {number} right */
@@ -581,7 +571,8 @@ class Train extends Stage {
   drawOwn() {
     const { isOwn } = this;
     this.main.hidden = isOwn;
-    this.own.box.hidden = !isOwn;
+    if (!isOwn) this.own.box.remove();
+    else if (!this.own.box.parentNode) this.main.before(this.own.box);
     this.root.classList.toggle("of-own", isOwn);
     if (!isOwn) return false;
     this.rest();
@@ -1157,6 +1148,11 @@ class Train extends Stage {
       ...this.opens,
     ])
       part.hidden = isOwn;
+    const { begun } = this.own;
+    if (isOwn && begun) {
+      this.facts.hidden = false;
+      this.facts.textContent = fill(words.own_foot, { n: number(begun.signs) });
+    }
     if (isOwn) return;
     const fixed = header.twins[this.values.twin].fixed && header.twins[this.values.twin].heads !== 4;
     const isBanded = Boolean(this.pair[0]?.seeds.length && this.pair[1]?.seeds.length && !this.from);
@@ -1197,7 +1193,9 @@ class Train extends Stage {
   modelOf(i) {
     const one = this.pair[i];
     const frame = one ? upTo(one.frames, this.at) : null;
-    return frame && (this.run || frame.step === endOf(/** @type {import("./types.js").Run} */ (one))) ? frame : null;
+    if (!one || !frame || this.run) return frame ?? null;
+    const isThere = this.header.weighed[one.spec.task]?.includes(one.spec.twin);
+    return isThere && frame.step === endOf(one) ? frame : null;
   }
 
   // Where Explore shows the run (0) or its twin (1) at this step, on the example with its answer; null where there is nothing to show

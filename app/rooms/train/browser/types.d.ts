@@ -11,6 +11,7 @@ export interface Header extends StageHeader {
   steps: number;
   batch: number;
   finished: Record<string, string[]>; // runs that are kept: of each task its twins
+  weighed: Record<string, string[]>; // those of them whose last weights are there
   version: string;
   date: string;
 }

@@ -199,5 +199,4 @@ export const WORDS: {
   "film_alt": string;
   "title": string;
   "end": string;
-  "start": string;
 };
