@@ -1,4 +1,4 @@
-"""What the heads of a model in training look at, on average over problems: what comes next, the place before, the place ahead."""
+"""Measures of the heads of a model in training, on average over problems: weight on what comes next, the place before, the place ahead."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class HeadMeasures:
 
     finds: Tensor  # on what the symbol to be written follows from, over the answers
     back: Tensor  # on the place before, over the problem
-    ahead: Tensor  # on the next place, over the answers: nothing behind a causal mask
+    ahead: Tensor  # on the next place, over the answers: 0 with a causal mask
 
 
 @lru_cache(maxsize=16)
@@ -35,7 +35,7 @@ def unseen(task: Task) -> tuple[str, ...]:
 def head_measures(
     task: Task, model: Transformer, chosen: Sequence[str], hooks: Mapping[str, Hook] | None = None
 ) -> HeadMeasures:
-    """What each head looks at in these problems with their answers, with the hooks of a twin in place."""
+    """Mean weights of each head in these problems with their answers, with the hooks of a twin in place."""
     assert model.decoder is not None
     patterns: dict[int, Tensor] = {}
 

@@ -18,7 +18,7 @@ LEAST = 30  # steps of a lead
 
 
 class Seen(Protocol):
-    """What a moment is read from: a Frame, or what is kept of one."""
+    """The part of a Frame that a moment is read from."""
 
     @property
     def step(self) -> int: ...

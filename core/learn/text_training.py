@@ -1,6 +1,6 @@
 """text_run(): a small model that learns a visitor's own text, in about a minute, from its letters or from its word pieces.
 
-What is told of it is measured on the last tenth of the text, from which it does not learn, and beside what counting would give there.
+Its numbers are measured on the last tenth of the text, from which it does not learn, and beside what counting would give there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Text:
-    """What is learnt from. Raises Refused at birth, with a sentence of what is allowed."""
+    """A text and how it is read. Raises Refused at birth, with a sentence of what is allowed."""
 
     text: str
     unit: Unit = "letters"
@@ -102,7 +102,7 @@ class Text:
 
     @cached_property
     def prompt(self) -> str:
-        """What its samples begin with: the word of four letters or more that comes most often, or its first signs."""
+        """The beginning of its samples: the word of four letters or more that comes most often, or its first signs."""
         words = Counter(re.findall(r"[^\W\d_]{4,12}", self.learnt))
         return f"{words.most_common(1)[0][0]} " if words else self.learnt[:6]
 
@@ -139,7 +139,7 @@ class TextPoint:
 
 @dataclass(frozen=True, eq=False)
 class TextFrame:
-    """What there is at one step beside the curve."""
+    """The measures and the state of one step."""
 
     step: int
     seconds: float
@@ -149,7 +149,7 @@ class TextFrame:
     pattern: Tensor  # [layer, head, query, key] of the first tokens of the kept part
     tokens: tuple[str, ...]  # of the pattern
     sample: str  # what it writes after Text.prompt, with the same draws each time; "" where it was not let write
-    weights: State  # from which it goes on
+    weights: State  # from which a run continues
 
 
 def bytes_needed(of: Text) -> int:
@@ -180,7 +180,7 @@ def text_run(
 ) -> Iterator[TextPoint | TextFrame]:
     """Points and frames in the order of their steps, until so many steps are done or so many seconds of training are over.
 
-    The last frame is of the last step, and holds the state from which a second run goes on. A caller that has enough takes no more.
+    The last frame is of the last step, and holds the state from which a second run continues. A caller that has enough takes no more.
     """
     model = build(of.config, of.seed).model
     recipe = Recipe(steps=steps, learning_rate=RATE, warmup=WARMUP, seed=of.seed, mixed=False)
@@ -211,7 +211,7 @@ def batch(of: Text, ids: Tensor, step: int) -> Batch:
 
 
 class _Measured:
-    """What frames of a text are measured on."""
+    """The pieces of a text on which its frames are measured."""
 
     def __init__(self, of: Text) -> None:
         self.of = of
@@ -269,7 +269,7 @@ def _patterns(model: Transformer, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.inference_mode()
 def write(of: Text, model: Transformer, n: int = SAMPLE) -> str:
-    """What a model writes after the prompt: drawn at TEMPERATURE, from the same draws for every model."""
+    """A sample of a model after the prompt: drawn at TEMPERATURE, from the same draws for every model."""
     assert model.head is not None
     drawn = torch.Generator().manual_seed(of.seed)
     ids = of.ids(of.prompt)

@@ -1,4 +1,4 @@
-"""Texts of visitors are learnt one a visitor, two at a time, and stay where they were stopped until they go on or are let go."""
+"""Texts of visitors are learnt one a visitor, two at a time, and stay where they were stopped until they continue or are let go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A visitor's own text: what is refused, what is measured, and that a run which was stopped goes on as if it never had been."""
+"""A visitor's own text: what is refused, what is measured, and that a run which was stopped continues as if it never had been."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A visitor's own text: taken, learnt, stopped, gone on with and let go. It is that visitor's alone, and never in a link."""
+"""A visitor's own text: taken, learnt, stopped, continued and let go. It is that visitor's alone, and never in a link."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ async def watch(request: Request) -> Response:
 
 @answering
 async def stop(request: Request) -> Response:
-    """The run ends where its last frame is, and may go on from there."""
+    """The run ends where its last frame is, and may continue from there."""
     TRAINER.stop(rate_limits.visitor(request.scope))
     return Response(status_code=204, headers=NEVER_KEPT)
 
 
 @answering
 async def go_on(request: Request) -> Response:
-    """A run that was stopped goes on."""
+    """A run that was stopped continues."""
     TRAINER.go_on(rate_limits.visitor(request.scope))
     return Response(status_code=204, headers=NEVER_KEPT)
 

@@ -53,7 +53,7 @@ def wanted() -> list[Spec]:
 
 
 def others(spec: Spec) -> list[Spec]:
-    """Its other seeds, of which the curves are kept."""
+    """Its other seeds, kept by their curves."""
     return [replace(spec, seed=seed) for seed in SEEDS if seed != spec.seed] if spec.task == TASK else []
 
 

@@ -55,7 +55,7 @@ def main(asked: BinaryIO = sys.stdin.buffer, said: BinaryIO = sys.stdout.buffer)
 
 
 def frame_text(frame: TextFrame) -> dict[str, Any]:
-    """A frame as JSON: its map as bytes, 255 for a weight of 1, and the state from which the run goes on."""
+    """A frame as JSON: its map as bytes, 255 for a weight of 1, and the state from which the run continues."""
     names = ("step", "seconds", "loss", "back", "repeat", "tokens", "sample")
     levels = (frame.pattern * 255).round().to(torch.uint8).contiguous()
     return {
@@ -75,7 +75,7 @@ def state_text(state: State) -> dict[str, Any]:
 
 
 def state_from(said: Mapping[str, Any]) -> State:
-    """What state_text() wrote."""
+    """The state that state_text() wrote."""
     tensors = {
         name: torch.from_numpy(np.frombuffer(base64.b64decode(text), dtype=kind).reshape(shape).copy())
         for name, (kind, shape, text) in said["tensors"].items()

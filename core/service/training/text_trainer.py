@@ -34,7 +34,7 @@ log = logging.getLogger("headlight")
 
 @dataclass(frozen=True)
 class TextNews:
-    """What a visitor's text has come to since the news before."""
+    """The state of a visitor's text, and all that is new of it, since the news before."""
 
     state: Literal["waiting", "running", "stopped", "ended", "failed"]
     place: int = 0
@@ -57,7 +57,7 @@ class _Run:
     resume: dict[str, Any] | None = None  # the state of the last frame
     why: str = ""
     process: subprocess.Popen[bytes] | None = None
-    seen: float = field(default_factory=time.monotonic)  # when somebody watched last
+    seen: float = field(default_factory=time.monotonic)  # when it was watched last
     watchers: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -87,7 +87,7 @@ class TextTrainer:
             self._turn()
 
     def stop(self, visitor: str) -> None:
-        """End a run where its last frame is: that stays, and it may go on from there."""
+        """End a run where its last frame is: that stays, and it may continue from there."""
         with self._lock:
             run = self._mine(visitor)
             if run.state in ("waiting", "running"):
@@ -98,7 +98,7 @@ class TextTrainer:
                 self._turn()
 
     def go_on(self, visitor: str) -> None:
-        """Let a run that was stopped go on."""
+        """Let a run that was stopped continue."""
         with self._lock:
             run = self._mine(visitor)
             if run.state in ("stopped", "failed"):

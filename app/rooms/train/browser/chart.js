@@ -33,7 +33,7 @@ import { WORDS as words } from "./constants.js";
  * @property {{step: number, isOn: boolean}[]} marks
  * @property {{first: number, last: number, colour: string}[]} leads
  * @property {{step: number, text: string, colour: string}[]} posts
- * @property {string} cover what stands in place of the run
+ * @property {string} cover shown instead of the run
  * @property {string} says for a screen reader
  */
 
@@ -228,7 +228,7 @@ export class Chart {
     draw(line, "tspan", { dx: 0.5 * size }, text);
   }
 
-  // What each curve is, beside its end; where there is no room beside it, within
+  // The name of each curve, beside its end; where there is no room beside it, within
   /** @param {SVGElement} svg @param {End[]} ends @param {[low: number, high: number]} between @param {number} size @param {Record<string, any>} palette */
   names(svg, ends, [low, high], size, palette) {
     const where = this.isNarrow

@@ -27,7 +27,7 @@ const MOST = 1_000_000; // bytes
 const STEPS = 300;
 const SECONDS = 60;
 const NOTHING = 204; // what a server says that has no text of this visitor
-const HALF = 0.5; // of a head's attention: it looks one back, or goes on after a repeat
+const HALF = 0.5; // of a head's attention: it looks one back, or continues after a repeat
 
 export class OwnText {
   /** @type {import("./types.js").TextNews["state"] | "none"} */
@@ -118,7 +118,7 @@ export class OwnText {
     return clamp(this.chosen ?? this.last, 0, this.last);
   }
 
-  // What the room's one button says and does here
+  // The label and the act of the room's one button
   get label() {
     return this.isGoing ? words.cancel : this.state === "stopped" ? words.go_on : words.own_learn;
   }
@@ -194,7 +194,7 @@ export class OwnText {
     }
   }
 
-  // What there is of this visitor's text, from its beginning; nothing where there is none
+  // News of this visitor's text from its beginning; nothing where there is none
   async watch(isQuiet = false) {
     this.watching?.abort();
     const watching = new AbortController();

@@ -1,4 +1,4 @@
-// What Train says of a run at one of its moments, and of a race by its seeds.
+// Sentences of Train about a run at one of its moments, and of a race by its seeds.
 
 import { fill, fixed, percent, phrase } from "../../../kit/browser/dom.js";
 import { form, listed, number } from "../../../kit/browser/language.js";
@@ -92,7 +92,7 @@ const together = (all) =>
 const wholes = (seeds) => ofSeeds(seeds.map(({ frames }) => frames.at(-1)?.[2] ?? 0));
 
 /**
- * A race of which three seeds are kept.
+ * A race that is kept with three seeds.
  * @param {Run} run @param {Run} twin @param {{at: number, steps: number, name: string}} of name: of the twin
  */
 export function seedsSaid(run, twin, { at, steps, name }) {

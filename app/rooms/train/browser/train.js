@@ -696,7 +696,7 @@ class Train extends Stage {
     });
   }
 
-  // What each head of a run looks at, by step: over unseen problems, or over the example where a record has no more
+  // Measures of each head of a run, by step: over unseen problems, or over the example where a record has no more
   /** @param {import("./types.js").Run} one @param {"finds" | "back" | "ahead"} by @returns {[step: number, of: number[][]][]} */
   measured(one, by) {
     const found = one.frames.flatMap((frame) => (frame[by]?.length ? [[frame.step, frame[by]]] : []));
@@ -704,7 +704,7 @@ class Train extends Stage {
     return [...one.looks.values()].sort((a, b) => a.step - b.step).map((look) => [look.step, look[by]]);
   }
 
-  // What is asked of the heads of the run (0) or of its twin (1): without a mask it looks ahead
+  // The measure of the heads of the run (0) or of its twin (1): without a mask it looks ahead
   /** @param {number} i @returns {"finds" | "back" | "ahead"} */
   says(i) {
     if (this.values.twin === "none") return this.values.by === "back" && this.hasBack ? "back" : "finds";

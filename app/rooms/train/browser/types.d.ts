@@ -106,7 +106,7 @@ export interface Run {
   shown: string; // the example that the looks are of: the last one that could be looked at
 }
 
-/** What guesses without a model lose on the part of a text that is kept aside. */
+/** Losses of guesses without a model on the part of a text that is kept aside. */
 export interface TextBegun {
   blind: number;
   counts: number;
@@ -115,7 +115,7 @@ export interface TextBegun {
   signs: number;
 }
 
-/** What there is of a visitor's text at one step; map in base64, maps as bytes. */
+/** One step of a visitor's text; map in base64, maps as bytes. */
 export interface TextFrame {
   step: number;
   seconds: number;
