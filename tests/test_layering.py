@@ -322,6 +322,8 @@ SEAM = frozenset(
         "core.read.sinks",
         "core.edits",  # a request holds them
         "core.learn.watched_training",  # descriptions of trainings
+        "core.learn.moments",  # rules that read what a training came to
+        "core.learn.text_training",  # descriptions of texts
         "core.model.mask_edits",
         "core.plan",
         "core.run.request",

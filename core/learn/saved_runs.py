@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,22 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from ..checkpoints.catalog import MODELS
-from .watched_training import Frame, Point, Spec, name_of
+from .watched_training import Frame, Point, Spec, Weights, name_of
 
 FOLDER = MODELS / "live" / "training"  # made where it is used, and not shipped
 # The last frame of the runs that Train opens on; `python -m scripts.train_records` makes them.
 ENDS = MODELS / "trained"
-FACTS = ("step", "given", "own", "whole", "gradients")  # of a frame, beside its weights
+FACTS = (
+    "step",
+    "given",
+    "own",
+    "whole",
+    "gradients",
+    "loss",
+    "finds",
+    "back",
+    "ahead",
+)  # of a frame, beside its weights
 
 log = logging.getLogger("headlight")
 
@@ -58,12 +69,20 @@ def read(folder: Path, spec: Spec) -> tuple[list[Point], list[Frame]] | None:
             for key in file.keys():  # noqa: SIM118  it is no dict
                 step, _, name = key.partition("/")
                 weights.setdefault(int(step), {})[name] = file.get_tensor(key)
-            return points, [_frame(facts, weights[facts["step"]]) for facts in json.loads(said["frames"])]
+            return points, [frame_of(facts, weights[facts["step"]]) for facts in json.loads(said["frames"])]
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
         log.warning("%s cannot be read, and the run is trained again when it is asked for: %s", path.name, error)
         return None
 
 
-def _frame(facts: dict[str, Any], weights: dict[str, torch.Tensor]) -> Frame:
+def frame_of(facts: Mapping[str, Any], weights: Mapping[str, torch.Tensor]) -> Frame:
+    """A frame from its FACTS, as JSON has them, and its weights."""
     given, own, gradients = (tuple(map(float, facts[name])) for name in ("given", "own", "gradients"))
-    return Frame(int(facts["step"]), weights, given, own, int(facts["whole"]), gradients)
+    measures = (rows_of(facts.get(name, ())) for name in ("finds", "back", "ahead"))  # a file made before has none
+    loss = float(facts.get("loss", math.nan))
+    return Frame(int(facts["step"]), weights, given, own, int(facts["whole"]), gradients, loss, *measures)
+
+
+def rows_of(said: Sequence[Sequence[float]]) -> Weights:
+    """Numbers of heads as they come out of JSON."""
+    return tuple(tuple(map(float, row)) for row in said)

@@ -19,6 +19,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..checkpoints import Loaded, ModelSpec, at_point, save_model
@@ -31,6 +32,7 @@ from ..model.transformer import Transformer, cast
 from ..run.notebook_picture import one_line
 from ..run.trace import trace
 from .fork_states import EVERY, States
+from .head_measures import head_measures, unseen
 from .tasks import ECHO, TASKS, Task, problem_of, problems, sample, solved, tokenizer_for
 from .training import Batch, Recipe, State, TrainStep, gradient_lengths, make_optimiser, state_of, train
 
@@ -39,6 +41,7 @@ STEPS, MOST_STEPS = 600, 2000
 BATCH = 32
 RATE, WARMUP = 3e-3, 100
 FRAMES = 35  # of a run, its first and its last included
+WRITES = 100  # steps between two frames that write on their own, in a run with a frame every few steps
 UNSEEN = 48  # held-out problems that a frame is judged by
 SHAPE: dict[str, Any] = {"d_model": 64, "n_heads": 4, "d_ff": 256, "n_decoder_layers": 2}
 POSITIONS = {"induction": "rotary"}  # where the distance decides; learned places otherwise
@@ -64,6 +67,7 @@ TWINS: dict[str, Twin] = {
     "none": Twin(),
     **{f"heads{n}": Twin(config={"n_heads": n}) for n in (1, 2, 8, 16)},
     "postln": Twin(config={"norm_order": "post", "final_norm": False}),
+    "postnow": Twin(config={"norm_order": "post", "final_norm": False}, warmup=False),
     "rate10": Twin(rate=10),
     "nowarmup": Twin(warmup=False),
     "nomask": Twin(edits=(DropCausalMask(),)),
@@ -129,6 +133,9 @@ class Spec:
         return replace(self, twin="none", fork=0)
 
 
+Weights = tuple[tuple[float, ...], ...]  # [layer][head]
+
+
 @dataclass(frozen=True, eq=False)
 class Point:
     """One step of the curve: loss in nats per token and the share right, of its batch."""
@@ -146,8 +153,12 @@ class Frame:
     weights: Mapping[str, Tensor]  # float16 by name; float32 where float16 has no such number
     given: tuple[float, ...]  # share of unseen problems right at each place of the answer, what is before it given
     own: tuple[float, ...]  # the same where the model reads what it wrote itself
-    whole: int  # of UNSEEN problems: those it answers whole, on its own
+    whole: int  # of UNSEEN problems: those it answers whole, on its own; -1, and no `own`, where it was not let write
     gradients: tuple[float, ...]  # length of the gradient in each layer, before it is clipped; () at step 0
+    loss: float = math.nan  # of the unseen problems, in nats per symbol of the answer
+    finds: Weights = ()  # [layer][head] of each, over unseen problems: see head_measures.HeadMeasures
+    back: Weights = ()
+    ahead: Weights = ()
 
 
 def frame_steps(spec: Spec) -> list[int]:
@@ -156,7 +167,9 @@ def frame_steps(spec: Spec) -> list[int]:
     return sorted(set(wide))
 
 
-def run(spec: Spec, start: State | None = None, states: States | None = None) -> Iterator[Point | Frame | None]:
+def run(
+    spec: Spec, start: State | None = None, states: States | None = None, every: int = 0
+) -> Iterator[Point | Frame | None]:
     """The points and frames of a run in the order of their steps; the frame of a step comes after its point.
 
     So does the frame of step 0 after the first point: to judge a model takes as long as ten steps, and no one waits for that to
@@ -164,12 +177,13 @@ def run(spec: Spec, start: State | None = None, states: States | None = None) ->
     given it is computed first, with None for each step of it. A loss that is no finite number ends the run with its point.
 
     `states` keeps some of what a run without a twin is on its way, and a fork goes on from the last of them before it. What the run
-    gives is the same with and without them, bit for bit.
+    gives is the same with and without them, bit for bit. With `every` there is a frame at each so many steps, in place of those of
+    frame_steps(), and the model writes on its own at each WRITES alone: that takes most of a frame's time.
     """
     if spec.fork and start is None:
         start = yield from _up_to(spec.alone, spec.fork, states)
     model, optimiser = _fresh(spec)
-    wanted = set(frame_steps(spec))
+    wanted = set(range(spec.fork, spec.steps + 1, every)) if every else set(frame_steps(spec))
     for done in _steps(spec, model, optimiser, start):
         if spec == spec.alone:
             _keep(spec, model, optimiser, done.step, states)
@@ -179,7 +193,8 @@ def run(spec: Spec, start: State | None = None, states: States | None = None) ->
         if not math.isfinite(done.loss):
             return
         if done.step in wanted:
-            yield _frame(spec, model, done.step, gradient_lengths(model, done, spec.recipe))
+            writes = not every or done.step % WRITES == 0 or done.step == spec.steps
+            yield _frame(spec, model, done.step, gradient_lengths(model, done, spec.recipe), writes)
 
 
 def _up_to(spec: Spec, step: int, states: States | None = None) -> Generator[None, None, State]:
@@ -353,27 +368,34 @@ def batch(spec: Spec, step: int) -> Batch:
 
 
 @torch.inference_mode()
-def _frame(spec: Spec, model: Transformer, step: int, gradients: tuple[float, ...]) -> Frame:
+def _frame(spec: Spec, model: Transformer, step: int, gradients: tuple[float, ...], writes: bool = True) -> Frame:
     half = {name: p.detach().half() for name, p in model.state_dict().items()}
     fits = all(bool(x.isfinite().all()) for x in half.values())
     weights = half if fits else {name: p.detach().clone() for name, p in model.state_dict().items()}
     with hooked(model, hooks_during(spec, model)):
-        given, own, whole = _judged(spec, model)
-    return Frame(step, weights, given, own, whole, gradients)
+        given, own, whole, loss = _judged(spec, model, writes)
+    seen = head_measures(LIVE[spec.task], model, unseen(LIVE[spec.task]), hooks_during(spec, model))
+    measures = (tuple(tuple(map(float, row)) for row in x) for x in (seen.finds, seen.back, seen.ahead))
+    return Frame(step, weights, given, own, whole, gradients, loss, *measures)
 
 
-def _judged(spec: Spec, model: Transformer) -> tuple[tuple[float, ...], tuple[float, ...], int]:
-    """(share right by place with the answer given, on its own, problems answered whole on its own), of UNSEEN ones."""
+def _judged(
+    spec: Spec, model: Transformer, writes: bool = True
+) -> tuple[tuple[float, ...], tuple[float, ...], int, float]:
+    """(share right by place with the answer given, on its own, problems answered whole on its own, loss), of UNSEEN ones."""
     task = LIVE[spec.task]
     chosen, ids, counts = _unseen(spec.task)
     assert model.head is not None
     if task.same_place:
-        right = model.head(model.last_residual(ids)).argmax(-1) == ids
+        logits = model.head(model.last_residual(ids))
+        right = logits.argmax(-1) == ids
         given = _by_place(right, counts)
-        return given, given, int((right | ~counts).all(-1).sum())
-    guessed = model.head(model.last_residual(ids[:, :-1])).argmax(-1)
-    right = guessed == ids[:, 1:]
+        return given, given, int((right | ~counts).all(-1).sum()), _loss(logits, ids, counts)
+    logits = model.head(model.last_residual(ids[:, :-1]))
+    right = logits.argmax(-1) == ids[:, 1:]
     wanted = counts[:, 1:]
+    if not writes:
+        return _by_place(right, wanted), (), -1, _loss(logits, ids[:, 1:], wanted)
     written = own_answers(task, model, chosen, [len(task.answer(problem)) + 1 for problem in chosen])
     same = torch.zeros_like(right)
     for row, (problem, answer) in enumerate(zip(chosen, written, strict=True)):
@@ -382,7 +404,12 @@ def _judged(spec: Spec, model: Transformer) -> tuple[tuple[float, ...], tuple[fl
         n = min(len(answer), len(true))
         got[:n] = torch.tensor(answer[:n])
         same[row, len(problem) : len(problem) + len(true)] = got == true
-    return _by_place(right, wanted), _by_place(same, wanted), int((same | ~wanted).all(-1).sum())
+    whole = int((same | ~wanted).all(-1).sum())
+    return _by_place(right, wanted), _by_place(same, wanted), whole, _loss(logits, ids[:, 1:], wanted)
+
+
+def _loss(logits: Tensor, ids: Tensor, counts: Tensor) -> float:
+    return float(F.cross_entropy(logits[counts].float(), ids[counts]))
 
 
 @cache

@@ -69,6 +69,7 @@ from .positions.compute import RULES, Rule, paper_rules
 from .protocol import Service
 from .training.answers import FrameFacts, LookFacts, News
 from .training.local import look_facts
+from .training.text_trainer import TextNews, TextTrainer
 from .training.trainer import frame_facts
 from .waiting import Waiting
 from .walks.answers import (

@@ -1,11 +1,13 @@
-// The numbers of Train: means, who leads since when, lines of a stream that come in pieces.
+// The numbers of Train: means, bands of seeds, curves and their names, lines of a stream that come in pieces.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { served } from "./golden.mjs";
 
-const { smooth, lead, upTo, indexAt, lossText, largest } = await served("rooms/train/browser/numbers.js");
+const { smooth, band, upTo, indexAt, lossText, largest } = await served("rooms/train/browser/numbers.js");
+const { apart, upTo: curveUpTo } = await served("rooms/train/browser/chart.js");
+const { reached } = await served("rooms/train/browser/sentences.js");
 const { Fetcher } = await served("kit/browser/fetcher.js");
 const { Finished } = await served("rooms/train/browser/finished.js");
 const { EXAMPLES } = await served("rooms/train/browser/constants.js");
@@ -24,12 +26,55 @@ test("a loss is the mean of the last five, and none where one of them is no numb
   );
 });
 
-test("who leads, and since when", () => {
-  assert.deepEqual(lead([3, 1, 1], [2, 2, 2], 2), { leader: 0, since: 1 });
-  assert.deepEqual(lead([3, 1, 3], [2, 2, 2], 2), { leader: 1, since: 2 });
-  assert.equal(lead([1, 2], [1, 2], 1), null);
-  assert.equal(lead([3.05, 3.05], [3.06, 3.06], 1), null, "one per cent is noise");
-  assert.deepEqual(lead([3.05, 3.05, 2.9, 2.5], [3.06, 3.06, 3.06, 3.06], 3), { leader: 0, since: 2 });
+test("a band is the lowest and the highest of its seeds, where all have a step", () => {
+  const seeds = [
+    [
+      [1, 3],
+      [2, 1],
+      [3, 5],
+    ],
+    [
+      [1, 2],
+      [2, 4],
+    ],
+    [
+      [1, 9],
+      [2, 2],
+      [3, 1],
+    ],
+  ];
+  assert.deepEqual(band(seeds), {
+    low: [
+      [1, 2],
+      [2, 1],
+    ],
+    high: [
+      [1, 9],
+      [2, 4],
+    ],
+  });
+  assert.deepEqual(band([[[1, null]], [[1, 2]]]), { low: [], high: [] }, "a loss that is no number has no band");
+});
+
+test("names at the ends of curves are apart, in the order of the curves and within the chart", () => {
+  const found = apart([50, 52, 51, 10], 12, 0, 60);
+  const order = [...found].sort((a, b) => a - b);
+  assert.deepEqual([found[3], found[0], found[2], found[1]], order);
+  for (let i = 1; i < 4; i++) assert.ok(order[i] - order[i - 1] > 11.5, `${order}`);
+  assert.ok(Math.max(...found) <= 60 && Math.min(...found) >= 0);
+});
+
+test("a curve ends at its step, also between two of its points", () => {
+  const points = [0, 10, 20].map((step) => ({ x: step, y: 2 * step, step }));
+  assert.deepEqual(curveUpTo(points, 15).at(-1), { x: 15, y: 30, step: 15 });
+  assert.equal(curveUpTo(points, 20).length, 3);
+  assert.equal(curveUpTo(points, 99).length, 3);
+});
+
+test("90 per cent are right from the step on from which they stay so", () => {
+  const frames = [0.2, 0.95, 0.5, 0.9, 1].map((share, i) => [10 * i, share, 0]);
+  assert.equal(reached(frames), 30);
+  assert.equal(reached(frames.slice(0, 3)), null);
 });
 
 test("what stands at a step is the last that is not behind it", () => {

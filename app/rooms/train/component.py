@@ -14,10 +14,11 @@ from core.learn.watched_training import LIVE, MOST_STEPS, STEPS
 
 BROWSER = Path(__file__).parent / "browser"
 ENTRY = "rooms/train/browser/train.js"
-TASKS = ("copy", "echo", *(name for name in LIVE if name not in ("copy", "echo")))
+TASKS = ("induction", *(name for name in LIVE if name != "induction"))
 TWINS = tuple(words.COMPONENT["twins"])
 MOST_SEED = 1_000_000
 MOST_EXAMPLE = 40  # characters
+MOST_ROWS = 64  # of a map
 
 
 def _example(text: str, _: Any) -> str:
@@ -38,6 +39,10 @@ PARAMS = (
     Param("recorded", "off", one_of("recorded", "off", "on").read, "off, on"),
     whole("layer", "", lambda _: 2, empty=True),
     whole("head", "", lambda _: 16, empty=True),
+    one_of("by", "finds", "back"),
+    whole("row", "", lambda _: MOST_ROWS, empty=True),
+    Param("own", "off", one_of("own", "off", "on").read, "off, on"),
+    Param("predict", "off", one_of("predict", "off", "on").read, "off, on"),
 )
 
 modules.add("rooms/train/browser", BROWSER)

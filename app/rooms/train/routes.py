@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
 
@@ -15,8 +15,9 @@ from app.rooms.train import records, words
 from app.session import service
 from app.transport import messages, rate_limits, routes
 from app.transport.routes import answering
+from core.learn.moments import moments
 from core.learn.watched_training import STEPS, Spec, example
-from core.service import News
+from core.service import FrameFacts, News
 
 NEVER_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -28,10 +29,12 @@ def spec_of(request: Request) -> Spec:
     return Spec(asked.get("task", "copy"), asked.get("twin", "none"), seed, STEPS, fork)
 
 
-def line(news: News) -> bytes:
-    """One piece of news as a line of JSON."""
+def line(news: News, all_frames: Sequence[FrameFacts] = ()) -> bytes:
+    """One piece of news as a line of JSON; with its moments that of a run which has ended, from all its frames."""
     said = {"state": news.state, "place": news.place, "seconds": news.seconds, "why": news.why}
     come = {"points": records.points_text(news.points), "frames": [asdict(one) for one in news.frames]}
+    if news.state == "ended":
+        come["moments"] = [asdict(one) for one in moments(all_frames)]
     return json.dumps({**said, **come}, allow_nan=False, default=str).encode() + b"\n"
 
 
@@ -44,9 +47,11 @@ async def run(request: Request) -> Response:
 
     async def lines() -> AsyncIterator[bytes]:
         async with aclosing(coming):
-            yield line(first)
+            frames = list(first.frames)
+            yield line(first, frames)
             async for news in coming:
-                yield line(news)
+                frames += news.frames
+                yield line(news, frames)
 
     return StreamingResponse(lines(), media_type="application/x-ndjson", headers=NEVER_KEPT)
 
@@ -54,7 +59,8 @@ async def run(request: Request) -> Response:
 @answering
 async def now(request: Request) -> Response:
     """What there is of a training, as one line: no one watches by it, so one that waits goes on waiting."""
-    return Response(line(await service.service().training(spec_of(request))), headers=NEVER_KEPT)
+    news = await service.service().training(spec_of(request))
+    return Response(line(news, news.frames), headers=NEVER_KEPT)
 
 
 @answering
@@ -80,10 +86,9 @@ async def looks(request: Request) -> Response:
 async def finished(request: Request) -> Response:
     """A run that ended before and is kept, with its looks at the task's example: see records.py."""
     spec = spec_of(request)
-    path = records.path_of(spec)
-    if spec != Spec(spec.task, spec.twin) or not path.is_file():
+    if spec != Spec(spec.task, spec.twin) or not records.path_of(spec).is_file():
         raise routes.BadParameter(words.NO_RECORD)
-    return routes.as_read(request, path.read_bytes(), routes.KEPT)
+    return routes.as_read(request, records.opened(spec), routes.KEPT)
 
 
 @answering

@@ -41,6 +41,10 @@ def header() -> dict[str, object]:
         "steps": STEPS,
         "batch": BATCH,
         "finished": records.there(),
+        "weighed": {
+            task: [twin for twin in twins if records.weighs(Spec(task, twin))]
+            for task, twins in records.there().items()
+        },
         "version": about.version(),
         "date": date.today().isoformat(),
     }

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...learn.watched_training import Point
+from ...learn.watched_training import Point, Weights
 
 State = Literal["waiting", "running", "paused", "ended", "failed"]
 
@@ -21,6 +21,10 @@ class FrameFacts:
     own: tuple[float, ...]
     whole: int
     gradients: tuple[float, ...]
+    loss: float | None = None  # None where it is no number
+    finds: Weights = ()
+    back: Weights = ()
+    ahead: Weights = ()
 
 
 @dataclass(frozen=True)

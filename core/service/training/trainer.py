@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 import logging
+import math
 import os
 import subprocess
 import sys
@@ -338,7 +339,9 @@ class Trainer:
 
 def frame_facts(frame: Frame) -> FrameFacts:
     """A frame without its weights."""
-    return FrameFacts(frame.step, frame.given, frame.own, frame.whole, frame.gradients)
+    loss = frame.loss if math.isfinite(frame.loss) else None
+    rest = frame.finds, frame.back, frame.ahead
+    return FrameFacts(frame.step, frame.given, frame.own, frame.whole, frame.gradients, loss, *rest)
 
 
 def key_of(spec: Spec) -> str:
@@ -358,7 +361,7 @@ def frame_text(frame: Frame) -> dict[str, Any]:
         array = x.contiguous().numpy()
         return [array.dtype.str, list(array.shape), base64.b64encode(array.tobytes()).decode()]
 
-    rest = {name: getattr(frame, name) for name in ("step", "given", "own", "whole", "gradients")}
+    rest = {name: getattr(frame, name) for name in saved_runs.FACTS}
     return {**rest, "weights": {name: packed(x) for name, x in frame.weights.items()}}
 
 
@@ -368,5 +371,4 @@ def frame_from(said: Mapping[str, Any]) -> Frame:
         name: torch.from_numpy(np.frombuffer(base64.b64decode(text), dtype=kind).reshape(shape).copy())
         for name, (kind, shape, text) in said["weights"].items()
     }
-    given, own, gradients = (tuple(map(float, said[name])) for name in ("given", "own", "gradients"))
-    return Frame(int(said["step"]), weights, given, own, int(said["whole"]), gradients)
+    return saved_runs.frame_of(said, weights)

@@ -55,13 +55,16 @@ export const endOf = (run) => run.frames.at(-1)?.step ?? 0;
 
 /** @param {Uint8Array} bytes @param {Record<string, string>} spec @returns {Run} */
 function runOf(bytes, spec) {
-  const [{ points, frames }] = unpack(bytes);
+  const [{ points, frames, moments, seeds, leads }] = unpack(bytes);
   const { seen, looks } = looksOf(bytes);
   return {
     spec,
     points,
     frames,
     seen,
+    moments,
+    seeds,
+    leads,
     looks: new Map(looks.map((one) => [one.step, one])),
     state: "ended",
     heard: true,

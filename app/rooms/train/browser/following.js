@@ -16,6 +16,12 @@ export class Following {
   points = [];
   /** @type {import("./types.js").FrameFacts[]} */
   frames = [];
+  /** @type {import("./types.js").Moment[]} */
+  moments = [];
+  /** @type {import("./types.js").Seed[]} */
+  seeds = []; // one run says nothing of how far seeds differ
+  /** @type {import("./types.js").Lead[]} */
+  leads = [];
   /** @type {Map<number, Look>} */
   looks = new Map();
   /** @type {import("./types.js").Seen | null} */
@@ -79,6 +85,7 @@ export class Following {
     Object.assign(this, { state: news.state, place: news.place, seconds: news.seconds, why: news.why });
     this.points.push(...news.points);
     this.frames.push(...news.frames);
+    if (news.moments) this.moments = news.moments;
     if (news.frames.length) this.look();
     this.changed();
   }

@@ -1,4 +1,4 @@
-// Numbers of Train: what of a run stands at a step, means over steps, who leads since when.
+// Numbers of Train: what of a run stands at a step, means over steps.
 
 import { fixed } from "../../../kit/browser/dom.js";
 
@@ -30,26 +30,6 @@ export const upTo = (of, step) => of.findLast((one) => one.step <= step);
 /** @param {Point[]} points @param {number} step The index of the last point up to a step; -1 where there is none */
 export const indexAt = (points, step) => points.findLastIndex(([at]) => at <= step);
 
-const LEVEL = 0.01; // of the larger loss: what lies so near is noise
-
-// The step from which on one of two curves has been clearly below the other up to `step`, and which: 0, 1; null where they are level.
-/** @param {(number | null)[]} one @param {(number | null)[]} other @param {number} last index @returns {{leader: 0 | 1, since: number} | null} */
-export function lead(one, other, last) {
-  /** @param {number} i */
-  const ahead = (i) => Math.sign((other[i] ?? Infinity) - (one[i] ?? Infinity)) || 0;
-  const now = ahead(last);
-  /** @param {number} i */
-  const isClear = (i) => {
-    const [a, b] = [one[i] ?? Infinity, other[i] ?? Infinity];
-    return Math.abs(a - b) > LEVEL * Math.max(a, b);
-  };
-  if (!now || Number.isNaN(now) || !isClear(last)) return null;
-  let since = last;
-  while (since > 0 && ahead(since - 1) === now) since--;
-  while (!isClear(since)) since++; // the first steps of a lead may be one by chance
-  return { leader: now > 0 ? 0 : 1, since };
-}
-
 /** @param {number[]} of @returns {number} */
 export const mean = (of) => (of.length ? of.reduce((all, x) => all + x, 0) / of.length : 0);
 
@@ -65,4 +45,20 @@ export function largest(of) {
   let best = [0, 0, -1];
   of.forEach((row, layer) => row.forEach((value, head) => value > best[2] && (best = [layer, head, value])));
   return best;
+}
+
+// Lowest and highest of some seeds at each step that all have
+/** @param {[step: number, value: number | null][][]} seeds */
+export function band(seeds) {
+  const low = /** @type {[number, number][]} */ ([]);
+  const high = /** @type {[number, number][]} */ ([]);
+  const others = seeds.slice(1).map((values) => new Map(values));
+  for (const [step, value] of seeds[0] ?? []) {
+    const all = [value, ...others.map((values) => values.get(step) ?? null)];
+    if (all.includes(null)) continue;
+    const numbers = /** @type {number[]} */ (all);
+    low.push([step, Math.min(...numbers)]);
+    high.push([step, Math.max(...numbers)]);
+  }
+  return { low, high };
 }

@@ -1,4 +1,4 @@
-// Train: a model learns before one's eyes, beside its twin. The curve is the slider: heads and letters go where it stands.
+// Train: a model learns before one's eyes, alone or beside its twin. Loss, answers and heads share one axis of steps, and that is the slider.
 
 import { cover } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
@@ -12,38 +12,45 @@ import {
   fill,
   focusable,
   number,
+  percent,
   phrase,
+  selectBox,
   setField,
   setText,
   share,
   worded,
 } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
+import { form, listed, pointed } from "../../../kit/browser/language.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { table } from "../../../kit/browser/table.js";
 import { goTo } from "../../../streamlit_edge/browser/page.js";
+import { Chart } from "./chart.js";
 import { EXAMPLES, PALETTES, STYLE, WORDS as words } from "./constants.js";
-import { Curve } from "./curve.js";
 import { endOf, Finished } from "./finished.js";
 import { addressOf, Following } from "./following.js";
-import { ghosts, grid, large } from "./head_drawing.js";
-import { indexAt, largest, lead, lossText, mean, smooth, upTo } from "./numbers.js";
+import { large, strip } from "./head_drawing.js";
+import { band, indexAt, largest, lossText, mean, smooth, upTo } from "./numbers.js";
+import { OwnText } from "./own_text.js";
 import { reading } from "./reading.js";
-import { form, listed, pointed } from "../../../kit/browser/language.js";
+import { guessSaid, lossAt, momentSaid, seedsSaid, wholeAt } from "./sentences.js";
 
-const BROKEN = ["nomask", "nopositions", "noscale", "noresidual"];
 const LEFT = ["paused", "stopped", "lost"]; // a run that is not watched any longer, and goes on where it is watched again
-const PACE = 60; // steps a second that are played again: as fast as one run learns on a quiet machine
+const REPLAY = 6000; // ms of a run from its first step to its last
+const WALK = 10; // ms a step on the way to a moment
+const STEP = 5; // steps that an arrow key goes
+const SHORTEST = 350; // ms of such a way
 const [MOMENTS, MOMENT, LAST] = [80, 0.1, 2.5]; // of a film: how many, and seconds of each and of the last
 const HIDDEN = 10_000; // ms out of sight before a run that goes on is left
-const LARGE = 11.9; // em of the large head
-const LAYERS = 2; // of every run
+const FIRST_RACE = "nomask"; // the twin that Race begins with
+const LOWEST = 1.1; // em that a row of a map is high, or only the rows of the answer are drawn
 const STACKED = 56; // em of a width, as beside a lesson, in which curve and heads are no neighbours
 
-/** @param {string} text */
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-const COVERED = ".main > section, .fact, .tablebox, .foot .ok"; // what a lesson covers: all that a race comes to
+const COVERED = ".main > section, .tablebox, .foot .ok"; // what a lesson covers: all that a race comes to
+
+/** @type {WeakMap<(number | null)[], import("./types.js").Point[]>} */
+const MEANT = new WeakMap();
 
 /** @extends {Stage<import("./types.js").Header, import("./types.js").Palette>} */
 class Train extends Stage {
@@ -61,12 +68,20 @@ class Train extends Stage {
   pair = [null, null];
   race = ""; // what decided which runs there are
   playing = 0; // the frame in which the next step is played again
+  /** @type {number | null} The step that is shown while the run plays; the one that is chosen is where it ends */
+  moving = null;
+  hasPlayed = false; // whether the run was played when the room opened
+  /** @type {number | null} The step at which the visitor expects 90 % to be right */
+  guess = null;
+  going = -1; // the moment that the run plays on to
   /** @type {number | undefined} */
   hiding;
-  width = 440; // of the heads, px
   em = 16;
-  /** @type {{made: string, paint: ((looks: (import("./types.js").Look | undefined)[]) => void)[]}} What the heads that are there are of */
-  heads = { made: "", paint: [] };
+  /** @type {{made: string, paint: ((looks: (import("./types.js").Look | undefined)[]) => void)}} What the heads that are there are of */
+  heads = { made: "", paint: () => {} };
+  isKept = false; // whether a kept run is drawn
+  ownAsked = false; // whether it was asked if there is a text of this visitor's
+  raced = ""; // the twin that was raced last
   told = ""; // how far run and twin were when that was last told
 
   /** @param {HTMLElement} root */
@@ -74,15 +89,22 @@ class Train extends Stage {
     super(root);
     const ask = add(root, "div", "ask");
     // Made once: news of a run come several times a second, and a button that is made again under a finger hears no click.
-    this.tasks = choice(
-      words.task,
-      Object.entries(words.tasks).map(([name, text]) => [name, text, worded(words.lines, name)]),
+    this.ways = choice(
+      words.ways,
+      [
+        ["watch", words.watch, ""],
+        ["race", words.race, words.race_help],
+        ["own", words.own_text, words.own_help],
+      ],
       "",
-      (task) => this.choose({ task }, true),
+      (way) =>
+        this.choose(
+          way === "own" ? { own: "on" } : { own: "off", twin: way === "watch" ? "none" : this.lastTwin, from: "0" },
+          true,
+        ),
     );
-    this.tasks.classList.add("tasks");
-    ask.append(this.tasks);
-    const label = add(ask, "label", "example");
+    this.ways.classList.add("ways");
+    const label = el("label", "example");
     this.where = add(label, "small");
     this.field = add(label, "input");
     Object.assign(this.field, {
@@ -98,40 +120,66 @@ class Train extends Stage {
         true,
       ),
     );
+    this.tasks = selectBox(words.task, Object.entries(words.tasks), "", (task) => this.choose({ task }, true));
+    this.tasks.classList.add("tasks");
+    ask.append(this.ways, label, this.tasks);
     this.go = add(ask, "button", "go");
     this.go.addEventListener("click", () =>
-      this.isQueued ? this.leave() : this.isGoing ? this.pause() : this.isPaused ? this.goOn() : this.train(),
+      this.isOwn
+        ? this.own.act()
+        : this.isQueued
+          ? this.leave()
+          : this.isGoing
+            ? this.pause()
+            : this.isPaused
+              ? this.goOn()
+              : this.train(),
     );
-    this.replay = this.button(
-      ask,
-      words.start_again,
-      () => (this.playing ? this.hold() : this.play()),
-      words.start_again_help,
-    );
-    this.replay.classList.add("replay");
     this.more = this.button(ask, words.more, () => this.unfold(), words.more_help);
     this.more.classList.add("more");
-    this.chips = described(add(root, "div", "chips races"), "group", words.race);
-    this.chips.append(el("b", "", words.race));
-    this.twinChips = Object.entries(words.twins).map(([name, text]) => {
-      if (name === BROKEN[0]) this.chips.append(el("i", "", words.break_it));
-      const race = () => this.choose({ twin: name, from: "0" }, true);
-      const chip = this.chips.appendChild(button(text, `chip ${name}`, race, worded(words.twin_help, name)));
-      return /** @type {const} */ ([name, chip]);
-    });
     this.unfold(false);
-    this.fact = add(root, "h2", "fact");
-    this.kept = add(root, "p", "note kept");
     this.refused = add(root, "p", "refused");
     this.refused.setAttribute("role", "alert");
+    this.own = new OwnText(() => this.invalidate("answer"));
     const main = add(root, "div", "main");
+    this.main = main;
     this.left = add(main, "section");
-    this.heading = add(this.left, "h3");
-    this.curve = new Curve(this.left, (step) => this.goToStep(step));
-    this.write = add(this.left, "div", "write");
+    this.fact = add(this.left, "h2", "fact");
+    this.chips = add(this.left, "div", "chips");
+    this.replay = this.chips.appendChild(
+      button("", "play", () => (this.playing ? this.hold() : this.play()), words.play_help),
+    );
+    this.moments = described(add(this.chips, "span", "moments"), "group", words.moments);
+    this.races = described(add(this.chips, "span", "races"), "group", words.race);
+    this.twinChips = Object.entries(words.twins).flatMap(([name, text]) => {
+      if (name === "none") return [];
+      const race = () => this.choose({ twin: name, from: "0" }, true);
+      const chip = this.races.appendChild(button(text, `chip ${name}`, race, worded(words.twin_help, name)));
+      return [/** @type {const} */ ([name, chip])];
+    });
+    this.others = selectBox(words.more_twins, [], "", (twin) => this.choose({ twin, from: "0" }, true));
+    this.races.append(this.others);
+    this.place = add(this.chips, "span", "place only-here");
+    this.curve = new Chart(this.left, (step) => this.pick(step));
+    this.strips = add(this.left, "div", "strips");
     this.fork = add(this.left, "div", "fork");
     this.right = add(main, "section");
+    this.kept = el("span", "kept ok");
+    this.foot.prepend(this.kept);
     this.tableBox = focusable(add(root, "div", "tablebox"), "region", words.table);
+    this.write = add(this.tableBox, "div", "write");
+    this.numbers = add(this.tableBox, "div");
+    this.predict = this.button(
+      null,
+      words.predict,
+      () => {
+        this.guess = null;
+        this.hold();
+        this.choose({ predict: this.values.predict === "on" ? "off" : "on" });
+      },
+      words.predict_help,
+    );
+    this.acts.append(this.predict);
     this.seed = this.button(
       null,
       "",
@@ -140,7 +188,7 @@ class Train extends Stage {
     );
     this.acts.before(this.seed);
     this.opens = [add(this.acts, "a", "quiet"), add(this.acts, "a", "quiet")]; // the run and its twin, in Explore
-    this.opens.forEach((link, i) => link.addEventListener("click", (e) => this.open(e, i)));
+    this.opens.forEach((link, i) => link.addEventListener("click", (e) => this.explore(e, i)));
     this.download = add(this.acts, "a", "quiet");
     Object.assign(this.download, { textContent: words.download, title: words.download_help });
     this.recorded = this.button(
@@ -161,6 +209,7 @@ class Train extends Stage {
       cancelAnimationFrame(this.playing);
       this.run?.close();
       this.twin?.close();
+      this.own.close();
     });
   }
 
@@ -178,6 +227,11 @@ class Train extends Stage {
     this.watch();
   }
 
+  // The twin that Race goes back to
+  get lastTwin() {
+    return this.raced || FIRST_RACE;
+  }
+
   get example() {
     return this.values.example || EXAMPLES[this.values.task] || "";
   }
@@ -190,6 +244,11 @@ class Train extends Stage {
   get described() {
     const { task, twin, seed } = this.values;
     return task ? [task, twin, seed, this.from].join(" ") : "";
+  }
+
+  // Whether it is the visitor's own text that is learnt
+  get isOwn() {
+    return this.values.own === "on" && !this.isOffline;
   }
 
   get isGoing() {
@@ -212,14 +271,21 @@ class Train extends Stage {
 
   // Where the slider stands: at the newest step while the visitor leaves it at the end
   get at() {
-    return clamp(whole(this.values.at, this.header.steps), 0, this.last);
+    return clamp(this.moving ?? whole(this.values.at, this.header.steps), 0, this.last);
+  }
+
+  // Whether the run is hidden until the visitor has said when it will be right
+  get isHidden() {
+    return this.values.predict === "on" && this.guess === null && this.values.twin === "none";
   }
 
   /** @param {Record<string, string>} changes */
   choose(changes, atOnce = false) {
     const isOther = changes.task !== undefined && changes.task !== this.values.task;
-    const opening = { example: "", at: String(this.header.steps), layer: "", head: "" };
+    const opening = { example: "", at: String(this.header.steps), layer: "", head: "", row: "", by: "finds" };
+    if (changes.twin !== undefined || isOther) this.rest();
     super.choose({ ...changes, ...(isOther ? opening : {}) }, atOnce);
+    if (this.values.twin !== "none") this.raced = this.values.twin;
     this.settle();
     this.watch();
   }
@@ -244,7 +310,8 @@ class Train extends Stage {
   }
 
   train() {
-    this.hold();
+    this.rest();
+    this.guess = null;
     this.begin();
     this.choose({ at: String(this.header.steps) });
   }
@@ -270,32 +337,101 @@ class Train extends Stage {
     [this.run, this.twin] = [null, null];
   }
 
-  // From step 0 through all that there is; where nothing shall move, to step 0
-  play() {
+  // From where the slider stands through all that there is, and from step 0 where it is at the end; with less motion it is there at once
+  play(from = this.at >= this.last ? 0 : this.at) {
+    this.walk(from, this.last, (REPLAY * (this.last - from)) / Math.max(1, this.last), {
+      at: String(this.header.steps),
+    });
+  }
+
+  // The steps between two, in so many ms, and what is chosen at their end
+  /** @param {number} from @param {number} to @param {number} ms @param {Record<string, string>} then */
+  walk(from, to, ms, then) {
+    this.rest();
+    if (ms <= 0 || matchMedia("(prefers-reduced-motion: reduce)").matches) return this.choose(then);
     const began = performance.now();
-    const last = this.last;
     /** @param {number} now */
     const next = (now) => {
-      const at = Math.round((PACE * Math.max(0, now - began)) / 1000);
-      this.playing = at < last ? requestAnimationFrame(next) : 0;
-      this.choose({ at: String(at < last ? at : this.header.steps) });
+      const part = clamp((now - began) / ms, 0, 1);
+      this.moving = Math.round(from + part * (to - from));
+      this.playing = part < 1 ? requestAnimationFrame(next) : 0;
+      if (part >= 1) {
+        this.moving = null;
+        this.choose(then);
+      }
+      this.stale.add("selection");
       this.drawNow();
     };
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.choose({ at: "0" });
     next(began);
   }
 
-  hold() {
+  rest() {
     cancelAnimationFrame(this.playing);
     this.playing = 0;
+    this.moving = null;
+  }
+
+  // Stop where the run is
+  hold() {
+    const { at, playing } = this;
+    this.rest();
+    if (playing) this.choose({ at: String(at) });
     this.invalidate("answer");
+  }
+
+  // A step that was clicked: what a visitor expects of a hidden run, or where to go
+  /** @param {number} step */
+  pick(step) {
+    if (!this.isHidden) return this.goToStep(step);
+    this.guess = 5 * Math.round(step / 5);
+    this.play(0);
+    return true;
   }
 
   /** @param {number} step */
   goToStep(step) {
-    if (!this.last) return false;
-    this.hold();
+    if (this.isOwn) {
+      this.own.goTo(step);
+      return true;
+    }
+    if (!this.last || this.isHidden) return false;
+    this.rest();
     this.choose({ at: String(clamp(step, 0, this.last)) });
+    return true;
+  }
+
+  // The moments of the run, and which of them the slider stands at
+  get momentsHere() {
+    return this.values.twin === "none" ? (this.pair[0]?.moments ?? []) : [];
+  }
+
+  get momentAt() {
+    if (this.moving !== null) return -1;
+    const { at, momentsHere: all } = this;
+    const { layer, head } = this.values;
+    const same = all.findIndex((one) => one.step === at && String(one.layer) === layer && String(one.head) === head);
+    return same >= 0 ? same : all.findLastIndex((one) => one.step === at && (layer === "" || one.layer < 0));
+  }
+
+  // To a moment: forward it plays on the way there, and a second press skips that
+  /** @param {number} i */
+  goToMoment(i) {
+    const one = this.momentsHere[i];
+    if (!one) return false;
+    const isHead = one.layer >= 0;
+    const then = {
+      at: String(one.step),
+      by: one.kind === "back" ? "back" : "finds",
+      layer: isHead ? String(one.layer) : "",
+      head: isHead ? String(one.head) : "",
+      row: "",
+    };
+    const from = this.at;
+    this.going = i;
+    if (this.playing || one.step <= from) {
+      this.rest();
+      this.choose(then);
+    } else this.walk(from, one.step, Math.max(SHORTEST, WALK * (one.step - from)), then);
     return true;
   }
 
@@ -340,22 +476,56 @@ class Train extends Stage {
     else if (!document.hidden && this.header?.offline) this.asTaught(this.values.race);
   }
 
-  // By the clicker, in front of a class: on means Train, Pause, the next twin; back means Continue, the twin before. Elsewhere a key
-  // that scrolls a page begins no training.
+  // By the clicker, or the Page keys: the next moment of a run, the next twin of a race. None of them begins a training.
   /** @param {number} by */
   turn(by) {
-    if (this.isProjected && by > 0 && !this.run) return this.train();
-    if (this.isProjected && by > 0 && this.isGoing) return this.pause();
-    if (this.isProjected && by < 0 && this.isPaused) return this.goOn();
-    const names = Object.keys(words.twins);
-    this.choose({ twin: names[clamp(names.indexOf(this.values.twin) + by, 0, names.length - 1)] }, true);
+    if (this.isOwn) return this.own.turn(by);
+    if (this.values.twin !== "none") {
+      const names = Object.keys(words.twins).filter((name) => this.isOffered(name));
+      const i = names.indexOf(this.values.twin);
+      return this.choose({ twin: names[(i + by + names.length) % names.length], from: "0" }, true);
+    }
+    const { momentsHere: all, at } = this;
+    if (this.isHidden || !all.length) return false;
+    const now = this.playing ? this.going : this.momentAt;
+    const next = this.playing
+      ? now
+      : now >= 0
+        ? now + by
+        : by > 0
+          ? all.findIndex((one) => one.step > at)
+          : all.findLastIndex((one) => one.step < at);
+    this.goToMoment(next < 0 ? (by > 0 ? all.length - 1 : 0) : next % all.length);
   }
 
-  keys = { home: () => this.goToStep(0), end: () => this.goToStep(this.last) };
+  // Whether a twin has a chip: those that are kept of the task, and the one that is chosen; the others are in a list.
+  /** @param {string} twin */
+  isOffered(twin) {
+    if (twin === "none") return false;
+    const kept = this.header.finished[this.values.task] ?? [];
+    return kept.length < 2 || kept.includes(twin) || twin === this.values.twin;
+  }
 
-  /** @param {number} _down @param {number} right */
-  arrow(_down, right) {
-    return right ? this.goToStep(this.at + right) : false;
+  keys = {
+    home: () => this.goToStep(0),
+    end: () => this.goToStep(this.last),
+    " ": () => (this.last < 2 || this.isGoing ? false : this.playing ? this.hold() : this.play()),
+  };
+
+  /** @param {number} down @param {number} right */
+  arrow(down, right) {
+    if (right) return this.goToStep((this.isOwn ? this.own.at : this.at) + STEP * right);
+    const seen = this.pair[0]?.seen;
+    if (!seen || this.values.twin !== "none") return false;
+    this.choose({ row: String(clamp(this.row + down, 1, seen.tokens.length - 1)) });
+    return true;
+  }
+
+  // The row of the large map that is told
+  get row() {
+    const seen = this.pair[0]?.seen ?? this.pair[1]?.seen;
+    if (!seen) return 1;
+    return clamp(whole(this.values.row, Math.min(seen.first + 1, seen.tokens.length - 1)), 1, seen.tokens.length - 1);
   }
 
   get headGrid() {
@@ -370,27 +540,23 @@ class Train extends Stage {
 
   // ------------------------------------------------------------------ drawing
 
-  /** @param {Set<import("../../../kit/browser/stage.js").Stale>} stale */
-  draw(stale) {
-    if (stale.has("theme")) {
-      this.root.style.setProperty("--run", this.palette.heads[0]);
-      this.root.style.setProperty("--twin", this.palette.heads[2]);
-    }
+  draw() {
     const { task, twin } = this.values;
     this.pair = this.showsKept
       ? this.finished.pair(this.header.finished, task, twin, this.example)
       : [this.run, this.twin];
     this.em = 16 * this.typeUnit;
     this.root.classList.toggle("stacked", !this.isProjected && this.root.clientWidth < STACKED * this.em);
-    this.curve.measure();
-    this.width = this.right.clientWidth || 440;
+    this.root.classList.toggle("race", twin !== "none");
     this.drawControls();
+    if (this.drawOwn()) return this.drawFoot();
+    this.drawChips();
     this.fact.replaceChildren(...this.sentence());
+    this.fact.setAttribute("aria-live", this.playing ? "off" : "polite");
     this.drawKept();
-    this.drawCurve();
-    this.drawReading();
-    this.drawFork();
     this.drawHeads();
+    this.drawFork();
+    this.drawCurve();
     this.drawTable();
     this.drawFoot();
     const rests = [this.run, this.twin].some((one) => one?.state === "paused" || one?.state === "stopped");
@@ -398,6 +564,32 @@ class Train extends Stage {
     const states = `${this.run?.state},${this.twin?.state}`;
     if (states !== this.told && /ended|paused/.test(states)) cover.news();
     this.told = states;
+    if (!this.hasPlayed && this.pair[0]) this.open();
+  }
+
+  // Whether the visitor's own text takes the place of the runs
+  drawOwn() {
+    const { isOwn } = this;
+    this.main.hidden = isOwn;
+    if (!isOwn) this.own.box.remove();
+    else if (!this.own.box.parentNode) this.main.before(this.own.box);
+    this.root.classList.toggle("of-own", isOwn);
+    if (!isOwn) return false;
+    this.rest();
+    this.hasPlayed = true;
+    this.tableBox.hidden = true;
+    if (!this.ownAsked) this.own.watch(true);
+    this.ownAsked = true;
+    this.own.draw(this.palette, this.em, this.isProjected);
+    return true;
+  }
+
+  // The room opens alive: the kept run is played once, unless a lesson asks of it, or the address names a step on the way
+  open() {
+    this.hasPlayed = true;
+    const isAtEnd = whole(this.values.at, this.header.steps) >= this.last;
+    if (this.showsKept && isAtEnd && this.values.twin === "none" && !cover.now && !this.isOffline && !this.isHidden)
+      this.play(0);
   }
 
   status() {
@@ -419,8 +611,9 @@ class Train extends Stage {
 
   drawControls() {
     const { task, twin } = this.values;
-    Object.keys(words.tasks).forEach((name, i) =>
-      this.tasks.children[i].setAttribute("aria-pressed", String(name === task)),
+    this.tasks.value = task;
+    [...this.ways.children].forEach((one, i) =>
+      one.setAttribute("aria-pressed", String(i === (this.isOwn ? 2 : twin === "none" ? 0 : 1))),
     );
     this.go.textContent = this.isQueued
       ? words.cancel
@@ -431,15 +624,57 @@ class Train extends Stage {
           : this.run
             ? words.train_again
             : words.train;
+    if (this.isOwn) this.go.textContent = this.own.label;
+    this.go.hidden = this.isOwn && this.own.state === "ended";
+    this.where.parentElement?.toggleAttribute("hidden", this.isOwn);
+    this.tasks.hidden = this.isOwn;
     this.go.title = this.isGoing && !this.isQueued ? words.pause_help : "";
     this.where.textContent = this.pair[0]?.seen?.unseen === false ? words.seen : words.unseen;
-    for (const [name, chip] of this.twinChips) chip.setAttribute("aria-pressed", String(name === twin));
-    this.replay.hidden = this.isGoing || this.last < 2;
-    this.replay.textContent = this.playing ? words.hold : words.start_again;
     const refused = this.pair[0]?.refused || this.pair[1]?.refused || "";
     this.refused.hidden = !refused;
     const drawn = this.pair.find((one) => one?.refused && one.looks.size)?.shown;
     setText(this.refused, drawn ? `${refused} ${fill(words.refused_drawn, { example: drawn })}` : refused);
+  }
+
+  // Play, and the moments of a run or the twins of a race
+  drawChips() {
+    const { twin, task } = this.values;
+    const isRace = twin !== "none";
+    this.chips.hidden = this.isHidden;
+    this.replay.hidden = this.isGoing || this.last < 2;
+    setText(this.replay, this.playing ? "❚❚" : "▶");
+    this.replay.ariaLabel = this.playing ? words.stop_playing : words.play;
+    this.moments.hidden = isRace;
+    this.races.hidden = !isRace;
+    for (const [name, chip] of this.twinChips) {
+      chip.hidden = !this.isOffered(name);
+      chip.setAttribute("aria-pressed", String(name === twin));
+    }
+    const rest = Object.entries(words.twins).filter(([name]) => name !== "none" && !this.isOffered(name));
+    this.others.hidden = !rest.length;
+    const told = `${task} ${rest.map(([name]) => name)}`;
+    if (this.others.dataset.told !== told) {
+      this.others.replaceChildren(
+        new Option(words.more_twins, ""),
+        ...rest.map(([name, text]) => new Option(text, name)),
+      );
+      this.others.dataset.told = told;
+    }
+    this.others.value = "";
+    const all = this.momentsHere;
+    const now = this.playing && this.going >= 0 ? this.going : this.momentAt;
+    const made = JSON.stringify(all.map(({ kind, step }) => [kind, step]));
+    if (this.moments.dataset.made !== made) {
+      this.moments.dataset.made = made;
+      this.moments.replaceChildren(
+        ...all.map(({ kind }, i) => button(words.moment[kind], "chip", () => this.goToMoment(i))),
+      );
+    }
+    [...this.moments.children].forEach((chip, i) => chip.setAttribute("aria-pressed", String(i === now)));
+    setText(
+      this.place,
+      all.length && !isRace ? (now >= 0 ? fill(words.of_moments, { n: now + 1, m: all.length }) : "PgDn") : "",
+    );
   }
 
   // The two runs at the slider: loss, frame, look
@@ -449,20 +684,60 @@ class Train extends Stage {
       if (!one?.points.length) return null;
       const i = indexAt(one.points, at);
       const frame = upTo(one.frames, at);
+      const seen = frame && [...one.looks.keys()].filter((step) => step <= frame.step);
       return {
         one,
         i,
-        loss: i < 0 ? null : smooth(one.points)[i],
+        loss: lossAt(one, at),
         frame,
-        look: frame && one.looks.get(frame.step),
-        known: i >= 0,
+        look: seen?.length ? one.looks.get(Math.max(...seen)) : undefined,
+        known: i >= 0 || (Boolean(frame) && this.showsKept),
       };
     });
   }
 
+  // Measures of each head of a run, by step: over unseen problems, or over the example where a record has no more
+  /** @param {import("./types.js").Run} one @param {"finds" | "back" | "ahead"} by @returns {[step: number, of: number[][]][]} */
+  measured(one, by) {
+    const found = one.frames.flatMap((frame) => (frame[by]?.length ? [[frame.step, frame[by]]] : []));
+    if (found.length || by === "back") return /** @type {any} */ (found);
+    return [...one.looks.values()].sort((a, b) => a.step - b.step).map((look) => [look.step, look[by]]);
+  }
+
+  // The measure of the heads of the run (0) or of its twin (1): without a mask it looks ahead
+  /** @param {number} i @returns {"finds" | "back" | "ahead"} */
+  says(i) {
+    if (this.values.twin === "none") return this.values.by === "back" && this.hasBack ? "back" : "finds";
+    return i && this.values.twin === "nomask" ? "ahead" : "finds";
+  }
+
+  get hasBack() {
+    return Boolean(this.pair[0]?.frames.some((frame) => frame.back?.length));
+  }
+
+  // The head of the run (0) or its twin (1) that is shown large: the chosen one, or the one that does most at its last step
+  /** @param {number} i @returns {[layer: number, head: number]} */
+  headOf(i) {
+    const one = this.pair[i];
+    const last = one && this.measured(one, this.says(i)).at(-1)?.[1];
+    if (!last?.length) return [0, 0];
+    const [layer, head] = [whole(this.values.layer, -1), whole(this.values.head, -1)];
+    if ((!i || this.values.twin === "none") && head >= 0 && last[layer]?.[head] !== undefined) return [layer, head];
+    const [l, h] = largest(last);
+    return [l, h];
+  }
+
+  // Its measure at the slider
+  /** @param {number} i @returns {number[][]} */
+  valuesOf(i) {
+    const one = this.pair[i];
+    const found = one ? this.measured(one, this.says(i)) : [];
+    return (found.findLast(([step]) => step <= this.at) ?? found[0])?.[1] ?? [];
+  }
+
   drawKept() {
     const [run, twin] = this.pair;
-    this.kept.hidden = Boolean(this.run) || !run;
+    this.isKept = !this.run && Boolean(run);
     const what =
       this.values.twin === "none"
         ? words.finished
@@ -488,10 +763,11 @@ class Train extends Stage {
       return waits
         ? phrase(form(words.waiting, waits.place), { n: waits.place, s: waits.seconds })
         : phrase(words.beginning, {});
+    if (this.isHidden) return phrase(words.predict_ask, {});
     const s = String(this.at);
     const burst = [a, b].find((side) => side?.one.points.some(([, loss]) => loss === null));
     if (burst) return phrase(words.not_finite, { s: String(burst.one.points.at(-1)?.[0]), twin: name });
-    const right = (/** @type {typeof a} */ side) => (side?.frame ? share(mean(side.frame.given)) : "");
+    const right = (/** @type {typeof a} */ side) => (side?.frame ? percent(mean(side.frame.given)) : "");
     if (!b?.known) {
       const begins = twin
         ? this.from
@@ -503,10 +779,29 @@ class Train extends Stage {
       const tail = twin ? [document.createTextNode(` ${name}: ${begins}`)] : [];
       const loss = [lossText(a.loss), "A"];
       if (!a.look) return [...phrase(words.alone_early, { s, loss, a: loss }), ...tail];
-      const [l, h, w] = largest(a.look.finds);
-      const said = phrase(words.alone, { s, a: loss, p: right(a), l: String(l), h: String(h), w: [share(w), "A"] });
+      if (this.guess !== null && !this.playing && !twin && this.at >= this.last)
+        return guessSaid(run, this.guess, this.header.steps);
+      const moment = this.momentsHere[this.momentAt];
+      if (moment && !twin) {
+        const best = largest(this.measured(run, "finds").at(-1)?.[1] ?? []);
+        const symbols = this.header.tasks[this.values.task].vocabulary.length;
+        const told = momentSaid(moment, run, { symbols, best });
+        return [...told, ...(this.values.task === "echo" ? [document.createTextNode(` ${words.echo}`)] : []), ...tail];
+      }
+      const [l, h] = this.headOf(0);
+      const w = this.valuesOf(0)[l]?.[h] ?? 0;
+      const said = phrase(this.says(0) === "back" ? words.alone_back : words.alone, {
+        s,
+        a: loss,
+        p: [right(a), "word"],
+        l: String(l),
+        h: [String(h), "A"],
+        w: [percent(w), "A"],
+      });
       return [...said, ...(this.values.task === "echo" ? [document.createTextNode(` ${words.echo}`)] : []), ...tail];
     }
+    if (run.seeds.length && twin?.seeds.length && !this.from)
+      return seedsSaid(run, twin, { at: this.at, steps: this.header.steps, name });
     const losses = { a: [lossText(a.loss), "A"], b: [lossText(b.loss), "B"] };
     const ended = run.state === "ended" && twin?.state === "ended" && this.at === this.last;
     if (ended && this.values.twin === "nomask" && a.frame && b.frame && b.look && b.frame.whole < a.frame.whole) {
@@ -524,15 +819,6 @@ class Train extends Stage {
       a.frame && b.frame
         ? phrase(words.racing, { s, ...losses, twin: [name, "B"], p: right(a), q: right(b) })
         : phrase(words.racing_early, { s, ...losses, twin: [name, "B"] });
-    const found = this.from ? null : lead(smooth(a.one.points), smooth(b.one.points), Math.min(a.i, b.i));
-    const leads = this.from
-      ? []
-      : found
-        ? phrase(` ${words.lead}`, {
-            leader: capital(found.leader ? name : words.as_it_is),
-            k: String(found.since + 1),
-          })
-        : phrase(` ${words.tied}`, {});
     if (ended && a.frame && b.frame) {
       const last =
         this.values.twin === "noresidual" && a.frame.gradients.length
@@ -541,10 +827,10 @@ class Train extends Stage {
               b: listed(b.frame.gradients.map((x) => pointed(x.toPrecision(2)))),
               twin: name,
             })
-          : fill(words.on_its_own, { n: a.frame.whole, m: b.frame.whole });
-      return [...said, ...leads, document.createTextNode(` ${last}`)];
+          : fill(words.on_its_own, { n: wholeAt(a.one, this.at), m: wholeAt(b.one, this.at) });
+      return [...said, document.createTextNode(` ${last}`)];
     }
-    return [...said, ...leads];
+    return said;
   }
 
   get twinName() {
@@ -553,32 +839,99 @@ class Train extends Stage {
   }
 
   drawCurve() {
-    const { header } = this;
+    const { header, palette, at } = this;
     const [run, twin] = this.pair;
-    const lines = [
-      ...(run
-        ? [{ points: run.points, smooth: smooth(run.points), colour: this.palette.heads[0], dash: "", from: 0 }]
-        : []),
-      ...(twin
-        ? [
-            {
-              points: twin.points,
-              smooth: smooth(twin.points),
-              colour: this.palette.heads[2],
-              dash: "6 3",
-              from: this.from,
-            },
-          ]
-        : []),
-    ];
+    this.curve.measure(this.isProjected);
     const n = header.tasks[this.values.task].vocabulary.length;
-    this.heading.replaceChildren(
-      el("b", "", words.loss),
-      `${words.loss_help} · ${words.step} `,
-      el("b", "", fill(words.of_steps, { s: this.at, n: header.steps })),
-      this.last ? el("span", "only-here", words.drag) : "",
-    );
-    this.curve.draw(lines, header.steps, { n, loss: Math.log(n) }, this.at, this.palette, this.fact.textContent ?? "");
+    const isBanded = Boolean(run?.seeds.length && twin?.seeds.length && !this.from);
+    /** @type {import("./chart.js").Charted} */
+    const of = {
+      steps: header.steps,
+      now: at,
+      seen: this.playing ? at : this.last,
+      last: this.isHidden ? header.steps : this.last,
+      guess: { n, loss: Math.log(n) },
+      losses: [],
+      shares: [],
+      lossBands: [],
+      shareBands: [],
+      about: twin ? words.percent_right : words.percent_heads,
+      marks: this.momentsHere.map(({ step }, i) => ({ step, isOn: i === this.momentAt })),
+      leads: isBanded
+        ? (twin?.leads ?? []).map((lead) => ({ ...lead, colour: lead.side ? palette.query : palette.ink }))
+        : [],
+      posts: [],
+      cover: this.isHidden ? words.predict_here : "",
+      says: this.fact.textContent ?? "",
+    };
+    this.pair.forEach((one, i) => {
+      if (!one) return;
+      const colour = i ? palette.query : palette.ink;
+      const dash = i ? "8 4" : undefined;
+      const begun = one.frames[0];
+      const first = begun?.step === 0 && begun.loss != null ? [[0, begun.loss]] : [];
+      const losses = /** @type {[number, number | null][]} */ ([
+        ...first,
+        ...smooth(one.points).map((loss, k) => [one.points[k][0], loss]),
+      ]);
+      const name = twin ? (i ? this.twinName : words.as_it_is) : words.line_loss;
+      of.losses.push({ values: losses, colour, dash, name, say: (loss) => lossText(loss, pointed("<0.001")) });
+      const right = /** @type {[number, number][]} */ (one.frames.map((frame) => [frame.step, mean(frame.given)]));
+      if (twin) of.shares.push({ values: right, colour, dash, name, say: percent });
+      else this.headLines(of, one, right);
+      if (!isBanded) return;
+      of.lossBands.push({
+        ...band(one.seeds.map((seed) => meansOf(seed.losses))),
+        colour,
+      });
+      of.shareBands.push({ ...band(one.seeds.map((seed) => seed.frames.map(([step, x]) => [step, x]))), colour });
+    });
+    if (this.guess !== null && run) {
+      of.posts.push({ step: this.guess, text: fill(words.you_said, { s: this.guess }), colour: palette.query });
+      const right = run.moments.find(({ kind }) => kind === "right");
+      if (right && right.step <= at)
+        of.posts.push({ step: right.step, text: fill(words.was_at, { s: right.step }), colour: palette.proof });
+    }
+    this.curve.draw(of, palette);
+  }
+
+  // The heads of a run alone: the one that finds, the one that looks back, the chosen one, and the others faintly
+  /** @param {import("./chart.js").Charted} of @param {import("./types.js").Run} one @param {[number, number][]} right */
+  headLines(of, one, right) {
+    const { palette } = this;
+    const by = this.says(0) === "back" ? "back" : "finds";
+    const [finds, back] = [this.measured(one, "finds"), this.measured(one, "back")];
+    /** @param {[step: number, of: number[][]][]} all @param {number} l @param {number} h @returns {[number, number][]} */
+    const line = (all, l, h) => all.map(([step, values]) => [step, values[l]?.[h] ?? 0]);
+    const ends = by === "back" ? back : finds;
+    const chosen = this.headOf(0);
+    ends
+      .at(-1)?.[1]
+      .forEach((row, l) =>
+        row.forEach((_, h) => of.shares.push({ values: line(ends, l, h), colour: palette.hatch, wide: 0.4 })),
+      );
+    const isShown = (/** @type {number[]} */ head, /** @type {string} */ what) =>
+      by === what && head[0] === chosen[0] && head[1] === chosen[1];
+    /** @type {["finds" | "back", [step: number, of: number[][]][], string, string | undefined][]} */
+    const kinds = [
+      ["back", back, words.line_back, "7 4"],
+      ["finds", finds, words.line_finds, undefined],
+    ];
+    for (const [what, all, name, dash] of kinds) {
+      const last = all.at(-1)?.[1];
+      if (!last?.length) continue;
+      const [l, h] = largest(last);
+      const heads = isShown([l, h], what) || by !== what ? [[l, h]] : [[l, h], chosen];
+      for (const head of heads)
+        of.shares.push({
+          values: line(all, head[0], head[1]),
+          colour: isShown(head, what) ? palette.query : what === "back" ? palette.key : palette.mute,
+          dash,
+          name: fill(name, { l: head[0], h: head[1] }),
+          say: percent,
+        });
+    }
+    of.shares.push({ values: right, colour: palette.proof, wide: 1.15, name: words.line_right, say: percent });
   }
 
   drawReading() {
@@ -592,8 +945,8 @@ class Train extends Stage {
               name: i ? this.twinName : twin ? words.as_it_is : worded(words.tasks, this.values.task),
               className: i ? "B" : "A",
               look: side.look,
-              facts: side.frame,
-              colour: this.palette.heads[i ? 2 : 0],
+              facts: { ...side.frame, whole: wholeAt(side.one, this.at) },
+              colour: i ? this.palette.query : this.palette.proof,
             },
           ]
         : [],
@@ -618,134 +971,139 @@ class Train extends Stage {
     this.fork.replaceChildren(chips, el("p", "note", words.fork_note));
   }
 
+  // The heads as small maps below the chart, and one of each run large beside it. A step looks like the one before but for numbers
+  // and pixels, and these go into the parts that there are.
   drawHeads() {
-    const [run, twin] = this.pair;
-    const chosen =
-      this.values.head === ""
-        ? null
-        : /** @type {[number, number]} */ ([whole(this.values.layer), whole(this.values.head)]);
     const sides = this.here();
-    const { em, width } = this;
-    if (this.isProjected) {
-      this.heads = { made: "", paint: [] };
-      this.right.replaceChildren();
-      return this.drawOneOfEach(sides, chosen, em);
-    }
-    const [only] = sides;
-    const seen = run?.seen;
-    const isAlone = !twin && only?.look && seen;
-    const [layer, head] =
-      isAlone && only?.look
-        ? chosen && chosen[0] < only.look.shape[0] && chosen[1] < only.look.shape[1]
-          ? chosen
-          : largest(only.look.finds)
-        : [0, 0];
+    const [run, twin] = this.pair;
     const looks = sides.map((side) => side?.look);
-    // A step looks like the one before but for numbers and pixels, and these go into the tiles that there are.
     const made = JSON.stringify([
-      em,
-      width,
-      Boolean(twin),
+      this.em,
+      this.left.clientWidth,
+      this.isProjected,
       this.values.twin,
       this.twinName,
-      this.values.task,
-      chosen,
-      looks.map((look, i) => look && [look.shape, this.says(i)]),
-      isAlone && [layer, head, seen.tokens],
+      this.hasBack,
+      this.isHidden,
+      looks.map((look) => look?.shape),
+      [run, twin].map((one) => one?.seen?.tokens),
     ]);
-    if (made !== this.heads.made)
-      this.heads = { made, paint: this.makeHeads(looks, chosen, isAlone ? { layer, head, seen } : null) };
-    for (const paint of this.heads.paint) paint(looks);
+    if (made !== this.heads.made) this.heads = { made, paint: this.makeHeads(looks) };
+    this.heads.paint(looks);
   }
 
-  /**
-   * @param {(import("./types.js").Look | undefined)[]} looks @param {[number, number] | null} chosen
-   * @param {{layer: number, head: number, seen: import("./types.js").Seen} | null} one that is shown large
-   */
-  makeHeads(looks, chosen, one) {
-    const { em, width } = this;
+  /** @param {(import("./types.js").Look | undefined)[]} looks */
+  makeHeads(looks) {
+    const { em, isProjected } = this;
     const twin = this.pair[1];
+    const width = this.left.clientWidth;
     /** @type {((looks: (import("./types.js").Look | undefined)[]) => void)[]} */
     const found = [];
+    this.strips.replaceChildren();
     this.right.replaceChildren();
-    const races = this.values.twin !== "none";
-    looks.forEach((look, i) => {
-      if (!look && i && !twin && (!races || looks[0])) return; // of one that has not been begun beside a run that is there: the fact says so
-      const [layers, heads] = look ? look.shape : [LAYERS, this.header.twins[i ? this.values.twin : "none"].heads];
-      const of = this.says(i);
-      const title = add(this.right, "h3");
-      title.append(
-        el(
-          "b",
-          i ? "B" : "A",
-          i ? this.twinName : twin || (races && !look) ? words.as_it_is : worded(words.tasks, this.values.task),
-        ),
-        `${words[of]} · ${fill(words.heads, { layers, heads, d: 64 / heads })}`,
-      );
-      title.title = words[`${of}_help`];
-      if (!look) return ghosts(this.right, layers, heads, width, em);
-      const paint = grid(this.right, look.shape, of, twin ? null : chosen, width, em, (layer, head) =>
-        this.choose({ layer: String(layer), head: String(head) }),
-      );
-      found.push((now) => now[i] && paint(now[i], this.palette));
-    });
-    if (!looks.some(Boolean)) {
-      if (!races)
-        Object.assign(add(this.right, "div", "ghost").style, {
-          width: `${Math.min(LARGE * em, width)}px`,
-          height: `${Math.min(LARGE * em, width)}px`,
-        });
-      add(this.right, "p", "note").textContent = words.ghost;
+    if (this.isHidden) {
+      add(this.right, "p", "note").textContent = words.predict_hidden;
+      return () => {};
     }
-    if (!one) return found;
-    const { layer, head, seen } = one;
-    const title = add(this.right, "h3");
-    title.append(
-      el("b", "", fill(words.large, { l: layer, h: head })),
-      fill(words.large_on, { text: seen.tokens.slice(1).join("") }),
-    );
-    const paint = large(this.right, seen, layer, head, Math.min(LARGE * em, width), em);
-    const about = add(this.right, "p", "about");
-    found.push(([now]) => {
-      if (!now) return;
-      paint(now, this.palette);
-      const places = now.p.length - (seen.tokens.length === seen.answer.length + 1 ? 0 : 1);
-      const even = mean(Array.from({ length: places }, (_, i) => 1 / (seen.first + i + 1)));
-      about.textContent = `${fill(words.large_about, { w: share(now.finds[layer][head]) })} ${fill(words.large_even, { w: share(even) })}`;
-    });
-    return found;
-  }
-
-  // Which number each head of the run (0) or its twin (1) says: without a mask it looks ahead
-  /** @param {number} i @returns {"finds" | "ahead"} */
-  says(i) {
-    return i && this.values.twin === "nomask" ? "ahead" : "finds";
-  }
-
-  // In front of a class: one head of each run, the one that was chosen or that does most, as large as the page allows
-  /** @param {ReturnType<Train["here"]>} sides @param {[number, number] | null} chosen @param {number} em */
-  drawOneOfEach(sides, chosen, em) {
-    const twin = this.pair[1];
-    const shown = sides.filter((side) => side?.look && side.one.seen).length;
-    const across = this.right.clientWidth / Math.max(shown, 1) - 3 * em;
-    const size = Math.max(7 * em, Math.min(across, innerHeight - this.right.getBoundingClientRect().top - 7 * em));
-    const row = add(this.right, "div", "one-of-each");
-    sides.forEach((side, i) => {
-      if (!side?.look || !side.one.seen) return;
-      const of = this.says(i);
-      const [layers, heads] = side.look.shape;
-      const [layer, head] =
-        chosen && !twin && chosen[0] < layers && chosen[1] < heads ? chosen : largest(side.look[of]);
-      const box = add(row, "div");
+    if (!looks.some(Boolean)) add(this.right, "p", "note").textContent = words.ghost;
+    looks.forEach((look, i) => {
+      if (!look) return;
+      const [layers, heads] = look.shape;
+      const choose = (/** @type {number} */ layer, /** @type {number} */ head) =>
+        this.choose({ layer: String(layer), head: String(head) });
+      const box = add(this.strips, "div", twin ? "two" : "one");
       const title = add(box, "h3");
+      const about = el("span");
       title.append(
-        el("b", i ? "B" : "A", i ? this.twinName : twin ? words.as_it_is : worded(words.tasks, this.values.task)),
-        fill(words.large, { l: layer, h: head }),
-        el("br"),
-        fill(words[`large_${of}`], { w: share(side.look[of][layer][head]) }),
+        el("b", i ? "B" : "A", twin ? (i ? this.twinName : words.as_it_is) : counted(layers * heads)),
+        ...(twin ? [] : [words.as_they_form, about]),
       );
-      large(box, side.one.seen, layer, head, size, em)(side.look, this.palette);
+      about.className = "about";
+      const room = twin ? width - 7.5 * em : width;
+      const isMany = layers * heads > 16;
+      const paint = strip(
+        box,
+        {
+          shape: look.shape,
+          width: twin && !isMany ? room * 1.06 : room,
+          em,
+          most: twin ? (isMany ? 1.95 : isProjected ? 3 : 3.9) : isProjected ? 5 : undefined,
+          quiet: Boolean(twin),
+          short: isProjected,
+        },
+        choose,
+      );
+      const one = add(this.right, "div", "head");
+      const name = add(one, "h3");
+      const said = add(one, "p", "note");
+      const by = i || twin || !this.hasBack ? null : this.byChoice();
+      if (by) name.append(by);
+      const called = el("span");
+      name.prepend(called);
+      const map = add(one, "div", "map");
+      found.push((now) => {
+        const here = now[i];
+        const seen = this.pair[i]?.seen;
+        if (!here || !seen) return;
+        const of = this.says(i);
+        const [layer, head] = this.headOf(i);
+        const values = this.valuesOf(i);
+        const what = words[/** @type {const} */ (`by_${of}`)];
+        paint(here, values, [layer, head], this.palette);
+        about.textContent = fill(words.percent_of, { what });
+        called.replaceChildren(
+          el(
+            "b",
+            i ? "B" : "A",
+            twin ? (i ? this.twinName : words.as_it_is) : fill(words.large, { l: layer, h: head }),
+          ),
+          ` ${twin ? fill(words.large, { l: layer, h: head }) : fill(words.at_step, { s: this.at })}`,
+        );
+        const isMean = this.pair[i]?.frames.some((frame) => frame[of]?.length);
+        said.replaceChildren(
+          ...phrase(isProjected ? words.on_wall : isMean ? words.on_average : words.on_this, {
+            w: [percent(values[layer]?.[head] ?? 0), "strong"],
+            what: [what, "key"],
+          }),
+        );
+        const { first, tokens, answer } = seen;
+        const answerRows = Array.from({ length: tokens.length - first }, (_, k) => first + k);
+        large(
+          map,
+          seen,
+          here,
+          {
+            layer,
+            head,
+            row: twin ? Math.min(first + 1, tokens.length - 1) : this.row,
+            arc: !twin,
+            rows: twin && answer.length > 1 && map.clientHeight < LOWEST * em * tokens.length ? answerRows : undefined,
+            em: em * (twin ? 0.92 : 1),
+            act: (row) => this.choose({ row: String(Math.max(1, row)) }),
+          },
+          this.palette,
+        );
+      });
     });
+    const legend = add(this.right, "p", "legend only-here");
+    const scale = el("i");
+    legend.append("0", scale, words.of_a_row, " ", el("b", "query", words.looks), el("b", "key", words.is_looked_at));
+    return (/** @type {(import("./types.js").Look | undefined)[]} */ now) => {
+      scale.style.background = `linear-gradient(90deg, ${this.palette.ramp})`;
+      for (const paint of found) paint(now);
+    };
+  }
+
+  byChoice() {
+    return choice(
+      words.by,
+      [
+        ["finds", words.short_finds],
+        ["back", words.short_back],
+      ],
+      this.values.by,
+      (by) => this.choose({ by, layer: "", head: "", row: "" }),
+    );
   }
 
   lines() {
@@ -759,7 +1117,7 @@ class Train extends Stage {
               point?.[1] ?? "",
               point?.[2] ?? "",
               mean(frame.given),
-              frame.whole,
+              frame.whole < 0 ? "" : frame.whole,
               frame.gradients.map((x) => x.toPrecision(4)).join(" "),
             ];
           })
@@ -772,22 +1130,47 @@ class Train extends Stage {
     this.tableBox.hidden = !isOpen;
     this.tableButton.setAttribute("aria-pressed", String(isOpen));
     if (!isOpen) return;
-    this.tableBox.replaceChildren(table(words.table_help, words.table_columns, this.lines()));
+    this.drawReading();
+    this.numbers.replaceChildren(table(words.table_help, words.table_columns, this.lines()));
   }
 
   drawFoot() {
-    const { header } = this;
+    const { header, isOwn } = this;
+    for (const part of [
+      this.seed,
+      this.facts,
+      this.kept,
+      this.proof,
+      this.predict,
+      this.download,
+      this.recorded,
+      this.tableButton,
+      ...this.opens,
+    ])
+      part.hidden = isOwn;
+    const { begun } = this.own;
+    if (isOwn && begun) {
+      this.facts.hidden = false;
+      this.facts.textContent = fill(words.own_foot, { n: number(begun.signs) });
+    }
+    if (isOwn) return;
     const fixed = header.twins[this.values.twin].fixed && header.twins[this.values.twin].heads !== 4;
+    const isBanded = Boolean(this.pair[0]?.seeds.length && this.pair[1]?.seeds.length && !this.from);
     this.proof.hidden = !this.pair[1];
+    this.kept.hidden = !this.isKept;
     this.proof.textContent = `✓ ${fixed ? words.checks_other : words.checks}`;
-    this.facts.textContent = fill(words.cost, {
-      n: worded(words.tasks, this.values.task),
-      p: number(header.parameters[this.values.task]),
-      b: header.batch,
-      steps: header.steps,
-    });
+    this.facts.textContent = isBanded
+      ? words.seeds_foot
+      : fill(words.cost, {
+          n: worded(words.tasks, this.values.task),
+          p: number(header.parameters[this.values.task]),
+          b: header.batch,
+          steps: header.steps,
+        });
     this.seed.textContent = `${fill(words.seed, { n: this.values.seed })} · ${words.another_seed}`;
     this.recorded.hidden = this.isGoing || this.isPaused; // it would leave them
+    this.predict.hidden = this.values.twin !== "none" || this.isGoing;
+    this.predict.setAttribute("aria-pressed", String(this.values.predict === "on"));
     this.opens.forEach((link, i) => {
       const address = this.explored(i);
       link.hidden = address === null;
@@ -810,7 +1193,9 @@ class Train extends Stage {
   modelOf(i) {
     const one = this.pair[i];
     const frame = one ? upTo(one.frames, this.at) : null;
-    return frame && (this.run || frame.step === endOf(/** @type {import("./types.js").Run} */ (one))) ? frame : null;
+    if (!one || !frame || this.run) return frame ?? null;
+    const isThere = this.header.weighed[one.spec.task]?.includes(one.spec.twin);
+    return isThere && frame.step === endOf(one) ? frame : null;
   }
 
   // Where Explore shows the run (0) or its twin (1) at this step, on the example with its answer; null where there is nothing to show
@@ -834,7 +1219,7 @@ class Train extends Stage {
 
   // In this tab: the server keeps a run that still goes on where it is, so that there is something to show.
   /** @param {MouseEvent} e @param {number} i */
-  async open(e, i) {
+  async explore(e, i) {
     const address = this.explored(i);
     if (address === null || e.ctrlKey || e.metaKey || e.shiftKey) return;
     e.preventDefault();
@@ -849,7 +1234,7 @@ class Train extends Stage {
   }
 
   picture() {
-    return rows([this.fact, this.left, this.right]);
+    return rows([this.left, this.right]);
   }
 
   // From step 0 through all that was learnt
@@ -919,6 +1304,18 @@ class Train extends Stage {
       film: () => this.film(),
     };
   }
+}
+
+/** @param {number} n */
+const counted = (n) => fill(form(words.eight, n), { n });
+
+// Losses by step, each the mean of five
+/** @param {(number | null)[]} losses @returns {[number, number | null][]} */
+function meansOf(losses) {
+  const points =
+    MEANT.get(losses) ?? losses.map((loss, i) => /** @type {import("./types.js").Point} */ ([i + 1, loss, 0]));
+  MEANT.set(losses, points);
+  return smooth(points).map((loss, i) => [i + 1, loss]);
 }
 
 export default stage(Train);

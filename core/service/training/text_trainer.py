@@ -1,0 +1,256 @@
+"""TextTrainer: texts that visitors bring are learnt in processes of their own, two at a time, one a visitor, each for that visitor alone.
+
+A text and its model are in memory for as long as the visitor watches, and a while longer; nothing of them is written to a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ...errors import Busy, Refused
+from ...learn.text_training import SECONDS, STEPS, Text
+from ..arrival import into_loop
+from .trainer import ENVIRONMENT, MOST_ACTIVE, MOST_WAITING
+
+COMMAND = (sys.executable, "-m", f"{__package__}.text_process")
+MOST_KEPT = 40  # texts of visitors who do not watch just now
+FORGOTTEN = 1800.0  # seconds after which such a text is let go
+NONE = "There is no text here yet. Paste or drop one."
+DIED = "The process that learnt this text has ended. Press Train to learn it again."
+
+log = logging.getLogger("headlight")
+
+
+@dataclass(frozen=True)
+class TextNews:
+    """The state of a visitor's text, and all that is new of it, since the news before."""
+
+    state: Literal["waiting", "running", "stopped", "ended", "failed"]
+    place: int = 0
+    seconds: float = 0.0  # that it will wait, about
+    begun: dict[str, Any] | None = None  # baselines, prompt, signs
+    points: tuple[tuple[int, float, float], ...] = ()
+    frames: tuple[dict[str, Any], ...] = ()
+    why: str = ""
+
+
+@dataclass(eq=False)
+class _Run:
+    of: Text
+    seconds: float
+    steps: int
+    state: Literal["waiting", "running", "stopped", "ended", "failed"] = "waiting"
+    begun: dict[str, Any] | None = None
+    points: list[tuple[int, float, float]] = field(default_factory=list)
+    frames: list[dict[str, Any]] = field(default_factory=list)
+    resume: dict[str, Any] | None = None  # the state of the last frame
+    why: str = ""
+    process: subprocess.Popen[bytes] | None = None
+    seen: float = field(default_factory=time.monotonic)  # when it was watched last
+    watchers: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.seconds - (self.points[-1][2] if self.points else 0.0))
+
+
+class TextTrainer:
+    """Texts by the visitor who brought them. Any number of threads and event loops may ask."""
+
+    def __init__(
+        self, command: tuple[str, ...] = COMMAND, seconds: float = SECONDS, steps: int = STEPS, clock=time.monotonic
+    ) -> None:
+        self.command, self.seconds, self.steps, self.clock = command, seconds, steps, clock
+        self._lock = threading.RLock()
+        self._runs: OrderedDict[str, _Run] = OrderedDict()
+
+    def begin(self, visitor: str, of: Text) -> None:
+        """Learn a text for a visitor, in place of any other of his. Raises Busy where too many wait."""
+        with self._lock:
+            self.forget(visitor)
+            self._sweep()
+            waiting = sum(run.state == "waiting" for run in self._runs.values())
+            if waiting >= MOST_WAITING:
+                raise Busy(f"{waiting} trainings wait already, and that is the most. Try again in a minute.")
+            self._runs[visitor] = _Run(of, self.seconds, self.steps, seen=self.clock())
+            self._turn()
+
+    def stop(self, visitor: str) -> None:
+        """End a run where its last frame is: that stays, and it may continue from there."""
+        with self._lock:
+            run = self._mine(visitor)
+            if run.state in ("waiting", "running"):
+                run.state = "stopped"
+                last = run.frames[-1]["step"] if run.frames else 0
+                run.points = [point for point in run.points if point[0] <= last]
+                self._kill(run)
+                self._turn()
+
+    def go_on(self, visitor: str) -> None:
+        """Let a run that was stopped continue."""
+        with self._lock:
+            run = self._mine(visitor)
+            if run.state in ("stopped", "failed"):
+                run.state = "waiting"
+                self._runs.move_to_end(visitor)
+                self._turn()
+
+    def forget(self, visitor: str) -> None:
+        """Let go of a visitor's text, and of all that was learnt from it."""
+        with self._lock:
+            run = self._runs.pop(visitor, None)
+            if run is not None:
+                run.state, run.why = "failed", NONE
+                self._kill(run)
+                self._turn()
+
+    def close(self) -> None:
+        """Let go of all."""
+        with self._lock:
+            for visitor in list(self._runs):
+                self._runs[visitor].state = "failed"
+            for visitor in list(self._runs):
+                self.forget(visitor)
+
+    async def watch(self, visitor: str) -> AsyncGenerator[TextNews]:
+        """A visitor's run from its beginning, and what comes of it until it rests. Raises Refused where there is none."""
+        changed = asyncio.Event()
+        tell = into_loop(changed.set)
+        with self._lock:
+            run = self._mine(visitor)
+            run.watchers.append(tell)
+        points = frames = 0
+        before: TextNews | None = None
+        try:
+            while True:
+                changed.clear()
+                with self._lock:
+                    points = min(points, len(run.points))
+                    place, seconds = self._place(run)
+                    new = TextNews(
+                        run.state,
+                        place,
+                        round(seconds),
+                        run.begun if not points and not frames else None,
+                        tuple(run.points[points:]),
+                        tuple(run.frames[frames:]),
+                        run.why,
+                    )
+                    points, frames = len(run.points), len(run.frames)
+                if new != before:
+                    yield new
+                if new.state not in ("waiting", "running"):
+                    return
+                before = new
+                await changed.wait()
+        finally:
+            with self._lock:
+                run.watchers.remove(tell)
+                run.seen = self.clock()
+
+    def _mine(self, visitor: str) -> _Run:
+        if visitor not in self._runs:
+            raise Refused(NONE)
+        return self._runs[visitor]
+
+    def _place(self, run: _Run) -> tuple[int, float]:
+        """(how many run or wait before it while it waits, seconds until it begins)."""
+        if run.state != "waiting":
+            return 0, 0.0
+        ahead = sorted(other.left for other in self._runs.values() if other.state == "running")
+        for other in self._runs.values():
+            if other is run:
+                break
+            if other.state == "waiting":
+                ahead = sorted([*ahead[1:], (ahead[0] if ahead else 0.0) + other.left])
+        n = 1 + sum(other.state == "waiting" for other in list(self._runs.values())[: self._index(run)])
+        return n, ahead[0] if ahead else 0.0
+
+    def _index(self, run: _Run) -> int:
+        return next(i for i, other in enumerate(self._runs.values()) if other is run)
+
+    def _turn(self) -> None:
+        """Begin those that wait while there is room, and tell the others where they are."""
+        active = sum(run.state == "running" for run in self._runs.values())
+        for run in list(self._runs.values()):
+            if run.state == "waiting" and active < MOST_ACTIVE:
+                active += 1
+                self._start(run)
+        for run in self._runs.values():
+            self._changed(run)
+
+    def _sweep(self) -> None:
+        """Let go of the texts of visitors who have long not watched, and of the oldest beyond MOST_KEPT."""
+        idle = [name for name, run in self._runs.items() if not run.watchers]
+        old = [name for name in idle if self.clock() - self._runs[name].seen > FORGOTTEN]
+        for name in {*old, *idle[: max(0, len(idle) - MOST_KEPT)]}:
+            self.forget(name)
+
+    def _start(self, run: _Run) -> None:
+        run.state, run.why = "running", ""
+        process = run.process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT
+        )
+        spent = run.points[-1][2] if run.points else 0.0
+        asked = {
+            "text": run.of.text, "unit": run.of.unit, "seed": run.of.seed, "steps": run.steps,
+            "seconds": max(0.0, run.seconds - spent), "start": run.resume,
+        }  # fmt: skip
+        threading.Thread(target=self._follow, args=(run, process, asked, spent), name="text", daemon=True).start()
+
+    def _follow(self, run: _Run, process: subprocess.Popen[bytes], asked: dict[str, Any], spent: float) -> None:
+        """Tell the process what to learn, and hear of it until it ends."""
+        assert process.stdin is not None and process.stdout is not None
+        with process, suppress(OSError):
+            process.stdin.write(json.dumps(asked).encode() + b"\n")
+            process.stdin.close()
+            for line in process.stdout:
+                with self._lock:
+                    if run.process is not process:
+                        return  # it was stopped meanwhile
+                    if line.endswith(b"\n"):
+                        self._heard(run, json.loads(line), spent)
+        with self._lock:
+            if run.process is process:
+                run.process = None
+                if run.state == "running":
+                    run.state, run.why = "failed", DIED
+                self._turn()
+                self._changed(run)
+
+    def _heard(self, run: _Run, said: dict[str, Any], spent: float) -> None:
+        if "begun" in said:
+            run.begun = said["begun"]
+        elif "point" in said:
+            step, loss, seconds = said["point"]
+            run.points.append((step, loss, seconds + spent))
+        elif "frame" in said:
+            frame = said["frame"]
+            run.resume = frame.pop("state")
+            run.frames.append({**frame, "seconds": frame["seconds"] + spent})
+        elif "failed" in said:
+            run.state, run.why = "failed", said["failed"]
+        else:
+            run.state = "ended"
+        self._changed(run)
+
+    def _kill(self, run: _Run) -> None:
+        process, run.process = run.process, None
+        if process is not None:
+            process.kill()
+        self._changed(run)
+
+    def _changed(self, run: _Run) -> None:
+        for tell in run.watchers:
+            tell()

@@ -1,0 +1,95 @@
+"""Texts of visitors are learnt one a visitor, two at a time, and stay where they were stopped until they continue or are let go."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from core.errors import Busy, Refused
+from core.learn.text_training import Text
+from core.service.training import text_trainer
+from core.service.training.text_trainer import TextNews, TextTrainer
+from tests.core.test_text_training import STORY
+
+SLEEPS = (sys.executable, "-c", "import time; time.sleep(60)")
+
+
+@pytest.fixture
+def trainer() -> Iterator[TextTrainer]:
+    made = TextTrainer(seconds=1e6, steps=24)
+    yield made
+    made.close()
+
+
+async def until(trainer: TextTrainer, visitor: str, n_frames: int = 1_000) -> list[TextNews]:
+    """News until the run rests, or has so many frames."""
+    found: list[TextNews] = []
+    async for news in trainer.watch(visitor):
+        found.append(news)
+        if sum(len(one.frames) for one in found) >= n_frames:
+            break
+    return found
+
+
+def test_a_text_is_learnt_stopped_and_goes_on_to_the_same_end(trainer: TextTrainer) -> None:
+    of = Text(STORY)
+    trainer.begin("me", of)
+    first = asyncio.run(until(trainer, "me", n_frames=2))
+    trainer.stop("me")
+    (still,) = asyncio.run(until(trainer, "me"))
+    assert still.state == "stopped" and still.begun is not None and still.begun["pairs"] < still.begun["blind"]
+    last = still.frames[-1]["step"]
+    assert [point[0] for point in still.points] == list(range(1, last + 1)), (
+        "what was learnt after its last frame is gone"
+    )
+    trainer.go_on("me")
+    rest = asyncio.run(until(trainer, "me"))[-1]
+    assert rest.state == "ended" and first[0].state in ("waiting", "running")
+    (whole,) = asyncio.run(until(trainer, "me"))
+    assert [point[0] for point in whole.points] == list(range(1, 25))
+    assert [frame["step"] for frame in whole.frames] == [0, 10, 20, 24]
+    assert all("state" not in frame and len(frame["map"]) > 1_000 for frame in whole.frames)
+    seconds = [point[2] for point in whole.points]
+    assert seconds == sorted(seconds)
+
+
+def test_two_learn_the_rest_wait_and_a_visitor_has_one(trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_trainer, "MOST_WAITING", 1)
+    trainer.command, trainer.seconds = SLEEPS, 60
+    of = Text(STORY)
+    for visitor in ("a", "b", "c"):
+        trainer.begin(visitor, of)
+    assert [run.state for run in trainer._runs.values()] == ["running", "running", "waiting"]
+    assert trainer._place(trainer._runs["c"]) == (1, 60.0)
+    with pytest.raises(Busy, match=r"1 trainings wait already"):
+        trainer.begin("d", of)
+    first = trainer._runs["a"].process
+    trainer.begin("a", of)
+    assert first is not None and first.wait(10) != 0, "the visitor's run before it has ended"
+    assert trainer._runs["c"].state == "running" and trainer._runs["a"].state == "waiting"
+    trainer.stop("b")
+    assert trainer._runs["a"].state == "running"
+
+
+def test_a_text_is_let_go_and_then_there_is_none(trainer: TextTrainer) -> None:
+    trainer.command = SLEEPS
+    now = [0.0]
+    trainer.clock = lambda: now[0]
+    with pytest.raises(Refused, match="no text here yet"):
+        trainer.stop("me")
+    trainer.begin("me", Text(STORY))
+    trainer.stop("me")
+    now[0] = text_trainer.FORGOTTEN + 1
+    trainer.begin("another", Text(STORY))
+    with pytest.raises(Refused):
+        trainer.go_on("me")
+
+
+def test_a_process_that_dies_is_told(trainer: TextTrainer) -> None:
+    trainer.command = (sys.executable, "-c", "raise SystemExit(1)")
+    trainer.begin("me", Text(STORY))
+    news = asyncio.run(until(trainer, "me"))[-1]
+    assert news.state == "failed" and news.why == text_trainer.DIED
