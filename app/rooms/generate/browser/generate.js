@@ -12,7 +12,7 @@ import { whole } from "../../../kit/browser/selection.js";
 import { linkTo } from "../../../kit/browser/share.js";
 import { SinkLine, toneWithout, topWithout } from "../../../kit/browser/sink.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
-import { isRightToLeft } from "../../../attention/browser/direction.js";
+import { isRightToLeft } from "../../../kit/browser/direction.js";
 import { Asks } from "./asks.js";
 import { OWN, bits, chances, known, look } from "./chances.js";
 import { chips } from "./chips.js";
