@@ -4,8 +4,8 @@
 
 GPT-2's shape with random weights, greedy, float32. The ways take turns within a round, so that what else the machine does
 hits them alike; "with columns" is the way of the room Generate, which keeps for each token all that could have come and where every
-head looked; after it what wrote each word, and what each layer would have said of it, are computed once. The ratios are medians over rounds, and that of processor time is the steadier one. All must write the same tokens. The goal is not to be slower than
-transformers.
+head looked; after it what wrote each word, and what each layer would have said of it, are computed once. The ratios are medians over
+rounds, and that of processor time is the steadier one. All must write the same tokens. The goal is not to be slower than transformers.
 """
 
 from __future__ import annotations
@@ -110,20 +110,21 @@ def main() -> None:
         assert all(text == texts[0] for text in texts), "the ways must write the same tokens"
         beside(texts[0])
 
-    def ratio(spent: dict[str, list[float]]) -> float:
-        pairs = zip(spent["transformers.generate"], spent["with a cache"], strict=True)
+    def ratio(spent: dict[str, list[float]], way: str) -> float:
+        pairs = zip(spent["transformers.generate"], spent[way], strict=True)
         return statistics.median(t / h for t, h in pairs)
 
     rates = {name: options.tokens / statistics.median(spent) for name, spent in seconds.items()}
     print(
         "| layers × width | prompt | tokens | rounds | " + " | ".join(f"{name}, tokens/s" for name in ways), end=" | "
     )
-    print("transformers ÷ cached, time | by processor time |")
-    print("|" + "---|" * (6 + len(ways)))
+    print("transformers ÷ cached, time | by processor time | transformers ÷ with columns, time | by processor time |")
+    print("|" + "---|" * (8 + len(ways)))
     print(
         f"| {options.layers} × {options.width} | {options.prompt} | {options.tokens} | {options.rounds} | "
         + " | ".join(f"{rate:.1f}" for rate in rates.values())
-        + f" | {ratio(seconds):.2f} | {ratio(processor):.2f} |"
+        + "".join(f" | {ratio(of, way):.2f}" for way in ("with a cache", "with columns") for of in (seconds, processor))
+        + " |"
     )
     print(
         f"first column after {statistics.median(columns):.2f} s, heads and looks of every word in {statistics.median(looks):.2f} s, "
