@@ -1,11 +1,15 @@
 """Tokens a second with and without a KV cache, beside transformers.generate on the same weights.
 
     python -m benchmarks.generate [--prompt 64] [--tokens 32] [--rounds 5] [--layers 12] [--width 768]
+    python -m benchmarks.generate --room 500     the frames of the room and its memory, while it writes so many tokens
 
 GPT-2's shape with random weights, greedy, float32. The ways take turns within a round, so that what else the machine does
 hits them alike; "with columns" is the way of the room Generate, which keeps for each token all that could have come and where every
 head looked; after it what wrote each word, and what each layer would have said of it, are computed once. The ratios are medians over
 rounds, and that of processor time is the steadier one. All must write the same tokens. The goal is not to be slower than transformers.
+
+In the room a frame is the time between two pictures of the browser, of 100 tokens each: 95 in 100 should come within 33 ms, and what
+the page holds should grow by what is written alone.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlencode
 
 import torch
 import transformers as hf
@@ -25,8 +31,62 @@ from core.run.prompt import Prompt
 from core.write.generate import Sampling, generate
 from core.write.writing import Writer
 from core.write.wrote import lens_columns, wrote
+from scripts import browser as browsers
+from tests.app.browsing import browsing, serving
 
 VOCAB = 50257
+APP = "app/main.py"
+LONGEST = 200  # seconds that a hundred tokens may take
+
+STORY = "Once upon a time, there was a little"
+# ms between two frames until there are so many columns
+FRAMES = """(root, [n, most]) => new Promise((resolve) => {
+  const found = [], start = performance.now();
+  let before = start;
+  const look = (now) => {
+    found.push(now - before);
+    before = now;
+    if (Number(root.dataset.columns) < n && now - start < most) requestAnimationFrame(look);
+    else resolve(found);
+  };
+  requestAnimationFrame(look);
+})"""
+
+
+def print_room(most: int) -> None:
+    """Frames and memory of the room Generate while the language model that opens writes the likeliest words, a hundred at a time."""
+    path = browsers.find()
+    if path is None:
+        raise SystemExit("This needs Chromium or Chrome: `make browser` says how to install one.")
+    print("| tokens | tokens/s | frames | median, ms | p95, ms | longest, ms | held by scripts, MB | nodes |")
+    print("|---|---|---|---|---|---|---|---|")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        browsing(path) as browser,
+        serving(APP, Path(folder) / "log") as address,
+    ):
+        page = browser.new_page(viewport={"width": 1280, "height": 720})
+        page.set_default_timeout(1000 * LONGEST)
+        asked = {"view": "generate", "model": "SmolLM2-135M", "text": STORY, "how": "greedy", "n": "26"}
+        page.goto(f"{address}/?{urlencode(asked)}")
+        page.locator(".hl.generate[data-lens='ready']").wait_for()
+        tools = page.context.new_cdp_session(page)
+        tools.send("Performance.enable")
+        columns = int(page.locator(".hl.generate").get_attribute("data-columns") or 0)
+        page.locator(".hl.generate .go").click()
+        for end in range(100, most + 1, 100):
+            start, began = columns, time.perf_counter()
+            frames: list[float] = sorted(page.locator(".hl.generate").evaluate(FRAMES, [end, 1000 * LONGEST]))
+            columns = int(page.locator(".hl.generate").get_attribute("data-columns") or 0)
+            rate = (columns - start) / (time.perf_counter() - began)
+            tools.send("HeapProfiler.collectGarbage")
+            held = {each["name"]: each["value"] for each in tools.send("Performance.getMetrics")["metrics"]}
+            p95 = frames[max(0, -(-len(frames) * 95 // 100) - 1)]
+            print(
+                f"| {columns} | {rate:.1f} | {len(frames)} | {statistics.median(frames):.1f} | {p95:.1f} | {frames[-1]:.0f} | "
+                f"{held['JSHeapUsedSize'] / 1e6:.1f} | {held['Nodes']:.0f} |",
+                flush=True,
+            )
 
 
 def timed(write: Callable[[], list[int]]) -> tuple[float, float, list[int]]:
@@ -44,7 +104,11 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--width", type=int, default=768)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--room", type=int, metavar="TOKENS", help="measure the room while it writes so many")
     options = parser.parse_args()
+    if options.room:
+        print_room(options.room)
+        return
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     config = hf.GPT2Config(n_layer=options.layers, n_head=options.width // 64, n_embd=options.width, vocab_size=VOCAB)
