@@ -131,7 +131,7 @@ def becomes(page: Page, what: str, who: str) -> bool:
 def drawn(page: Page, button: str) -> None:
     """A button is pressed, and the script that it begins has said which it is.
 
-    A script that was broken off has ended a moment before the next one begins: whoever looks for an end alone may see that one.
+    A script that was broken off has ended a moment before the next one begins: who looks for an end alone may see that one.
     """
     runs = counted(page, "runs")
     page.get_by_role("button", name=button, exact=True).click()
