@@ -479,7 +479,8 @@ def glued(loaded: Loaded, ids: Iterable[int]) -> list[int]:
     return [
         token
         for token, string in strings.items()
-        if string and (string.startswith("##") if of_pieces else not string.startswith(spaces) and not string[0].isspace())
+        if string
+        and (string.startswith("##") if of_pieces else not string.startswith(spaces) and not string[0].isspace())
     ]
 
 

@@ -74,7 +74,8 @@ NONSENSE = {
     "k": "-1",
     "p": "9",
     "minp": "2",
-    "n": "65",
+    "n": "513",
+    "show": "9",
     "page": "9",
     "predict": "maybe",
     "seed": "1e9",
@@ -286,6 +287,7 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     found.locator(".list select").nth(1).select_option("0.9")
     expect(fact).to_contain_text("With these settings: 92 %, of 3 words.")
     assert near(shares(found, "set"), [92.3, 4.6, 3.1])
+    page.wait_for_url(lambda url: "show=set" in url)
     expect(found.locator(".drawn-from")).to_have_text("3 of 6,144 words can be drawn")
     found.locator(".list select").nth(2).select_option("0.05")
     expect(fact).to_contain_text(re.compile(r"With these settings: 95 %, of 2 words\."))
@@ -383,6 +385,13 @@ def test_the_room_opens_on_words_that_it_draws_and_rests_on_the_boldest(screen: 
     expect(found.locator(".fact .big")).to_contain_text("Decide first.")
     expect(found.locator("svg text.candidate")).to_have_count(0)
     expect(found.locator(".chip")).to_have_count(0)
+    names, position = found.locator("svg tspan").all_text_contents(), max(bold)[1]
+    assert "?" in names and label(storyteller(), drawn.ids[position - LAST]) not in names  # nor over its column
+    found.locator("rect.show").click()
+    expect(found.locator("svg text.candidate").first).to_be_visible()
+    page.keyboard.press("f")
+    page.keyboard.press("f")
+    expect(found.locator("svg text.candidate")).to_have_count(0)
     page.keyboard.press("PageDown")
     expect(found.locator("svg text.candidate").first).to_be_visible()
     page.keyboard.press("f")
@@ -483,16 +492,16 @@ def test_keys_are_the_room_s_where_nothing_has_the_focus(screen: Screen) -> None
 
 def test_what_was_written_goes_along_into_other_rooms(screen: Screen) -> None:
     page, found = screen.page, see(screen, model="Storyteller", text=STORY)
-    onward = found.get_by_role("button", name=SAID["explore_it"], exact=True)
+    onward = found.get_by_label(SAID["open_in"], exact=True)
     expect(onward).to_be_hidden()  # nothing was written
     found = see(screen, model="Storyteller", text=STORY, path=f"{KING}.{WHO}", how="sample")
-    onward.click()
+    onward.select_option("explore")
     explored = page.locator(".hl[data-painted]:not(.generate)")
     explored.wait_for()
     assert parse_qs(urlsplit(page.url).query)["text"] == [f"{STORY} king who"]
     page.go_back()
     expect(room(page)).to_have_attribute("data-path", f"{KING}.{WHO}")
-    room(page).get_by_role("button", name=SAID["ask_what_if"], exact=True).click()
+    room(page).get_by_label(SAID["open_in"], exact=True).select_option("whatif")
     page.locator(".hl.whatif[data-settled='true']").wait_for()
     assert page.get_by_role("textbox", name="Sentence").first.input_value() == f"{STORY} king who"
 

@@ -597,6 +597,7 @@ class Generate extends Stage {
       said: this.sentence,
       lens: page === "layers" && !this.isShown ? this.asks.lens(column) : null,
       page,
+      playing: this.asks.isPlaying,
       unfolded: this.isUnfolded || column.given,
       own: values.show === "own" || values.how !== "sample",
       hides,
@@ -686,7 +687,7 @@ class Generate extends Stage {
         layers(this.layers, scene, (v) => this.shade(v), fold),
       );
     this.bars.hidden = !sizes.narrow || page !== "columns" || hides;
-    bars(this.bars, scene, this.does);
+    if (!this.bars.hidden) bars(this.bars, scene, this.does);
     this.cache.box.hidden = page !== "cache";
     this.cache.draw(scene);
     this.drawFoot(scene);

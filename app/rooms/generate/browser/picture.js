@@ -1,8 +1,9 @@
 // The picture: a text as a path through what it might have been. Arcs from the look that wrote the word; the text, one word a column;
 // the other lines; surprise and entropy; and the columns, one of them open, with its list of words.
 
-import { fill, fixed, number, percent } from "../../../kit/browser/dom.js";
+import { fill, fixed, number, percent, same } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
+import { svg } from "../../../kit/browser/picture/svg.js";
 import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { layersOf } from "./layers.js";
@@ -44,7 +45,8 @@ export class Picture {
       }),
     );
     hatch.draw("rect", { width: 1.1, height: 6, fill: "var(--hatch)" });
-    this.groups = Array.from({ length: 7 }, () => pen.draw("g", {}));
+    this.groups = Array.from({ length: 8 }, () => pen.draw("g", {}));
+    this.stacks = new Stacks(this.groups[4]);
   }
 
   get ruler() {
@@ -64,10 +66,13 @@ export class Picture {
       viewBox: `0 0 ${width / scale} ${height / scale}`,
     }))
       if (this.svg.getAttribute(name) !== String(value)) this.svg.setAttribute(name, String(value));
-    const of = { scene, at, acts: this.acts, ruler: this.ruler };
+    /** @type {Of} */
+    const of = { scene, at, acts: this.acts, ruler: this.ruler, stacks: this.stacks };
     const below = { columns, layers: layersOf, cache: kept, beams: trees }[scene.page];
-    const parts = [whole, arcs, shown, below, text, lines, scene.page === "columns" && at.stated ? surprise : nothing];
-    parts.forEach((part, i) => {
+    this.stacks.draw(of, scene.page === "columns");
+    const stats = scene.page === "columns" && at.stated ? surprise : nothing;
+    [whole, arcs, shown, below, null, text, lines, stats].forEach((part, i) => {
+      if (!part) return;
       const pen = new Pen(this.groups[i]);
       part(pen, /** @type {any} */ (of));
       pen.end();
@@ -76,7 +81,7 @@ export class Picture {
 }
 
 const nothing = () => {};
-/** @typedef {{scene: Scene, at: Plan, acts: Acts, ruler: ReturnType<typeof ruler>}} Of */
+/** @typedef {{scene: Scene, at: Plan, acts: Acts, ruler: ReturnType<typeof ruler>, stacks: Stacks}} Of */
 
 // Of a long text the surprise of each word, all of them: a map to click
 /** @param {Pen} pen @param {Of} of */
@@ -535,11 +540,8 @@ function columns(pen, of) {
     );
   }
   for (const [i, place] of at.places) {
-    const column = scene.columns[i];
     const next = at.places.get(i + 1);
-    const isOpen = i === scene.focus && at.open;
-    const box = { x: place.x, width: place.width, top, bottom };
-    const taken = isOpen ? opened(pen, of, column, box) : slices(pen, of, column, box, { own: scene.own, named: true });
+    const taken = of.stacks.takenAt(scene.columns[i].node.position);
     if (taken && next) {
       const right = place.x + place.width;
       pen.draw("path", {
@@ -549,6 +551,56 @@ function columns(pen, of) {
         "pointer-events": "none",
       });
     }
+  }
+}
+
+// The columns, each in a group of its own: while words come all of them move, and one that only moves is not drawn again.
+class Stacks {
+  /** @type {Map<number, {group: SVGGElement, of: unknown[], taken: [number, number] | null}>} By the position that was read */
+  drawn = new Map();
+
+  /** @param {SVGGElement} parent */
+  constructor(parent) {
+    this.parent = parent;
+  }
+
+  /** @param {Of} of @param {boolean} isShown */
+  draw(of, isShown) {
+    const { scene, at } = of;
+    const gone = new Map(this.drawn);
+    for (const [i, { x, width }] of isShown ? at.places : []) {
+      const column = scene.columns[i];
+      const { position } = column.node;
+      let stack = this.drawn.get(position);
+      if (!stack) {
+        stack = { group: this.parent.appendChild(svg("g")), of: [], taken: null };
+        this.drawn.set(position, stack);
+      }
+      gone.delete(position);
+      const moved = `translate(${Math.round(x * 10) / 10} 0)`;
+      if (stack.group.getAttribute("transform") !== moved) stack.group.setAttribute("transform", moved);
+      const isOpen = i === scene.focus && at.open;
+      const { node, take, own, given } = column;
+      const said = [i, node, take, scene.own ? own : column.shown, given, Math.round(width * 10), at.top, at.bottom];
+      if (!isOpen && same(said, stack.of)) continue;
+      const pen = new Pen(stack.group);
+      const box = { x: 0, width, top: at.top, bottom: at.bottom };
+      stack.taken = isOpen
+        ? opened(pen, of, column, box)
+        : slices(pen, of, column, box, { own: scene.own, named: true });
+      stack.of = isOpen ? [] : said;
+      pen.end();
+    }
+    for (const [position, { group }] of gone) {
+      group.remove();
+      this.drawn.delete(position);
+    }
+  }
+
+  // From where to where the word that was taken stands
+  /** @param {number} position */
+  takenAt(position) {
+    return this.drawn.get(position)?.taken ?? null;
   }
 }
 

@@ -53,7 +53,10 @@ export function plan(scene, { width, height, narrow, projected }, ruler) {
       [low, high, used, moved] = [a, b, used + least(to), true];
     }
   }
-  const spare = Math.max(0, Math.min(MOST_SPARE, (room - used - folds()) / (high - low + 1)));
+  // Where some are folded, columns keep their width while words come: a column that only moves is not drawn again.
+  const some = low > begins || high < all.length - 1;
+  const spare =
+    scene.playing && some ? 0 : Math.max(0, Math.min(MOST_SPARE, (room - used - folds()) / (high - low + 1)));
   const left = low > begins ? before : 0;
   /** @type {Plan["places"]} */
   const places = new Map();

@@ -181,6 +181,7 @@ export interface Scene {
   said: string; // by the server, or about what is being written
   lens: LensRow[] | null;
   page: Page;
+  playing: boolean; // whether words come
   unfolded: boolean; // whether the given text has columns
   own: boolean; // whether columns are the model's own, before the settings
   hides: boolean; // what comes is to be said first

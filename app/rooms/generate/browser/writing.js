@@ -54,6 +54,7 @@ export class Writing {
   // The columns of a path, one for each of its tokens, as far as they are known
   /** @param {number[]} path */
   along(path) {
+    if (this.walked?.path === path && this.walked.version === this.version) return this.walked.found;
     /** @type {(Node | undefined)[]} */
     const found = [];
     let name = "";
@@ -61,8 +62,13 @@ export class Writing {
       name = name ? `${name}.${id}` : String(id);
       found.push(this.nodes.get(name));
     }
+    this.walked = { path, version: this.version, found };
     return found;
   }
+
+  version = 0; // counts the columns that were learned
+  /** @type {{path: number[], version: number, found: (Node | undefined)[]} | null} The path that was asked for last */
+  walked = null;
 
   // Whether every column of a path is known
   /** @param {number[]} path @param {{layer: number, head: number} | null} by */
@@ -182,6 +188,7 @@ export class Writing {
   keep(path, node) {
     const name = written(path);
     for (const [id, told] of this.nodes.get(name)?.told ?? []) if (!node.told.has(id)) node.told.set(id, told);
+    this.version++;
     this.nodes.delete(name);
     this.nodes.set(name, node);
     if (this.nodes.size > MOST_KEPT) this.nodes.delete(String(this.nodes.keys().next().value));
