@@ -414,6 +414,53 @@ def test_greedy_that_repeats_itself_says_so_and_offers_to_draw(screen: Screen) -
     expect(found.locator(".notice")).to_be_hidden()
 
 
+def test_greedy_that_repeats_itself_opens_on_the_strongest_look_into_the_first_copy(screen: Screen) -> None:
+    found = see(screen, model="Storyteller", text=STORY, n="64")
+    (greedy,) = core.generate(storyteller(), STORY, max_tokens=64)
+    expect(found).to_have_attribute("data-path", ".".join(map(str, greedy.ids)))
+    ids, n = list(greedy.ids), len(greedy.ids)
+    runs = [
+        (next((k for k in range(second - first) if second + k >= n or ids[first + k] != ids[second + k]), second - first), first, second)
+        for second in range(1, n)
+        for first in range(second)
+    ]  # fmt: skip
+    length, first, second = max(runs, key=lambda run: (run[0], -run[2], run[1]))
+    assert length >= 6
+    told = asked("wrote", run=run_of("storyteller", STORY)[0], path=".".join(map(str, ids))).json()
+    own = LAST + 1  # tokens of the text
+    sink = 0
+    strongest = {
+        word["position"]: next(look for look in word["looks"] if look["key"] != sink)
+        for word in told
+        if own + second <= word["position"] + 1 < own + second + length
+    }
+    into = {
+        at: look["adds"] for at, look in strongest.items() if own + first <= look["key"] < own + first + length
+    }  # fmt: skip
+    rests = max(into, key=lambda at: into[at]) if into else own + second
+    expect(found).to_have_attribute("data-focus", str(rests))
+    expect(found.locator(".fact .big")).to_contain_text("It repeats itself:")
+    expect(found.locator(".fact .big")).to_contain_text(f"{length} tokens")
+
+
+def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(screen: Screen) -> None:
+    found = see(screen, model="Storyteller", text=STORY, how="beam", beams="3", n="8")
+    *_, (last, _) = framed(asked("beams", run=run_of("storyteller", STORY)[0], beams=3, n=8).content)
+    best, *others = [(ids, log_prob) for ids, log_prob, *_ in last["finished"]]
+    expect(found).to_have_attribute("data-path", ".".join(map(str, best[0])))
+    opening = core.opening(storyteller(), STORY, path=core.generate(storyteller(), STORY, max_tokens=8)[0].ids)
+    greedy = sum(math.log(column.taken.prob) for column in opening.readings if column.position >= LAST and column.taken)
+    fact = found.locator(".fact .big")
+    expect(fact).to_contain_text(f"The best it found has log p {best[1]:.2f}".replace("-", "−"))
+    expect(fact).to_contain_text(f"greedy’s 8 tokens have {greedy:.2f}".replace("-", "−"))
+    expect(found.locator("svg .line-words")).to_have_count(len(others))
+    for rank, (_, log_prob) in enumerate(others, 2):
+        expect(found.locator(".figure svg")).to_contain_text(f"{rank} · log p {log_prob:.2f}".replace("-", "−"))
+    found.locator("svg rect.line").first.click()
+    expect(found).not_to_have_attribute("data-path", ".".join(map(str, best[0])))
+    expect(found.locator("svg .line-words")).to_have_count(len(others))
+
+
 # The button is pressed again behind so many columns: in the page, since by the time that a test hears of them all may be written.
 STOPS = """(root, most) => void new MutationObserver((_, watch) => {
     if (Number(root.dataset.columns) <= most) return;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,8 @@ def begun(answer: OpenedText, head: tuple[int, int] | None) -> bytes:
         "kind": "begun",
         "prompt": answer.prompt,
         "names": answer.prompt_labels,
-        "labels": answer.labels,
-        "glued": answer.glued,
+        "labels": _spaced(answer.labels, answer.glued),
+        "glued": [token for token in answer.glued if token not in answer.labels],
         "ends": answer.ends,
         "over": answer.over,
         "losses": [round(loss, 6) for loss in opening.losses.tolist()],
@@ -85,8 +86,7 @@ def written(answer: WrittenToken, head: tuple[int, int] | None) -> bytes:
     header = {
         "kind": "written",
         "taken": [taken.id, taken.prob, taken.rank],
-        "labels": answer.labels,
-        "glued": answer.glued,
+        "labels": _spaced(answer.labels, answer.glued),
         "over": answer.over,
         "reading": None if reading is None else _reading(reading, body, reading.rows.size <= WHOLE // 16, head),
     }
@@ -101,8 +101,7 @@ def beams(answer: BeamsGrown) -> bytes:
         "index": answer.step.index,
         "candidates": [[c.row, c.id, c.log_prob, c.kept, c.ends] for c in candidates],
         "finished": [[beam.ids, beam.log_prob, beam.score, beam.ending] for beam in finished],
-        "labels": answer.labels,
-        "glued": answer.glued,
+        "labels": _spaced(answer.labels, answer.glued),
     }
     return messages.framed(header, b"")
 
@@ -110,6 +109,12 @@ def beams(answer: BeamsGrown) -> bytes:
 def refused(sentence: str) -> bytes:
     """What is said where writing was begun and cannot go on."""
     return messages.framed({"kind": "refused", "sentence": sentence}, b"")
+
+
+def _spaced(labels: dict[int, str], glued: Sequence[int]) -> dict[int, str]:
+    """Labels with the space that their tokens bring with them."""
+    close = set(glued)
+    return {token: label if token in close else f" {label}" for token, label in labels.items()}
 
 
 def _reading(reading: Reading, body: messages.Body, whole: bool, head: tuple[int, int] | None) -> dict[str, Any]:

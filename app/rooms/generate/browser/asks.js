@@ -454,7 +454,7 @@ export class Asks {
       if (writing !== this.writing) return;
       if (!response.ok) return this.view.say(await response.text());
       const { columns, labels } = await response.json();
-      writing.learn({ labels, glued: [] });
+      for (const [id, label] of Object.entries(labels)) writing.labels.set(Number(id), label);
       for (const column of columns) this.layered.get(path)?.set(column.position, column);
       this.layering = "";
     } catch (error) {

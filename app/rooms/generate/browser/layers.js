@@ -43,9 +43,9 @@ export function layersOf(pen, { scene, at, acts, ruler }) {
     const wide = open ? Math.min(42, width / 3) : width;
     if (open)
       pen.draw("rect", {
-        x: x - 3,
+        x: x - 1,
         y: top - 4,
-        width: width + 6,
+        width: width + 2,
         height: bottom - top + 7,
         rx: 6,
         fill: "var(--background)",

@@ -101,11 +101,13 @@ export class Writing {
       .join("");
   }
 
-  // What each message brings beside its numbers
-  /** @param {{labels: Record<string, string>, glued: number[]}} header */
-  learn({ labels, glued }) {
-    for (const [id, label] of Object.entries(labels)) this.labels.set(Number(id), label);
-    for (const id of glued) this.glued.add(id);
+  // Labels as messages bring them: with the space that the token brings
+  /** @param {Record<string, string>} labels */
+  learn(labels) {
+    for (const [id, label] of Object.entries(labels)) {
+      this.labels.set(Number(id), label.trimStart());
+      if (!label.startsWith(" ")) this.glued.add(Number(id));
+    }
   }
 
   // Ask for the text with a path after it, and for n words more; taken(path) is called at each of them. Returns the sentence of
@@ -119,7 +121,7 @@ export class Writing {
   async write(path, params, signal, taken) {
     let now = path;
     return this.each("write", { ...params, path: written(path) }, signal, (header, body) => {
-      this.learn(header);
+      this.learn(header.labels);
       if (header.kind === "begun") this.begin(header, body, path);
       else now = this.add(header, body, now);
       taken(now);
@@ -131,8 +133,8 @@ export class Writing {
   async search(name, params, signal, grew) {
     /** @type {import("./types.js").BeamStep[]} */
     const steps = [];
-    return this.each("beams", params, signal, ({ index, candidates, finished, ...header }) => {
-      this.learn(header);
+    return this.each("beams", params, signal, ({ labels, index, candidates, finished }) => {
+      this.learn(labels);
       steps.push({ index, candidates, finished });
       this.searches.set(name, steps);
       grew();
@@ -163,8 +165,9 @@ export class Writing {
   }
 
   /** @param {any} header @param {ArrayBuffer} body @param {number[]} path */
-  begin({ prompt, names, losses, bytes, over, ends, readings }, body, path) {
+  begin({ prompt, names, losses, bytes, over, glued, ends, readings }, body, path) {
     Object.assign(this, { prompt, names, losses, bytes, ends: new Set(ends) });
+    for (const id of glued) this.glued.add(id);
     this.given = [];
     for (const told of readings) {
       const node = nodeOf(told, body);
