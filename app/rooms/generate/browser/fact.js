@@ -87,7 +87,7 @@ export function fact(scene) {
   return said;
 }
 
-// What a beam search found, beside greedy
+// The best line of a beam search, beside greedy
 /** @param {Scene} scene @returns {Said[] | null} */
 function beamsFact({ beams }) {
   if (!beams) return null;

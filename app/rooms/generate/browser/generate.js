@@ -51,7 +51,7 @@ const LONG_SAID = 30; // letters
 const NARROW = 700; // pixels: below, the open column has no list, which comes as bars
 const [LOWEST, HIGHEST, BELOW] = [300, 900, 66]; // pixels: of the picture, and what stands below it
 
-// Pixels that all that an element stands in is scrolled by
+// Pixels by which all elements around one are scrolled
 /** @param {Element} element */
 function scrolled(element) {
   let sum = 0;
@@ -77,7 +77,7 @@ class Generate extends Stage {
   hands = new Set(); // paths whose last word a hand took
   /** @type {Map<number, string>} Tokens of a conversation's form, by their place, and whose turn begins there */
   marks = new Map();
-  /** @type {{path: number[], writing: object | null, n: number, names: string[], counted: string[]}} What the tokens were named by */
+  /** @type {{path: number[], writing: object | null, n: number, names: string[], counted: string[]}} The names of all tokens of a path */
   named = { path: [], writing: null, n: -1, names: [], counted: [] };
   sentence = "";
   known = { text: "", path: /** @type {number[]} */ ([]) };
@@ -417,7 +417,7 @@ class Generate extends Stage {
     }
   }
 
-  // What is said has the place of the legend where there is none for both.
+  // A long sentence has the place of the legend.
   /** @param {string} text */
   say(text) {
     this.sentence = text;
@@ -560,7 +560,7 @@ class Generate extends Stage {
     const focus = wanted < 0 ? all.length - 1 : wanted;
     const steps = values.how === "beam" ? this.asks.steps().slice(0, this.stepsShown) : [];
     const hides = values.predict === "on" && !this.isRevealed && !this.isShown;
-    // What the open column took is hidden as well, and all to the right, which would say it
+    // The word of the open column is hidden as well, and all to the right, which would say it
     if (hides)
       all = [
         ...all.slice(0, focus),
@@ -698,7 +698,7 @@ class Generate extends Stage {
     if (!this.asks.isPlaying) this.settle();
   }
 
-  // What is written above the picture may have moved it: once it stands there, it has the room that is left.
+  // Lines above the picture may have moved it: once it has its place, it gets the room that is left.
   settle() {
     cancelAnimationFrame(this.settling);
     this.settling = requestAnimationFrame(() => {
@@ -738,7 +738,7 @@ class Generate extends Stage {
     return found;
   }
 
-  // What the open column's word repeats: how many tokens come a second time, and how likely this one was the first time
+  // Of a word that comes a second time: how many tokens do, and how likely it was the first time
   /** @param {Column[]} all @param {Column} column */
   copyOf(all, { at, take }) {
     const again = repeats(this.path);
@@ -790,7 +790,7 @@ class Generate extends Stage {
     return sum;
   }
 
-  // What is said at the end of a line: its bits a token, or its place among beams
+  // The end of a line: its bits a token, or its place among beams
   /** @param {number[]} path */
   scoreOf(path) {
     const name = written(path);

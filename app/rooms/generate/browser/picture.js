@@ -511,11 +511,12 @@ function columns(pen, of) {
       "var(--slice3)",
       bottom - top - (turns.length ? 66 : 42),
     );
-    // Whose turn each part is: a mark over the bars
+    // The turns of a conversation: marks over the bars
     const wide = (at.strip - 8) / Math.max(1, scene.prompt.length - 1);
     turns.forEach(([from, role], i) => {
       const [a, b] = [from, turns[i + 1]?.[0] ?? scene.prompt.length].map((one) => 4 + Math.max(0, one - 1) * wide);
-      pen.draw("path", { d: `M${a + 1} ${top + 60}H${b - 2}`, stroke: WRITTEN, "stroke-width": 2, fill: "none" });
+      const line = { d: `M${a + 1} ${top + 60}H${b - 2}`, stroke: WRITTEN, "stroke-width": 2, fill: "none" };
+      pen.draw("path", line, { title: role });
       if (ruler(role, SMALL, 650) < b - a)
         pen.write((a + b) / 2, top + 54, role, {
           anchor: "middle",
