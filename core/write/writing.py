@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tokenizers.models import WordPiece
 from torch import Tensor
 
 from ..checkpoints import Loaded
@@ -20,7 +21,7 @@ from ..errors import GenerationError, TextError
 from ..model.hooks import Hook, hooked
 from ..model.next_tokens import allowed_only
 from ..model.rules import row_blocks
-from ..model.text import Tokens, from_ids, visible
+from ..model.text import SPACE_SIGNS, Tokens, from_ids, visible
 from ..run.attention import AttentionRecord
 from ..run.forward_pass import prepare
 from ..run.predictions import head_of
@@ -465,6 +466,22 @@ def labels(loaded: Loaded, ids: Iterable[int]) -> dict[int, str]:
             piece = ""
         found[token] = visible(piece) if piece and "\ufffd" not in piece else string
     return found
+
+
+def glued(loaded: Loaded, ids: Iterable[int]) -> list[int]:
+    """Those of the tokens that bring no space with them: in a text they stand close to what is before them."""
+    tokenizer = loaded.tokenizer
+    if tokenizer is None:
+        return []
+    of_pieces = isinstance(tokenizer.model, WordPiece)  # where a token begins a word unless it says that it does not
+    named, spaces = tokenizer.get_added_tokens_decoder(), tuple(sign for signs in SPACE_SIGNS for sign in signs)
+    strings = {token: tokenizer.id_to_token(token) for token in ids if token not in named}
+    return [
+        token
+        for token, string in strings.items()
+        if string
+        and (string.startswith("##") if of_pieces else not string.startswith(spaces) and not string[0].isspace())
+    ]
 
 
 def label(loaded: Loaded, token: int) -> str:

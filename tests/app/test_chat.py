@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, expect
 from app.attention.picture import turns
 from app.export import about
 from app.rooms.generate import export as generate_export
+from app.rooms.generate.message import marks
 from app.rooms.whatif import changes
 from app.session import screen as session_screen
 from app.session.screen import Screen as Shown
@@ -66,6 +67,18 @@ def test_turns_of_a_conversation_and_of_a_text_as_it_is() -> None:
     assert [role for _, role in found] == ["system", "user", "assistant"]
     assert all(tokens.strings[at] == "<|im_start|>" for at, _ in found)
     assert turns(chat_model().tokens(TEXT)) == []
+
+
+def test_marks_of_a_conversation_are_its_form_and_no_part_of_a_message() -> None:
+    tokens = chat_model().chat_tokens([{"role": "user", "content": TEXT}])
+    found = dict(marks(tokens))
+    assert all(i in found for i, special in enumerate(tokens.special) if special)
+    assert not any(i in found for i, is_form in enumerate(tokens.from_template) if not is_form)
+    for begins, role in turns(tokens):
+        header = [i for i in range(begins, len(tokens)) if all(found.get(k) == role for k in range(begins, i + 1))]
+        text = tokens.text[tokens.offsets[header[0]][0] : tokens.offsets[header[-1]][1]]
+        assert text == f"<|im_start|>{role}\n"  # the system's own words are none of it
+    assert marks(chat_model().tokens(TEXT)) == []
 
 
 def test_a_link_says_that_a_text_is_read_as_a_chat() -> None:
@@ -140,7 +153,8 @@ def test_every_room_that_runs_a_text_reads_the_conversation(another: Callable[..
         go_to(screen.page, room)
         screen.idle()
         expect(choice(screen, "chat")).to_be_checked()
-        if room not in ("Positions", "Masks"):  # which fold a long text around two words, or name only some of its rows
+        # Which fold a long text around two words, name only some of its rows, or say whose turn it is in place of marks
+        if room not in ("Positions", "Masks", "Generate"):
             expect(screen.page.get_by_text("<|im_end|>").first).to_be_attached()
         assert address(screen)["as"] == "chat"
         assert address(screen)["text"] == TEXT
@@ -155,6 +169,10 @@ def test_the_turns_are_named_in_rooms_that_write_the_text_in_their_own_way(scree
         screen.arrive(f"?view={room}&{link}")
         found = page.locator(names)
         eventually(page, lambda found=found: _is(found.all_inner_texts()[:3], ["system", "user", "assistant"]))
+    screen.arrive(f"?view=generate&n=0&{link}")
+    generate = page.locator(".hl.generate")
+    expect(generate.locator("svg path title")).to_have_text(["system", "user", "assistant"])
+    expect(generate.locator(".fact .big")).to_contain_text(re.compile("^After assistant "))
     screen.arrive(f"?view=masks&{link}")
     first = turns(chat_model().chat_tokens([{"role": "user", "content": TEXT}]))
     said = page.locator(".hl .turns.note")

@@ -74,7 +74,8 @@ NONSENSE = {
     "k": "-1",
     "p": "9",
     "minp": "2",
-    "n": "65",
+    "n": "513",
+    "show": "9",
     "page": "9",
     "predict": "maybe",
     "seed": "1e9",
@@ -286,6 +287,7 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     found.locator(".list select").nth(1).select_option("0.9")
     expect(fact).to_contain_text("With these settings: 92 %, of 3 words.")
     assert near(shares(found, "set"), [92.3, 4.6, 3.1])
+    page.wait_for_url(lambda url: "show=set" in url)
     expect(found.locator(".drawn-from")).to_have_text("3 of 6,144 words can be drawn")
     found.locator(".list select").nth(2).select_option("0.05")
     expect(fact).to_contain_text(re.compile(r"With these settings: 95 %, of 2 words\."))
@@ -383,6 +385,13 @@ def test_the_room_opens_on_words_that_it_draws_and_rests_on_the_boldest(screen: 
     expect(found.locator(".fact .big")).to_contain_text("Decide first.")
     expect(found.locator("svg text.candidate")).to_have_count(0)
     expect(found.locator(".chip")).to_have_count(0)
+    names, position = found.locator("svg tspan").all_text_contents(), max(bold)[1]
+    assert "?" in names and label(storyteller(), drawn.ids[position - LAST]) not in names  # nor over its column
+    found.locator("rect.show").click()
+    expect(found.locator("svg text.candidate").first).to_be_visible()
+    page.keyboard.press("f")
+    page.keyboard.press("f")
+    expect(found.locator("svg text.candidate")).to_have_count(0)
     page.keyboard.press("PageDown")
     expect(found.locator("svg text.candidate").first).to_be_visible()
     page.keyboard.press("f")
@@ -403,6 +412,53 @@ def test_greedy_that_repeats_itself_says_so_and_offers_to_draw(screen: Screen) -
     found.get_by_role("button", name=SAID["draw_instead"], exact=True).click()
     screen.page.wait_for_url(lambda url: "how=sample" in url)
     expect(found.locator(".notice")).to_be_hidden()
+
+
+def test_greedy_that_repeats_itself_opens_on_the_strongest_look_into_the_first_copy(screen: Screen) -> None:
+    found = see(screen, model="Storyteller", text=STORY, n="64")
+    (greedy,) = core.generate(storyteller(), STORY, max_tokens=64)
+    expect(found).to_have_attribute("data-path", ".".join(map(str, greedy.ids)))
+    ids, n = list(greedy.ids), len(greedy.ids)
+    runs = [
+        (next((k for k in range(second - first) if second + k >= n or ids[first + k] != ids[second + k]), second - first), first, second)
+        for second in range(1, n)
+        for first in range(second)
+    ]  # fmt: skip
+    length, first, second = max(runs, key=lambda run: (run[0], -run[2], run[1]))
+    assert length >= 6
+    told = asked("wrote", run=run_of("storyteller", STORY)[0], path=".".join(map(str, ids))).json()
+    own = LAST + 1  # tokens of the text
+    sink = 0
+    strongest = {
+        word["position"]: next(look for look in word["looks"] if look["key"] != sink)
+        for word in told
+        if own + second <= word["position"] + 1 < own + second + length
+    }
+    into = {
+        at: look["adds"] for at, look in strongest.items() if own + first <= look["key"] < own + first + length
+    }  # fmt: skip
+    rests = max(into, key=lambda at: into[at]) if into else own + second
+    expect(found).to_have_attribute("data-focus", str(rests))
+    expect(found.locator(".fact .big")).to_contain_text("It repeats itself:")
+    expect(found.locator(".fact .big")).to_contain_text(f"{length} tokens")
+
+
+def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(screen: Screen) -> None:
+    found = see(screen, model="Storyteller", text=STORY, how="beam", beams="3", n="8")
+    *_, (last, _) = framed(asked("beams", run=run_of("storyteller", STORY)[0], beams=3, n=8).content)
+    best, *others = [(ids, log_prob) for ids, log_prob, *_ in last["finished"]]
+    expect(found).to_have_attribute("data-path", ".".join(map(str, best[0])))
+    opening = core.opening(storyteller(), STORY, path=core.generate(storyteller(), STORY, max_tokens=8)[0].ids)
+    greedy = sum(math.log(column.taken.prob) for column in opening.readings if column.position >= LAST and column.taken)
+    fact = found.locator(".fact .big")
+    expect(fact).to_contain_text(f"The best it found has log p {best[1]:.2f}".replace("-", "−"))
+    expect(fact).to_contain_text(f"greedy’s 8 tokens have {greedy:.2f}".replace("-", "−"))
+    expect(found.locator("svg .line-words")).to_have_count(len(others))
+    for rank, (_, log_prob) in enumerate(others, 2):
+        expect(found.locator(".figure svg")).to_contain_text(f"{rank} · log p {log_prob:.2f}".replace("-", "−"))
+    found.locator("svg rect.line").first.click()
+    expect(found).not_to_have_attribute("data-path", ".".join(map(str, best[0])))
+    expect(found.locator("svg .line-words")).to_have_count(len(others))
 
 
 # The button is pressed again behind so many columns: in the page, since by the time that a test hears of them all may be written.
@@ -483,16 +539,16 @@ def test_keys_are_the_room_s_where_nothing_has_the_focus(screen: Screen) -> None
 
 def test_what_was_written_goes_along_into_other_rooms(screen: Screen) -> None:
     page, found = screen.page, see(screen, model="Storyteller", text=STORY)
-    onward = found.get_by_role("button", name=SAID["explore_it"], exact=True)
+    onward = found.get_by_label(SAID["open_in"], exact=True)
     expect(onward).to_be_hidden()  # nothing was written
     found = see(screen, model="Storyteller", text=STORY, path=f"{KING}.{WHO}", how="sample")
-    onward.click()
+    onward.select_option("explore")
     explored = page.locator(".hl[data-painted]:not(.generate)")
     explored.wait_for()
     assert parse_qs(urlsplit(page.url).query)["text"] == [f"{STORY} king who"]
     page.go_back()
     expect(room(page)).to_have_attribute("data-path", f"{KING}.{WHO}")
-    room(page).get_by_role("button", name=SAID["ask_what_if"], exact=True).click()
+    room(page).get_by_label(SAID["open_in"], exact=True).select_option("whatif")
     page.locator(".hl.whatif[data-settled='true']").wait_for()
     assert page.get_by_role("textbox", name="Sentence").first.input_value() == f"{STORY} king who"
 

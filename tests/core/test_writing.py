@@ -23,7 +23,18 @@ from core.run.prompt import Prompt
 from core.service import MOST_WRITTEN, LocalService, OpenedText, WrittenOn, WrittenToken
 from core.service.writing.compute import TextInTurns
 from core.write.generate import Sampling, candidates
-from core.write.writing import DETAILED, LISTED, TEMPERATURES, Reading, Writer, beginning, cache_cost, label, lens
+from core.write.writing import (
+    DETAILED,
+    LISTED,
+    TEMPERATURES,
+    Reading,
+    Writer,
+    beginning,
+    cache_cost,
+    glued,
+    label,
+    lens,
+)
 from core.write.wrote import lens_columns, wrote
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
@@ -462,3 +473,15 @@ def test_what_cannot_be_written_is_refused(
 
     with pytest.raises(core.Refused, match=says):
         ask(collect())
+
+
+def test_tokens_say_whether_they_bring_a_space() -> None:
+    loaded = core.load("storyteller")
+    tokens = loaded.tokens("Once upon a time there was a kingfisher, unbelievably old.")
+    close = set(glued(loaded, tokens.ids))
+    found = [i for i, special in enumerate(tokens.special) if not special]
+    for i in found[1:]:
+        start = tokens.offsets[i][0]
+        apart = tokens.text[start].isspace() or tokens.text[start - 1].isspace()
+        assert (tokens.ids[i] in close) is not apart, tokens.labels[i]
+    assert any(tokens.ids[i] in close for i in found) and not all(tokens.ids[i] in close for i in found)

@@ -14,7 +14,7 @@ const { percent } = await served("kit/browser/dom.js");
 const { size } = await served("rooms/generate/browser/shapes.js");
 const { someLayers } = await served("rooms/generate/browser/panel.js");
 const { lossOf, saidFact } = await served("rooms/generate/browser/fact.js");
-const { plan } = await served("rooms/generate/browser/plan.js");
+const { lastWords, plan } = await served("rooms/generate/browser/plan.js");
 const { repeats } = await served("rooms/generate/browser/loop.js");
 const { WORDS } = await served("rooms/generate/browser/constants.js");
 const { columns } = expected("generate");
@@ -90,6 +90,7 @@ const COLUMN = {
   known: { prob: 0.5, rank: 1 },
   given: false,
 };
+const NAMES = Array.from({ length: 12 }, (_, i) => (i === 9 ? "a" : `t${i}`));
 const said = (column, more = {}) =>
   saidFact({
     page: "columns",
@@ -105,7 +106,13 @@ const said = (column, more = {}) =>
     prompt: [1, 2],
     bytes: { token: 12288 },
     label: (id) => `w${id}`,
-    nameAt: (position) => `t${position}`,
+    named: (_, id) => `w${id}`,
+    flush: (ids) => ids.map((id) => `w${id}`).join(" "),
+    names: NAMES,
+    counted: NAMES,
+    marks: new Map(),
+    copy: null,
+    beams: null,
     scoreOf: (path) => `${path.length}.0 bits a token`,
     ...more,
   });
@@ -166,11 +173,81 @@ test("layers: where the word that came leads first, and how many words lead late
   );
 });
 
+test("the fact of a copy, of a search beside greedy, and of a token that is there twice", () => {
+  const look = { layer: 23, head: 5, key: 3, weight: 0.35, adds: 1.07 };
+  const wrote = { position: 9, token: 5, heads: [], looks: [look] };
+  assert.equal(
+    said(COLUMN, { wrote, looks: [look], copy: { n: 10, before: 0.83 } }),
+    "It repeats itself: 10 tokens come a second time, w5 with 50 %; it had 83 % the first time. Head 5 of layer 23 looks at t3: 35 %; that look adds +1.07 to its logit.",
+  );
+  const beams = { best: -16.533, n: 24, greedy: -20.04, same: false, shared: 19, lines: 4 };
+  assert.equal(
+    said(COLUMN, { how: "beam", beams }),
+    "Beam search kept the 4 likeliest lines at every step. The best it found has log p −16.53; greedy’s 24 tokens have −20.04. Likely is not the same as good: all 4 begin with the same 19 tokens.",
+  );
+  assert.match(
+    said(COLUMN, { how: "beam", beams: { ...beams, same: true, shared: 0 } }),
+    /the same 24 tokens as greedy’s\.$/,
+  );
+  const twice = NAMES.with(2, "a");
+  assert.match(said(COLUMN, { names: twice, counted: twice }), /^After a₂ the/);
+  assert.match(said(COLUMN, { names: twice, counted: twice.with(9, "<>") }), /^After a the/, "a mark has no number");
+});
+
+test("pieces of words begin with a hyphen, and a line of text is flush", () => {
+  const writing = new Writing("run");
+  const labels = ["One", "bow", "l", ".", "end of it", "12", "語", "the"];
+  const close = new Set([1, 2, 3, 5, 6]);
+  writing.learn(Object.fromEntries(labels.map((label, id) => [id, close.has(id) ? label : ` ${label}`])));
+  writing.ends = new Set([4]);
+  assert.deepEqual(
+    [1, 2, 3, 5, 6, 7].map((id) => writing.named(id, "rain")),
+    ["-bow", "-l", ".", "-12", "語", "the"],
+  );
+  assert.equal(writing.named(1, null), "bow", "nothing is before it");
+  assert.equal(writing.named(1, "↵"), "bow", "a word after a line break is none");
+  assert.equal(writing.named(4, "rain"), "end");
+  assert.equal(writing.flush([0, 1, 2, 3, 7, 3, 4]), "Onebowl. the.");
+});
+
+test("of the given text its last words are there; marks of a turn are one word, and those of an end none", () => {
+  const ruler = (text, size) => text.length * size * 0.5;
+  const given = ["<s>", "user", "of", "ra", "in", "?", "<e>", "<s>", "ass", "istant"];
+  const names = given.with(4, "-in");
+  const marks = new Map([
+    [0, "user"],
+    [1, "user"],
+    [6, ""],
+    [7, "assistant"],
+    [8, "assistant"],
+    [9, "assistant"],
+  ]);
+  const { found, rest } = lastWords({ prompt: given, given, names, marks }, 200, ruler);
+  assert.deepEqual(
+    found.map(({ first, position, text }) => [first, position, text]),
+    [
+      [7, 9, "assistant"],
+      [5, 5, "?"],
+      [4, 4, "in"],
+      [3, 3, "ra"],
+      [2, 2, "of"],
+      [0, 1, "user"],
+    ],
+  );
+  assert.equal(rest, false);
+  const [, sign, end, start] = found;
+  const apart = (left, right) => right.x - right.width / 2 - left.x - left.width / 2;
+  assert(Math.abs(apart(end, sign)) < 1e-9, "a sign stands close to its word");
+  assert(Math.abs(apart(start, end)) < 1e-9, "pieces of a word touch");
+});
+
 test("a text that repeats itself", () => {
   assert.equal(repeats([1, 2, 3, 4, 5, 1, 2, 3, 4, 5]), null, "five tokens are no loop");
   assert.deepEqual(repeats([9, 1, 2, 3, 4, 5, 6, 8, 1, 2, 3, 4, 5, 6, 7]), { first: 1, second: 8, length: 6 });
   assert.equal(repeats([1, 2, 3, 4, 5, 6, 7, 8]), null);
 });
+
+const names = (all) => ({ names: all, counted: all, given: all.slice(0, 3), marks: new Map() });
 
 test("columns are as wide as their words; where not all fit, the farthest are folded, and the open one never is", () => {
   const ruler = (text, size) => text.length * size * 0.5;
@@ -188,8 +265,11 @@ test("columns are as wide as their words; where not all fit, the farthest are fo
     others: [],
     prompt: [1, 2, 3],
     header: {},
+    ...names(["a", "b", "c", ...Array.from({ length: n }, (_, i) => "word".repeat(1 + ((i % 7) % 3)))]),
     label: (id) => "word".repeat(1 + (id % 3)),
-    nameAt: () => "given",
+    look: null,
+    scoreOf: () => "",
+    flush: () => "words",
   });
   const room = { width: 1234, height: 430, narrow: false };
   for (const [n, focus] of [
@@ -341,6 +421,8 @@ test("words come as they are written, and a refusal in between keeps what is the
         prompt: [1, 2],
         names: ["a", "b"],
         labels: { 3: "c" },
+        glued: [],
+        ends: [],
         over: "",
         losses: [1],
         bytes: {},

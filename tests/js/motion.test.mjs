@@ -1,4 +1,4 @@
-// Motion is over when it says so, begins where the text before had the word, and is off for whoever wants none.
+// Motion is over when it says so, begins where the text before had the word, and is off for those who want none.
 
 import assert from "node:assert/strict";
 import test from "node:test";

@@ -11,7 +11,7 @@ SEEDS = 1_000_000
 MOST_K = 256  # of the likeliest tokens, which the browser knows by name
 BEAMS = (2, 5)
 BRANCHES = 3  # that are kept beside the one on the screen
-OPENS, MOST_OPENED = 26, 64  # words that are written at once where nothing is
+OPENS, MOST_OPENED = 26, MOST_WRITTEN  # words that are written at once where nothing is
 BETWEEN, APART = ".", "_"  # tokens of a path, and paths
 
 
@@ -71,6 +71,7 @@ PARAMS = (
     whole("layer", "", _layers, empty=True),
     whole("head", "", lambda facts: facts.config.n_heads, empty=True),
     one_of("page", "columns", "layers", "cache", "beams"),
+    one_of("show", "own", "set"),  # whether columns are the model's own, or as words are drawn
     one_of("predict", "off", "on"),
     one_of("cache", "with", "without"),
     one_of("sink", "in", "out"),  # whether colours leave out the token that heads rest on

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from app.attention import picture
 from app.transport import messages
+from core.model.text import Tokens
 from core.service import BeamsGrown, Facts, OpenedText, Reading, WrittenToken
 
 WHOLE = 1_000_000  # weights of one message; above, the mean of all heads travels with the head that is looked with
@@ -25,8 +27,31 @@ def outline(facts: Facts) -> dict[str, Any]:
         "kv_heads": config.n_kv_heads,
         "source": list(facts.source.labels) if facts.target is not None else None,
         "turns": picture.turns(facts.source),
+        "marks": marks(facts.source),
         "ran": f"{facts.device} {facts.dtype}",
     }
+
+
+def marks(tokens: Tokens) -> list[tuple[int, str]]:
+    """The tokens of a conversation that only say whose turn it is, or that a turn is over: where they stand, and whose turn begins
+    there ("" where one ends)."""
+    if not tokens.is_chat:
+        return []
+    found: dict[int, str] = {}
+    for i, is_special in enumerate(tokens.special):
+        if not is_special:
+            continue
+        role, end = tokens.roles[i] or "", i + 1
+        found[i] = ""
+        while end < len(tokens) and tokens.from_template[end] and not tokens.special[end]:
+            said = tokens.text[tokens.offsets[i][1] : tokens.offsets[end][1]]
+            if said.strip() and not role.startswith(said.strip()):
+                break
+            found[end] = ""
+            end += 1
+        named = tokens.text[tokens.offsets[i][1] : tokens.offsets[end - 1][1]].strip() == role != ""
+        found |= dict.fromkeys(range(i, end), role if named else "")
+    return sorted(found.items())
 
 
 def begun(answer: OpenedText, head: tuple[int, int] | None) -> bytes:
@@ -38,7 +63,9 @@ def begun(answer: OpenedText, head: tuple[int, int] | None) -> bytes:
         "kind": "begun",
         "prompt": answer.prompt,
         "names": answer.prompt_labels,
-        "labels": answer.labels,
+        "labels": _spaced(answer.labels, answer.glued),
+        "glued": [token for token in answer.glued if token not in answer.labels],
+        "ends": answer.ends,
         "over": answer.over,
         "losses": [round(loss, 6) for loss in opening.losses.tolist()],
         "readings": [_reading(reading, body, whole, head) for reading in opening.readings],
@@ -59,7 +86,7 @@ def written(answer: WrittenToken, head: tuple[int, int] | None) -> bytes:
     header = {
         "kind": "written",
         "taken": [taken.id, taken.prob, taken.rank],
-        "labels": answer.labels,
+        "labels": _spaced(answer.labels, answer.glued),
         "over": answer.over,
         "reading": None if reading is None else _reading(reading, body, reading.rows.size <= WHOLE // 16, head),
     }
@@ -74,7 +101,7 @@ def beams(answer: BeamsGrown) -> bytes:
         "index": answer.step.index,
         "candidates": [[c.row, c.id, c.log_prob, c.kept, c.ends] for c in candidates],
         "finished": [[beam.ids, beam.log_prob, beam.score, beam.ending] for beam in finished],
-        "labels": answer.labels,
+        "labels": _spaced(answer.labels, answer.glued),
     }
     return messages.framed(header, b"")
 
@@ -82,6 +109,12 @@ def beams(answer: BeamsGrown) -> bytes:
 def refused(sentence: str) -> bytes:
     """What is said where writing was begun and cannot go on."""
     return messages.framed({"kind": "refused", "sentence": sentence}, b"")
+
+
+def _spaced(labels: dict[int, str], glued: Sequence[int]) -> dict[int, str]:
+    """Labels with the space that their tokens bring with them."""
+    close = set(glued)
+    return {token: label if token in close else f" {label}" for token, label in labels.items()}
 
 
 def _reading(reading: Reading, body: messages.Body, whole: bool, head: tuple[int, int] | None) -> dict[str, Any]:

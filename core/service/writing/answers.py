@@ -23,12 +23,15 @@ class WrittenOn:
 
 @dataclass(frozen=True, eq=False)
 class OpenedText:
-    """A prompt and what is written after it, as they are opened. labels are those of all tokens that are named here first."""
+    """A prompt and what is written after it, as they are opened. labels are those of all tokens that are named here first, glued those
+    of them, and of the prompt, that bring no space with them."""
 
     opening: Opening
     prompt: tuple[int, ...]  # the tokens that were read before anything was written
     prompt_labels: tuple[str, ...]
     labels: dict[int, str]
+    glued: tuple[int, ...]
+    ends: tuple[int, ...]  # tokens that end a text
     over: Over
     per_token: KVCache  # bytes of one token's keys and values, and what they would be with other numbers of key heads
 
@@ -40,6 +43,7 @@ class WrittenToken:
     taken: Taken
     reading: Reading | None
     labels: dict[int, str]
+    glued: tuple[int, ...]
     over: Over
 
 
@@ -49,6 +53,7 @@ class BeamsGrown:
 
     step: BeamStep
     labels: dict[int, str]
+    glued: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from ...run.request import Request
 from ...run.trace import Trace
 from ...write.beams import grow
 from ...write.generate import Draft, Sampling, admit_writing
-from ...write.writing import Writer, beginning, check_path, check_room, labels
+from ...write.writing import Writer, beginning, check_path, check_room, glued, labels
 from ..sweeps import LABEL_BYTES
 from .answers import MOST_WRITTEN, BeamsGrown, OpenedText, Over, WrittenToken
 
@@ -61,7 +61,16 @@ class TextInTurns:
         size = self.loaded.config.vocab_size
         labels = self.labels.new([*ids, *self.writer.path, *(i for i in also if 0 <= i < size)])
         per_token = kv_cache(self.loaded.config, n=1, dtype=dtype_name(self.loaded.dtype))
-        return OpenedText(opening, read.ids, of_run.labels[: len(read)], labels, self.over, per_token)
+        return OpenedText(
+            opening,
+            read.ids,
+            of_run.labels[: len(read)],
+            labels,
+            tuple(glued(self.loaded, [*labels, *read.ids])),
+            tuple(self.loaded.end_ids),
+            self.over,
+            per_token,
+        )
 
     def go_on(self, begun: OpenedText) -> None:
         """Read the prompt and the path, which were opened before."""
@@ -88,7 +97,8 @@ class TextInTurns:
         """One more token: drawn, or given."""
         taken, reading = self.writer.write(how, token)
         ids = [taken.id] if reading is None else [taken.id, *reading.ids.tolist()]
-        return WrittenToken(taken, reading, self.labels.new(ids), self.over)
+        new = self.labels.new(ids)
+        return WrittenToken(taken, reading, new, tuple(glued(self.loaded, new)), self.over)
 
     @property
     def over(self) -> Over:
@@ -117,4 +127,5 @@ class BeamsInTurns:
         if step is None:
             return None
         finished = [i for beams in step.finished for beam in beams for i in beam.ids]
-        return BeamsGrown(step, self.labels.new([*finished, *(c.id for found in step.candidates for c in found)]))
+        new = self.labels.new([*finished, *(c.id for found in step.candidates for c in found)])
+        return BeamsGrown(step, new, tuple(glued(self.labels.loaded, new)))

@@ -49,6 +49,12 @@ export class Asks {
   /** @type {import("./types.js").Cost | null} */
   cost = null;
   timing = false;
+  /** @type {Map<number, number[] | null>} Greedy's words, by how many; null while they are on their way */
+  greedy = new Map();
+  /** @type {AbortController | null} While they are */
+  comparing = null;
+  /** @type {Promise<void> | null} While what wrote the words of a path is on its way */
+  telling = null;
   doing = ""; // what is being written: words, beams, or nothing
 
   /** @param {View} view */
@@ -64,7 +70,8 @@ export class Asks {
     clearTimeout(this.resting);
     this.writing = new Writing(key);
     [this.asked, this.searched, this.cost, this.begun, this.layering] = ["", "", null, false, ""];
-    for (const known of [this.lenses, this.written, this.layered]) known.clear();
+    this.comparing?.abort();
+    for (const known of [this.lenses, this.written, this.layered, this.greedy]) known.clear();
   }
 
   destroy() {
@@ -72,6 +79,7 @@ export class Asks {
     clearTimeout(this.waiting);
     this.loading?.abort();
     this.searching?.abort();
+    this.comparing?.abort();
     clearTimeout(this.resting);
   }
 
@@ -163,7 +171,7 @@ export class Asks {
 
   // How many tokens the search is to have that is on the screen
   get length() {
-    return Math.max(BEAM_STEPS, this.path.length);
+    return Math.max(Number(this.values.n) || BEAM_STEPS, this.path.length);
   }
 
   /** @param {number} n */
@@ -182,7 +190,37 @@ export class Asks {
     if (this.writing.searches.has(name) || this.searched === name || this.playing) return;
     if (!(await this.searchFor(this.length, (this.searching = new AbortController())))) return;
     const path = this.extended(this.path);
+    const isOpening = !this.path.length && this.values.f === "";
     if (written(path) !== this.values.path) this.view.choose({ path: written(path) });
+    if (isOpening) this.view.forked();
+    this.compare(this.length);
+  }
+
+  // Greedy's words, as many as the beams have: what a search is compared with
+  /** @param {number} n */
+  async compare(n) {
+    const { writing } = this;
+    if (this.greedy.has(n) || !writing.isOpen) return;
+    this.greedy.set(n, null);
+    const stopped = (this.comparing = new AbortController());
+    /** @type {number[]} */
+    let found = [];
+    try {
+      const asked = { how: "greedy", n: String(n), opened: "1" };
+      await writing.write([], asked, stopped.signal, (path) => {
+        found = path;
+      });
+      if (writing === this.writing) this.greedy.set(n, found);
+    } catch (error) {
+      this.greedy.delete(n);
+      if (!stopped.signal.aborted) console.info(error); // the beams are there all the same
+    }
+    this.view.invalidate("answer");
+  }
+
+  /** @param {number} n */
+  greedyFor(n) {
+    return this.greedy.get(n) ?? null;
   }
 
   // A path as far as the beams on the screen go on from it; the best text where none does.
@@ -288,6 +326,7 @@ export class Asks {
     this.playing = null;
     const best = this.writing.searches.get(this.nameOf(n))?.at(-1)?.finished[0]?.[0];
     if (ended && best) this.view.choose({ path: written(best), f: "" });
+    if (ended) this.compare(n);
     this.view.invalidate("answer");
   }
 
@@ -362,8 +401,16 @@ export class Asks {
     this.isTold = known !== undefined && known !== null;
     if (known)
       return known.find(({ position, token }) => position === column.node.position && token === column.take) ?? null;
-    if (known === undefined) this.askWrote(path);
+    if (known === undefined) this.telling = this.askWrote(path);
     return null;
+  }
+
+  // The same of all words of a path
+  /** @param {string} path */
+  async toldOf(path) {
+    if (this.written.get(path) === undefined) this.telling = this.askWrote(path);
+    await this.telling;
+    return this.written.get(path) ?? [];
   }
 
   /** @param {string} path */

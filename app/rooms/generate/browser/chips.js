@@ -6,7 +6,7 @@ import { keyOf, signed } from "./fact.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 
-const MOST = 5;
+const MOST = 4;
 const RESTS = 0.5; // of a head's weight, on the first token: it has nothing to look at
 
 /** @param {HTMLElement} box @param {Scene} scene @param {(by: {layer: number, head: number} | null) => void} show */
@@ -16,7 +16,11 @@ export function chips(box, scene, show) {
   if (scene.hides) return;
   const { wrote } = scene;
   if (column.take === null) return void (box.textContent = words.wrote_nothing);
-  add(box, "span", "name").append(`${words.wrote_by} `, el("em", "word", quoted(scene.label(column.take))), ":");
+  add(box, "span", "name").append(
+    `${words.wrote_by} `,
+    el("em", "word", quoted(scene.named(column.node, column.take))),
+    ":",
+  );
   if (!wrote) return;
   for (const { adds, most } of wrote.heads.slice(0, MOST)) {
     const { layer, head, key, weight } = most;
@@ -31,7 +35,11 @@ export function chips(box, scene, show) {
       add(chip, "span").textContent = fill(words.on_itself, { share: percent(weight) });
     else {
       const at = add(chip, "span");
-      at.append(`${words.at} `, el("em", "key", quoted(keyOf(scene, key))), ` ${percent(weight)}`);
+      at.append(
+        `${words.at} `,
+        el("em", !scene.header.source && scene.marks.has(key) ? "mute" : "key", keyOf(scene, key)),
+        ` ${percent(weight)}`,
+      );
     }
     add(chip, "em", adds < 0 ? "dn" : "up").textContent = signed(adds);
   }

@@ -10,7 +10,7 @@ const TOP_K = ["0", "1", "2", "3", "5", "10", "20", "40", "100"];
 const TOP_P = ["1", "0.95", "0.9", "0.8", "0.7", "0.5", "0.3"];
 const MIN_P = ["0", "0.02", "0.05", "0.1", "0.2", "0.5"];
 
-/** @typedef {{choose: (changes: Record<string, string>) => void, set: (changes: Record<string, string>) => void, how: (how: string) => void, step: (by: number) => void, play: () => void, again: () => void, page: (page: string) => void}} Acts */
+/** @typedef {{choose: (changes: Record<string, string>) => void, set: (changes: Record<string, string>) => void, how: (how: string) => void, step: (by: number) => void, play: () => void, again: () => void, begin: () => void, page: (page: string) => void}} Acts */
 /** @typedef {{label: HTMLElement, input: HTMLInputElement, output: HTMLElement}} Slider */
 /** @typedef {{label: HTMLElement, box: HTMLSelectElement}} List */
 
@@ -27,6 +27,7 @@ export class Controls {
     play("◀", words.back, () => acts.step(-1));
     play("▶", words.on, () => acts.step(1));
     this.again = this.box.appendChild(button(words.again, "quiet", acts.again, words.again_help));
+    this.begin = this.box.appendChild(button(words.begin_again, "quiet", acts.begin, words.begin_again_help));
     this.how = choice(
       words.how,
       [
@@ -104,8 +105,8 @@ export class Controls {
     return { label, input };
   }
 
-  /** @param {Record<string, string>} values @param {boolean} playing */
-  draw(values, playing) {
+  /** @param {Record<string, string>} values @param {boolean} playing @param {boolean} isWritten */
+  draw(values, playing, isWritten) {
     setText(this.go, playing ? `❙❙ ${words.stop}` : `▶ ${words.play}`);
     const help = playing ? words.stop_help : words.play_help; // begins with what the button says
     setAll(this.go, { "aria-pressed": String(playing), "aria-label": help, title: help });
@@ -131,6 +132,7 @@ export class Controls {
     set(this.topP, "p");
     set(this.minP, "minp");
     this.again.hidden = values.how === "beam";
+    this.begin.hidden = !isWritten;
     this.seed.label.hidden = values.how !== "sample";
     this.beams.label.hidden = values.how !== "beam";
     setField(this.seed.input, values.seed);

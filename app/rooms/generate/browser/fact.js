@@ -5,7 +5,7 @@ import { form } from "../../../kit/browser/language.js";
 import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { leads } from "./layers.js";
-import { joined, size, time } from "./shapes.js";
+import { nameOf, size, time } from "./shapes.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 /** @typedef {[template: string, parts: Record<string, unknown>]} Said */
@@ -22,19 +22,21 @@ export function fact(scene) {
   if (scene.page === "cache") return ofCache(scene);
   const column = scene.columns[scene.focus];
   const { node, take, own, shown, known, given } = column;
-  const read = [quoted(column.read), "query"];
+  const read = [tokenAt(scene, node.position), "query"];
   if (scene.hides) return [[words.decide_first, { read }]];
-  const best = [quoted(scene.label(node.ids[0])), "n"];
+  const best = [quoted(scene.named(node, node.ids[0])), "n"];
   const sampled = scene.how === "sample" && !given;
   if (take === null || !known) {
     const share = sampled && shown.probs[0] !== own.probs[0] ? shown.probs[0] : own.probs[0];
     return [[sampled ? words.fact_end_sample : words.fact_end, { read, word: best, share: [percent(share), "n"] }]];
   }
+  const compared = scene.beams && beamsFact(scene);
+  if (compared) return compared;
   const parts = {
     read,
     best,
     best_share: [percent(own.probs[0]), "n"],
-    word: [quoted(scene.label(take)), "word"],
+    word: [quoted(scene.named(node, take)), "word"],
     share: [percent(known.prob), "n"],
     rank: number(known.rank),
     bits: [fill(words.n_bits, { n: fixed(bits(known.prob), 1) }), "n"],
@@ -45,14 +47,17 @@ export function fact(scene) {
     const other = scene.others.find((path) => path.slice(0, column.at).every((id, i) => id === scene.path[i]));
     /** @type {Said[]} */
     const said = [[words.fact_hand, parts]];
-    if (after.length) said.push([words.goes_on, { words: joined(after.map(scene.label)) }]);
+    if (after.length) said.push([words.goes_on, { words: scene.flush(after) }]);
     if (other) said.push([words.both_lines, { this: scene.scoreOf(scene.path), other: scene.scoreOf(other) }]);
     return said;
   }
   const look = strongest(scene);
   /** @type {Said[]} */
   const said = [];
-  if (known.rank > 1) {
+  if (scene.copy) {
+    const { n, before } = scene.copy;
+    said.push([words.it_repeats, { ...parts, n: [fill(words.n_tokens, { n }), "n"], before: percent(before) }]);
+  } else if (known.rank > 1) {
     said.push([TOOK[scene.how] ?? words.took_sample, parts]);
   } else said.push([known.prob >= CERTAIN ? words.fact_certain : words.fact_best, parts]);
   if (look && known.rank === 1)
@@ -61,7 +66,7 @@ export function fact(scene) {
       {
         layer: look.layer,
         head: look.head,
-        key: [quoted(keyOf(scene, look.key)), "key"],
+        key: [keyOf(scene, look.key), "key"],
         weight: [percent(look.weight), "n"],
         adds: [signed(look.adds), look.adds < 0 ? "dn" : "up"],
       },
@@ -82,6 +87,22 @@ export function fact(scene) {
   return said;
 }
 
+// The best line of a beam search, beside greedy
+/** @param {Scene} scene @returns {Said[] | null} */
+function beamsFact({ beams }) {
+  if (!beams) return null;
+  const { best, n, greedy, same, shared, lines } = beams;
+  const parts = { n: lines, best: [fixed(best), "n"], m: n, greedy: [fixed(greedy), "n"], shared };
+  return [
+    [same ? words.beams_same : words.beams_compared, parts],
+    ...(shared ? [/** @type {Said} */ ([words.beams_share, parts])] : []),
+  ];
+}
+
+// A token of the text, and which of those with the same name it is
+/** @param {Scene} scene @param {number} position */
+const tokenAt = (scene, position) => quoted(nameOf(scene, position));
+
 // The loss on the text that was given, where it has a second token
 /** @param {{losses: number[], prompt: number[]}} scene */
 export function lossOf({ losses, prompt }) {
@@ -95,7 +116,7 @@ export function lossOf({ losses, prompt }) {
 export const signed = (x) => `${x < 0 ? "" : "+"}${fixed(x)}`;
 
 /** @param {Scene} scene @param {number} key */
-export const keyOf = (scene, key) => (scene.header.source ? scene.header.source[key] : scene.nameAt(key));
+export const keyOf = (scene, key) => (scene.header.source ? quoted(scene.header.source[key]) : nameOf(scene, key));
 
 /** Whether anything but a temperature cuts what is drawn from. @param {Scene} scene */
 const isSet = ({ settings: { temperature, topK, topP, minP } }) =>
@@ -116,7 +137,7 @@ function ofLayers(scene) {
   if (!layers || !column) return [words.layers_wait, {}];
   const last = scene.header.layers - 1;
   const from = Math.max(0, last - 3); // the last four layers
-  const word = [quoted(scene.label(column.token)), "word"];
+  const word = [quoted(scene.named(columns[focus].node, column.token)), "word"];
   const all = columns.filter(({ given }) => !given).flatMap(({ node }) => layers.get(node.position) ?? []);
   const first = leads(column);
   const parts = {

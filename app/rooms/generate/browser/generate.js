@@ -3,7 +3,19 @@
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { colours } from "../../../kit/browser/colours.js";
 import { cover } from "../../../kit/browser/cover.js";
-import { add, button, choice, el, fill, fixed, focusable, number, setAll, setText } from "../../../kit/browser/dom.js";
+import {
+  add,
+  button,
+  choice,
+  el,
+  fill,
+  fixed,
+  focusable,
+  number,
+  selectBox,
+  setAll,
+  setText,
+} from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { form, pointed } from "../../../kit/browser/language.js";
@@ -23,7 +35,6 @@ import { repeats } from "./loop.js";
 import { Cache, bars, layers } from "./panel.js";
 import { common, goesOn, grown, left, read, readAll, written, writtenAll } from "./paths.js";
 import { Picture } from "./picture.js";
-import { joined } from "./shapes.js";
 import { bringRing, strips } from "./strips.js";
 import { aboutOf, beamsCsv, branchesCsv, drawTables, wordsCsv } from "./tables.js";
 import { treeJson } from "./tree.js";
@@ -36,8 +47,21 @@ import { treeJson } from "./tree.js";
 const DIGITS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 const [MOMENT, LAST] = [0.7, 2.5]; // seconds of a word in a film, and of the last
 const MOST_MOMENTS = 100; // of longer writing every second word or fewer
+const LONG_SAID = 30; // letters
 const NARROW = 700; // pixels: below, the open column has no list, which comes as bars
-const [LOWEST, HIGHEST, BELOW] = [300, 900, 74]; // pixels: of the picture, and what stands below it
+const [LOWEST, HIGHEST, BELOW] = [300, 900, 66]; // pixels: of the picture, and what stands below it
+
+// Pixels by which all elements around one are scrolled
+/** @param {Element} element */
+function scrolled(element) {
+  let sum = 0;
+  for (let at = /** @type {Element | null} */ (element); at; ) {
+    sum += at.scrollTop;
+    const root = at.getRootNode();
+    at = at.parentElement ?? (root instanceof ShadowRoot ? root.host : null);
+  }
+  return sum;
+}
 
 /** @extends {Stage<Header, import("./types.js").Palette>} */
 class Generate extends Stage {
@@ -47,12 +71,14 @@ class Generate extends Stage {
 
   /** @type {Scene | null} */
   scene = null;
-  rootTop = 0; // pixels: where the room begins while nothing is scrolled
   candidate = -1; // of the open column's words, which arrows have chosen
   isRevealed = false; // what comes, where it is to be said first
   isUnfolded = false; // the given text, into columns
   hands = new Set(); // paths whose last word a hand took
-  isOwn = true; // columns are the model's own: a setting that is moved shows what is drawn from
+  /** @type {Map<number, string>} Tokens of a conversation's form, by their place, and whose turn begins there */
+  marks = new Map();
+  /** @type {{path: number[], writing: object | null, n: number, names: string[], counted: string[]}} The names of all tokens of a path */
+  named = { path: [], writing: null, n: -1, names: [], counted: [] };
   sentence = "";
   known = { text: "", path: /** @type {number[]} */ ([]) };
   guideShown = false;
@@ -64,7 +90,10 @@ class Generate extends Stage {
   /** @param {HTMLElement} root */
   constructor(root) {
     super(root);
-    this.leaving.addEventListener("abort", () => this.asks.destroy());
+    this.leaving.addEventListener("abort", () => {
+      cancelAnimationFrame(this.settling);
+      this.asks.destroy();
+    });
     this.top = add(root, "div", "top");
     this.strips = add(this.top, "div", "strips");
     this.sink = new SinkLine(this);
@@ -75,10 +104,12 @@ class Generate extends Stage {
     this.chooser = new HeadChooser(this, () => this.heads);
     this.controls = new Controls(root, {
       choose: (changes) => this.choose(changes),
-      set: (changes) => {
-        this.isOwn = false;
-        this.choose({ ...(this.values.how === "sample" ? {} : { how: "sample", page: "columns" }), ...changes });
-      },
+      set: (changes) =>
+        this.choose({
+          ...(this.values.how === "sample" ? {} : { how: "sample", page: "columns" }),
+          show: "set", // a setting that is moved shows what is drawn from
+          ...changes,
+        }),
       how: (how) =>
         this.choose({
           how,
@@ -87,6 +118,7 @@ class Generate extends Stage {
       step: (by) => this.asks.step(by),
       play: () => this.asks.play(),
       again: () => this.drawAgain(),
+      begin: () => this.beginAgain(),
       page: (page) => this.choose({ page }),
     });
     this.notice = add(root, "p", "notice");
@@ -94,7 +126,22 @@ class Generate extends Stage {
     this.chips = add(looking, "span", "chips");
     this.mean = button(words.strongest, "quiet", () => this.choose({ layer: "", head: "" }), words.strongest_help);
     const with_ = add(looking, "span", "looking");
-    with_.append(this.mean, this.chooser.button);
+    // The written words as part of the text, in another room and from there in every room
+    this.onward = selectBox(
+      words.open_in,
+      [
+        ["", words.open_in],
+        ["explore", words.open_explore],
+        ["whatif", words.open_whatif],
+      ],
+      "",
+      (room) => {
+        this.onward.value = "";
+        if (room) this.carry(room);
+      },
+    );
+    this.onward.title = words.onward_help;
+    with_.append(this.mean, this.chooser.button, this.onward);
     this.shownBox = add(root, "section", "shown");
     this.figure = focusable(add(this.shownBox, "div", "figure"), "group", `${words.figure}. ${words.figure_keys}`);
     this.svg = draw(this.figure, "svg", { role: "img" });
@@ -110,6 +157,7 @@ class Generate extends Stage {
       go: (path, f) => this.go(path, f),
       drop: (path) => this.drop(path),
       unfold: () => this.foldOut(),
+      reveal: () => this.reveal(),
     };
     this.drawing = new Picture(this.svg, {
       ...this.does,
@@ -128,10 +176,7 @@ class Generate extends Stage {
         ["set", ""],
       ],
       "own",
-      (which) => {
-        this.isOwn = which === "own";
-        this.invalidate("selection");
-      },
+      (show) => this.choose({ show }),
     );
     this.legend.append(this.ownOrSet);
     this.bars = add(root, "div", "bars");
@@ -141,12 +186,6 @@ class Generate extends Stage {
       time: () => this.asks.time(),
     });
     this.predictButton = this.button(this.acts, words.predict, () => this.togglePredict(), words.predict_help);
-    // The written words as part of the text, in another room and from there in every room
-    this.onward = [
-      [words.explore_it, "explore"],
-      [words.ask_what_if, "whatif"],
-    ].map(([text, room]) => this.button(this.acts, text, () => this.carry(room), words.onward_help));
-    this.again = this.button(this.acts, words.begin_again, () => this.beginAgain(), words.begin_again_help);
     this.guideButton = this.button(this.acts, words.guide, () => this.unfold("guide"));
     this.tableButton = this.button(this.acts, words.table, () => this.unfold("table"));
     root.append(this.foot);
@@ -159,6 +198,7 @@ class Generate extends Stage {
   received({ isNew, byLink }) {
     const { key } = this.header;
     if (isNew || byLink) this.asks.stop();
+    this.marks = new Map(this.header.marks);
     if (isNew) {
       this.asks.begin(key);
       this.hands.clear();
@@ -209,7 +249,8 @@ class Generate extends Stage {
     const beam = this.values.how === "beam" ? this.asks.extended(path) : path;
     const isBeam = goesOn(beam, path); // words that no beam has are taken by themselves
     const to = isBeam ? beam : path;
-    const others = left(readAll(this.values.other), this.path, to);
+    const known = readAll(this.values.other);
+    const others = isBeam && this.values.how === "beam" ? known : left(known, this.path, to);
     if (others.length > BRANCHES) {
       this.say(fill(words.too_many_lines, { n: BRANCHES + 1 }));
       return false;
@@ -285,23 +326,62 @@ class Generate extends Stage {
     this.isRevealed = false;
   }
 
-  // The words that open the room are written: it rests on the boldest of them.
-  opened() {
+  // The words that open the room are written: it rests on the boldest of them, or where greedy begins to repeat itself.
+  async opened() {
     this.drawNow();
-    const all = this.scene?.columns ?? [];
-    const again = this.values.how === "greedy" ? repeats(this.path) : null;
-    let best = -1;
+    const { path } = this;
+    const again = this.values.how === "greedy" ? repeats(path) : null;
+    const found = again ? await this.copied(again) : this.boldest();
+    if (found !== null && path === this.path && !this.asks.isPlaying) this.choose({ f: String(found) });
+  }
+
+  // Beams are there: the room rests where the first of them leaves the best one.
+  forked() {
+    const finished = this.asks.steps().at(-1)?.finished ?? [];
+    if (finished.length < 2) return;
+    const shared = Math.min(...finished.map(([ids]) => common(ids, finished[0][0])));
+    this.choose({ f: String(this.asks.writing.prompt.length - 1 + shared) });
+  }
+
+  // The word that was drawn against the largest odds, by the position that was read before it
+  boldest() {
+    let best = null;
     let most = -Infinity;
-    all.forEach(({ given, known: own, own: { probs }, at }, i) => {
-      if (given || !own) return;
-      const bold = again
-        ? at > again.second && at < again.second + again.length
-          ? own.prob
-          : -1
-        : Math.log(probs[0]) - Math.log(own.prob);
-      if (bold > most) [best, most] = [i, bold];
-    });
-    if (best >= 0) this.choose({ f: String(all[best].node.position) });
+    for (const {
+      given,
+      known: own,
+      own: { probs },
+      node,
+    } of this.scene?.columns ?? []) {
+      const bold = given || !own ? -Infinity : Math.log(probs[0]) - Math.log(own.prob);
+      if (bold > most) [best, most] = [node.position, bold];
+    }
+    return best;
+  }
+
+  // The word of a second copy that the strongest look into the first one wrote, by the position that was read before it
+  /** @param {{first: number, second: number, length: number}} again */
+  async copied({ first, second, length }) {
+    const from = this.asks.writing.prompt.length;
+    const told = await this.asks.toldOf(written(this.path));
+    const within = (/** @type {number} */ position, /** @type {number} */ start) =>
+      position >= from + start && position < from + start + length;
+    let best = from + second;
+    let most = -Infinity;
+    for (const { position, looks } of told) {
+      const look = looks.find(({ key }) => this.isFinding(key));
+      if (look && within(position + 1, second) && within(look.key, first) && look.adds > most)
+        [best, most] = [position, look.adds];
+    }
+    return best;
+  }
+
+  // Whether a look at a token says something: not at one that heads rest on, nor at a mark of a conversation
+  /** @param {number} key */
+  isFinding(key) {
+    return (
+      Boolean(this.header.source) || !((this.sink.found?.is && key === this.sink.found.key) || this.marks.has(key))
+    );
   }
 
   /** @param {number} at */
@@ -337,10 +417,12 @@ class Generate extends Stage {
     }
   }
 
+  // A long sentence has the place of the legend.
   /** @param {string} text */
   say(text) {
     this.sentence = text;
     setText(this.said, text);
+    this.legend.classList.toggle("saying", text.length > LONG_SAID);
     this.announce(text);
     this.invalidate("answer");
   }
@@ -425,10 +507,43 @@ class Generate extends Stage {
     };
   }
 
+  // Names of all tokens of the text on the screen: pieces of words begin with a hyphen, and a mark says whose turn begins
+  get names() {
+    const { path, named } = this;
+    const { writing } = this.asks;
+    const n = writing.labels.size + writing.names.length;
+    if (named.path !== path || named.writing !== writing || named.n !== n) {
+      const ids = [...writing.prompt, ...path];
+      const names = ids.map((id, position) => {
+        const mark = this.marks.get(position);
+        if (mark !== undefined) return mark || words.end_mark;
+        const label = writing.names[position] ?? writing.label(id);
+        return position < writing.prompt.length && writing.ends.has(id)
+          ? label
+          : writing.named(id, position ? this.labelAt(position - 1) : null, label);
+      });
+      const counted = names.map((name, position) =>
+        this.marks.has(position) || (position >= writing.prompt.length && writing.ends.has(ids[position]))
+          ? "<>"
+          : name,
+      );
+      this.named = { path, writing, n, names, counted };
+    }
+    return this.named.names;
+  }
+
+  // The label of a token that is part of a text, and no mark
+  /** @param {number} position */
+  labelAt(position) {
+    const { names, prompt, labels } = this.asks.writing;
+    if (this.marks.has(position)) return null;
+    const id = position < prompt.length ? prompt[position] : this.path[position - prompt.length];
+    return names[position] ?? labels.get(id) ?? null;
+  }
+
   /** @param {number} position */
   nameAt(position) {
-    const { names, prompt } = this.asks.writing;
-    return position < prompt.length ? names[position] : this.asks.writing.label(this.path[position - prompt.length]);
+    return this.names[position];
   }
 
   /** @param {Set<import("../../../kit/browser/stage.js").Stale>} stale */
@@ -438,14 +553,19 @@ class Generate extends Stage {
     if (stale.has("cover") || stale.has("theme")) this.forget();
     const sizes = this.measured(); // before anything is written: to ask the page in the middle of a drawing costs a layout each time
     if (stale.has("theme")) this.root.style.setProperty("--bar", this.palette.ramp[3]);
-    this.controls.draw(values, this.asks.isPlaying);
+    this.controls.draw(values, this.asks.isPlaying, this.path.length > 0);
     if (!writing.isOpen) return;
     let all = this.columns();
     const wanted = values.f === "" ? all.length - 1 : all.findIndex(({ node }) => node.position === Number(values.f));
     const focus = wanted < 0 ? all.length - 1 : wanted;
     const steps = values.how === "beam" ? this.asks.steps().slice(0, this.stepsShown) : [];
     const hides = values.predict === "on" && !this.isRevealed && !this.isShown;
-    if (hides) all = all.slice(0, focus + 1); // all to the right would say it
+    // The word of the open column is hidden as well, and all to the right, which would say it
+    if (hides)
+      all = [
+        ...all.slice(0, focus),
+        /** @type {Column} */ (Object.create(all[focus], { take: { value: null }, known: { value: null } })),
+      ];
     const column = all[focus];
     const { path } = this;
     const page = /** @type {import("./types.js").Page} */ (
@@ -468,7 +588,7 @@ class Generate extends Stage {
       grown: grown(steps),
       winner: path,
       path,
-      others: hides ? [] : readAll(values.other),
+      others: hides ? [] : values.how === "beam" ? this.beams(steps) : readAll(values.other),
       bytes: writing.bytes,
       losses: writing.losses,
       prompt: writing.prompt,
@@ -477,8 +597,9 @@ class Generate extends Stage {
       said: this.sentence,
       lens: page === "layers" && !this.isShown ? this.asks.lens(column) : null,
       page,
+      playing: this.asks.isPlaying,
       unfolded: this.isUnfolded || column.given,
-      own: this.isOwn || values.how !== "sample",
+      own: values.show === "own" || values.how !== "sample",
       hides,
       candidate: this.candidate,
       wrote,
@@ -486,6 +607,14 @@ class Generate extends Stage {
       looks: [],
       layers: page === "layers" ? this.asks.layersFor(all, focus) : null,
       loop: values.how === "greedy" ? this.loop(path) : new Map(),
+      copy: values.how === "greedy" ? this.copyOf(all, column) : null,
+      beams: values.how === "beam" && !hides ? this.compared(steps, all, focus) : null,
+      marks: this.marks,
+      names: this.names,
+      counted: hides ? this.named.counted.slice(0, column.node.position + 1) : this.named.counted,
+      given: writing.names,
+      named: (node, id) => writing.named(id, this.labelAt(node.position)),
+      flush: (ids) => writing.flush(ids),
       hand: column.take !== null && this.hands.has(written(path.slice(0, column.at + 1))),
       scoreOf: (of) => this.scoreOf(of),
       takenElsewhere: (of) => this.takenElsewhere(of),
@@ -493,7 +622,7 @@ class Generate extends Stage {
       nameAt: (position) => this.nameAt(position),
       sink: this.sink.found?.is ? this.sink.found.key : null,
     });
-    scene.looks = hides || !wrote ? [] : wrote.looks.filter(({ key }) => key !== scene.sink || header.source);
+    scene.looks = hides || !wrote ? [] : wrote.looks.filter(({ key }) => this.isFinding(key));
     scene.look = hides ? null : this.lookOf(scene);
     const complete = writing.knows(path, this.by);
     const text = [header.key, values.path, focus, all.length, values.layer, values.head, complete, hides].join(" ");
@@ -511,6 +640,7 @@ class Generate extends Stage {
       );
     else this.strips.replaceChildren();
     this.drawing.draw(scene, sizes);
+    this.height = sizes.height;
     this.svg.setAttribute("aria-label", saidFact(scene));
     const { how, t, k, p, minp, other, cache, predict } = values;
     const said = [
@@ -524,8 +654,9 @@ class Generate extends Stage {
       other,
       cache,
       predict,
-      this.isOwn,
+      values.show,
       wrote,
+      scene.beams?.greedy,
       scene.look?.head,
       scene.look?.layer,
       Boolean(scene.layers),
@@ -556,7 +687,7 @@ class Generate extends Stage {
         layers(this.layers, scene, (v) => this.shade(v), fold),
       );
     this.bars.hidden = !sizes.narrow || page !== "columns" || hides;
-    bars(this.bars, scene, this.does);
+    if (!this.bars.hidden) bars(this.bars, scene, this.does);
     this.cache.box.hidden = page !== "cache";
     this.cache.draw(scene);
     this.drawFoot(scene);
@@ -564,19 +695,33 @@ class Generate extends Stage {
     this.table.hidden = !this.tableShown || hides;
     if (this.tableShown && !hides) drawTables(this.table, scene);
     if (isLine) this.part("ring", [text, innerWidth], () => bringRing(this.strips));
+    if (!this.asks.isPlaying) this.settle();
   }
+
+  // Lines above the picture may have moved it: once it has its place, it gets the room that is left.
+  settle() {
+    cancelAnimationFrame(this.settling);
+    this.settling = requestAnimationFrame(() => {
+      const { height } = this.measured();
+      if (this.svg.isConnected && Math.abs(height - this.height) > 1) this.invalidate("selection");
+    });
+  }
+
+  settling = 0;
+  height = 0; // pixels: of the picture, as it was drawn
 
   // The look whose arc is shown: of the head that was chosen, else the one that adds most to the word that came
   /** @param {Scene} scene @returns {import("./types.js").Look | null} */
-  lookOf({ columns: all, focus, by, wrote, looks, sink, header }) {
+  lookOf({ columns: all, focus, by, wrote, looks, header }) {
     const { node } = all[focus];
     if (!by) return looks[0] ?? null;
     const told = wrote?.heads.find(({ most }) => most.layer === by.layer && most.head === by.head);
-    if (told && (told.most.key !== sink || header.source)) return told.most;
+    if (told && this.isFinding(told.most.key)) return told.most;
     const row = look(node, by, header.heads);
     if (!row) return null;
     let best = -1;
-    for (let key = 0; key < row.length; key++) if (key !== sink && (best < 0 || row[key] > row[best])) best = key;
+    for (let key = 0; key < row.length; key++)
+      if (this.isFinding(key) && (best < 0 || row[key] > row[best])) best = key;
     return best < 0 ? null : { ...by, key: best, weight: row[best], adds: NaN };
   }
 
@@ -593,9 +738,70 @@ class Generate extends Stage {
     return found;
   }
 
-  // Bits a token of a line, as far as its columns are known
+  // Of a word that comes a second time: how many tokens do, and how likely it was the first time
+  /** @param {Column[]} all @param {Column} column */
+  copyOf(all, { at, take }) {
+    const again = repeats(this.path);
+    if (!again || take === null || at < again.second || at >= again.second + again.length) return null;
+    const before = all.find((one) => !one.given && one.at === again.first + at - again.second);
+    return before?.known ? { n: again.length, before: before.known.prob } : null;
+  }
+
+  // The other lines that the search ends with, the likeliest first
+  /** @param {import("./types.js").BeamStep[]} steps */
+  beams(steps) {
+    const now = this.values.path;
+    return (steps.at(-1)?.finished ?? []).map(([ids]) => ids).filter((ids) => written(ids) !== now);
+  }
+
+  // The search beside greedy, where it opens and at its end: another word that is looked at has a fact of its own
+  /** @param {import("./types.js").BeamStep[]} steps @param {Column[]} all @param {number} focus */
+  compared(steps, all, focus) {
+    const finished = steps.at(-1)?.finished ?? [];
+    const greedy = this.asks.greedyFor(this.asks.length);
+    if (!finished.length || !greedy || written(finished[0][0]) !== this.values.path) return null;
+    const shared = Math.min(...finished.map(([ids]) => common(ids, finished[0][0])));
+    if (focus !== all.length - 1 && all[focus].at !== shared) return null;
+    const log = this.sumOf(greedy);
+    if (log === null) return null;
+    const best = finished[0][1];
+    return {
+      best,
+      n: greedy.length,
+      greedy: log,
+      same: written(greedy) === this.values.path,
+      shared: finished.length > 1 ? shared : 0,
+      lines: finished.length,
+    };
+  }
+
+  // The log-probability of a path; null where one of its words has none that is known
+  /** @param {number[]} path */
+  sumOf(path) {
+    const { writing } = this.asks;
+    const along = [writing.given.at(-1), ...writing.along(path)];
+    let sum = 0;
+    for (const [i, id] of path.entries()) {
+      const node = along[i];
+      const chance = node && known(node, id, this.header.vocab);
+      if (!chance) return null;
+      sum += Math.log(chance.prob);
+    }
+    return sum;
+  }
+
+  // The end of a line: its bits a token, or its place among beams
   /** @param {number[]} path */
   scoreOf(path) {
+    const name = written(path);
+    const finished = this.values.how === "beam" ? (this.asks.steps().at(-1)?.finished ?? []) : [];
+    const at = finished.findIndex(([ids]) => written(ids) === name);
+    return at < 0 ? this.bitsOf(path) : fill(words.beam_line, { rank: at + 1, log: fixed(finished[at][1]) });
+  }
+
+  // Bits a token of a line, as far as its columns are known
+  /** @param {number[]} path */
+  bitsOf(path) {
     const { writing } = this.asks;
     let [sum, n] = [0, 0];
     let node = writing.given.at(-1);
@@ -652,8 +858,8 @@ class Generate extends Stage {
     this.part("notice", [again ? scene.path.slice(again.first, again.first + again.length).join(".") : ""], () => {
       this.notice.replaceChildren();
       if (!again) return;
-      const text = scene.path.slice(again.second, again.second + again.length).map(scene.label);
-      this.notice.append(fill(words.repeats, { words: joined(text) }), " ");
+      const text = scene.flush(scene.path.slice(again.second, again.second + again.length));
+      this.notice.append(fill(words.repeats, { words: text }), " ");
       this.notice.append(button(words.draw_instead, "quiet", () => this.drawAgain()));
     });
   }
@@ -710,15 +916,18 @@ class Generate extends Stage {
     const narrow = wide < NARROW;
     root.classList.toggle("narrow", narrow);
     const top = root.getBoundingClientRect().top;
-    const of = `${innerHeight} ${this.isProjected}`;
-    if (this.rootTop < top || this.sizedAt !== of) [this.rootTop, this.sizedAt] = [top, of];
+    const rootTop = top + scrolled(root); // where the room begins while nothing is scrolled
     const above = figure.getBoundingClientRect().top - top;
     const below = this.isProjected ? 12 : BELOW;
-    const height = narrow ? 380 : Math.max(LOWEST, Math.min(HIGHEST, innerHeight - this.rootTop - above - below));
-    return { width: figure.clientWidth || wide, height: Math.round(height), scale: this.typeUnit, narrow };
+    const height = narrow ? 380 : Math.max(LOWEST, Math.min(HIGHEST, innerHeight - rootTop - above - below));
+    return {
+      width: figure.clientWidth || wide,
+      height: Math.round(height),
+      scale: this.typeUnit,
+      narrow,
+      projected: this.isProjected,
+    };
   }
-
-  sizedAt = ""; // the window and look that it was measured in
 
   /** @param {Scene} scene */
   drawFoot(scene) {
@@ -740,7 +949,7 @@ class Generate extends Stage {
       this.facts,
       [
         fill(form([words.read_one, words.read], n), { n: number(n) }),
-        this.scoreOf(scene.path),
+        this.bitsOf(scene.path),
         this.asks.speed,
         this.header.ran,
       ]
@@ -749,8 +958,7 @@ class Generate extends Stage {
     );
     this.facts.title = lossOf(scene);
     setAll(this.predictButton, { "aria-pressed": String(this.values.predict === "on") });
-    this.again.hidden = !this.path.length;
-    for (const button of this.onward) button.hidden = !this.path.length || Boolean(this.header.offline);
+    this.onward.hidden = !this.path.length || Boolean(this.header.offline);
     this.guideButton.setAttribute("aria-expanded", String(this.guideShown));
     this.tableButton.setAttribute("aria-expanded", String(this.tableShown));
   }

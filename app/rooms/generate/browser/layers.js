@@ -43,9 +43,9 @@ export function layersOf(pen, { scene, at, acts, ruler }) {
     const wide = open ? Math.min(42, width / 3) : width;
     if (open)
       pen.draw("rect", {
-        x: x - 3,
+        x: x - 1,
         y: top - 4,
-        width: width + 6,
+        width: width + 2,
         height: bottom - top + 7,
         rx: 6,
         fill: "var(--background)",
@@ -73,9 +73,9 @@ export function layersOf(pen, { scene, at, acts, ruler }) {
         {
           title: fill(words.layer_tip, {
             layer: nameOf(point),
-            word: scene.label(column.ids[point]),
+            word: scene.named(node, column.ids[point]),
             share: percent(column.probs[point]),
-            came: scene.label(column.token),
+            came: scene.named(node, column.token),
             rank: number(column.ranks[point]),
           }),
           click: () => acts.focus(i),
@@ -84,16 +84,16 @@ export function layersOf(pen, { scene, at, acts, ruler }) {
     }
     if (first !== null)
       pen.draw("rect", { x: x - 1, y: top + first * high - 1.6, width: wide + 2, height: 3, fill: "var(--query)" });
-    if (open) runs(pen, { column, x: x + wide, right: x + width - 4, top, high }, scene, ruler);
+    if (open) runs(pen, { node, column, x: x + wide, right: x + width - 4, top, high }, scene, ruler);
   }
 }
 
 // Of the open column the word of each run of layers
 /**
- * @param {import("../../../kit/browser/pen.js").Pen} pen @param {{column: LensColumn, x: number, right: number, top: number, high: number}} place
+ * @param {import("../../../kit/browser/pen.js").Pen} pen @param {{node: import("./types.js").Node, column: LensColumn, x: number, right: number, top: number, high: number}} place
  * @param {import("./types.js").Scene} scene @param {(text: string, size: number, weight?: number) => number} ruler
  */
-function runs(pen, { column, x, right, top, high }, scene, ruler) {
+function runs(pen, { node, column, x, right, top, high }, scene, ruler) {
   /** @type {{from: number, to: number, id: number}[]} */
   const found = [];
   column.ids.forEach((id, point) => {
@@ -123,7 +123,7 @@ function runs(pen, { column, x, right, top, high }, scene, ruler) {
     const layers = from === to ? nameShort(from) : `${nameShort(from)}–${nameShort(to)}`;
     const said = `${layers} · ${percent(column.probs[to])}`;
     pen.write(right, at + 4.5, said, { anchor: "end", size: SMALL, fill: "var(--mute)" });
-    const label = fitted(scene.label(id), right - x - 24 - ruler(said, SMALL), (part) => ruler(part, TYPE, 650));
+    const label = fitted(scene.named(node, id), right - x - 24 - ruler(said, SMALL), (part) => ruler(part, TYPE, 650));
     pen.write(x + 18, at + 5, label, { size: TYPE, "font-weight": is ? 700 : 600, fill: is ? WRITTEN : "var(--ink)" });
   });
 }

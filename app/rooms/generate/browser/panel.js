@@ -40,7 +40,7 @@ export function bars(box, scene, acts) {
     add(box, "button").append(el("span"), track, el("u"));
   }
   for (let j = 0; j < n; j++) {
-    const [id, label] = [node.ids[j], scene.label(node.ids[j])];
+    const [id, label] = [node.ids[j], scene.named(node, node.ids[j])];
     const row = /** @type {HTMLButtonElement} */ (box.children[j]);
     const [name, track, value] = row.children;
     const text = sampled

@@ -1,13 +1,14 @@
 // The picture: a text as a path through what it might have been. Arcs from the look that wrote the word; the text, one word a column;
 // the other lines; surprise and entropy; and the columns, one of them open, with its list of words.
 
-import { fill, fixed, number, percent } from "../../../kit/browser/dom.js";
+import { fill, fixed, number, percent, same } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
+import { svg } from "../../../kit/browser/picture/svg.js";
 import { bits } from "./chances.js";
 import { WORDS as words } from "./constants.js";
 import { layersOf } from "./layers.js";
 import { lastWords, plan, SMALL, TYPE } from "./plan.js";
-import { fitted, joined, ruler, short, size } from "./shapes.js";
+import { fitted, nameOf, ruler, short, size } from "./shapes.js";
 import { trees } from "./trees.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
@@ -19,6 +20,7 @@ const LISTED = 12; // words of the open column
 const NAMED = 14; // words of a column that are drawn one by one
 const THIN = 1.6; // pixels, below which a word has no piece of its own
 const HEAD = 24; // above the list
+const MOST_SHARED = 300; // pixels of words that a line shares, before its own
 const MUTE = "var(--mute)";
 const WRITTEN = "var(--proof)";
 
@@ -43,26 +45,34 @@ export class Picture {
       }),
     );
     hatch.draw("rect", { width: 1.1, height: 6, fill: "var(--hatch)" });
-    this.groups = Array.from({ length: 6 }, () => pen.draw("g", {}));
+    this.groups = Array.from({ length: 8 }, () => pen.draw("g", {}));
+    this.stacks = new Stacks(this.groups[4]);
   }
 
   get ruler() {
     return (this.known ??= ruler(getComputedStyle(this.svg).fontFamily));
   }
 
-  /** @param {Scene} scene @param {{width: number, height: number, scale: number, narrow: boolean}} room */
-  draw(scene, { width, height, scale, narrow }) {
-    const at = (this.plan = plan(scene, { width: width / scale, height: height / scale, narrow }, this.ruler));
+  /** @param {Scene} scene @param {{width: number, height: number, scale: number, narrow: boolean, projected: boolean}} room */
+  draw(scene, { width, height, scale, narrow, projected }) {
+    const at = (this.plan = plan(
+      scene,
+      { width: width / scale, height: height / scale, narrow, projected },
+      this.ruler,
+    ));
     for (const [name, value] of Object.entries({
       width,
       height,
       viewBox: `0 0 ${width / scale} ${height / scale}`,
     }))
       if (this.svg.getAttribute(name) !== String(value)) this.svg.setAttribute(name, String(value));
-    const of = { scene, at, acts: this.acts, ruler: this.ruler };
+    /** @type {Of} */
+    const of = { scene, at, acts: this.acts, ruler: this.ruler, stacks: this.stacks };
     const below = { columns, layers: layersOf, cache: kept, beams: trees }[scene.page];
-    const parts = [whole, arcs, below, text, lines, scene.page === "columns" ? surprise : nothing];
-    parts.forEach((part, i) => {
+    this.stacks.draw(of, scene.page === "columns");
+    const stats = scene.page === "columns" && at.stated ? surprise : nothing;
+    [whole, arcs, shown, below, null, text, lines, stats].forEach((part, i) => {
+      if (!part) return;
       const pen = new Pen(this.groups[i]);
       part(pen, /** @type {any} */ (of));
       pen.end();
@@ -71,7 +81,7 @@ export class Picture {
 }
 
 const nothing = () => {};
-/** @typedef {{scene: Scene, at: Plan, acts: Acts, ruler: ReturnType<typeof ruler>}} Of */
+/** @typedef {{scene: Scene, at: Plan, acts: Acts, ruler: ReturnType<typeof ruler>, stacks: Stacks}} Of */
 
 // Of a long text the surprise of each word, all of them: a map to click
 /** @param {Pen} pen @param {Of} of */
@@ -129,65 +139,81 @@ function whole(pen, { scene, at, acts, ruler }) {
   );
 }
 
-// The look that is shown from the word that was read to the one that it looks at, others of its best looks, and the word that came of it
-/** @param {Pen} pen @param {Of} of */
-function arcs(pen, { scene, at, ruler }) {
-  if (scene.page === "beams") return;
-  const { look, looks } = scene;
-  const column = scene.columns[scene.focus];
+// Where arcs stand: on the words, from the one that was read
+/** @param {Of} of */
+function arch({ scene, at }) {
   const base = at.text;
-  const most = base - at.arcs - 8;
-  const reader = at.anchor(column.node.position);
-  const arc = (
-    /** @type {number} */ x,
-    /** @type {number} */ high,
-    /** @type {import("../../../kit/browser/picture/svg.js").Attributes} */ more,
-  ) =>
-    pen.draw("path", {
-      d: `M${reader.x} ${base}C${reader.x} ${base - high * 1.32} ${x} ${base - high * 1.32} ${x} ${base}`,
-      fill: "none",
-      ...more,
-    });
-  if (!scene.header.source) {
-    const seen = new Set([look?.key]);
-    for (const { key } of looks) {
-      if (seen.has(key)) continue;
-      seen.add(key);
-      const to = at.anchor(key);
-      if (to.isShown && Math.abs(to.x - reader.x) > 2)
-        arc(to.x, Math.min(most * 0.62, 12 + Math.abs(to.x - reader.x) * 0.16), {
-          stroke: "var(--hatch)",
-          "stroke-width": 1.3,
-        });
-    }
-    if (look && look.key !== column.node.position) {
-      const to = at.anchor(look.key);
-      const far = Math.abs(to.x - reader.x);
-      const high = far < 90 ? Math.min(most * 0.5, 12 + far * 0.2) : Math.min(most, 18 + far * 0.2);
-      arc(to.x, high, { stroke: "var(--query)", "stroke-width": 1.5 + 5 * look.weight, "stroke-linecap": "round" });
-      const said = percent(look.weight);
-      const wide = ruler(said, 16.6, 700);
-      pen.write(Math.max(wide / 2, (to.x + reader.x) / 2), base - high - 6, said, {
-        anchor: "middle",
-        size: 16.6,
-        "font-weight": 700,
-        fill: "var(--ink)",
-        stroke: "var(--background)",
-        "stroke-width": 4,
-        "paint-order": "stroke",
+  const from = at.anchor(scene.columns[scene.focus].node.position).x;
+  const path = (/** @type {number} */ x, /** @type {number} */ high) =>
+    `M${from} ${base}C${from} ${base - high * 1.32} ${x} ${base - high * 1.32} ${x} ${base}`;
+  return { base, from, most: base - at.arcs - 8, path };
+}
+
+// Other looks that add much to the word, and the way from the word that was read to the one that came of it
+/** @param {Pen} pen @param {Of} of */
+function arcs(pen, of) {
+  const { scene, at } = of;
+  if (scene.page === "beams") return;
+  const { look, looks, focus } = scene;
+  const column = scene.columns[focus];
+  const { base, from, most, path } = arch(of);
+  const seen = new Set([look?.key]);
+  for (const { key } of scene.header.source ? [] : looks) {
+    if (seen.has(key)) continue;
+    seen.add(key);
+    const to = at.anchor(key);
+    const far = Math.abs(to.x - from);
+    if (to.isShown && far > 2)
+      pen.draw("path", {
+        d: path(to.x, Math.min(most * 0.62, 12 + far * 0.16)),
+        fill: "none",
+        stroke: "var(--hatch)",
+        "stroke-width": 1.3,
       });
-    }
   }
-  const place = at.places.get(scene.focus);
-  if (place && column.take !== null) {
-    const x = place.word;
-    pen.draw("path", {
-      d: `M${reader.x + 4} ${base}C${reader.x + 6} ${base - 16} ${x - 8} ${base - 16} ${x - 2} ${base - 2}M${x - 7} ${base - 6}L${x - 1.5} ${base - 1}L${x + 2.5} ${base - 8}`,
-      fill: "none",
-      stroke: WRITTEN,
-      "stroke-width": 1.8,
-    });
-  }
+  const place = at.places.get(focus);
+  if (!place || (column.take === null && !scene.hides)) return;
+  const x = place.word;
+  pen.draw("path", {
+    d: `M${from + 4} ${base}C${from + 6} ${base - 16} ${x - 8} ${base - 16} ${x - 2} ${base - 2}M${x - 7} ${base - 6}L${x - 1.5} ${base - 1}L${x + 2.5} ${base - 8}`,
+    fill: "none",
+    stroke: WRITTEN,
+    "stroke-width": 1.8,
+  });
+}
+
+// The look that is shown, from the word that was read to the one that it looks at
+/** @param {Pen} pen @param {Of} of */
+function shown(pen, of) {
+  const { scene, at, ruler } = of;
+  const { look, header } = scene;
+  if (scene.page === "beams" || !look || header.source) return;
+  if (look.key === scene.columns[scene.focus].node.position) return;
+  const { base, from, most, path } = arch(of);
+  const to = at.anchor(look.key);
+  const far = Math.abs(to.x - from);
+  const high = far < 90 ? Math.min(most * 0.5, 12 + far * 0.2) : Math.min(most, 18 + far * 0.2);
+  pen.draw("path", {
+    class: "flight",
+    d: path(to.x, high),
+    fill: "none",
+    stroke: "var(--query)",
+    "stroke-width": 1.5 + 5 * look.weight,
+    "stroke-linecap": "round",
+  });
+  // Over a low arch, and in a high one that is wide enough
+  const said = percent(look.weight);
+  const wide = ruler(said, 16.6, 700);
+  const y = base - high + (far > wide + 30 && high > 30 ? 6 : -6);
+  pen.write(Math.max(wide / 2, (to.x + from) / 2), y, said, {
+    anchor: "middle",
+    size: 16.6,
+    "font-weight": 700,
+    fill: "var(--ink)",
+    stroke: "var(--background)",
+    "stroke-width": 4,
+    "paint-order": "stroke",
+  });
 }
 
 // The text: the last words that were given, and the word above each column
@@ -216,13 +242,14 @@ function text(pen, { scene, at, acts, ruler }) {
   } else {
     const { found, rest } = lastWords(scene, at.strip, ruler);
     if (rest) pen.write(4, y + 19, "…", { size: TYPE, fill: MUTE, "pointer-events": "none" });
-    for (const { position, text, x, width } of found) {
-      const colour = marked(position);
+    for (const { position, first, text, mark, x, width } of found) {
+      const within = (/** @type {number} */ one) => first <= one && one <= position;
+      const colour = within(reader) ? "var(--query)" : within(key) ? "var(--key)" : null;
       pen.write(x, y + 19, text, {
         anchor: "middle",
-        size: TYPE,
-        "font-weight": colour ? 650 : 400,
-        fill: colour ?? MUTE,
+        size: mark ? SMALL : TYPE,
+        "font-weight": colour || mark ? 650 : 400,
+        fill: colour ?? (mark ? WRITTEN : MUTE),
         "pointer-events": "none",
       });
       if (colour) pen.draw("rect", { x: x - width / 2 - 2, y: y + 25, width: width + 4, height: 2.4, fill: colour });
@@ -246,9 +273,10 @@ function text(pen, { scene, at, acts, ruler }) {
   }
   // The word that is looked at is never folded
   if (key >= 0 && !at.anchor(key).isShown) {
-    const said = scene.nameAt(key);
+    const said = nameOf(scene, key);
     const wide = ruler(said, TYPE, 650) + 10;
-    const x = Math.max(0, Math.min(at.anchor(key).x - wide / 2, at.width - wide));
+    const most = at.left ? at.left.x + at.left.width - wide : at.width - wide;
+    const x = Math.max(0, Math.min(at.anchor(key).x - wide / 2, most));
     pen.draw("rect", {
       x,
       y: y + 1,
@@ -273,7 +301,7 @@ function text(pen, { scene, at, acts, ruler }) {
     const on = i === focus;
     const colour = marked(position);
     const name = at.names[i];
-    const wide = ruler(name, TYPE, 650) + (at.nth[i] ? 9 : 0) + 8;
+    const wide = ruler(name, TYPE, 650) + 6 * at.nth[i].length + 6;
     const x = place.word - wide / 2;
     const frame = on ? WRITTEN : colour;
     pen.draw(
@@ -293,7 +321,7 @@ function text(pen, { scene, at, acts, ruler }) {
       { click: () => acts.focus(i), title: tip(scene, column) },
     );
     const said = pen.draw("text", {
-      x: x + 4,
+      x: x + 3,
       y: y + 19,
       "font-size": TYPE,
       "font-weight": on || colour ? 650 : column.given ? 400 : 600,
@@ -302,7 +330,7 @@ function text(pen, { scene, at, acts, ruler }) {
     });
     const line = new Pen(said);
     line.draw("tspan", {}, { text: name });
-    if (at.nth[i]) line.draw("tspan", { "font-size": 10, dy: 3 }, { text: String(at.nth[i]) });
+    if (at.nth[i]) line.draw("tspan", { "font-size": 10, dy: 3 }, { text: at.nth[i] });
     line.end();
     if (scene.loop.has(position))
       pen.draw("rect", {
@@ -317,42 +345,64 @@ function text(pen, { scene, at, acts, ruler }) {
 }
 
 /** @param {Scene} scene @param {Column} column */
-function tip(scene, { known, take }) {
+function tip(scene, { known, take, node }) {
   if (!known || take === null) return undefined;
-  return fill(words.tip, { word: scene.label(take), share: percent(known.prob), rank: number(known.rank) });
+  return fill(words.tip, { word: scene.named(node, take), share: percent(known.prob), rank: number(known.rank) });
 }
 
-// Other lines: from where each leaves the one that stands on the columns
+// Other lines: from where each leaves the one that stands on the columns. One with little room ends at the right, after some of the
+// words that it shares.
 /** @param {Pen} pen @param {Of} of */
 function lines(pen, { scene, at, acts, ruler }) {
-  at.lines.forEach(({ path, at: fork }, row) => {
+  const beam = scene.how === "beam";
+  at.lines.forEach(({ path, at: fork, end, short }, row) => {
     const y = at.line(row);
     const index = scene.columns.findIndex((column) => !column.given && column.at === fork);
     const place = at.places.get(index);
     const score = scene.scoreOf(path);
-    const right = at.width - 24;
+    const right = at.width - (beam ? 4 : 24);
     const from = place ? place.x + 8 : at.strip + 10;
-    const x = Math.min(from + 18, Math.max(at.strip, right - 360));
-    const said = joined(path.slice(fork).map(scene.label));
-    const scored = ruler(score, SMALL) + 12;
-    pen.draw("path", {
-      d: `M${from} ${y}V${y + 13}H${x - 4}`,
-      fill: "none",
-      stroke: "var(--hatch)",
-      "stroke-width": 1.6,
-    });
+    const said = scene.flush(path.slice(fork));
+    const wide = (/** @type {string} */ part) => ruler(part, TYPE, 500);
+    let x = from + 18;
+    if (short) {
+      const shown = fitted(said, end - at.strip, wide);
+      const before = scene.flush(path.slice(0, fork));
+      const shared = lastOf(before, Math.min(MOST_SHARED, end - at.strip - wide(shown) - 20), (part) =>
+        ruler(part, TYPE),
+      );
+      x = end - wide(shown);
+      if (shared) pen.write(x - 4, y + 17, shared, { anchor: "end", size: TYPE, fill: MUTE, "pointer-events": "none" });
+    } else
+      pen.draw("path", {
+        d: `M${from} ${at.text + 27}V${y + 13}H${x - 4}`,
+        fill: "none",
+        stroke: "var(--hatch)",
+        "stroke-width": 1.6,
+      });
     pen.draw(
       "rect",
       { class: "hit line", x: x - 3, y, width: right - x, height: 24, rx: 4, fill: "transparent" },
       { click: () => acts.go(path, fork), title: words.line_help },
     );
-    pen.write(
+    const line = pen.draw("text", {
+      class: "line-words",
       x,
-      y + 17,
-      fitted(said, right - x - scored - 6, (part) => ruler(part, TYPE, 500)),
-      { class: "line-words", size: TYPE, fill: WRITTEN, "font-weight": 500, "pointer-events": "none" },
-    );
+      y: y + 17,
+      "font-size": TYPE,
+      "font-weight": 500,
+      fill: "var(--ink)",
+      "pointer-events": "none",
+    });
+    const text = fitted(said, end - x + 0.5, wide);
+    const first = scene.flush(path.slice(fork, fork + 1));
+    const parts = new Pen(line);
+    const n = text.startsWith(first) ? first.length : 0;
+    parts.draw("tspan", { fill: WRITTEN, "font-weight": 700 }, { text: text.slice(0, n) });
+    parts.draw("tspan", {}, { text: text.slice(n) });
+    parts.end();
     pen.write(right - 4, y + 17, score, { anchor: "end", size: SMALL, fill: MUTE, "pointer-events": "none" });
+    if (beam) return;
     pen.draw(
       "rect",
       { class: "hit drop", x: right, y, width: 24, height: 24, fill: "transparent" },
@@ -360,6 +410,19 @@ function lines(pen, { scene, at, acts, ruler }) {
     );
     pen.write(right + 12, y + 17, "×", { anchor: "middle", size: TYPE, fill: MUTE, "pointer-events": "none" });
   });
+}
+
+// The last words of a text that fit into a width
+/** @param {string} text @param {number} width @param {(text: string) => number} wide */
+function lastOf(text, width, wide) {
+  const all = text.split(" ");
+  let shown = "";
+  for (let i = all.length - 1; i >= 0; i--) {
+    const more = `${i ? "… " : ""}${all.slice(i).join(" ")}`;
+    if (wide(more) > width) break;
+    shown = more;
+  }
+  return shown;
 }
 
 // The surprise of each word, and the one that could be expected, in bits
@@ -426,17 +489,19 @@ function columns(pen, of) {
     /** @type {number} */ width,
     /** @type {(number | null)[]} */ shares,
     /** @type {string} */ colour,
+    high = bottom - top,
   ) => {
     const wide = width / Math.max(1, shares.length);
     const d = shares
       .map((share, i) =>
         share
-          ? `M${(x + i * wide).toFixed(1)} ${bottom}h${Math.max(0.6, wide * 0.86).toFixed(2)}v${(-share * (bottom - top)).toFixed(1)}h${(-Math.max(0.6, wide * 0.86)).toFixed(2)}Z`
+          ? `M${(x + i * wide).toFixed(1)} ${bottom}h${Math.max(0.6, wide * 0.86).toFixed(2)}v${(-share * high).toFixed(1)}h${(-Math.max(0.6, wide * 0.86)).toFixed(2)}Z`
           : "",
       )
       .join("");
     pen.draw("path", { d: d || "M0 0", fill: colour });
   };
+  const turns = scene.header.turns ?? [];
   pen.draw("rect", { x: 0, y: top, width: at.strip, height: bottom - top, rx: 3, fill: "var(--slice)" });
   if (!scene.unfolded) {
     bars(
@@ -444,7 +509,22 @@ function columns(pen, of) {
       at.strip - 8,
       scene.losses.slice(0, scene.prompt.length - 1).map((loss) => Math.exp(-loss)),
       "var(--slice3)",
+      bottom - top - (turns.length ? 66 : 42),
     );
+    // The turns of a conversation: marks over the bars
+    const wide = (at.strip - 8) / Math.max(1, scene.prompt.length - 1);
+    turns.forEach(([from, role], i) => {
+      const [a, b] = [from, turns[i + 1]?.[0] ?? scene.prompt.length].map((one) => 4 + Math.max(0, one - 1) * wide);
+      const line = { d: `M${a + 1} ${top + 60}H${b - 2}`, stroke: WRITTEN, "stroke-width": 2, fill: "none" };
+      pen.draw("path", line, { title: role });
+      if (ruler(role, SMALL, 650) < b - a)
+        pen.write((a + b) / 2, top + 54, role, {
+          anchor: "middle",
+          size: SMALL,
+          "font-weight": 650,
+          fill: WRITTEN,
+        });
+    });
     const room = (/** @type {string} */ said) => fitted(said, at.strip - 10, (part) => ruler(part, SMALL));
     pen.write(6, top + 17, room(words.given), { size: SMALL, fill: MUTE });
     pen.write(6, top + 32, room(fill(words.n_tokens, { n: number(scene.prompt.length) })), { size: SMALL, fill: MUTE });
@@ -461,11 +541,8 @@ function columns(pen, of) {
     );
   }
   for (const [i, place] of at.places) {
-    const column = scene.columns[i];
     const next = at.places.get(i + 1);
-    const isOpen = i === scene.focus && at.open;
-    const box = { x: place.x, width: place.width, top, bottom };
-    const taken = isOpen ? opened(pen, of, column, box) : slices(pen, of, column, box, { own: scene.own, named: true });
+    const taken = of.stacks.takenAt(scene.columns[i].node.position);
     if (taken && next) {
       const right = place.x + place.width;
       pen.draw("path", {
@@ -475,6 +552,56 @@ function columns(pen, of) {
         "pointer-events": "none",
       });
     }
+  }
+}
+
+// The columns, each in a group of its own: while words come all of them move, and one that only moves is not drawn again.
+class Stacks {
+  /** @type {Map<number, {group: SVGGElement, of: unknown[], taken: [number, number] | null}>} By the position that was read */
+  drawn = new Map();
+
+  /** @param {SVGGElement} parent */
+  constructor(parent) {
+    this.parent = parent;
+  }
+
+  /** @param {Of} of @param {boolean} isShown */
+  draw(of, isShown) {
+    const { scene, at } = of;
+    const gone = new Map(this.drawn);
+    for (const [i, { x, width }] of isShown ? at.places : []) {
+      const column = scene.columns[i];
+      const { position } = column.node;
+      let stack = this.drawn.get(position);
+      if (!stack) {
+        stack = { group: this.parent.appendChild(svg("g")), of: [], taken: null };
+        this.drawn.set(position, stack);
+      }
+      gone.delete(position);
+      const moved = `translate(${Math.round(x * 10) / 10} 0)`;
+      if (stack.group.getAttribute("transform") !== moved) stack.group.setAttribute("transform", moved);
+      const isOpen = i === scene.focus && at.open;
+      const { node, take, own, given } = column;
+      const said = [i, node, take, scene.own ? own : column.shown, given, Math.round(width * 10), at.top, at.bottom];
+      if (!isOpen && same(said, stack.of)) continue;
+      const pen = new Pen(stack.group);
+      const box = { x: 0, width, top: at.top, bottom: at.bottom };
+      stack.taken = isOpen
+        ? opened(pen, of, column, box)
+        : slices(pen, of, column, box, { own: scene.own, named: true });
+      stack.of = isOpen ? [] : said;
+      pen.end();
+    }
+    for (const [position, { group }] of gone) {
+      group.remove();
+      this.drawn.delete(position);
+    }
+  }
+
+  // From where to where the word that was taken stands
+  /** @param {number} position */
+  takenAt(position) {
+    return this.drawn.get(position)?.taken ?? null;
   }
 }
 
@@ -500,7 +627,7 @@ function slices(pen, { scene, acts, ruler }, column, { x, width, top, bottom }, 
     const isTaken = id === take;
     if (isTaken) taken = [y, y + Math.max(3, tall)];
     if (tall >= THIN || isTaken) {
-      const label = scene.label(id);
+      const label = scene.named(node, id);
       pen.draw(
         "rect",
         {
@@ -544,6 +671,7 @@ function slices(pen, { scene, acts, ruler }, column, { x, width, top, bottom }, 
 function opened(pen, of, column, { x, width, top, bottom }) {
   const { scene, at, acts, ruler } = of;
   const { node, take, own, shown } = column;
+  [x, width] = [x + 2, width - 4];
   const index = scene.columns.indexOf(column);
   const sampled = scene.how === "sample" && !column.given;
   pen.draw("rect", {
@@ -555,23 +683,39 @@ function opened(pen, of, column, { x, width, top, bottom }) {
     fill: "var(--background)",
     stroke: WRITTEN,
     "stroke-width": 2,
+    "stroke-dasharray": scene.hides ? "5 4" : undefined,
   });
   if (scene.hides) {
-    pen.write(x + width / 2, (top + bottom) / 2, words.decide, { anchor: "middle", size: TYPE, fill: MUTE });
+    const [middle, y] = [x + width / 2, (top + bottom) / 2];
+    const wide = Math.min(width, ruler(words.show_it, TYPE, 650) + 28);
+    pen.write(middle, y - 24, words.decide, { anchor: "middle", size: TYPE, fill: MUTE });
+    pen.draw(
+      "rect",
+      { class: "hit show", x: middle - wide / 2, y, width: wide, height: 32, rx: 5, fill: WRITTEN },
+      { click: () => acts.reveal() },
+    );
+    const fits = fitted(words.show_it, wide - 8, (part) => ruler(part, TYPE, 650));
+    pen.write(middle, y + 21, fits, {
+      anchor: "middle",
+      size: TYPE,
+      "font-weight": 650,
+      fill: "var(--on)",
+      "pointer-events": "none",
+    });
     return null;
   }
-  const [narrow, gap] = at.narrow ? [28, 6] : [18, 16];
+  // Without a list, as on a phone, one stack has all of the room.
+  if (at.narrow) return slices(pen, of, column, { x, width, top, bottom }, { own: scene.own, named: true });
+  const [narrow, gap, wide] = [18, 16, 32];
   const [a, b] = [x + 2, x + 2 + narrow + gap];
-  const wide = at.narrow ? width - narrow - gap - 6 : 32;
   const first = slices(pen, of, column, { x: a, width: narrow, top, bottom }, { own: true, named: false });
-  const second = slices(pen, of, column, { x: b, width: wide, top, bottom }, { own: !sampled, named: at.narrow });
+  const second = slices(pen, of, column, { x: b, width: wide, top, bottom }, { own: !sampled, named: false });
   if (first && second)
     pen.draw("path", {
       d: `M${a + narrow} ${first[0]}C${a + narrow + gap / 2} ${first[0]} ${b - gap / 2} ${second[0]} ${b} ${second[0]}V${second[1]}C${b - gap / 2} ${second[1]} ${a + narrow + gap / 2} ${first[1]} ${a + narrow} ${first[1]}Z`,
       fill: WRITTEN,
       opacity: 0.3,
     });
-  if (at.narrow) return second ?? first;
   const from = b + wide + 10;
   const right = x + width - 4;
   const [one, two] = [right - 46, right];
@@ -607,11 +751,11 @@ function opened(pen, of, column, { x, width, top, bottom }) {
         rx: 3,
         fill: on ? `color-mix(in srgb, ${WRITTEN} 14%, var(--background))` : under ? "var(--slice2)" : "transparent",
       },
-      { title: fill(words.take, { word: scene.label(id) }), click: () => acts.take(index, id) },
+      { title: fill(words.take, { word: scene.named(node, id) }), click: () => acts.take(index, id) },
     );
     const middle = y + step / 2 + 5;
     const colour = on ? WRITTEN : cut ? MUTE : "var(--ink)";
-    const label = fitted(scene.label(id), one - 34 - from, (part) => ruler(part, TYPE, 650));
+    const label = fitted(scene.named(node, id), one - 34 - from, (part) => ruler(part, TYPE, 650));
     pen.write(from, middle, label, {
       class: "candidate",
       size: TYPE,

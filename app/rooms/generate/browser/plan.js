@@ -1,6 +1,8 @@
 // Where everything of the picture stands: the strip of the given text, the columns as wide as their words, the open one, and what is folded.
 
+import { whichOf } from "../../../kit/browser/labels.js";
 import { common } from "./paths.js";
+import { nameOf } from "./shapes.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 /** @typedef {import("./types.js").Plan} Plan */
@@ -9,49 +11,53 @@ import { common } from "./paths.js";
 export const [TYPE, SMALL] = [15.6, 13.2]; // of words, and of what is said about them
 const [ARCS, WORD, LINE, STATS, RULER] = [54, 27, 25, 52, 42]; // pixels high
 const [STRIP, CHAT, UNFOLDED] = [109, 164, 44]; // of the given text
-const [OPEN, OPEN_NARROW] = [244, 116];
-const [LEAST, GAP] = [21, 4]; // of a column, and between two
+const [OPEN, OPEN_NARROW] = [240, 56];
+const SHORT = 374; // pixels: little room for a line, which ends at the right then
+const [LEAST, GAP] = [18, 3]; // of a column, and between two
 const [MOST_SPARE, FOLD] = [18, 50]; // pixels that a column may be wider than its word, and a fold is wide
 export const LONG = 60; // tokens, above which the whole text has a ruler
 
 /**
- * @param {Scene} scene @param {{width: number, height: number, narrow: boolean}} room @param {Ruler} ruler
+ * @param {Scene} scene @param {{width: number, height: number, narrow: boolean, projected?: boolean}} room @param {Ruler} ruler
  * @returns {Plan}
  */
-export function plan(scene, { width, height, narrow }, ruler) {
+export function plan(scene, { width, height, narrow, projected }, ruler) {
   const { columns: all, focus, unfolded, page } = scene;
   const beams = page === "beams";
   const written = all.findIndex(({ given }) => !given);
   const begins = unfolded ? 0 : Math.max(0, written);
   const open = narrow ? OPEN_NARROW : beams ? 0 : OPEN;
-  const strip = unfolded ? UNFOLDED : narrow ? 64 : scene.header.turns?.length ? CHAT : STRIP;
-  const names = all.map((column) => wordOf(scene, column));
-  const seen = new Map();
-  const nth = names.map((name) => {
-    seen.set(name, (seen.get(name) ?? 0) + 1);
-    return seen.get(name);
-  });
+  const strip = unfolded ? UNFOLDED : narrow ? 84 : scene.header.turns?.length ? CHAT : STRIP;
+  const names = all.map(({ take, node }) => (take === null ? "?" : scene.names[node.position + 1]));
+  const nth = all.map(({ take, node }) => (take === null ? "" : whichOf(scene.counted, node.position + 1)));
   const least = (/** @type {number} */ i) =>
     i === focus && open
       ? Math.max(open, ruler(names[i], TYPE, 650) + 20)
-      : Math.max(LEAST, ruler(names[i], TYPE, 650) + (seen.get(names[i]) > 1 ? 7 : 0) + 4) + GAP;
+      : Math.max(LEAST, ruler(names[i], TYPE, 650) + 6 * nth[i].length + 3) + GAP;
   const from = strip + GAP;
+  // A word that is looked at is written over its fold, which has room for it.
+  const looked = scene.look && !scene.header.source ? scene.look.key : -1;
+  const before =
+    looked >= all[begins].node.position ? Math.max(FOLD, ruler(nameOf(scene, looked), TYPE, 650) + 14) : FOLD;
   const room = width - from;
   // As many columns around the open one as there is room for: after it first, then before it
   let [low, high, used] = [focus, focus, least(focus)];
-  const folds = () => (low > begins ? FOLD : 0) + (high < all.length - 1 ? FOLD : 0);
+  const folds = () => (low > begins ? before : 0) + (high < all.length - 1 ? FOLD : 0);
   for (let moved = true; moved; ) {
     moved = false;
     for (const to of [high + 1, low - 1]) {
       if (to < begins || to >= all.length) continue;
       const [a, b] = [Math.min(low, to), Math.max(high, to)];
-      const folded = (a > begins ? FOLD : 0) + (b < all.length - 1 ? FOLD : 0);
+      const folded = (a > begins ? before : 0) + (b < all.length - 1 ? FOLD : 0);
       if (used + least(to) + folded > room) continue;
       [low, high, used, moved] = [a, b, used + least(to), true];
     }
   }
-  const spare = Math.max(0, Math.min(MOST_SPARE, (room - used - folds()) / (high - low + 1)));
-  const left = low > begins ? FOLD : 0;
+  // Where some are folded, columns keep their width while words come: a column that only moves is not drawn again.
+  const some = low > begins || high < all.length - 1;
+  const spare =
+    scene.playing && some ? 0 : Math.max(0, Math.min(MOST_SPARE, (room - used - folds()) / (high - low + 1)));
+  const left = low > begins ? before : 0;
   /** @type {Plan["places"]} */
   const places = new Map();
   let x = from + left;
@@ -65,25 +71,35 @@ export function plan(scene, { width, height, narrow }, ruler) {
     x += wide;
   }
   const long = scene.path.length > LONG;
-  const lines = scene.others.map((path) => ({ path, at: common(path, scene.path) })).sort((a, b) => b.at - a.at); // late forks first: no line crosses another's words
+  // Late forks first: no line crosses another's words. A line with little room has no fork.
+  const lines = scene.others
+    .map((path) => {
+      const fork = common(path, scene.path);
+      const place = places.get(written + fork);
+      const end = width - (scene.how === "beam" ? 4 : 24) - ruler(scene.scoreOf(path), SMALL) - 14;
+      const rest = end - (place ? place.x + 26 : width);
+      return { path, at: fork, end, short: rest < SHORT && ruler(scene.flush(path.slice(fork)), TYPE, 500) > rest };
+    })
+    .sort((a, b) => Number(a.short) - Number(b.short) || b.at - a.at);
   const rows = page === "columns" || page === "layers" ? lines.length : 0;
   const arcs = long ? RULER : 0;
   const text = arcs + ARCS;
   const stats = text + WORD + rows * LINE + 6;
-  const top = page === "columns" ? stats + STATS : stats;
+  const top = page === "columns" && !projected ? stats + STATS : stats;
   return {
     width,
     height,
     strip,
     names,
-    nth: nth.map((n, i) => (seen.get(names[i]) > 1 ? n : 0)),
+    nth,
     low,
     high,
     begins,
     places,
     open: open > 0,
     narrow,
-    left: left ? { x: from, width: FOLD - GAP, n: low - begins } : null,
+    stated: !projected,
+    left: left ? { x: from, width: left - GAP, n: low - begins } : null,
     right: high < all.length - 1 ? { x, width: FOLD - GAP, n: all.length - 1 - high } : null,
     end: x,
     long,
@@ -98,25 +114,32 @@ export function plan(scene, { width, height, narrow }, ruler) {
   };
 }
 
-// The word above a column, or a question mark where it is open
-/** @param {Scene} scene @param {import("./types.js").Column} column */
-export const wordOf = (scene, column) => (column.take === null ? "?" : scene.label(column.take));
-
-// Words of the given text that its strip has room for, from the last on: where each ends
+// Words of the given text that its strip has room for, from the last on: where each ends. The marks of a turn are one word, whose it
+// is; those of its end are none.
 /** @param {Scene} scene @param {number} strip @param {Ruler} ruler */
 export function lastWords(scene, strip, ruler) {
-  /** @type {{position: number, text: string, x: number, width: number}[]} */
+  const { marks, names, given } = scene;
+  /** @type {{position: number, first: number, text: string, mark: boolean, x: number, width: number}[]} */
   const found = [];
   let x = strip - 5;
-  for (let position = scene.prompt.length - 1; position >= 0; position--) {
-    const text = scene.nameAt(position);
-    const width = ruler(text, TYPE, 400);
-    if (x - width < (position ? 20 : 4)) break;
-    found.push({ position, text, x: x - width / 2, width });
-    x -= width + 5;
+  let first = scene.prompt.length;
+  while (first > 0) {
+    const position = first - 1;
+    const mark = marks.get(position);
+    first = position;
+    if (mark !== undefined) while (first > 0 && marks.get(first - 1) === mark) first--;
+    if (mark === "") continue;
+    const text = mark ?? given[position];
+    const glued = mark === undefined && names[position] !== text; // a piece of a word
+    const width = ruler(text, mark === undefined ? TYPE : SMALL, mark === undefined ? 400 : 650);
+    if (x - width < (first ? 20 : 4)) return { found, rest: true };
+    found.push({ position, first, text, mark: mark !== undefined, x: x - width / 2, width });
+    x -= width + (glued || CLOSE.test(text) ? 0 : 5);
   }
-  return { found, rest: found.length < scene.prompt.length };
+  return { found, rest: false };
 }
+
+const CLOSE = /^[.,;:!?…)\]}”’]+$/; // signs that stand close to the word before them
 
 /**
  * The middle of a token's word; of one that is folded, its fold.
@@ -128,6 +151,8 @@ function anchor(position, scene, { places, strip, left, low, begins }, ruler) {
   if (place) return { x: place.word, isShown: true };
   if (position - first >= begins)
     return { x: position - first < low ? (left ?? strip) + FOLD / 2 : 1e4, isShown: false };
-  const word = scene.unfolded ? null : lastWords(scene, strip, ruler).found.find((one) => one.position === position);
+  const word = scene.unfolded
+    ? null
+    : lastWords(scene, strip, ruler).found.find((one) => one.first <= position && position <= one.position);
   return { x: word ? word.x : 8, isShown: Boolean(word) };
 }

@@ -1,6 +1,7 @@
 // Numbers in words, and words that are measured, or cut to a width.
 
 import { fixed, number } from "../../../kit/browser/dom.js";
+import { indexed } from "../../../kit/browser/labels.js";
 
 const SPARE = 1.03; // letters of the page's type may still be on their way
 
@@ -49,6 +50,7 @@ export const time = (ms) => (ms < 100 ? `${fixed(ms, 1)} ms` : `${Math.round(ms)
 /** @param {number} n */
 export const short = (n) => (n > 999 ? `${fixed(n / 1000, 1)}k` : String(n));
 
-// Labels of tokens as a line of text: signs that end a word stand close to it.
-/** @param {string[]} labels */
-export const joined = (labels) => labels.join(" ").replace(/ (?=[.,;:!?…)\]}”’']+( |$))/g, "");
+// A token of the text, and which of those with the same name it is
+/** @param {Pick<import("./types.js").Scene, "names" | "counted">} scene @param {number} position */
+export const nameOf = ({ names, counted }, position) =>
+  names[position] === counted[position] ? indexed(counted, position) : names[position];

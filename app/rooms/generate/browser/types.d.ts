@@ -17,6 +17,7 @@ export interface Header extends StageHeader {
   source: string[] | null;
   opens: number; // words that are written where a link says none
   turns?: [number, string][]; // of a conversation: where each turn begins, and whose it is
+  marks?: [number, string][]; // tokens that only say whose turn begins, or "" that one is over
   ran: string;
   link: Record<string, string>; // to the text and its model
   about: { caption: string; snippet: string; name: string };
@@ -113,7 +114,7 @@ export interface Plan {
   height: number;
   strip: number; // of the given text
   names: string[]; // above each column
-  nth: number[]; // of columns with the same name; 0 for the only one
+  nth: string[]; // of tokens with the same name, which of them it is; "" for the only one
   low: number; // of the columns that are in sight
   high: number;
   begins: number; // the first column that is not folded into the strip
@@ -126,7 +127,8 @@ export interface Plan {
   long: boolean;
   arcs: number; // where each part begins
   text: number;
-  lines: { path: number[]; at: number }[];
+  stated: boolean; // whether surprise has a row; where it has none the fact says it
+  lines: { path: number[]; at: number; end: number; short: boolean }[]; // end: of its words; short: with too little room for a fork
   line: (row: number) => number;
   stats: number;
   top: number;
@@ -179,6 +181,7 @@ export interface Scene {
   said: string; // by the server, or about what is being written
   lens: LensRow[] | null;
   page: Page;
+  playing: boolean; // whether words come
   unfolded: boolean; // whether the given text has columns
   own: boolean; // whether columns are the model's own, before the settings
   hides: boolean; // what comes is to be said first
@@ -189,6 +192,14 @@ export interface Scene {
   layers: Map<number, LensColumn> | null; // by the position that was read
   loop: Map<number, number>; // tokens that are written twice, and how strongly each copy is marked
   hand: boolean; // whether the word of the open column was taken by hand
+  copy: { n: number; before: number } | null; // the open column's word repeats one: tokens that do, and what it had the first time
+  beams: { best: number; n: number; greedy: number; same: boolean; shared: number; lines: number } | null; // the search beside greedy
+  marks: Map<number, string>; // tokens of a conversation's form, by their place
+  names: string[]; // of all tokens of the text, pieces of words with a hyphen
+  counted: string[]; // the same, with signs for what no number tells apart
+  given: string[]; // the same of those that were given, as they are
+  named: (node: Node, id: number) => string; // of a token that would come after one that was read
+  flush: (ids: number[]) => string; // tokens as a line of text
   scoreOf: (path: number[]) => string;
   takenElsewhere: (column: Column) => Set<number>;
   label: (id: number) => string;
@@ -202,6 +213,7 @@ export interface Acts {
   go(path: number[], focus: number | null): void;
   drop(path: number[]): void;
   unfold(): void;
+  reveal(): void;
 }
 
 /** The room, as asks.js sees it. */
@@ -212,7 +224,8 @@ export interface View {
   sentence: string;
   isLast: boolean;
   isShown: boolean;
-  opened(): void;
+  opened(): Promise<void>;
+  forked(): void;
   invalidate(what: Stale): void;
   say(text: string): void;
   choose(changes: Record<string, string>): void;

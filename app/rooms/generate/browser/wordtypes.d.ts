@@ -60,6 +60,7 @@ export const WORDS: {
   "as_t": string;
   "others": string;
   "decide": string;
+  "show_it": string;
   "bits_a_token": string;
   "legend": string;
   "legend_layers": string;
@@ -88,6 +89,12 @@ export const WORDS: {
   "took_beam": string;
   "fact_certain": string;
   "fact_best": string;
+  "it_repeats": string;
+  "beams_compared": string;
+  "beams_same": string;
+  "beams_share": string;
+  "beam_line": string;
+  "end_mark": string;
   "by_look": string;
   "no_look": string;
   "click_it": string;
@@ -164,8 +171,9 @@ export const WORDS: {
   "wrote": string;
   "wrote_one": string;
   "loading": string;
-  "explore_it": string;
-  "ask_what_if": string;
+  "open_in": string;
+  "open_explore": string;
+  "open_whatif": string;
   "onward_help": string;
   "begin_again": string;
   "begin_again_help": string;

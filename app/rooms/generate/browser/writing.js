@@ -2,10 +2,15 @@
 
 import { ASKED } from "../../../kit/browser/language.js";
 import { messages, unpack } from "../../../kit/browser/messages.js";
+import { WORDS as words } from "./constants.js";
 import { written } from "./paths.js";
 
 /** @typedef {import("./types.js").Node} Node */
 
+// A piece of a word begins with a letter right after one; not where words have no spaces between them.
+const OPENS =
+  /^(?!\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}|\p{Script=Lao}|\p{Script=Khmer}|\p{Script=Myanmar})[\p{L}\p{N}]/u;
+const ENDS = /[\p{L}\p{M}\p{N}]$/u;
 const MOST_KEPT = 1500; // columns beside those of the text; the oldest go first
 
 export class Writing {
@@ -26,6 +31,10 @@ export class Writing {
     this.nodes = new Map(); // by the path behind which they were read
     /** @type {Map<number, string>} */
     this.labels = new Map();
+    /** @type {Set<number>} */
+    this.glued = new Set(); // tokens that bring no space with them
+    /** @type {Set<number>} */
+    this.ends = new Set(); // tokens that end a text
     /** @type {Map<string, string>} */
     this.over = new Map(); // why nothing can follow a path
     /** @type {Map<string, import("./types.js").BeamStep[]>} */
@@ -45,6 +54,7 @@ export class Writing {
   // The columns of a path, one for each of its tokens, as far as they are known
   /** @param {number[]} path */
   along(path) {
+    if (this.walked?.path === path && this.walked.version === this.version) return this.walked.found;
     /** @type {(Node | undefined)[]} */
     const found = [];
     let name = "";
@@ -52,8 +62,13 @@ export class Writing {
       name = name ? `${name}.${id}` : String(id);
       found.push(this.nodes.get(name));
     }
+    this.walked = { path, version: this.version, found };
     return found;
   }
+
+  version = 0; // counts the columns that were learned
+  /** @type {{path: number[], version: number, found: (Node | undefined)[]} | null} The path that was asked for last */
+  walked = null;
 
   // Whether every column of a path is known
   /** @param {number[]} path @param {{layer: number, head: number} | null} by */
@@ -70,6 +85,31 @@ export class Writing {
     return this.labels.get(id) ?? String(id);
   }
 
+  // A token as it is read with the label of the one before it, if that is part of the text: a piece of a word begins with a hyphen.
+  /** @param {number} id @param {string | null} before @param {string} [label] */
+  named(id, before, label = this.label(id)) {
+    if (this.ends.has(id)) return words.end_mark;
+    return before !== null && this.glued.has(id) && OPENS.test(label) && ENDS.test(before) ? `-${label}` : label;
+  }
+
+  // Tokens as a line of text
+  /** @param {number[]} ids */
+  flush(ids) {
+    return ids
+      .filter((id) => !this.ends.has(id))
+      .map((id, i) => (i && !this.glued.has(id) ? ` ${this.label(id)}` : this.label(id)))
+      .join("");
+  }
+
+  // Labels as messages bring them: with the space that the token brings
+  /** @param {Record<string, string>} labels */
+  learn(labels) {
+    for (const [id, label] of Object.entries(labels)) {
+      this.labels.set(Number(id), label.trimStart());
+      if (!label.startsWith(" ")) this.glued.add(Number(id));
+    }
+  }
+
   // Ask for the text with a path after it, and for n words more; taken(path) is called at each of them. Returns the sentence of
   // a refusal, or "". Throws where the server does not answer, and where `signal` has stopped it.
   /**
@@ -81,7 +121,7 @@ export class Writing {
   async write(path, params, signal, taken) {
     let now = path;
     return this.each("write", { ...params, path: written(path) }, signal, (header, body) => {
-      for (const [id, label] of Object.entries(header.labels)) this.labels.set(Number(id), label);
+      this.learn(header.labels);
       if (header.kind === "begun") this.begin(header, body, path);
       else now = this.add(header, body, now);
       taken(now);
@@ -94,7 +134,7 @@ export class Writing {
     /** @type {import("./types.js").BeamStep[]} */
     const steps = [];
     return this.each("beams", params, signal, ({ labels, index, candidates, finished }) => {
-      for (const [id, label] of Object.entries(labels)) this.labels.set(Number(id), label);
+      this.learn(labels);
       steps.push({ index, candidates, finished });
       this.searches.set(name, steps);
       grew();
@@ -125,8 +165,9 @@ export class Writing {
   }
 
   /** @param {any} header @param {ArrayBuffer} body @param {number[]} path */
-  begin({ prompt, names, losses, bytes, over, readings }, body, path) {
-    Object.assign(this, { prompt, names, losses, bytes });
+  begin({ prompt, names, losses, bytes, over, glued, ends, readings }, body, path) {
+    Object.assign(this, { prompt, names, losses, bytes, ends: new Set(ends) });
+    for (const id of glued) this.glued.add(id);
     this.given = [];
     for (const told of readings) {
       const node = nodeOf(told, body);
@@ -150,6 +191,7 @@ export class Writing {
   keep(path, node) {
     const name = written(path);
     for (const [id, told] of this.nodes.get(name)?.told ?? []) if (!node.told.has(id)) node.told.set(id, told);
+    this.version++;
     this.nodes.delete(name);
     this.nodes.set(name, node);
     if (this.nodes.size > MOST_KEPT) this.nodes.delete(String(this.nodes.keys().next().value));
