@@ -187,6 +187,7 @@ COMPONENT = {
     "own_left": "step {s} of {n} · {t} s left",
     "own_another": "Another text",
     "own_foot": "A tenth of the text is kept aside · {n} different signs",
+    "own_foot_pieces": "A tenth of the text is kept aside · {n} different word pieces",
     "own_file_title": "A text learnt by 2 layers",
     "own_open_help": "The model of the last step, for you alone, on a text that it wrote itself.",
     "own_download_help": "The model of the last step: config, weights, tokenizer, recipe, card. The text is not in it.",

@@ -34,7 +34,7 @@ FORGOTTEN = 1800.0  # seconds after which such a text is let go,
 LOOK = 60.0  # looked for so often
 NONE = "There is no text here yet. Paste or drop one."
 UNLEARNT = "Nothing of this text is learnt yet."
-GONE = "This text's model is not kept any more. Open Train and let it learn the text again."
+GONE = "The model of this text is not kept any more. Open Train and let it learn the text again."
 DIED = "The process that learnt this text has ended. Press Train to learn it again."
 
 log = logging.getLogger("headlight")

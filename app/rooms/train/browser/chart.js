@@ -132,7 +132,8 @@ export class Chart {
       draw(svg, "line", { x1: left, x2: end, y1: at, y2: at, stroke });
       write(svg, left - 0.45 * em, at + 0.35 * size, text, { anchor: "end", size, fill: mute });
     };
-    for (let loss = 0; loss < highest - 0.2; loss++) across(y(loss), String(loss), loss ? rule : mute);
+    const apiece = high / highest < 1.25 * size ? 2 : 1; // of the axis of the loss, so that its numbers have room
+    for (let loss = 0; loss < highest - 0.2; loss += apiece) across(y(loss), String(loss), loss ? rule : mute);
     for (const percent of [0, 50, 100]) across(share(percent / 100), String(percent), percent ? rule : mute);
     const parts = isNarrow || this.isProjected ? 3 : 6;
     for (let i = 0; i <= parts; i++) {

@@ -17,7 +17,6 @@ import {
   selectBox,
   setField,
   setText,
-  share,
   worded,
 } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
@@ -629,6 +628,7 @@ class Train extends Stage {
     this.go.hidden = this.isOwn && this.own.state === "ended";
     this.where.parentElement?.toggleAttribute("hidden", this.isOwn);
     this.tasks.hidden = this.isOwn;
+    this.more.hidden = this.isOwn;
     this.go.title = this.isGoing && !this.isQueued ? words.pause_help : "";
     this.where.textContent = this.pair[0]?.seen?.unseen === false ? words.seen : words.unseen;
     const refused = this.pair[0]?.refused || this.pair[1]?.refused || "";
@@ -806,14 +806,14 @@ class Train extends Stage {
     const losses = { a: [lossText(a.loss), "A"], b: [lossText(b.loss), "B"] };
     const ended = run.state === "ended" && twin?.state === "ended" && this.at === this.last;
     if (ended && this.values.twin === "nomask" && a.frame && b.frame && b.look && b.frame.whole < a.frame.whole) {
-      const [l, h, w] = largest(b.look.ahead);
+      const [l, h] = this.headOf(1);
       return phrase(words.nomask, {
         ...losses,
         n: String(a.frame.whole),
         m: [String(b.frame.whole), "B"],
         l: String(l),
         h: String(h),
-        w: share(w),
+        w: percent(this.valuesOf(1)[l]?.[h] ?? 0),
       });
     }
     const said =
@@ -1217,7 +1217,10 @@ class Train extends Stage {
   drawOwnFoot() {
     const { begun, hasModel, points, frames } = this.own;
     this.facts.hidden = !begun;
-    if (begun) this.facts.textContent = fill(words.own_foot, { n: number(begun.signs) });
+    if (begun)
+      this.facts.textContent = fill(begun.unit === "pieces" ? words.own_foot_pieces : words.own_foot, {
+        n: number(begun.signs),
+      });
     this.download.hidden = !hasModel;
     this.download.href = String(ownAddress("text/model"));
     this.files.box.hidden = !points.length || !frames.length;

@@ -110,6 +110,7 @@ export const WORDS: {
   "own_left": string;
   "own_another": string;
   "own_foot": string;
+  "own_foot_pieces": string;
   "own_file_title": string;
   "own_open_help": string;
   "own_download_help": string;
