@@ -9,7 +9,7 @@ from core.errors import CheckpointError
 
 
 class Source(Protocol):
-    """Who has such models, by their keys."""
+    """The holder of such models, by their keys."""
 
     def is_of(self, key: str, visitor: str) -> bool: ...
     def opened(self, key: str, **options: Any) -> Loaded: ...

@@ -56,7 +56,7 @@ class TextNews:
 
 @dataclass(frozen=True, eq=False)
 class TextModel:
-    """What a run has come to: the state of its last frame, and the loss there."""
+    """The state of a run's last frame, and the loss there."""
 
     of: Text
     state: State
@@ -111,6 +111,7 @@ class TextTrainer:
                 raise Busy(f"{waiting} trainings wait already, and that is the most. Try again in a minute.")
             self._runs[visitor] = _Run(of, self.seconds, self.steps, seen=self.clock())
             self._turn()
+            self._sweep_later()
 
     def stop(self, visitor: str) -> None:
         """End a run where its last frame is: that stays, and it may continue from there."""
@@ -159,7 +160,7 @@ class TextTrainer:
             return True
 
     def model(self, visitor: str) -> TextModel:
-        """What a visitor's run has come to. Raises Refused where there is none."""
+        """The last frame of a visitor's run. Raises Refused where there is none."""
         with self._lock:
             run = self._mine(visitor)
             if run.resume is None or not run.frames:

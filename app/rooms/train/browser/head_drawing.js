@@ -83,7 +83,7 @@ export function large(box, seen, look, { layer, head, row, arc, rows, em, act },
   const n = tokens.length;
   const size = Math.min(0.95 * em, (0.8 * height) / (rows?.length ?? n));
   const shown = rows ?? tokens.map((_, i) => i);
-  const isLong = tokens.some((token) => token.length > 2); // word pieces, of which a row shows more than a column
+  const isLong = tokens.some((token) => token.length > 2); // word pieces: a row shows more of one than a column does
   const [left, top] = [(isLong ? 3.4 : 1.5) * size, (arc ? 2.5 * size : 0) + 1.5 * size];
   const across = Math.min((width - left - 6 * size) / n, 3.2 * em);
   const down = Math.min((height - top - 2) / shown.length, across * 1.45);

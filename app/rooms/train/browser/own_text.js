@@ -465,7 +465,7 @@ export class OwnText {
         v: percent(frame.repeat[layer][head]),
       }),
     );
-    const tokens = frame.tokens.map((token) => (token === " " ? "␣" : token === "\n" ? "⏎" : token));
+    const tokens = frame.tokens.map((token) => token.trim() || (token.includes("\n") ? "⏎" : "␣"));
     large(
       this.map,
       /** @type {any} */ ({ tokens, answer: "", first: tokens.length }),
