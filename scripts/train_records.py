@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -42,13 +43,18 @@ def main(arguments: list[str] | None = None) -> int:
             points, frames = _ended(spec, options.runs)
             path = records.write(spec, records.made(spec, points, frames), options.out)
             if weighs:
-                saved_runs.write(options.ends, spec, points[-1:], frames[-1:])
+                saved_runs.write(options.ends, spec, points[-1:], [_bare(frames[-1])])
             _told(path, begun)
         for other in records.others(spec):
             if options.again or not records.path_of(other, options.out).is_file():
                 begun = time.monotonic()
                 _told(records.write(other, records.curves(*_ended(other, options.runs)), options.out), begun)
     return 0
+
+
+def _bare(frame: Frame) -> Frame:
+    """Without what the record says of its heads."""
+    return replace(frame, finds=(), back=(), ahead=())
 
 
 def _told(path: Path, begun: float) -> None:

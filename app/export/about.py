@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.export import files, words
 from core.checkpoints import find
 from core.errors import CheckpointError
+from core.learn.text_training import key_of
 from core.service import Facts
 from core.version import __version__
 
@@ -25,6 +26,8 @@ def version() -> str:
 def load_line(run: Facts) -> str:
     """hl.load of this very model."""
     spec = run.spec
+    if key_of(spec.id) is not None:  # a visitor has it as a download
+        return 'loaded = hl.load("path/to/the-downloaded-folder")'
     if spec.source == "trained":
         return f"from headlight.learn import watched_training\n\nloaded = watched_training.trained({literal(spec.id)})  # learns it again: the same weights"
     if spec.source == "built":

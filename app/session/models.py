@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.session import settings, words
+from app.session import own_texts, settings, words
 from core import checkpoints
 from core.checkpoints import Loaded, ModelSpec
 from core.checkpoints.already_here import Found
 from core.errors import CheckpointError, Refused
-from core.learn import watched_training
+from core.learn import text_training, watched_training
 
 FIRST = "smollm2"  # where the operator names none
 IN_ITS_PLACE = "storyteller"  # ships with Headlight, so it is always there
@@ -148,6 +148,8 @@ def opened() -> dict[str, ModelSpec]:
 
 def trained(name: str) -> ModelSpec | None:
     """A run of Train as a model, by its id or its title; None for anything else. Whether it is kept is known when it is loaded."""
+    if (key := text_training.key_of(name)) is not None:
+        return text_training.described(key)
     try:
         spec = watched_training.named(name)
     except Refused:
@@ -171,6 +173,9 @@ def spec_of(model_id: str) -> ModelSpec:
 
 def load(model_id: str, **options: Any) -> Loaded:
     """One that spec_of() knows, and nothing else. Raises CheckpointError. Where a folder lies stays with the operator."""
+    if (key := text_training.key_of(model_id)) is not None:
+        options.pop("progress", None)
+        return own_texts.opened(key, **options)
     spec = spec_of(model_id)
     if spec.source in ("package", "shipped"):
         return checkpoints.load(model_id, **options)

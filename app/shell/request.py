@@ -12,7 +12,7 @@ from app import languages
 from app.kit import edits as kit_edits
 from app.kit import held, numbers
 from app.session import answer as session_answer
-from app.session import boxes, chosen, examples, found, notices, room, screen, service
+from app.session import boxes, chosen, examples, found, notices, own_texts, room, screen, service
 from app.session import models as session_models
 from app.session.models import MODELS, TITLES
 from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN, Key
@@ -21,6 +21,7 @@ from core import checkpoints
 from core.checkpoints import ModelSpec
 from core.edits import Edit, InterventionError, from_text, to_text
 from core.errors import CheckpointError
+from core.learn import text_training
 from core.run.request import Request
 from core.service import Facts
 from core.write.continuation import CONTINUATION
@@ -404,6 +405,9 @@ def titles() -> dict[str, str]:
     """The models that this visitor may choose: those on offer, and the runs of Train that a link of theirs has named."""
     own = TRAINED.get() or {}
     asked = session_models.trained(chosen.now().run.get("model", ""))
+    key = asked and text_training.key_of(asked.id)
+    if key and not own_texts.is_of(key, session_answer.visitor()):
+        asked = None  # of another visitor's text, or let go by now
     if asked is not None and asked.id not in own:
         own = {**dict([*own.items()][1 - MOST_TRAINED :]), asked.id: asked.title}
         if (now := boxes.held("model")) not in own and session_models.trained(now or "") is not None:
@@ -421,6 +425,9 @@ def _model_of(asked: str | None, titles: Mapping[str, str], notes: list[str]) ->
     found = next((name for name, title in titles.items() if asked in (name, title)), None)
     if found is None:
         known, title = ", ".join(TITLES.values()), TITLES[service.DEFAULT_MODEL]
+        if text_training.key_of(asked) is not None:
+            notes.append(words.NO_TEXT_MODEL.format(title=title))
+            return service.DEFAULT_MODEL
         notes.append(words.UNKNOWN_MODEL.format(name=numbers.quoted(asked), title=title, titles=known))
     return found or service.DEFAULT_MODEL
 

@@ -132,6 +132,7 @@ UNKNOWN_SETTING = "This link asks for {what} “{asked}”, which is ignored. Po
 UNKNOWN_MODEL = (
     "This link asks for a model called “{name}”, which is not on the list: {title} is shown. The list has {titles}."
 )
+NO_TEXT_MODEL = "This model learnt another visitor’s own text, or is not kept any more. {title} is shown."
 
 # where a room has no run to show yet, or none of this text
 TRY_EXAMPLE = "Try: {example}"

@@ -5,25 +5,31 @@ Its numbers are measured on the last tenth of the text, from which it does not l
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
+from zipfile import ZipFile
 
 import torch
 import torch.nn.functional as F
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
+from ..checkpoints import Loaded, ModelSpec, save_model
 from ..checkpoints.build import build
 from ..errors import Refused
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, hooked
-from ..model.transformer import Transformer
+from ..model.transformer import Transformer, cast
 from .training import Batch, Recipe, State, make_optimiser, state_of, train, train_bpe
 
 Unit = Literal["letters", "pieces"]
@@ -118,6 +124,16 @@ class Text:
             position="rotary",
         )
 
+    @property
+    def reader(self) -> Tokenizer:
+        """The tokenizer that a model of this text has in its folder: one sign a token, or the pieces."""
+        if self.tokenizer is not None:
+            return self.tokenizer
+        reader = Tokenizer(models.WordLevel({sign: i for i, sign in enumerate(self.signs)}))
+        reader.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+        reader.decoder = decoders.Fuse()
+        return reader
+
 
 @dataclass(frozen=True)
 class Baselines:
@@ -183,7 +199,7 @@ def text_run(
     The last frame is of the last step, and holds the state from which a second run continues. A caller that has enough takes no more.
     """
     model = build(of.config, of.seed).model
-    recipe = Recipe(steps=steps, learning_rate=RATE, warmup=WARMUP, seed=of.seed, mixed=False)
+    recipe = recipe_of(of, steps)
     optimiser = make_optimiser(model, recipe)
     measured = _Measured(of)
     ids = torch.tensor(of.ids(of.learnt))
@@ -199,6 +215,10 @@ def text_run(
         if is_last:
             return
         begun = time.perf_counter()
+
+
+def recipe_of(of: Text, steps: int) -> Recipe:
+    return Recipe(steps=steps, learning_rate=RATE, warmup=WARMUP, seed=of.seed, mixed=False)
 
 
 def batch(of: Text, ids: Tensor, step: int) -> Batch:
@@ -286,3 +306,63 @@ def restored(of: Text, state: State) -> Transformer:
     weights = {name.removeprefix("model."): x for name, x in state.tensors.items() if name.startswith("model.")}
     model.load_state_dict(weights, strict=False)
     return model
+
+
+# the model of a text among others
+
+NAME = re.compile(r"trained-text-([a-z2-7]{12})", re.ASCII)
+TITLE = re.compile(r"Trained text ([a-z2-7]{12})", re.ASCII)
+
+
+def key_of(name: str) -> str | None:
+    """The key of a model by its id or its title, as described() gives them; None for any other."""
+    found = NAME.fullmatch(name) or TITLE.fullmatch(name)
+    return None if found is None else found[1]
+
+
+def described(key: str) -> ModelSpec:
+    """The model of a visitor's text, as far as its key says anything of it: of its text, nothing."""
+    return ModelSpec(
+        id=f"trained-text-{key}",
+        title=f"Trained text {key}",
+        family="headlight",
+        source="trained",
+        location="",
+        licence="as the text that it learnt",
+        note="A small model of a text of yours: 2 layers of 4 heads.",
+    )
+
+
+def opened(
+    of: Text, state: State, key: str, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
+) -> Loaded:
+    """The model of a frame with its tokenizer, as load() gives a shipped one."""
+    made = build(of.config, of.seed)
+    return replace(
+        made,
+        spec=replace(described(key), n_params=made.spec.n_params),
+        model=cast(restored(of, state), dtype).to(device).eval().requires_grad_(False),
+        tokenizer=of.reader,
+        device=torch.device(device),
+        dtype=dtype,
+    )
+
+
+def archive(of: Text, state: State, loss: float) -> bytes:
+    """A zip of the model of a frame, which core.load reads unpacked: config, weights, tokenizer, recipe, card. The text is not in it."""
+    recipe = {"step": state.step, "batch": BATCH, "length": LENGTH, "unit": of.unit, **asdict(recipe_of(of, STEPS))}
+    card = (
+        f"# A text of {len(of.text):,} characters, step {state.step}\n\n"
+        f"Loss on its last tenth, from which it did not learn: {loss:.4f} nats. "
+        f"Counts of pairs have {baselines(of).pairs:.4f} there.\n"
+    )
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        save_model(restored(of, state), folder, tokenizer=of.reader, pad_id=None)
+        (folder / "recipe.json").write_text(json.dumps(recipe, indent=2) + "\n", "utf-8")
+        (folder / "card.md").write_text(card, "utf-8")
+        buffer = BytesIO()
+        with ZipFile(buffer, "w") as file:
+            for path in sorted(folder.iterdir()):
+                file.write(path, path.name)
+        return buffer.getvalue()

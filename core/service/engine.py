@@ -515,6 +515,12 @@ class Engine:
         for model_id in [*self._models]:
             self._drop_model(model_id)
 
+    def forget(self, model_id: str) -> None:
+        """Let go of a model, and of what ran on it."""
+        with self._lock:
+            if model_id in self._models:
+                self._drop_model(model_id)
+
     @property
     def _weights(self) -> int:
         return sum(size for _, size in self._models.values())

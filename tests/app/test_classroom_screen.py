@@ -320,7 +320,7 @@ def test_a_race_is_watched_as_long_as_its_teacher_lets_it_go_on(screen: Screen, 
     expect(late).to_have_attribute("data-twinstate", "paused")
     for name in ("data-last", "data-twinlast"):  # whoever comes now sees how far they are, and has not let them go on
         expect(late).not_to_have_attribute(name, "0")
-        # Steps that were made while the teacher's word to pause was on its way are seen by whoever comes later.
+        # Steps that were made while the teacher's word to pause was on its way are seen by those who come later.
         assert int(late.get_attribute(name) or 0) >= int(taught.get_attribute(name) or 0)
     expect(taught).to_have_attribute("data-twinstate", "paused")
     expect(main(phone)).to_have_attribute("data-state", "follow")

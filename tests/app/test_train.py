@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from itertools import islice
+from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 from zipfile import ZipFile
@@ -22,10 +23,13 @@ from app.kit import words as kit_words
 from app.rooms.train import component, records, routes, words
 from app.rooms.train.recorded import view as recorded_view
 from app.rooms.train.recorded import words as recorded_words
+from app.shell import words as shell_words
 from app.transport import messages
+from core.checkpoints import load
 from core.learn import saved_runs, watched_training
 from core.learn.tasks import problems
 from core.learn.watched_training import Frame, Point, Spec
+from core.run.trace import trace
 from core.service import FrameFacts, LookFacts, News
 from core.service.training.trainer import DIED
 from tests.app.axe import faults
@@ -132,13 +136,27 @@ def test_its_files_have_the_numbers_and_its_code_gives_them_again(
     drawn = saved("SVG").decode()
     assert "no mask" in drawn and "<path" in drawn and "seed 0" in drawn
     lines = saved(f"CSV: {words.COMPONENT['table']}").decode("utf-8-sig").splitlines()
+    every = saved(f"CSV: {words.COMPONENT['every_step']}").decode("utf-8-sig")
     with np.load(BytesIO(saved("NPZ"))) as arrays:
         frames = {name: arrays[name] for name in words.COMPONENT["table_columns"]}
+        assert len(arrays[f"steps.{words.COMPONENT['point_columns'][2]}"]) == 1200
     page.get_by_role("dialog").get_by_role("button", name=kit_words.COMPONENT["export_snippet"], exact=True).click()
     expect(page.get_by_role("dialog").get_by_role("status")).to_have_text(kit_words.COMPONENT["export_copied"])
     page.keyboard.press("Escape")
     head, *rows = csv.reader(line for line in lines if line[0] != "#")
-    assert head == words.COMPONENT["table_columns"] and len(rows) == len(frames[head[1]]) == 70
+    of_run = words.COMPONENT["table_columns"]
+    heads = [
+        words.COMPONENT[f"line_{kind}"].format(l=layer, h=head)
+        for kind in ("finds", "back", "ahead")
+        for layer in range(2)
+        for head in range(4)
+    ]
+    assert head == [*of_run, *heads] and len(rows) == len(frames[head[1]]) == 70
+    said = [messages.unpack(records.read(Spec("copy", twin)))[0]["frames"] for twin in ("none", "nomask")]
+    kept = [[x for kind in ("finds", "back", "ahead") for row in one[kind] for x in row] for run in said for one in run]
+    assert np.allclose(np.array([row[len(of_run) :] for row in rows], float), kept, atol=1e-6)
+    _, *points = csv.reader(line for line in every.splitlines() if line[0] != "#")
+    assert [int(row[1]) for row in points] == [*range(1, 601), *range(1, 601)]
     code = page.evaluate("navigator.clipboard.readText()")
     assert code.strip().splitlines() == [line[2:] for line in lines if line[0] == "#"][1:]
     names: dict[str, Any] = {}
@@ -288,6 +306,68 @@ def test_a_visitors_own_text_is_learnt_stopped_and_gone_on_with(browser: Browser
     other.context.close()
     page.get_by_role("button", name=words.COMPONENT["own_another"], exact=True).click()
     expect(box).to_be_visible()
+    context.close()
+
+
+def test_the_model_of_a_text_opens_for_its_visitor_alone_and_its_files_are_its_own(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(f"{address}/?view=train&own=on")
+    box = page.get_by_role("textbox", name=words.COMPONENT["own_placeholder"])
+    text = "The small cat sat on the mat and looked at the moon. " * 60
+    box.fill(text)
+    press(page, "own_learn")
+    expect(page.locator(".own-text .sample")).to_have_count(2, timeout=PATIENCE)  # of step 20
+    download, explore = (page.get_by_role("link", name=words.COMPONENT[name]) for name in ("download", "open"))
+    expect(download).to_be_hidden()
+    press(page, "cancel")
+    expect(page.locator(".own-text .fact")).to_contain_text("What was learnt stays", timeout=PATIENCE)
+    with page.expect_download() as waiting:
+        download.click()
+    with ZipFile(waiting.value.path()) as file:
+        assert file.namelist() == ["card.md", "config.json", "model.safetensors", "recipe.json", "tokenizer.json"]
+        file.extractall(tmp_path)
+    loaded = load(tmp_path)
+    page.get_by_role("button", name="Export", exact=True).click()
+    menu = page.get_by_role("dialog")
+    with page.expect_download() as waiting:
+        menu.get_by_role("button", name=f"CSV: {words.COMPONENT['table']}", exact=True).click()
+    lines = waiting.value.path().read_text("utf-8-sig")
+    head, first, *_ = csv.reader(line for line in lines.splitlines() if line[0] != "#")
+    assert head[:3] == words.COMPONENT["own_columns"] and len(head) == 3 + 2 * 8 + 1 and float(first[2]) > 2
+    assert words.COMPONENT["own_file_title"] in lines and "Induction" not in lines
+    with page.expect_download() as waiting:
+        menu.get_by_role("button", name="SVG", exact=True).click()
+    drawn = waiting.value.path().read_text("utf-8")
+    assert "untrained" in drawn and "after a repeat" in drawn and words.COMPONENT["own_another"] not in drawn
+    page.keyboard.press("Escape")
+    link = str(explore.get_attribute("href"))
+    explore.click()
+    shown = page.locator(".st-key-explore_stage .hl[data-painted]")
+    shown.wait_for(timeout=PATIENCE)
+    idle(page)
+    typed = page.get_by_role("textbox", name="Sentence", exact=True).input_value()
+    seen = trace(loaded, typed)
+    spot = [int(shown.get_attribute(f"data-{name}") or 0) for name in ("layer", "head", "query")]
+    share = float(seen.attention[spot[0]].pattern()[spot[1], spot[2]].max())
+    shown.get_by_role("button", name=attention_words.COMPONENT["lows"]["looks"][0], exact=True).click()
+    expect(shown.locator(".bars:not(.writes)").first).to_contain_text(f"{100 * share:.1f}")
+    other = browser.new_context().new_page()
+    other.goto(f"{address}/{link}")
+    expect(other.get_by_text(shell_words.NO_TEXT_MODEL.split("{")[0].strip(), exact=False)).to_be_visible(
+        timeout=PATIENCE
+    )
+    other.context.close()
+    page.goto(f"{address}/?view=train&own=on")
+    page.locator(".own-text .sample").first.wait_for()
+    press(page, "own_another")
+    expect(box).to_be_visible()
+    page.goto(f"{address}/{link}")
+    expect(page.get_by_text(shell_words.NO_TEXT_MODEL.split("{")[0].strip(), exact=False)).to_be_visible(
+        timeout=PATIENCE
+    )
     context.close()
 
 

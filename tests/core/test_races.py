@@ -29,7 +29,7 @@ def judged_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         watched_training,
         "_frame",
-        lambda spec, *rest: frame(spec, *rest) if rest[1] == spec.steps else None,
+        lambda spec, model, step, *rest: frame(spec, model, step, *rest) if step == spec.steps else None,
     )
 
 

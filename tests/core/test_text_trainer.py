@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -93,3 +94,50 @@ def test_a_process_that_dies_is_told(trainer: TextTrainer) -> None:
     trainer.begin("me", Text(STORY))
     news = asyncio.run(until(trainer, "me"))[-1]
     assert news.state == "failed" and news.why == text_trainer.DIED
+
+
+def test_the_model_of_a_run_that_rests_is_its_visitors_until_it_continues_or_is_let_go(trainer: TextTrainer) -> None:
+    gone: list[str] = []
+    trainer.let_go = gone.append
+    trainer.begin("me", Text(STORY))
+    with pytest.raises(Refused, match="Nothing of this text is learnt yet"):
+        trainer.model("me")
+    first = asyncio.run(until(trainer, "me", n_frames=2))
+    assert not any(news.key for news in first), "there is none while it learns"
+    trainer.stop("me")
+    (still,) = asyncio.run(until(trainer, "me"))
+    assert still.key and trainer.is_of(still.key, "me")
+    assert not trainer.is_of(still.key, "another") and not trainer.is_of("", "me")
+    found = trainer.model_of(still.key)
+    assert (found.state.step, found.loss) == (still.frames[-1]["step"], still.frames[-1]["loss"])
+    trainer.go_on("me")
+    assert gone == [still.key]
+    with pytest.raises(Refused, match="not kept any more"):
+        trainer.model_of(still.key)
+    last = asyncio.run(until(trainer, "me"))[-1]
+    assert last.state == "ended" and last.key not in ("", still.key) and trainer.model_of(last.key).state.step == 24
+    trainer.forget("me")
+    assert gone == [still.key, last.key]
+
+
+def test_a_text_stays_while_its_page_is_open_and_is_let_go_by_itself(
+    trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_trainer, "LOOK", 0.02)
+    trainer.command = (sys.executable, "-c", "raise SystemExit(1)")
+    now = [0.0]
+    trainer.clock = lambda: now[0]
+    trainer.begin("me", Text(STORY))
+    asyncio.run(until(trainer, "me"))
+    now[0] = text_trainer.FORGOTTEN - 1
+    trainer.keep("me")
+    now[0] = text_trainer.FORGOTTEN + 1
+    time.sleep(0.2)
+    trainer.keep("me")
+    now[0] = 3 * text_trainer.FORGOTTEN
+    patience = time.monotonic() + 10
+    while trainer._runs and time.monotonic() < patience:
+        time.sleep(0.02)
+    assert not trainer._runs
+    with pytest.raises(Refused):
+        trainer.keep("me")

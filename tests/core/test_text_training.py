@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 import torch
 
+from core.checkpoints import load
 from core.errors import Refused
 from core.learn import text_training
 from core.learn.text_training import LEAST, MOST, Text, TextFrame, TextPoint, baselines, text_run
@@ -106,3 +109,23 @@ def test_heads_are_measured_where_they_look(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(text_training, "_patterns", patterns(offset))
         frame = measured.frame(model, optimiser, 0, 0.0, writes=False)
         assert (frame.back[1][2], frame.repeat[0][3]) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("unit", ["letters", "pieces"])
+def test_its_model_is_a_folder_that_is_read_again(unit: text_training.Unit, tmp_path: Path) -> None:
+    of = Text(STORY, unit)
+    last = list(text_run(of, seconds=1e9, steps=3))[-1]
+    assert isinstance(last, TextFrame)
+    with ZipFile(BytesIO(text_training.archive(of, last.weights, last.loss))) as file:
+        file.extractall(tmp_path)
+        assert STORY[:40] not in file.read("card.md").decode() + file.read("recipe.json").decode()
+    made = text_training.opened(of, last.weights, "abcdefgh2345")
+    wanted = text_training.restored(of, last.weights)
+    text = STORY[:40]
+    ids = torch.tensor([of.ids(text)])
+    for loaded in (load(tmp_path), made):
+        assert loaded.tokenizer is not None and loaded.tokenizer.encode(text).ids == ids[0].tolist()
+        assert loaded.tokenizer.decode(ids[0].tolist()) == text
+        assert torch.equal(loaded.model.last_residual(ids), wanted.last_residual(ids))
+    assert text_training.key_of(made.spec.id) == text_training.key_of(made.spec.title) == "abcdefgh2345"
+    assert text_training.key_of("trained-copy-none-0") is None

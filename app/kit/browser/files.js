@@ -187,7 +187,7 @@ export class Files {
     const about = this.said;
     const several = about.tables.length > 1;
     const tables = about.tables.flatMap(([, , , numbers]) =>
-      numbers ? [columnsOf(numbers.columns, numbers.rows, several ? `${numbers.of}.` : "")] : [],
+      numbers ? [columnsOf(numbers.columns, numbers.rows, several && numbers.of ? `${numbers.of}.` : "")] : [],
     );
     const said = Object.fromEntries(
       /** @type {const} */ (["caption", "alt", "snippet"]).map((name) => [name, { shape: [], values: [about[name]] }]),

@@ -73,6 +73,7 @@ RACES = {  # by twin
     "heads8": "The run with 8 heads of 8",
     "heads16": "The run with 16 heads of 4",
     "postln": "The run with Post-LN",
+    "postnow": "The run with Post-LN, no warm-up",
     "rate10": "The run with ten times the rate",
     "nowarmup": "The run without warm-up",
     "nomask": "The run without a mask",

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import asdict
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -13,15 +14,48 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from app.rooms.train import words
+from app.session import own_texts, service
 from app.transport import rate_limits, routes
 from app.transport.routes import answering
-from core.errors import Refused
+from core.checkpoints import Loaded
+from core.errors import CheckpointError, Refused
+from core.learn import text_training
 from core.learn.text_training import MOST, Text
-from core.service import TextNews, TextTrainer
+from core.service import LocalService, TextNews, TextTrainer
 
 NEVER_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 UNITS = ("letters", "pieces")
-TRAINER = TextTrainer()
+
+
+def opens_here() -> bool:
+    """Whether other rooms may run such models: where these run in this process, in whose memory they are."""
+    return isinstance(service.service(), LocalService)
+
+
+def _let_go(key: str) -> None:
+    there = service.service()
+    if isinstance(there, LocalService):
+        there.engine.forget(text_training.described(key).id)
+
+
+TRAINER = TextTrainer(let_go=_let_go)
+
+
+class Models:
+    """The models of texts, for other rooms."""
+
+    def is_of(self, key: str, visitor: str) -> bool:
+        return TRAINER.is_of(key, visitor)
+
+    def opened(self, key: str, **options: Any) -> Loaded:
+        try:
+            found = TRAINER.model_of(key)
+        except Refused as gone:
+            raise CheckpointError(str(gone)) from None
+        return text_training.opened(found.of, found.state, key, **options)
+
+
+own_texts.register(Models())
 
 
 @rate_limits.costing("trainings")
@@ -46,8 +80,11 @@ async def take(request: Request) -> Response:
 
 
 def line(news: TextNews) -> bytes:
-    """One piece of news as a line of JSON."""
-    return json.dumps(asdict(news), allow_nan=False).encode() + b"\n"
+    """One piece of news as a line of JSON, with the model's name among models where it can be opened."""
+    said = asdict(news)
+    key = said.pop("key")
+    said["model"] = text_training.described(key).title if key and opens_here() else ""
+    return json.dumps(said, allow_nan=False).encode() + b"\n"
 
 
 @answering
@@ -89,11 +126,30 @@ async def forget(request: Request) -> Response:
     return Response(status_code=204, headers=NEVER_KEPT)
 
 
+@answering
+async def keep(request: Request) -> Response:
+    """The page of a visitor's text is still open: what was learnt is not forgotten meanwhile."""
+    TRAINER.keep(rate_limits.visitor(request.scope))
+    return Response(status_code=204, headers=NEVER_KEPT)
+
+
+@rate_limits.costing("runs")
+@answering
+async def model(request: Request) -> Response:
+    """The model of this visitor's text as a zip that core.load reads unpacked."""
+    found = TRAINER.model(rate_limits.visitor(request.scope))
+    made = await run_in_threadpool(text_training.archive, found.of, found.state, found.loss)
+    name = f"headlight-text-step-{found.state.step}.zip"
+    headers = {**NEVER_KEPT, "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(made, media_type="application/zip", headers=headers)
+
+
 ROUTES = [
     Route("/headlight/train/text", take, methods=["POST"]),
     Route("/headlight/train/text", watch),
     *(
         Route(f"/headlight/train/text/{name}", act, methods=["POST"])
-        for name, act in (("stop", stop), ("on", go_on), ("forget", forget))
+        for name, act in (("stop", stop), ("on", go_on), ("forget", forget), ("keep", keep))
     ),
+    Route("/headlight/train/text/model", model),
 ]

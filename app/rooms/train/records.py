@@ -27,7 +27,7 @@ from core.service import FrameFacts, LookFacts, News, frame_facts, look_facts
 FOLDER = Path(__file__).parent / "finished"  # `python -m scripts.train_records` writes it
 TASK = "induction"  # the one that Train opens with, whose twins there are with SEEDS
 SEEDS = (0, 1, 2)
-RACES = ("nomask", "nopositions", "heads1", "heads2", "postnow", "postln", "noresidual")
+RACES = ("nomask", "nopositions", "heads1", "heads2", "heads8", "heads16", "postnow", "postln", "noresidual")
 COPIES = ("heads1", "heads16", "postln", "rate10", "nowarmup", "nomask", "nopositions", "noscale", "noresidual")
 EVERY, EVERY_TWIN = 5, 10  # steps between two frames of TASK as it is, and of its twins and other seeds
 LOOKS_OF_TWIN = 20  # steps between two looks of a twin

@@ -6,17 +6,14 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from ...errors import Refused
 from ...learn.text_training import STEPS, Text, TextFrame, TextPoint, baselines, text_run
-from ...learn.training import State
+from .state_text import state_from, state_text
 
 
 def main(asked: BinaryIO = sys.stdin.buffer, said: BinaryIO = sys.stdout.buffer) -> None:
@@ -42,6 +39,7 @@ def main(asked: BinaryIO = sys.stdin.buffer, said: BinaryIO = sys.stdout.buffer)
                     "pairs": found.pairs,
                     "prompt": of.prompt,
                     "signs": of.n_tokens,
+                    "unit": of.unit,
                 }
             )
         for made in text_run(of, command["seconds"], command.get("steps", STEPS), start):
@@ -64,23 +62,6 @@ def frame_text(frame: TextFrame) -> dict[str, Any]:
         "map": base64.b64encode(levels.numpy().tobytes()).decode(),
         "state": state_text(frame.weights),
     }
-
-
-def state_text(state: State) -> dict[str, Any]:
-    def packed(x: Tensor) -> list[Any]:
-        array = x.contiguous().numpy()
-        return [array.dtype.str, list(array.shape), base64.b64encode(array.tobytes()).decode()]
-
-    return {"step": state.step, "tensors": {name: packed(x) for name, x in state.tensors.items()}}
-
-
-def state_from(said: Mapping[str, Any]) -> State:
-    """The state that state_text() wrote."""
-    tensors = {
-        name: torch.from_numpy(np.frombuffer(base64.b64decode(text), dtype=kind).reshape(shape).copy())
-        for name, (kind, shape, text) in said["tensors"].items()
-    }
-    return State(int(said["step"]), tensors)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,15 @@ A text and its model are in memory for as long as the visitor watches, and a whi
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
+import secrets
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
@@ -20,13 +23,18 @@ from typing import Any, Literal
 
 from ...errors import Busy, Refused
 from ...learn.text_training import SECONDS, STEPS, Text
+from ...learn.training import State
 from ..arrival import into_loop
+from .state_text import state_from
 from .trainer import ENVIRONMENT, MOST_ACTIVE, MOST_WAITING
 
 COMMAND = (sys.executable, "-m", f"{__package__}.text_process")
 MOST_KEPT = 40  # texts of visitors who do not watch just now
-FORGOTTEN = 1800.0  # seconds after which such a text is let go
+FORGOTTEN = 1800.0  # seconds after which such a text is let go,
+LOOK = 60.0  # looked for so often
 NONE = "There is no text here yet. Paste or drop one."
+UNLEARNT = "Nothing of this text is learnt yet."
+GONE = "The model of this text is not kept any more. Open Train and let it learn the text again."
 DIED = "The process that learnt this text has ended. Press Train to learn it again."
 
 log = logging.getLogger("headlight")
@@ -39,10 +47,20 @@ class TextNews:
     state: Literal["waiting", "running", "stopped", "ended", "failed"]
     place: int = 0
     seconds: float = 0.0  # that it will wait, about
-    begun: dict[str, Any] | None = None  # baselines, prompt, signs
+    begun: dict[str, Any] | None = None  # baselines, prompt, signs, unit
     points: tuple[tuple[int, float, float], ...] = ()
     frames: tuple[dict[str, Any], ...] = ()
     why: str = ""
+    key: str = ""  # of its model, once the run rests
+
+
+@dataclass(frozen=True, eq=False)
+class TextModel:
+    """The state of a run's last frame, and the loss there."""
+
+    of: Text
+    state: State
+    loss: float
 
 
 @dataclass(eq=False)
@@ -56,6 +74,7 @@ class _Run:
     frames: list[dict[str, Any]] = field(default_factory=list)
     resume: dict[str, Any] | None = None  # the state of the last frame
     why: str = ""
+    key: str = ""  # of the model of its last frame while it rests, by which no other visitor finds it
     process: subprocess.Popen[bytes] | None = None
     seen: float = field(default_factory=time.monotonic)  # when it was watched last
     watchers: list[Callable[[], None]] = field(default_factory=list)
@@ -69,9 +88,16 @@ class TextTrainer:
     """Texts by the visitor who brought them. Any number of threads and event loops may ask."""
 
     def __init__(
-        self, command: tuple[str, ...] = COMMAND, seconds: float = SECONDS, steps: int = STEPS, clock=time.monotonic
+        self,
+        command: tuple[str, ...] = COMMAND,
+        seconds: float = SECONDS,
+        steps: int = STEPS,
+        let_go: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.command, self.seconds, self.steps, self.clock = command, seconds, steps, clock
+        """`let_go` is told the key of each model that is there no longer."""
+        self.command, self.seconds, self.steps, self.let_go = command, seconds, steps, let_go
+        self.clock = time.monotonic
+        self._sweeper: threading.Timer | None = None
         self._lock = threading.RLock()
         self._runs: OrderedDict[str, _Run] = OrderedDict()
 
@@ -85,6 +111,7 @@ class TextTrainer:
                 raise Busy(f"{waiting} trainings wait already, and that is the most. Try again in a minute.")
             self._runs[visitor] = _Run(of, self.seconds, self.steps, seen=self.clock())
             self._turn()
+            self._sweep_later()
 
     def stop(self, visitor: str) -> None:
         """End a run where its last frame is: that stays, and it may continue from there."""
@@ -94,6 +121,7 @@ class TextTrainer:
                 run.state = "stopped"
                 last = run.frames[-1]["step"] if run.frames else 0
                 run.points = [point for point in run.points if point[0] <= last]
+                self._rests(run)
                 self._kill(run)
                 self._turn()
 
@@ -103,6 +131,7 @@ class TextTrainer:
             run = self._mine(visitor)
             if run.state in ("stopped", "failed"):
                 run.state = "waiting"
+                self._drop_key(run)
                 self._runs.move_to_end(visitor)
                 self._turn()
 
@@ -112,8 +141,40 @@ class TextTrainer:
             run = self._runs.pop(visitor, None)
             if run is not None:
                 run.state, run.why = "failed", NONE
+                self._drop_key(run)
                 self._kill(run)
                 self._turn()
+
+    def keep(self, visitor: str) -> None:
+        """The visitor is still here: what was learnt stays as long again. Raises Refused where there is none."""
+        with self._lock:
+            self._mine(visitor).seen = self.clock()
+
+    def is_of(self, key: str, visitor: str) -> bool:
+        """Whether this is the key of a model of this visitor's, who is here then."""
+        with self._lock:
+            run = self._runs.get(visitor)
+            if run is None or not key or run.key != key:
+                return False
+            run.seen = self.clock()
+            return True
+
+    def model(self, visitor: str) -> TextModel:
+        """The last frame of a visitor's run. Raises Refused where there is none."""
+        with self._lock:
+            run = self._mine(visitor)
+            if run.resume is None or not run.frames:
+                raise Refused(UNLEARNT)
+            of, said, loss = run.of, run.resume, run.frames[-1]["loss"]
+        return TextModel(of, state_from(said), loss)
+
+    def model_of(self, key: str) -> TextModel:
+        """The same by the key of a run that rests. Raises Refused for any other."""
+        with self._lock:
+            visitor = next((name for name, run in self._runs.items() if key and run.key == key), None)
+            if visitor is None:
+                raise Refused(GONE)
+            return self.model(visitor)
 
     def close(self) -> None:
         """Let go of all."""
@@ -146,6 +207,7 @@ class TextTrainer:
                         tuple(run.points[points:]),
                         tuple(run.frames[frames:]),
                         run.why,
+                        run.key,
                     )
                     points, frames = len(run.points), len(run.frames)
                 if new != before:
@@ -158,6 +220,7 @@ class TextTrainer:
             with self._lock:
                 run.watchers.remove(tell)
                 run.seen = self.clock()
+                self._sweep_later()
 
     def _mine(self, visitor: str) -> _Run:
         if visitor not in self._runs:
@@ -196,6 +259,34 @@ class TextTrainer:
         old = [name for name in idle if self.clock() - self._runs[name].seen > FORGOTTEN]
         for name in {*old, *idle[: max(0, len(idle) - MOST_KEPT)]}:
             self.forget(name)
+
+    def _sweep_later(self) -> None:
+        """Let texts go in their time, also where no one brings another."""
+        if self._sweeper is not None or not self._runs:
+            return
+        there = weakref.ref(self)
+
+        def sweep() -> None:
+            if (trainer := there()) is not None:
+                with trainer._lock:
+                    trainer._sweeper = None
+                    trainer._sweep()
+                    trainer._sweep_later()
+
+        self._sweeper = threading.Timer(LOOK, sweep)
+        self._sweeper.daemon = True
+        self._sweeper.start()
+
+    def _rests(self, run: _Run) -> None:
+        """From now on there is a model of its last frame."""
+        self._drop_key(run)
+        if run.resume is not None and run.frames:
+            run.key = base64.b32encode(secrets.token_bytes(10)).decode().lower()[:12]
+
+    def _drop_key(self, run: _Run) -> None:
+        key, run.key = run.key, ""
+        if key:
+            self.let_go(key)
 
     def _start(self, run: _Run) -> None:
         run.state, run.why = "running", ""
@@ -243,6 +334,7 @@ class TextTrainer:
             run.state, run.why = "failed", said["failed"]
         else:
             run.state = "ended"
+            self._rests(run)
         self._changed(run)
 
     def _kill(self, run: _Run) -> None:

@@ -77,7 +77,7 @@ export class Chart {
   }
 
   get isNarrow() {
-    return this.width < 22 * this.em;
+    return this.width < (this.isProjected ? 22 : 28) * this.em;
   }
 
   // Pixels on the left of the axis and on its right, where the curves are named
@@ -132,7 +132,8 @@ export class Chart {
       draw(svg, "line", { x1: left, x2: end, y1: at, y2: at, stroke });
       write(svg, left - 0.45 * em, at + 0.35 * size, text, { anchor: "end", size, fill: mute });
     };
-    for (let loss = 0; loss < highest - 0.2; loss++) across(y(loss), String(loss), loss ? rule : mute);
+    const apiece = high / highest < 1.25 * size ? 2 : 1; // of the axis of the loss, so that its numbers have room
+    for (let loss = 0; loss < highest - 0.2; loss += apiece) across(y(loss), String(loss), loss ? rule : mute);
     for (const percent of [0, 50, 100]) across(share(percent / 100), String(percent), percent ? rule : mute);
     const parts = isNarrow || this.isProjected ? 3 : 6;
     for (let i = 0; i <= parts; i++) {
@@ -217,7 +218,9 @@ export class Chart {
     this.heading(svg, top - 0.6 * size, words.loss, of.lossHelp ?? words.loss_help, size, palette);
     this.heading(svg, foot - high - 0.6 * size, "%", of.about, size, palette);
     this.names(svg, above, [top, top + high], size, palette);
-    this.names(svg, below, [foot - high, foot], size, palette);
+    const isWithin = isNarrow && below.length > 0;
+    if (isWithin) below.sort((a, b) => a.y - b.y);
+    this.names(svg, below, [foot - high, foot], size, palette, isWithin);
     this.box.replaceChildren(svg);
   }
 
@@ -230,7 +233,7 @@ export class Chart {
 
   // The name of each curve, beside its end; where there is no room beside it, within
   /** @param {SVGElement} svg @param {End[]} ends @param {[low: number, high: number]} between @param {number} size @param {Record<string, any>} palette */
-  names(svg, ends, [low, high], size, palette) {
+  names(svg, ends, [low, high], size, palette, isLeft = false) {
     const where = this.isNarrow
       ? ends.map((_, i) => low + size * (1.1 + 1.25 * i))
       : apart(
@@ -242,13 +245,13 @@ export class Chart {
     ends.forEach((end, i) => {
       if (end.x !== undefined)
         draw(svg, "circle", { cx: end.x, cy: end.y, r: this.isProjected ? 6 : 4, fill: end.colour });
-      const line = write(
-        svg,
-        this.isNarrow ? this.width - this.right : this.width - this.right + 0.9 * this.em,
-        where[i] + 0.35 * size,
-        "",
-        { anchor: this.isNarrow ? "end" : "start", size, fill: end.colour, ...haloed(palette) },
-      );
+      const edge = this.width - this.right + (this.isNarrow ? 0 : 0.9 * this.em);
+      const line = write(svg, isLeft ? this.left + 0.5 * size : edge, where[i] + 0.35 * size, "", {
+        anchor: this.isNarrow && !isLeft ? "end" : "start",
+        size,
+        fill: end.colour,
+        ...haloed(palette),
+      });
       draw(line, "tspan", {}, end.text);
       draw(line, "tspan", { dx: 0.3 * size, "font-weight": 650 }, end.value);
     });

@@ -83,7 +83,8 @@ export function large(box, seen, look, { layer, head, row, arc, rows, em, act },
   const n = tokens.length;
   const size = Math.min(0.95 * em, (0.8 * height) / (rows?.length ?? n));
   const shown = rows ?? tokens.map((_, i) => i);
-  const [left, top] = [1.5 * size, (arc ? 2.5 * size : 0) + 1.5 * size];
+  const isLong = tokens.some((token) => token.length > 2); // word pieces: a row shows more of one than a column does
+  const [left, top] = [(isLong ? 3.4 : 1.5) * size, (arc ? 2.5 * size : 0) + 1.5 * size];
   const across = Math.min((width - left - 6 * size) / n, 3.2 * em);
   const down = Math.min((height - top - 2) / shown.length, across * 1.45);
   const x = (/** @type {number} */ key) => left + key * across;
@@ -111,13 +112,13 @@ export function large(box, seen, look, { layer, head, row, arc, rows, em, act },
       fill: palette.ink,
       "font-weight": 700,
       stroke: palette.background,
-      "stroke-width": 7,
+      "stroke-width": Math.max(7, 0.6 * size),
       "paint-order": "stroke",
     });
   }
   tokens.forEach((token, key) => {
     const isMarked = key === most || key === row;
-    write(svg, x(key) + across / 2, top - 0.45 * size, token, {
+    write(svg, x(key) + across / 2, top - 0.45 * size, cut(token, 2), {
       anchor: "middle",
       size,
       fill: key === most ? palette.key : key === row ? palette.query : palette.ink,
@@ -125,7 +126,7 @@ export function large(box, seen, look, { layer, head, row, arc, rows, em, act },
     });
   });
   for (const query of shown) {
-    write(svg, left - 0.5 * size, y(query) + down / 2 + 0.35 * size, tokens[query], {
+    write(svg, left - 0.5 * size, y(query) + down / 2 + 0.35 * size, cut(tokens[query], 5), {
       anchor: "end",
       size,
       fill: query === row ? palette.query : palette.ink,
@@ -188,3 +189,7 @@ export function large(box, seen, look, { layer, head, row, arc, rows, em, act },
   });
   box.replaceChildren(svg);
 }
+
+// A token that is no longer than so many signs
+/** @param {string} token @param {number} most */
+const cut = (token, most) => (token.length > most ? `${token.slice(0, most - 1)}…` : token);

@@ -26,7 +26,9 @@ const LEAST = 2000; // characters
 const MOST = 1_000_000; // bytes
 const STEPS = 300;
 const SECONDS = 60;
+const HERE = 300_000; // ms between two words to the server that this page is still open
 const NOTHING = 204; // what a server says that has no text of this visitor
+const FIRST = 48; // signs of its own writing with which its model opens elsewhere
 const HALF = 0.5; // of a head's attention: it looks one back, or continues after a repeat
 
 export class OwnText {
@@ -35,6 +37,7 @@ export class OwnText {
   place = 0;
   seconds = 0;
   why = "";
+  model = ""; // its name among models, while it rests and other rooms can open it
   refused = "";
   /** @type {File | string | null} A text that is too long, whose first part may be learnt */
   long = null;
@@ -60,10 +63,11 @@ export class OwnText {
     this.fact = add(this.left, "h2", "fact");
     this.refusal = add(this.left, "p", "refused");
     this.refusal.setAttribute("role", "alert");
-    this.chips = described(add(this.left, "div", "chips"), "group", words.moments);
+    this.chips = described(add(this.left, "div", "chips only-here"), "group", words.moments);
     this.drop = add(this.left, "div", "drop");
     this.field = el("textarea");
     this.makeDrop();
+    this.here = setInterval(() => this.frames.length && !this.isGoing && this.tell("keep"), HERE);
     this.chart = new Chart(this.left, (step) => this.goTo(step));
     this.samples = add(this.left, "div", "samples");
     this.right = add(this.box, "section");
@@ -138,7 +142,16 @@ export class OwnText {
 
   reset() {
     this.watching?.abort();
-    Object.assign(this, { state: "none", begun: null, points: [], frames: [], chosen: null, head: null, why: "" });
+    Object.assign(this, {
+      state: "none",
+      begun: null,
+      points: [],
+      frames: [],
+      chosen: null,
+      head: null,
+      why: "",
+      model: "",
+    });
     Object.assign(this, { refused: "", long: null });
   }
 
@@ -173,7 +186,7 @@ export class OwnText {
 
   /** @param {string} text */
   async send(text) {
-    const response = await fetch(address(`text?unit=${this.unit}`), { method: "POST", headers: ASKED, body: text });
+    const response = await fetch(addressOf(`text?unit=${this.unit}`), { method: "POST", headers: ASKED, body: text });
     if (!response.ok) {
       this.refused = await response.text();
       return this.changed();
@@ -185,9 +198,9 @@ export class OwnText {
     await this.watch();
   }
 
-  /** @param {"stop" | "on" | "forget"} what */
+  /** @param {"stop" | "on" | "forget" | "keep"} what */
   async tell(what) {
-    const response = await fetch(address(`text/${what}`), { method: "POST", headers: ASKED });
+    const response = await fetch(addressOf(`text/${what}`), { method: "POST", headers: ASKED });
     if (!response.ok) {
       this.refused = await response.text();
       this.changed();
@@ -200,7 +213,7 @@ export class OwnText {
     const watching = new AbortController();
     this.watching = watching;
     try {
-      const response = await fetch(address("text"), { headers: ASKED, signal: watching.signal });
+      const response = await fetch(addressOf("text"), { headers: ASKED, signal: watching.signal });
       if (response.status === NOTHING || !response.ok || !response.body) {
         if (!isQuiet) Object.assign(this, { state: "failed", why: await response.text() });
         return this.changed();
@@ -215,7 +228,13 @@ export class OwnText {
 
   /** @param {import("./types.js").TextNews} news */
   hear(news) {
-    Object.assign(this, { state: news.state, place: news.place, seconds: news.seconds, why: news.why });
+    Object.assign(this, {
+      state: news.state,
+      place: news.place,
+      seconds: news.seconds,
+      why: news.why,
+      model: news.model,
+    });
     if (news.begun) this.begun = news.begun;
     this.points.push(...news.points);
     for (const frame of news.frames) {
@@ -408,7 +427,7 @@ export class OwnText {
             "",
             frame.step ? fill(words.own_sample_at, { s: frame.step, t: number(frame.seconds) }) : words.own_untrained,
           ),
-          el("span", "", frame.sample.replace(/\n/g, " ⏎ ")),
+          el("span", "", spelt(frame.sample)),
         );
         line.setAttribute("aria-pressed", String(i === now));
         return line;
@@ -446,7 +465,7 @@ export class OwnText {
         v: percent(frame.repeat[layer][head]),
       }),
     );
-    const tokens = frame.tokens.map((token) => (token === " " ? "␣" : token === "\n" ? "⏎" : token));
+    const tokens = frame.tokens.map((token) => token.trim() || (token.includes("\n") ? "⏎" : "␣"));
     large(
       this.map,
       /** @type {any} */ ({ tokens, answer: "", first: tokens.length }),
@@ -456,10 +475,77 @@ export class OwnText {
     );
   }
 
+  // Whether the weights of the step that is looked at are kept: those of the last one, while no more are learnt
+  get hasModel() {
+    return (this.state === "ended" || this.state === "stopped") && this.at === this.last && this.frames.length > 0;
+  }
+
+  // Where Explore shows its model, on what that wrote itself: nothing of the text is in an address
+  get explored() {
+    const written = this.frames.findLast((frame) => frame.sample);
+    if (!this.hasModel || !this.model || !written) return null;
+    const text = `${this.begun?.prompt ?? ""}${written.sample}`.slice(0, FIRST).trim();
+    return `?${new URLSearchParams({ view: "explore", model: this.model, text })}`;
+  }
+
+  // Columns and lines of its numbers: what is measured at each frame, with every head in a column of its own where all are asked for
+  /** @param {boolean} isWhole @returns {[columns: string[], lines: (string | number)[][]]} */
+  numbers(isWhole) {
+    const { frames } = this;
+    const heads = (frames[0]?.back ?? []).flatMap((row, l) => row.map((_, h) => ({ l, h })));
+    const [back, repeat] = /** @type {const} */ (["back", "repeat"]).map((what) => {
+      const [l, h] = largest(frames.at(-1)?.[what] ?? []);
+      return isWhole ? heads : heads.filter((head) => head.l === l && head.h === h);
+    });
+    return [
+      [
+        ...words.own_columns,
+        ...back.map((head) => fill(words.own_line_back, head)),
+        ...repeat.map((head) => fill(words.own_line_repeat, head)),
+        words.own_column_sample,
+      ],
+      frames.map((frame) => [
+        frame.step,
+        frame.seconds,
+        frame.loss,
+        ...back.map(({ l, h }) => frame.back[l][h]),
+        ...repeat.map(({ l, h }) => frame.repeat[l][h]),
+        frame.sample,
+      ]),
+    ];
+  }
+
+  // The same as the page's table says it
+  /** @returns {[columns: string[], lines: (string | number)[][]]} */
+  shown() {
+    const [columns, lines] = this.numbers(false);
+    return [columns, lines.map((line) => line.map((cell) => (typeof cell === "string" ? spelt(cell) : cell)))];
+  }
+
+  // Its code, which learns the same text again
+  get snippet() {
+    return [
+      "from itertools import takewhile",
+      "from pathlib import Path",
+      "from headlight.learn.text_training import Text, TextPoint, text_run",
+      "",
+      'text = Path("path/to/your-text.txt").read_text("utf-8-sig")',
+      `run = takewhile(lambda x: x.step <= ${this.last}, text_run(Text(text, ${JSON.stringify(this.begun?.unit ?? "letters")}), seconds=1e9))`,
+      "points = [x for x in run if isinstance(x, TextPoint)]",
+      "print(points[-1].step, points[-1].loss)",
+      "",
+    ].join("\n");
+  }
+
   close() {
+    clearInterval(this.here);
     this.watching?.abort();
   }
 }
 
+// A text in one line
+/** @param {string} text */
+const spelt = (text) => text.replace(/\n/g, " ⏎ ");
+
 /** @param {string} path */
-const address = (path) => new URL(`headlight/train/${path}`, document.baseURI);
+export const addressOf = (path) => new URL(`headlight/train/${path}`, document.baseURI);

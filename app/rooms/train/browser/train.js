@@ -17,7 +17,6 @@ import {
   selectBox,
   setField,
   setText,
-  share,
   worded,
 } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
@@ -32,7 +31,7 @@ import { endOf, Finished } from "./finished.js";
 import { addressOf, Following } from "./following.js";
 import { large, strip } from "./head_drawing.js";
 import { band, indexAt, largest, lossText, mean, smooth, upTo } from "./numbers.js";
-import { OwnText } from "./own_text.js";
+import { addressOf as ownAddress, OwnText } from "./own_text.js";
 import { reading } from "./reading.js";
 import { guessSaid, lossAt, momentSaid, seedsSaid, wholeAt } from "./sentences.js";
 
@@ -145,7 +144,7 @@ class Train extends Stage {
     this.main = main;
     this.left = add(main, "section");
     this.fact = add(this.left, "h2", "fact");
-    this.chips = add(this.left, "div", "chips");
+    this.chips = add(this.left, "div", "chips only-here");
     this.replay = this.chips.appendChild(
       button("", "play", () => (this.playing ? this.hold() : this.play()), words.play_help),
     );
@@ -159,10 +158,10 @@ class Train extends Stage {
     });
     this.others = selectBox(words.more_twins, [], "", (twin) => this.choose({ twin, from: "0" }, true));
     this.races.append(this.others);
-    this.place = add(this.chips, "span", "place only-here");
+    this.place = add(this.chips, "span", "place");
     this.curve = new Chart(this.left, (step) => this.pick(step));
     this.strips = add(this.left, "div", "strips");
-    this.fork = add(this.left, "div", "fork");
+    this.fork = add(this.left, "div", "fork only-here");
     this.right = add(main, "section");
     this.kept = el("span", "kept ok");
     this.foot.prepend(this.kept);
@@ -186,7 +185,8 @@ class Train extends Stage {
       () => this.choose({ seed: String(whole(this.values.seed) + 1) }, true),
       words.another_seed_help,
     );
-    this.acts.before(this.seed);
+    this.tasks.before(this.seed);
+    this.seed.classList.add("seed");
     this.opens = [add(this.acts, "a", "quiet"), add(this.acts, "a", "quiet")]; // the run and its twin, in Explore
     this.opens.forEach((link, i) => link.addEventListener("click", (e) => this.explore(e, i)));
     this.download = add(this.acts, "a", "quiet");
@@ -577,10 +577,10 @@ class Train extends Stage {
     if (!isOwn) return false;
     this.rest();
     this.hasPlayed = true;
-    this.tableBox.hidden = true;
     if (!this.ownAsked) this.own.watch(true);
     this.ownAsked = true;
     this.own.draw(this.palette, this.em, this.isProjected);
+    this.drawTable();
     return true;
   }
 
@@ -628,6 +628,7 @@ class Train extends Stage {
     this.go.hidden = this.isOwn && this.own.state === "ended";
     this.where.parentElement?.toggleAttribute("hidden", this.isOwn);
     this.tasks.hidden = this.isOwn;
+    this.more.hidden = this.isOwn;
     this.go.title = this.isGoing && !this.isQueued ? words.pause_help : "";
     this.where.textContent = this.pair[0]?.seen?.unseen === false ? words.seen : words.unseen;
     const refused = this.pair[0]?.refused || this.pair[1]?.refused || "";
@@ -805,14 +806,14 @@ class Train extends Stage {
     const losses = { a: [lossText(a.loss), "A"], b: [lossText(b.loss), "B"] };
     const ended = run.state === "ended" && twin?.state === "ended" && this.at === this.last;
     if (ended && this.values.twin === "nomask" && a.frame && b.frame && b.look && b.frame.whole < a.frame.whole) {
-      const [l, h, w] = largest(b.look.ahead);
+      const [l, h] = this.headOf(1);
       return phrase(words.nomask, {
         ...losses,
         n: String(a.frame.whole),
         m: [String(b.frame.whole), "B"],
         l: String(l),
         h: String(h),
-        w: share(w),
+        w: percent(this.valuesOf(1)[l]?.[h] ?? 0),
       });
     }
     const said =
@@ -1085,7 +1086,7 @@ class Train extends Stage {
         );
       });
     });
-    const legend = add(this.right, "p", "legend only-here");
+    const legend = add(this.right, "p", "legend");
     const scale = el("i");
     legend.append("0", scale, words.of_a_row, " ", el("b", "query", words.looks), el("b", "key", words.is_looked_at));
     return (/** @type {(import("./types.js").Look | undefined)[]} */ now) => {
@@ -1125,35 +1126,72 @@ class Train extends Stage {
     );
   }
 
+  // A column for each measure of each head that run or twin has, and of each line above its values: as frames have them, or else looks
+  /** @returns {[columns: string[], values: (number | string)[][]]} */
+  headColumns() {
+    const kinds = /** @type {const} */ ([
+      ["finds", words.line_finds],
+      ["back", words.line_back],
+      ["ahead", words.line_ahead],
+    ]);
+    /** @type {Map<string, ((step: number) => number | string)[]>} */
+    const found = new Map();
+    this.pair.forEach((one, i) => {
+      if (!one) return;
+      for (const [by, name] of kinds) {
+        const steps = new Map(this.measured(one, by));
+        [...steps.values()].at(-1)?.forEach((row, l) =>
+          row.forEach((_, h) => {
+            const column = fill(name, { l, h });
+            const sides = found.get(column) ?? [() => "", () => ""];
+            sides[i] = (step) => steps.get(step)?.[l]?.[h] ?? "";
+            found.set(column, sides);
+          }),
+        );
+      }
+    });
+    const values = this.pair.flatMap((one, i) =>
+      one ? one.frames.map(({ step }) => [...found.values()].map((sides) => sides[i](step))) : [],
+    );
+    return [[...found.keys()], values];
+  }
+
+  // The curve: loss and share of symbols right at every step, not only where there is a frame
+  points() {
+    return this.pair.flatMap((one, i) =>
+      one ? one.points.map(([step, loss, right]) => [i ? this.twinName : words.as_it_is, step, loss ?? "", right]) : [],
+    );
+  }
+
   drawTable() {
     const isOpen = this.values.table === "on";
     this.tableBox.hidden = !isOpen;
     this.tableButton.setAttribute("aria-pressed", String(isOpen));
-    if (!isOpen) return;
+    if (this.isOwn && !this.own.frames.length) this.tableBox.hidden = true;
+    if (this.tableBox.hidden) return;
+    this.write.hidden = this.isOwn;
+    if (this.isOwn) return this.numbers.replaceChildren(table(words.table_help, ...this.own.shown()));
     this.drawReading();
     this.numbers.replaceChildren(table(words.table_help, words.table_columns, this.lines()));
   }
 
   drawFoot() {
     const { header, isOwn } = this;
-    for (const part of [
-      this.seed,
-      this.facts,
-      this.kept,
-      this.proof,
-      this.predict,
-      this.download,
-      this.recorded,
-      this.tableButton,
-      ...this.opens,
-    ])
-      part.hidden = isOwn;
-    const { begun } = this.own;
-    if (isOwn && begun) {
-      this.facts.hidden = false;
-      this.facts.textContent = fill(words.own_foot, { n: number(begun.signs) });
-    }
-    if (isOwn) return;
+    for (const part of [this.seed, this.facts, this.kept, this.proof, this.predict, this.recorded]) part.hidden = isOwn;
+    this.opens.forEach((link, i) => {
+      const address = this.explored(i);
+      link.hidden = address === null;
+      if (address === null) return;
+      const name = this.pair[1] && !isOwn && (i ? this.twinName : words.as_it_is);
+      Object.assign(link, {
+        href: address,
+        textContent: name ? fill(words.open_one, { run: name }) : words.open,
+        title: isOwn ? words.own_open_help : words.open_help,
+      });
+    });
+    this.download.title = isOwn ? words.own_download_help : words.download_help;
+    this.tableButton.hidden = isOwn && !this.own.frames.length;
+    if (isOwn) return this.drawOwnFoot();
     const fixed = header.twins[this.values.twin].fixed && header.twins[this.values.twin].heads !== 4;
     const isBanded = Boolean(this.pair[0]?.seeds.length && this.pair[1]?.seeds.length && !this.from);
     this.proof.hidden = !this.pair[1];
@@ -1162,7 +1200,6 @@ class Train extends Stage {
     this.facts.textContent = isBanded
       ? words.seeds_foot
       : fill(words.cost, {
-          n: worded(words.tasks, this.values.task),
           p: number(header.parameters[this.values.task]),
           b: header.batch,
           steps: header.steps,
@@ -1171,21 +1208,22 @@ class Train extends Stage {
     this.recorded.hidden = this.isGoing || this.isPaused; // it would leave them
     this.predict.hidden = this.values.twin !== "none" || this.isGoing;
     this.predict.setAttribute("aria-pressed", String(this.values.predict === "on"));
-    this.opens.forEach((link, i) => {
-      const address = this.explored(i);
-      link.hidden = address === null;
-      if (address === null) return;
-      const name = this.pair[1] && (i ? this.twinName : words.as_it_is);
-      Object.assign(link, {
-        href: address,
-        textContent: name ? fill(words.open_one, { run: name }) : words.open,
-        title: words.open_help,
-      });
-    });
     const frame = this.modelOf(0);
     this.download.hidden = !frame;
     if (frame && this.pair[0])
       this.download.href = String(addressOf(this.pair[0].spec, "model", { step: String(frame.step) }));
+  }
+
+  drawOwnFoot() {
+    const { begun, hasModel, points, frames } = this.own;
+    this.facts.hidden = !begun;
+    if (begun)
+      this.facts.textContent = fill(begun.unit === "pieces" ? words.own_foot_pieces : words.own_foot, {
+        n: number(begun.signs),
+      });
+    this.download.hidden = !hasModel;
+    this.download.href = String(ownAddress("text/model"));
+    this.files.box.hidden = !points.length || !frames.length;
   }
 
   // The frame of the run (0) or its twin (1) at this step, if the server has its weights: of a kept run those of the last one
@@ -1201,6 +1239,7 @@ class Train extends Stage {
   // Where Explore shows the run (0) or its twin (1) at this step, on the example with its answer; null where there is nothing to show
   /** @param {number} i */
   explored(i) {
+    if (this.isOwn) return i ? null : this.own.explored;
     const [one, frame] = [this.pair[i], this.modelOf(i)];
     if (!one?.seen || !frame || one.seen.edits === null) return null;
     const { model, edits, tokens } = one.seen;
@@ -1234,7 +1273,7 @@ class Train extends Stage {
   }
 
   picture() {
-    return rows([this.left, this.right]);
+    return this.isOwn ? rows([this.own.left, this.own.right]) : rows([this.left, this.right]);
   }
 
   // From step 0 through all that was learnt
@@ -1265,20 +1304,79 @@ class Train extends Stage {
     };
   }
 
+  /** @param {string[]} of what it is, in pieces */
+  captioned(of) {
+    return [...of, `Headlight ${this.header.version}`, this.header.date].filter(Boolean).join(" · ");
+  }
+
+  // The own text's files say nothing of the kept run that the room has beside it
+  ownAbout() {
+    const { own } = this;
+    const title = words.own_file_title;
+    const caption = this.captioned([title, fill(words.of_steps, { s: own.at, n: own.last })]);
+    const { snippet } = own;
+    const said = [caption, snippet.trimEnd()];
+    const name = "headlight-train-text";
+    const [columns, lines] = own.numbers(true);
+    const points = own.points.map(([step, loss, seconds]) => [step, seconds, loss]);
+    return {
+      title,
+      alt: fill(words.alt, { fact: own.fact.textContent ?? "" }),
+      caption,
+      snippet,
+      name,
+      tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([
+        [words.table, name, csv(columns, lines, said), { of: "", columns, rows: lines }],
+        [
+          words.every_step,
+          `${name}-steps`,
+          csv(words.own_point_columns, points, said),
+          { of: "steps", columns: words.own_point_columns, rows: points },
+        ],
+      ]),
+      film: () => this.ownFilm(),
+    };
+  }
+
+  // From noise to its last frame
+  /** @returns {import("../../../kit/browser/types.js").Film} */
+  ownFilm() {
+    const { own } = this;
+    const { chosen, frames } = own;
+    const { show, end } = this.rehearsal();
+    const { title, caption, snippet, name, alt } = this.ownAbout();
+    return {
+      title,
+      alt: `${fill(words.film_alt, { n: own.last })} ${alt}`,
+      caption,
+      snippet,
+      name: `${name}-film`,
+      frames: frames.map(({ step }, i) => ({
+        seconds: i === frames.length - 1 ? LAST : 2 * MOMENT,
+        draw: () => {
+          own.chosen = step;
+          show({});
+          return this.picture();
+        },
+      })),
+      end: () => {
+        own.chosen = chosen;
+        end();
+      },
+    };
+  }
+
   about() {
+    if (this.isOwn) return this.ownAbout();
     const { task, seed } = this.values;
     const title = fill(words.title, { task: worded(words.tasks, task) });
     const fact = this.fact.textContent ?? "";
-    const caption = [
+    const caption = this.captioned([
       title,
       this.pair[1] ? this.twinName : "",
       fill(words.seed, { n: seed }),
       fill(words.of_steps, { s: this.at, n: this.header.steps }),
-      `Headlight ${this.header.version}`,
-      this.header.date,
-    ]
-      .filter(Boolean)
-      .join(" · ");
+    ]);
     const spec = (/** @type {import("./types.js").Run} */ one) =>
       `Spec(${JSON.stringify(one.spec.task)}, ${JSON.stringify(one.spec.twin)}, seed=${one.spec.seed}${one.spec.from === "0" ? "" : `, fork=${one.spec.from}`})`;
     const snippet = [
@@ -1290,16 +1388,26 @@ class Train extends Stage {
       "print(plain[-1].step, plain[-1].loss)",
       "",
     ].join("\n");
-    const [columns, lines] = [words.table_columns, this.lines()];
-    const text = csv(columns, lines, [caption, snippet.trimEnd()]);
+    const [heads, values] = this.headColumns();
+    const columns = [...words.table_columns, ...heads];
+    const lines = this.lines().map((line, i) => [...line, ...values[i]]);
+    const points = this.points();
+    const said = [caption, snippet.trimEnd()];
+    const name = `headlight-train-${task}`;
     return {
       title,
       alt: fill(words.alt, { fact }),
       caption,
       snippet,
-      name: `headlight-train-${task}`,
+      name,
       tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([
-        [words.table, `headlight-train-${task}`, text, { of: "", columns, rows: lines }],
+        [words.table, name, csv(columns, lines, said), { of: "", columns, rows: lines }],
+        [
+          words.every_step,
+          `${name}-steps`,
+          csv(words.point_columns, points, said),
+          { of: "steps", columns: words.point_columns, rows: points },
+        ],
       ]),
       film: () => this.film(),
     };

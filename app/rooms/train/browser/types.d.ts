@@ -113,6 +113,7 @@ export interface TextBegun {
   pairs: number;
   prompt: string;
   signs: number;
+  unit: "letters" | "pieces";
 }
 
 /** One step of a visitor's text; map in base64, maps as bytes. */
@@ -137,4 +138,5 @@ export interface TextNews {
   points: [step: number, loss: number, seconds: number][];
   frames: TextFrame[];
   why: string;
+  model: string;
 }

@@ -47,6 +47,7 @@ export const WORDS: {
   "line_right": string;
   "line_finds": string;
   "line_back": string;
+  "line_ahead": string;
   "axis_step": string;
   "seeds_race": string;
   "seeds_lead": string;
@@ -109,6 +110,13 @@ export const WORDS: {
   "own_left": string;
   "own_another": string;
   "own_foot": string;
+  "own_foot_pieces": string;
+  "own_file_title": string;
+  "own_open_help": string;
+  "own_download_help": string;
+  "own_columns": [string, string, string];
+  "own_column_sample": string;
+  "own_point_columns": [string, string, string];
   "own_failed": string;
   "predict": string;
   "predict_help": string;
@@ -191,6 +199,8 @@ export const WORDS: {
   "table": string;
   "table_help": string;
   "table_columns": [string, string, string, string, string, string, string];
+  "every_step": string;
+  "point_columns": [string, string, string, string];
   "gradients": string;
   "failed": string;
   "lost": string;
