@@ -103,7 +103,7 @@ def test_the_walk_lets_others_be(line: str) -> None:
     assert not shared_writes(line)
 
 
-# What these set is of a process that does nothing else.
+# Each sets it for a process that does nothing else.
 ALONE = {CORE / "sweep" / "atlas_ray.py", CORE / "service" / "training" / "text_process.py"}
 
 
