@@ -856,7 +856,7 @@ class Train extends Stage {
       shares: [],
       lossBands: [],
       shareBands: [],
-      about: twin ? words.percent_right : words.percent_heads,
+      about: twin || this.isProjected ? words.percent_right : words.percent_heads,
       marks: this.momentsHere.map(({ step }, i) => ({ step, isOn: i === this.momentAt })),
       leads: isBanded
         ? (twin?.leads ?? []).map((lead) => ({ ...lead, colour: lead.side ? palette.query : palette.ink }))
