@@ -61,8 +61,9 @@ PICTURES = {
         {"view": "masks", "lab": "kinds", "model": "translator", "text": "Ein Hund rennt durch den Schnee."}
     ),
     "positions": Picture({"view": "positions", "model": OPENS}),
-    "generate": Picture({"view": "generate", "model": OPENS}),
+    "generate": Picture({"view": "generate", "model": OPENS, "text": "Once upon a time, there was a little"}),
     "whatif": Picture({"view": "whatif", "model": OPENS}),
+    "train": Picture({"view": "train", "model": OPENS}),
     "shapes": Picture({"view": "shapes", "model": OPENS}),
 }
 
