@@ -36,7 +36,7 @@ from tests.app.browsing import browsing, serving
 
 VOCAB = 50257
 APP = "app/main.py"
-LONGEST = 30  # seconds without a token, after which the text has ended
+LONGEST = 8  # seconds without a token, after which Write on has stopped by itself
 
 COUNTING = "One, two, three, four, five, six,"  # which has no end
 # ms between two frames until there are so many columns, or for so long nothing was written
@@ -68,13 +68,14 @@ def print_room(most: int) -> None:
     ):
         page = browser.new_page(viewport={"width": 1280, "height": 720})
         page.set_default_timeout(60_000)
-        asked = {"view": "generate", "model": "SmolLM2-135M", "text": COUNTING, "how": "greedy", "n": "26"}
+        asked = {"view": "generate", "model": "SmolLM2-135M", "text": COUNTING, "how": "greedy", "n": "0"}
         page.goto(f"{address}/?{urlencode(asked)}")
         page.locator(".hl.generate[data-lens='ready']").wait_for()
         tools = page.context.new_cdp_session(page)
         tools.send("Performance.enable")
         columns = int(page.locator(".hl.generate").get_attribute("data-columns") or 0)
-        page.locator(".hl.generate .go").click()
+        go = page.locator(".hl.generate .go")
+        go.click()
         for end in range(100, most + 1, 100):
             start, began = columns, time.perf_counter()
             frames: list[float] = sorted(page.locator(".hl.generate").evaluate(FRAMES, [end, 1000 * LONGEST]))
@@ -89,7 +90,7 @@ def print_room(most: int) -> None:
                 flush=True,
             )
             if columns < end:
-                break
+                go.click()
 
 
 def timed(write: Callable[[], list[int]]) -> tuple[float, float, list[int]]:
