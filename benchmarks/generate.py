@@ -26,6 +26,7 @@ import torch
 import transformers as hf
 
 import core
+from benchmarks.rooms import p95
 from core.model.text import from_ids
 from core.run.prompt import Prompt
 from core.write.generate import Sampling, generate
@@ -78,14 +79,13 @@ def print_room(most: int) -> None:
         go.click()
         for end in range(100, most + 1, 100):
             start, began = columns, time.perf_counter()
-            frames: list[float] = sorted(page.locator(".hl.generate").evaluate(FRAMES, [end, 1000 * LONGEST]))
+            frames: list[float] = page.locator(".hl.generate").evaluate(FRAMES, [end, 1000 * LONGEST])
             columns = int(page.locator(".hl.generate").get_attribute("data-columns") or 0)
             rate = (columns - start) / (time.perf_counter() - began)
             tools.send("HeapProfiler.collectGarbage")
             held = {each["name"]: each["value"] for each in tools.send("Performance.getMetrics")["metrics"]}
-            p95 = frames[max(0, -(-len(frames) * 95 // 100) - 1)]
             print(
-                f"| {columns} | {rate:.1f} | {len(frames)} | {statistics.median(frames):.1f} | {p95:.1f} | {frames[-1]:.0f} | "
+                f"| {columns} | {rate:.1f} | {len(frames)} | {statistics.median(frames):.1f} | {p95(frames):.1f} | {max(frames):.0f} | "
                 f"{held['JSHeapUsedSize'] / 1e6:.1f} | {held['Nodes']:.0f} |",
                 flush=True,
             )
