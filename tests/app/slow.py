@@ -57,9 +57,10 @@ def cut(forward: Pass, hold: bool, one_go: int, more: int, free: int) -> chunks.
 
 def wait(job: engine.Job) -> None:
     """Until a test asks for /go-on, or nobody waits any longer."""
-    while not (job.cancelled.is_set() or GO_ON.wait(0.02)):
-        pass
-    GO_ON.clear()
+    while not job.cancelled.is_set():
+        if GO_ON.wait(0.02):
+            GO_ON.clear()  # not by a run that was cancelled: it would keep the next one waiting
+            return
 
 
 real = engine.run_request
