@@ -26,6 +26,17 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Mistake:
+    """A wrong answer with a reason: what it is called, and a sentence with the numbers it gives. Neither says what is true."""
+
+    answer: (
+        str | float
+    )  # of drag the number that it gives; else places, sizes or options as a link says them: "1.0", "2,4,3"
+    name: str
+    sentence: str
+
+
+@dataclass(frozen=True)
 class Truth:
     """What is true of the run on the screen, as plain data.
 
@@ -54,6 +65,7 @@ class Truth:
     tolerance: float = 0.0  # of drag: so far off is still right
     digits: int = 0  # of drag and point: decimals that are said
     values: Mapping[str, str] | None = None  # of do: parameters of the room that an answer must have
+    mistakes: tuple[Mistake, ...] = ()  # that are known; replies.py has a rule for the others
     slip: str = ""  # where a lesson's figure is off: the sentence that says the true one
 
     def json(self) -> dict[str, Any]:
@@ -61,7 +73,13 @@ class Truth:
         said = {
             name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)
         }
-        return asdict(self) | said | {"options": [languages.part(option) for option in self.options]}
+        mistakes = [
+            asdict(one) | {"name": languages.said(one.name), "sentence": languages.said(one.sentence)}
+            for one in self.mistakes
+        ]
+        return (
+            asdict(self) | said | {"options": [languages.part(option) for option in self.options], "mistakes": mistakes}
+        )
 
 
 @dataclass(frozen=True)

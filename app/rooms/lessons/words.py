@@ -41,6 +41,38 @@ ANSWER = {
     "or": " or ",
 }
 
+# to a first wrong answer, which never says what is true; the browser says the same (browser/reply.js)
+REPLY = {
+    "row": "It stands out to us, not to this head.",
+    "ranked": "Others have more.",
+    "plain": "It is not this one.",
+    "other": "It is not this one.",
+    "too_many": "One of these does not belong there.",
+    "missing": "Something is missing.",
+    "high": "Too high.",
+    "low": "Too low.",
+    "ten": "{word} is off by a factor of more than ten.",
+    "two": "{word} is off by a factor of more than two.",
+    "near": "{word} is off by a factor of less than two.",
+    "some": "You chose {word}.",
+    "axes": "It has another number of axes.",
+    "so_many": "You gave it {n}.",
+    "order": "The right sizes, in another order.",
+    "sizes": "Not these sizes.",
+    "placed": "Sizes in their place: {n} of {of}.",
+    "not_yet": "It is not done yet.",
+    "gets": "{word} gets {value} here, rank {rank} of {n}.",
+    "seen_by": "Head {head} of layer {layer} does look there: {value}.",
+}
+ROW_MISTAKES = {
+    "itself": "You took the word that looks.",
+    "earlier": "You took the same word, said earlier.",
+    "rests": "You took a place where heads rest.",
+    "twice": "You took a word that is said twice.",
+    "before": "You took the word before.",
+    "stands_out": "It stands out to us, not to this head.",
+}
+
 # why what is on the screen cannot answer
 NO_RUN = "There is no run on the screen yet."
 ONE_KEY = "{word} may look at one token only here, so there is nothing to choose between."

@@ -42,6 +42,7 @@ export interface Truth {
   tolerance: number;
   digits: number;
   values: Record<string, string> | null;
+  mistakes: { answer: string | number; name: string; sentence: string }[];
   slip: string;
 }
 export interface Checked {

@@ -78,3 +78,25 @@ export const NO_ANSWER: {
   "choose": string;
   "do": string;
 };
+export const REPLY: {
+  "row": string;
+  "ranked": string;
+  "plain": string;
+  "other": string;
+  "too_many": string;
+  "missing": string;
+  "high": string;
+  "low": string;
+  "ten": string;
+  "two": string;
+  "near": string;
+  "some": string;
+  "axes": string;
+  "so_many": string;
+  "order": string;
+  "sizes": string;
+  "placed": string;
+  "not_yet": string;
+  "gets": string;
+  "seen_by": string;
+};
