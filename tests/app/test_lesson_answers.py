@@ -102,11 +102,35 @@ def test_a_right_and_a_wrong_answer_get_their_words(page: Page, address: str, ki
     for answer, (first, second), is_right in ((right, said_right, "true"), (wrong, said_wrong, "false")):
         answer(rail)
         lines = look(rail)
+        if is_right == "false":  # the first try is told its mistake, and nothing else
+            expect(rail.locator(".reply b")).not_to_be_empty()
+            expect(rail).to_have_attribute("data-seen", "false")
+            lines = look(rail)
         expect(lines.nth(0)).to_contain_text(first)
         expect(lines.nth(1)).to_have_text(second)
         expect(rail).to_have_attribute("data-right", is_right)
         expect(rail.locator(".answer small")).to_contain_text("hecked against")
         cover_again(rail)
+
+
+def test_a_second_try_that_is_right_counts_as_one_and_what_is_shown_counts_as_shown(page: Page, address: str) -> None:
+    rail = open_step(page, address, "1.5")
+    page.evaluate("localStorage.clear()")
+    press("2", "4", "3")(rail)
+    look(rail)
+    expect(rail.locator(".reply b")).to_have_text("Each sentence by itself.")
+    for _ in range(3):
+        rail.locator(".slots .slot").first.click()
+    press("4", "3", "2")(rail)
+    expect(look(rail).nth(1)).to_have_text(SAID["plain_right"])
+    expect(rail.locator(".sum")).to_have_text("Known: 0 of 8; at the second try: 1; shown: 0.")
+    rail = open_step(page, address, "1.2")
+    press("street")(rail)
+    look(rail)
+    rail.get_by_role("button", name=COMPONENT["show_me"]).click()
+    expect(rail.locator(".answer p").nth(1)).to_have_text("This head gives most to animal: 67.7 %.")
+    expect(rail.locator(".sum")).to_have_text("Known: 0 of 8; at the second try: 1; shown: 1.")
+    page.evaluate("localStorage.clear()")
 
 
 def test_what_ties_is_right_whichever_was_pointed_at(page: Page, address: str) -> None:

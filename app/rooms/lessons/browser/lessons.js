@@ -5,7 +5,7 @@ import { cover } from "../../../kit/browser/cover.js";
 import { fill, focusedIn } from "../../../kit/browser/dom.js";
 import { Ground, ground } from "../../../kit/browser/ground.js";
 import { turnsPages } from "../../../kit/browser/page_keys.js";
-import { done, keep, read as readBits, watch, write } from "../../../kit/browser/progress.js";
+import { done, keep, read as readBits, readWays, watch, ways, write } from "../../../kit/browser/progress.js";
 import { goTo, here, note } from "../../../streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
 import { check } from "./check.js";
@@ -13,6 +13,7 @@ import { LESSONS, PALETTES, STEPS, STYLE, WORDS as words } from "./constants.js"
 import { addressOf, changes, read, written } from "./link.js";
 import { Rail } from "./rail.js";
 import { savePage } from "./page.js";
+import { reply } from "./reply.js";
 import { isDrawn, pictureOf } from "./picture.js";
 
 /** @typedef {import("./types.js").Answer} Answer */
@@ -54,6 +55,9 @@ class Lessons extends Ground {
   /** @type {Answer | null} */
   said = null;
   seen = false;
+  tries = 0; // wrong answers of the present step
+  /** @type {import("./reply.js").Reply | null} What the first of them was told */
+  reply = null;
   /** @type {Told | null} */
   told = null;
   /** @type {import("./types.js").Asking | null} */
@@ -123,7 +127,12 @@ class Lessons extends Ground {
     if (this.going !== null && this.going === step) return;
     const asked = here();
     const known = readBits(asked.get("done") ?? "");
-    if (known?.size) keep(new Set([...done(NAMES.length), ...[...known].filter((i) => i < NAMES.length)]));
+    const own = (/** @type {Iterable<number>} */ some) => [...some].filter((i) => i < NAMES.length);
+    if (known?.size)
+      keep(
+        new Set([...done(NAMES.length), ...own(known)]),
+        new Map([...readWays(asked.get("done") ?? ""), ...ways()].filter(([i]) => i < NAMES.length)),
+      );
     this.note = known === null ? words.done_unknown : "";
     const next = step || NAMES.find((_, i) => !done(NAMES.length).has(i)) || NAMES[0];
     this.take(next, read(STEPS[next].kind, asked.get("said") ?? ""), asked.get("seen") === "1");
@@ -151,7 +160,8 @@ class Lessons extends Ground {
     if (told.step !== this.step || (this.going !== null && this.going !== this.step)) return;
     const before = JSON.stringify(this.told?.truth ?? this.told?.cannot);
     this.told = told;
-    if (before !== JSON.stringify(told.truth ?? told.cannot)) this.asking = null;
+    if (before !== JSON.stringify(told.truth ?? told.cannot))
+      Object.assign(this, { asking: null, tries: 0, reply: null });
     const had = focusedIn(this.root) === this.rail.look;
     this.drawNow();
     if (had && told.cannot) this.rail.next.focus(); // there is nothing to look at
@@ -166,7 +176,7 @@ class Lessons extends Ground {
       this.told = null;
       this.asking = null;
     }
-    Object.assign(this, { step, said, seen });
+    Object.assign(this, { step, said, seen, tries: 0, reply: null });
     if (seen) this.pass();
     const { cover: part, kind, values } = STEPS[step];
     cover.open(
@@ -274,13 +284,35 @@ class Lessons extends Ground {
 
   looks() {
     if (this.seen || this.told?.cannot) return;
+    const wrong = this.tries ? null : this.wrong;
+    if (wrong) {
+      this.tries = 1;
+      this.reply = wrong;
+      this.drawNow();
+      this.announce(`${wrong.name} ${wrong.sentence}`.trim());
+      this.rail.focus();
+      return;
+    }
     this.seen = true;
     cover.look();
-    this.pass();
+    this.pass(this.checked?.right ? ["known", "second"][this.tries] : undefined);
     this.publish(true);
     this.drawNow();
     this.remember();
     this.rail.next.focus();
+  }
+
+  // The visitor has had a first try, and wants to see the answer.
+  shows() {
+    this.tries = 2;
+    this.looks();
+  }
+
+  // The reply to what is said; null where nothing is said yet, or where it is right
+  get wrong() {
+    const { truth, said, told } = this;
+    const answer = truth?.kind === "do" ? (told?.values ?? null) : said;
+    return truth && answer !== null ? reply(truth, answer) : null;
   }
 
   again() {
@@ -292,10 +324,15 @@ class Lessons extends Ground {
     this.rail.focus();
   }
 
-  pass() {
+  // The step counts as it was answered the first time: who has seen the answer can no longer have known it.
+  /** @param {string} [way] */
+  pass(way) {
     const steps = done(NAMES.length);
     const at = NAMES.indexOf(this.step);
-    if (!steps.has(at)) keep(steps.add(at));
+    if (steps.has(at)) return;
+    const known = ways();
+    if (way) known.set(at, /** @type {import("../../../kit/browser/progress.js").Way} */ (way));
+    keep(steps.add(at), known);
   }
 
   remember() {
@@ -376,6 +413,7 @@ class Lessons extends Ground {
       step: this.step,
       seen: this.seen,
       said: written(this.said),
+      tries: this.tries,
       right: this.checked?.right ?? "",
       ready: this.going === null && this.told?.step === this.step, // its room and what is true are there
     };
@@ -386,7 +424,7 @@ class Lessons extends Ground {
   link() {
     const url = new URL(this.address(), location.href);
     const steps = done(NAMES.length);
-    if (steps.size) url.searchParams.set("done", write(steps));
+    if (steps.size) url.searchParams.set("done", write(steps, ways()));
     return url.href;
   }
 

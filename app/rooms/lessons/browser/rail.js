@@ -2,7 +2,7 @@
 
 import { LESSONS, STEPS, WORDS as words } from "./constants.js";
 import { add, button, el, fill, phrase } from "../../../kit/browser/dom.js";
-import { done } from "../../../kit/browser/progress.js";
+import { done, ways } from "../../../kit/browser/progress.js";
 import { Share } from "../../../kit/browser/share.js";
 import { named } from "./ask.js";
 
@@ -33,6 +33,8 @@ export class Rail {
     this.said = add(row, "span", "said");
     this.reset = row.appendChild(button(words.back_to_step, "quiet", () => view.reset()));
     this.example = row.appendChild(button(words.take_example, "go", () => view.reset(false)));
+    this.reply = add(this.body, "div", "reply");
+    this.show = button(words.show_me, "quiet", () => view.shows());
     this.answer = add(this.body, "div", "answer");
     this.answer.id = "answer";
     const on = add(this.body, "div", "acts");
@@ -40,6 +42,7 @@ export class Rail {
     this.next.setAttribute("aria-describedby", "answer"); // it has the focus after a look
     this.again = on.appendChild(button(words.again, "quiet", () => view.again()));
 
+    this.sum = add(root, "p", "sum");
     this.note = add(root, "p", "note");
     const foot = add(root, "div", "foot");
     this.before = foot.appendChild(button("←", "quiet", () => view.turn(-1, true)));
@@ -88,6 +91,7 @@ export class Rail {
     if (lists) this.drawAll();
     this.drawList(names);
     this.drawBody();
+    this.drawSum(names);
     this.note.textContent = this.view.note;
     this.note.hidden = !this.view.note;
     this.before.disabled = step === NAMES[0];
@@ -95,11 +99,24 @@ export class Rail {
     this.save.hidden = !this.view.isFinished(lesson);
   }
 
+  // How many steps of the lesson were known
+  /** @param {string[]} names */
+  drawSum(names) {
+    const passed = done(NAMES.length);
+    const known = ways();
+    const places = names.map((name) => NAMES.indexOf(name)).filter((i) => passed.has(i));
+    const n = (/** @type {string | undefined} */ way) => places.filter((i) => known.get(i) === way).length;
+    const many = { known: n("known"), second: n("second"), shown: n(undefined), of: names.length };
+    this.sum.textContent = fill(words.sum, many);
+    this.sum.hidden = !places.length || this.view.lists;
+  }
+
   /** @param {string[]} names */
   drawList(names) {
     const { step } = this.view;
     const passed = done(NAMES.length);
-    const of = `${names.join()}|${step}|${[...passed].sort().join()}`;
+    const known = ways();
+    const of = `${names.join()}|${step}|${[...passed].sort().join()}|${[...known].sort().join()}`;
     if (of === this.list.dataset.of) return;
     this.list.dataset.of = of;
     this.list.replaceChildren(
@@ -111,7 +128,7 @@ export class Rail {
           button(STEPS[name].title, "title", () => name !== this.view.step && this.view.open(name, true)),
         );
         title.dataset.step = name;
-        if (isDone) title.append(el("span", "unseen", ` (${words.passed})`));
+        if (isDone) title.append(el("span", "unseen", ` (${words.passed[known.get(NAMES.indexOf(name)) ?? "shown"]})`));
         if (name === step) {
           title.setAttribute("aria-current", "step");
           line.append(this.body);
@@ -180,6 +197,11 @@ export class Rail {
     this.example.hidden = !cannot || !(told?.example ?? at.sentence);
     this.reset.hidden = !view.isChanged;
     const checked = view.checked;
+    this.reply.hidden = seen || !view.reply;
+    if (view.reply && !seen) {
+      const { name, sentence } = view.reply;
+      this.reply.replaceChildren(el("b", "", name), el("p", "", sentence), el("p", "", words.try_again), this.show);
+    } else this.reply.replaceChildren();
     this.answer.hidden = !seen || Boolean(cannot);
     if (!this.answer.hidden) {
       const lines = checked?.words ?? [words.waiting];

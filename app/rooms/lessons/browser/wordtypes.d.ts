@@ -5,7 +5,10 @@ export const WORDS: {
   "all": string;
   "all_close": string;
   "all_title": string;
-  "passed": string;
+  "passed": { "known": string; "second": string; "shown": string; };
+  "sum": string;
+  "try_again": string;
+  "show_me": string;
   "source": string;
   "waiting": string;
   "hint_pointed": string;
