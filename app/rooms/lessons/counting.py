@@ -342,6 +342,7 @@ BATCH = (
         cover="row",
         rows=("F22",),
         truth=neighbours,
+        varied={"partner": "A cat slept."},
         model="minilm",
         sentence=EXAMPLE,
     ),
@@ -371,6 +372,7 @@ WIDTHS = (
         cover="",
         rows=("F19",),
         truth=wider,
+        varied={"plan_model": "transformer-big"},
     ),
     Step(
         title="Added, not beside",
@@ -410,6 +412,7 @@ COSTS = (
         cover="",
         rows=("F10",),
         truth=product,
+        varied={"plan_model": "gpt2-large"},
     ),
     Step(
         title="Where the work is",
@@ -422,6 +425,7 @@ COSTS = (
         cover="",
         rows=("F19",),
         truth=bottleneck,
+        varied={"plan_model": "gpt2-large"},
     ),
     Step(
         title="Bytes to be read",
@@ -434,5 +438,6 @@ COSTS = (
         cover="",
         rows=("F20",),
         truth=moved,
+        varied={"plan_model": "gpt2-large"},
     ),
 )

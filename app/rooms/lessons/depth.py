@@ -113,6 +113,7 @@ STEPS = (
         cover="heads",
         rows=("F23",),
         truth=peaked,
+        varied={"query": "7"},
         model="minilm",
         sentence=EXAMPLE,
     ),

@@ -364,6 +364,7 @@ STEPS = (
         cover="shape",
         rows=("A1",),
         truth=split_run,
+        varied={"of": "run"},
         model="minilm",
         sentence=EXAMPLE,
     ),
@@ -378,6 +379,7 @@ STEPS = (
         cover="shape",
         rows=("A1", "F4", "F8"),
         truth=q_of_many,
+        varied={"batch": "16", "length": "64"},
     ),
     Step(
         title="Padding and its mask",
@@ -404,6 +406,7 @@ STEPS = (
         cover="shape",
         rows=("A2",),
         truth=scores_of,
+        varied={"batch": "2", "length": "70"},
     ),
     Step(
         title="Five terms of one layer",
@@ -416,6 +419,7 @@ STEPS = (
         cover="bar",
         rows=("A4",),
         truth=five_terms,
+        varied={"plan_source": "64"},
     ),
     Step(
         title="What is really kept",
@@ -428,6 +432,7 @@ STEPS = (
         cover="headline",
         rows=("A5", "F7"),
         truth=really_kept,
+        varied={"plan_source": "64"},
     ),
     Step(
         title="n, and n times n",
@@ -440,6 +445,7 @@ STEPS = (
         cover="curve",
         rows=("A6",),
         truth=squared,
+        varied={"plan_heads": "4", "plan_kv_heads": "4"},
     ),
     Step(
         title="How long fits into 8 GB?",
@@ -459,5 +465,6 @@ STEPS = (
         cover="number",
         rows=("A7",),
         truth=longest,
+        varied={"plan_batch": "16"},
     ),
 )

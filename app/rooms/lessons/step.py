@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from app import languages
@@ -124,6 +124,16 @@ class Step:
     model: str = ""  # id of the model whose run it is about; "" where the room shows no run
     sentence: str = ""  # the text it asks about where the visitor brought none
     target: str = ""  # of an encoder-decoder
+    varied: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of the state where the step is asked anew; {} where it never is
+
+    def anew(self, text: str) -> Step | None:
+        """The same question of another text, or of other sizes where it reads none; None where that would be no other question."""
+        if not self.varied:
+            return None
+        state = {**self.state, **self.varied}
+        return replace(self, state=state, sentence=text, target="") if self.model else replace(self, state=state)
 
 
 @dataclass(frozen=True)
