@@ -11,6 +11,7 @@ from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 from zipfile import ZipFile
 
@@ -104,7 +105,7 @@ def raced(page: Page) -> Page:
 def test_a_race_that_is_kept_says_what_it_came_to_and_its_table_has_every_frame(page: Page) -> None:
     """C6 and E5: what a race that runs here comes to, core/test_races.py says."""
     fact = page.locator(".fact")
-    expect(fact).to_contain_text("below 0.001")
+    expect(fact).to_contain_text("<0.001")
     expect(fact).to_contain_text(" 0 of 48")
     ahead = re.search(r"one place ahead, layer \d head \d with (\d+) %", fact.inner_text())
     assert ahead and int(ahead[1]) > 50
@@ -348,7 +349,8 @@ def test_the_model_of_a_text_opens_for_its_visitor_alone_and_its_files_are_its_o
     shown = page.locator(".st-key-explore_stage .hl[data-painted]")
     shown.wait_for(timeout=PATIENCE)
     idle(page)
-    typed = page.get_by_role("textbox", name="Sentence", exact=True).input_value()
+    typed = parse_qs(urlsplit(link).query)["text"][0]
+    expect(page.get_by_role("textbox", name="Sentence", exact=True)).to_have_value(typed, timeout=PATIENCE)
     seen = trace(loaded, typed)
     spot = [int(shown.get_attribute(f"data-{name}") or 0) for name in ("layer", "head", "query")]
     share = float(seen.attention[spot[0]].pattern()[spot[1], spot[2]].max())
