@@ -51,8 +51,8 @@ def press(*names: str) -> Callable[[Locator], None]:
     return say
 
 
-def slide(number: float) -> Callable[[Locator], None]:
-    return lambda rail: rail.get_by_role("slider").fill(str(number))
+def typed(number: float) -> Callable[[Locator], None]:
+    return lambda rail: rail.locator(".place").get_by_role("textbox").fill(str(number))
 
 
 # Of each kind: a step, a right and a wrong answer, and the first two lines of the words that each gets.
@@ -73,9 +73,9 @@ ANSWERS: dict[str, tuple[str, Callable[[Locator], None], tuple[str, str], Callab
     ),
     "drag": (
         "3.5",
-        slide(12.6),
+        typed(12.6),
         ("You chose 12.600 MiB.", "It is 12.500 MiB."),
-        slide(3),
+        typed(3),
         ("You chose 3.000 MiB: 9.500 MiB too low.", "It is 12.500 MiB."),
     ),
     "shape": (
@@ -213,3 +213,34 @@ def test_progress_that_cannot_be_read_is_said_and_nobody_s_own_is_lost(page: Pag
     expect(rail.locator(".note")).to_be_hidden()
     expect(page.locator(".bar nav .steps")).to_have_text(f"{len(STEPS)} of {len(STEPS)}")
     page.evaluate("localStorage.clear()")
+
+
+def test_what_is_no_number_stays_in_the_box_with_a_sentence(page: Page, address: str) -> None:
+    rail = open_step(page, address, "3.5")
+    box = rail.locator(".place").get_by_role("textbox")
+    box.fill("twelve <b>")
+    box.press("Enter")
+    expect(rail.locator(".fault")).to_have_text(COMPONENT["no_number"].format(typed="twelve <b>"))
+    expect(rail).to_have_attribute("data-said", "")
+    expect(box).to_have_value("twelve <b>")
+    box.fill("12,5 MiB")
+    expect(rail.locator(".fault")).to_be_hidden()
+    box.press("Enter")
+    expect(rail).to_have_attribute("data-said", "12.5")
+    expect(look(rail).nth(1)).to_have_text("It is 12.500 MiB.")
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (390, 844)], ids=["laptop", "phone"])
+@pytest.mark.parametrize("step", ["1.1", "1.2", "2.4", "3.5", "4.1", "5.1"])
+def test_a_question_and_its_first_answer_stand_on_the_first_screen(
+    page: Page, address: str, step: str, size: tuple[int, int]
+) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    rail = open_step(page, address, step)
+    look_button = rail.get_by_role("button", name=COMPONENT["look"], exact=True)
+    for part in (rail.locator(".question"), rail.locator(".place > *").first, look_button):
+        box = part.bounding_box()
+        assert box and 0 <= box["y"] and box["y"] + box["height"] <= size[1], (step, part)
+    if size[0] < 720:  # there the picture begins below the question
+        room, asks = page.locator(".st-key-lessons_view").bounding_box(), rail.locator(".asks").bounding_box()
+        assert room and asks and asks["y"] < room["y"] < size[1]

@@ -250,6 +250,8 @@ def test_keys_alone_lead_through_all_steps(visit: Screen):
     expect(page.locator("nav [data-room=memory]")).to_have_attribute("aria-current", "page")  # the bar hears keys
     page.evaluate("localStorage.clear()")
     page.keyboard.press(digit("lessons"))
+    ready(page, "1.2")
+    page.keyboard.press("PageUp")
     ready(page, FIRST)
     look, on = rail(page).get_by_role("button", name="Look", exact=True), rail(page).locator(".acts .go:visible").last
     look.focus()

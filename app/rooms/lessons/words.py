@@ -145,7 +145,7 @@ COMPONENT = {
     "hint_pointed": "Say first, then look. Point in the picture, or choose here.",
     "hints": {
         "point": "Say first, then look. Choose here.",
-        "drag": "Say first, then look. Drag to your number.",
+        "drag": "Say first, then look. Type a number.",
         "shape": "Say first, then look. Put a size into every slot.",
         "choose": "Say first, then look.",
         "do": "Change it in the picture, then look.",
@@ -154,6 +154,7 @@ COMPONENT = {
     "offers": "The step’s own example can: “{text}”.",
     "take_example": "Take the example",
     "look": "Look",
+    "no_number": "“{typed}” is no number. Type digits, such as 512 or 0.16.",
     "say_first": "no answer yet",
     "you_say": "your answer: {said}",
     "unsaid": "The answer: {true}.",

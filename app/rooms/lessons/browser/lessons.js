@@ -22,6 +22,8 @@ import { isDrawn, pictureOf } from "./picture.js";
 /** @typedef {{said: Answer | null, seen: boolean, words?: string[], question?: string, named?: string, picture?: string}} Remembered */
 
 const NAMES = Object.keys(STEPS);
+// In the order in which they are opened: where a head looks before how it is computed, though that stands first in the lesson
+const COURSE = ["1.2", ...NAMES];
 /** @type {Set<Lessons>} */
 const SHOWN = new Set(); // on the page: one
 /** @type {Map<string, Remembered>} */
@@ -134,7 +136,7 @@ class Lessons extends Ground {
         new Map([...readWays(asked.get("done") ?? ""), ...ways()].filter(([i]) => i < NAMES.length)),
       );
     this.note = known === null ? words.done_unknown : "";
-    const next = step || NAMES.find((_, i) => !done(NAMES.length).has(i)) || NAMES[0];
+    const next = step || COURSE.find((name) => !done(NAMES.length).has(NAMES.indexOf(name))) || NAMES[0];
     this.take(next, read(STEPS[next].kind, asked.get("said") ?? ""), asked.get("seen") === "1");
     this.go(true, changes(asked));
   }
@@ -245,7 +247,7 @@ class Lessons extends Ground {
     else note(this.address());
   }
 
-  /** @param {Answer} answer */
+  /** @param {Answer | null} answer @param {boolean} [isAll] */
   says(answer, isAll = false) {
     if (this.seen) return;
     this.said = answer;

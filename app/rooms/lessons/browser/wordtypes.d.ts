@@ -17,6 +17,7 @@ export const WORDS: {
   "offers": string;
   "take_example": string;
   "look": string;
+  "no_number": string;
   "say_first": string;
   "you_say": string;
   "unsaid": string;
