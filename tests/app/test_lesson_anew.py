@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.rooms.lessons.checks import check
+from app.rooms.lessons.opening import TEXTS
 from app.rooms.lessons.replies import reply
 from app.rooms.lessons.step import Shown, Truth
 from app.rooms.lessons.steps import LESSONS, true_of
@@ -12,12 +13,6 @@ from app.session import service as session_service
 from tests.app.served import ask
 from tests.app.test_lesson_steps import STEPS, run, truth
 
-TEXTS = {
-    "minilm": "The nurse thanked the pilot because she had landed safely.",
-    "storyteller": "Lily and Tom went to the old house by the sea",
-    "translator": "Eine Frau liest ein Buch.",
-    "": "",
-}
 ANEW = [name for name, step in STEPS.items() if step.varied]
 
 

@@ -123,13 +123,13 @@ def test_a_second_try_that_is_right_counts_as_one_and_what_is_shown_counts_as_sh
         rail.locator(".slots .slot").first.click()
     press("4", "3", "2")(rail)
     expect(look(rail).nth(1)).to_have_text(SAID["plain_right"])
-    expect(rail.locator(".sum")).to_have_text("Known: 0 of 8; at the second try: 1; shown: 0.")
+    expect(rail.locator(".sum span")).to_have_text("Known: 0 of 8; at the second try: 1; shown: 0.")
     rail = open_step(page, address, "1.2")
     press("street")(rail)
     look(rail)
     rail.get_by_role("button", name=COMPONENT["show_me"]).click()
     expect(rail.locator(".answer p").nth(1)).to_have_text("This head gives most to animal: 67.7 %.")
-    expect(rail.locator(".sum")).to_have_text("Known: 0 of 8; at the second try: 1; shown: 1.")
+    expect(rail.locator(".sum span")).to_have_text("Known: 0 of 8; at the second try: 1; shown: 1.")
     page.evaluate("localStorage.clear()")
 
 

@@ -1,4 +1,4 @@
-"""Every step answered right, wrong, and wrong twice, on two texts: which mistake it is, with its number, and never what is true."""
+"""Every step answered right, wrong, and wrong twice, as it opens and on two other texts: which mistake it is, with its number, and never what is true."""
 
 from __future__ import annotations
 
@@ -15,27 +15,34 @@ from app.rooms.lessons.replies import Reply, reply, written
 from app.rooms.lessons.step import Truth, Unanswerable
 from tests.app.test_lesson_steps import STEPS, TRAINED, Trained, asked, found, kept, truth
 
-# Another text for each model, and other sizes for what reads none
+# Two other texts for each model, and other sizes for what reads none
 TEXTS = {
-    "minilm": "The nurse thanked the pilot because she had landed safely.",
-    "storyteller": "Lily and Tom went to the old house by the sea",
-    "translator": "Eine Frau liest ein Buch.",
-    "": "",
+    "minilm": (
+        "The nurse thanked the pilot because she had landed safely.",
+        "My old dog sleeps on the warm stove all day.",
+    ),
+    "storyteller": ("Lily and Tom went to the old house by the sea", "The king had three sons and a very small horse"),
+    "translator": ("Eine Frau liest ein Buch.", "Zwei Hunde spielen im Schnee."),
+    "": ("", ""),
 }
-SIZES: dict[str, dict[str, str]] = {
-    "memory": {"plan_source": "64", "plan_heads": "4", "plan_batch": "16"},
-    "compute": {"plan_model": "transformer-big"},
-    "shapes": {"batch": "3", "length": "70"},
+SIZES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "memory": (
+        {"plan_source": "64", "plan_heads": "4", "plan_batch": "16"},
+        {"plan_source": "128", "plan_heads": "16", "plan_batch": "8"},
+    ),
+    "compute": ({"plan_model": "transformer-big"}, {"plan_model": "gpt2-large"}),
+    "shapes": ({"batch": "3", "length": "70"}, {"batch": "2", "length": "24"}),
 }
 ASKED = [name for name in STEPS if name not in TRAINED]
 
 
-def on(name: str, is_own: bool) -> Truth | Unanswerable:
-    """The truth of a step as it opens, or of another text."""
+def on(name: str, own: int) -> Truth | Unanswerable:
+    """The truth of a step as it opens, with 0, or of another text, with 1 and 2."""
     step = STEPS[name]
-    if not is_own:
+    if not own:
         return truth(name)
-    return found(name, TEXTS[step.model], **({} if step.model else SIZES.get(step.room, {})))
+    sizes = {} if step.model or step.room not in SIZES else SIZES[step.room][own - 1]
+    return found(name, TEXTS[step.model][own - 1], **sizes)
 
 
 def wrong_answers(is_so: Truth) -> Iterator[Any]:
@@ -86,12 +93,12 @@ def answers_in(is_so: Truth, said: str, sentence: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("is_own", [False, True])
+@pytest.mark.parametrize("own", [0, 1, 2])
 @pytest.mark.parametrize("name", ASKED)
-def test_a_wrong_answer_gets_a_reply_of_its_own_and_never_the_answer(name: str, is_own: bool) -> None:
-    is_so = on(name, is_own)
+def test_a_wrong_answer_gets_a_reply_of_its_own_and_never_the_answer(name: str, own: int) -> None:
+    is_so = on(name, own)
     if isinstance(is_so, Unanswerable):
-        assert is_own and is_so.sentence
+        assert own and is_so.sentence
         return
     several = is_so.all_of
     right: Any = {

@@ -126,7 +126,7 @@ class Step:
     target: str = ""  # of an encoder-decoder
     varied: Mapping[str, str] = field(
         default_factory=dict
-    )  # of the state where the step is asked anew; {} where it never is
+    )  # of the state where the step is asked again; {} where it never is
 
     def anew(self, text: str) -> Step | None:
         """The same question of another text, or of other sizes where it reads none; None where that would be no other question."""

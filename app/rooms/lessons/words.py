@@ -140,6 +140,13 @@ COMPONENT = {
     "sum": "Known: {known} of {of}; at the second try: {second}; shown: {shown}.",
     "try_again": "You have a second try.",
     "show_me": "Show me",
+    "recap": "Recap",
+    "knew": "You knew {known} of {of}; {second} came at the second try",  # then, with commas between, how many were shown and are open
+    "knew_shown": ["{n} was shown", "{n} were shown"],
+    "knew_open": ["{n} is open", "{n} are open"],
+    "asked_again": "Three questions again, about another text or other sizes.",
+    "reopened": "“{step}” is open again.",
+    "back_to_lesson": "Back to the lesson",
     "source": "From “{lesson}”; in {room}.",
     "waiting": "Reading what is on the screen.",
     "hint_pointed": "Say first, then look. Point in the picture, or choose here.",

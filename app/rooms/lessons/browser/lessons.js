@@ -9,9 +9,10 @@ import { done, keep, read as readBits, readWays, watch, ways, write } from "../.
 import { goTo, here, note } from "../../../streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
 import { check } from "./check.js";
-import { LESSONS, PALETTES, STEPS, STYLE, WORDS as words } from "./constants.js";
-import { addressOf, changes, read, written } from "./link.js";
+import { LESSONS, PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { addressOf, changes, isAgain, once, read, stepOf, written } from "./link.js";
 import { Rail } from "./rail.js";
+import { NAMES, recapOf, STEPS } from "./recap.js";
 import { savePage } from "./page.js";
 import { reply } from "./reply.js";
 import { isDrawn, pictureOf } from "./picture.js";
@@ -21,7 +22,6 @@ import { isDrawn, pictureOf } from "./picture.js";
 /** @typedef {import("./types.js").Told} Told */
 /** @typedef {{said: Answer | null, seen: boolean, words?: string[], question?: string, named?: string, picture?: string}} Remembered */
 
-const NAMES = Object.keys(STEPS);
 // In the order in which they are opened: where a head looks before how it is computed, though that stands first in the lesson
 const COURSE = ["1.2", ...NAMES];
 /** @type {Set<Lessons>} */
@@ -64,6 +64,8 @@ class Lessons extends Ground {
   told = null;
   /** @type {import("./types.js").Asking | null} */
   asking = null;
+  /** @type {string[]} The steps of the recap that is open */
+  three = [];
   lists = false; // whether all five lessons are shown
   note = "";
   asked = 0; // how often the script was asked for what is true, without anything else being new to it
@@ -115,7 +117,7 @@ class Lessons extends Ground {
       this.drawNow(); // of a run that began before
     else if (data.step !== this.step) this.arrive(data.step);
     else {
-      if (this.going === null && here().get("lesson") !== this.step) goTo(this.address(), true); // an older answer wrote its address over ours
+      if (this.going === null && stepOf(here()) !== this.step) goTo(this.address(), true); // an older answer wrote its address over ours
       this.drawNow();
     }
     if (data.step !== this.going || data.fresh) return;
@@ -150,7 +152,7 @@ class Lessons extends Ground {
   }
 
   wentBack() {
-    const step = here().get("lesson") ?? "";
+    const step = stepOf(here());
     if (here().get("view") !== "lessons" || !(step in STEPS)) return;
     this.going = null;
     this.arrive(step); // before the script does, so that nothing is seen too soon
@@ -179,7 +181,9 @@ class Lessons extends Ground {
       this.asking = null;
     }
     Object.assign(this, { step, said, seen, tries: 0, reply: null });
-    if (seen) this.pass();
+    if (!isAgain(step)) this.three = [];
+    else if (!this.three.includes(step)) this.three = this.recapped(step);
+    if (seen && !isAgain(step)) this.pass();
     const { cover: part, kind, values } = STEPS[step];
     cover.open(
       { step, part, asks: kind, values, seen },
@@ -211,7 +215,7 @@ class Lessons extends Ground {
   opening(more = [], own = true) {
     const { step, said, seen, data } = this;
     const { model, sentence, target } = STEPS[step];
-    const text = own ? (data.own[model] ?? sentence) : sentence;
+    const text = own && !isAgain(step) ? (data.own[model] ?? sentence) : sentence;
     return addressOf({
       step,
       state: data.states[step],
@@ -229,7 +233,8 @@ class Lessons extends Ground {
     const query = here();
     for (const [name, text] of Object.entries({
       view: "lessons",
-      lesson: this.step,
+      lesson: once(this.step),
+      recap: isAgain(this.step) ? "1" : "",
       seen: this.seen ? "1" : "0",
       said: written(this.said),
     })) {
@@ -295,9 +300,11 @@ class Lessons extends Ground {
       this.rail.focus();
       return;
     }
+    this.reply = this.wrong;
     this.seen = true;
     cover.look();
-    this.pass(this.checked?.right ? ["known", "second"][this.tries] : undefined);
+    if (!isAgain(this.step)) this.pass(this.checked?.right ? ["known", "second"][this.tries] : undefined);
+    else if (!this.checked?.right) this.reopen();
     this.publish(true);
     this.drawNow();
     this.remember();
@@ -337,6 +344,18 @@ class Lessons extends Ground {
     keep(steps.add(at), known);
   }
 
+  // Asked again the step was not known: it is open again.
+  reopen() {
+    const step = once(this.step);
+    const steps = done(NAMES.length);
+    const known = ways();
+    steps.delete(NAMES.indexOf(step));
+    known.delete(NAMES.indexOf(step));
+    keep(steps, known);
+    VISIT.delete(step);
+    this.note = fill(words.reopened, { step: STEPS[step].title });
+  }
+
   remember() {
     const { said, seen, step } = this;
     const memory = VISIT.get(step);
@@ -364,12 +383,54 @@ class Lessons extends Ground {
 
   /** @param {number} by */
   turn(by, focus = false) {
-    const to = NAMES[NAMES.indexOf(this.step) + by];
+    const to = this.beside(by);
     if (to) this.open(to, focus);
   }
 
-  get isLast() {
-    return this.step === NAMES.at(-1);
+  // The step before or after: in a recap one of its own, then one of the lessons beside it
+  /** @param {number} by */
+  beside(by) {
+    const of = isAgain(this.step) ? this.three : NAMES;
+    const to = of[of.indexOf(this.step) + by];
+    if (to || of === NAMES) return to;
+    const last = NAMES.findLastIndex((name) => this.isOfLesson(name));
+    return NAMES[by > 0 ? last + 1 : last];
+  }
+
+  // Whether the next step is of another lesson: a recap comes first
+  get endsLesson() {
+    const next = this.beside(1);
+    return !isAgain(this.step) && !(next && this.isOfLesson(next));
+  }
+
+  /** @param {string} step */
+  isOfLesson(step) {
+    return step.split(".")[0] === this.step.split(".")[0];
+  }
+
+  /** @param {string} [now] */
+  recapped(now) {
+    const known = ways();
+    return recapOf((now ?? this.step).split(".")[0], (at) => known.get(at) === "known", now);
+  }
+
+  // From the answer: on, over the recap where the lesson ends
+  goesOn() {
+    if (this.endsLesson) this.recaps();
+    else if (this.beside(1)) this.turn(1, true);
+    else this.rail.toggle(true);
+  }
+
+  /** @param {string} step */
+  isSeen(step) {
+    return step === this.step ? this.seen : Boolean(VISIT.get(step)?.seen);
+  }
+
+  recaps() {
+    const three = this.recapped();
+    for (const step of three) VISIT.delete(step);
+    this.three = three;
+    this.open(three[0], true);
   }
 
   // Back to how the step opens; with `own` false also to its own sentence

@@ -9,6 +9,13 @@ export const WORDS: {
   "sum": string;
   "try_again": string;
   "show_me": string;
+  "recap": string;
+  "knew": string;
+  "knew_shown": [string, string];
+  "knew_open": [string, string];
+  "asked_again": string;
+  "reopened": string;
+  "back_to_lesson": string;
   "source": string;
   "waiting": string;
   "hint_pointed": string;
