@@ -59,7 +59,7 @@ class Truth:
     axes: tuple[str, ...] = ()  # of shape
     number: float = 0.0  # of drag
     unit: str = ""  # of drag, and of the values of point: "%", "bits", "MiB", "tokens", "steps", ""
-    low: float = 0.0  # of drag: where its slider begins and ends
+    low: float = 0.0  # of drag: the range in which it lies
     high: float = 0.0
     step: float = 0.0  # of drag: how far one key press goes
     tolerance: float = 0.0  # of drag: so far off is still right

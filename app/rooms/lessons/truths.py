@@ -195,7 +195,7 @@ def pointing(
 def dragging(
     question: str, reason: str, footer: str, number: float, between: tuple[float, float], **more: Any
 ) -> Truth:
-    """A question for a number on a slider from one end to the other, or a little farther: it rests in its middle, which must not be right.
+    """A question for a number between these two, or a little farther: the middle of that range, which is guessed first, is not right.
 
     `mistakes` are the numbers that known mistakes give.
     """
