@@ -89,6 +89,12 @@ def one_head(x: Tensor | None = None) -> OneHead:
     return OneHead(x, w_q, w_k, w_v, q, k, v, raw, scores, weights, weights @ v)
 
 
+def wrong_softmaxes(one: OneHead, row: int) -> tuple[list[float], list[float], list[float]]:
+    """A row of weights by three mistakes: scores not divided; divided by d and not by √d; scores as shares of their sum."""
+    raw, scores = one.raw[row], one.scores[row]
+    return raw.softmax(-1).tolist(), (raw / WIDTH).softmax(-1).tolist(), (scores / scores.sum()).tolist()
+
+
 def batch() -> Batch:
     """Two sentences of 3 tokens, and 4 of 4 for the mistake that raises nothing.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
-from app.rooms.lessons.steps import LESSONS
+from app.rooms.lessons import opening
 from tests.app.browsing import PATIENCE, idle
 
-STEPS = {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
+STEPS, EVERY = opening.steps(), opening.every()
 HERE = ("explore", "step", "masks", "positions", "generate", "whatif", "train", "shapes", "memory", "compute")
 # Of every step: what its room says once it is uncovered, and not before.
 SAYS = {
@@ -52,7 +52,7 @@ SAYS = {
     "6.5": "List the heads by this number",
 }
 CHART = ".js-plotly-plot .main-svg"
-# Once a room is there, and not only the one before, parts of which go a moment later
+# Once a room is there, and not only the one before, whose parts go a moment later
 DRAWN = {room: f".hl.{room}[data-painted]" for room in HERE} | {
     "explore": ".hl[data-site][data-painted]",
     "memory": CHART,
@@ -81,7 +81,7 @@ def rail(page: Page) -> Locator:
 def ready(page: Page, step: str) -> None:
     """Until a step is open, its room is drawn, what is true of it is there, and nothing of the room before is."""
     page.locator(f'.lessons[data-ready=true][data-step="{step}"]').wait_for()
-    drawn = page.locator(f".st-key-lessons_view :is({DRAWN[STEPS[step].room]})").first
+    drawn = page.locator(f".st-key-lessons_view :is({DRAWN[EVERY[step].room]})").first
     expect(drawn).to_be_attached(timeout=PATIENCE)
     idle(page)
 

@@ -12,6 +12,7 @@ from app.rooms.lessons import words
 from tests.app.browsing import PATIENCE, box_of, eventually
 from tests.app.pages import lend
 from tests.app.rail import STEPS, ready
+from tests.thorough import part
 
 APP = "app/main.py"
 SAID, COMPONENT = words.ANSWER, words.COMPONENT
@@ -51,8 +52,8 @@ def press(*names: str) -> Callable[[Locator], None]:
     return say
 
 
-def slide(number: float) -> Callable[[Locator], None]:
-    return lambda rail: rail.get_by_role("slider").fill(str(number))
+def typed(number: float) -> Callable[[Locator], None]:
+    return lambda rail: rail.locator(".place").get_by_role("textbox").fill(str(number))
 
 
 # Of each kind: a step, a right and a wrong answer, and the first two lines of the words that each gets.
@@ -73,9 +74,9 @@ ANSWERS: dict[str, tuple[str, Callable[[Locator], None], tuple[str, str], Callab
     ),
     "drag": (
         "3.5",
-        slide(12.6),
+        typed(12.6),
         ("You chose 12.600 MiB.", "It is 12.500 MiB."),
-        slide(3),
+        typed(3),
         ("You chose 3.000 MiB: 9.500 MiB too low.", "It is 12.500 MiB."),
     ),
     "shape": (
@@ -102,11 +103,35 @@ def test_a_right_and_a_wrong_answer_get_their_words(page: Page, address: str, ki
     for answer, (first, second), is_right in ((right, said_right, "true"), (wrong, said_wrong, "false")):
         answer(rail)
         lines = look(rail)
+        if is_right == "false":  # the first try is told its mistake, and nothing else
+            expect(rail.locator(".reply b")).not_to_be_empty()
+            expect(rail).to_have_attribute("data-seen", "false")
+            lines = look(rail)
         expect(lines.nth(0)).to_contain_text(first)
         expect(lines.nth(1)).to_have_text(second)
         expect(rail).to_have_attribute("data-right", is_right)
         expect(rail.locator(".answer small")).to_contain_text("hecked against")
         cover_again(rail)
+
+
+def test_a_second_try_that_is_right_counts_as_one_and_what_is_shown_counts_as_shown(page: Page, address: str) -> None:
+    rail = open_step(page, address, "1.5")
+    page.evaluate("localStorage.clear()")
+    press("2", "4", "3")(rail)
+    look(rail)
+    expect(rail.locator(".reply b")).to_have_text("Each sentence by itself.")
+    for _ in range(3):
+        rail.locator(".slots .slot").first.click()
+    press("4", "3", "2")(rail)
+    expect(look(rail).nth(1)).to_have_text(SAID["plain_right"])
+    expect(rail.locator(".sum span")).to_have_text("Known: 0 of 8; at the second try: 1; shown: 0.")
+    rail = open_step(page, address, "1.2")
+    press("street")(rail)
+    look(rail)
+    rail.get_by_role("button", name=COMPONENT["show_me"]).click()
+    expect(rail.locator(".answer p").nth(1)).to_have_text("This head gives most to animal: 67.7 %.")
+    expect(rail.locator(".sum span")).to_have_text("Known: 0 of 8; at the second try: 1; shown: 1.")
+    page.evaluate("localStorage.clear()")
 
 
 def test_what_ties_is_right_whichever_was_pointed_at(page: Page, address: str) -> None:
@@ -189,3 +214,34 @@ def test_progress_that_cannot_be_read_is_said_and_nobody_s_own_is_lost(page: Pag
     expect(rail.locator(".note")).to_be_hidden()
     expect(page.locator(".bar nav .steps")).to_have_text(f"{len(STEPS)} of {len(STEPS)}")
     page.evaluate("localStorage.clear()")
+
+
+def test_what_is_no_number_stays_in_the_box_with_a_sentence(page: Page, address: str) -> None:
+    rail = open_step(page, address, "3.5")
+    box = rail.locator(".place").get_by_role("textbox")
+    box.fill("twelve <b>")
+    box.press("Enter")
+    expect(rail.locator(".fault")).to_have_text(COMPONENT["no_number"].format(typed="twelve <b>"))
+    expect(rail).to_have_attribute("data-said", "")
+    expect(box).to_have_value("twelve <b>")
+    box.fill("12,5 MiB")
+    expect(rail.locator(".fault")).to_be_hidden()
+    box.press("Enter")
+    expect(rail).to_have_attribute("data-said", "12.5")
+    expect(look(rail).nth(1)).to_have_text("It is 12.500 MiB.")
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (390, 844)], ids=["laptop", "phone"])
+@pytest.mark.parametrize("step", part([*STEPS], share=8, first=1))
+def test_a_question_and_its_first_answer_stand_on_the_first_screen(
+    page: Page, address: str, step: str, size: tuple[int, int]
+) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    rail = open_step(page, address, step)
+    look_button = rail.get_by_role("button", name=COMPONENT["look"], exact=True)
+    for seen in (rail.locator(".question"), rail.locator(".place > *").first, look_button):
+        box = seen.bounding_box()
+        assert box and box["y"] >= 0 and box["y"] + box["height"] <= size[1], (step, seen)
+    if size[0] < 720:  # there the picture begins below the question
+        room, asks = page.locator(".st-key-lessons_view").bounding_box(), rail.locator(".asks").bounding_box()
+        assert room and asks and asks["y"] < room["y"] < size[1]

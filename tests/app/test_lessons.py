@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.rooms.lessons import opening
+from app.rooms.lessons.words import COMPONENT
 from app.session import room as session_room
 from app.shell import registry
 from app.transport import modules
@@ -37,6 +38,12 @@ FIRST, LAST = next(iter(STEPS)), list(STEPS)[-1]
         ({"lesson": "1.2", "seen": "0", "at": "softmax"}, "1.2", False),
         ({"lesson": "2"}, "2.1", True),
         ({}, "", True),
+        ({"lesson": "1.2", "recap": "1", "seen": "0", "at": "softmax"}, "1.2r", False),
+        ({"lesson": "1.2", "recap": "1"}, "1.2r", True),
+        ({"lesson": "1", "at": "4", "recap": "1", "seen": "0"}, "1.4r", True),
+        ({"lesson": "2", "recap": "1"}, "2.1r", True),
+        ({"lesson": "1.5", "recap": "1", "seen": "0"}, "1.5", False),  # which can be asked only once
+        ({"lesson": "1.2", "recap": "2", "seen": "0"}, "1.2", False),
     ],
 )
 def test_an_address_names_a_step(address: dict[str, str], step: str, fresh: bool):
@@ -117,7 +124,15 @@ def test_what_is_asked_is_covered_until_somebody_looks(visit: Screen):
     rail(page).get_by_role("button", name="street", exact=True).click()
     page.wait_for_url("**said=8**")
     rail(page).get_by_role("button", name="Look", exact=True).click()
+    expect(rail(page).locator(".reply")).to_contain_text("“street” gets 5.0 % here, rank 4 of 16.")  # and no more
+    expect(covered).to_be_visible()
+    expect(rail(page)).to_have_attribute("data-seen", "false")
+    assert "67.7" not in page.locator("body").aria_snapshot()
+    rail(page).get_by_role("button", name="Look", exact=True).click()
     expect(covered).to_have_count(0)
+    expect(rail(page).locator(".reply")).to_contain_text(
+        "“street” gets 5.0 % here"
+    )  # the mistake again, beside the answer
     expect(view(page).locator(".big")).to_contain_text("68 %")
     expect(rail(page).locator(".answer")).to_contain_text("You chose street: 5.0 %, rank 4 of 16.")
     expect(rail(page).locator(".answer")).to_contain_text("animal")
@@ -244,6 +259,8 @@ def test_keys_alone_lead_through_all_steps(visit: Screen):
     expect(page.locator("nav [data-room=memory]")).to_have_attribute("aria-current", "page")  # the bar hears keys
     page.evaluate("localStorage.clear()")
     page.keyboard.press(digit("lessons"))
+    ready(page, "1.2")
+    page.keyboard.press("PageUp")
     ready(page, FIRST)
     look, on = rail(page).get_by_role("button", name="Look", exact=True), rail(page).locator(".acts .go:visible").last
     look.focus()
@@ -255,7 +272,7 @@ def test_keys_alone_lead_through_all_steps(visit: Screen):
             assert says not in read(page), step
             expect(look).to_be_visible()
         if look.is_visible():
-            for _ in range(2):  # what is said, where the focus is on an answer; and Look
+            for _ in range(4):  # what is said, where the focus is on an answer; and Look; both again where it was wrong
                 if rail(page).get_attribute("data-seen") == "false":
                     page.keyboard.press("Enter")
             expect(rail(page)).to_have_attribute("data-seen", "true")
@@ -264,9 +281,12 @@ def test_keys_alone_lead_through_all_steps(visit: Screen):
             once(page, f"(says) => ({READ})().includes(says)", arg=says, timeout=PATIENCE)
         expect(on).to_be_focused()
         if step != steps[-1]:
+            if step.split(".")[0] != steps[steps.index(step) + 1].split(".")[0]:
+                expect(on).to_have_text(COMPONENT["recap"])
+                page.keyboard.press("Tab")  # over the recap, to the next lesson
             page.keyboard.press("Enter")
     passed = page.evaluate("localStorage.getItem('headlight.lessons')")
-    assert bin(int(passed, 16)).count("1") == len(steps)
+    assert bin(int(passed.split(".")[0], 16)).count("1") == len(steps)
 
 
 def test_a_clicker_leads_through_all_steps_in_front_of_a_class(visit: Screen):

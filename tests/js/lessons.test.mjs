@@ -6,12 +6,31 @@ import { test } from "node:test";
 import { expected, served } from "./golden.mjs";
 
 const { check, numberWords } = await served("rooms/lessons/browser/check.js");
+const { reply } = await served("rooms/lessons/browser/reply.js");
 
 test("every answer to every kind of question gets the words that Python has for it", () => {
   const cases = expected("lessons");
   assert(cases.length > 1000);
   for (const { truth, answer, checked } of cases)
     assert.deepEqual(check(truth, answer), checked, `${truth.kind}: ${JSON.stringify(answer)}`);
+});
+
+test("a wrong answer gets the reply that Python has for it, and a right one none", () => {
+  const cases = expected("lessons");
+  for (const { truth, answer, reply: wanted } of cases)
+    assert.deepEqual(reply(truth, answer), wanted, `${truth.kind}: ${JSON.stringify(answer)}`);
+  const names = new Set(cases.flatMap(({ reply: wanted }) => (wanted ? [wanted.name] : [])));
+  for (const name of [
+    "The word that looks.",
+    "The other way round.",
+    "Another head.",
+    "Twice.",
+    "The head in front.",
+    "Never say it.",
+    "X is a text.",
+  ])
+    assert(names.has(name), name);
+  assert(cases.some(({ checked, reply: wanted }) => checked.right && wanted === null));
 });
 
 test("numbers are said as people read them", () => {

@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.rooms.lessons.checks import check
-from app.rooms.lessons.step import Candidate, Truth
+from app.rooms.lessons.replies import reply
+from app.rooms.lessons.step import Candidate, Mistake, Truth
 
 ROW = Truth(
     "point",
@@ -36,10 +37,19 @@ TRUTHS = (
     Truth("choose", "", "Why.", "Checked.", options=("one", "the other"), right=(0, 1)),
     Truth("choose", "", "Why.", "Checked.", options=("W_q", "X", "W₁", "sines"), right=(0, 2), all_of=True),
     Truth("do", "", "Why.", "Checked.", values={"mask": "causal"}),
+    replace(ROW, mistakes=(Mistake("10", "The word that looks.", "It gets 6.4 %."), Mistake("0", "Where heads rest.", "It gets 10.2 %."))),
+    replace(ROW, form="plain", all_of=True, best=2, mistakes=(Mistake("3,10", "The other way round.", "Hidden."), Mistake("3", "Not that.", "Later."))),
+    replace(ROW, candidates=(Candidate("a", (0, 2), 0.9), Candidate("b", (1, 9), 0.2)), mistakes=(Mistake("1.9", "Another head.", "Its own."),)),
+    Truth("drag", "", "Why.", "Checked.", number=623, unit="tokens", high=2000, step=1, tolerance=31, mistakes=(Mistake(2.0, "Twice.", "× 2."), Mistake(2.4, "More.", "× 3."))),
+    Truth("drag", "", "Why.", "Checked.", number=1234567.5, high=2e6, step=5, tolerance=31, mistakes=(Mistake(9.0, "Nine.", "It is 9."),)),
+    Truth("shape", "", "Why.", "Checked.", axes=("1", "100", "12", "100"), options=("1", "12"), mistakes=(Mistake("1,12,100,100", "The head in front.", "Not yet."),)),
+    Truth("shape", "", "Why.", "Checked.", axes=("12", "1", "100", "100"), options=("1", "12")),
+    Truth("choose", "", "Why.", "Checked.", options=("no", "yes", "never"), right=(1,), mistakes=(Mistake("2", "Never say it.", "It is not so."),)),
+    Truth("choose", "", "Why.", "Checked.", options=("W_q", "X", "W₁", "sines"), right=(0, 2), all_of=True, mistakes=(Mistake("1", "X is a text.", "It has none."),)),
 )  # fmt: skip
 ANSWERS: tuple[Any, ...] = (
     0, 1, 2, 3, 9, 11, 12.4, 2.0, 2.5, -1, 623, 654, 655, 30.5, 32.07, -0.25, -0.35, 0.05, 1e12, 1e13, 1234567.5,
-    None, True, "", "2", [], {}, [[]], [2], [0], [3], [10], [2, 0], [[2], [0]], [[2], [2]], [[0], [2], [99]], [[0, 2]], [0, 2], [1, 9], [[1, 9]], [2, 0, 0],
+    None, True, "", "2", [], {}, [[]], [2], [0], [3], [10], [2, 0], [[2], [0]], [[3], [10]], [[2], [2]], [[0], [2], [99]], [[0, 2]], [0, 2], [1, 9], [[1, 9]], [2, 0, 0],
     [1], [0, 1], ["1", "12", "100", "100"], [1, 12, 100, 100], ["100", "x"], ["1"] * 9, ["x" * 41], [[1], "2"], [None], [True], [1e30],
     {"mask": "causal"}, {"mask": "none"}, {"mask": "causal", "more": 1},
     [[i] for i in range(3, 12)], [[i] for i in range(12)],
@@ -52,8 +62,21 @@ def answers() -> list[dict[str, Any]]:
     found = []
     for truth in TRUTHS:
         some = [*ANSWERS, *(_any(chance) for _ in range(40))]
-        found += [{"truth": truth.json(), "answer": answer, "checked": asdict(check(truth, answer))} for answer in some]
+        found += [
+            {
+                "truth": truth.json(),
+                "answer": answer,
+                "checked": asdict(check(truth, answer)),
+                "reply": _replied(truth, answer),
+            }
+            for answer in some
+        ]
     return found
+
+
+def _replied(truth: Truth, answer: Any) -> dict[str, str] | None:
+    found = reply(truth, answer)
+    return None if found is None else asdict(found)
 
 
 def _any(chance: random.Random, depth: int = 0) -> Any:

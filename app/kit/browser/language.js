@@ -38,6 +38,21 @@ export const grouped = (x, digits) =>
 /** @param {string} text */
 export const pointed = (text) => (POINT === "." ? text : text.replace(".", POINT));
 
+// A number that somebody typed, with the unit or without it; null where it is none. Both signs before the decimals are read in every
+// language: "0,5" is typed on an English page too. "1,024" and "1.024" have thousands apart where that is how the page writes them.
+/** @param {string} text @param {string} [unit] */
+export function numberOf(text, unit = "") {
+  let typed = text.trim().replace(/^[−–]/, "-");
+  if (unit && typed.toLowerCase().endsWith(unit.toLowerCase())) typed = typed.slice(0, -unit.length);
+  typed = typed.replace(/\s+/g, "");
+  const group = POINT === "," ? "." : ",";
+  if (new RegExp(`^[+-]?[1-9]\\d{0,2}(\\${group}\\d{3})+(\\${POINT}\\d*)?$`).test(typed))
+    typed = typed.replaceAll(group, "");
+  if (!/^[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d{1,3})?$/i.test(typed)) return null;
+  const value = Number(typed.replace(",", "."));
+  return Number.isFinite(value) ? value : null;
+}
+
 // The one of the forms of a word that goes with a number
 /** @param {string[]} forms @param {number} n */
 export const form = (forms, n) => forms[Math.min(FORMS.indexOf(RULES.select(n)), forms.length - 1)];

@@ -14,7 +14,12 @@ from app.rooms.lessons.step import Candidate, Place, Truth
 from app.transport import modules
 
 modules.add("rooms/lessons/browser", Path(__file__).parent / "browser")
-modules.add_constants("rooms/lessons/browser/words.js", ANSWER=lambda: words.ANSWER, NO_ANSWER=lambda: words.NO_ANSWER)
+modules.add_constants(
+    "rooms/lessons/browser/words.js",
+    ANSWER=lambda: words.ANSWER,
+    NO_ANSWER=lambda: words.NO_ANSWER,
+    REPLY=lambda: words.REPLY,
+)
 
 NEAR = 0.01  # two candidates this far apart, as a share of the larger, are a tie: both are right
 LARGEST = 1e12  # a number that can be said
@@ -49,7 +54,7 @@ def ties(values: Sequence[float]) -> int:
 
 
 def _point(truth: Truth, answer: object) -> Checked | None:
-    said = _places(answer, truth)
+    said = places_of(answer, truth)
     if not said:
         return None
     found = truth.candidates
@@ -84,7 +89,7 @@ def _value(truth: Truth, value: float) -> str:
     return words.ANSWER["nearly"] if 0.9995 <= value < 1 else number_words(100 * value, "%", 1)  # 100 % is all of it
 
 
-def _places(answer: object, truth: Truth) -> list[Place]:
+def places_of(answer: object, truth: Truth) -> list[Place]:
     """The places that an answer names, each once, in order; [] where it cannot be read or names one that is not there."""
     if not _is_list(answer):
         answer = [answer]

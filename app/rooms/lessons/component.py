@@ -37,9 +37,11 @@ modules.add_constants(
             "model": step.model,
             "sentence": step.sentence,
             "target": step.target,
+            "varied": dict(step.varied),
         }
         for name, step in opening.steps().items()
     },
+    TEXTS=opening.TEXTS,
     STYLE=scripts.style(BROWSER / "lessons.css"),
     PAGE_STYLE=lambda: theme.variables() + (BROWSER / "page.css").read_text(encoding="utf-8"),
 )

@@ -53,6 +53,17 @@ async def neighbours(shown: Shown) -> Truth:
             "Those of words that both sentences have change": False,
             "All of them change a little": moved >= ROUNDING,
         },
+        wrong=(
+            ("They do not stay.", f"The largest difference is {scientific(moved)}."),
+            (
+                "They do not share words.",
+                "A word is a row of its own in each sentence; no product joins it with the same word of the other one.",
+            ),
+            (
+                "Rounding is no change.",
+                f"The largest difference is {scientific(moved)}, as much as a sum in another order makes.",
+            ),
+        ),
     )
 
 
@@ -74,6 +85,14 @@ async def scaled(shown: Shown) -> Truth:
             "The position’s": position > 1.05 * word,
             "They are about equally long": abs(word - position) <= 0.05 * max(word, position),
         },
+        wrong=(
+            ("Many numbers, but small ones.", f"{d} numbers of variance 1 ÷ {d} have squares that add up to about 1."),
+            ("The other way round.", f"Half of its numbers are sines: its squares add up to {d / 2:.0f}."),
+            (
+                "One of them is much longer.",
+                f"The word’s numbers have variance 1 ÷ {d}. The variance of a sine is larger.",
+            ),
+        ),
     )
 
 
@@ -97,6 +116,18 @@ async def wider(shown: Shown) -> Truth:
             what=languages.said(f"{of.title}, d_model {of.config.d_model:,} and {2 * of.config.d_model:,}")
         ),
         {text: factors == grown for text, factors in options.items()},
+        wrong=(
+            ("A matrix has two sides.", "In a layer rows and columns double."),
+            ("It is not four and two.", "Count the sides that double."),
+            (
+                "A table has one side that doubles.",
+                f"The embedding has a row for each of {of.config.vocab_size:,} words, and these stay as many.",
+            ),
+            (
+                "Three sides do not double.",
+                "A matrix of a layer has two sides, and there are as many layers as before.",
+            ),
+        ),
     )
 
 
@@ -134,6 +165,23 @@ async def put_beside(shown: Shown) -> Truth:
         step=float(f"{added / 20:.1g}"),
         tolerance=0.08 * beside,
         digits=1,
+        mistakes=(
+            (
+                added,
+                "As many as before.",
+                f"{added:.1f} million is what they have now. Every matrix at the stream would be wider.",
+            ),
+            (
+                4 * added,
+                "Everything twice as wide.",
+                f"{4 * added:.1f} million would be heads and MLP twice as wide as well. Here only the stream is.",
+            ),
+            (
+                added + 0.1 * added,
+                "A little more.",
+                "It is not the positions that cost: they follow from a rule. It is what reads the wider stream.",
+            ),
+        ),
     )
 
 
@@ -150,6 +198,15 @@ async def class_sizes(_: Shown) -> Truth:
         f"The same class at width {LESSON_CLASS[SIZES[1]].d_model}: {largest.total:,}.",
         words.FOOTER_COUNTED.format(what=languages.said("a textbook encoder class, attention without biases")),
         {f"{count:,}": is_right for count, is_right in options.items()},
+        wrong=(
+            ("Blocks alone.", f"{n} · {block:,} is without the table of words."),
+            ("Nearly all of it.", "Blocks and words are there. After the last block comes one thing more."),
+            ("", ""),
+            (
+                "The table twice.",
+                f"A second table of {table:,} would be one of positions or of the output: sinusoids have none, and an encoder writes no words.",
+            ),
+        ),
     )
 
 
@@ -174,6 +231,13 @@ async def product(shown: Shown) -> Truth:
             what=languages.said(f"{of.title}, the MLP’s first product, {n:,} tokens, {of.dtype}")
         ),
         options,
+        wrong=[
+            ("Products, but no sums.", f"It has {n * m * k:,} products, and they are added up as well.")
+            if count != op.flops
+            else ("That is what is read.", f"n · m = {n * m:,} numbers are the first matrix.")
+            for count in flops.values()
+            for _ in written
+        ],
         slip="A slide says that n · m numbers are written: that is what is read of the first matrix.",
     )
 
@@ -199,7 +263,18 @@ async def bottleneck(shown: Shown) -> Truth:
             what=languages.said(f"one layer of {of.title}, whole maps, and products with its weights")
         ),
         {text: pattern == most for text, pattern in options.items()},
+        wrong=[
+            (
+                "One of the lengths is wrong.",
+                f"At {LENGTHS[i]:,} tokens the maps have {100 * shares[i]:.1f} % of the FLOPs.",
+            )
+            for i in (_first_apart(pattern, most) for pattern in options.values())
+        ],
     )
+
+
+def _first_apart(pattern: tuple[bool, ...], true: tuple[bool, ...]) -> int:
+    return next((i for i, (a, b) in enumerate(zip(pattern, true, strict=True)) if a != b), 0)
 
 
 def _maps_share(config: ModelConfig, n: int) -> float:
@@ -235,6 +310,13 @@ async def moved(shown: Shown) -> Truth:
         f"n² of every map are written and read as well: {maps:,} bytes, unless the kernel is fused.",
         words.FOOTER_COUNTED.format(what=languages.said(f"one layer of {of.title}, one token, float16")),
         {text: pattern == more for text, pattern in options.items()},
+        wrong=[
+            (
+                "One of the lengths is wrong.",
+                f"After {BEFORE[i]:,} a layer reads {found[i][0]:,} bytes of cache and {found[i][1]:,} of weights.",
+            )
+            for i in (_first_apart(pattern, more) for pattern in options.values())
+        ],
     )
 
 
@@ -260,6 +342,7 @@ BATCH = (
         cover="row",
         rows=("F22",),
         truth=neighbours,
+        varied={"partner": "A cat slept."},
         model="minilm",
         sentence=EXAMPLE,
     ),
@@ -289,6 +372,7 @@ WIDTHS = (
         cover="",
         rows=("F19",),
         truth=wider,
+        varied={"plan_model": "transformer-big"},
     ),
     Step(
         title="Added, not beside",
@@ -328,6 +412,7 @@ COSTS = (
         cover="",
         rows=("F10",),
         truth=product,
+        varied={"plan_model": "gpt2-large"},
     ),
     Step(
         title="Where the work is",
@@ -340,6 +425,7 @@ COSTS = (
         cover="",
         rows=("F19",),
         truth=bottleneck,
+        varied={"plan_model": "gpt2-large"},
     ),
     Step(
         title="Bytes to be read",
@@ -352,5 +438,6 @@ COSTS = (
         cover="",
         rows=("F20",),
         truth=moved,
+        varied={"plan_model": "gpt2-large"},
     ),
 )

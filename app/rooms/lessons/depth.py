@@ -40,6 +40,13 @@ async def way_back(_: Shown) -> Truth:
         ),
         {NAMES[which]: share < GONE for which, share in kept.items()},
         all_of=True,
+        wrong=[
+            (
+                "One of these keeps its gradient.",
+                f"The first layer gets {share:.2g} of the length at the last one: {NAMES[which]}.",
+            )
+            for which, share in kept.items()
+        ],
         slip="A lesson says that gradients vanish without the residual connection. In a stack with norms they keep their size.",
     )
 
@@ -56,6 +63,7 @@ async def peaked(shown: Shown) -> Truth:
     half = len(layers) // 2
     early, late = sum(layers[:half]) / half, sum(layers[-half:]) / half
     falls = all(b < a for a, b in pairwise(layers))
+    wider = next((i for i in range(1, len(layers)) if layers[i] >= layers[i - 1]), 1)
     return truths.choosing(
         "“Early layers spread their attention, later ones focus.” Is it so on this text?",
         f"Bits of an average row by layer: {', '.join(f'{mean:.2f}' for mean in layers)}. The first {half} layers have {early:.2f}, the last {half} "
@@ -68,6 +76,14 @@ async def peaked(shown: Shown) -> Truth:
             "On the whole: the later half is more peaked, not each layer": late < early and not falls,
             "No: the later half is spread as widely, or more": late >= early,
         },
+        wrong=(
+            (
+                "Not at every layer.",
+                f"Layer {wider} has {layers[wider]:.2f} bits, the one before it {layers[wider - 1]:.2f}.",
+            ),
+            ("Not on this text.", f"The first {half} layers have {early:.2f} bits. Compare the last {half}."),
+            ("Not on this text.", f"The last {half} layers have {late:.2f} bits. Compare the first {half}."),
+        ),
     )
 
 
@@ -97,6 +113,7 @@ STEPS = (
         cover="heads",
         rows=("F23",),
         truth=peaked,
+        varied={"query": "7"},
         model="minilm",
         sentence=EXAMPLE,
     ),

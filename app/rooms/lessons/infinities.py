@@ -44,6 +44,17 @@ async def no_key(shown: Shown) -> Truth:
         f"{float(ours.sum()):.0f}. With −1e9 for −∞ it adds up to {float(finite.sum()):.0f}, {100 * float(finite.max()):.1f} % for every key alike.",
         words.FOOTER_ROW.format(layer=layer, head=head, row=query),
         options,
+        wrong=(
+            (
+                "That is what happens here.",
+                "This engine looks for such rows and makes them 0. A plain softmax divides by its sum, whatever that is.",
+            ),
+            (
+                "That is −1e9, not −∞.",
+                f"With −1e9 every key has {100 * float(finite.max()):.1f} %: nothing is hidden from itself.",
+            ),
+            ("Nothing divides by 0.", f"The row adds up to {float(plain.sum()):.0f}."),
+        ),
     )
 
 
@@ -61,6 +72,7 @@ async def multiplied(shown: Shown) -> Truth:
     right = softmax(np.where(future, -np.inf, scores))
     lost = np.isnan(rows[:-1].sum(-1))  # of those with something to hide: the last row sees all
     exact = np.isclose(rows[:-1], right[:-1], atol=1e-12).all(-1)
+    hidden, negative = int(future.sum()), int((scores[future] < 0).sum())
     options = {
         "All: 1 changes nothing, and −∞ hides": bool(exact.all()),
         "Some: those whose hidden scores are all above 0": bool(exact.any() and not exact.all()),
@@ -73,6 +85,14 @@ async def multiplied(shown: Shown) -> Truth:
         "none either. Masks are added (0 and −∞) or fill in; only after the softmax may one multiply, with 1 and 0.",
         words.FOOTER_RUN.format(what=languages.said(f"scores of layer {layer}, head {head}, multiplied")),
         options,
+        wrong=(
+            ("The sign of a score decides.", f"Of the scores to hide {negative} are below 0: −∞ times these is +∞."),
+            ("Count the signs.", f"Of the {hidden} scores to hide {negative} are below 0."),
+            (
+                "Not every score is below 0.",
+                f"Of the {hidden} scores to hide {negative} are. A row with none of them is hidden as it should be.",
+            ),
+        ),
     )
 
 
@@ -114,6 +134,19 @@ async def forgotten(shown: Shown) -> Truth:
         step=1,
         tolerance=5,
         digits=1,
+        mistakes=(
+            (
+                shares[0],
+                "That is with the mask.",
+                "The encoder hides padding from itself. Cross-attention is another attention, with a mask of its own.",
+            ),
+            (
+                100 * len(padding) / len(masked.source),
+                "Counted, not weighed.",
+                f"{len(padding)} of {len(masked.source)} keys are padding. Heads do not give every key the same.",
+            ),
+            (100, "Nothing for the words.", "Words still match what the decoder asks for, and keep a share."),
+        ),
     )
 
 
@@ -136,6 +169,7 @@ STEPS = (
         cover="number",
         rows=("F6",),
         truth=no_key,
+        varied={"query": "7", "forbid": "7-0..12"},
         model="minilm",
         sentence=EXAMPLE,
     ),
@@ -150,6 +184,7 @@ STEPS = (
         cover="",
         rows=("F17",),
         truth=multiplied,
+        varied={"query": "2"},
         model="storyteller",
         sentence="Once upon a time",
     ),

@@ -21,6 +21,7 @@ async def every_number(_: Shown) -> Truth:
     weights, column, output = small.one_head()
     terms = " + ".join(f"{w:.4f} · {v:.4f}" for w, v in zip(weights, column, strict=True))
     printed = " ".join(f"{w:.4f}"[1:] for w in weights)
+    undivided, by_d, shares = small.wrong_softmaxes()
     return truths.dragging(
         "The first row of weights times the first column of V: what is output[0][0]?",
         f"Each weight times its value, added up: {terms} = {output:.4f}.".replace("+ -", "− ").replace("· -", "· −"),
@@ -28,10 +29,37 @@ async def every_number(_: Shown) -> Truth:
         output,
         (-1, 1),
         step=0.01,
-        tolerance=0.02,
+        tolerance=0.005,
         digits=4,
+        mistakes=(
+            (
+                _mix(undivided, column),
+                "Nothing was divided.",
+                f"{_row(undivided)} is the softmax of the scores as they are: the gaps are still √4 = 2 times too wide.",
+            ),
+            (_mix(by_d, column), "Divided by d, not by √d.", f"{_row(by_d)} is the softmax of the scores ÷ 4."),
+            (
+                _mix(shares, column),
+                "Shares, but no softmax.",
+                f"{_row(shares)} are the divided scores, each as a share of their sum.",
+            ),
+            (
+                sum(column) / len(column),
+                "Every value counted alike.",
+                f"{sum(column) / len(column):.4f} is the mean of the column: every weight would be 1 ÷ 3.",
+            ),
+            (sum(column), "Nothing was weighed.", f"{sum(column):.4f} is the sum of the column, without the weights."),
+        ),
         slip=f"The lesson prints .3505 .2858 .3637 for this row of weights; its own code gives {printed}.",
     )
+
+
+def _mix(weights: list[float], column: list[float]) -> float:
+    return sum(w * v for w, v in zip(weights, column, strict=True))
+
+
+def _row(weights: list[float]) -> str:
+    return ", ".join(f"{w:.2f}" for w in weights)
 
 
 async def it_looks(shown: Shown) -> Truth:
@@ -50,11 +78,27 @@ async def mixture(_: Shown) -> Truth:
     true, undivided = _softmax(scores), _softmax(list(raw))
     mistakes = (undivided, (scores[0] / sum(scores), scores[1] / sum(scores)), (0.5, 0.5))
     options = {_mixed(pair): pair == true for pair in (mistakes[1], true, mistakes[0], mistakes[2])}
+    root = math.sqrt(d_head)
     return truths.choosing(
         "Two keys match with 112 and 96, and d_head is 64. What is the output?",
         f"112 ÷ 8 = 14 and 96 ÷ 8 = 12; e¹⁴ and e¹² share the whole as {true[0]:.4f} and {true[1]:.4f}.",
         words.FOOTER_WORKED.format(what=languages.said("the softmax of 14 and 12")),
         options,
+        wrong=(
+            (
+                "Shares, but no softmax.",
+                f"{scores[0]:.0f} and {scores[1]:.0f} were made shares of their sum, {sum(scores):.0f}. A softmax raises e to them first.",
+            ),
+            ("", ""),
+            (
+                "Nothing was divided.",
+                f"This is the softmax of {raw[0]:.0f} and {raw[1]:.0f} as they are. Their gap is still √{d_head} = {root:.0f} times too wide.",
+            ),
+            (
+                "Both counted alike.",
+                f"Halves are for two keys that match alike. These are {scores[0] - scores[1]:.0f} apart once they are divided.",
+            ),
+        ),
     )
 
 
@@ -88,6 +132,25 @@ async def undivided(shown: Shown) -> Truth:
         step=0.05,
         tolerance=0.25,
         digits=2,
+        mistakes=(
+            (before, "That is the run as it is.", f"{before:.2f} bits is an average row with the division."),
+            (
+                most,
+                "Every key alike.",
+                f"{most:.2f} bits is the most there can be: a row that gives every key the same.",
+            ),
+            (0, "One key alone.", "0 bits is a row that gives all to one key. Not every row does."),
+            (
+                before / math.sqrt(facts.config.d_head),
+                "The bits were divided.",
+                "The scores are divided by √d. Entropy does not follow in proportion.",
+            ),
+            (
+                before * math.sqrt(facts.config.d_head),
+                "The bits were multiplied.",
+                "The scores lie farther apart. Entropy does not follow in proportion.",
+            ),
+        ),
     )
 
 
@@ -101,6 +164,19 @@ async def transposed(_: Shown) -> Truth:
         words.FOOTER_SMALL.format(what=languages.said("K of the batch")),
         shape,
         keys,
+        (
+            (list(keys), "That is K itself.", f"K is {own}, and .T does change its shape."),
+            (
+                [keys[0], keys[2], keys[1]],
+                "Each sentence by itself.",
+                "That is transpose(-2, -1), which leaves the batch where it is. .T does not know of a batch.",
+            ),
+            (
+                [keys[1], keys[0], keys[2]],
+                "Only the first two axes.",
+                "That is transpose(0, 1). .T moves more than two.",
+            ),
+        ),
     )
 
 
@@ -119,6 +195,22 @@ async def look_back(shown: Shown) -> Truth:
         "A token may see itself and what stands before it; what comes later is to be written and must not be read.",
         words.FOOTER_ROW.format(layer=layer, head=head, row=query),
         ((label, i, not found.reasons[i] and not keys.padding[i]) for i, label in enumerate(keys.labels)),
+        mistakes=[
+            (
+                (),
+                "The other way round.",
+                "These are the keys that are hidden. True may look here; in PyTorch’s attn_mask True is hidden.",
+            ),
+            *(
+                (
+                    (i,),
+                    "That one is written later.",
+                    f"{truths.said(label)} stands at {i}, and row {query} is asked what comes at {query + 1}.",
+                )
+                for i, label in enumerate(keys.labels)
+                if i > query and not keys.padding[i]
+            ),
+        ],
         slip="A lesson’s comment says “True where we should attend” beside a mask that is True where we must not. Here True may look.",
     )
 
@@ -137,17 +229,32 @@ async def masked_late(shown: Shown) -> Truth:
     edits = (*_mask(shown, of.id), MaskAfterSoftmax())
     found = await shown.service.row(await truths.changed(shown, facts, edits), MapTransform(record, head), query)
     word = truths.said(facts.tokens_of(record)[0].labels[query])
+    total, seen = float(found.values.sum()), sum(not why for why in found.reasons)
     if not any(found.reasons):
         raise Refused(words.ONE_KEY.format(word=word) if of.n_key < 2 else words.NOTHING_HIDDEN.format(word=word))
     return truths.dragging(
         f"Masked after the softmax, what do the weights of {word} add up to?",
         "The softmax had given the rest to what is hidden, and the mask then took it away. Masked before, a row adds up to 1.",
         words.FOOTER_ROW.format(layer=layer, head=head, row=query),
-        float(found.values.sum()),
+        total,
         (0, 1),
         step=0.01,
         tolerance=0.05,
         digits=2,
+        mistakes=(
+            (
+                1,
+                "That is a mask before the softmax.",
+                "A row adds up to 1 where the softmax shares out what the mask has left.",
+            ),
+            (1 - total, "That is what was taken.", "It is the weight of what is hidden. The question is what is left."),
+            (
+                seen / of.n_key,
+                "Counted, not weighed.",
+                f"{seen} of {of.n_key} keys may be seen, but the softmax did not give every key the same.",
+            ),
+            (0, "Nothing would be left.", "The mask takes what is hidden. A key that may be seen keeps its weight."),
+        ),
         slip="A lesson prints .2689 .7311 for a masked row whose scores give .1886 .8114.",
     )
 
@@ -167,7 +274,29 @@ async def where_it_lands(_: Shown) -> Truth:
             "part, head, number",
             "plain",
         ),
+        mistakes=[
+            ((p, h, j), *_missed((p, h, j), true))
+            for p in range(3)
+            for h in range(small.HEADS)
+            for j in range(small.WIDTH)
+        ],
     )
+
+
+def _missed(at: tuple[int, int, int], true: tuple[int, int, int]) -> tuple[str, str]:
+    """The first thing wrong of a place: its part, else its head, else its number."""
+    width = small.HEADS * small.WIDTH
+    if at[0] != true[0]:
+        return (
+            "The wrong third.",
+            f"The {3 * width} numbers are three times {width}: Q, K and V, in this order, counted from 1.",
+        )
+    if at[1] != true[1]:
+        return (
+            "The right third, the wrong head.",
+            f"Each head has {small.WIDTH} of its {width} numbers, head 0 the first.",
+        )
+    return "The right head, the wrong place.", "The first number of a head is number 1."
 
 
 def _landing(at: tuple[int, int, int], true: tuple[int, int, int]) -> Candidate:
@@ -199,6 +328,7 @@ STEPS = (
         cover="row",
         rows=("D3",),
         truth=it_looks,
+        varied={"query": "7"},
         model="minilm",
         sentence=EXAMPLE,
     ),
@@ -227,6 +357,7 @@ STEPS = (
         cover="number",
         rows=("E1",),
         truth=undivided,
+        varied={"edits": "noscale"},
         model="minilm",
         sentence=EXAMPLE,
     ),
@@ -253,6 +384,7 @@ STEPS = (
         cover="row",
         rows=("C3", "F14"),
         truth=look_back,
+        varied={"query": "2"},
         model="storyteller",
         sentence="Once upon a time",
     ),
@@ -275,6 +407,7 @@ STEPS = (
         cover="number",
         rows=("E2", "F14"),
         truth=masked_late,
+        varied={"query": "2"},
         model="storyteller",
         sentence="Once upon a time",
     ),

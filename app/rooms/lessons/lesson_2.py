@@ -42,6 +42,20 @@ async def swapped(shown: Shown) -> Truth:
         f"with positions {proof.trained:.2f}.",
         words.FOOTER_RUN.format(what=languages.said("every head of the encoder, with the words swapped")),
         options,
+        wrong=(
+            (
+                "That would be invariant.",
+                "A row belongs to the word that stands there, and another word stands there now.",
+            ),
+            (
+                "They are not the same numbers.",
+                f"The largest difference after swapping back is {scientific(proof.without)}.",
+            ),
+            (
+                "That takes positions.",
+                f"With positions the largest difference is {proof.trained:.2f}. Without them a word is the same wherever it stands.",
+            ),
+        ),
         slip="A lesson calls this invariant. It is equivariant: the rows do swap.",
     )
 
@@ -66,6 +80,9 @@ async def fastest_digit(_: Shown) -> Truth:
         truths.Candidates(
             [Candidate(f"the digit worth {1 << j}", (j,), float(n)) for j, n in enumerate(flips)], "digit", "plain"
         ),
+        mistakes=[
+            ((j,), "That one waits.", f"From 0 to {PLACES - 1} it changes {n} times.") for j, n in enumerate(flips)
+        ],
     )
 
 
@@ -94,6 +111,20 @@ async def frequencies(shown: Shown) -> Truth:
         f"Changes of sign over {n} places, by feature: {counted}. Like binary digits, each changes more slowly than the one before.",
         words.FOOTER_RUN.format(what=languages.said(f"rows 0 to {n - 1} of its table of positions")),
         options,
+        wrong=(
+            (
+                "The other way round.",
+                f"Feature {features[0]} changes its sign {turns[0]} times over {n} places. Count another.",
+            ),
+            (
+                "The other way round.",
+                f"Feature {features[-1]} changes its sign {turns[-1]} times over {n} places. Count another.",
+            ),
+            (
+                "One clock alone.",
+                "Waves that are equally fast come round together, so that places would soon be alike.",
+            ),
+        ),
         slip="A lesson cuts its table with pe[:, :, :n], which takes features and raises an error; pe[:, :n] takes places.",
     )
 
@@ -124,6 +155,12 @@ async def too_long(shown: Shown) -> Truth:
         refusal or "Nothing has refused it.",
         words.FOOTER_RUN.format(what=languages.said("a text longer than its table, tried now")),
         options,
+        wrong=(
+            ("Nothing is cut here.", "A text that loses its end is another text."),
+            ("Nothing refuses it.", "It was tried just now, and it ran."),
+            ("Two places would be one.", f"Place {config.n_ctx:,} would have the row of place 0."),
+            ("It has no row to add.", f"The rows are numbered 0 to {config.n_ctx - 1:,}."),
+        ),
     )
 
 
@@ -147,6 +184,23 @@ async def normalised(shown: Shown) -> Truth:
         words.FOOTER_RUN.format(what=languages.said(f"layer {layer}, row {query}")),
         norm.weight.shape,
         (n, facts.config.d_head, facts.config.n_heads),
+        (
+            (
+                [n],
+                "That is the mean over tokens.",
+                f"Over {n} tokens there is a mean for every feature: BatchNorm does that.",
+            ),
+            (
+                [facts.config.d_head],
+                "Heads come later.",
+                "The norm comes before the split into heads, so it knows nothing of their width.",
+            ),
+            (
+                [facts.config.n_heads],
+                "Heads come later.",
+                "The norm comes before the split into heads, so it knows nothing of their number.",
+            ),
+        ),
     )
 
 
@@ -212,6 +266,7 @@ STEPS = (
         cover="number",
         rows=("D1", "F1"),
         truth=swapped,
+        varied={"swap": "2-5"},
         model="minilm",
         sentence=EXAMPLE,
     ),
@@ -268,6 +323,7 @@ STEPS = (
         cover="shape",
         rows=("D2",),
         truth=normalised,
+        varied={"query": "7"},
         model="minilm",
         sentence=EXAMPLE,
     ),
@@ -282,6 +338,7 @@ STEPS = (
         cover="bar",
         rows=("B4", "F2"),
         truth=adds_most,
+        varied={"query": "7"},
         model="minilm",
         sentence=EXAMPLE,
     ),

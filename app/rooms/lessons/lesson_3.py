@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import to_thread
+from collections.abc import Sequence
 from dataclasses import replace
 
 from app import languages
@@ -26,6 +27,7 @@ TERMS = {
 }
 LENGTHS = (50, 512)  # tokens, as the lesson asks
 GIB = 1 << 30
+RIGHT = 0.03  # of a number of bytes: so far off is still right
 SIZES = {"plan_model": "lesson-encoder", "plan_batch": "32", "plan_source": "50", "plan_attention": "eager"}
 
 
@@ -41,6 +43,26 @@ async def split_run(shown: Shown) -> Truth:
         words.FOOTER_RUN.format(what=step.name),
         step.shape,
         (width, facts.config.d_ff),
+        _split_mistakes(batch, heads, n, d_head),
+    )
+
+
+def _split_mistakes(batch: int, heads: int, n: int, d_head: int) -> tuple[truths.Known, ...]:
+    """Shapes that are taken for that of q after the split."""
+    return (
+        (
+            [batch, n, heads, d_head],
+            "Cut, and not yet transposed.",
+            "So it is after the view. The head is not in front yet.",
+        ),
+        (
+            [batch, heads, n, heads * d_head],
+            "Every head as wide as all.",
+            f"{heads} heads share the {heads * d_head:,} features; none has all of them.",
+        ),
+        ([batch, heads, d_head, n], "That is k, transposed.", "Only k is put on its side, for the product with q."),
+        ([batch, heads, n, n], "Those are the scores.", "They have tokens by tokens. q has its features still."),
+        ([heads, batch, n, d_head], "The batch comes first.", "Sizes of the batch stay in front of all others."),
     )
 
 
@@ -74,6 +96,32 @@ def _shape(shown: Shown, point: str, question: str, reason: str) -> Truth:
     config = replace(config, n_ctx=max(config.n_ctx, n)) if config.position == "sinusoidal" else config
     run = trace_shapes(with_layers(config, 1), batch=batch, source_len=n, target_len=target)
     shape = next(step.shape for step in run.steps if step.name == f"{name}.blocks.0.attn.{point}")
+    split = (batch, config.n_heads, n, config.d_head)
+    mistakes = _split_mistakes(*split)
+    if point == "hook_scores":
+        mistakes = (
+            (split, "That is q.", "Features are what q and k are multiplied over, and so they are gone."),
+            (
+                [batch, config.n_heads, config.d_head, n],
+                "That is k, transposed.",
+                "Features are what q and k are multiplied over, and so they are gone.",
+            ),
+            (
+                [batch, config.n_heads, config.d_head, config.d_head],
+                "Features by features.",
+                "That would be kᵀ · q, the other way round: a score is of two tokens.",
+            ),
+            (
+                [batch, n, config.n_heads, n],
+                "The head comes first.",
+                "Every head has a map of its own: the number of heads comes in front of it.",
+            ),
+            (
+                [config.n_heads, batch, n, n],
+                "The batch comes first.",
+                "Sizes of the batch stay in front of all others.",
+            ),
+        )
     sizes = {"batch": f"{batch:,}", "n": f"{n:,}", "width": f"{config.d_model:,}", "heads": config.n_heads}
     return truths.shaping(
         languages.said(question).format(**sizes),
@@ -83,6 +131,7 @@ def _shape(shown: Shown, point: str, question: str, reason: str) -> Truth:
         ),
         shape,
         (config.d_model, config.d_head),
+        mistakes,
     )
 
 
@@ -107,6 +156,17 @@ async def padded_keys(shown: Shown) -> Truth:
             what=languages.said(f"{len(texts)} sentences in one batch, {sum(padding)} keys of padding")
         ),
         ((label, i, padding[i]) for i, label in enumerate(labels)),
+        mistakes=[
+            ((), "The other way round.", "These are the keys that are real. The mask is to hide what was filled up."),
+            *(
+                (
+                    (i,),
+                    "That is one of its own.",
+                    f"{truths.said(label)} is of the sentence itself, and every token may look at it.",
+                )
+                for i, label in enumerate(labels)
+            ),
+        ],
     )
 
 
@@ -123,6 +183,33 @@ async def five_terms(shown: Shown) -> Truth:
         truths.sizes_in_words(of),
         terms[largest] / MIB,
         total,
+        (
+            (
+                terms["input"] / MIB,
+                "As wide as the stream.",
+                f"{terms['input'] / MIB:,.3f} MiB is the input. The MLP’s hidden layer is {of.config.d_ff / of.config.d_model:.0f} times as wide.",
+            )
+            if largest == "ffn_hidden"
+            else (terms["input"] / MIB, "That is the input.", "It is one number for each feature of each token."),
+            (
+                terms[largest] / MIB / of.batch,
+                "One text alone.",
+                f"A batch keeps it for each of its {of.batch:,} texts.",
+            ),
+            (total, "All five together.", f"{total:,.3f} MiB is the sum of the five."),
+            (n_layers * terms[largest] / MIB, "All layers together.", f"That is what {n_layers} layers keep of it."),
+            *_scales(terms[largest] / MIB),
+        ),
+    )
+
+
+def _scales(mib: float) -> tuple[truths.Known, ...]:
+    """The same number of bytes in units that are taken for MiB, and the same numbers of other widths."""
+    return (
+        (mib * MIB / 1e6, "That is in megabytes.", f"A megabyte has 10⁶ bytes, a MiB {MIB:,}."),
+        (mib / 1024, "That is in GiB.", "The number is asked for in MiB: a GiB is 1,024 of them."),
+        (mib / 2, "Two bytes a number.", "That is float16. A float32 has four bytes."),
+        (mib / 4, "Numbers, not bytes.", "A float32 has four bytes, and all of them are kept."),
     )
 
 
@@ -138,6 +225,20 @@ async def really_kept(shown: Shown) -> Truth:
         truths.sizes_in_words(of),
         kept.per_layer / MIB,
         4 * terms,
+        (
+            (
+                terms,
+                "The five terms alone.",
+                "Autograd keeps these, and what norms, activation and sums need on the way back.",
+            ),
+            (2 * terms, "Everything kept twice.", "Not everything is kept again: autograd shares what two steps read."),
+            (
+                layers(of.config) * kept.per_layer / MIB,
+                "All layers together.",
+                f"That is what {layers(of.config)} layers keep.",
+            ),
+            *_scales(kept.per_layer / MIB),
+        ),
     )
 
 
@@ -152,10 +253,30 @@ async def squared(shown: Shown) -> Truth:
         truths.sizes_in_words(of),
         long,
         3 * long,
+        _grown(short, first, second),
     )
 
 
-def _mib(question: str, reason: str, what: str, mib: float, high: float) -> Truth:
+def _grown(mib: float, first: int, second: int) -> tuple[truths.Known, ...]:
+    """The results of mistakes about scores of so many MiB at `first` tokens, once there are `second`."""
+    times = second / first
+    sides = f"{first:,} × {times:.4g} = {second:,}"
+    return (
+        (mib * times, "In proportion to the length.", f"{sides}. But so many more words each look at so many more."),
+        (mib * times**3, "Counted three times.", f"{sides}, and tokens meet in pairs, not by threes."),
+        (
+            mib * (2 * times - 1),
+            "The corner is missing.",
+            f"{sides}. New words look at old ones and old ones at new; new ones look at each other too.",
+        ),
+        (mib * mib, "You squared the memory.", f"{mib:,.2f}² = {mib * mib:,.2f}. It is the length that is squared."),
+        (mib * 2 * times, "Doubled, not squared.", f"{times:.4g} × 2 is not {times:.4g}²."),
+        (mib, "As much as before.", f"{mib:,.2f} MiB is what {first:,} tokens take."),
+        (mib * times**2 / 1024, "That is in GiB.", "The number is asked for in MiB: a GiB is 1,024 of them."),
+    )
+
+
+def _mib(question: str, reason: str, what: str, mib: float, high: float, mistakes: Sequence[truths.Known]) -> Truth:
     return truths.dragging(
         question,
         reason,
@@ -164,8 +285,9 @@ def _mib(question: str, reason: str, what: str, mib: float, high: float) -> Trut
         (0, float(f"{high:.2g}")),
         unit="MiB",
         step=float(f"{high / 200:.1g}"),
-        tolerance=0.05 * mib,
+        tolerance=RIGHT * mib,
         digits=3,
+        mistakes=mistakes,
     )
 
 
@@ -177,9 +299,9 @@ async def longest(shown: Shown) -> Truth:
     if not fit.n:
         raise Refused(words.NOTHING_FITS.format(bytes=f"{fit.next_bytes:,}"))
     table = f"{of.config.n_ctx:,} rows of positions, " if of.config.has_position_table else ""
-    running, flash = (
+    running, flash, alone = (
         longest_fit(of.config, budget, replace(of.workload, **change)).n
-        for change in ({"training": False}, {"attention": "flash"})
+        for change in ({"training": False}, {"attention": "flash"}, {"batch": 1})
     )
     try:
         counted = await to_thread(longest_fit, of.config, budget, of.workload, counted="alive")
@@ -200,6 +322,24 @@ async def longest(shown: Shown) -> Truth:
         unit="tokens",
         step=1,
         tolerance=round(0.05 * fit.n),
+        mistakes=(
+            (
+                running,
+                "That is to run it.",
+                f"{running:,} tokens fit where nothing is kept for the way back. Here it learns.",
+            ),
+            (
+                flash,
+                "That is fused attention.",
+                f"{flash:,} tokens fit where no map is ever written down. Here the maps are kept.",
+            ),
+            (alone, "One text alone.", f"{alone:,} tokens fit for one text. A batch of {of.batch} shares the memory."),
+            (
+                of.config.n_ctx,
+                "That is the table.",
+                f"It has {of.config.n_ctx:,} rows of positions; the memory ends elsewhere.",
+            ),
+        ),
     )
 
 
@@ -224,6 +364,7 @@ STEPS = (
         cover="shape",
         rows=("A1",),
         truth=split_run,
+        varied={"of": "run"},
         model="minilm",
         sentence=EXAMPLE,
     ),
@@ -238,6 +379,7 @@ STEPS = (
         cover="shape",
         rows=("A1", "F4", "F8"),
         truth=q_of_many,
+        varied={"batch": "16", "length": "64"},
     ),
     Step(
         title="Padding and its mask",
@@ -264,6 +406,7 @@ STEPS = (
         cover="shape",
         rows=("A2",),
         truth=scores_of,
+        varied={"batch": "2", "length": "70"},
     ),
     Step(
         title="Five terms of one layer",
@@ -276,6 +419,7 @@ STEPS = (
         cover="bar",
         rows=("A4",),
         truth=five_terms,
+        varied={"plan_source": "64"},
     ),
     Step(
         title="What is really kept",
@@ -288,6 +432,7 @@ STEPS = (
         cover="headline",
         rows=("A5", "F7"),
         truth=really_kept,
+        varied={"plan_source": "64"},
     ),
     Step(
         title="n, and n times n",
@@ -300,6 +445,7 @@ STEPS = (
         cover="curve",
         rows=("A6",),
         truth=squared,
+        varied={"plan_heads": "4", "plan_kv_heads": "4"},
     ),
     Step(
         title="How long fits into 8 GB?",
@@ -319,5 +465,6 @@ STEPS = (
         cover="number",
         rows=("A7",),
         truth=longest,
+        varied={"plan_batch": "16"},
     ),
 )

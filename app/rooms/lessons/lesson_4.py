@@ -34,6 +34,17 @@ async def whose(shown: Shown) -> Truth:
         f"The {wired[0]} asks, the {wired[1]} answers: {n} rows of queries by {m} keys here. Self-attention has all three from one text.",
         words.FOOTER_RUN.format(what=languages.said(f"cross-attention, {n} × {m}")),
         options,
+        wrong=(
+            (
+                "Another side asks.",
+                f"Its map has a row for each query: {m} keys and {n} queries here. Count the two texts.",
+            ),
+            (
+                "The other way round.",
+                f"Its map has a row for each query, {n} here, and a column for each key, {m}. Count the two texts.",
+            ),
+            ("That is self-attention.", "All three of one text: each stack has that as well, one sublayer earlier."),
+        ),
     )
 
 
@@ -58,6 +69,7 @@ async def norm_first(shown: Shown) -> Truth:
         "weights of one do not serve the other.",
         races.footer((own, twin)),
         {f"{own.name}": a < b or _tied(a, b), f"{twin.name}": b < a or _tied(a, b)},
+        wrong=[("That one is behind.", f"At step {EARLY} it has a loss of {loss:.2f}.") for loss in (a, b)],
     )
 
 
@@ -79,6 +91,28 @@ async def expanded(shown: Shown) -> Truth:
         words.FOOTER_RUN.format(what=languages.said(f"layer {layer}, MLP")),
         (len(tokens), hidden),
         (config.d_model, config.d_head, config.n_heads),
+        (
+            (
+                [len(tokens), config.d_model],
+                "As wide as the stream.",
+                "That is what the MLP reads and what it adds. In between it widens.",
+            ),
+            (
+                [len(tokens), config.d_head],
+                "That is a head’s width.",
+                "The MLP has no heads: it reads all features of a token.",
+            ),
+            (
+                [hidden, len(tokens)],
+                "Tokens come first.",
+                "Each row is a token by itself, and the units are counted along it.",
+            ),
+            (
+                [config.d_model, hidden],
+                "That is its matrix.",
+                "The matrix leads from one width to the other. The result has a row for each token.",
+            ),
+        ),
     )
 
 
@@ -100,6 +134,23 @@ async def mlp_share(shown: Shown) -> Truth:
         step=1,
         tolerance=5,
         digits=1,
+        mistakes=(
+            (
+                100 * (layer.attn + layer.cross_attn) / layer.total,
+                "That is attention’s share.",
+                f"Attention has {layer.attn + layer.cross_attn:,} of the parameters of a layer.",
+            ),
+            (
+                100 * layer.mlp / (layer.mlp + layer.attn / 4),
+                "Attention has four matrices.",
+                f"Q, K, V and the output have {layer.attn // 4:,} parameters each, about.",
+            ),
+            (
+                50,
+                "Half and half.",
+                f"Attention has {layer.attn + layer.cross_attn:,} parameters in a layer of {layer.total:,}.",
+            ),
+        ),
         slip=f"The lesson says ~65 M; this class has {total:,}. About 65 M is right for one table of words for source, target and output.",
     )
 
@@ -131,7 +182,17 @@ async def one_row(shown: Shown) -> Truth:
             "token",
             "plain",
         ),
+        mistakes=[
+            ((i,), *_other_row(i, len(tokens), f"Its vector is {apart[i]:.1f} away from that of the token."))
+            for i in range(len(tokens))
+        ],
     )
+
+
+def _other_row(at: int, n: int, sentence: str) -> tuple[str, str]:
+    if at == n - 1:
+        return "That is where the text ends.", sentence
+    return ("That is where the text begins." if at == 0 else "That row is another token’s."), sentence
 
 
 async def trained(shown: Shown) -> Truth:
@@ -155,6 +216,10 @@ async def trained(shown: Shown) -> Truth:
         words.FOOTER_COUNTED.format(what=of.title),
         {name: count > 0 for name, count in counts.items()},
         all_of=True,
+        wrong=[
+            ("One of these has no parameters.", f"Of {name} there are {count:,} numbers to learn.")
+            for name, count in counts.items()
+        ],
     )
 
 
@@ -184,6 +249,7 @@ STEPS = (
         cover="row",
         rows=("B1",),
         truth=crossing,
+        varied={"query": "1"},
         model="translator",
         sentence=GERMAN,
     ),
@@ -210,6 +276,7 @@ STEPS = (
         cover="shape",
         rows=("B3",),
         truth=expanded,
+        varied={"query": "7"},
         model="minilm",
         sentence=EXAMPLE,
     ),
@@ -224,6 +291,7 @@ STEPS = (
         cover="number",
         rows=("B5", "D4", "D5", "F5", "F12", "F14"),
         truth=mlp_share,
+        varied={"plan_model": "gpt2"},
     ),
     Step(
         title="Follow one token",
@@ -236,6 +304,7 @@ STEPS = (
         cover="row",
         rows=("B6",),
         truth=one_row,
+        varied={"query": "4"},
         model="storyteller",
         sentence="Once upon a time there was a little girl",
     ),

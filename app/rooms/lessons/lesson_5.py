@@ -72,6 +72,23 @@ async def revised(shown: Shown) -> Truth:
         step=1,
         tolerance=2,
         digits=1,
+        mistakes=(
+            (
+                100 * float(chances[0]),
+                "As sure as before.",
+                f"{100 * chances[0]:.1f} % is what “{labels[0]}” had. The next row is another question.",
+            ),
+            (
+                100 * float(chances[0] * chances[1]),
+                "That is both together.",
+                "It is the probability of the two words. The first is written already.",
+            ),
+            (
+                100 - 100 * float(chances[0]),
+                "That is what was left.",
+                f"It is what all words but “{labels[0]}” had, before one was written.",
+            ),
+        ),
     )
 
 
@@ -94,6 +111,7 @@ async def learnt(shown: Shown) -> Truth:
             else words.NEVER_RIGHT.format(run=run.name)
         )
     before = frames[max(0, at - 1)]
+    half = next(frame for frame in frames if frame[1] >= 0.5)
     return truths.dragging(
         "At which step has it 90 % of unseen symbols right?",
         f"At step {before[0]} it has {100 * before[1]:.1f} %, at step {frames[at][0]} {100 * frames[at][1]:.1f} %. Training shifts each text by one: every place is a question whose answer is the next symbol.",
@@ -102,6 +120,10 @@ async def learnt(shown: Shown) -> Truth:
         (0, run.spec.steps),
         step=5,
         tolerance=max(30, frames[at][0] - before[0]),
+        mistakes=(
+            (half[0], "That is about half.", f"At step {half[0]} it has {100 * half[1]:.1f} % right."),
+            (run.spec.steps, "That is the end.", f"At step {frames[-1][0]} it has {100 * frames[-1][1]:.1f} % right."),
+        ),
     )
 
 
@@ -120,6 +142,17 @@ async def unmasked(shown: Shown) -> Truth:
             f"{a}, like the other: the mask makes no difference": b == a,
             "Next to none: the mask keeps the answer from being read off": leaks,
         },
+        wrong=(
+            (
+                "It did not learn more.",
+                f"Its loss is {twin.loss(twin.spec.steps):.4f} with the answer to read. On its own there is no answer to read.",
+            ),
+            (
+                "They did not learn the same.",
+                f"One ends with a loss of {twin.loss(twin.spec.steps):.4f}, the other with {own.loss(own.spec.steps):.4f}.",
+            ),
+            ("It was not the answer alone.", f"It writes {b} of {of} words on its own."),
+        ),
     )
 
 
@@ -133,6 +166,13 @@ async def heads_race(shown: Shown) -> Truth:
         f"{a:.4f} as it is, {b:.4f} with the change; unseen words right on its own: {own.last.whole} and {twin.last.whole} of {races.UNSEEN}. One seed is one draw: try another.",
         races.footer((own, twin)),
         {own.name: a < b or near, twin.name: b < a or near},
+        wrong=[
+            (
+                "That one is behind.",
+                f"It ends with a loss of {loss:.4f} and {one.last.whole} of {races.UNSEEN} words right.",
+            )
+            for loss, one in ((a, own), (b, twin))
+        ],
     )
 
 
@@ -148,6 +188,14 @@ async def again(shown: Shown) -> Truth:
         f"All {len(labels) - 1} before it: they were known already, and no later token changes them. A cache keeps {begun.per_token.per_token:,} bytes for each.",
         words.FOOTER_RUN.format(what=languages.said(f"{len(labels)} tokens so far")),
         ((label, i, i + 1 < len(labels)) for i, label in enumerate(labels)),
+        mistakes=[
+            ((), "The other way round.", "That token is read now, for the first time."),
+            (
+                (len(labels) - 1,),
+                "That one is new.",
+                f"{truths.said(labels[-1])} is read now: its key and value are computed for the first time.",
+            ),
+        ],
     )
 
 
@@ -177,6 +225,21 @@ async def cache_formula(shown: Shown) -> Truth:
         f"A key and a value, in every layer, for every token: {found:,} numbers at {n:,} tokens, {2 * found:,} bytes in float16. One text; a batch has one each.",
         words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, {n:,} tokens")),
         {name: count == found for name, count in options.items()},
+        wrong=(
+            (
+                "Keys, but no values.",
+                f"That is {n * d * layers:,} numbers at {n:,} tokens: one of the two that a head reads.",
+            ),
+            ("Twice is too much.", f"That is {2 * n * d * layers:,} numbers at {n:,} tokens."),
+            (
+                "Those are maps.",
+                f"That is {2 * n * n * layers:,} numbers at {n:,} tokens. Maps are made again for every word, and not kept.",
+            ),
+            (
+                "One layer alone.",
+                f"That is {2 * n * d:,} numbers at {n:,} tokens. Each of {layers} layers has keys of its own.",
+            ),
+        ),
     )
 
 
@@ -210,6 +273,15 @@ async def roof(shown: Shown) -> Truth:
         f"all of one token, with its cache: {100 * whole[0]:.3g} % and {100 * whole[1]:.3g} %.",
         words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, one token, float16")),
         {text: all(so) for text, so in options.items()},
+        wrong=[
+            ("Products, but no sums.", f"It has {m * k:,} products, and they are added up as well.")
+            if not so[0]
+            else (
+                "It waits for something else.",
+                f"It has {product.intensity:.2f} FLOPs for each byte. The roof of the {device.name} begins at {device.ridge:.0f}.",
+            )
+            for so in options.values()
+        ],
     )
 
 
@@ -239,6 +311,12 @@ async def three_terms(shown: Shown) -> Truth:
         f"(width {WIDE}, fresh weights). Attention goes back in one step.",
         words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, five pairs of lengths")),
         options,
+        wrong=(
+            ("That is an RNN.", "It reads token by token. An attention map has a number for each pair of tokens."),
+            ("Cross-attention alone.", f"That is {n} × {m} pairs. Both texts look at themselves as well."),
+            ("Self-attention alone.", f"That is {n}² and {m}² pairs. The written text looks at the other one as well."),
+            ("Too many terms.", f"{_maps(of, n, m):,} FLOPs for {n} and {m} are fewer."),
+        ),
     )
 
 
@@ -267,6 +345,7 @@ STEPS = (
         cover="column",
         rows=("E4",),
         truth=next_word,
+        varied={"n": "0"},
         model="storyteller",
         sentence=STORY,
     ),
@@ -281,6 +360,7 @@ STEPS = (
         cover="column",
         rows=("E4",),
         truth=revised,
+        varied={"n": "0"},
         model="storyteller",
         sentence=STORY,
     ),
@@ -331,6 +411,7 @@ STEPS = (
         cover="bar",
         rows=("E6",),
         truth=again,
+        varied={"n": "0"},
         model="storyteller",
         sentence=STORY,
     ),
@@ -345,6 +426,7 @@ STEPS = (
         cover="headline",
         rows=("E6", "E11", "F15"),
         truth=cache_formula,
+        varied={"plan_model": "gpt2-large"},
     ),
     Step(
         title="Compute or memory?",

@@ -10,12 +10,21 @@ from app.rooms.lessons import words
 from app.rooms.lessons.step import Step
 from app.rooms.lessons.steps import LESSONS
 
-OWN = ("lesson", "said", "seen", "done")  # in the address, of the lessons; "at" too, where it is a number
+OWN = ("lesson", "recap", "said", "seen", "done")  # in the address, of the lessons; "at" too, where it is a number
+
+
+AGAIN = "r"  # after the number of a step in a recap, which asks it again: "1.2r"
+TEXTS = {  # of each model the text that a recap asks about
+    "minilm": "The nurse thanked the pilot because she had landed safely.",
+    "storyteller": "Tom and Anna went to the old house by the sea",
+    "translator": "Eine Frau liest ein Buch.",
+    "": "",
+}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A step that an address asks for: "1.2"; "" where it leaves that to the visitor's progress.
+    """A step that an address asks for: "1.2", "1.2r" in a recap; "" where it leaves that to the visitor's progress.
 
     `fresh`: the step is to open in its own state, which the address does not have. An address that was written here says
     whether the step was looked at (`seen`), and is complete.
@@ -32,12 +41,26 @@ def steps() -> dict[str, Step]:
     return {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
 
 
+def every() -> dict[str, Step]:
+    """The same, and those that a recap asks again, of another text or of other sizes."""
+    again = {name + AGAIN: step.anew(TEXTS[step.model]) for name, step in steps().items()}
+    return steps() | {name: step for name, step in again.items() if step}
+
+
 def read(address: Mapping[str, str]) -> Asked:
-    """The step of `lesson=1.2`, or of `lesson=1&at=2` as people write it. An unknown one gets the first, and a sentence."""
+    """The step of `lesson=1.2`, or of `lesson=1&at=2` as people write it. An unknown one gets the first, and a sentence.
+
+    With `recap=1` it is asked again; a lesson alone begins its recap, and a step that can be asked only once is asked as ever.
+    """
     known, lesson, at = steps(), address.get("lesson", ""), address.get("at", "")
     first, seen = next(iter(known)), address.get("seen") == "1"
     if not lesson:
         return Asked("", fresh=True)
+    if address.get("recap") == "1":
+        named = lesson if lesson in known or not at else f"{lesson}.{at}"
+        again = next((name for name in every() if name.endswith(AGAIN) and f"{name[:-1]}.".startswith(f"{named}.")), "")
+        if again:
+            return Asked(again, fresh=lesson not in known or "seen" not in address, seen=seen)
     if lesson in known:
         return Asked(lesson, fresh="seen" not in address, seen=seen)
     named = f"{lesson}.{at or 1}"

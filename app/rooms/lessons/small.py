@@ -16,6 +16,11 @@ def one_head() -> tuple[list[float], list[float], float]:
     return one.weights[0].tolist(), one.v[:, 0].tolist(), one.output[0, 0].item()
 
 
+def wrong_softmaxes(row: int = 0) -> tuple[list[float], list[float], list[float]]:
+    """Three mistakes in a row of the same three tokens: not divided; divided by d, not by √d; shares of the scores, without a softmax."""
+    return worked_examples.wrong_softmaxes(worked_examples.one_head(), row)
+
+
 def keys() -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The shape of a batch of keys, and of its .T."""
     k = worked_examples.batch().k

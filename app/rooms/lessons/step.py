@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from app import languages
@@ -23,6 +23,17 @@ class Candidate:
     label: str
     place: Place
     value: float
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong answer with a reason: what it is called, and a sentence with the numbers it gives. Neither says what is true."""
+
+    answer: (
+        str | float
+    )  # of drag the number that it gives; else places, sizes or options as a link says them: "1.0", "2,4,3"
+    name: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -48,12 +59,13 @@ class Truth:
     axes: tuple[str, ...] = ()  # of shape
     number: float = 0.0  # of drag
     unit: str = ""  # of drag, and of the values of point: "%", "bits", "MiB", "tokens", "steps", ""
-    low: float = 0.0  # of drag: where its slider begins and ends
+    low: float = 0.0  # of drag: the range in which it lies
     high: float = 0.0
     step: float = 0.0  # of drag: how far one key press goes
     tolerance: float = 0.0  # of drag: so far off is still right
     digits: int = 0  # of drag and point: decimals that are said
     values: Mapping[str, str] | None = None  # of do: parameters of the room that an answer must have
+    mistakes: tuple[Mistake, ...] = ()  # that are known; replies.py has a rule for the others
     slip: str = ""  # where a lesson's figure is off: the sentence that says the true one
 
     def json(self) -> dict[str, Any]:
@@ -61,7 +73,13 @@ class Truth:
         said = {
             name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)
         }
-        return asdict(self) | said | {"options": [languages.part(option) for option in self.options]}
+        mistakes = [
+            asdict(one) | {"name": languages.said(one.name), "sentence": languages.said(one.sentence)}
+            for one in self.mistakes
+        ]
+        return (
+            asdict(self) | said | {"options": [languages.part(option) for option in self.options], "mistakes": mistakes}
+        )
 
 
 @dataclass(frozen=True)
@@ -106,6 +124,16 @@ class Step:
     model: str = ""  # id of the model whose run it is about; "" where the room shows no run
     sentence: str = ""  # the text it asks about where the visitor brought none
     target: str = ""  # of an encoder-decoder
+    varied: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of the state where the step is asked again; {} where it never is
+
+    def anew(self, text: str) -> Step | None:
+        """The same question of another text, or of other sizes where it reads none; None where that would be no other question."""
+        if not self.varied:
+            return None
+        state = {**self.state, **self.varied}
+        return replace(self, state=state, sentence=text, target="") if self.model else replace(self, state=state)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from app import languages
 from app.rooms.lessons import words
-from app.rooms.lessons.checks import ties
-from app.rooms.lessons.step import Candidate, Form, Shown, Truth
+from app.rooms.lessons.checks import check, number_words, ties
+from app.rooms.lessons.replies import written
+from app.rooms.lessons.step import Candidate, Form, Mistake, Shown, Truth
 from app.sizes.setup import Setup, Sizes, shaped
 from app.transport import limits
 from core.edits import Intervention
@@ -18,6 +21,9 @@ from core.model.text import Tokens
 from core.plan import PRESETS
 from core.run.request import Request
 from core.service import Facts, MapTransform, Site
+
+Known = tuple[Any, str, str]  # a mistake: the answer that it gives, its name, and a sentence
+LOOKS = 0.2  # the weight from which on a head looks at a word
 
 SITES = {"encoder": "self-attention", "decoder": "self-attention", "cross": "cross-attention"}
 
@@ -99,12 +105,56 @@ async def row(shown: Shown, question: str, reason: str, site_id: str = "") -> Tr
     if len(seen) < 2:
         raise Refused(words.ONE_KEY.format(word=word))
     footer = words.FOOTER_ROW if len(facts.sites) == 1 else words.FOOTER_SITE
-    return pointing(
+    is_so = pointing(
         languages.said(question).format(word=word),
         languages.said(reason).format(word=word),
         footer.format(site=SITES[of.id], layer=layer, head=head, row=query),
         Candidates([Candidate(keys.labels[i], (i,), float(found.values[i])) for i in seen], "token", share=True),
     )
+    try:
+        every = (await shown.service.likeness(facts.key, of.id, query, [1 / of.n_key] * of.n_key)).rows
+    except Refused:  # a text so long that not every head can be asked
+        every = None
+    own = query if of.query == of.key else -1
+    mistakes = [
+        Mistake(str(at), _row_mistake(keys, at, own), f"{_gets(is_so, keys, at)}{_seen_by(every, at, (layer, head))}")
+        for at in (candidate.place[0] for candidate in is_so.candidates[is_so.best :])
+    ]
+    return replace(is_so, mistakes=tuple(mistakes))
+
+
+def _row_mistake(keys: Tokens, at: int, query: int) -> str:
+    """Which mistake a wrong word is. `query` is the word that looks, -1 where it is of another text."""
+    same = [i for i, label in enumerate(keys.labels) if label.strip().lower() == keys.labels[at].strip().lower()]
+    if at == query:
+        return words.ROW_MISTAKES["itself"]
+    if query in same and at < query:
+        return words.ROW_MISTAKES["earlier"]
+    if keys.special[at] or (at == 0 and not any(keys.special)):
+        return words.ROW_MISTAKES["rests"]
+    if len(same) > 1:
+        return words.ROW_MISTAKES["twice"]
+    return words.ROW_MISTAKES["before" if at == query - 1 else "stands_out"]
+
+
+def _gets(truth: Truth, keys: Tokens, at: int) -> str:
+    """The share of a word in this row, and its rank; a word that is there twice with its place."""
+    chosen = next(candidate for candidate in truth.candidates if candidate.place == (at,))
+    label = said(chosen.label) + (f" ({at})" if keys.labels.count(chosen.label) > 1 else "")
+    rank = 1 + sum(candidate.value > chosen.value for candidate in truth.candidates)
+    share = number_words(100 * chosen.value, "%", 1)
+    return words.REPLY["gets"].format(word=label, value=share, rank=rank, n=len(truth.candidates))
+
+
+def _seen_by(every: np.ndarray | None, at: int, own: tuple[int, int]) -> str:
+    """The head that looks at a word most, where one looks there: weights [layer, head, key] of one query."""
+    if every is None:
+        return ""
+    layer, head = (int(i) for i in np.unravel_index(every[:, :, at].argmax(), every.shape[:2]))
+    weight = float(every[layer, head, at])
+    if weight < LOOKS or (layer, head) == own:
+        return ""
+    return " " + words.REPLY["seen_by"].format(head=head, layer=layer, value=number_words(100 * weight, "%", 0))
 
 
 @dataclass(frozen=True)
@@ -120,10 +170,14 @@ class Candidates:
 def pointing(
     question: str, reason: str, footer: str, candidates: Candidates, *, best: int | None = None, **more: Any
 ) -> Truth:
-    """A question whose answer is the candidate of the largest value, or one that ties with it; or any of the `best` largest."""
+    """A question whose answer is the candidate of the largest value, or one that ties with it; or any of the `best` largest.
+
+    `mistakes` are places, each with its name and sentence.
+    """
+    mistakes: Sequence[Known] = more.pop("mistakes", ())
     found = sorted(candidates.all, key=lambda candidate: -candidate.value)
     best = ties([candidate.value for candidate in found]) if best is None else best
-    return Truth(
+    made = Truth(
         "point",
         question,
         reason,
@@ -135,19 +189,36 @@ def pointing(
         share=candidates.share,
         **more,
     )
+    return _slipping(made, [([place], name, sentence) for place, name, sentence in mistakes])
 
 
 def dragging(
     question: str, reason: str, footer: str, number: float, between: tuple[float, float], **more: Any
 ) -> Truth:
-    """A question for a number on a slider from one end to the other, or a little farther: it rests in its middle, which must not be right."""
+    """A question for a number between these two, or a little farther: the middle of that range, which is guessed first, is not right.
+
+    `mistakes` are the numbers that known mistakes give.
+    """
+    mistakes: Sequence[Known] = more.pop("mistakes", ())
     low, high = between
     tolerance = float(more["tolerance"])
     for share in (1.0, 0.8, 0.65, 0.5, 1.3, 1.6):
         end = low + share * (high - low)
         if abs((low + end) / 2 - number) > 1.2 * tolerance and end >= number + tolerance:
             break
-    return Truth("drag", question, reason, footer, number=number, low=low, high=float(f"{end:.6g}"), **more)
+    return _slipping(
+        Truth("drag", question, reason, footer, number=number, low=low, high=float(f"{end:.6g}"), **more), mistakes
+    )
+
+
+def _slipping(truth: Truth, known: Iterable[Known]) -> Truth:
+    """With what is known of wrong answers; an answer that is right of this run is no mistake."""
+    found = [
+        Mistake(one[0] if truth.kind == "drag" else written(one[0]), *one[1:])
+        for one in known
+        if not check(truth, one[0]).right
+    ]
+    return replace(truth, mistakes=(*truth.mistakes, *found))
 
 
 def marking(
@@ -160,23 +231,48 @@ def marking(
     **more: Any,
 ) -> Truth:
     """A question whose answer is all that is right: labels, places and whether each is."""
+    mistakes: Sequence[Known] = more.pop("mistakes", ())
     found = [Candidate(label, (at,), float(is_right)) for label, at, is_right in named]
     best = sum(bool(candidate.value) for candidate in found)
-    return pointing(question, reason, footer, Candidates(found, places, "plain"), best=best, all_of=True, **more)
+    made = pointing(question, reason, footer, Candidates(found, places, "plain"), best=best, all_of=True, **more)
+    wrong = {candidate.place for candidate in made.candidates[best:]}
+    one_too_many = [Mistake(written([place]), *said) for place, *said in mistakes if place in wrong]
+    other_way = [Mistake(written(sorted(wrong)), *said) for place, *said in mistakes if place == ()]
+    return replace(made, mistakes=(*other_way, *one_too_many))
 
 
 def choosing(
     question: str, reason: str, footer: str, options: dict[str, bool], *, all_of: bool = False, **more: Any
 ) -> Truth:
-    """A question with options, each with whether it is so."""
+    """A question with options, each with whether it is so. `wrong` has for each option the mistake that it is: a name and a sentence."""
+    wrong: Sequence[tuple[str, str]] = more.pop("wrong", ())
     right = tuple(i for i, is_right in enumerate(options.values()) if is_right)
-    return Truth("choose", question, reason, footer, options=tuple(options), right=right, all_of=all_of, **more)
+    mistakes = tuple(Mistake(str(i), *said) for i, said in enumerate(wrong) if said[0] and i not in right)
+    return Truth(
+        "choose",
+        question,
+        reason,
+        footer,
+        options=tuple(options),
+        right=right,
+        all_of=all_of,
+        mistakes=mistakes,
+        **more,
+    )
 
 
-def shaping(question: str, reason: str, footer: str, shape: Sequence[int], others: Iterable[int]) -> Truth:
-    """A question for a shape, with tiles of its sizes and of others."""
+def shaping(
+    question: str,
+    reason: str,
+    footer: str,
+    shape: Sequence[int],
+    others: Iterable[int],
+    mistakes: Sequence[Known] = (),
+) -> Truth:
+    """A question for a shape, with tiles of its sizes and of others, and shapes that known mistakes give."""
     tiles = sorted({*shape, *others})
-    return Truth("shape", question, reason, footer, axes=tuple(map(str, shape)), options=tuple(map(str, tiles)))
+    made = Truth("shape", question, reason, footer, axes=tuple(map(str, shape)), options=tuple(map(str, tiles)))
+    return _slipping(made, mistakes)
 
 
 def said(label: str) -> str:

@@ -33,13 +33,13 @@ def show() -> None:
                 "fresh": asked.fresh,
                 "rooms": held.names(),
                 "models": TITLES,
-                "states": {name: dict(step.state) for name, step in opening.steps().items()},
+                "states": {name: dict(step.state) for name, step in opening.every().items()},
                 "own": own_sentences(),
             }
         )
     if asked.fresh:
         return  # the rail leads to the step's own address, which has its state
-    step = opening.steps()[asked.step]
+    step = opening.every()[asked.step]
     cover.put(cover.Cover(asked.step, step.cover, step.kind, dict(step.state), asked.seen))
     with right:
         held.show(step.room)
@@ -50,7 +50,7 @@ def own_sentences() -> dict[str, str]:
     """The visitor's own sentence of each model, with the one that is in the box by now."""
     session = st.session_state
     model, text = boxes.held("model") or "", boxes.held("text") or ""
-    ours = [step.sentence for step in opening.steps().values()]
+    ours = [step.sentence for step in opening.every().values()]
     if model in MODELS:
         typed = text if examples.was_typed(text, MODELS) else ""
         session[OWN] = opening.own_texts(session.get(OWN, {}), model, typed, ours)

@@ -41,6 +41,38 @@ ANSWER = {
     "or": " or ",
 }
 
+# to a first wrong answer, which never says what is true; the browser says the same (browser/reply.js)
+REPLY = {
+    "row": "It stands out to us, not to this head.",
+    "ranked": "Others have more.",
+    "plain": "It is not this one.",
+    "other": "It is not this one.",
+    "too_many": "One of these does not belong there.",
+    "missing": "Something is missing.",
+    "high": "Too high.",
+    "low": "Too low.",
+    "ten": "{word} is off by a factor of more than ten.",
+    "two": "{word} is off by a factor of more than two.",
+    "near": "{word} is off by a factor of less than two.",
+    "some": "You chose {word}.",
+    "axes": "It has another number of axes.",
+    "so_many": "You gave it {n}.",
+    "order": "The right sizes, in another order.",
+    "sizes": "Not these sizes.",
+    "placed": "Sizes in their place: {n} of {of}.",
+    "not_yet": "It is not done yet.",
+    "gets": "{word} gets {value} here, rank {rank} of {n}.",
+    "seen_by": "Head {head} of layer {layer} does look there: {value}.",
+}
+ROW_MISTAKES = {
+    "itself": "You took the word that looks.",
+    "earlier": "You took the same word, said earlier.",
+    "rests": "You took a place where heads rest.",
+    "twice": "You took a word that is said twice.",
+    "before": "You took the word before.",
+    "stands_out": "It stands out to us, not to this head.",
+}
+
 # why what is on the screen cannot answer
 NO_RUN = "There is no run on the screen yet."
 ONE_KEY = "{word} may look at one token only here, so there is nothing to choose between."
@@ -104,13 +136,23 @@ COMPONENT = {
     "all": "All lessons",
     "all_close": "Back to the step",
     "all_title": "All lessons",
-    "passed": "looked at",
+    "passed": {"known": "known", "second": "known at the second try", "shown": "looked at"},
+    "sum": "Known: {known} of {of}; at the second try: {second}; shown: {shown}.",
+    "try_again": "You have a second try.",
+    "show_me": "Show me",
+    "recap": "Recap",
+    "knew": "You knew {known} of {of}; {second} came at the second try",  # then, with commas between, how many were shown and are open
+    "knew_shown": ["{n} was shown", "{n} were shown"],
+    "knew_open": ["{n} is open", "{n} are open"],
+    "asked_again": "Three questions again, about another text or other sizes.",
+    "reopened": "“{step}” is open again.",
+    "back_to_lesson": "Back to the lesson",
     "source": "From “{lesson}”; in {room}.",
     "waiting": "Reading what is on the screen.",
     "hint_pointed": "Say first, then look. Point in the picture, or choose here.",
     "hints": {
         "point": "Say first, then look. Choose here.",
-        "drag": "Say first, then look. Drag to your number.",
+        "drag": "Say first, then look. Type a number.",
         "shape": "Say first, then look. Put a size into every slot.",
         "choose": "Say first, then look.",
         "do": "Change it in the picture, then look.",
@@ -119,6 +161,7 @@ COMPONENT = {
     "offers": "The step’s own example can: “{text}”.",
     "take_example": "Take the example",
     "look": "Look",
+    "no_number": "“{typed}” is no number. Type digits, such as 512 or 0.16.",
     "say_first": "no answer yet",
     "you_say": "your answer: {said}",
     "unsaid": "The answer: {true}.",

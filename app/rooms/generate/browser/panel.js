@@ -33,15 +33,17 @@ export function bars(box, scene, acts) {
   const n = Math.min(BARS, node.ids.length);
   const most = Math.max(0.02, ...own.probs.slice(0, n), ...shown.probs.slice(0, n));
   // The same buttons at every drawing: one that was made again while it is pressed would lose the click.
-  while (box.children.length > n) box.lastElementChild?.remove();
-  while (box.children.length < n) {
-    const track = el("b");
+  const rows = [...box.querySelectorAll("button")]; // a lesson may have laid its cover among them
+  while (rows.length > n) rows.pop()?.remove();
+  while (rows.length < n) {
+    const [row, track] = [add(box, "button"), el("b")];
     track.append(el("i"), el("s"));
-    add(box, "button").append(el("span"), track, el("u"));
+    row.append(el("span"), track, el("u"));
+    rows.push(row);
   }
   for (let j = 0; j < n; j++) {
     const [id, label] = [node.ids[j], scene.named(node, node.ids[j])];
-    const row = /** @type {HTMLButtonElement} */ (box.children[j]);
+    const row = rows[j];
     const [name, track, value] = row.children;
     const text = sampled
       ? `${percent(own.probs[j], 1).replace(" %", "")} → ${shown.probs[j] > 0 ? percent(shown.probs[j], 1) : words.cut}`

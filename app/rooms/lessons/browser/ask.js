@@ -1,13 +1,13 @@
-// The five ways to answer: places and options as buttons, a number on a slider, sizes that go into slots, a change in the room.
+// The five ways to answer: places and options as buttons, a number in a box, sizes that go into slots, a change in the room.
 
-import { grouped } from "../../../kit/browser/language.js";
+import { grouped, numberOf, pointed } from "../../../kit/browser/language.js";
 import { WORDS as words } from "./constants.js";
 import { add, arrow, described, el, fill, focusedIn } from "../../../kit/browser/dom.js";
 
 /** @typedef {import("./types.js").Truth} Truth */
 /** @typedef {import("./types.js").Answer} Answer */
 /** @typedef {import("./types.js").Asking} Asking */
-/** @typedef {(answer: Answer, done: boolean) => void} Say what is said, and whether with that all is said */
+/** @typedef {(answer: Answer | null, done: boolean) => void} Say what is said, and whether with that all is said */
 
 /** @param {Truth} truth @param {Say} say @returns {Asking} */
 export function asking(truth, say) {
@@ -114,39 +114,42 @@ function compare(a, b) {
   return at < 0 ? 0 : a[at] - b[at];
 }
 
+// A number is typed: a slider would have to rest somewhere, and that is an answer.
 /** @param {Truth} truth @param {Say} say */
 function drag(truth, say) {
-  const node = el("label", "drag");
-  const input = add(node, "input");
-  const { low, high, step } = truth;
-  Object.assign(input, {
-    type: "range",
-    min: String(low),
-    max: String(high),
-    step: String(step || "any"),
-    value: String((low + high) / 2),
-  });
+  const node = el("div", "typed");
+  const line = add(node, "label");
+  const input = add(line, "input");
+  Object.assign(input, { type: "text", inputMode: "decimal", autocomplete: "off", maxLength: 24 });
   input.setAttribute("aria-label", truth.question);
-  const shown = add(node, "output");
-  const draw = () => {
-    shown.textContent = number(truth, Number(input.value));
-    input.setAttribute("aria-valuetext", shown.textContent);
+  if (truth.unit) add(line, "span").textContent = truth.unit;
+  const fault = add(node, "p", "fault");
+  fault.setAttribute("role", "status");
+  const read = (isEntered = false) => {
+    fault.textContent = "";
+    const value = numberOf(input.value, truth.unit);
+    if (isEntered) complain(value);
+    say(value, isEntered && value !== null);
   };
-  input.addEventListener("input", () => {
-    draw();
-    say(Number(input.value), false);
-  });
+  // A minus or a point is the beginning of a number: what is wrong is said once all is typed.
+  /** @param {number | null} value */
+  const complain = (value) => {
+    const typed = input.value.trim();
+    fault.textContent = value === null && typed ? fill(words.no_number, { typed }) : "";
+  };
+  input.addEventListener("input", () => read());
+  input.addEventListener("change", () => complain(numberOf(input.value, truth.unit)));
   input.addEventListener("keydown", (e) => {
     if (e.key !== "Enter") return;
     e.preventDefault();
-    say(Number(input.value), true);
+    read(true);
   });
-  draw();
   /** @param {Answer | null} answer */
   const mark = (answer) => {
-    if (typeof answer === "number" && Number(input.value) !== answer) input.value = String(answer);
+    if (typeof answer === "number" && numberOf(input.value, truth.unit) !== answer)
+      input.value = pointed(String(answer));
+    else if (answer === null && numberOf(input.value, truth.unit) !== null) input.value = "";
     node.classList.toggle("said", answer !== null);
-    draw();
   };
   return { node, mark, focus: () => input.focus() };
 }

@@ -10,7 +10,8 @@ import { ANSWER, NO_ANSWER } from "./words.js";
  * @typedef {{
  *   kind: string, reason: string, footer: string, slip: string, candidates: Candidate[], best: number, form?: "row" | "ranked" | "plain",
  *   share: boolean,
- *   options: string[], right: number[], all_of: boolean, axes: string[], number: number, unit: string, tolerance: number, digits: number,
+ *   options: string[], right: number[], all_of: boolean, axes: string[], number: number, unit: string, step?: number, tolerance: number,
+ *   digits: number, mistakes: {answer: string | number, name: string, sentence: string}[],
  *   values: Record<string, string> | null
  * }} Truth
  */
@@ -78,7 +79,7 @@ function valueWords({ share, unit, digits }, value) {
 
 // The places that an answer names, each once, in order, as texts; none where it cannot be read or names one that is not there.
 /** @param {unknown} answer @param {Truth} truth @returns {string[]} */
-function places(answer, truth) {
+export function places(answer, truth) {
   const given = Array.isArray(answer) ? answer : [answer];
   const listed = given.every(Array.isArray) ? given : [given];
   const known = new Set(truth.candidates.map(({ place }) => String(place)));
@@ -163,7 +164,7 @@ function change(truth, answer) {
 
 // A sentence with its names filled in
 /** @param {string} sentence @param {Record<string, string | number>} names */
-const fill = (sentence, names) => sentence.replace(/\{(\w+)\}/g, (_, name) => String(names[name]));
+export const fill = (sentence, names) => sentence.replace(/\{(\w+)\}/g, (_, name) => String(names[name]));
 
 // A number as it is said: "30.566 MiB", "66.6 %", "623 tokens". Halves go up, here and in Python.
 /** @param {number} value @param {string} unit @param {number} digits */

@@ -5,14 +5,16 @@ import { cover } from "../../../kit/browser/cover.js";
 import { fill, focusedIn } from "../../../kit/browser/dom.js";
 import { Ground, ground } from "../../../kit/browser/ground.js";
 import { turnsPages } from "../../../kit/browser/page_keys.js";
-import { done, keep, read as readBits, watch, write } from "../../../kit/browser/progress.js";
+import { done, keep, read as readBits, readWays, watch, ways, write } from "../../../kit/browser/progress.js";
 import { goTo, here, note } from "../../../streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
 import { check } from "./check.js";
-import { LESSONS, PALETTES, STEPS, STYLE, WORDS as words } from "./constants.js";
-import { addressOf, changes, read, written } from "./link.js";
+import { LESSONS, PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { addressOf, changes, isAgain, once, read, stepOf, written } from "./link.js";
 import { Rail } from "./rail.js";
+import { NAMES, recapOf, STEPS } from "./recap.js";
 import { savePage } from "./page.js";
+import { reply } from "./reply.js";
 import { isDrawn, pictureOf } from "./picture.js";
 
 /** @typedef {import("./types.js").Answer} Answer */
@@ -20,7 +22,8 @@ import { isDrawn, pictureOf } from "./picture.js";
 /** @typedef {import("./types.js").Told} Told */
 /** @typedef {{said: Answer | null, seen: boolean, words?: string[], question?: string, named?: string, picture?: string}} Remembered */
 
-const NAMES = Object.keys(STEPS);
+// In the order in which they are opened: where a head looks before how it is computed, though that stands first in the lesson
+const COURSE = ["1.2", ...NAMES];
 /** @type {Set<Lessons>} */
 const SHOWN = new Set(); // on the page: one
 /** @type {Map<string, Remembered>} */
@@ -54,10 +57,15 @@ class Lessons extends Ground {
   /** @type {Answer | null} */
   said = null;
   seen = false;
+  tries = 0; // wrong answers of the present step
+  /** @type {import("./reply.js").Reply | null} What the first of them was told */
+  reply = null;
   /** @type {Told | null} */
   told = null;
   /** @type {import("./types.js").Asking | null} */
   asking = null;
+  /** @type {string[]} The steps of the recap that is open */
+  three = [];
   lists = false; // whether all five lessons are shown
   note = "";
   asked = 0; // how often the script was asked for what is true, without anything else being new to it
@@ -109,7 +117,7 @@ class Lessons extends Ground {
       this.drawNow(); // of a run that began before
     else if (data.step !== this.step) this.arrive(data.step);
     else {
-      if (this.going === null && here().get("lesson") !== this.step) goTo(this.address(), true); // an older answer wrote its address over ours
+      if (this.going === null && stepOf(here()) !== this.step) goTo(this.address(), true); // an older answer wrote its address over ours
       this.drawNow();
     }
     if (data.step !== this.going || data.fresh) return;
@@ -123,9 +131,14 @@ class Lessons extends Ground {
     if (this.going !== null && this.going === step) return;
     const asked = here();
     const known = readBits(asked.get("done") ?? "");
-    if (known?.size) keep(new Set([...done(NAMES.length), ...[...known].filter((i) => i < NAMES.length)]));
+    const own = (/** @type {Iterable<number>} */ some) => [...some].filter((i) => i < NAMES.length);
+    if (known?.size)
+      keep(
+        new Set([...done(NAMES.length), ...own(known)]),
+        new Map([...readWays(asked.get("done") ?? ""), ...ways()].filter(([i]) => i < NAMES.length)),
+      );
     this.note = known === null ? words.done_unknown : "";
-    const next = step || NAMES.find((_, i) => !done(NAMES.length).has(i)) || NAMES[0];
+    const next = step || COURSE.find((name) => !done(NAMES.length).has(NAMES.indexOf(name))) || NAMES[0];
     this.take(next, read(STEPS[next].kind, asked.get("said") ?? ""), asked.get("seen") === "1");
     this.go(true, changes(asked));
   }
@@ -139,7 +152,7 @@ class Lessons extends Ground {
   }
 
   wentBack() {
-    const step = here().get("lesson") ?? "";
+    const step = stepOf(here());
     if (here().get("view") !== "lessons" || !(step in STEPS)) return;
     this.going = null;
     this.arrive(step); // before the script does, so that nothing is seen too soon
@@ -151,7 +164,8 @@ class Lessons extends Ground {
     if (told.step !== this.step || (this.going !== null && this.going !== this.step)) return;
     const before = JSON.stringify(this.told?.truth ?? this.told?.cannot);
     this.told = told;
-    if (before !== JSON.stringify(told.truth ?? told.cannot)) this.asking = null;
+    if (before !== JSON.stringify(told.truth ?? told.cannot))
+      Object.assign(this, { asking: null, tries: 0, reply: null });
     const had = focusedIn(this.root) === this.rail.look;
     this.drawNow();
     if (had && told.cannot) this.rail.next.focus(); // there is nothing to look at
@@ -166,8 +180,10 @@ class Lessons extends Ground {
       this.told = null;
       this.asking = null;
     }
-    Object.assign(this, { step, said, seen });
-    if (seen) this.pass();
+    Object.assign(this, { step, said, seen, tries: 0, reply: null });
+    if (!isAgain(step)) this.three = [];
+    else if (!this.three.includes(step)) this.three = this.recapped(step);
+    if (seen && !isAgain(step)) this.pass();
     const { cover: part, kind, values } = STEPS[step];
     cover.open(
       { step, part, asks: kind, values, seen },
@@ -199,7 +215,7 @@ class Lessons extends Ground {
   opening(more = [], own = true) {
     const { step, said, seen, data } = this;
     const { model, sentence, target } = STEPS[step];
-    const text = own ? (data.own[model] ?? sentence) : sentence;
+    const text = own && !isAgain(step) ? (data.own[model] ?? sentence) : sentence;
     return addressOf({
       step,
       state: data.states[step],
@@ -217,7 +233,8 @@ class Lessons extends Ground {
     const query = here();
     for (const [name, text] of Object.entries({
       view: "lessons",
-      lesson: this.step,
+      lesson: once(this.step),
+      recap: isAgain(this.step) ? "1" : "",
       seen: this.seen ? "1" : "0",
       said: written(this.said),
     })) {
@@ -235,7 +252,7 @@ class Lessons extends Ground {
     else note(this.address());
   }
 
-  /** @param {Answer} answer */
+  /** @param {Answer | null} answer @param {boolean} [isAll] */
   says(answer, isAll = false) {
     if (this.seen) return;
     this.said = answer;
@@ -274,13 +291,37 @@ class Lessons extends Ground {
 
   looks() {
     if (this.seen || this.told?.cannot) return;
+    const wrong = this.tries ? null : this.wrong;
+    if (wrong) {
+      this.tries = 1;
+      this.reply = wrong;
+      this.drawNow();
+      this.announce(`${wrong.name} ${wrong.sentence}`.trim());
+      this.rail.focus();
+      return;
+    }
+    this.reply = this.wrong;
     this.seen = true;
     cover.look();
-    this.pass();
+    if (!isAgain(this.step)) this.pass(this.checked?.right ? ["known", "second"][this.tries] : undefined);
+    else if (!this.checked?.right) this.reopen();
     this.publish(true);
     this.drawNow();
     this.remember();
     this.rail.next.focus();
+  }
+
+  // The visitor has had a first try, and wants to see the answer.
+  shows() {
+    this.tries = 2;
+    this.looks();
+  }
+
+  // The reply to what is said; null where nothing is said yet, or where it is right
+  get wrong() {
+    const { truth, said, told } = this;
+    const answer = truth?.kind === "do" ? (told?.values ?? null) : said;
+    return truth && answer !== null ? reply(truth, answer) : null;
   }
 
   again() {
@@ -292,10 +333,27 @@ class Lessons extends Ground {
     this.rail.focus();
   }
 
-  pass() {
+  // The step counts as it was answered the first time: who has seen the answer can no longer have known it.
+  /** @param {string} [way] */
+  pass(way) {
     const steps = done(NAMES.length);
     const at = NAMES.indexOf(this.step);
-    if (!steps.has(at)) keep(steps.add(at));
+    if (steps.has(at)) return;
+    const known = ways();
+    if (way) known.set(at, /** @type {import("../../../kit/browser/progress.js").Way} */ (way));
+    keep(steps.add(at), known);
+  }
+
+  // Asked again the step was not known: it is open again.
+  reopen() {
+    const step = once(this.step);
+    const steps = done(NAMES.length);
+    const known = ways();
+    steps.delete(NAMES.indexOf(step));
+    known.delete(NAMES.indexOf(step));
+    keep(steps, known);
+    VISIT.delete(step);
+    this.note = fill(words.reopened, { step: STEPS[step].title });
   }
 
   remember() {
@@ -325,12 +383,54 @@ class Lessons extends Ground {
 
   /** @param {number} by */
   turn(by, focus = false) {
-    const to = NAMES[NAMES.indexOf(this.step) + by];
+    const to = this.beside(by);
     if (to) this.open(to, focus);
   }
 
-  get isLast() {
-    return this.step === NAMES.at(-1);
+  // The step before or after: in a recap one of its own, then one of the lessons beside it
+  /** @param {number} by */
+  beside(by) {
+    const of = isAgain(this.step) ? this.three : NAMES;
+    const to = of[of.indexOf(this.step) + by];
+    if (to || of === NAMES) return to;
+    const last = NAMES.findLastIndex((name) => this.isOfLesson(name));
+    return NAMES[by > 0 ? last + 1 : last];
+  }
+
+  // Whether the next step is of another lesson: a recap comes first
+  get endsLesson() {
+    const next = this.beside(1);
+    return !isAgain(this.step) && !(next && this.isOfLesson(next));
+  }
+
+  /** @param {string} step */
+  isOfLesson(step) {
+    return step.split(".")[0] === this.step.split(".")[0];
+  }
+
+  /** @param {string} [now] */
+  recapped(now) {
+    const known = ways();
+    return recapOf((now ?? this.step).split(".")[0], (at) => known.get(at) === "known", now);
+  }
+
+  // From the answer: on, over the recap where the lesson ends
+  goesOn() {
+    if (this.endsLesson) this.recaps();
+    else if (this.beside(1)) this.turn(1, true);
+    else this.rail.toggle(true);
+  }
+
+  /** @param {string} step */
+  isSeen(step) {
+    return step === this.step ? this.seen : Boolean(VISIT.get(step)?.seen);
+  }
+
+  recaps() {
+    const three = this.recapped();
+    for (const step of three) VISIT.delete(step);
+    this.three = three;
+    this.open(three[0], true);
   }
 
   // Back to how the step opens; with `own` false also to its own sentence
@@ -376,6 +476,7 @@ class Lessons extends Ground {
       step: this.step,
       seen: this.seen,
       said: written(this.said),
+      tries: this.tries,
       right: this.checked?.right ?? "",
       ready: this.going === null && this.told?.step === this.step, // its room and what is true are there
     };
@@ -386,7 +487,7 @@ class Lessons extends Ground {
   link() {
     const url = new URL(this.address(), location.href);
     const steps = done(NAMES.length);
-    if (steps.size) url.searchParams.set("done", write(steps));
+    if (steps.size) url.searchParams.set("done", write(steps, ways()));
     return url.href;
   }
 

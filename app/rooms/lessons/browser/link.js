@@ -3,6 +3,18 @@
 /** @typedef {import("./types.js").Answer} Answer */
 /** @typedef {import("./types.js").Kind} Kind */
 
+export const AGAIN = "r"; // after the number of a step that a recap asks again: "1.2r" is 1.2 with recap=1
+
+/** @param {string} step */
+export const isAgain = (step) => step.endsWith(AGAIN);
+
+// The step of the lesson that it is
+/** @param {string} step */
+export const once = (step) => (isAgain(step) ? step.slice(0, -AGAIN.length) : step);
+
+/** @param {URLSearchParams} address */
+export const stepOf = (address) => (address.get("lesson") ?? "") + (address.get("recap") === "1" ? AGAIN : "");
+
 // An answer as text: places "3" or "1.0,1.1", a number, sizes or options with commas between them
 /** @param {Answer | null} answer @returns {string} */
 export function written(answer) {
@@ -29,7 +41,7 @@ export function read(kind, text) {
 }
 
 // What an address has of its own, and no step gives: a link that a person wrote may change the state of the step.
-const OURS = ["view", "lesson", "said", "seen", "done", "theme", "projector", "embed", "lang"];
+const OURS = ["view", "lesson", "recap", "said", "seen", "done", "theme", "projector", "embed", "lang"];
 /** @param {URLSearchParams} address @returns {[string, string][]} */
 export function changes(address) {
   if (!address.has("lesson")) return [];
@@ -41,7 +53,8 @@ export function changes(address) {
  * @param {{step: string, state: Record<string, string>, model?: string, text?: string, target?: string, said?: Answer | null, seen?: boolean, more?: [string, string][]}} of
  */
 export function addressOf({ step, state, model, text, target, said = null, seen = false, more = [] }) {
-  const query = new URLSearchParams({ view: "lessons", lesson: step, seen: seen ? "1" : "0" });
+  const query = new URLSearchParams({ view: "lessons", lesson: once(step), seen: seen ? "1" : "0" });
+  if (isAgain(step)) query.set("recap", "1");
   const parts = { model, text, target, ...state, said: written(said) };
   for (const [name, value] of Object.entries(parts)) if (value) query.set(name, value);
   for (const [name, value] of more) query.set(name, value);

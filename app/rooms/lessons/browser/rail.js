@@ -1,13 +1,14 @@
 // The steps of a lesson on a rail: passed ones filled, the present one open, the rest titles; and, when asked for, all five lessons.
 
-import { LESSONS, STEPS, WORDS as words } from "./constants.js";
-import { add, button, el, fill, phrase } from "../../../kit/browser/dom.js";
-import { done } from "../../../kit/browser/progress.js";
+import { LESSONS, WORDS as words } from "./constants.js";
+import { add, button, counted, el, fill, phrase } from "../../../kit/browser/dom.js";
+import { done, ways } from "../../../kit/browser/progress.js";
 import { Share } from "../../../kit/browser/share.js";
 import { named } from "./ask.js";
+import { isAgain, once } from "./link.js";
+import { NAMES, STEPS } from "./recap.js";
 
 /** @typedef {import("./lessons.js").View} View */
-const NAMES = Object.keys(STEPS);
 
 export class Rail {
   /** @param {View} view @param {HTMLElement} root */
@@ -17,6 +18,9 @@ export class Rail {
     this.title = add(head, "h2");
     this.where = add(head, "span", "where");
     this.all = head.appendChild(button(words.all, "link", () => this.toggle()));
+    this.knew = add(root, "p", "knew");
+    this.three = add(root, "p", "hint");
+    this.three.textContent = words.asked_again;
     this.list = add(root, "ol", "rail");
     this.lessons = add(root, "div", "lessons-all");
 
@@ -30,16 +34,24 @@ export class Rail {
     this.place = add(this.body, "div", "place");
     const row = add(this.body, "div", "acts");
     this.look = row.appendChild(button(words.look, "go", () => view.looks()));
+    this.show = row.appendChild(button(words.show_me, "quiet", () => view.shows()));
     this.said = add(row, "span", "said");
     this.reset = row.appendChild(button(words.back_to_step, "quiet", () => view.reset()));
     this.example = row.appendChild(button(words.take_example, "go", () => view.reset(false)));
+    this.reply = add(this.body, "div", "reply");
     this.answer = add(this.body, "div", "answer");
     this.answer.id = "answer";
     const on = add(this.body, "div", "acts");
-    this.next = on.appendChild(button("", "go", () => (view.isLast ? this.toggle(true) : view.turn(1, true))));
+    this.next = on.appendChild(button("", "go", () => view.goesOn()));
     this.next.setAttribute("aria-describedby", "answer"); // it has the focus after a look
+    this.over = on.appendChild(button(words.next_lesson, "quiet", () => view.turn(1, true))); // without the recap
     this.again = on.appendChild(button(words.again, "quiet", () => view.again()));
 
+    const sum = add(root, "p", "sum");
+    this.sum = add(sum, "span");
+    this.recap = sum.appendChild(
+      button("", "link", () => (isAgain(view.step) ? view.open(once(view.step), true) : view.recaps())),
+    );
     this.note = add(root, "p", "note");
     const foot = add(root, "div", "foot");
     this.before = foot.appendChild(button("←", "quiet", () => view.turn(-1, true)));
@@ -75,12 +87,13 @@ export class Rail {
 
   draw() {
     const { step, lists } = this.view;
-    const [lesson, at] = step.split(".");
-    const names = NAMES.filter((name) => name.startsWith(`${lesson}.`));
+    const [lesson] = step.split(".");
+    const all = NAMES.filter((name) => name.startsWith(`${lesson}.`));
+    const names = isAgain(step) ? this.view.three : all;
     this.title.textContent = lists
       ? words.all_title
       : fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] });
-    this.where.textContent = fill(words.step_of, { at, of: names.length });
+    this.where.textContent = fill(words.step_of, { at: names.indexOf(step) + 1, of: names.length });
     this.all.textContent = lists ? words.all_close : words.all;
     this.all.setAttribute("aria-expanded", String(lists));
     this.list.hidden = lists;
@@ -88,30 +101,56 @@ export class Rail {
     if (lists) this.drawAll();
     this.drawList(names);
     this.drawBody();
+    this.drawSum(all);
     this.note.textContent = this.view.note;
     this.note.hidden = !this.view.note;
     this.before.disabled = step === NAMES[0];
-    this.after.disabled = this.view.isLast;
+    this.after.disabled = !this.view.beside(1);
     this.save.hidden = !this.view.isFinished(lesson);
+  }
+
+  // How many steps of the lesson were known
+  /** @param {string[]} names */
+  drawSum(names) {
+    const passed = done(NAMES.length);
+    const known = ways();
+    const places = names.map((name) => NAMES.indexOf(name)).filter((i) => passed.has(i));
+    const n = (/** @type {string | undefined} */ way) => places.filter((i) => known.get(i) === way).length;
+    const many = { known: n("known"), second: n("second"), shown: n(undefined), of: names.length };
+    this.sum.textContent = fill(words.sum, many);
+    const { step, lists } = this.view;
+    const open = names.length - places.length;
+    this.knew.textContent = `${[
+      fill(words.knew, many),
+      counted(words.knew_shown, many.shown),
+      ...(open ? [counted(words.knew_open, open)] : []),
+    ].join(", ")}.`;
+    this.knew.hidden = this.three.hidden = !isAgain(step) || lists;
+    this.sum.hidden = isAgain(step);
+    this.recap.textContent = isAgain(step) ? words.back_to_lesson : words.recap;
+    this.recap.hidden = !isAgain(step) && (open > 0 || this.view.endsLesson);
+    this.sum.parentElement?.toggleAttribute("hidden", lists || !(places.length || isAgain(step)));
   }
 
   /** @param {string[]} names */
   drawList(names) {
     const { step } = this.view;
     const passed = done(NAMES.length);
-    const of = `${names.join()}|${step}|${[...passed].sort().join()}`;
+    const known = ways();
+    const of = `${names.join()}|${step}|${this.view.seen}|${[...passed].sort().join()}|${[...known].sort().join()}`;
     if (of === this.list.dataset.of) return;
     this.list.dataset.of = of;
     this.list.replaceChildren(
       ...names.map((name) => {
         const line = el("li");
-        const isDone = passed.has(NAMES.indexOf(name));
-        line.className = `${isDone ? "done" : ""} ${name === step ? "now" : ""}`;
+        const isDone = isAgain(name) ? this.view.isSeen(name) : passed.has(NAMES.indexOf(name));
+        const way = isAgain(name) ? "known" : (known.get(NAMES.indexOf(name)) ?? "shown");
+        line.className = `${isDone ? `done ${way}` : ""} ${name === step ? "now" : ""}`;
         const title = line.appendChild(
           button(STEPS[name].title, "title", () => name !== this.view.step && this.view.open(name, true)),
         );
         title.dataset.step = name;
-        if (isDone) title.append(el("span", "unseen", ` (${words.passed})`));
+        if (isDone && !isAgain(name)) title.append(el("span", "unseen", ` (${words.passed[way]})`));
         if (name === step) {
           title.setAttribute("aria-current", "step");
           line.append(this.body);
@@ -180,6 +219,13 @@ export class Rail {
     this.example.hidden = !cannot || !(told?.example ?? at.sentence);
     this.reset.hidden = !view.isChanged;
     const checked = view.checked;
+    this.show.hidden = seen || !view.tries;
+    // What an answer was told takes the place of the text. A second one is told its mistake where that is more than what it was.
+    const { name, sentence } = view.reply ?? { name: "", sentence: "" };
+    const more = seen ? [] : [el("p", "", words.try_again)];
+    this.reply.hidden = !sentence || checked?.words[0] === sentence;
+    this.reply.replaceChildren(...(this.reply.hidden ? [] : [el("b", "", name), el("p", "", sentence), ...more]));
+    this.text.hidden = seen || !this.reply.hidden;
     this.answer.hidden = !seen || Boolean(cannot);
     if (!this.answer.hidden) {
       const lines = checked?.words ?? [words.waiting];
@@ -187,11 +233,15 @@ export class Rail {
     } else this.answer.replaceChildren();
     this.next.parentElement?.toggleAttribute("hidden", !seen && !cannot);
     this.again.hidden = !seen;
-    this.next.textContent = view.isLast
-      ? words.finish
-      : NAMES[NAMES.indexOf(step) + 1].startsWith(step.split(".")[0])
-        ? words.next
-        : words.next_lesson;
+    const next = view.beside(1);
+    this.next.textContent = view.endsLesson
+      ? words.recap
+      : next
+        ? view.isOfLesson(next)
+          ? words.next
+          : words.next_lesson
+        : words.finish;
+    this.over.hidden = !view.endsLesson || !next;
   }
 }
 

@@ -18,6 +18,7 @@ export interface Step {
   model: string;
   sentence: string;
   target: string;
+  varied: Record<string, string>; // of its values, where a recap asks it again
 }
 
 /** What is true of the run on the screen (app/rooms/lessons/step.py). */
@@ -42,6 +43,7 @@ export interface Truth {
   tolerance: number;
   digits: number;
   values: Record<string, string> | null;
+  mistakes: { answer: string | number; name: string; sentence: string }[];
   slip: string;
 }
 export interface Checked {

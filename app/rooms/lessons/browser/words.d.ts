@@ -1,2 +1,2 @@
 // What Python writes into words.js (app/rooms/lessons/checks.py).
-export { ANSWER, NO_ANSWER } from "./wordtypes.js";
+export { ANSWER, NO_ANSWER, REPLY } from "./wordtypes.js";
