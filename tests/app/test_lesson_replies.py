@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -27,8 +28,8 @@ TEXTS = {
 }
 SIZES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "memory": (
-        {"plan_source": "64", "plan_heads": "4", "plan_batch": "16"},
-        {"plan_source": "128", "plan_heads": "16", "plan_batch": "8"},
+        {"plan_source": "64", "plan_heads": "4", "plan_kv_heads": "4", "plan_batch": "16"},
+        {"plan_source": "128", "plan_heads": "16", "plan_kv_heads": "16", "plan_batch": "8"},
     ),
     "compute": ({"plan_model": "transformer-big"}, {"plan_model": "gpt2-large"}),
     "shapes": ({"batch": "3", "length": "70"}, {"batch": "2", "length": "24"}),
@@ -43,6 +44,21 @@ def on(name: str, own: int) -> Truth | Unanswerable:
         return truth(name)
     sizes = {} if step.model or step.room not in SIZES else SIZES[step.room][own - 1]
     return found(name, TEXTS[step.model][own - 1], **sizes)
+
+
+def own_address(name: str, own: int) -> str:
+    """The same in an address."""
+    step = STEPS[name]
+    return urlencode({"text": TEXTS[step.model][own - 1]} if step.model else SIZES[step.room][own - 1])
+
+
+def right_answer(is_so: Truth) -> Any:
+    """What is right, as the browser sends it."""
+    if is_so.kind == "point":
+        return [list(one.place) for one in is_so.candidates[: is_so.best if is_so.all_of else 1]]
+    if is_so.kind == "choose":
+        return [*is_so.right] if is_so.all_of else [is_so.right[0]]
+    return is_so.number if is_so.kind == "drag" else list(is_so.axes)
 
 
 def wrong_answers(is_so: Truth) -> Iterator[Any]:
@@ -100,14 +116,8 @@ def test_a_wrong_answer_gets_a_reply_of_its_own_and_never_the_answer(name: str, 
     if isinstance(is_so, Unanswerable):
         assert own and is_so.sentence
         return
-    several = is_so.all_of
-    right: Any = {
-        "drag": is_so.number,
-        "shape": list(is_so.axes),
-        "choose": [*is_so.right] if several else [*is_so.right[:1]],
-    }
-    right["point"] = [list(one.place) for one in is_so.candidates[: is_so.best if several else 1]]
-    assert check(is_so, right[is_so.kind]).right and reply(is_so, right[is_so.kind]) is None
+    right = right_answer(is_so)
+    assert check(is_so, right).right and reply(is_so, right) is None
     replies = []
     for answer in wrong_answers(is_so):
         first = reply(is_so, answer)

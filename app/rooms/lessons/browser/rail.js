@@ -220,7 +220,7 @@ export class Rail {
     this.reset.hidden = !view.isChanged;
     const checked = view.checked;
     this.show.hidden = seen || !view.tries;
-    // What an answer was told takes the place of the text. A second one is told its mistake where that is more than what it was.
+    // The reply takes the place of the text. A second one stays beside the answer, unless that says the same.
     const { name, sentence } = view.reply ?? { name: "", sentence: "" };
     const more = seen ? [] : [el("p", "", words.try_again)];
     this.reply.hidden = !sentence || checked?.words[0] === sentence;
