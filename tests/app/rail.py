@@ -23,7 +23,7 @@ SAYS = {
     "2.3": "256 features",
     "2.4": "16 rows of 384 features",
     "2.5": "step 14 of 21",
-    "2.6": "step 21 of 21",
+    "2.6": "10.9 long and 6.24 long make 13.4",
     "2.7": "List the heads by this number",
     "3.1": "16 tokens",
     "3.2": "Layer 0",
@@ -52,7 +52,7 @@ SAYS = {
     "6.5": "List the heads by this number",
 }
 CHART = ".js-plotly-plot .main-svg"
-# Once a room is there, and not only the one before, parts of which go a moment later
+# Once a room is there, and not only the one before, whose parts go a moment later
 DRAWN = {room: f".hl.{room}[data-painted]" for room in HERE} | {
     "explore": ".hl[data-site][data-painted]",
     "memory": CHART,
