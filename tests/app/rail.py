@@ -23,7 +23,7 @@ SAYS = {
     "2.3": "256 features",
     "2.4": "16 rows of 384 features",
     "2.5": "step 14 of 21",
-    "2.6": "step 21 of 21",
+    "2.6": "10.9 long and 6.24 long make 13.4",
     "2.7": "List the heads by this number",
     "3.1": "16 tokens",
     "3.2": "Layer 0",

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import islice
-from typing import Any, cast
+from itertools import islice, pairwise
+from typing import Any, cast, get_args
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -31,6 +31,9 @@ from app.transport import messages
 from core.errors import Refused
 from core.learn import watched_training
 from core.learn.watched_training import Spec
+from core.model.config import Position
+from core.plan import PRESETS, kv_cache
+from core.plan.saved import lesson_terms
 from core.run.request import Request
 from core.service import Facts, FrameFacts, News
 from tests.app.served import ask
@@ -223,7 +226,7 @@ def test_the_visitors_own_sentence_is_asked_about() -> None:
 
 @pytest.mark.parametrize(
     ("name", "number", "digits"),
-    [("1.1", 0.3172, 4), ("1.4", 0.339, 3), ("3.5", 12.5, 3), ("3.6", 52.466, 3), ("3.7", 256, 3), ("3.8", 623, 0), ("4.5", 66.6, 1)],
+    [("1.1", 0.3172, 4), ("1.4", 0.339, 3), ("2.6", 13.42, 2), ("5.2", 0.534, 3), ("3.5", 12.5, 3), ("3.6", 52.466, 3), ("3.7", 256, 3), ("3.8", 623, 0), ("4.5", 66.6, 1)],
 )  # fmt: skip
 def test_numbers(name: str, number: float, digits: int) -> None:
     assert round(truth(name).number, digits) == number
@@ -248,9 +251,13 @@ def test_numbers(name: str, number: float, digits: int) -> None:
         ("5.9", "All that it knows of the text is one vector, and 20 steps back"),
         ("1.1", "= 0.3172."),
         ("2.2", "each about half as often"),
-        ("5.2", "Its likeliest next word is then"),
+        ("5.2", "It gives “great” 10.7 %. Once that is written, its likeliest next word is “lake”: 5.0 %."),
+        ("2.6", "√(10.9² + 6.2²) = 12.6"),
+        ("2.6", "The longest vector is added by layer 4, MLP: 16.8."),
         ("6.1", "it adds up to 0. With −1e9 for −∞ it adds up to 1, 6.2 % for every key alike"),
+        ("6.3", "10 of 15 keys of the source are padding."),
         ("6.3", "With the mask they get 0 %, without it"),
+        ("6.4", "is 0.18 in Pre-LN, and without the residual connection 1.00, in Post-LN 1.00."),
         ("6.5", "3.02, 1.76, 1.72, 2.37, 2.08, 2.84"),
         ("6.7", "has length 1.00, the position’s √(512 ÷ 2) = 16.0"),
         ("7.1", "3,152,384 → 12,596,224"),
@@ -280,10 +287,9 @@ def test_shapes(name: str, shape: str) -> None:
     [
         ("1.8", "K of head 1, number 1"),
         ("2.2", "the digit worth 1"),
-        ("2.6", "layer 4, MLP"),
         ("2.7", "layer 0, head 2"),
         ("4.2", "rennt"),
-        ("4.6", "a (3)"),
+        ("4.6", "row 3"),
         ("5.1", "great"),
     ],
 )
@@ -399,6 +405,107 @@ def test_rows_of_a_mask_that_multiplies_are_right_or_no_numbers() -> None:
         assert right + lost == of
 
 
+# statements that hold for whatever is on the screen
+
+
+@pytest.mark.parametrize("name", ["4.7", "5.7", "5.8", "5.9", "7.1", "7.4", "7.5", "7.6"])
+def test_of_every_model_that_is_counted_one_answer_is_right(name: str) -> None:
+    """Or there is a sentence why none is; never two because two sizes of it happen to be equal, never an error of the planner."""
+    for model in PRESETS:
+        is_so = found(name, plan_model=model)
+        if isinstance(is_so, Unanswerable):
+            assert is_so.sentence.startswith(PRESETS[model].title), is_so.sentence
+        else:
+            assert is_so.all_of or len(is_so.right) == 1, model
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("5.7", {"plan_source": "768"}),  # n = d
+        ("5.7", {"plan_layers": "1"}),
+        ("5.7", {"plan_layers": "1", "plan_source": "768"}),
+        ("5.7", {"plan_source": "1"}),
+        ("5.7", {"plan_model": "mistral-7b", "plan_source": "8192"}),  # more than its window keeps
+        ("7.4", {"plan_d_ff": "768"}),  # m = k
+        ("7.4", {"plan_d_ff": "1024"}),  # n = k
+        ("7.4", {"plan_source": "768"}),  # n = m
+    ],
+)
+def test_a_formula_is_not_right_because_two_sizes_are_equal(name: str, changed: dict[str, str]) -> None:
+    assert len(truth(name, **changed).right) == 1
+
+
+def test_what_a_token_reads_is_said_of_the_model_that_is_counted() -> None:
+    """Not of one with heads of their own: Llama 3 shares its keys, and has an MLP of three matrices."""
+    for model in ("gpt2", "llama-3-8b", "qwen2.5-0.5b", "transformer-base"):
+        config = PRESETS[model].config
+        kept = kv_cache(config, n=1, dtype="float32").self_attention // 4 // config.n_decoder_layers
+        reason = truth("7.6", plan_model=model).reason
+        assert f"a cache has {kept:,} for each token that it keeps" in reason
+        weights = int(re.findall(r"weights ([\d,]+);", reason)[0].replace(",", ""))
+        assert f"The weights are {weights / 2 / config.d_model**2:.1f} · d²" in reason
+
+
+@pytest.mark.parametrize("model", PRESETS)
+def test_what_is_said_of_positions_is_so_of_the_model(model: str) -> None:
+    is_so = truth("4.7", plan_model=model)
+    kind = PRESETS[model].config.position
+    assert [text for text in words.POSITIONS.values() if text in is_so.reason] == [words.POSITIONS[kind]]
+    names = [is_so.options[i] for i in is_so.right]
+    assert ("the positions" in names) == (kind == "learned") and "the table of sinusoids" not in names
+
+
+def test_every_kind_of_position_has_its_sentence() -> None:
+    assert set(words.POSITIONS) == set(get_args(Position))
+
+
+def test_scores_alone_grow_with_the_square_of_a_text() -> None:
+    assert "Scores grow with its square" in STEPS["3.7"].text
+    of = truths.setup(shown(STEPS["3.7"]))
+    short, long = (lesson_terms(of.config, replace(of.workload, source_len=n)) for n in (50, 500))
+    grown = {name: long[name] / short[name] for name in short if name != "total"}
+    assert grown.pop("scores") == 100
+    assert set(grown.values()) == {10}
+
+
+@pytest.mark.parametrize("text", [STEPS["5.1"].sentence, "Tom ran to the park", "The little cat"])
+def test_no_two_words_to_choose_from_are_near(text: str) -> None:
+    """Each is at most a quarter as likely as the one before: a guess among equals teaches nothing."""
+    chances = [one.value for one in truth("5.1", text).candidates]
+    assert 2 <= len(chances) <= 5
+    assert all(4 * after <= before for before, after in pairwise(chances))
+
+
+@pytest.mark.parametrize("text", [STEPS["5.2"].sentence, "Tom ran to the park"])
+def test_two_words_together_are_as_likely_as_the_model_that_writes_them_says(text: str) -> None:
+    is_so = truth("5.2", text)
+    first, second = map(float, re.findall(r"([\d.]+) %", is_so.question))
+    assert is_so.number == pytest.approx(first * second / 100, rel=0.02)
+    assert is_so.number < min(first, second)
+    for mistake in (first, second, first + second):
+        assert not check(is_so, mistake).right
+
+
+@pytest.mark.parametrize(
+    ("text", "model"), [("", ""), ("The keys to the old cabinet are lost.", "minilm"), ("Tom ran to the park", "storyteller")]
+)  # fmt: skip
+def test_two_vectors_are_added_and_not_their_lengths(text: str, model: str) -> None:
+    is_so = truth("2.6", text, model)
+    before, added = map(float, re.findall(r"([\d.]+) long", is_so.question))
+    cosine = float(re.findall(r"is (−?-?[\d.]+)\. At", is_so.reason)[0].replace("−", "-"))
+    assert is_so.number == pytest.approx(math.sqrt(before**2 + added**2 + 2 * cosine * before * added), rel=0.02)
+    assert check(is_so, is_so.number).right and not check(is_so, before + added).right
+
+
+def test_a_row_to_be_pointed_at_is_not_named_in_the_question() -> None:
+    for query in ("0", "3", "9"):
+        is_so = truth("4.6", query=query)
+        assert is_so.candidates[0].label == f"row {query}"
+        assert all(one.label not in is_so.question for one in is_so.candidates if one.label != "row 0")
+        assert f"has {query} tokens before it" in is_so.question
+
+
 # what cannot answer
 
 
@@ -489,13 +596,34 @@ def test_a_race_is_judged_by_its_frames() -> None:
     service = Trained((own, [0.01] * 600, end[0]), (twin, [0.001] * 600, end[1]))
     is_so = asked("5.4", service)
     assert isinstance(is_so, Truth)
-    assert is_so.options[is_so.right[0]].startswith("Next to none")
+    assert is_so.options[is_so.right[0]].startswith("At most 4: ")
     assert "0 of 48 words on its own against 48" in is_so.reason
     is_so = asked("5.3", service)
     assert isinstance(is_so, Truth) and is_so.number == 185
     assert check(is_so, 300).words[0] == "You chose 300: 115 too high."
     late = asked("5.4", Trained((own, [0.01] * 40, end[0][:1]), (twin, [0.001] * 40, end[1][:1])))
     assert isinstance(late, Unanswerable) and "has not reached step 600 yet" in late.sentence
+
+
+@pytest.mark.parametrize(
+    ("own", "twin"), [(48, 0), (48, 4), (48, 5), (48, 47), (48, 48), (40, 45), (0, 0), (3, 0), (1, 1)]
+)
+def test_whatever_two_runs_come_to_one_answer_about_the_mask_is_right(own: int, twin: int) -> None:
+    for losses in ((0.01, 0.001), (0.001, 0.01)):
+        known = (Spec("copy"), [losses[0]] * 600, frames(own, (600, 1.0))), (Spec("copy", "nomask"), [losses[1]] * 600, frames(twin, (600, 1.0)))  # fmt: skip
+        is_so = asked("5.4", Trained(*known))
+        assert isinstance(is_so, Truth) and len(is_so.right) == 1
+        lengths = [len(option) for option in is_so.options]
+        assert max(lengths) < 1.4 * min(lengths), "an answer that is told by its length"
+
+
+@pytest.mark.parametrize("share", [0.896, 0.8996, 0.89999])
+def test_what_is_not_yet_90_per_cent_is_not_called_so(share: float) -> None:
+    own = Spec("copy"), [0.01] * 600, frames(48, (0, 0.1), (185, share), (204, 0.91), (600, 1.0))
+    is_so = asked("5.3", Trained(own))
+    assert isinstance(is_so, Truth) and is_so.number == 204
+    before, after = map(float, re.findall(r"([\d.]+) %", is_so.reason))
+    assert before < 90 <= after == 91
 
 
 def test_runs_within_one_per_cent_are_both_right() -> None:
@@ -556,6 +684,7 @@ def test_post_ln_learns_more_slowly_at_first() -> None:
     assert isinstance(is_so, Truth)
     assert [is_so.options[i] for i in is_so.right] == ["The run as it is"]
     assert is_so.reason.startswith("2.18 as it is and 2.69 with the change.")
+    assert "the run as it is, the run with Post-LN, seed 0" in is_so.footer
 
 
 def test_every_twin_of_the_room_has_a_name() -> None:

@@ -13,7 +13,7 @@ from app.rooms.lessons.step import Shown, Step, Truth
 from app.session.words import EXAMPLE
 from core.errors import Refused
 from core.model.config import ModelConfig
-from core.plan import LESSON_CLASS, PRESETS, Operation, decode, parameters, prefill
+from core.plan import LESSON_CLASS, PRESETS, Operation, Workload, decode, parameters, prefill
 from core.plan.concatenated import concatenated
 from core.run.request import Request
 
@@ -214,15 +214,18 @@ async def product(shown: Shown) -> Truth:
     """FLOPs of a product of matrices, and how many numbers it writes."""
     of = truths.setup(shown)
     n, m, k = of.source_len, of.config.d_model, of.config.d_ff
-    found = prefill(of.config, replace(of.workload, batch=1))
-    op = next(op for op in found if op.name.endswith("mlp up"))
+    op = _first_product(of.config, of.workload)
     each = op.writes // (n * k)  # bytes of a number, if n · k of them are written
+    # Where m = k, n · m numbers are as many as n · k: a formula holds with an MLP of another width as well
+    other = _first_product(replace(of.config, d_ff=k + m), of.workload)
     flops = {"n · m · k": n * m * k, "2 · n · m · k": 2 * n * m * k}
-    written = {"n · m": n * m, "n · k": n * k}
+    written = {"n · m": (n * m, n * m), "n · k": (n * k, n * (k + m))}
     options = {
-        f"{a} FLOPs, and {b} numbers are written": (count == op.flops and size * max(each, 1) == op.writes)
+        f"{a} FLOPs, and {b} numbers are written": (
+            count == op.flops and tuple(size * max(each, 1) for size in sizes) == (op.writes, other.writes)
+        )
         for a, count in flops.items()
-        for b, size in written.items()
+        for b, sizes in written.items()
     }
     return truths.choosing(
         f"[n, m] · [m, k] with n = {n:,}, m = {m:,}, k = {k:,}: how many FLOPs, and how many numbers are written?",
@@ -240,6 +243,11 @@ async def product(shown: Shown) -> Truth:
         ],
         slip="A slide says that n · m numbers are written: that is what is read of the first matrix.",
     )
+
+
+def _first_product(config: ModelConfig, workload: Workload) -> Operation:
+    """The first product of an MLP, for one text."""
+    return next(op for op in prefill(config, replace(workload, batch=1)) if op.name.endswith("mlp up"))
 
 
 async def bottleneck(shown: Shown) -> Truth:
@@ -306,7 +314,7 @@ async def moved(shown: Shown) -> Truth:
     maps = 2 * BEFORE[1] ** 2 * of.config.n_heads
     return truths.choosing(
         f"One token is written after {short} or {long} others. Does a layer read more of its cache or of its weights?",
-        f"{said[0].upper()}{said[1:]}. A cache has 2 · n · d numbers, the weights about 12 · d², whatever n is. To read {long} tokens at once, the "
+        f"{said[0].upper()}{said[1:]}. The weights are {found[0][1] / (2 * of.config.d_model**2):.1f} · d² numbers of two bytes, whatever n is; a cache has {2 * of.config.n_kv_heads * of.config.d_head:,} for each token that it keeps. To read {long} tokens at once, the "
         f"n² of every map are written and read as well: {maps:,} bytes, unless the kernel is fused.",
         words.FOOTER_COUNTED.format(what=languages.said(f"one layer of {of.title}, one token, float16")),
         {text: pattern == more for text, pattern in options.items()},
@@ -323,8 +331,9 @@ async def moved(shown: Shown) -> Truth:
 def _read(config: ModelConfig, n: int) -> tuple[int, int]:
     """Bytes of cache and of weights that a layer of the decoder reads for one token, in float16."""
     config = replace(config, n_ctx=max(config.n_ctx, n))
+    memory = 1 if config.kind == "encoder-decoder" else 0  # the shortest text that it can translate
     found: list[Operation] = [
-        op for op in decode(config, batch=1, cached=n, dtype="float16") if op.stack and op.times > 1
+        op for op in decode(config, batch=1, cached=n, memory_len=memory, dtype="float16") if op.stack and op.times > 1
     ]
     cache = sum(op.reads for op in found if op.name.endswith("fused"))
     return cache, sum(op.weights for op in found)

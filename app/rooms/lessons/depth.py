@@ -28,13 +28,14 @@ async def way_back(_: Shown) -> Truth:
     """In which fresh stacks next to nothing of the gradient comes to the first layer."""
     found = {which: await to_thread(small.depth, *which) for which in NAMES}
     kept = {which: stack.gradient[0] / stack.gradient[-1] for which, stack in found.items()}
-    alike = ", ".join(f"{stack.alike[-1]:.2f} ({NAMES[which]})" for which, stack in found.items() if which[0] != "none")
+    apart = found["pre", True].alike[-1]
+    one, two = found["pre", False].alike[-1], found["post", False].alike[-1]
     layers = len(found["pre", True].gradient) - 1
     lowest = min(share for which, share in kept.items() if which[0] != "none")
     return truths.choosing(
         f"{layers} fresh layers. In which does next to nothing of the gradient reach the first one? Choose all that apply.",
         f"Of its length at the last layer the first one gets {scientific(kept['none', False])} with neither norm nor residual connection, and with "
-        f"norms at least {lowest:.2f}. But without the residual connection all words become one: their mean cosine after the last layer is {alike}.",
+        f"norms at least {lowest:.2f}. But the mean cosine of two words after the last layer is {apart:.2f} in Pre-LN, and without the residual connection {one:.2f}, in Post-LN {two:.2f}. A cosine of 1 says that all words have become one.",
         words.FOOTER_WORKED.format(
             what=languages.said(f"{layers} layers of attention and MLP, width 64, fresh weights")
         ),

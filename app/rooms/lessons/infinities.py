@@ -122,8 +122,8 @@ async def forgotten(shown: Shown) -> Truth:
         ]
         shares.append(100 * float(np.mean(rows)))
     return truths.dragging(
-        "Cross-attention without memory_mask: how much of it goes to the padding of the source, over all heads?",
-        f"{len(padding)} of {len(masked.source)} keys are padding. With the mask they get {shares[0]:.0f} %, without it {shares[1]:.1f} %, and the "
+        f"{len(padding)} of {len(masked.source)} keys of the source are padding. Without memory_mask, how much of cross-attention goes to them, over all heads?",
+        f"With the mask they get {shares[0]:.0f} %, without it {shares[1]:.1f} %, and the "
         "rest of each row has that much less. The encoder’s own mask does not help: it is another attention.",
         words.FOOTER_RUN.format(
             what=languages.said(f"{len(texts)} sentences in one batch, {len(padding)} keys of padding")

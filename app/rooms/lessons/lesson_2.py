@@ -204,28 +204,47 @@ async def normalised(shown: Shown) -> Truth:
     )
 
 
-async def adds_most(shown: Shown) -> Truth:
-    """Which sublayer adds the longest vector to a token's stream."""
+async def adds_up(shown: Shown) -> Truth:
+    """How long a token's stream is once attention has added its vector, whose length is known."""
     facts = truths.run(shown)
-    stack, _, tokens = truths.stack(shown, facts)
-    query = truths.number(shown, "query", len(tokens))
-    kinds = {"attention": 0, "cross-attention": 1, "MLP": 2}
-    added = await shown.service.additions(facts.key, stack)
-    return truths.pointing(
-        f"Every sublayer adds a vector to the stream of {truths.said(tokens.labels[query])}. Which adds the longest?",
-        "The stream is never overwritten: attention and MLP read it and add to it, some much more than others.",
-        words.FOOTER_RUN.format(what=languages.said(f"{stack}, row {query}, ‖what is added‖")),
-        truths.Candidates(
-            [
-                Candidate(
-                    f"layer {one.layer}, {one.sublayer}", (one.layer, kinds[one.sublayer]), float(one.lengths[query])
-                )
-                for one in added
-            ],
-            "layer, sublayer",
-            "ranked",
-        ),
+    stack, layers, tokens = truths.stack(shown, facts)
+    layer, query = truths.number(shown, "layer", layers), truths.number(shown, "query", len(tokens))
+    walked = await shown.service.walk(facts.key, stack, layer, query)
+    if "attn.add" not in walked.values:
+        raise Refused(words.NO_SUM.format(model=facts.spec.title))
+    stream, after = walked.values["x"].astype(float), walked.values["attn.add"].astype(float)
+    vector = after - stream
+    before, added, long = (float(np.linalg.norm(one)) for one in (stream, vector, after))
+    cosine = float(stream @ vector) / (before * added)
+    every = await shown.service.additions(facts.key, stack)
+    most = max(every, key=lambda one: one.lengths[query])
+    return truths.dragging(
+        f"The stream of {truths.said(tokens.labels[query])} is {before:.1f} long, and attention adds a vector {added:.1f} long to it. How long is the sum?",
+        f"Lengths add up, to {before + added:.1f}, only where both point the same way; here the cosine of the two is {cosine:.2f}. At right angles it would be "
+        f"√({before:.1f}² + {added:.1f}²) = {np.hypot(before, added):.1f}. Nothing is overwritten. The longest vector is added by layer {most.layer}, {most.sublayer}: {most.lengths[query]:.1f}.",
+        words.FOOTER_RUN.format(what=languages.said(f"{stack}, layer {layer}, row {query}, ‖what is added‖")),
+        long,
+        (0, float(f"{1.5 * (before + added):.2g}")),
+        step=float(f"{(before + added) / 100:.1g}"),
+        tolerance=0.08 * long,
         digits=1,
+        mistakes=(
+            (
+                before + added,
+                "Lengths added as numbers.",
+                f"{before:.1f} + {added:.1f} is {before + added:.1f}. So long is the sum only where both point the same way.",
+            ),
+            (
+                float(np.hypot(before, added)),
+                "As if at right angles.",
+                f"√({before:.1f}² + {added:.1f}²) is {np.hypot(before, added):.1f}. These two do not stand so.",
+            ),
+            (
+                abs(before - added),
+                "As if against each other.",
+                f"{max(before, added):.1f} − {min(before, added):.1f} is {abs(before - added):.1f}. So short is the sum only where they point opposite ways.",
+            ),
+        ),
     )
 
 
@@ -331,13 +350,13 @@ STEPS = (
         title="What each part adds",
         source=TWO,
         room="step",
-        state={"at": "end", "layer": "3", "head": "1", "query": "10"},
+        state={"at": "add1", "layer": "3", "head": "1", "query": "10"},
         text="The residual stream is a rail: attention and MLP leave it, work, and add what they found. Nothing is overwritten, so gradients have a straight way back.",
-        question="Which sublayer adds the longest vector?",
-        kind="point",
+        question="The stream and what attention adds to it have known lengths. How long is the sum?",
+        kind="drag",
         cover="bar",
         rows=("B4", "F2"),
-        truth=adds_most,
+        truth=adds_up,
         varied={"query": "7"},
         model="minilm",
         sentence=EXAMPLE,

@@ -171,14 +171,11 @@ async def one_row(shown: Shown) -> Truth:
         word, p = (await shown.service.next_words(facts.key, [query], 1))[0].words[0]
         guess = f" After the last layer it becomes a guess for the next token: {truths.said(word)}, {100 * p:.1f} %."
     return truths.pointing(
-        f"{truths.said(label)}, token {tokens.ids[query]}, stands at position {query} of {len(tokens)}. Which row of the last layer is its own?",
+        f"{truths.said(label)}, token {tokens.ids[query]}, has {query} tokens before it and {len(tokens) - query - 1} after it. Which row of the last layer is its own, if the first one is row 0?",
         f"A token keeps its row from the embedding to the end; others only add to it.{guess}",
         words.FOOTER_RUN.format(what=languages.said(f"{stack}, layer {layers - 1}, row {query}")),
         truths.Candidates(
-            [
-                Candidate(f"{label} ({i})", (i,), float(apart[i] == apart.min()))
-                for i, label in enumerate(tokens.labels)
-            ],
+            [Candidate(f"row {i}", (i,), float(apart[i] == apart.min())) for i in range(len(tokens))],
             "token",
             "plain",
         ),
@@ -212,7 +209,7 @@ async def trained(shown: Shown) -> Truth:
     }
     return truths.choosing(
         "Which of these does training change? Choose all that apply.",
-        f"Numbers to learn: {found.embedding:,} in the embedding, {layer.attn:,} in the four matrices of an attention, {layer.mlp:,} in an MLP. Sinusoids follow from a rule, the softmax from its scores, X from the text.",
+        f"Numbers to learn: {found.embedding:,} in the embedding, {layer.attn:,} in the four matrices of an attention, {layer.mlp:,} in an MLP. {words.POSITIONS[of.config.position]} The softmax follows from its scores, X from the text.",
         words.FOOTER_COUNTED.format(what=of.title),
         {name: count > 0 for name, count in counts.items()},
         all_of=True,

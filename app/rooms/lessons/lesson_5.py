@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -14,13 +15,16 @@ from app.rooms.lessons import races, small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.sizes import words as size_words
 from core.errors import Refused
-from core.plan import DEVICES, decode, kv_cache, prefill, total_flops
+from core.model.config import ModelConfig
+from core.plan import DEVICES, decode, kv_cache, prefill, total_flops, with_layers
 from core.plan.devices import share_of_peak
 from core.service import Facts, OpenedText, Sampling
 
 COURSE, SCRATCH = "The course", "Attention from scratch"
 STORY = "Once upon a time there was a"
-LISTED = 10  # words that can be pointed at
+READ = 200  # of the likeliest words; some of them can be pointed at
+APART = 4  # times as likely as the next of them: no two that can be pointed at are near
+LISTED = 5
 CARD = "A100 80 GB"
 BACK, WIDE = 20, 64  # steps that a gradient goes back, in an RNN of this width
 
@@ -29,19 +33,25 @@ async def next_word(shown: Shown) -> Truth:
     """The likeliest next word."""
     facts = truths.writer(shown)
     at = len(facts.source if facts.target is None else facts.target) - 1
-    found = await shown.service.predictions(facts.key, k=LISTED)
-    named = await shown.service.next_words(facts.key, [found.positions[0]], LISTED)
+    k = min(READ, facts.config.vocab_size)
+    found = await shown.service.predictions(facts.key, k=k)
+    named = await shown.service.next_words(facts.key, [found.positions[0]], k)
+    listed = _apart([Candidate(label, (id,), p) for id, (label, p) in zip(found.ids[0], named[0].words, strict=True)])
     return truths.pointing(
-        f"After “{_ending(facts)}”: which of these {len(found.ids[0])} is likeliest?",
+        f"After “{_ending(facts)}”: which of these {len(listed)} is likeliest?",
         "The last row of the stream is held against every word of the vocabulary; the softmax makes shares of one whole of it.",
         words.FOOTER_RUN.format(what=languages.said(f"the word after position {at}, of {facts.config.vocab_size:,}")),
-        truths.Candidates(
-            [Candidate(label, (id,), p) for id, (label, p) in zip(found.ids[0], named[0].words, strict=True)],
-            "token id",
-            "ranked",
-            share=True,
-        ),
+        truths.Candidates(listed, "token id", "ranked", share=True),
     )
+
+
+def _apart(words: Sequence[Candidate]) -> list[Candidate]:
+    """The likeliest word, and after each the first that is so much less likely that the two are no guess among equals."""
+    found = [words[0]]
+    for word in words:
+        if APART * word.value <= found[-1].value and word.label.strip() and len(found) < LISTED:
+            found.append(word)
+    return found if len(found) > 1 else [words[0], words[-1]]
 
 
 def _ending(facts: Facts) -> str:
@@ -51,7 +61,7 @@ def _ending(facts: Facts) -> str:
 
 
 async def revised(shown: Shown) -> Truth:
-    """How sure the model is of its next word once the likeliest is written."""
+    """How likely two words are together: the likeliest next one, and the likeliest after it."""
     facts = truths.writer(shown)
     first = (await shown.service.predictions(facts.key, k=1)).ids[0][0]
     before = await _begun(shown, facts, ())
@@ -62,31 +72,32 @@ async def revised(shown: Shown) -> Truth:
     labels = [
         (before.labels | after.labels).get(int(begun.opening.readings[-1].ids[0]), "") for begun in (before, after)
     ]
+    both = 100 * float(chances[0] * chances[1])
     return truths.dragging(
-        f"It writes “{labels[0]}”, with a probability of {100 * chances[0]:.1f} %. How sure is it of its next word then?",
-        f"Its likeliest next word is then “{labels[1]}”. Every word that is written is read again, and all probabilities are computed again.",
+        f"It gives “{labels[0]}” {100 * chances[0]:.1f} %. Once that is written, its likeliest next word is “{labels[1]}”: {100 * chances[1]:.1f} %. How likely are the two together?",
+        f"The second is a share of the first: {100 * chances[0]:.1f} % of {100 * chances[1]:.1f} %. Every word that is written is read again, and all probabilities are computed again, so those of a text are multiplied.",
         words.FOOTER_RUN.format(what=languages.said(f"the text with “{labels[0]}” after it")),
-        100 * float(chances[1]),
-        (0, 100),
+        both,
+        (0, float(f"{200 * min(chances):.2g}")),
         unit="%",
-        step=1,
-        tolerance=2,
-        digits=1,
+        step=float(f"{min(chances):.1g}"),
+        tolerance=max(0.1 * both, 0.01),
+        digits=2,
         mistakes=(
             (
                 100 * float(chances[0]),
-                "As sure as before.",
-                f"{100 * chances[0]:.1f} % is what “{labels[0]}” had. The next row is another question.",
+                "That is the first alone.",
+                f"{100 * chances[0]:.1f} % is what “{labels[0]}” has. The second word has a share of it.",
             ),
             (
-                100 * float(chances[0] * chances[1]),
-                "That is both together.",
-                "It is the probability of the two words. The first is written already.",
+                100 * float(chances[1]),
+                "That is the second alone.",
+                f"“{labels[1]}” has {100 * chances[1]:.1f} % once “{labels[0]}” is written. That has to come first.",
             ),
             (
-                100 - 100 * float(chances[0]),
-                "That is what was left.",
-                f"It is what all words but “{labels[0]}” had, before one was written.",
+                100 * float(chances[0] + chances[1]),
+                "They were added.",
+                f"{100 * chances[0]:.1f} % + {100 * chances[1]:.1f} % is {100 * (chances[0] + chances[1]):.1f} %. Two words together are rarer than either of them.",
             ),
         ),
     )
@@ -114,7 +125,7 @@ async def learnt(shown: Shown) -> Truth:
     half = next(frame for frame in frames if frame[1] >= 0.5)
     return truths.dragging(
         "At which step has it 90 % of unseen symbols right?",
-        f"At step {before[0]} it has {100 * before[1]:.1f} %, at step {frames[at][0]} {100 * frames[at][1]:.1f} %. Training shifts each text by one: every place is a question whose answer is the next symbol.",
+        f"At step {before[0]} it has {_per_cent(before[1])} %, at step {frames[at][0]} {_per_cent(frames[at][1])} %. Training shifts each text by one: every place is a question whose answer is the next symbol.",
         races.footer((run,)),
         frames[at][0],
         (0, run.spec.steps),
@@ -127,31 +138,35 @@ async def learnt(shown: Shown) -> Truth:
     )
 
 
+def _per_cent(share: float) -> str:
+    """With one decimal, and never rounded up: what is not yet 90 % is not called that."""
+    return f"{math.floor(1000 * share + 1e-9) / 10:.1f}"
+
+
 async def unmasked(shown: Shown) -> Truth:
     """How many unseen words a run without its mask writes by itself; and so what the mask is for."""
     own, twin = await races.both(shown)
     a, b, of = own.last.whole, twin.last.whole, races.UNSEEN
-    lower = twin.loss(twin.spec.steps) < own.loss(own.spec.steps)
-    leaks = lower and b < a
+    few = a // 10
     return truths.choosing(
         f"{twin.name} sees the answer while it learns. How many of {of} unseen words will it write right, and what is the mask for?",
-        f"Loss {twin.loss(twin.spec.steps):.4f} against {own.loss(own.spec.steps):.4f}, but {b} of {of} words on its own against {a}: it has learnt to read what is not there when it writes.",
+        f"Loss {twin.loss(twin.spec.steps):.4f} against {own.loss(own.spec.steps):.4f}, and {b} of {of} words on its own against {a}. Without the mask the next symbol can be read off while it learns; when it writes, that symbol is not there yet.",
         races.footer((own, twin)),
         {
-            f"More than {a}: the mask only saves work": not lower and b > a,
-            f"{a}, like the other: the mask makes no difference": b == a,
-            "Next to none: the mask keeps the answer from being read off": leaks,
+            f"At least {a}, as with the mask: the mask saves work": b >= a,
+            f"Fewer than {a}, more than {few}: the mask steadies the learning": few < b < a,
+            f"At most {few}: the mask hides what is to be written": b <= min(few, a - 1),
         },
         wrong=(
             (
-                "It did not learn more.",
+                "It did not learn the same.",
                 f"Its loss is {twin.loss(twin.spec.steps):.4f} with the answer to read. On its own there is no answer to read.",
             ),
             (
-                "They did not learn the same.",
-                f"One ends with a loss of {twin.loss(twin.spec.steps):.4f}, the other with {own.loss(own.spec.steps):.4f}.",
+                "The mask decides what can be read.",
+                f"The losses are {twin.loss(twin.spec.steps):.4f} without it and {own.loss(own.spec.steps):.4f} with it. Think of what is there to read when it writes.",
             ),
-            ("It was not the answer alone.", f"It writes {b} of {of} words on its own."),
+            ("It has learnt more than to copy.", "On its own it writes more words right than that."),
         ),
     )
 
@@ -212,19 +227,24 @@ async def cache_formula(shown: Shown) -> Truth:
     config, n = of.config, of.target_len or of.source_len
     if not config.n_decoder_layers:
         raise Refused(words.NO_CACHE.format(model=of.title))
-    found = kv_cache(config, n=n, dtype="float32").self_attention // 4
+    n = min(n, config.window or n)  # of more tokens a window keeps no more
+    found = _kept(config, n)
     d, layers = config.n_kv_heads * config.d_head, config.n_decoder_layers
-    options = {
-        "n · d · L": n * d * layers,
-        "2 · n · d · L": 2 * n * d * layers,
-        "2 · n² · L": 2 * n * n * layers,
-        "2 · n · d": 2 * n * d,
+    options: dict[str, Formula] = {
+        "n · d · L": lambda n, layers: [n * d * layers],
+        "2 · n · d · L": lambda n, layers: [2 * n * d * layers],
+        "2 · n² · L": lambda n, layers: [2 * n * n * layers],
+        "2 · n · d": lambda n, layers: [2 * n * d],
+    }
+    half = max(1, n // 2)  # a formula holds at every size, and not only where two of them happen to be equal
+    tried = {
+        size: _kept(with_layers(config, size[1]), size[0]) for size in ((half, layers), (half + 1, 1), (half + 2, 2))
     }
     return truths.choosing(
         f"{of.title} has L = {layers} layers and keys of d = {d:,}. How many numbers does its cache hold for n tokens?",
         f"A key and a value, in every layer, for every token: {found:,} numbers at {n:,} tokens, {2 * found:,} bytes in float16. One text; a batch has one each.",
         words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, {n:,} tokens")),
-        {name: count == found for name, count in options.items()},
+        {name: all(formula(*size) == [count] for size, count in tried.items()) for name, formula in options.items()},
         wrong=(
             (
                 "Keys, but no values.",
@@ -243,6 +263,11 @@ async def cache_formula(shown: Shown) -> Truth:
     )
 
 
+def _kept(config: ModelConfig, n: int) -> int:
+    """The numbers that a cache has of so many tokens."""
+    return kv_cache(config, n=n, dtype="float32").self_attention // 4
+
+
 async def roof(shown: Shown) -> Truth:
     """What one token costs in one product, and what a card waits for."""
     of = truths.setup(shown)
@@ -251,14 +276,11 @@ async def roof(shown: Shown) -> Truth:
         raise Refused(words.NO_CACHE.format(model=of.title))
     device = next((card for card in DEVICES if card.name == shown.values.get("compute_card")), None)
     device = device or next(card for card in DEVICES if card.name == CARD)
-    product = next(
-        op
-        for op in decode(config, batch=1, cached=of.target_len or of.source_len, dtype="float16")
-        if op.name.endswith("mlp up")
-    )
+    cached, memory = (of.target_len, of.source_len) if of.target_len else (of.source_len, 0)
+    one, many = (decode(config, batch=n, cached=cached, memory_len=memory, dtype="float16") for n in (1, 32))
+    product = next(op for op in one if op.name.endswith("mlp up"))
     m, k = config.d_model, config.d_ff
     limit = "memory" if product.intensity < device.ridge else "arithmetic"
-    one, many = (decode(config, batch=n, cached=of.target_len or of.source_len, dtype="float16") for n in (1, 32))
     alone = [min(1, next(op for op in ops if op.name == product.name).intensity / device.ridge) for ops in (one, many)]
     whole = [share_of_peak(ops, device) for ops in (one, many)]
     options = {
@@ -355,7 +377,7 @@ STEPS = (
         room="generate",
         state={"n": "0", "how": "greedy", "t": "1"},
         text="Temperature bends these chances, top-k and top-p cut them off. The chosen word is read, and everything is computed again for the word after it.",
-        question="How sure is it of its next word then?",
+        question="It gives a word and the one after it a probability each. How likely are the two together?",
         kind="drag",
         cover="column",
         rows=("E4",),

@@ -87,6 +87,7 @@ NO_PADDING = "Nothing is padded here: the sentence that is looked at is the long
 FEW_WORDS = "This text has fewer than two words, so none can change places."
 ONE_TOKEN = "This text is one token long. The step needs two or more."
 NOTHING_HIDDEN = "Nothing is hidden from {word}, so a mask can take nothing from it. Choose a mask, or an earlier row."
+NO_SUM = "{model} has no sum of its stream and attention alone: both sublayers read the same stream."
 NO_NORM = "There is no LayerNorm at this step of {model}."
 NO_SIZES = "This step counts a model of known sizes. Choose one of them instead of the run above."
 NOTHING_FITS = "Not even one token fits: it takes {bytes} bytes. Give it more memory, or smaller sizes."
@@ -98,6 +99,14 @@ NO_TRAINING = "{run} has not been trained here yet. Press Train, say what you ex
 NO_STEP = "{run} has not reached step {step} yet. It is there in a few seconds."
 NEVER_RIGHT = "{run} never has 90 % right, so there is no such step."
 
+POSITIONS = {  # by kind: what a model learns of them
+    "sinusoidal": "Sinusoids follow from a rule.",
+    "learned": "Its positions are rows of a table, and are learnt like words.",
+    "rotary": "Its positions turn q and k by a rule.",
+    "alibi": "Its positions lower the scores by a rule.",
+    "relative": "Of positions it learns a number for each distance, in its layers.",
+    "none": "It has no positions.",
+}
 RACES = {  # by twin
     "none": "The run as it is",
     "heads1": "The run with 1 head of 64",
