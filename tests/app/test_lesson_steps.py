@@ -98,6 +98,14 @@ def test_a_step_is_short_and_says_where_it_comes_from(name: str) -> None:
     assert step.cover == step.cover.strip().lower()
 
 
+@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.sentence])
+def test_a_step_opens_on_the_visitors_own_text_and_names_no_word_of_ours(name: str) -> None:
+    """A truth has the words of the run in its question; title, text and question of a step stand over any run."""
+    step = STEPS[name]
+    quoted = re.findall("“([^”]+)”", f"{step.title} {step.text} {step.question}")
+    assert not {word.lower() for word in quoted if " " not in word} & set(step.sentence.lower().split())
+
+
 def test_every_row_of_the_plan_is_on_the_path() -> None:
     rows = {row for step in STEPS.values() for row in step.rows}
     counts = {"A": 7, "B": 6, "C": 6, "D": 7, "E": 11, "F": 23}
@@ -245,6 +253,7 @@ def test_numbers(name: str, number: float, digits: int) -> None:
         ("3.8", "5,000 rows of positions, float32, adam, eager"),
         ("4.5", "The lesson says ~65 M; this class has 93,324,544."),
         ("4.5", "2,099,712 of 3,152,384"),
+        ("4.5", "twice as wide as the stream the MLP would have 49.9 %, with one eight times as wide 80.0 %."),
         ("5.7", "18,874,368 numbers"),
         ("5.8", "4,718,592 FLOPs"),
         ("5.8", "Share of the card's arithmetic, this product alone: 0.652 % at a batch of 1, 19.9 % at 32; all of one token, with its cache: 0.652 % and 4.05 %."),

@@ -318,7 +318,7 @@ STEPS = (
         truth=every_number,
     ),
     Step(
-        title="Where does “it” look?",
+        title="Where does a word look?",
         source=ORDER,
         room="explore",
         state={"layer": "3", "head": "1", "query": "10"},

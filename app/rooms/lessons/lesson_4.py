@@ -11,7 +11,9 @@ from app.rooms.lessons import races, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.session.words import EXAMPLE
 from core.errors import Refused
+from core.model.config import ModelConfig
 from core.plan import PRESETS, parameters
+from core.plan.parameters import LayerParameters
 
 PAIR, COURSE, SCRATCH = "Encoder and decoder", "The course", "Attention from scratch"
 GERMAN = "Ein Hund rennt durch den Schnee."
@@ -119,14 +121,17 @@ async def expanded(shown: Shown) -> Truth:
 async def mlp_share(shown: Shown) -> Truth:
     """How much of a layer's parameters are in its MLP, and what the lesson's class has in all."""
     of = truths.setup(shown)
-    found = parameters(of.config)
-    layer = (found.encoder if found.encoder.n_layers else found.decoder).layer
+    layer = _layer(of.config)
+    narrow, broad = (
+        100 * made.mlp / made.total for made in (_layer(replace(of.config, d_ff=k * of.config.d_model)) for k in (2, 8))
+    )
     base = PRESETS["transformer-base"].config
     lesson = replace(base, vocab_size=32_000, tied=False, head_bias=True, norm_order="pre", final_norm=True)
     total = parameters(lesson, two_vocabularies=True).total
     return truths.dragging(
         "How much of the parameters of a layer is in its MLP?",
-        f"{layer.mlp:,} of {layer.total:,}; attention has {layer.attn + layer.cross_attn:,}, the norms {layer.norms:,}.",
+        f"{layer.mlp:,} of {layer.total:,}; attention has {layer.attn + layer.cross_attn:,}, the norms {layer.norms:,}. "
+        f"With a hidden layer twice as wide as the stream the MLP would have {narrow:.1f} %, with one eight times as wide {broad:.1f} %.",
         words.FOOTER_COUNTED.format(what=of.title),
         100 * layer.mlp / layer.total,
         (0, 100),
@@ -153,6 +158,11 @@ async def mlp_share(shown: Shown) -> Truth:
         ),
         slip=f"The lesson says ~65 M; this class has {total:,}. About 65 M is right for one table of words for source, target and output.",
     )
+
+
+def _layer(config: ModelConfig) -> LayerParameters:
+    found = parameters(config)
+    return (found.encoder if found.encoder.n_layers else found.decoder).layer
 
 
 async def one_row(shown: Shown) -> Truth:
@@ -236,11 +246,11 @@ STEPS = (
         sentence=GERMAN,
     ),
     Step(
-        title="Where does “dog” look?",
+        title="From one language to the other",
         source=PAIR,
         room="explore",
         state={"site": "cross", "layer": "1", "head": "5", "query": "2"},
-        text="The decoder has written “A dog”. From the row of “dog” it must write what comes next, and this head fetches it from the German words.",
+        text="The decoder writes word by word. In the row of a word it must find what comes next, and this head fetches that from the German words.",
         question="Which word of the source will the framed one take most from?",
         kind="point",
         cover="row",
