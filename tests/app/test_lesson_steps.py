@@ -197,7 +197,7 @@ def test_the_default_text_has_one_best_answer(name: str) -> None:
         wrong: Any = [list(is_so.candidates[-1].place)]
     elif is_so.kind == "drag":
         assert is_so.low <= is_so.number <= is_so.high
-        assert is_so.step <= 2 * is_so.tolerance  # what is near enough is no more than a step of it away
+        assert is_so.step <= 2 * is_so.tolerance  # near enough is two steps away at most
         right, wrong = is_so.number, is_so.low if is_so.number - is_so.low > is_so.tolerance else is_so.high
     elif is_so.kind == "shape":
         assert set(is_so.axes) <= set(is_so.options) and len(set(is_so.options)) == len(is_so.options)

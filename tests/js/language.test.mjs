@@ -1,4 +1,4 @@
-// Numbers that somebody types, as the page's language writes them and as others do.
+// Numbers that are typed, as the page's language writes them and as others do.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -38,7 +38,7 @@ export const grouped = (x, digits) =>
 /** @param {string} text */
 export const pointed = (text) => (POINT === "." ? text : text.replace(".", POINT));
 
-// A number that somebody typed, with the unit or without it; null where it is none. Both signs before the decimals are read in every
+// A number that was typed, with the unit or without it; null where it is none. Both signs before the decimals are read in every
 // language: "0,5" is typed on an English page too. "1,024" and "1.024" have thousands apart where that is how the page writes them.
 /** @param {string} text @param {string} [unit] */
 export function numberOf(text, unit = "") {
