@@ -53,7 +53,7 @@ def own_address(name: str, own: int) -> str:
 
 
 def right_answer(is_so: Truth) -> Any:
-    """What is right, as the browser sends it."""
+    """The right answer as the browser sends it."""
     if is_so.kind == "point":
         return [list(one.place) for one in is_so.candidates[: is_so.best if is_so.all_of else 1]]
     if is_so.kind == "choose":
