@@ -155,27 +155,6 @@ def test_back_takes_a_look_back_and_a_link_shows_the_answer(visit: Screen):
     expect(rail(page).locator(".answer")).to_contain_text("That is where it looks most.")
 
 
-def test_the_map_before_a_mask_stays_and_says_nothing_of_what_is_asked(visit: Screen):
-    """Only the answer is covered: the weights after the mask, in the map, in the row below it and beside the pointer."""
-    page = open_step(visit, "1.7")
-    room = page.locator(".st-key-lessons_view .masks")
-    expect(room.locator(".map.before svg").first).to_be_visible()
-    for part in (".map.after", ".row.pairs"):
-        expect(room.locator(f"{part} > .covered")).to_have_count(1)
-    cell = room.locator(".map.before svg").first.bounding_box()
-    assert cell
-    told = []
-    for looked in (False, True):
-        page.mouse.move(5, 5)
-        page.mouse.move(cell["x"] + 0.3 * cell["width"], cell["y"] + 0.4 * cell["height"])
-        expect(room.locator(".tip")).to_contain_text("weight")
-        told.append(room.locator(".tip").inner_text().split("weight")[1])
-        if not looked:
-            rail(page).get_by_role("button", name="Look", exact=True).click()
-            expect(room.locator(".map.after svg").first).to_be_visible()
-    assert told[0] != told[1]
-
-
 def test_a_cell_of_the_covered_row_is_an_answer(visit: Screen):
     page = open_step(visit, "1.2")
     strip = page.locator(".st-key-lessons_view .strip [data-i='8']")

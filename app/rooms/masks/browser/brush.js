@@ -110,13 +110,13 @@ export class Brush {
       this.end();
       this.paint.view.drawNow();
       const [q, k] = this.cursor;
-      const { early } = this.paint.now;
+      const { early, weighed } = this.paint.now;
       const said = !may ? words.forbade_cell : early ? words.cell_may : words.painted_cell;
       this.paint.view.announce(
         fill(said, {
           q: this.paint.queries[q],
           k: this.paint.keys[k],
-          weight: percent(this.paint.readable[this.paint.index(q, k)], 1),
+          weight: percent(weighed.weights[this.paint.index(q, k)], 1),
         }),
       );
     } else return;

@@ -28,8 +28,6 @@ import { Tip } from "../../../kit/browser/tip.js";
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
 // What a lesson may cover
 const BOARD = ".fact, .stage, .tablebox, .foot > :not(.acts), .unseen";
-// Of a number after the mask: the map before it stays, to reason with
-const AFTER = ".fact, .map.after, .row.pairs, .board aside, .board .later, .tablebox, .foot > :not(.acts), .unseen";
 const NARROW = 720; // pixels: maps stand below each other
 const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
 const LEAP = 8; // rows by which the part of a long text that is shown moves: in between, a row moves and its map stays
@@ -42,7 +40,7 @@ const UNMASKED = { stop: "0", first: "off", mask: "model", when: "before", fill:
 export class Masks extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
-  static covers = { row: BOARD, number: AFTER };
+  static covers = { row: BOARD, number: BOARD };
 
   /** @type {Map<string, Scores>} */
   sites = new Map();

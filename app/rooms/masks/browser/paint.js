@@ -1,6 +1,5 @@
 // Paint a mask: one head before and after its mask, the chosen row as paired bars, what becomes of the next word.
 
-import { cover } from "../../../kit/browser/cover.js";
 import { add, el, fill, fixed, percent } from "../../../kit/browser/dom.js";
 import { cellAt, HeatmapView, shapesOf } from "../../../kit/browser/picture/heatmap.js";
 import { rising, signed } from "../../../kit/browser/picture/scale.js";
@@ -670,11 +669,6 @@ export class Paint {
     if (column) this.brush.column(column[1] + this.tile.column);
   }
 
-  // The weights that may be read: those before the mask, as long as a lesson covers those after it
-  get readable() {
-    return cover.hides("number") ? this.now.before : this.now.weighed.weights;
-  }
-
   /** Who may look at whom here, and why not. @param {[number, number]} at @param {boolean} [numbers] */
   why([q, k], numbers = false) {
     if (!this.now) return "";
@@ -686,12 +680,12 @@ export class Paint {
         ...names,
         state: reason ? words.state_not : words.state_may,
         score: pointed(this.now.scores[at].toFixed(2)),
-        weight: percent(this.readable[at], 1),
+        weight: percent(this.now.weighed.weights[at], 1),
       });
     const may = reason
       ? fill(words.cell_not, { ...names, reason: words.reasons[reason] })
       : fill(words.cell_may, names);
-    return `${may} ${fill(words.cell_score, { score: fixed(this.now.scores[at]), weight: percent(this.readable[at], 1) })}`;
+    return `${may} ${fill(words.cell_score, { score: fixed(this.now.scores[at]), weight: percent(this.now.weighed.weights[at], 1) })}`;
   }
 
   // Every cell; of a long text those of the chosen row
