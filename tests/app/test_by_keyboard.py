@@ -30,7 +30,7 @@ MAIN = {
     "shapes": (".row:not(.chosen)", "Enter"),
     "memory": ("input[type=range]", "ArrowRight"),
     "compute": ("input[type=range]", "ArrowRight"),
-    "lessons": ("input[type=range]", "ArrowRight Tab Enter"),
+    "lessons": (".place .chips button", "ArrowRight Enter"),
 }
 # How the focused element looks, with what is around it and in it: where the sign of the focus may be
 LOOKS = """const looks = (node) => {
