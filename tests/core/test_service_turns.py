@@ -90,11 +90,12 @@ def test_a_run_ends_when_who_follows_leaves_in_the_moment_of_a_change(steps: int
     async def follow() -> None:
         key = await shared.submit(REQUEST)
         changes = shared.follow(key)
-        while (await anext(changes)).stage != "running" or not gate.begun.is_set():
-            pass
+        while not gate.begun.is_set():
+            await asyncio.sleep(0.001)
         job = shared.engine._jobs[key]
         following = asyncio.ensure_future(anext(changes))
-        await asyncio.sleep(0.05)  # it waits
+        while (await asyncio.wait([following], timeout=1))[0]:  # until there is nothing new: it stands at its first layer
+            following = asyncio.ensure_future(anext(changes))
         job.changed()  # of which nothing new is to be told
         for _ in range(steps):
             await asyncio.sleep(0)
