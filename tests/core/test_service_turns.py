@@ -94,7 +94,9 @@ def test_a_run_ends_when_who_follows_leaves_in_the_moment_of_a_change(steps: int
             await asyncio.sleep(0.001)
         job = shared.engine._jobs[key]
         following = asyncio.ensure_future(anext(changes))
-        while (await asyncio.wait([following], timeout=1))[0]:  # until there is nothing new: it stands at its first layer
+        while (await asyncio.wait([following], timeout=1))[
+            0
+        ]:  # until there is nothing new: it stands at its first layer
             following = asyncio.ensure_future(anext(changes))
         job.changed()  # of which nothing new is to be told
         for _ in range(steps):
