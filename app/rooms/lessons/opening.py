@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from app.kit import numbers
 from app.rooms.lessons import words
@@ -11,8 +12,6 @@ from app.rooms.lessons.step import Step
 from app.rooms.lessons.steps import LESSONS
 
 OWN = ("lesson", "recap", "said", "seen", "done")  # in the address, of the lessons; "at" too, where it is a number
-
-
 AGAIN = "r"  # after the number of a step in a recap, which asks it again: "1.2r"
 TEXTS = {  # of each model the text that a recap asks about
     "minilm": "The nurse thanked the pilot because she had landed safely.",
@@ -36,15 +35,17 @@ class Asked:
     note: str = ""
 
 
-def steps() -> dict[str, Step]:
+@cache  # every script of a visit to Lessons asks for it
+def steps() -> Mapping[str, Step]:
     """Every step by its number: "1.1" is the first of the first lesson."""
     return {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
 
 
-def every() -> dict[str, Step]:
+@cache
+def every() -> Mapping[str, Step]:
     """The same, and those that a recap asks again, of another text or of other sizes."""
     again = {name + AGAIN: step.anew(TEXTS[step.model]) for name, step in steps().items()}
-    return steps() | {name: step for name, step in again.items() if step}
+    return {**steps(), **{name: step for name, step in again.items() if step}}
 
 
 def read(address: Mapping[str, str]) -> Asked:

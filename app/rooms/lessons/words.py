@@ -70,7 +70,7 @@ ROW_MISTAKES = {
     "rests": "You took a place where heads rest.",
     "twice": "You took a word that is said twice.",
     "before": "You took the word before.",
-    "stands_out": "It stands out to us, not to this head.",
+    "stands_out": REPLY["row"],
 }
 
 # why what is on the screen cannot answer
