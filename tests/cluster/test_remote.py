@@ -63,6 +63,7 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("terms", (WalkNumber("decoder", 0, 5, "attn.q", (0, 1)),)),
     ("predictions", ([3, 4], 3)),
     ("next_words", (range(2, 5),)),
+    ("word_chances", (["a", "b", "abc"],)),
     ("roles", ()),
     ("openings", ()),
     ("opening_look", ()),
