@@ -104,6 +104,7 @@ class Field:
     name: str
     word: str = ""
     at: str = ""
+    line: int = 0  # of the file
 
 
 Pieces = tuple[str | Field, ...]  # a sentence
@@ -147,8 +148,8 @@ def value(of: Expression, sizes: Mapping[str, float], measured: Mapping[Measure,
     return found
 
 
-def sentence(text: str, most: int) -> Pieces:
-    """A sentence with its fields. Raises Unreadable."""
+def sentence(text: str, most: int, line: int = 0) -> Pieces:
+    """A sentence with its fields, each of which keeps its line. Raises Unreadable."""
     pieces: list[str | Field] = []
     at = 0
     while at < len(text):
@@ -166,21 +167,21 @@ def sentence(text: str, most: int) -> Pieces:
             raise Unreadable(words.OPEN_BRACE)
         if sum(isinstance(piece, Field) for piece in pieces) == most:
             raise Unreadable(words.MANY_FIELDS.format(most=most))
-        pieces.append(_field(inside.strip()))
+        pieces.append(_field(inside.strip(), line))
         at = closes + 1
     return tuple(pieces)
 
 
-def _field(inside: str) -> Field:
+def _field(inside: str, line: int) -> Field:
     if len(inside) > LONGEST:
         raise Unreadable(words.LONG_FIELD.format(n=len(inside), most=LONGEST))
     if inside in ("said", "best", "second", "swap"):
-        return Field(inside)
+        return Field(inside, line=line)
     found = FIELD.fullmatch(inside)
     if found is None:
         shown = numbers.quoted(inside)
         raise Unreadable(words.FIELD.format(field=shown), re.split("[.@]", inside)[0], FIELD_NAMES)
-    return Field(found["name"], (found["word"] or "").strip(), (found["at"] or "").strip().strip('"'))
+    return Field(found["name"], (found["word"] or "").strip(), (found["at"] or "").strip().strip('"'), line)
 
 
 class _Reader:

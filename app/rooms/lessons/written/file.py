@@ -168,7 +168,10 @@ class _Reader:
             return
         key, said = found[1], (found[2] or "").strip()
         if key not in HEAD_KEYS:
-            self.fault(n, words.HEAD_KEY.format(key=numbers.quoted(key)), nearest(key, HEAD_KEYS))
+            meant = nearest(key, HEAD_KEYS)
+            self.fault(n, words.HEAD_KEY.format(key=numbers.quoted(key)), meant)
+            if meant:
+                self.head.setdefault(meant, (n, said))  # so that nothing else is wrong for its sake
         elif key in self.head:
             self.fault(n, words.TWICE.format(key=key, line=self.head[key][0]))
         else:
@@ -180,9 +183,8 @@ class _Reader:
         """The id of the model; "" where there is none."""
         if not self.head and self.faults:
             return ""  # there is no head, which was said
-        misspelled = {fault.suggestion for fault in self.faults}
         for key in ("lesson", "model"):
-            if key not in self.head and key not in misspelled:
+            if key not in self.head:
                 self.fault(1, words.HEAD_LACKS.format(key=key))
         line, language = self.head.get("language", (0, ""))
         if language and not LANGUAGE.fullmatch(language):
@@ -273,7 +275,8 @@ class _Reader:
         asked = " ".join(draft.question).strip()
         text = draft.values.get("text", "")
         title = numbers.quoted(draft.title)
-        if not text:
+        if not any(pieces_of(text)):
+            text = ""
             self.fault(draft.lines.get("text", draft.line), words.NO_TEXT.format(title=title))
         for key in ("text", "target"):
             if len(draft.values.get(key, "")) > MOST_TEXT:
@@ -310,8 +313,7 @@ class _Reader:
             care=draft.values.get("care", ""),
             lines=draft.lines,
         )
-        if len(self.faults) == before:
-            self.faults += Rules(step).faults()
+        self.faults += Rules(step).faults()
         self._order(step)
         return step if len(self.faults) == before else None
 
@@ -406,7 +408,6 @@ class _Reader:
             if before := next((one for one in found if one.said == option.said), None):
                 said = numbers.quoted(option.said)
                 self.fault(option.line, words.SAME_OPTION.format(option=said, line=before.line))
-                continue
             value = ()
             if check in ("number", "shape"):
                 value = self._expressions(option.line, option.said, check)
@@ -427,15 +428,16 @@ class _Reader:
 
     def _pieces(self, line: int, said: str) -> Pieces:
         try:
-            return expressions.sentence(said, MOST_FIELDS)
+            return expressions.sentence(said, MOST_FIELDS, line)
         except Unreadable as error:
             self.fault(line, str(error), nearest(error.wrong, error.known))
             return ()
 
     def _order(self, step: Written) -> None:
         """A hint where two people have one order, and a pronoun is asked for: the order alone may decide it."""
-        asked = {option.said.casefold() for option in step.options}
-        asked |= {step.also.casefold(), *(word.casefold() for word, _, _ in [*pieces_of(step.text)][-1:])}
+        asked = [option.said for option in step.options] if step.check == "next" else []
+        if step.check == "heads":
+            asked += [word for word, _, _ in pieces_of(step.text)][-1:]
         found = nouns(step.text)
-        if step.swap is None and len(found) > 1 and len(asked & PRONOUNS) > 1:
+        if step.swap is None and len(found) > 1 and PRONOUNS & {word.casefold() for word in asked}:
             self.hints.append(Fault(step.line_of("text"), words.ORDER.format(first=found[0], second=found[1])))

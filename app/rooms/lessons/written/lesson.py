@@ -45,15 +45,20 @@ class Written:
     options: tuple[Option, ...] = ()
     ending: Pieces = ()
     care: str = ""
-    lines: dict[str, int] = field(default_factory=dict)  # key -> its line; "?", ">" as well
+    lines: dict[str, int] = field(default_factory=dict)  # of keys; "?" as well
 
     def line_of(self, key: str) -> int:
         """The line of a key, or of the step where it has none."""
         return self.lines.get(key, self.line)
 
+    @property
+    def last(self) -> str:
+        """The last word of the text; "" where it has none."""
+        return ([""] + [word for word, _, _ in pieces_of(self.text)])[-1]
+
     def other(self, at: str) -> str:
         """The text that `@at` means: the step's own, with both words swapped, with `also` as its last word, or another text."""
-        if not at:
+        if at in ("", self.last):
             return self.text
         if at == "swap" and self.swap:
             return swapped(self.text, *self.swap)

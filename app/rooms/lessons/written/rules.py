@@ -20,26 +20,31 @@ SORTED = ("next", "look", "heads")  # checks whose options have an order, so tha
 
 
 def place(text: str, said: str) -> tuple[int, int]:
-    """The first character of a word of the text, and the one after its last; "the 2" is the second "the". Raises LookupError with a sentence."""
+    """The first character of a word of the text, and the one after its last; "the 2" is the second "the".
+
+    Raises LookupError with a sentence, and the word that was probably meant or "".
+    """
     found = [(start, end) for word, start, end in pieces_of(text) if word == said]
     which = 1
     if not found and (numbered := NUMBERED.fullmatch(said)):
         bare, which = numbered[1].strip(), int(numbered[2])
         found = [(start, end) for word, start, end in pieces_of(text) if word == bare]
         if found and not 1 <= which <= len(found):
-            raise LookupError(words.NO_SUCH_ONE.format(word=numbers.quoted(bare), n=len(found), which=which))
+            raise LookupError(words.NO_SUCH_ONE.format(word=numbers.quoted(bare), n=len(found), which=which), "")
         return found[which - 1] if found else _nowhere(text, said)
     if not found:
         return _nowhere(text, said)
     if len(found) > 1:
-        raise LookupError(words.WHICH_ONE.format(word=numbers.quoted(said), n=len(found)))
+        raise LookupError(words.WHICH_ONE.format(word=numbers.quoted(said), n=len(found)), "")
     return found[0]
 
 
 def _nowhere(text: str, said: str) -> tuple[int, int]:
     known = [word for word, _, _ in pieces_of(text)]
     listed = ", ".join(known[:LISTED]) + (" …" if len(known) > LISTED else "")
-    raise LookupError(words.NOT_AMONG.format(word=numbers.quoted(said), n=len(known), words=listed))
+    raise LookupError(
+        words.NOT_AMONG.format(word=numbers.quoted(said), n=len(known), words=listed), nearest(said, known)
+    )
 
 
 def nouns(text: str) -> list[str]:
@@ -80,8 +85,8 @@ class Rules:
         for option in step.options:
             for expression in option.value:
                 self.measures(option.line, measures(expression))
-            self.sentence(option.line, option.reply, is_reply=True)
-        self.sentence(step.line_of(">"), step.ending, is_reply=False)
+            self.sentence(option.reply, is_reply=True)
+        self.sentence(step.ending, is_reply=False)
         if not self.found and (n := len(set(asked_texts(step)))) > MOST_RUNS:
             self.fault(step.line, words.MANY_RUNS.format(most=MOST_RUNS, n=n))
         return self.found
@@ -91,9 +96,8 @@ class Rules:
         try:
             place(text, said)
         except LookupError as error:
-            known = {word for word, _, _ in pieces_of(text)}
-            if not (repeated and said in known):
-                self.fault(line, str(error), nearest(said, known) if said not in known else "")
+            if not (repeated and said in (word for word, _, _ in pieces_of(text))):
+                self.fault(line, *error.args)
 
     def options(self) -> None:
         step = self.step
@@ -123,7 +127,7 @@ class Rules:
         if asked.at == "swap" and step.swap is None:
             self.fault(line, words.NO_SWAP.format(said="@swap"))
             return
-        if asked.at and asked.at not in ("swap", step.also) and len(asked.at.split()) < 2:
+        if asked.at and asked.at not in ("swap", step.also, step.last) and len(asked.at.split()) < 2:
             self.fault(line, words.AT.format(said=numbers.quoted(f"@{asked.at}")))
             return
         if asked.kind == "look" and (step.head is None or not step.at):
@@ -139,12 +143,12 @@ class Rules:
             for word in (asked.word, *([step.at] if step.at else []), *(compared(step) if asked.kind == "n" else ())):
                 self.word(line, text, word)
 
-    def sentence(self, line: int, pieces: Sequence[str | Field], is_reply: bool) -> None:
+    def sentence(self, pieces: Sequence[str | Field], is_reply: bool) -> None:
         step = self.step
         for field in pieces:
             if isinstance(field, str):
                 continue
-            name = field.name
+            name, line = field.name, field.line
             shown = numbers.quoted(f"{name}.{field.word}" if field.word else name)
             own = name == "said" or field.word == "said" or (name in KINDS and not field.word)
             if own and not is_reply:

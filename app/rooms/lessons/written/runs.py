@@ -111,7 +111,12 @@ class Runs:
         if not asked:
             return {}
         row, keys = await self.row(text)
-        return {measure: sum(float(row[i]) for i in self.within(keys, text, measure.word)) for measure in asked}
+        found = {measure: float(row[self.within(keys, text, measure.word)].sum()) for measure in asked}
+        for measure, weight in found.items():
+            if np.isnan(weight):
+                sentence = words.HIDDEN.format(word=numbers.quoted(self.step.at), other=numbers.quoted(measure.word))
+                raise Unfit(Fault(self._line_of(measure.word), sentence))
+        return found
 
     async def row(self, text: str) -> tuple[np.ndarray, Tokens]:
         """The weights of the step's head, from the word that looks, and the tokens that it looks at. NaN where it may not look."""

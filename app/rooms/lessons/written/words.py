@@ -81,6 +81,7 @@ MANY_RUNS = "A step asks for at most {most} runs. This one asks for {n}."
 # of the runs
 SEVERAL = "“{word}” is several tokens for {model}, and the next word is one. Take another word."
 NO_PLACE = "“{word}” is no token of this run."
+HIDDEN = "“{word}” may not look at “{other}”: the mask hides it."
 TIE = "{words} are within 1 % of each other. Take another text, or other words."
 RIGHT_TOO = "“{option}” is as right as the answer, so it cannot be a mistake."
 NO_SHAPE_OF = "A size is a whole number from 1, and one of these is not."
