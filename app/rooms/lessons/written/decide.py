@@ -37,7 +37,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Decided:
-    """What the runs say of one step. A number and a shape have no options; their mistakes are those that the lesson names."""
+    """The answer of the runs to one step. A number and a shape have no options; their mistakes are those that the lesson names."""
 
     options: tuple[str, ...] = ()
     values: tuple[float, ...] = ()  # of each option: a share, or a count of heads
@@ -222,7 +222,7 @@ class _Step:
         return f"[{', '.join(str(int(size)) for size in value)}]"
 
     async def _footer(self) -> str:
-        """What the answer was checked against."""
+        """Says what the answer was checked against."""
         step = self.step
         facts = await self.runs.facts(step.text)
         short = step.text if len(step.text) <= 60 else f"… {step.text[-58:]}"

@@ -149,7 +149,7 @@ def value(of: Expression, sizes: Mapping[str, float], measured: Mapping[Measure,
 
 
 def sentence(text: str, most: int, line: int = 0) -> Pieces:
-    """A sentence with its fields, each of which keeps its line. Raises Unreadable."""
+    """A sentence with its fields and their line. Raises Unreadable."""
     pieces: list[str | Field] = []
     at = 0
     while at < len(text):

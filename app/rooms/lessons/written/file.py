@@ -420,7 +420,7 @@ class _Reader:
         yield from draft.ending
 
     def _sentence(self, lines: list[tuple[int, str]]) -> Pieces:
-        """A sentence of several lines, each of which is whole."""
+        """A sentence of several lines; a field begins and ends in one of them."""
         found: list[str | expressions.Field] = []
         for line, said in lines:
             found += [" "] * bool(found) + [*self._pieces(line, said)]

@@ -15,7 +15,7 @@ CHECKS: dict[str, Check] = {"next": "next", "look": "look", "heads": "heads", "n
 
 @dataclass(frozen=True)
 class Option:
-    """An answer to choose; of a number or a shape a mistake, which nobody sees until it is made."""
+    """An answer to choose; of a number or a shape a mistake, which is not shown."""
 
     line: int
     said: str

@@ -174,7 +174,7 @@ def _fits(step: Written, field: Field) -> bool:
 
 
 def compared(step: Written) -> tuple[str, ...]:
-    """The words of which heads look at one more than at the others."""
+    """The words that heads are counted for: a head counts for the one that gets most."""
     if step.show[:1] == ("heads",):
         return step.show[1:]
     return tuple(option.said for option in step.options) if step.check == "heads" else ()
