@@ -15,6 +15,7 @@ from app import languages
 from app.rooms.lessons.checks import check
 from app.rooms.lessons.step import Shown, Truth
 from app.rooms.lessons.written import expressions, folder
+from app.rooms.lessons.written.__main__ import main
 from app.rooms.lessons.written.decide import Decided, decide, share, trial
 from app.rooms.lessons.written.expressions import Measure, Unreadable
 from app.rooms.lessons.written.faults import Fault, Unfit, changes, nearest
@@ -208,7 +209,7 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     ),
     "an open brace": (changed(("{p}", "{p")), 14, "A brace is not closed."),
     "a brace too many": (changed(("{p}", "p}")), 14, "A brace is closed that was not opened."),
-    "the answer where nobody gave one": (
+    "the answer where none was chosen": (
         changed(("{best} has", "{said} has")),
         15,
         "{said} is about the answer that was chosen. It is known in a reply, after “|”.",
@@ -716,6 +717,21 @@ def test_the_setting_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert list(folder.lessons()) == ["own"]
     finally:
         folder.lessons.cache_clear()
+
+
+def test_a_terminal_gets_the_faults_with_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole, faulty, tied = (tmp_path / name for name in ("a.md", "b.md", "c.md"))
+    whole.write_text(WHOLE, encoding="utf-8")
+    faulty.write_text(changed(("check: next", "check: nxt")), encoding="utf-8")
+    tied.write_text(UNFIT["a tie"][0], encoding="utf-8")
+    assert main([str(whole)]) == 0
+    assert capsys.readouterr().out == f"{whole}: Steps: 1. Runs of SmolLM2-135M: 1. No faults.\n"
+    assert main([str(tmp_path)]) == 1
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{whole}: Steps: 1.")
+    assert second == f"{faulty}:12: {BROKEN['a check'][2]}"
+    assert third == f"{tied}:12: {UNFIT['a tie'][2]}"
+    assert main([str(tmp_path / "none")]) == 1 == main([])
 
 
 def test_the_sizes_of_models_that_are_here_are_known() -> None:

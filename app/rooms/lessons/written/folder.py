@@ -37,15 +37,15 @@ def read(folder: str, models: Offered | None = None) -> dict[str, WrittenLesson]
     if not place.is_dir():
         log.warning("%s: there is no folder %s.", LESSONS, place)
         return {}
-    files = sorted(path for path in place.iterdir() if path.suffix == ".md" and not path.name.startswith("."))
-    if len(files) > MOST_FILES:
+    those = files(place)
+    if len(those) > MOST_FILES:
         log.warning(
-            "%s: %s has %d files; those after %s are left out.", LESSONS, place, len(files), files[MOST_FILES - 1].name
+            "%s: %s has %d files; those after %s are left out.", LESSONS, place, len(those), those[MOST_FILES - 1].name
         )
     found: dict[str, WrittenLesson] = {}
-    for path in files[:MOST_FILES]:
+    for path in those[:MOST_FILES]:
         try:
-            lesson = parse(_text(path, place), models)
+            lesson = parse(text_of(path, place), models)
         except (OSError, ValueError) as error:
             log.warning("%s: %s is left out: %s", LESSONS, path.name, error)
             continue
@@ -59,7 +59,14 @@ def read(folder: str, models: Offered | None = None) -> dict[str, WrittenLesson]
     return found
 
 
-def _text(path: Path, folder: Path) -> str:
+def files(place: Path) -> list[Path]:
+    """The files *.md of a folder by their names, without hidden ones; of a file itself alone."""
+    if not place.is_dir():
+        return [place] if place.exists() else []
+    return sorted(path for path in place.iterdir() if path.suffix == ".md" and not path.name.startswith("."))
+
+
+def text_of(path: Path, folder: Path) -> str:
     """The text of a file. Raises ValueError with a sentence for one that is not read, and OSError."""
     whole = path.resolve()
     if not whole.is_relative_to(folder.resolve()) or not whole.is_file():

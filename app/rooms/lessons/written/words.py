@@ -104,4 +104,8 @@ LARGE_FILE = "It is larger than {most:,} bytes."
 NO_FILE = "It is not a file of this folder: it is a folder, or a link to another place."
 NO_TEXT_FILE = "It is not text in UTF-8."
 
+# at a terminal
+NO_FAULTS = "Steps: {steps}. Runs of {model}: {runs}. No faults."
+NO_FILES = "There is no lesson to read. Name a file, or a folder with files *.md."
+
 languages.of(__name__)
