@@ -486,6 +486,9 @@ def test_the_example_of_agreement_says_what_the_runs_say() -> None:
     assert keys.reply(1) == "You followed the noun next to it. is gets 0.5 %."
     assert keys.ending.startswith("are has 16 %, is 0.5 %. The word before is cabinet;")
     assert keys.footer == "Checked against this run: the word after “The keys to the cabinet”."
+    (picture,) = keys.pictures
+    assert [word for word, _ in picture.words] == ["are", "is", "were", "was"] and not look.pictures
+    assert dict(picture.words)["were"] == pytest.approx(0.027, abs=5e-4)
     assert look.options == ("The", "keys", "to", "the", "cabinet") and look.right == (1,)
     assert look.values[1] == pytest.approx(0.733, abs=5e-4) and sum(look.values) == pytest.approx(1, abs=1e-4)
     assert look.ending.startswith("keys gets 73 %. One head of 270")
@@ -508,6 +511,17 @@ def test_the_example_of_pronouns_runs_both_orders_and_both_pronouns() -> None:
         "The pilot, in 172 of 270. With he for she: 177 of 270. With the nouns swapped: 69 of 270."
     )
     assert heads.care == "Where heads look is not whom the model means."
+    assert [(picture.text, dict(picture.words)) for picture in heads.pictures] == [
+        ("The nurse thanked the pilot because she", {"nurse": 98, "pilot": 172}),
+        ("The nurse thanked the pilot because he", {"nurse": 93, "pilot": 177}),
+        ("The pilot thanked the nurse because she", {"nurse": 201, "pilot": 69}),
+        ("The pilot thanked the nurse because he", {"nurse": 194, "pilot": 76}),
+    ]
+    assert [picture.text for picture in pronoun.pictures] == [
+        "The nurse thanked the pilot because",
+        "The pilot thanked the nurse because",
+    ]
+    assert dict(pronoun.pictures[1].words) == pytest.approx({"she": 0.430, "he": 0.087}, abs=1e-3)
     assert "4 runs" in heads.footer
     # The end says that the nearer noun wins whichever the pronoun: in the fourth run, too.
     text = folder.examples()["pronouns"].replace("because she", "because he").replace("also: he", "also: she")
@@ -564,6 +578,14 @@ def test_a_shape_has_its_mistakes() -> None:
     assert found.shape == (9, 5, 64) and found.ending == "It is [9, 5, 64]."
     assert found.is_right((9, 5, 64)) and found.reply((5, 9, 64)) == "You divided the other way round."
     assert found.reply((1, 2, 3)) == ""
+
+
+def test_a_step_shows_what_it_names_with_any_check() -> None:
+    found = decided(lesson(NUMBER.replace("? How", "show: next are is\n? How")))
+    assert [dict(picture.words) for picture in found.pictures] == [
+        pytest.approx({"are": 0.159, "is": 0.0053}, abs=5e-4)
+    ]
+    assert not decided(lesson(NUMBER)).pictures
 
 
 # Texts that can be read, and the line and sentence of what only a run finds.

@@ -36,6 +36,14 @@ class Mistake:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """One text of a step, and the words that are shown of it: each with its chance as the next one, or its heads."""
+
+    text: str
+    words: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
 class Decided:
     """The answer of the runs to one step. A number and a shape have no options; their mistakes are those that the lesson names."""
 
@@ -51,6 +59,7 @@ class Decided:
     ending: str = ""  # for everybody, after the answer
     care: str = ""  # what the runs cannot show
     footer: str = ""
+    pictures: tuple[Picture, ...] = ()  # of each text that the step shows
 
     def is_right(self, answer: int | float | Sequence[int]) -> bool:
         """Whether an option by its number, a number or a shape is right."""
@@ -154,6 +163,7 @@ class _Step:
                 ending=filler.filled(step.ending, None),
                 care=step.care,
                 footer=await self._footer(),
+                pictures=await self._pictures(),
             )
 
     async def _own(self, filler: _Filler, bare: Sequence[int], places: tuple[int, ...]) -> list[str]:
@@ -197,6 +207,7 @@ class _Step:
                 "ending": filler.filled(step.ending, None, best=self._said(answer)),
                 "care": step.care,
                 "footer": await self._footer(),
+                "pictures": await self._pictures(),
             }
         if is_shape:
             return Decided(shape=tuple(int(size) for size in answer), **found)
@@ -220,6 +231,22 @@ class _Step:
         if self.step.check == "number":
             return numbers.digits(value[0], 4)
         return f"[{', '.join(str(int(size)) for size in value)}]"
+
+    async def _pictures(self) -> tuple[Picture, ...]:
+        """The words of `show` in each text of the step; where it names none, the answers of next and heads."""
+        step = self.step
+        shown = step.show[1:] or (
+            tuple(option.said for option in step.options) if step.check in ("next", "heads") else ()
+        )
+        if not shown:
+            return ()
+        kind: Kind = "n" if (step.show[:1] or (step.check,)) == ("heads",) else "p"
+        found: list[Picture] = []
+        for text in step.texts():
+            asked = [Measure(kind, word, text) for word in shown]
+            measured = await self.runs.measured(asked)
+            found.append(Picture(text, tuple((measure.word, measured[measure]) for measure in asked)))
+        return tuple(found)
 
     async def _footer(self) -> str:
         """Says what the answer was checked against."""
