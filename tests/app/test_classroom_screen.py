@@ -304,6 +304,7 @@ def test_a_race_is_watched_as_long_as_its_teacher_lets_it_go_on(screen: Screen, 
     for seed in (1, 2, 3):  # a race that nobody else has run on this server: one that has ended is there at once
         taught.get_by_role("button", name=f"seed {seed - 1}").click()
         expect(taught.get_by_role("button", name=f"seed {seed}")).to_be_visible()
+    taught.get_by_role("button", name=train_words.COMPONENT["race"]).click()
     taught.locator(".chip.nomask").click()
     expect(watched).to_have_attribute("data-twin", "nomask")
     expect(watched).to_have_attribute("data-state", "none")

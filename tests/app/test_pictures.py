@@ -117,21 +117,22 @@ def test_what_if_saves_the_maps_that_are_on_the_screen(page: Page, address: str)
     assert (sign(less), sign(more)) == (-1, 1)
 
 
-def test_train_saves_its_letters_bars_and_maps(page: Page, address: str):
-    root = see(page, address, view="train", task="reverse", twin="nomask")
-    expect(root.locator(".tile canvas").nth(7)).to_be_visible()
-    expect(root.locator(".write .cell.places i").first).to_be_visible()
+def test_train_saves_its_letters_curves_and_maps(page: Page, address: str):
+    root = see(page, address, view="train", task="copy", twin="nomask")
+    expect(root.locator(".tile canvas").nth(15)).to_be_visible()
+    maps = root.locator(".map svg")
+    expect(maps).to_have_count(2)
     drawn = ElementTree.fromstring(saved(root, "SVG"))
     found = fills(drawn)
-    lettered = root.locator(".write .cells").nth(1).locator(".cell")
-    assert holds(found, [channels(one) for one in ground(lettered)])
-    bars = [channels(one) for one in ground(root.locator(".write .cell.places i"))]
-    assert all(found.count(colour) >= bars.count(colour) for colour in set(bars))
+    for i in range(2):  # every weight of the row and the ground of every letter that it writes
+        one = maps.nth(i).locator("rect").evaluate_all("all => all.map((one) => getComputedStyle(one).fill)")
+        colours = [channels(colour) for colour in one if colour != "none"]
+        assert len(set(colours)) > 8 and holds(found, colours)
     images = list(drawn.iter(f"{SVG}image"))
     shown = root.locator("canvas:visible").count()
     assert len(images) == shown > 8 and all(node.get("href", "").startswith("data:image/png") for node in images)
     said = texts(drawn)
-    assert train_words.COMPONENT["drag"] not in said and "blind guess" in said
+    assert train_words.COMPONENT["more_twins"] not in said and "blind guess" in said
     # two columns beside each other, as on the page
     places = [float(node.get("x", "0")) for node in images]
     groups = [node.get("transform", "") for node in drawn.iter(f"{SVG}g")]

@@ -104,7 +104,7 @@ def raced(page: Page) -> Page:
 def test_a_race_that_is_kept_says_what_it_came_to_and_its_table_has_every_frame(page: Page) -> None:
     """C6 and E5: what a race that runs here comes to, core/test_races.py says."""
     fact = page.locator(".fact")
-    expect(fact).to_contain_text("below 0.001")
+    expect(fact).to_contain_text("<0.001")
     expect(fact).to_contain_text(" 0 of 48")
     ahead = re.search(r"one place ahead, layer \d head \d with (\d+) %", fact.inner_text())
     assert ahead and int(ahead[1]) > 50

@@ -165,7 +165,7 @@ test("layers: where the word that came leads first, and how many words lead late
   };
   assert.equal(
     said(COLUMN, more),
-    "w5 first leads after layer 2 of 0 to 5. Of 2 words, 1 lead only from layer 2 on; 1 never do.",
+    "w5 first leads after layer 2 of 0 to 5. Words that lead only from layer 2 on: 1 of 2; that never lead: 1.",
   );
   assert.match(
     said(COLUMN, { ...more, focus: 1 }),

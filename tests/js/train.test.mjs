@@ -88,7 +88,7 @@ test("what stands at a step is the last that is not behind it", () => {
 test("a loss has three digits, and none that are not there", () => {
   assert.deepEqual(
     [12.34, 2.345, 0.1234, 0.00345, 0.0002, null].map((x) => lossText(x)),
-    ["12.3", "2.35", "0.123", "0.0034", "below 0.001", "∞"].map((x, i) =>
+    ["12.3", "2.35", "0.123", "0.0034", "<0.001", "∞"].map((x, i) =>
       i === 1 ? (2.345).toFixed(2) : i === 3 ? (0.00345).toFixed(4) : x,
     ),
   );

@@ -1,6 +1,7 @@
 // Numbers of Train: what of a run stands at a step, means over steps.
 
 import { fixed } from "../../../kit/browser/dom.js";
+import { pointed } from "../../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Point} Point */
 
@@ -33,10 +34,14 @@ export const indexAt = (points, step) => points.findLastIndex(([at]) => at <= st
 /** @param {number[]} of @returns {number} */
 export const mean = (of) => (of.length ? of.reduce((all, x) => all + x, 0) / of.length : 0);
 
-// Loss in words: three digits, "below 0.001" where it is.
-/** @param {number | null} loss @param {string} below */
-export const lossText = (loss, below = "below 0.001") =>
-  loss === null ? "∞" : loss < 0.001 ? below : fixed(loss, loss >= 10 ? 1 : loss >= 1 ? 2 : loss >= 0.01 ? 3 : 4);
+// Loss in words: three digits, or that it is less than 0.001.
+/** @param {number | null} loss */
+export const lossText = (loss) =>
+  loss === null
+    ? "∞"
+    : loss < 0.001
+      ? pointed("<0.001")
+      : fixed(loss, loss >= 10 ? 1 : loss >= 1 ? 2 : loss >= 0.01 ? 3 : 4);
 
 // The head with the largest number: [layer, head, number]
 /** @param {number[][]} of @returns {[layer: number, head: number, value: number]} */

@@ -380,7 +380,7 @@ export class OwnText {
             values: frames.map((frame) => [frame.step, frame.loss]),
             colour: palette.proof,
             name: words.own_model,
-            say: (loss) => lossText(loss),
+            say: lossText,
           },
         ],
         shares: [

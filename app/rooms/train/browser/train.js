@@ -876,7 +876,7 @@ class Train extends Stage {
         ...smooth(one.points).map((loss, k) => [one.points[k][0], loss]),
       ]);
       const name = twin ? (i ? this.twinName : words.as_it_is) : words.line_loss;
-      of.losses.push({ values: losses, colour, dash, name, say: (loss) => lossText(loss, pointed("<0.001")) });
+      of.losses.push({ values: losses, colour, dash, name, say: lossText });
       const right = /** @type {[number, number][]} */ (one.frames.map((frame) => [frame.step, mean(frame.given)]));
       if (twin) of.shares.push({ values: right, colour, dash, name, say: percent });
       else this.headLines(of, one, right);
