@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import random
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -360,6 +361,23 @@ def test_a_text_stays_as_it_was_written() -> None:
     )
     (step,) = lesson(text).steps
     assert step.paragraph == given and step.text == "The <i>keys</i> to $HOME"
+
+
+def test_any_change_of_a_file_gives_a_lesson_or_faults_with_lines_of_it() -> None:
+    draw = random.Random(41)
+    signs = '{}@.|"#?->:,+*/^() \n\t0189pnsé💡'
+    for text in (*folder.examples().values(), NUMBER, LOOK):
+        for _ in range(150):
+            given = list(text)
+            for _ in range(draw.randint(1, 8)):
+                at = draw.randrange(len(given))
+                given[at : at + draw.randint(0, 3)] = draw.choices(signs, k=draw.randint(0, 3))
+            found = parse("".join(given), MODELS)
+            if isinstance(found, list):
+                n = "".join(given).count("\n") + 1
+                assert found and all(1 <= fault.line <= n and fault.sentence for fault in found)
+            else:
+                assert found.steps
 
 
 # expressions
