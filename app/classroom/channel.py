@@ -107,7 +107,8 @@ class Channel:
         """Until something changes, for so long at most, or until the class is forgotten."""
         left = self.classroom.left(self.clock())
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), max(0.001, seconds if left is None else min(seconds, left)))
+            async with asyncio.timeout(max(0.001, seconds if left is None else min(seconds, left))):
+                await self._changed.wait()
 
     def _send(self, topic: Topic) -> None:
         made = {is_teacher: self._message(topic, is_teacher) for is_teacher in (False, True)}

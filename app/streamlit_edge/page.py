@@ -1,5 +1,5 @@
-"""Puts scripts of ours into Streamlit's page, before any other: steps for Back, light or dark by the address, its language, Enter in a box,
-and whether its websocket comes through; and a title for who reads no script.
+"""Puts scripts of ours into Streamlit's page, before any other: steps for Back, light or dark by the address, its language,
+Enter in a box, and whether its websocket comes through; and a title for who reads no script.
 
 Streamlit has no setting for a script in its page. Without this none of scripts/ reaches a visitor.
 """

@@ -11,9 +11,12 @@ import json
 import math
 import os
 from dataclasses import MISSING, asdict, fields
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+from zipfile import ZipFile
 
 import torch
 from safetensors.torch import save as safetensors_bytes
@@ -163,6 +166,20 @@ def save_model(
     if chat_template is not None:
         write_whole(folder / CONFIG, (json.dumps(settings_of(chat_template), indent=2) + "\n").encode())
     write_whole(folder / "config.json", (json.dumps(values, indent=2) + "\n").encode())
+
+
+def model_zip(model: Transformer, recipe: dict[str, Any], card: str, **saved: Any) -> bytes:
+    """A zip of what save_model() writes with `saved`, of the training's recipe as JSON, and of a card: core.load reads it unpacked."""
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        save_model(model, folder, **saved)
+        (folder / "recipe.json").write_text(json.dumps(recipe, indent=2) + "\n", "utf-8")
+        (folder / "card.md").write_text(card, "utf-8")
+        buffer = BytesIO()
+        with ZipFile(buffer, "w") as file:
+            for path in sorted(folder.iterdir()):
+                file.write(path, path.name)
+        return buffer.getvalue()
 
 
 def config_values(config: ModelConfig) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Its numbers are measured on the last tenth of the text, from which it does not l
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import time
@@ -13,19 +12,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from io import BytesIO
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
-from zipfile import ZipFile
 
 import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
-from ..checkpoints import Loaded, ModelSpec, save_model
+from ..checkpoints import Loaded, ModelSpec
 from ..checkpoints.build import build
+from ..checkpoints.own import model_zip
 from ..errors import Refused
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, hooked
@@ -356,13 +352,4 @@ def archive(of: Text, state: State, loss: float) -> bytes:
         f"Loss on its last tenth, from which it did not learn: {loss:.4f} nats. "
         f"Counts of pairs have {baselines(of).pairs:.4f} there.\n"
     )
-    with TemporaryDirectory() as made:
-        folder = Path(made)
-        save_model(restored(of, state), folder, tokenizer=of.reader, pad_id=None)
-        (folder / "recipe.json").write_text(json.dumps(recipe, indent=2) + "\n", "utf-8")
-        (folder / "card.md").write_text(card, "utf-8")
-        buffer = BytesIO()
-        with ZipFile(buffer, "w") as file:
-            for path in sorted(folder.iterdir()):
-                file.write(path, path.name)
-        return buffer.getvalue()
+    return model_zip(restored(of, state), recipe, card, tokenizer=of.reader, pad_id=None)

@@ -6,24 +6,20 @@ recipe are the shipped Copy model's, with a quarter of its batch, so that a run 
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache
-from io import BytesIO
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import ZipFile
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..checkpoints import Loaded, ModelSpec, at_point, save_model
+from ..checkpoints import Loaded, ModelSpec, at_point
 from ..checkpoints.build import build
+from ..checkpoints.own import model_zip
 from ..edits import DropCausalMask, DropPositions, Edit, NoScale, hooks_of
 from ..errors import CheckpointError, Refused
 from ..model.config import ModelConfig
@@ -298,26 +294,17 @@ def trained(name: str, device: str | torch.device = "cpu", dtype: torch.dtype = 
 def archive(spec: Spec, frame: Frame) -> bytes:
     """A zip of the model of a frame, which core.load reads unpacked: config, weights, tokenizer, recipe, card."""
     task, twin = LIVE[spec.task], TWINS[spec.twin]
-    with TemporaryDirectory() as made:
-        folder = Path(made)
-        dtype = next(iter(frame.weights.values())).dtype
-        tokenizer = tokenizer_for(task)
-        save_model(loaded(spec, frame).model, folder, tokenizer=tokenizer, end_ids=(task.end_id,), dtype=dtype)
-        described = {"run": asdict(spec), "step": frame.step, "batch": BATCH, **asdict(spec.recipe)}
-        (folder / "recipe.json").write_text(json.dumps(described, indent=2) + "\n", "utf-8")
-        edits = ", ".join(map(repr, twin.edits)) or ("no residual connections" if not twin.residual else "")
-        learnt = f" It learnt with {edits}, which this folder does not put in place." if edits else ""
-        card = (
-            f"# {task.title}, step {frame.step} of {spec.steps}\n\n"
-            f"Trained on {frame.step * BATCH:,} problems with seed {spec.seed}.{learnt}\n"
-            f"Writing freely, it answers {frame.whole} of {UNSEEN} problems that it was not trained on.\n"
-        )
-        (folder / "card.md").write_text(card, "utf-8")
-        buffer = BytesIO()
-        with ZipFile(buffer, "w") as file:
-            for path in sorted(folder.iterdir()):
-                file.write(path, path.name)
-        return buffer.getvalue()
+    recipe = {"run": asdict(spec), "step": frame.step, "batch": BATCH, **asdict(spec.recipe)}
+    edits = ", ".join(map(repr, twin.edits)) or ("no residual connections" if not twin.residual else "")
+    learnt = f" It learnt with {edits}, which this folder does not put in place." if edits else ""
+    card = (
+        f"# {task.title}, step {frame.step} of {spec.steps}\n\n"
+        f"Trained on {frame.step * BATCH:,} problems with seed {spec.seed}.{learnt}\n"
+        f"Writing freely, it answers {frame.whole} of {UNSEEN} problems that it was not trained on.\n"
+    )
+    dtype = next(iter(frame.weights.values())).dtype
+    model, tokenizer = loaded(spec, frame).model, tokenizer_for(task)
+    return model_zip(model, recipe, card, tokenizer=tokenizer, end_ids=(task.end_id,), dtype=dtype)
 
 
 def hooks_during(spec: Spec, model: Transformer) -> dict[str, Hook]:

@@ -93,8 +93,10 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
                     return
                 before = now
                 # Its place in the line changes with the others' turns, and not every layer is told.
+                # Not wait_for(): of Python 3.11 it forgets that it was cancelled where the change comes at the same moment.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), None if now.stage == "loading" else PLACE)
+                    async with asyncio.timeout(None if now.stage == "loading" else PLACE):
+                        await changed.wait()
         finally:
             waiting.cancel()
 

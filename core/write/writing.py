@@ -224,7 +224,8 @@ class Writer:
 
     @torch.inference_mode()
     def write(self, how: Sampling, token: int | None = None) -> tuple[Taken, Reading | None]:
-        """Choose the next token, unless it is given, and read it. The reading is None for one that ends the text, and where there is no room for another.
+        """Choose the next token, unless it is given, and read it. The reading is None for one that ends the text, and where there is
+        no room for another.
 
         The number that is drawn for a token follows from the seed and its place in the path alone, so that a text that was
         stopped goes on as stream() would have written it. Call open() or read() first.

@@ -46,6 +46,8 @@ def see(page: Page, address: str, **said: str) -> Locator:
     page.locator(".hl[data-painted]:visible, [data-testid=stPlotlyChart] .main-svg:visible").first.wait_for()
     page.wait_for_load_state("networkidle")
     page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    if said["view"] == "generate":  # it opens on words that it writes
+        page.locator(".hl.generate[data-lens='ready']").wait_for()
     page.get_by_role("button", name=WORD["export"], exact=True).first.click()
     return page.get_by_role("dialog", name=WORD["export"])
 

@@ -438,6 +438,20 @@ def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Brows
     room.root.get_by_role("combobox", name=WORDS["swap_second"]).select_option("7")
     room.has("pair", "2-7")
     room.link("swap=2-7")  # a step of its own: what is chosen within a moment is told as one
+    # both boxes before either choice is drawn
+    room.root.evaluate(
+        "(root, chosen) => Object.entries(chosen).forEach(([label, word]) => {"
+        " const box = root.querySelector(`select[aria-label='${label}']`);"
+        " box.value = word; box.dispatchEvent(new Event('change')) })",
+        {WORDS["swap_first"]: "5", WORDS["swap_second"]: "9"},
+    )
+    room.has("pair", "5-9")
+    room.link("swap=5-9")
+    room.root.get_by_role("combobox", name=WORDS["swap_first"]).select_option("2")
+    room.has("pair", "2-9")
+    room.root.get_by_role("combobox", name=WORDS["swap_second"]).select_option("7")
+    room.has("pair", "2-7")
+    room.link("swap=2-7")
     canvas = box_of(room.root.locator(".swapmaps canvas"))
     cells = room.root.evaluate("root => { const box = root.querySelector('.swapmaps'); return box.dataset.cells }")
     x, y, cell = map(float, str(cells).split())

@@ -377,6 +377,7 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     names: dict[str, Any] = {}
     exec(page.evaluate("navigator.clipboard.readText()"), names)
     assert np.allclose(names["numbers"].numpy(), other["attn.z"][1].numpy(), atol=1e-6)
+    screen.idle()  # what a running script has not drawn yet is dimmed
     assert findings(screen) == []
     go(screen, "add1")
     adds = f"and {long(other['attn.out'])} long make"
@@ -490,6 +491,7 @@ def test_pages_of_small_numbers(screen: Screen) -> None:
     root.get_by_role("button", name="F.softmax(scaled, dim=-1)").click()
     for cell in (".3505 .2858 .3637", ".3872 .2564 .3564", ".2689 .7311", ".1886 .8114"):  # printed, and what it is
         expect(root.locator(".slips").get_by_text(cell, exact=True)).to_be_visible()
+    screen.idle()  # what a running script has not drawn yet is dimmed
     assert findings(screen) == []
     root.get_by_role("button", name=words.COMPONENT["page_batch"]).click()
     screen.wait(page="batch")
@@ -521,6 +523,7 @@ def test_pages_of_small_numbers(screen: Screen) -> None:
             eventually(page, lambda css=overlaps: clear(root, css))
     page.evaluate("headlight.settings.set('projector', null)")
     screen.wait(projector="false")
+    screen.idle()  # what a running script has not drawn yet is dimmed
     assert findings(screen) == []
 
 
@@ -687,6 +690,7 @@ def test_on_a_phone_the_line_stays_at_the_bottom_and_a_table_has_the_numbers(pho
         "root => [...root.querySelectorAll('button, select, input[type=range]')].map((n) => n.getBoundingClientRect()).filter((b) => b.width).map((b) => b.height)"
     )
     assert min(sizes) >= 43.5
+    phone.idle()  # what a running script has not drawn yet is dimmed
     assert findings(phone) == []
     slider.focus()
     phone.page.keyboard.press("ArrowRight")

@@ -11,6 +11,7 @@ from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 from zipfile import ZipFile
 
@@ -348,7 +349,8 @@ def test_the_model_of_a_text_opens_for_its_visitor_alone_and_its_files_are_its_o
     shown = page.locator(".st-key-explore_stage .hl[data-painted]")
     shown.wait_for(timeout=PATIENCE)
     idle(page)
-    typed = page.get_by_role("textbox", name="Sentence", exact=True).input_value()
+    typed = parse_qs(urlsplit(link).query)["text"][0]
+    expect(page.get_by_role("textbox", name="Sentence", exact=True)).to_have_value(typed, timeout=PATIENCE)
     seen = trace(loaded, typed)
     spot = [int(shown.get_attribute(f"data-{name}") or 0) for name in ("layer", "head", "query")]
     share = float(seen.attention[spot[0]].pattern()[spot[1], spot[2]].max())

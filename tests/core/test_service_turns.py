@@ -82,6 +82,32 @@ def test_a_run_ends_when_the_last_who_follows_closes() -> None:
     assert gate.layers == 1 and shared.engine.status()["traces"] == 0
 
 
+@pytest.mark.parametrize("steps", range(6))  # of the event loop, between a change and the end of the visit
+def test_a_run_ends_when_who_follows_leaves_in_the_moment_of_a_change(steps: int) -> None:
+    gate = Gate()
+    shared = service(gate)
+
+    async def follow() -> None:
+        key = await shared.submit(REQUEST)
+        changes = shared.follow(key)
+        while (await anext(changes)).stage != "running" or not gate.begun.is_set():
+            pass
+        job = shared.engine._jobs[key]
+        following = asyncio.ensure_future(anext(changes))
+        await asyncio.sleep(0.05)  # it waits
+        job.changed()  # of which nothing new is to be told
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        following.cancel()
+        await asyncio.wait([following], timeout=5)
+        assert following.cancelled() and job.cancelled.is_set()
+
+    try:
+        ask(follow())
+    finally:
+        gate.open.set()
+
+
 def test_a_thread_follows_and_cancels() -> None:
     gate = Gate()
     calls = Calls(service(gate))

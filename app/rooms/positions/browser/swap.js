@@ -299,8 +299,11 @@ export class Swap {
   // Any two words, by two boxes; others that are worth it, by a button
   /** @param {Swapped} found */
   pairChoice({ pair: shown, pairs }) {
-    const chosen = this.view.value("swap"); // which may still be on its way
-    const pair = chosen ? chosen.split("-").map(Number) : shown;
+    const now = () => {
+      const chosen = this.view.value("swap"); // which may still be on its way
+      return chosen ? chosen.split("-").map(Number) : shown;
+    };
+    const pair = now();
     const box = el("span", "line");
     const labels = this.movable.map((word) => /** @type {[string, string]} */ ([String(word), this.name(word)]));
     const select = (/** @type {string} */ label, /** @type {number} */ at) =>
@@ -308,7 +311,7 @@ export class Swap {
         label,
         labels.filter(([word]) => Number(word) !== pair[1 - at]),
         String(pair[at]),
-        (word) => this.swap(Number(word), pair[1 - at]),
+        (word) => this.swap(Number(word), now()[1 - at]), // the other box may have changed since it was drawn
       );
     const others = pairs.filter((two) => two.join() !== pair.join());
     box.append(

@@ -1315,9 +1315,7 @@ class Train extends Stage {
     const title = words.own_file_title;
     const caption = this.captioned([title, fill(words.of_steps, { s: own.at, n: own.last })]);
     const { snippet } = own;
-    const said = [caption, snippet.trimEnd()];
     const name = "headlight-train-text";
-    const [columns, lines] = own.numbers(true);
     const points = own.points.map(([step, loss, seconds]) => [step, seconds, loss]);
     return {
       title,
@@ -1325,15 +1323,7 @@ class Train extends Stage {
       caption,
       snippet,
       name,
-      tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([
-        [words.table, name, csv(columns, lines, said), { of: "", columns, rows: lines }],
-        [
-          words.every_step,
-          `${name}-steps`,
-          csv(words.own_point_columns, points, said),
-          { of: "steps", columns: words.own_point_columns, rows: points },
-        ],
-      ]),
+      tables: this.filed({ name, caption, snippet }, own.numbers(true), [words.own_point_columns, points]),
       film: () => this.ownFilm(),
     };
   }
@@ -1366,6 +1356,27 @@ class Train extends Stage {
     };
   }
 
+  // The two tables of a run as files: its frames, and its points
+  /**
+   * @typedef {(string | number)[][]} Rows
+   * @param {{name: string, caption: string, snippet: string}} of
+   * @param {[string[], Rows]} frames columns and rows
+   * @param {[string[], Rows]} points
+   * @returns {import("../../../kit/browser/types.js").AboutFiles["tables"]}
+   */
+  filed({ name, caption, snippet }, [columns, rows], [pointColumns, points]) {
+    const said = [caption, snippet.trimEnd()];
+    return [
+      [words.table, name, csv(columns, rows, said), { of: "", columns, rows }],
+      [
+        words.every_step,
+        `${name}-steps`,
+        csv(pointColumns, points, said),
+        { of: "steps", columns: pointColumns, rows: points },
+      ],
+    ];
+  }
+
   about() {
     if (this.isOwn) return this.ownAbout();
     const { task, seed } = this.values;
@@ -1391,8 +1402,6 @@ class Train extends Stage {
     const [heads, values] = this.headColumns();
     const columns = [...words.table_columns, ...heads];
     const lines = this.lines().map((line, i) => [...line, ...values[i]]);
-    const points = this.points();
-    const said = [caption, snippet.trimEnd()];
     const name = `headlight-train-${task}`;
     return {
       title,
@@ -1400,15 +1409,7 @@ class Train extends Stage {
       caption,
       snippet,
       name,
-      tables: /** @type {import("../../../kit/browser/types.js").AboutFiles["tables"]} */ ([
-        [words.table, name, csv(columns, lines, said), { of: "", columns, rows: lines }],
-        [
-          words.every_step,
-          `${name}-steps`,
-          csv(words.point_columns, points, said),
-          { of: "steps", columns: words.point_columns, rows: points },
-        ],
-      ]),
+      tables: this.filed({ name, caption, snippet }, [columns, lines], [words.point_columns, this.points()]),
       film: () => this.film(),
     };
   }
