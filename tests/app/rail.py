@@ -52,7 +52,7 @@ SAYS = {
     "6.5": "List the heads by this number",
 }
 CHART = ".js-plotly-plot .main-svg"
-# Once a room is there, and not only the one before, parts of which go a moment later
+# Once a room is there, and nothing is left of the one before, whose parts go a moment later
 DRAWN = {room: f".hl.{room}[data-painted]" for room in HERE} | {
     "explore": ".hl[data-site][data-painted]",
     "memory": CHART,
@@ -78,10 +78,10 @@ def rail(page: Page) -> Locator:
     return page.locator(".lessons")
 
 
-def ready(page: Page, step: str) -> None:
+def ready(page: Page, step: str, room: str = "") -> None:
     """Until a step is open, its room is drawn, what is true of it is there, and nothing of the room before is."""
     page.locator(f'.lessons[data-ready=true][data-step="{step}"]').wait_for()
-    drawn = page.locator(f".st-key-lessons_view :is({DRAWN[STEPS[step].room]})").first
+    drawn = page.locator(f".st-key-lessons_view :is({DRAWN[room or STEPS[step].room]})").first
     expect(drawn).to_be_attached(timeout=PATIENCE)
     idle(page)
 

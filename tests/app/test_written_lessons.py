@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from app import languages
+from app.rooms.lessons import opening
 from app.rooms.lessons.checks import check
 from app.rooms.lessons.step import Shown, Truth
-from app.rooms.lessons.written import expressions, folder
+from app.rooms.lessons.written import expressions, folder, table
 from app.rooms.lessons.written.__main__ import main
 from app.rooms.lessons.written.decide import Decided, decide, share, trial
 from app.rooms.lessons.written.expressions import Measure, Unreadable
@@ -23,8 +24,9 @@ from app.rooms.lessons.written.faults import Fault, Unfit, changes, nearest
 from app.rooms.lessons.written.file import MOST, MOST_LINE, MOST_OPTIONS, MOST_STEPS, Offered, offered, parse
 from app.rooms.lessons.written.lesson import WrittenLesson, ended, swapped
 from app.rooms.lessons.written.runs import Runs, best_head
-from app.rooms.lessons.written.steps import lesson_of, slider, truth_of
+from app.rooms.lessons.written.steps import row, row_key, slider, step_of, truth_of
 from app.session import service as session_service
+from core.errors import Refused
 from tests.app.served import ask
 
 MODELS = Offered({"smollm2": "SmolLM2-135M", "minilm": "MiniLM-L6"}, {"smollm2": (30, 9), "minilm": (6, 12)}.get)
@@ -57,6 +59,11 @@ within: 5 %
 - p.is / p.are | You divided the other way round.
 > It is {best}.
 """
+SHAPE = (
+    NUMBER.replace("number p.are / p.is", "shape heads, tokens, d_head")
+    .replace("within: 5 %\n", "")
+    .replace("- p.is / p.are |", "- tokens, heads, d_head |")
+)
 LONG = " ".join(["word"] * 41)
 
 
@@ -590,9 +597,7 @@ def test_a_number_has_its_mistakes() -> None:
 
 
 def test_a_shape_has_its_mistakes() -> None:
-    text = NUMBER.replace("number p.are / p.is", "shape heads, tokens, d_head").replace("within: 5 %\n", "")
-    text = text.replace("- p.is / p.are |", "- tokens, heads, d_head |")
-    found = decided(lesson(text))
+    found = decided(lesson(SHAPE))
     assert found.shape == (9, 5, 64) and found.ending == "It is [9, 5, 64]."
     assert found.is_right((9, 5, 64)) and found.reply((5, 9, 64)) == "You divided the other way round."
     assert found.reply((1, 2, 3)) == ""
@@ -672,9 +677,9 @@ def test_the_examples_become_steps_that_are_answered_right_and_wrong() -> None:
     service = session_service.service()
     for name in folder.examples():
         whole, known = example(name)
-        made = ask(lesson_of(whole, service))
-        assert made.title == whole.title
-        for step, of, found in zip(made.steps, whole.steps, known, strict=True):
+        for at, (of, found) in enumerate(zip(whole.steps, known, strict=True)):
+            step = step_of(whole, at, {})
+            assert (step.source, step.title, step.question) == (whole.title, of.title, of.question)
             assert len(step.text.split()) <= 40 and step.sentence == of.text
             truth = ask(step.truth(Shown(service, step.state)))
             assert isinstance(truth, Truth)
@@ -682,8 +687,51 @@ def test_the_examples_become_steps_that_are_answered_right_and_wrong() -> None:
             said = [[[found.places[i]] if found.places else i] for i in (right, wrong)]
             assert [check(truth, answer[0]).right for answer in said] == [True, False]
             assert truth.reason.startswith(found.ending) and truth.reason.endswith(found.care)
-    look = ask(lesson_of(example("agreement")[0], service)).steps[1]
-    assert (look.room, look.cover, look.state) == ("explore", "row", {"layer": "26", "head": "0", "query": "4"})
+    whole = example("agreement")[0]
+    look = step_of(whole, 1, {})
+    assert (look.room, look.cover, look.state) == ("explore", "row", {"layer": "26", "head": "0"})
+    known_row = {row_key(whole, 1): ask(row(whole, 1, service))}
+    assert step_of(whole, 1, known_row).state == {"layer": "26", "head": "0", "query": "4"}
+
+
+def test_an_answer_is_told_the_sentence_that_the_file_has_for_it() -> None:
+    (of,) = lesson(WHOLE).steps
+    truth = truth_of(of, decided(lesson(WHOLE)))
+    assert "You followed the noun next to it. is gets 0.5 %." in check(truth, [1]).words
+    assert not [said for said in check(truth, [0]).words if "noun" in said or said.startswith("are gets")]
+    assert truth.reason == "are has 16 %, is 0.5 %. Also: were 2.7 %, was less than 0.1 %."
+    (of,) = lesson(NUMBER).steps
+    truth = truth_of(of, decided(lesson(NUMBER)))
+    wrong, right = decided(lesson(NUMBER)).mistakes[0].value[0], truth.number
+    assert "You divided the other way round." in check(truth, wrong).words
+    assert "You divided the other way round." not in check(truth, right).words
+    assert "You divided the other way round." not in check(truth, 2 * right).words
+    shape = lesson(SHAPE)
+    truth = truth_of(shape.steps[0], decided(shape))
+    (mistake,) = decided(shape).mistakes
+    assert mistake.reply in check(truth, list(mistake.value)).words
+    assert mistake.reply not in check(truth, [int(size) for size in truth.axes]).words
+
+
+def test_what_a_teacher_wrote_is_the_same_in_every_language() -> None:
+    (of,) = lesson(WHOLE).steps
+    with languages.speaking("de"):
+        told = truth_of(of, decided(lesson(WHOLE))).json()
+    assert told["question"] == of.question and "are has 16 %, is 0.5 %." in told["reason"]
+    assert told["options"] == ("are", "is")
+
+
+def test_what_only_a_run_finds_is_told_the_operator_with_its_line_and_a_visitor_without(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    text, line, sentence = UNFIT["a word of several tokens"]
+    step = step_of(lesson(text), 0, {}, "tokens")
+    for _ in range(2):
+        with pytest.raises(Refused) as refused:
+            ask(step.truth(Shown(session_service.service(), step.state)))
+        assert "Take another step" in str(refused.value) and sentence not in str(refused.value)
+    assert [said for said in caplog.messages if f"tokens, line {line}: {sentence}" in said] == caplog.messages
+    assert len(caplog.messages) == 1
 
 
 def test_a_number_and_a_shape_become_truths() -> None:
@@ -747,16 +795,67 @@ def test_without_a_folder_there_are_no_lessons(tmp_path: Path, caplog: pytest.Lo
     assert "there is no folder" in caplog.text
 
 
-def test_the_setting_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_read_as_it_is_now_and_each_fault_is_logged_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "own.md").write_text(WHOLE, encoding="utf-8")
     monkeypatch.setenv(folder.LESSONS, str(tmp_path))
-    folder.lessons.cache_clear()
-    try:
-        assert list(folder.lessons()) == ["own"]
-        (tmp_path / "more.md").write_text(WHOLE, encoding="utf-8")
-        assert list(folder.lessons()) == ["own"]
-    finally:
-        folder.lessons.cache_clear()
+    assert list(folder.lessons()) == ["own"]
+    own = folder.lessons()["own"]
+    (tmp_path / "more.md").write_text(WHOLE.replace("model:", "modle:"), encoding="utf-8")
+    for _ in range(3):
+        assert folder.lessons() == {"own": own} and folder.lessons()["own"] is own
+    assert caplog.text.count("more.md is left out: line 3") == 1
+    (tmp_path / "more.md").write_text(WHOLE.replace("Agreement", "Mended"), encoding="utf-8")
+    assert folder.lessons()["more"].title == "Mended"
+    (tmp_path / "own.md").unlink()
+    assert list(folder.lessons()) == ["more"]
+    with languages.speaking("de"):
+        (tmp_path / "more.md").write_text("---", encoding="utf-8")
+        assert folder.lessons() == {}
+    assert "more.md is left out: line 1: The head is not closed." in caplog.text, "the log is the operator's"
+    monkeypatch.setenv(folder.LESSONS, str(tmp_path / "none"))
+    assert folder.lessons() == {} == folder.lessons()
+    assert caplog.text.count("there is no folder") == 1
+
+
+# as the room lists them
+
+
+def test_the_room_lists_the_files_and_then_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("agreement", "1", "Ä b.c", "ä-b-c", "--"):
+        (tmp_path / f"{name}.md").write_text(WHOLE, encoding="utf-8")
+    monkeypatch.setenv(folder.LESSONS, str(tmp_path))
+    names = ["file", "file-1", "file-agreement", "file-ä-b-c", "file-ä-b-c-2", "example-agreement", "example-pronouns"]
+    assert list(table.listed()) == names
+    known = opening.written_steps()
+    assert [name for name in known if name.startswith("example")] == [
+        *(f"example-agreement.{n}" for n in (1, 2, 3)),
+        *(f"example-pronouns.{n}" for n in (1, 2)),
+    ]
+    assert not known.keys() & opening.steps().keys() and len(opening.steps()) == 52
+    for name in known:
+        lesson_name, _, at = name.rpartition(".")
+        for address in ({"lesson": name}, {"lesson": lesson_name, "at": at}):
+            asked = opening.read(address)
+            assert (asked.step, asked.fresh, asked.note) == (name, True, "")
+        assert opening.read({"lesson": name, "seen": "1"}).seen
+
+
+@pytest.mark.parametrize("lesson_name", ["file-gone", "file-gone.1", "example-agreement.4", "example-", "file"])
+def test_a_written_step_that_there_is_not_gives_way_to_the_first_and_says_so(lesson_name: str) -> None:
+    asked = opening.read({"lesson": lesson_name, "seen": "0"})
+    assert (asked.step, asked.fresh) == ("1.1", True) and f"“{lesson_name}”" in asked.note
+
+
+def test_a_row_is_found_once_and_then_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "_rows", {})
+    service = session_service.service()
+    assert "query" not in opening.written_steps()["example-agreement.2"].state
+    for name in ("example-agreement.2", "example-agreement.1", "file-gone.1", "1.1"):
+        ask(table.open_row(name, service))
+    assert opening.written_steps()["example-agreement.2"].state["query"] == "4"
+    assert opening.written_steps()["example-agreement.1"].state == {"n": "0", "how": "greedy"}
 
 
 def test_a_terminal_gets_the_faults_with_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

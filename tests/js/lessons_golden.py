@@ -35,6 +35,10 @@ TRUTHS = (
     Truth("choose", "", "Why.", "Checked.", options=("no", "yes", "never"), right=(1,)),
     Truth("choose", "", "Why.", "Checked.", options=("one", "the other"), right=(0, 1)),
     Truth("choose", "", "Why.", "Checked.", options=("W_q", "X", "W₁", "sines"), right=(0, 2), all_of=True),
+    replace(ROW, replies=(("[CLS]", "A place where heads rest."), ("{x}", "It gets {p}."))),
+    Truth("drag", "", "Why.", "Checked.", number=623, high=2000, tolerance=31, replies=(("31.2", "Divided."), ("30.5", "Too small."), ("640", "No."))),
+    Truth("shape", "", "Why.", "Checked.", axes=("1", "12"), options=("1", "12", "100"), replies=(("[1, 2]", "No."), ("[1, 12, 100, 100]", "Two too many."))),
+    Truth("choose", "", "Why.", "Checked.", options=("constructor", "yes"), right=(1,), replies=(("yes", "So it is."),), is_written=True),
     Truth("do", "", "Why.", "Checked.", values={"mask": "causal"}),
 )  # fmt: skip
 ANSWERS: tuple[Any, ...] = (

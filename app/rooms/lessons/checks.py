@@ -39,8 +39,18 @@ def check(truth: Truth, answer: object) -> Checked:
     checked = {"point": _point, "drag": _drag, "shape": _shape, "choose": _choose, "do": _do}[truth.kind](truth, answer)
     if checked is None:
         return Checked("", "", None, False, (words.NO_ANSWER[truth.kind],))
-    after = tuple(filter(None, (truth.reason, truth.slip, truth.footer)))
+    after = tuple(filter(None, (_reply(truth, checked, answer), truth.reason, truth.slip, truth.footer)))
     return Checked(checked.said, checked.true, checked.rank, checked.right, (*checked.words, *after))
+
+
+def _reply(truth: Truth, checked: Checked, answer: object) -> str:
+    """The sentence that a lesson has for this answer; "" where it has none."""
+    if truth.kind != "drag":
+        return next((sentence for said, sentence in truth.replies if said == checked.said), "")
+    said = _number(answer)
+    off = [(abs(float(known) - said), sentence) for known, sentence in truth.replies] if said is not None else []
+    nearest = min(off, default=(math.inf, ""), key=lambda one: one[0])
+    return nearest[1] if nearest[0] <= truth.tolerance and not checked.right else ""
 
 
 def ties(values: Sequence[float]) -> int:

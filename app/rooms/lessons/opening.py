@@ -9,6 +9,7 @@ from app.kit import numbers
 from app.rooms.lessons import words
 from app.rooms.lessons.step import Step
 from app.rooms.lessons.steps import LESSONS
+from app.rooms.lessons.written import table
 
 OWN = ("lesson", "said", "seen", "done")  # in the address, of the lessons; "at" too, where it is a number
 
@@ -28,13 +29,18 @@ class Asked:
 
 
 def steps() -> dict[str, Step]:
-    """Every step by its number: "1.1" is the first of the first lesson."""
+    """Every step of the course by its number: "1.1" is the first of the first lesson."""
     return {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
+
+
+def written_steps() -> dict[str, Step]:
+    """Every step that a teacher wrote, by its name, as the files are now."""
+    return {name: step for one in table.listed().values() for name, step in one.steps.items()}
 
 
 def read(address: Mapping[str, str]) -> Asked:
     """The step of `lesson=1.2`, or of `lesson=1&at=2` as people write it. An unknown one gets the first, and a sentence."""
-    known, lesson, at = steps(), address.get("lesson", ""), address.get("at", "")
+    known, lesson, at = steps() | written_steps(), address.get("lesson", ""), address.get("at", "")
     first, seen = next(iter(known)), address.get("seen") == "1"
     if not lesson:
         return Asked("", fresh=True)

@@ -55,9 +55,15 @@ class Truth:
     digits: int = 0  # of drag and point: decimals that are said
     values: Mapping[str, str] | None = None  # of do: parameters of the room that an answer must have
     slip: str = ""  # where a lesson's figure is off: the sentence that says the true one
+    replies: tuple[
+        tuple[str, str], ...
+    ] = ()  # answers as they are said, of drag as numbers, each with a sentence of its own
+    is_written: bool = False  # whether its sentences are a teacher's own, and stay as they are in every language
 
     def json(self) -> dict[str, Any]:
         """The same for the browser, in the language of the visitor; browser/check.js reads it."""
+        if self.is_written:
+            return asdict(self)
         said = {
             name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)
         }

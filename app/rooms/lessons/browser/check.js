@@ -11,7 +11,7 @@ import { ANSWER, NO_ANSWER } from "./words.js";
  *   kind: string, reason: string, footer: string, slip: string, candidates: Candidate[], best: number, form?: "row" | "ranked" | "plain",
  *   share: boolean,
  *   options: string[], right: number[], all_of: boolean, axes: string[], number: number, unit: string, tolerance: number, digits: number,
- *   values: Record<string, string> | null
+ *   values: Record<string, string> | null, replies: [string, string][]
  * }} Truth
  */
 /** @typedef {{said: string, true: string, rank: number | null, right: boolean, words: string[]}} Checked */
@@ -27,8 +27,17 @@ const CHECKS = { point, drag, shape, choose, do: change };
 export function check(truth, answer) {
   const checked = CHECKS[truth.kind](truth, answer);
   if (!checked) return { said: "", true: "", rank: null, right: false, words: [worded(NO_ANSWER, truth.kind)] };
-  const after = [truth.reason, truth.slip, truth.footer].filter(Boolean);
+  const after = [reply(truth, checked, answer), truth.reason, truth.slip, truth.footer].filter(Boolean);
   return { ...checked, words: [...checked.words, ...after] };
+}
+
+// The sentence that a lesson has for this answer; "" where it has none
+/** @param {Truth} truth @param {Checked} checked @param {unknown} answer */
+function reply({ kind, replies, tolerance }, checked, answer) {
+  if (kind !== "drag") return replies.find(([said]) => said === checked.said)?.[1] ?? "";
+  const off = replies.map(([known, sentence]) => ({ far: Math.abs(Number(known) - Number(answer)), sentence }));
+  const nearest = off.reduce((least, one) => (one.far < least.far ? one : least), { far: Infinity, sentence: "" });
+  return nearest.far <= tolerance && !checked.right ? nearest.sentence : "";
 }
 
 /** @type {Check} */

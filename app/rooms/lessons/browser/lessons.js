@@ -5,22 +5,22 @@ import { cover } from "../../../kit/browser/cover.js";
 import { fill, focusedIn } from "../../../kit/browser/dom.js";
 import { Ground, ground } from "../../../kit/browser/ground.js";
 import { turnsPages } from "../../../kit/browser/page_keys.js";
-import { done, keep, read as readBits, watch, write } from "../../../kit/browser/progress.js";
+import { read as readBits, write } from "../../../kit/browser/progress.js";
 import { goTo, here, note } from "../../../streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
 import { check } from "./check.js";
-import { LESSONS, PALETTES, STEPS, STYLE, WORDS as words } from "./constants.js";
+import { PALETTES, STEPS, STYLE, WORDS as words } from "./constants.js";
 import { addressOf, changes, read, written } from "./link.js";
 import { Rail } from "./rail.js";
 import { savePage } from "./page.js";
 import { isDrawn, pictureOf } from "./picture.js";
+import { around, COURSE, done, keep, lessonOf, NAMES, stepsOf, takeIn, titleOf, watch, writtenOf } from "./table.js";
 
 /** @typedef {import("./types.js").Answer} Answer */
 /** @typedef {import("./types.js").Data} Data */
 /** @typedef {import("./types.js").Told} Told */
 /** @typedef {{said: Answer | null, seen: boolean, words?: string[], question?: string, named?: string, picture?: string}} Remembered */
 
-const NAMES = Object.keys(STEPS);
 /** @type {Set<Lessons>} */
 const SHOWN = new Set(); // on the page: one
 /** @type {Map<string, Remembered>} */
@@ -96,6 +96,7 @@ class Lessons extends Ground {
   /** @param {Data} data @param {import("../../../kit/browser/types.js").Tell} tell */
   receive(data, tell) {
     const isFirst = !this.data;
+    takeIn(data.written);
     Object.assign(this, { data, tell });
     this.readTheme();
     this.follow(data);
@@ -123,9 +124,9 @@ class Lessons extends Ground {
     if (this.going !== null && this.going === step) return;
     const asked = here();
     const known = readBits(asked.get("done") ?? "");
-    if (known?.size) keep(new Set([...done(NAMES.length), ...[...known].filter((i) => i < NAMES.length)]));
+    if (known?.size) keep(new Set([...done(), ...[...known].filter((i) => i < COURSE)]));
     this.note = known === null ? words.done_unknown : "";
-    const next = step || NAMES.find((_, i) => !done(NAMES.length).has(i)) || NAMES[0];
+    const next = step || around(NAMES[0]).find((_, i) => !done().has(i)) || NAMES[0];
     this.take(next, read(STEPS[next].kind, asked.get("said") ?? ""), asked.get("seen") === "1");
     this.go(true, changes(asked));
   }
@@ -149,6 +150,10 @@ class Lessons extends Ground {
   /** @param {Told} told */
   hears(told) {
     if (told.step !== this.step || (this.going !== null && this.going !== this.step)) return;
+    if (writtenOf(told.step)) {
+      STEPS[told.step].values = this.data.states[told.step] = told.state; // with its row, which a run tells
+      this.covers();
+    }
     const before = JSON.stringify(this.told?.truth ?? this.told?.cannot);
     this.told = told;
     if (before !== JSON.stringify(told.truth ?? told.cannot)) this.asking = null;
@@ -168,6 +173,11 @@ class Lessons extends Ground {
     }
     Object.assign(this, { step, said, seen });
     if (seen) this.pass();
+    this.covers();
+  }
+
+  covers() {
+    const { step, seen } = this;
     const { cover: part, kind, values } = STEPS[step];
     cover.open(
       { step, part, asks: kind, values, seen },
@@ -199,7 +209,7 @@ class Lessons extends Ground {
   opening(more = [], own = true) {
     const { step, said, seen, data } = this;
     const { model, sentence, target } = STEPS[step];
-    const text = own ? (data.own[model] ?? sentence) : sentence;
+    const text = own && !writtenOf(step) ? (data.own[model] ?? sentence) : sentence;
     return addressOf({
       step,
       state: data.states[step],
@@ -293,7 +303,7 @@ class Lessons extends Ground {
   }
 
   pass() {
-    const steps = done(NAMES.length);
+    const steps = done();
     const at = NAMES.indexOf(this.step);
     if (!steps.has(at)) keep(steps.add(at));
   }
@@ -325,12 +335,13 @@ class Lessons extends Ground {
 
   /** @param {number} by */
   turn(by, focus = false) {
-    const to = NAMES[NAMES.indexOf(this.step) + by];
+    const names = around(this.step);
+    const to = names[names.indexOf(this.step) + by];
     if (to) this.open(to, focus);
   }
 
   get isLast() {
-    return this.step === NAMES.at(-1);
+    return this.step === around(this.step).at(-1);
   }
 
   // Back to how the step opens; with `own` false also to its own sentence
@@ -385,27 +396,27 @@ class Lessons extends Ground {
 
   link() {
     const url = new URL(this.address(), location.href);
-    const steps = done(NAMES.length);
-    if (steps.size) url.searchParams.set("done", write(steps));
+    const steps = [...done()].filter((i) => i < COURSE);
+    if (steps.length) url.searchParams.set("done", write(steps));
     return url.href;
   }
 
   // Whether every step of a lesson was looked at, by this browser
   /** @param {string} lesson */
   isFinished(lesson) {
-    const steps = done(NAMES.length);
-    return NAMES.every((name, i) => !name.startsWith(`${lesson}.`) || steps.has(i));
+    const steps = done();
+    return stepsOf(lesson).every((name) => steps.has(NAMES.indexOf(name)));
   }
 
   async save() {
     if (this.seen) await this.keepPicture(this.step); // those of other steps were kept when they were looked at
-    const lesson = this.step.split(".")[0];
-    const steps = NAMES.filter((name) => name.startsWith(`${lesson}.`)).map((name) => ({
+    const lesson = lessonOf(this.step);
+    const steps = stepsOf(lesson).map((name, i) => ({
       ...STEPS[name],
       ...VISIT.get(name),
-      number: name,
+      number: writtenOf(name) ? String(i + 1) : name,
     }));
-    savePage(fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] }), steps, this.data.rooms);
+    savePage(titleOf(lesson), steps, this.data.rooms, writtenOf(this.step)?.language);
   }
 }
 

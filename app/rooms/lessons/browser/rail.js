@@ -1,13 +1,12 @@
 // The steps of a lesson on a rail: passed ones filled, the present one open, the rest titles; and, when asked for, all five lessons.
 
-import { LESSONS, STEPS, WORDS as words } from "./constants.js";
+import { STEPS, WORDS as words } from "./constants.js";
 import { add, button, el, fill, phrase } from "../../../kit/browser/dom.js";
-import { done } from "../../../kit/browser/progress.js";
 import { Share } from "../../../kit/browser/share.js";
 import { named } from "./ask.js";
+import { all, around, done, lessonOf, NAMES, stepsOf, titleOf, writtenOf } from "./table.js";
 
 /** @typedef {import("./lessons.js").View} View */
-const NAMES = Object.keys(STEPS);
 
 export class Rail {
   /** @param {View} view @param {HTMLElement} root */
@@ -75,12 +74,10 @@ export class Rail {
 
   draw() {
     const { step, lists } = this.view;
-    const [lesson, at] = step.split(".");
-    const names = NAMES.filter((name) => name.startsWith(`${lesson}.`));
-    this.title.textContent = lists
-      ? words.all_title
-      : fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] });
-    this.where.textContent = fill(words.step_of, { at, of: names.length });
+    const lesson = lessonOf(step);
+    const names = stepsOf(lesson);
+    this.title.textContent = lists ? words.all_title : titleOf(lesson);
+    this.where.textContent = fill(words.step_of, { at: names.indexOf(step) + 1, of: names.length });
     this.all.textContent = lists ? words.all_close : words.all;
     this.all.setAttribute("aria-expanded", String(lists));
     this.list.hidden = lists;
@@ -90,7 +87,7 @@ export class Rail {
     this.drawBody();
     this.note.textContent = this.view.note;
     this.note.hidden = !this.view.note;
-    this.before.disabled = step === NAMES[0];
+    this.before.disabled = step === around(step)[0];
     this.after.disabled = this.view.isLast;
     this.save.hidden = !this.view.isFinished(lesson);
   }
@@ -98,7 +95,7 @@ export class Rail {
   /** @param {string[]} names */
   drawList(names) {
     const { step } = this.view;
-    const passed = done(NAMES.length);
+    const passed = done();
     const of = `${names.join()}|${step}|${[...passed].sort().join()}`;
     if (of === this.list.dataset.of) return;
     this.list.dataset.of = of;
@@ -123,18 +120,14 @@ export class Rail {
 
   // All steps of all lessons, for a visitor who looks for one
   drawAll() {
-    const passed = done(NAMES.length);
+    const passed = done();
     this.lessons.replaceChildren(
-      ...LESSONS.map((title, i) => {
+      ...all().map((lesson) => {
         const box = el("section");
-        const names = NAMES.filter((name) => name.startsWith(`${i + 1}.`));
+        const names = stepsOf(lesson);
         const many = names.filter((name) => passed.has(NAMES.indexOf(name))).length;
         const head = add(box, "h3");
-        head.append(
-          fill(words.lesson_of, { n: i + 1, title }),
-          " ",
-          el("small", "", fill(words.step_of, { at: many, of: names.length })),
-        );
+        head.append(titleOf(lesson), " ", el("small", "", fill(words.step_of, { at: many, of: names.length })));
         const list = add(box, "ol");
         for (const name of names) {
           const line = add(list, "li", passed.has(NAMES.indexOf(name)) ? "done" : "");
@@ -150,13 +143,20 @@ export class Rail {
     const { step, truth, told, seen, said, asking, data } = view;
     const at = STEPS[step];
     const cannot = told?.step === step ? told.cannot : undefined;
+    const language = writtenOf(step)?.language ?? "";
+    for (const part of [this.text, this.question, this.place, this.answer]) {
+      if (language) Object.assign(part, { lang: language, dir: "auto" });
+      else for (const name of ["lang", "dir"]) part.removeAttribute(name);
+    }
     this.text.replaceChildren(
-      ...marked(at.text),
+      ...(language ? [at.text] : marked(at.text)), // a teacher's query is a word like any other
       " ",
       el("span", "source", fill(words.source, { lesson: at.source, room: data.rooms[at.room] ?? at.room })),
     );
     this.question.replaceChildren(
-      ...marked(cannot ?? truth?.question ?? (at.question.includes("{") ? words.waiting : at.question)),
+      ...(language
+        ? [cannot ?? at.question]
+        : marked(cannot ?? truth?.question ?? (at.question.includes("{") ? words.waiting : at.question))),
     );
     this.hint.textContent = cannot
       ? fill(words.offers, { text: told?.example ?? at.sentence })
@@ -189,7 +189,7 @@ export class Rail {
     this.again.hidden = !seen;
     this.next.textContent = view.isLast
       ? words.finish
-      : NAMES[NAMES.indexOf(step) + 1].startsWith(step.split(".")[0])
+      : lessonOf(around(step)[around(step).indexOf(step) + 1]) === lessonOf(step)
         ? words.next
         : words.next_lesson;
   }

@@ -20,6 +20,13 @@ export interface Step {
   target: string;
 }
 
+/** A lesson that a teacher wrote (app/rooms/lessons/written). What it says is text, in its language. */
+export interface Written {
+  title: string;
+  language: string;
+  steps: Record<string, Step>;
+}
+
 /** What is true of the run on the screen (app/rooms/lessons/step.py). */
 export interface Truth {
   kind: Kind;
@@ -43,6 +50,7 @@ export interface Truth {
   digits: number;
   values: Record<string, string> | null;
   slip: string;
+  replies: [string, string][];
 }
 export interface Checked {
   said: string;
@@ -60,10 +68,12 @@ export interface Data {
   models: Record<string, string>;
   states: Record<string, Record<string, string>>;
   own: Record<string, string>;
+  written: Record<string, Written>;
 }
 /** What the script says once the room is drawn. */
 export interface Told {
   step: string;
+  state: Record<string, string>;
   values: Record<string, string>;
   text: string;
   truth?: Truth;

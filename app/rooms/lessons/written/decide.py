@@ -57,6 +57,7 @@ class Decided:
     shape: tuple[int, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     ending: str = ""  # for everybody, after the answer
+    also: str = ""  # the numbers of words that the step shows, and that are no answers
     care: str = ""  # what the runs cannot show
     footer: str = ""
     pictures: tuple[Picture, ...] = ()  # of each text that the step shows
@@ -147,7 +148,9 @@ class _Step:
         best = values[order[0]]
         near = 0.0 if step.check == "heads" else NEAR * abs(best)
         right = tuple(i for i in order if best - values[i] <= near)
-        of = await self.runs.n_heads() if step.check == "heads" or any(m.kind == "n" for m in measured) else 0
+        counts = step.check == "heads" or step.show[:1] == ("heads",) or any(m.kind == "n" for m in measured)
+        of = await self.runs.n_heads() if counts else 0
+        pictures = await self._pictures()
         with _speaking(self.lesson.language):
             filler = _Filler(self, measured, tuple(option.said for option in options), tuple(values), tuple(order), of)
             replies = [filler.filled(option.reply, i) for i, option in enumerate(options)]
@@ -161,9 +164,10 @@ class _Step:
                 right=right,
                 replies=tuple(replies),
                 ending=filler.filled(step.ending, None),
+                also=self._also(pictures, of),
                 care=step.care,
                 footer=await self._footer(),
-                pictures=await self._pictures(),
+                pictures=pictures,
             )
 
     async def _own(self, filler: _Filler, bare: Sequence[int], places: tuple[int, ...]) -> list[str]:
@@ -195,7 +199,9 @@ class _Step:
         if is_shape:
             answer = self._whole(line, answer)
             made = [(option, self._whole(option.line, value)) for option, value in made]
-        of = await self.runs.n_heads() if any(measure.kind == "n" for measure in measured) else 0
+        counts = step.show[:1] == ("heads",) or any(measure.kind == "n" for measure in measured)
+        of = await self.runs.n_heads() if counts else 0
+        pictures = await self._pictures()
         with _speaking(self.lesson.language):
             filler = _Filler(self, measured, (), answer, (), of)
             mistakes = tuple(
@@ -205,9 +211,10 @@ class _Step:
             found: dict[str, Any] = {
                 "mistakes": mistakes,
                 "ending": filler.filled(step.ending, None, best=self._said(answer)),
+                "also": self._also(pictures, of),
                 "care": step.care,
                 "footer": await self._footer(),
-                "pictures": await self._pictures(),
+                "pictures": pictures,
             }
         if is_shape:
             return Decided(shape=tuple(int(size) for size in answer), **found)
@@ -247,6 +254,16 @@ class _Step:
             measured = await self.runs.measured(asked)
             found.append(Picture(text, tuple((measure.word, measured[measure]) for measure in asked)))
         return tuple(found)
+
+    def _also(self, pictures: tuple[Picture, ...], heads: int) -> str:
+        """The words of `show` that are no answers, with their numbers in the step's own text."""
+        step = self.step
+        told = [
+            f"{word} {words.OF.format(n=int(n), of=heads) if step.show[:1] == ('heads',) else share(n)}"
+            for word, n in (pictures[0].words if step.show and pictures else ())
+            if word not in (option.said for option in step.options)
+        ]
+        return words.ALSO_SHOWN.format(each=", ".join(told)) if told else ""
 
     async def _footer(self) -> str:
         """Says what the answer was checked against."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from functools import cache
 from pathlib import Path
 
+from app import languages
 from app.rooms.lessons.written import words
 from app.rooms.lessons.written.file import Offered, parse
 from app.rooms.lessons.written.lesson import WrittenLesson
@@ -19,44 +21,86 @@ EXAMPLES = Path(__file__).parent / "examples"
 log = logging.getLogger("headlight")
 
 
-@cache
-def lessons() -> dict[str, WrittenLesson]:
-    """Those of HEADLIGHT_LESSONS by the names of their files, read once; none without it."""
-    return read(os.environ.get(LESSONS, ""))
+Stamp = tuple[int, int]  # when a file was changed, and its bytes
 
 
-def read(folder: str, models: Offered | None = None) -> dict[str, WrittenLesson]:
-    """The lessons in a folder, in the order of their names: files *.md that are in it themselves, at most MOST_FILES.
+class Shelf:
+    """The lessons of a folder, whose files may change: one is read again once it has, and what is wrong with it is logged once."""
 
-    A file with a fault is left out, and so is one that is too large, is no text in UTF-8, or is a link to a place outside of the
-    folder. Each is logged for the operator, a fault with its line.
-    """
-    if not folder.strip():
-        return {}
-    place = Path(folder.strip())
-    if not place.is_dir():
-        log.warning("%s: there is no folder %s.", LESSONS, place)
-        return {}
-    those = files(place)
-    if len(those) > MOST_FILES:
-        log.warning(
-            "%s: %s has %d files; those after %s are left out.", LESSONS, place, len(those), those[MOST_FILES - 1].name
-        )
-    found: dict[str, WrittenLesson] = {}
-    for path in those[:MOST_FILES]:
+    def __init__(self, models: Offered | None = None) -> None:
+        self.models = models
+        self.known: dict[Path, tuple[Stamp | None, WrittenLesson | None]] = {}  # None for one that is left out
+        self.told: set[str] = set()  # of the folder itself
+
+    def lessons(self, folder: str) -> dict[str, WrittenLesson]:
+        """Those of now by the names of their files, in the order of these: files *.md that are in it themselves, at most MOST_FILES.
+
+        A file with a fault is left out, and so is one that is too large, is no text in UTF-8, or is a link to a place outside of
+        the folder. Each is logged for the operator, a fault with its line.
+        """
+        place = Path(folder.strip())
+        those: list[Path] = []
+        if folder.strip() and not place.is_dir():
+            self._tell(f"there is no folder {place}.")
+        elif folder.strip():
+            try:
+                those = files(place)
+            except OSError as error:
+                self._tell(f"{place} cannot be read: {error}")
+        if len(those) > MOST_FILES:
+            last = those[MOST_FILES - 1].name
+            self._tell(f"{place} has {len(those)} files; those after {last} are left out.")
+        those = those[:MOST_FILES]
+        for path in self.known.keys() - set(those):
+            del self.known[path]
+        for path in those:
+            stamp = _stamp(path)
+            if path not in self.known or self.known[path][0] != stamp:
+                self.known[path] = stamp, self._read(path, place)
+        return {path.stem: lesson for path in those if (lesson := self.known[path][1]) is not None}
+
+    def _tell(self, sentence: str) -> None:
+        if sentence not in self.told:
+            log.warning("%s: %s", LESSONS, sentence)
+        self.told.add(sentence)
+
+    def _read(self, path: Path, place: Path) -> WrittenLesson | None:
+        """The lesson of a file; None for one that is left out."""
         try:
-            lesson = parse(text_of(path, place), models)
+            lesson = parse(text_of(path, place), self.models)
         except (OSError, ValueError) as error:
             log.warning("%s: %s is left out: %s", LESSONS, path.name, error)
-            continue
+            return None
         if isinstance(lesson, list):
             for fault in lesson:
                 log.warning("%s: %s is left out: line %d: %s", LESSONS, path.name, fault.line, fault)
-            continue
+            return None
         for hint in lesson.hints:
             log.warning("%s: %s, line %d: %s", LESSONS, path.name, hint.line, hint)
-        found[path.stem] = lesson
-    return found
+        return lesson
+
+
+_shelf = Shelf()
+_reading = threading.Lock()
+
+
+def lessons() -> dict[str, WrittenLesson]:
+    """Those of HEADLIGHT_LESSONS as its files are now; none without it."""
+    with _reading, languages.speaking(languages.ENGLISH):  # the log is the operator's, and no visitor's
+        return _shelf.lessons(os.environ.get(LESSONS, ""))
+
+
+def read(folder: str, models: Offered | None = None) -> dict[str, WrittenLesson]:
+    """Those of any folder."""
+    return Shelf(models).lessons(folder)
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def files(place: Path) -> list[Path]:
@@ -85,3 +129,10 @@ def text_of(path: Path, folder: Path) -> str:
 def examples() -> dict[str, str]:
     """The texts of the examples that ship, by the names of their files."""
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*.md"))}
+
+
+@cache
+def example_lessons() -> dict[str, WrittenLesson]:
+    """Those of the examples whose model is offered here."""
+    found = {name: parse(text) for name, text in examples().items()}
+    return {name: lesson for name, lesson in found.items() if not isinstance(lesson, list)}

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 
 from app.rooms.lessons import truths
-from app.rooms.lessons.step import Ask, Candidate, Kind, Lesson, Shown, Step, Truth
+from app.rooms.lessons.checks import shape_words
+from app.rooms.lessons.step import Ask, Candidate, Kind, Shown, Step, Truth
 from app.rooms.lessons.written import words
 from app.rooms.lessons.written.decide import Decided, decide
+from app.rooms.lessons.written.faults import Unfit
 from app.rooms.lessons.written.lesson import Written, WrittenLesson
 from app.rooms.lessons.written.runs import Runs
 from core.errors import Refused
 from core.service import Service
 
 SLIDER = 100  # places of the key on a slider, from one end to the other
+log = logging.getLogger("headlight")
+_logged: set[str] = set()
 
 
-async def lesson_of(written: WrittenLesson, service: Service) -> Lesson:
-    """The lesson, with the row that each step is about found in its run. Raises Unfit, and what the service refuses."""
-    return Lesson(written.title, tuple([await _step(written, at, service) for at in range(len(written.steps))]))
-
-
-async def _step(written: WrittenLesson, at: int, service: Service) -> Step:
+def step_of(written: WrittenLesson, at: int, rows: Mapping[tuple[str, str, str], int], name: str = "") -> Step:
+    """The step `at`, from 0. `rows` has the rows of Explore that are known, by row_key(); `name` is what a log calls the lesson."""
     of = written.steps[at]
     kind: Kind = "choose"
     if of.check in ("number", "shape"):
@@ -29,12 +32,11 @@ async def _step(written: WrittenLesson, at: int, service: Service) -> Step:
     elif of.check == "look" and not of.options:
         kind = "point"
     room, state, cover = "generate", {"n": "0", "how": "greedy"}, "column"
-    if of.head is not None or of.check in ("heads", "shape"):
-        runs = Runs(of, written.model, service)
-        facts = await runs.facts(of.text)
-        query = runs.query(facts.tokens(facts.sites[0].query), of.text)
+    if has_row(of):
         layer, head = of.head or (0, 0)
-        room, state = "explore", {"layer": str(layer), "head": str(head), "query": str(query)}
+        room, state = "explore", {"layer": str(layer), "head": str(head)}
+        row = rows.get(row_key(written, at))
+        state |= {} if row is None else {"query": str(row)}
         cover = "row" if of.check == "look" else ""
     return Step(
         title=of.title,
@@ -46,41 +48,78 @@ async def _step(written: WrittenLesson, at: int, service: Service) -> Step:
         kind=kind,
         cover=cover,
         rows=(),
-        truth=_ask(written, at),
+        truth=_ask(written, at, name or written.title),
         model=written.model,
         sentence=of.text,
         target=of.target or "",
     )
 
 
-def _ask(written: WrittenLesson, at: int) -> Ask:
+def has_row(of: Written) -> bool:
+    """Whether a step is about the row of a word, which Explore shows."""
+    return of.head is not None or of.check in ("heads", "shape")
+
+
+def row_key(written: WrittenLesson, at: int) -> tuple[str, str, str]:
+    """Whatever a row depends on: the model, the text and the word that looks."""
+    of = written.steps[at]
+    return written.model, of.text, of.at
+
+
+async def row(written: WrittenLesson, at: int, service: Service) -> int:
+    """The row of the word that looks, found in the run of the step. Raises Unfit."""
+    of = written.steps[at]
+    runs = Runs(of, written.model, service)
+    facts = await runs.facts(of.text)
+    return runs.query(facts.tokens(facts.sites[0].query), of.text)
+
+
+def _ask(written: WrittenLesson, at: int, name: str) -> Ask:
     async def truth(shown: Shown) -> Truth:
         of = written.steps[at]
         if shown.facts is not None and shown.text and shown.text.strip() != of.text:
             raise Refused(words.OTHER_TEXT)
-        return truth_of(of, await decide(written, at, shown.service))
+        try:
+            return truth_of(of, await decide(written, at, shown.service))
+        except Unfit as unfit:
+            if isinstance(unfit.__cause__, Refused):  # of the service, which may be busy
+                raise unfit.__cause__ from None
+            said = f"{name}, line {unfit.fault.line}: {unfit.fault}"
+            if said not in _logged:
+                _logged.add(said)
+                log.warning("A written lesson has a fault that its run shows. %s", said)
+            raise Refused(words.UNFIT) from unfit
 
     return truth
 
 
 def truth_of(of: Written, decided: Decided) -> Truth:
-    """The truth of a step as the room asks it; the end and what the runs cannot show are its reason."""
+    """The truth of a step as the room asks it; the end, other words that are shown, and what the runs cannot show, are its reason."""
     question, footer = of.question, decided.footer
-    reason = " ".join(filter(None, (decided.ending, decided.care)))
+    reason = " ".join(filter(None, (decided.ending, decided.also, decided.care)))
     if decided.number is not None:
         low, high, step = slider(decided.number)
         digits = max(0, 1 - math.floor(math.log10(step)))
         more = {"tolerance": max(decided.tolerance, step / 2), "step": step, "digits": digits}
-        return truths.dragging(question, reason, footer, decided.number, (low, high), **more)
-    if decided.shape:
+        replies = tuple((repr(mistake.value[0]), mistake.reply) for mistake in decided.mistakes)
+        found = truths.dragging(question, reason, footer, decided.number, (low, high), **more)
+    elif decided.shape:
         others = {int(size) for mistake in decided.mistakes for size in mistake.value}
-        return truths.shaping(question, reason, footer, decided.shape, others)
-    if decided.places:
-        each = zip(decided.options, decided.places, decided.values, strict=True)
-        candidates = [Candidate(label, (place,), value) for label, place, value in each]
-        return truths.pointing(question, reason, footer, truths.Candidates(candidates, "token", share=True))
-    options = {option: i in decided.right for i, option in enumerate(decided.options)}
-    return truths.choosing(question, reason, footer, options)
+        replies = tuple((shape_words([str(int(n)) for n in one.value]), one.reply) for one in decided.mistakes)
+        found = truths.shaping(question, reason, footer, decided.shape, others)
+    else:
+        own = {option.said for option in of.options if option.reply}  # without one, a right answer is told by the end
+        each = zip(decided.options, decided.replies, strict=True)
+        right = {decided.options[i] for i in decided.right}
+        replies = tuple((option, reply) for option, reply in each if option in own or option not in right)
+        if decided.places:
+            places = zip(decided.options, decided.places, decided.values, strict=True)
+            candidates = [Candidate(label, (place,), value) for label, place, value in places]
+            found = truths.pointing(question, reason, footer, truths.Candidates(candidates, "token", share=True))
+        else:
+            options = {option: i in decided.right for i, option in enumerate(decided.options)}
+            found = truths.choosing(question, reason, footer, options)
+    return replace(found, replies=replies, is_written=True)
 
 
 def slider(number: float) -> tuple[float, float, float]:

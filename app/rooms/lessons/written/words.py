@@ -97,6 +97,8 @@ NEXT_FOOTER = "the word after “{text}”"
 LOOK_FOOTER = "layer {layer}, head {head}, from “{word}”"
 HEADS_FOOTER = "every head, from “{word}”"
 TEXT_FOOTER = "“{text}”"
+ALSO_SHOWN = "Also: {each}."
+UNFIT = "This step cannot be asked: something in it does not fit its run. Take another step."
 OTHER_TEXT = "This step asks about the teacher’s own text."
 
 # of a folder
