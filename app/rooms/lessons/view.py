@@ -40,6 +40,7 @@ def show() -> None:
                 "states": {name: dict(step.state) for name, step in known.items()},
                 "own": own_sentences(list(known.values())),
                 "written": component.written(),
+                "arrivals": chosen.now().links,  # so that the rail hears of each address that it leads to, its own step's as well
             }
         )
     if asked.fresh:

@@ -69,6 +69,7 @@ export interface Data {
   states: Record<string, Record<string, string>>;
   own: Record<string, string>;
   written: Record<string, Written>;
+  arrivals: number;
 }
 /** What the script says once the room is drawn. */
 export interface Told {
