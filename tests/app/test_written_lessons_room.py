@@ -24,7 +24,7 @@ model: smollm2
 # Is, or <i>are</i>?
 text: The keys to the cabinet
 show: next are is were was
-A verb agrees with its subject, whatever key stands beside it.
+A verb agrees with its subject, whatever key is near it.
 
 ? Which verb is likelier next?
 check: next
