@@ -195,6 +195,7 @@ def test_back_to_the_step_leads_to_its_address_and_the_next_answer_is_in_it(visi
     ready(page, "1.2")
     rail(page).get_by_role("button", name="street", exact=True).click()
     page.wait_for_url("**said=8**")
+    assert "query=10" in page.url and rail(page).get_attribute("data-said") == "8"
 
 
 def test_a_rail_that_starts_after_what_is_true_was_told_hears_it(visit: Screen):
