@@ -202,7 +202,7 @@ def test_progress_is_kept_apart_from_the_course(page: Page, address: str) -> Non
     answered(on, "is")
     ours, theirs = kept(page)
     assert ours == "3" and json.loads(theirs) == {"example-agreement.3": "known"}
-    expect(on.locator(".sum")).to_have_text("Known: 1 of 3; at the second try: 0; shown: 0.")
+    expect(on.locator(".sum > span")).to_have_text("Known: 1 of 3; at the second try: 0; shown: 0.")
     expect(on.get_by_role("button", name="Recap")).to_have_count(0)
     expect(on.locator(".open").get_by_role("button", name="All lessons", exact=True)).to_be_visible()
     assert on.locator("li.done .title").evaluate_all("all => all.map((one) => one.dataset.step)") == [
@@ -225,7 +225,7 @@ def test_the_second_example_ends_with_the_list_of_lessons(page: Page, address: s
     on.get_by_role("button", name="Show me", exact=True).click()
     answered(on)
     assert json.loads(kept(page)[1]) == {"example-pronouns.1": "known", "example-pronouns.2": ""}
-    expect(on.locator(".sum")).to_have_text("Known: 1 of 2; at the second try: 0; shown: 1.")
+    expect(on.locator(".sum > span")).to_have_text("Known: 1 of 2; at the second try: 0; shown: 1.")
     expect(on.locator(".sum button")).to_be_hidden()
     with page.expect_download() as saved:
         on.get_by_role("button", name="Save the lesson", exact=True).click()
