@@ -82,8 +82,8 @@ test("what was looked at and how it was answered is kept by name, apart from the
 
 test("whatever else is kept under the name is nothing, or no way of answering", () => {
   takeIn(two);
+  stored.set(OURS, "0");
   for (const text of ["nonsense", "null", "5", '["file-a.1"]', '{"file-b.1": "known"}', ""]) {
-    stored.clear();
     stored.set(THEIRS, text);
     assert.deepEqual([...done()], [], text);
   }

@@ -16,8 +16,22 @@ import { recapOf } from "./recap.js";
 import { savePage } from "./page.js";
 import { reply } from "./reply.js";
 import { isDrawn, pictureOf } from "./picture.js";
-import * as table from "./table.js";
-import { around, COURSE, done, keep, lessonOf, NAMES, ofCourse, STEPS, stepsOf, ways, writtenOf } from "./table.js";
+import {
+  around,
+  COURSE,
+  done,
+  keep,
+  lessonOf,
+  NAMES,
+  ofCourse,
+  STEPS,
+  stepsOf,
+  takeIn,
+  titleOf,
+  watch,
+  ways,
+  writtenOf,
+} from "./table.js";
 
 /** @typedef {import("./types.js").Answer} Answer */
 /** @typedef {import("./types.js").Data} Data */
@@ -88,7 +102,7 @@ class Lessons extends Ground {
     const { leaving: signal } = this;
     turnsPages((by) => (this.root.isConnected ? this.turnsTo(by) : false), signal, true); // a room turns its own pages with these, where there is no lesson
     addEventListener("popstate", (e) => e.isTrusted && this.wentBack(), { signal });
-    table.watch(() => this.invalidate("data"), signal);
+    watch(() => this.invalidate("data"), signal);
     SHOWN.add(this);
     signal.addEventListener("abort", () => {
       SHOWN.delete(this);
@@ -106,7 +120,7 @@ class Lessons extends Ground {
   /** @param {Data} data @param {import("../../../kit/browser/types.js").Tell} tell */
   receive(data, tell) {
     const isFirst = !this.data;
-    table.takeIn(data.written);
+    takeIn(data.written);
     Object.assign(this, { data, tell });
     this.readTheme();
     this.follow(data);
@@ -520,7 +534,7 @@ class Lessons extends Ground {
       ...VISIT.get(name),
       number: writtenOf(name) ? String(i + 1) : name,
     }));
-    savePage(table.titleOf(lesson), steps, this.data.rooms, writtenOf(this.step)?.language);
+    savePage(titleOf(lesson), steps, this.data.rooms, writtenOf(this.step)?.language);
   }
 }
 

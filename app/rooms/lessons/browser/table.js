@@ -1,7 +1,12 @@
 // Every step that the page knows: those of the course, and those of lessons that teachers wrote, which come with each message. Of these,
 // too, the browser keeps which were looked at and known, by name and apart from the course's, whose bits keep their places.
 
-import * as course from "../../../kit/browser/progress.js";
+import {
+  done as courseDone,
+  keep as keepCourse,
+  watch as watchCourse,
+  ways as courseWays,
+} from "../../../kit/browser/progress.js";
 import { fill } from "../../../kit/browser/dom.js";
 import { LESSONS, STEPS as ONCE, TEXTS, WORDS as words } from "./constants.js";
 import { AGAIN } from "./link.js";
@@ -79,7 +84,7 @@ function written() {
 
 /** The places in NAMES of the steps that were looked at. @returns {Set<number>} */
 export function done() {
-  const found = course.done(COURSE);
+  const found = courseDone(COURSE);
   const seen = written();
   for (let i = COURSE; i < NAMES.length; i++) if (seen.has(NAMES[i])) found.add(i);
   return found;
@@ -87,7 +92,7 @@ export function done() {
 
 /** How each was answered, of those that were known at once or at the second try. @returns {Map<number, Way>} */
 export function ways() {
-  const found = new Map([...course.ways()].filter(([i]) => i < COURSE));
+  const found = new Map([...courseWays()].filter(([i]) => i < COURSE));
   const seen = written();
   for (let i = COURSE; i < NAMES.length; i++) {
     const way = seen.get(NAMES[i]);
@@ -109,7 +114,7 @@ export function keep(steps, known) {
   } catch {
     // see above
   }
-  course.keep(ofCourse(steps), new Map([...known].filter(([i]) => i < COURSE)));
+  keepCourse(ofCourse(steps), new Map([...known].filter(([i]) => i < COURSE)));
 }
 
 /** Those that the course has. @param {Iterable<number>} steps */
@@ -118,6 +123,6 @@ export const ofCourse = (steps) => new Set([...steps].filter((i) => i < COURSE))
 // Told of every change, in this window or in another one of the same browser
 /** @param {() => void} hear @param {AbortSignal} signal */
 export function watch(hear, signal) {
-  course.watch(hear, signal);
+  watchCourse(hear, signal);
   addEventListener("storage", (e) => e.key === KEY && hear(), { signal });
 }
