@@ -345,7 +345,7 @@ class Lessons extends Ground {
     return truth && answer !== null ? reply(truth, answer) : null;
   }
 
-  // The reply that is on the screen: to the first wrong answer, and once the answer is there, to the one that stands beside it
+  // The reply that is on the screen: to the first wrong answer, and once it is looked at, to the answer as it is
   get reply() {
     return this.seen ? this.wrong : this.first;
   }
