@@ -51,7 +51,7 @@ from .maps.compute import array
 from .maps.heads import OF_A_HEAD, small, values_of
 from .maps.local import LocalMaps
 from .masks.local import LocalMasks
-from .next_words import next_words_of
+from .next_words import next_words_of, word_chances_of
 from .positions.local import LocalPositions
 from .sweeps import Sweeps
 from .training.local import LocalTraining
@@ -158,6 +158,14 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
             return await self._again(key, lambda run: next_words_of(run, positions, k))
 
         return await self._kept.get(("next", key, tuple(positions), k), make)
+
+    async def word_chances(
+        self, key: str, words: Sequence[str], position: int | None = None
+    ) -> tuple[float | None, ...]:
+        async def make() -> tuple[float | None, ...]:
+            return await self._again(key, lambda run: word_chances_of(run, words, position))
+
+        return await self._kept.get(("chances", key, tuple(words), position), make)
 
     async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:
         try:

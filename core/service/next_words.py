@@ -1,11 +1,12 @@
-"""next_words_of(): what a model is about to write after each token, beside what its text goes on with."""
+"""Next words of a run: the likeliest after each token, beside the text's own, and the probability of words that are asked about."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..model.text import from_ids
-from ..read.conditional_loss import given
+from ..errors import TextError
+from ..model.text import from_ids, tokenize
+from ..read.conditional_loss import given, probabilities
 from ..run.trace import Trace
 from .answers import NextWord
 
@@ -31,3 +32,19 @@ def next_words_of(run: Trace, positions: Sequence[int], k: int) -> tuple[NextWor
         )
         for position, ids, probs in zip(asked, found.ids, found.probs, strict=True)
     )
+
+
+def word_chances_of(run: Trace, words: Sequence[str], position: int | None) -> tuple[float | None, ...]:
+    """The probability of each word as the next one, None for a word of several tokens. Raises as conditional_loss.probabilities."""
+    ids = [_single(run, word) for word in words]
+    chances = iter(probabilities(run, [id for id in ids if id is not None], position).tolist())
+    return tuple(None if id is None else next(chances) for id in ids)
+
+
+def _single(run: Trace, word: str) -> int | None:
+    """The token of a word that follows another, with its space; None where it is no single token."""
+    try:
+        ids = tokenize(run.loaded.tokenizer, f" {word.strip()}", add_special_tokens=False).ids
+    except TextError:
+        return None
+    return ids[0] if len(ids) == 1 else None

@@ -128,6 +128,13 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
         own next word was. Raises Refused for a model that does not write."""
         ...
 
+    async def word_chances(
+        self, key: str, words: Sequence[str], position: int | None = None
+    ) -> tuple[float | None, ...]:
+        """The probability of each of these words as the next one after a position (None: the last real token); None for a word
+        that is not a single token with the space before it. Raises Refused for a model that does not write."""
+        ...
+
     async def logit_lens(self, key: str, k: int = 10, positions: Sequence[int] | None = None) -> tuple[LensLayer, ...]:
         """What the head would predict from the residual stream before and behind every layer."""
         ...

@@ -78,10 +78,10 @@ def rail(page: Page) -> Locator:
     return page.locator(".lessons")
 
 
-def ready(page: Page, step: str) -> None:
+def ready(page: Page, step: str, room: str = "") -> None:
     """Until a step is open, its room is drawn, what is true of it is there, and nothing of the room before is."""
     page.locator(f'.lessons[data-ready=true][data-step="{step}"]').wait_for()
-    drawn = page.locator(f".st-key-lessons_view :is({DRAWN[EVERY[step].room]})").first
+    drawn = page.locator(f".st-key-lessons_view :is({DRAWN[room or EVERY[step].room]})").first
     expect(drawn).to_be_attached(timeout=PATIENCE)
     idle(page)
 

@@ -18,6 +18,9 @@ from streamlit.testing.v1 import AppTest
 
 import core
 from app.attention import in_progress
+from app.rooms.lessons import opening
+from app.rooms.lessons.step import Shown
+from app.rooms.lessons.written import table
 from app.session import service
 from app.shell import routes
 from app.transport import messages
@@ -212,3 +215,15 @@ def test_tensors_that_take_no_part_are_told_beneath_the_request(recorded: Record
     app = AppTest.from_function(about_the_model).run()
     assert not app.exception
     assert tuple(element.value for element in app.text)[-2:] == notices  # as text, never as markup
+
+
+@pytest.mark.parametrize("name", opening.written_steps())
+def test_a_written_step_whose_run_is_not_to_be_had_says_so(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(table, "_rows", {})
+    step = opening.written_steps()[name]
+    service.calls().result(table.open_row(name, recorded))  # type: ignore[arg-type]
+    assert opening.written_steps()[name].state == step.state
+    with pytest.raises(Unknown, match=r"This run is no longer known\."):
+        service.calls().result(step.truth(Shown(recorded, step.state)))  # type: ignore[arg-type]

@@ -201,6 +201,18 @@ def test_on_a_small_laptop_no_control_beside_a_lesson_is_cut(visit: Screen):
         page.set_viewport_size({"width": 1280, "height": 720})
 
 
+def test_back_to_the_step_leads_to_its_address_and_the_next_answer_is_in_it(visit: Screen):
+    page = open_step(visit, "1.2")
+    page.goto(page.url.replace("query=10", "query=8"))
+    ready(page, "1.2")
+    rail(page).get_by_role("button", name="Back to the step").click()
+    page.wait_for_url("**query=10**")
+    ready(page, "1.2")
+    rail(page).get_by_role("button", name="street", exact=True).click()
+    page.wait_for_url("**said=8**")
+    assert "query=10" in page.url and rail(page).get_attribute("data-said") == "8"
+
+
 def test_a_rail_that_starts_after_what_is_true_was_told_hears_it(visit: Screen):
     """Streamlit starts the components of a page in any order: here a second rail comes when all the rest is there."""
     page = open_step(visit, "1.2")
@@ -210,7 +222,7 @@ def test_a_rail_that_starts_after_what_is_true_was_told_hears_it(visit: Screen):
           root.attachShadow({ mode: "open" }).innerHTML = '<div class="hl lessons"></div>';
           const parentElement = root.shadowRoot;
           const states = new Proxy({}, { get: () => ({}) });
-          const data = { step: "1.2", fresh: false, rooms: {}, models: {}, states, own: {} };
+          const data = { step: "1.2", fresh: false, rooms: {}, models: {}, states, own: {}, written: {} };
           const { default: rail } = await import(address);
           const leave = rail({ data, parentElement, setStateValue() {} });
           const { ready } = parentElement.querySelector(".hl").dataset;

@@ -16,6 +16,8 @@ import torch
 from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
+from app.rooms.lessons.written import folder, steps
+from app.rooms.lessons.written.decide import decide
 from app.session import service as session
 from cluster import answering, remote, wire
 from core.edits import Ablate
@@ -63,6 +65,7 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("terms", (WalkNumber("decoder", 0, 5, "attn.q", (0, 1)),)),
     ("predictions", ([3, 4], 3)),
     ("next_words", (range(2, 5),)),
+    ("word_chances", (["a", "b", "abc"],)),
     ("roles", ()),
     ("openings", ()),
     ("opening_look", ()),
@@ -185,6 +188,13 @@ def ask(call: Coroutine[Any, Any, Any]) -> Any:
                 await service.close()
 
     return asyncio.run(closing())
+
+
+def test_a_lesson_that_a_teacher_wrote_is_decided_alike_there(here: LocalService, there: Service) -> None:
+    lesson = folder.example_lessons()["agreement"]
+    assert ask(steps.row(lesson, 1, there)) == 4
+    for at in range(len(lesson.steps)):
+        assert ask(decide(lesson, at, there)) == ask(decide(lesson, at, here))
 
 
 async def all_of(stream: AsyncGenerator[Any]) -> list[Any]:

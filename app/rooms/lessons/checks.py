@@ -44,8 +44,13 @@ def check(truth: Truth, answer: object) -> Checked:
     checked = {"point": _point, "drag": _drag, "shape": _shape, "choose": _choose, "do": _do}[truth.kind](truth, answer)
     if checked is None:
         return Checked("", "", None, False, (words.NO_ANSWER[truth.kind],))
-    after = tuple(filter(None, (truth.reason, truth.slip, truth.footer)))
+    after = tuple(filter(None, (_remark(truth, checked), truth.reason, truth.slip, truth.footer)))
     return Checked(checked.said, checked.true, checked.rank, checked.right, (*checked.words, *after))
+
+
+def _remark(truth: Truth, checked: Checked) -> str:
+    """The sentence that a lesson has for this right answer; "" where it has none."""
+    return next((sentence for said, sentence in truth.remarks if checked.right and said == checked.said), "")
 
 
 def ties(values: Sequence[float]) -> int:

@@ -9,13 +9,48 @@ from typing import Any
 from app import languages
 from app.kit import scripts, theme
 from app.rooms.lessons import opening, words
+from app.rooms.lessons.step import Step
 from app.rooms.lessons.steps import LESSONS
+from app.rooms.lessons.written import table
 from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
 ENTRY = "rooms/lessons/browser/lessons.js"
 # What a step covers while its room still shows what can be pointed at, as an answer
 POINTED = {("explore", "row"), ("explore", "heads"), ("generate", "bar"), ("step", "row")}
+
+
+def described(step: Step) -> dict[str, Any]:
+    """A step as the browser knows it."""
+    return {
+        "title": step.title,
+        "source": step.source,
+        "room": step.room,
+        "text": step.text,
+        "question": step.question,
+        "kind": step.kind,
+        "cover": step.cover,
+        "pointed": (step.room, step.cover) in POINTED,
+        "values": dict(step.state),
+        "model": step.model,
+        "sentence": step.sentence,
+        "target": step.target,
+        "varied": dict(step.varied),
+    }
+
+
+def written() -> dict[str, Any]:
+    """The lessons that teachers wrote, as their files are now: whatever they say is text, in the language that they name."""
+    return {
+        name: {
+            "title": one.written.title,
+            "language": one.written.language,
+            "steps": {step: described(of) for step, of in one.steps.items()},
+        }
+        for name, one in table.listed().items()
+    }
+
+
 scripts.add()
 modules.add("rooms/lessons/browser", BROWSER)
 modules.add_constants(
@@ -24,20 +59,11 @@ modules.add_constants(
     PALETTES=theme.PALETTES,
     LESSONS=lambda: languages.translated([lesson.title for lesson in LESSONS]),
     STEPS=lambda: {
-        name: {
+        name: described(step)
+        | {
             "title": languages.translated(step.title),
-            "source": step.source,
-            "room": step.room,
             "text": languages.translated(step.text),
             "question": languages.translated(step.question),
-            "kind": step.kind,
-            "cover": step.cover,
-            "pointed": (step.room, step.cover) in POINTED,
-            "values": dict(step.state),
-            "model": step.model,
-            "sentence": step.sentence,
-            "target": step.target,
-            "varied": dict(step.varied),
         }
         for name, step in opening.steps().items()
     },

@@ -10,6 +10,7 @@ from app.kit import numbers
 from app.rooms.lessons import words
 from app.rooms.lessons.step import Step
 from app.rooms.lessons.steps import LESSONS
+from app.rooms.lessons.written import table
 
 OWN = ("lesson", "recap", "said", "seen", "done")  # in the address, of the lessons; "at" too, where it is a number
 AGAIN = "r"  # after the number of a step in a recap, which asks it again: "1.2r"
@@ -37,7 +38,7 @@ class Asked:
 
 @cache  # every script of a visit to Lessons asks for it
 def steps() -> Mapping[str, Step]:
-    """Every step by its number: "1.1" is the first of the first lesson."""
+    """Every step of the course by its number: "1.1" is the first of the first lesson."""
     return {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
 
 
@@ -48,12 +49,17 @@ def every() -> Mapping[str, Step]:
     return {**steps(), **{name: step for name, step in again.items() if step}}
 
 
+def written_steps() -> dict[str, Step]:
+    """Every step that a teacher wrote, by its name, as the files are now. No recap asks one again."""
+    return {name: step for one in table.listed().values() for name, step in one.steps.items()}
+
+
 def read(address: Mapping[str, str]) -> Asked:
     """The step of `lesson=1.2`, or of `lesson=1&at=2` as people write it. An unknown one gets the first, and a sentence.
 
     With `recap=1` it is asked again; a lesson alone begins its recap, and a step that can be asked only once is asked as ever.
     """
-    known, lesson, at = steps(), address.get("lesson", ""), address.get("at", "")
+    known, lesson, at = {**steps(), **written_steps()}, address.get("lesson", ""), address.get("at", "")
     first, seen = next(iter(known)), address.get("seen") == "1"
     if not lesson:
         return Asked("", fresh=True)

@@ -67,9 +67,13 @@ class Truth:
     values: Mapping[str, str] | None = None  # of do: parameters of the room that an answer must have
     mistakes: tuple[Mistake, ...] = ()  # that are known; replies.py has a rule for the others
     slip: str = ""  # where a lesson's figure is off: the sentence that says the true one
+    remarks: tuple[tuple[str, str], ...] = ()  # right answers as they are said, each with a sentence of its own
+    is_written: bool = False  # whether its sentences are a teacher's own, and stay as they are in every language
 
     def json(self) -> dict[str, Any]:
         """The same for the browser, in the language of the visitor; browser/check.js reads it."""
+        if self.is_written:
+            return asdict(self)
         said = {
             name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)
         }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -11,6 +13,7 @@ from app import languages
 from app.kit import cover, held, stage
 from app.rooms.lessons import component, opening, words
 from app.rooms.lessons.step import Shown, Step, Truth, Unanswerable
+from app.rooms.lessons.written import table
 from app.session import answer, boxes, chosen, examples, notices, service
 from app.session.models import MODELS, TITLES
 from core.errors import Refused
@@ -26,6 +29,8 @@ def show() -> None:
         notices.add(asked.note)
     row = st.container(horizontal=True, gap=None, key="lessons")
     left, right = row.container(key="lessons_rail_box"), row.container(key="lessons_view", width="stretch")
+    written = opening.written_steps()
+    known = {**opening.every(), **written}
     with left:
         component.rail(
             {
@@ -33,24 +38,38 @@ def show() -> None:
                 "fresh": asked.fresh,
                 "rooms": held.names(),
                 "models": TITLES,
-                "states": {name: dict(step.state) for name, step in opening.every().items()},
-                "own": own_sentences(),
+                "states": {name: dict(step.state) for name, step in known.items()},
+                "own": own_sentences(list(known.values())),
+                "written": component.written(),
+                "arrivals": chosen.now().links,  # so that the rail hears of each address that it leads to, its own step's as well
             }
         )
     if asked.fresh:
         return  # the rail leads to the step's own address, which has its state
-    step = opening.every()[asked.step]
+    step = known[asked.step]
+    if asked.step in written:
+        step = open_row(asked.step, step)
     cover.put(cover.Cover(asked.step, step.cover, step.kind, dict(step.state), asked.seen))
     with right:
         held.show(step.room)
-        component.truth({"step": asked.step, **truth(step, shown(step))})
+        component.truth({"step": asked.step, "state": dict(step.state), **truth(step, shown(step))})
 
 
-def own_sentences() -> dict[str, str]:
+def open_row(name: str, step: Step) -> Step:
+    """The written step with the row that it opens at, which may take its run; an address without a row gets it."""
+    service.awaited(table.open_row(name, service.service()))
+    step = opening.written_steps().get(name, step)
+    record = chosen.now()
+    if "query" in step.state and "query" not in record.place:
+        chosen.RECORD.put(replace(record, place={**record.place, "query": step.state["query"]}))
+    return step
+
+
+def own_sentences(steps: Sequence[Step]) -> dict[str, str]:
     """The visitor's own sentence of each model, with the one that is in the box by now."""
     session = st.session_state
     model, text = boxes.held("model") or "", boxes.held("text") or ""
-    ours = [step.sentence for step in opening.every().values()]
+    ours = [step.sentence for step in steps]
     if model in MODELS:
         typed = text if examples.was_typed(text, MODELS) else ""
         session[OWN] = opening.own_texts(session.get(OWN, {}), model, typed, ours)

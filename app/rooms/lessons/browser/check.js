@@ -12,7 +12,7 @@ import { ANSWER, NO_ANSWER } from "./words.js";
  *   share: boolean,
  *   options: string[], right: number[], all_of: boolean, axes: string[], number: number, unit: string, step?: number, tolerance: number,
  *   digits: number, mistakes: {answer: string | number, name: string, sentence: string}[],
- *   values: Record<string, string> | null
+ *   values: Record<string, string> | null, remarks: [string, string][]
  * }} Truth
  */
 /** @typedef {{said: string, true: string, rank: number | null, right: boolean, words: string[]}} Checked */
@@ -28,9 +28,13 @@ const CHECKS = { point, drag, shape, choose, do: change };
 export function check(truth, answer) {
   const checked = CHECKS[truth.kind](truth, answer);
   if (!checked) return { said: "", true: "", rank: null, right: false, words: [worded(NO_ANSWER, truth.kind)] };
-  const after = [truth.reason, truth.slip, truth.footer].filter(Boolean);
+  const after = [remark(truth, checked), truth.reason, truth.slip, truth.footer].filter(Boolean);
   return { ...checked, words: [...checked.words, ...after] };
 }
+
+// The sentence that a lesson has for this right answer; "" where it has none
+/** @param {Truth} truth @param {Omit<Checked, "words">} checked */
+const remark = ({ remarks }, { right, said }) => (right && remarks.find(([one]) => one === said)?.[1]) || "";
 
 /** @type {Check} */
 function point(truth, answer) {

@@ -5,17 +5,33 @@ import { cover } from "../../../kit/browser/cover.js";
 import { fill, focusedIn } from "../../../kit/browser/dom.js";
 import { Ground, ground } from "../../../kit/browser/ground.js";
 import { turnsPages } from "../../../kit/browser/page_keys.js";
-import { done, keep, read as readBits, readWays, watch, ways, write } from "../../../kit/browser/progress.js";
+import { read as readBits, readWays, write } from "../../../kit/browser/progress.js";
 import { goTo, here, note } from "../../../streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
 import { check } from "./check.js";
-import { LESSONS, PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { addressOf, changes, isAgain, once, read, stepOf, written } from "./link.js";
 import { Rail } from "./rail.js";
-import { NAMES, recapOf, STEPS } from "./recap.js";
+import { recapOf } from "./recap.js";
 import { savePage } from "./page.js";
 import { reply } from "./reply.js";
 import { isDrawn, pictureOf } from "./picture.js";
+import {
+  around,
+  COURSE,
+  done,
+  keep,
+  lessonOf,
+  NAMES,
+  ofCourse,
+  STEPS,
+  stepsOf,
+  takeIn,
+  titleOf,
+  watch,
+  ways,
+  writtenOf,
+} from "./table.js";
 
 /** @typedef {import("./types.js").Answer} Answer */
 /** @typedef {import("./types.js").Data} Data */
@@ -23,7 +39,7 @@ import { isDrawn, pictureOf } from "./picture.js";
 /** @typedef {{said: Answer | null, seen: boolean, words?: string[], question?: string, named?: string, picture?: string}} Remembered */
 
 // In the order in which they are opened: where a head looks before how it is computed, though that stands first in the lesson
-const COURSE = ["1.2", ...NAMES];
+const ORDER = ["1.2", ...NAMES];
 /** @type {Set<Lessons>} */
 const SHOWN = new Set(); // on the page: one
 /** @type {Map<string, Remembered>} */
@@ -59,7 +75,7 @@ class Lessons extends Ground {
   seen = false;
   tries = 0; // wrong answers of the present step
   /** @type {import("./reply.js").Reply | null} What the first of them was told */
-  reply = null;
+  first = null;
   /** @type {Told | null} */
   told = null;
   /** @type {import("./types.js").Asking | null} */
@@ -104,6 +120,7 @@ class Lessons extends Ground {
   /** @param {Data} data @param {import("../../../kit/browser/types.js").Tell} tell */
   receive(data, tell) {
     const isFirst = !this.data;
+    takeIn(data.written);
     Object.assign(this, { data, tell });
     this.readTheme();
     this.follow(data);
@@ -131,14 +148,10 @@ class Lessons extends Ground {
     if (this.going !== null && this.going === step) return;
     const asked = here();
     const known = readBits(asked.get("done") ?? "");
-    const own = (/** @type {Iterable<number>} */ some) => [...some].filter((i) => i < NAMES.length);
-    if (known?.size)
-      keep(
-        new Set([...done(NAMES.length), ...own(known)]),
-        new Map([...readWays(asked.get("done") ?? ""), ...ways()].filter(([i]) => i < NAMES.length)),
-      );
+    const own = [...readWays(asked.get("done") ?? "")].filter(([i]) => i < COURSE);
+    if (known?.size) keep(new Set([...done(), ...ofCourse(known)]), new Map([...own, ...ways()]));
     this.note = known === null ? words.done_unknown : "";
-    const next = step || COURSE.find((name) => !done(NAMES.length).has(NAMES.indexOf(name))) || NAMES[0];
+    const next = step || ORDER.find((name) => !done().has(NAMES.indexOf(name))) || NAMES[0];
     this.take(next, read(STEPS[next].kind, asked.get("said") ?? ""), asked.get("seen") === "1");
     this.go(true, changes(asked));
   }
@@ -162,10 +175,14 @@ class Lessons extends Ground {
   /** @param {Told} told */
   hears(told) {
     if (told.step !== this.step || (this.going !== null && this.going !== this.step)) return;
+    if (writtenOf(told.step)) {
+      STEPS[told.step].values = this.data.states[told.step] = told.state; // with its row, which a run tells
+      this.covers();
+    }
     const before = JSON.stringify(this.told?.truth ?? this.told?.cannot);
     this.told = told;
     if (before !== JSON.stringify(told.truth ?? told.cannot))
-      Object.assign(this, { asking: null, tries: 0, reply: null });
+      Object.assign(this, { asking: null, tries: 0, first: null });
     const had = focusedIn(this.root) === this.rail.look;
     this.drawNow();
     if (had && told.cannot) this.rail.next.focus(); // there is nothing to look at
@@ -180,10 +197,15 @@ class Lessons extends Ground {
       this.told = null;
       this.asking = null;
     }
-    Object.assign(this, { step, said, seen, tries: 0, reply: null });
+    Object.assign(this, { step, said, seen, tries: 0, first: null });
     if (!isAgain(step)) this.three = [];
     else if (!this.three.includes(step)) this.three = this.recapped(step);
     if (seen && !isAgain(step)) this.pass();
+    this.covers();
+  }
+
+  covers() {
+    const { step, seen } = this;
     const { cover: part, kind, values } = STEPS[step];
     cover.open(
       { step, part, asks: kind, values, seen },
@@ -215,7 +237,7 @@ class Lessons extends Ground {
   opening(more = [], own = true) {
     const { step, said, seen, data } = this;
     const { model, sentence, target } = STEPS[step];
-    const text = own && !isAgain(step) ? (data.own[model] ?? sentence) : sentence;
+    const text = own && !isAgain(step) && !writtenOf(step) ? (data.own[model] ?? sentence) : sentence;
     return addressOf({
       step,
       state: data.states[step],
@@ -294,13 +316,12 @@ class Lessons extends Ground {
     const wrong = this.tries ? null : this.wrong;
     if (wrong) {
       this.tries = 1;
-      this.reply = wrong;
+      this.first = wrong;
       this.drawNow();
       this.announce(`${wrong.name} ${wrong.sentence}`.trim());
       this.rail.focus();
       return;
     }
-    this.reply = this.wrong;
     this.seen = true;
     cover.look();
     if (!isAgain(this.step)) this.pass(this.checked?.right ? ["known", "second"][this.tries] : undefined);
@@ -324,6 +345,11 @@ class Lessons extends Ground {
     return truth && answer !== null ? reply(truth, answer) : null;
   }
 
+  // The reply that is on the screen: to the first wrong answer, and once it is looked at, to the answer as it is
+  get reply() {
+    return this.seen ? this.wrong : this.first;
+  }
+
   again() {
     VISIT.delete(this.step);
     this.take(this.step, null, false);
@@ -336,7 +362,7 @@ class Lessons extends Ground {
   // The step counts as it was answered the first time: who has seen the answer can no longer have known it.
   /** @param {string} [way] */
   pass(way) {
-    const steps = done(NAMES.length);
+    const steps = done();
     const at = NAMES.indexOf(this.step);
     if (steps.has(at)) return;
     const known = ways();
@@ -347,7 +373,7 @@ class Lessons extends Ground {
   // Asked again the step was not known: it is open again.
   reopen() {
     const step = once(this.step);
-    const steps = done(NAMES.length);
+    const steps = done();
     const known = ways();
     steps.delete(NAMES.indexOf(step));
     known.delete(NAMES.indexOf(step));
@@ -357,12 +383,13 @@ class Lessons extends Ground {
   }
 
   remember() {
-    const { said, seen, step } = this;
+    const { said, seen, step, checked, reply } = this;
     const memory = VISIT.get(step);
+    const replied = reply && reply.sentence !== checked?.words[0] ? [`${reply.name} ${reply.sentence}`] : [];
     VISIT.set(step, {
       said,
       seen,
-      words: this.checked?.words ?? memory?.words,
+      words: checked ? [...replied, ...checked.words] : memory?.words,
       question: this.truth?.question ?? memory?.question,
       picture: memory?.picture,
     });
@@ -390,33 +417,34 @@ class Lessons extends Ground {
   // The step before or after: in a recap one of its own, then one of the lessons beside it
   /** @param {number} by */
   beside(by) {
-    const of = isAgain(this.step) ? this.three : NAMES;
+    const all = around(this.step);
+    const of = isAgain(this.step) ? this.three : all;
     const to = of[of.indexOf(this.step) + by];
-    if (to || of === NAMES) return to;
-    const last = NAMES.findLastIndex((name) => this.isOfLesson(name));
-    return NAMES[by > 0 ? last + 1 : last];
+    if (to || of === all) return to;
+    const last = all.findLastIndex((name) => this.isOfLesson(name));
+    return all[by > 0 ? last + 1 : last];
   }
 
-  // Whether the next step is of another lesson: a recap comes first
-  get endsLesson() {
+  // Whether a recap comes next: before the next step, which is of another lesson
+  get leadsToRecap() {
     const next = this.beside(1);
-    return !isAgain(this.step) && !(next && this.isOfLesson(next));
+    return !isAgain(this.step) && !(next && this.isOfLesson(next)) && this.recapped().length > 0;
   }
 
   /** @param {string} step */
   isOfLesson(step) {
-    return step.split(".")[0] === this.step.split(".")[0];
+    return lessonOf(step) === lessonOf(this.step);
   }
 
   /** @param {string} [now] */
   recapped(now) {
     const known = ways();
-    return recapOf((now ?? this.step).split(".")[0], (at) => known.get(at) === "known", now);
+    return recapOf(lessonOf(now ?? this.step), (at) => known.get(at) === "known", now);
   }
 
   // From the answer: on, over the recap where the lesson ends
   goesOn() {
-    if (this.endsLesson) this.recaps();
+    if (this.leadsToRecap) this.recaps();
     else if (this.beside(1)) this.turn(1, true);
     else this.rail.toggle(true);
   }
@@ -486,27 +514,27 @@ class Lessons extends Ground {
 
   link() {
     const url = new URL(this.address(), location.href);
-    const steps = done(NAMES.length);
-    if (steps.size) url.searchParams.set("done", write(steps, ways()));
+    const steps = ofCourse(done());
+    if (steps.size) url.searchParams.set("done", write(steps, new Map([...ways()].filter(([i]) => steps.has(i)))));
     return url.href;
   }
 
   // Whether every step of a lesson was looked at, by this browser
   /** @param {string} lesson */
   isFinished(lesson) {
-    const steps = done(NAMES.length);
-    return NAMES.every((name, i) => !name.startsWith(`${lesson}.`) || steps.has(i));
+    const steps = done();
+    return stepsOf(lesson).every((name) => steps.has(NAMES.indexOf(name)));
   }
 
   async save() {
     if (this.seen) await this.keepPicture(this.step); // those of other steps were kept when they were looked at
-    const lesson = this.step.split(".")[0];
-    const steps = NAMES.filter((name) => name.startsWith(`${lesson}.`)).map((name) => ({
+    const lesson = lessonOf(this.step);
+    const steps = stepsOf(lesson).map((name, i) => ({
       ...STEPS[name],
       ...VISIT.get(name),
-      number: name,
+      number: writtenOf(name) ? String(i + 1) : name,
     }));
-    savePage(fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] }), steps, this.data.rooms);
+    savePage(titleOf(lesson), steps, this.data.rooms, writtenOf(this.step)?.language);
   }
 }
 

@@ -6,10 +6,10 @@ import { save } from "../../../kit/browser/save.js";
 
 /** @typedef {import("./types.js").Step & {number: string, question: string, words?: string[], picture?: string}} Finished */
 
-/** @param {string} title @param {Finished[]} steps @param {Record<string, string>} rooms @returns {string} */
-function pageOf(title, steps, rooms) {
+/** @param {string} title @param {Finished[]} steps @param {Record<string, string>} rooms @param {string} language @returns {string} */
+function pageOf(title, steps, rooms, language) {
   const page = document.implementation.createHTMLDocument(title);
-  page.documentElement.lang = "en";
+  page.documentElement.lang = language;
   page.head.prepend(
     Object.assign(page.createElement("meta"), { content: "width=device-width, initial-scale=1", name: "viewport" }),
   );
@@ -34,8 +34,8 @@ function pageOf(title, steps, rooms) {
   return `<!doctype html>\n<meta charset="utf-8">\n${new XMLSerializer().serializeToString(page.documentElement)}\n`;
 }
 
-/** @param {string} title @param {Finished[]} steps @param {Record<string, string>} rooms */
-export function savePage(title, steps, rooms) {
-  const page = new Blob([pageOf(title, steps, rooms)], { type: "text/html;charset=utf-8" });
+/** @param {string} title @param {Finished[]} steps @param {Record<string, string>} rooms @param {string} [language] */
+export function savePage(title, steps, rooms, language = "en") {
+  const page = new Blob([pageOf(title, steps, rooms, language)], { type: "text/html;charset=utf-8" });
   save(`headlight-${title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}.html`, page);
 }

@@ -1,12 +1,11 @@
 // The steps of a lesson on a rail: passed ones filled, the present one open, the rest titles; and, when asked for, all five lessons.
 
-import { LESSONS, WORDS as words } from "./constants.js";
+import { WORDS as words } from "./constants.js";
 import { add, button, counted, el, fill, phrase } from "../../../kit/browser/dom.js";
-import { done, ways } from "../../../kit/browser/progress.js";
 import { Share } from "../../../kit/browser/share.js";
 import { named } from "./ask.js";
 import { isAgain, once } from "./link.js";
-import { NAMES, STEPS } from "./recap.js";
+import { all, around, done, lessonOf, NAMES, STEPS, stepsOf, titleOf, ways, writtenOf } from "./table.js";
 
 /** @typedef {import("./lessons.js").View} View */
 
@@ -87,12 +86,9 @@ export class Rail {
 
   draw() {
     const { step, lists } = this.view;
-    const [lesson] = step.split(".");
-    const all = NAMES.filter((name) => name.startsWith(`${lesson}.`));
-    const names = isAgain(step) ? this.view.three : all;
-    this.title.textContent = lists
-      ? words.all_title
-      : fill(words.lesson_of, { n: lesson, title: LESSONS[Number(lesson) - 1] });
+    const lesson = lessonOf(step);
+    const names = isAgain(step) ? this.view.three : stepsOf(lesson);
+    this.title.textContent = lists ? words.all_title : titleOf(lesson);
     this.where.textContent = fill(words.step_of, { at: names.indexOf(step) + 1, of: names.length });
     this.all.textContent = lists ? words.all_close : words.all;
     this.all.setAttribute("aria-expanded", String(lists));
@@ -101,10 +97,10 @@ export class Rail {
     if (lists) this.drawAll();
     this.drawList(names);
     this.drawBody();
-    this.drawSum(all);
+    this.drawSum(stepsOf(lesson));
     this.note.textContent = this.view.note;
     this.note.hidden = !this.view.note;
-    this.before.disabled = step === NAMES[0];
+    this.before.disabled = step === around(step)[0];
     this.after.disabled = !this.view.beside(1);
     this.save.hidden = !this.view.isFinished(lesson);
   }
@@ -112,7 +108,7 @@ export class Rail {
   // How many steps of the lesson were known
   /** @param {string[]} names */
   drawSum(names) {
-    const passed = done(NAMES.length);
+    const passed = done();
     const known = ways();
     const places = names.map((name) => NAMES.indexOf(name)).filter((i) => passed.has(i));
     const n = (/** @type {string | undefined} */ way) => places.filter((i) => known.get(i) === way).length;
@@ -128,14 +124,14 @@ export class Rail {
     this.knew.hidden = this.three.hidden = !isAgain(step) || lists;
     this.sum.hidden = isAgain(step);
     this.recap.textContent = isAgain(step) ? words.back_to_lesson : words.recap;
-    this.recap.hidden = !isAgain(step) && (open > 0 || this.view.endsLesson);
+    this.recap.hidden = !isAgain(step) && (open > 0 || this.view.leadsToRecap || !this.view.recapped().length);
     this.sum.parentElement?.toggleAttribute("hidden", lists || !(places.length || isAgain(step)));
   }
 
   /** @param {string[]} names */
   drawList(names) {
     const { step } = this.view;
-    const passed = done(NAMES.length);
+    const passed = done();
     const known = ways();
     const of = `${names.join()}|${step}|${this.view.seen}|${[...passed].sort().join()}|${[...known].sort().join()}`;
     if (of === this.list.dataset.of) return;
@@ -162,18 +158,14 @@ export class Rail {
 
   // All steps of all lessons, for a visitor who looks for one
   drawAll() {
-    const passed = done(NAMES.length);
+    const passed = done();
     this.lessons.replaceChildren(
-      ...LESSONS.map((title, i) => {
+      ...all().map((lesson) => {
         const box = el("section");
-        const names = NAMES.filter((name) => name.startsWith(`${i + 1}.`));
+        const names = stepsOf(lesson);
         const many = names.filter((name) => passed.has(NAMES.indexOf(name))).length;
         const head = add(box, "h3");
-        head.append(
-          fill(words.lesson_of, { n: i + 1, title }),
-          " ",
-          el("small", "", fill(words.step_of, { at: many, of: names.length })),
-        );
+        head.append(titleOf(lesson), " ", el("small", "", fill(words.step_of, { at: many, of: names.length })));
         const list = add(box, "ol");
         for (const name of names) {
           const line = add(list, "li", passed.has(NAMES.indexOf(name)) ? "done" : "");
@@ -189,13 +181,20 @@ export class Rail {
     const { step, truth, told, seen, said, asking, data } = view;
     const at = STEPS[step];
     const cannot = told?.step === step ? told.cannot : undefined;
+    const language = writtenOf(step)?.language ?? "";
+    for (const part of [this.text, this.question, this.place, this.reply, this.answer]) {
+      if (language) Object.assign(part, { lang: language, dir: "auto" });
+      else for (const name of ["lang", "dir"]) part.removeAttribute(name);
+    }
     this.text.replaceChildren(
-      ...marked(at.text),
+      ...(language ? [at.text] : marked(at.text)), // a teacher's query is a word like any other
       " ",
       el("span", "source", fill(words.source, { lesson: at.source, room: data.rooms[at.room] ?? at.room })),
     );
     this.question.replaceChildren(
-      ...marked(cannot ?? truth?.question ?? (at.question.includes("{") ? words.waiting : at.question)),
+      ...(language
+        ? [cannot ?? at.question]
+        : marked(cannot ?? truth?.question ?? (at.question.includes("{") ? words.waiting : at.question))),
     );
     this.hint.textContent = cannot
       ? fill(words.offers, { text: told?.example ?? at.sentence })
@@ -234,14 +233,14 @@ export class Rail {
     this.next.parentElement?.toggleAttribute("hidden", !seen && !cannot);
     this.again.hidden = !seen;
     const next = view.beside(1);
-    this.next.textContent = view.endsLesson
+    this.next.textContent = view.leadsToRecap
       ? words.recap
       : next
         ? view.isOfLesson(next)
           ? words.next
           : words.next_lesson
         : words.finish;
-    this.over.hidden = !view.endsLesson || !next;
+    this.over.hidden = !view.leadsToRecap || !next;
   }
 }
 

@@ -21,6 +21,13 @@ export interface Step {
   varied: Record<string, string>; // of its values, where a recap asks it again
 }
 
+/** A lesson that a teacher wrote (app/rooms/lessons/written). What it says is text, in its language. */
+export interface Written {
+  title: string;
+  language: string;
+  steps: Record<string, Step>;
+}
+
 /** What is true of the run on the screen (app/rooms/lessons/step.py). */
 export interface Truth {
   kind: Kind;
@@ -45,6 +52,7 @@ export interface Truth {
   values: Record<string, string> | null;
   mistakes: { answer: string | number; name: string; sentence: string }[];
   slip: string;
+  remarks: [string, string][]; // to right answers, as they are said
 }
 export interface Checked {
   said: string;
@@ -62,10 +70,13 @@ export interface Data {
   models: Record<string, string>;
   states: Record<string, Record<string, string>>;
   own: Record<string, string>;
+  written: Record<string, Written>;
+  arrivals: number;
 }
 /** What the script says once the room is drawn. */
 export interface Told {
   step: string;
+  state: Record<string, string>;
   values: Record<string, string>;
   text: string;
   truth?: Truth;
