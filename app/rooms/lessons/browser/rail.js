@@ -2,6 +2,7 @@
 
 import { LESSONS, STEPS, WORDS as words } from "./constants.js";
 import { add, button, el, fill, phrase } from "../../../kit/browser/dom.js";
+import { classroom } from "../../../kit/browser/classroom.js";
 import { done } from "../../../kit/browser/progress.js";
 import { Share } from "../../../kit/browser/share.js";
 import { named } from "./ask.js";
@@ -33,6 +34,9 @@ export class Rail {
     this.said = add(row, "span", "said");
     this.reset = row.appendChild(button(words.back_to_step, "quiet", () => view.reset()));
     this.example = row.appendChild(button(words.take_example, "go", () => view.reset(false)));
+    const room = add(this.body, "div", "acts room");
+    this.asks = room.appendChild(button(words.ask_room, "quiet", () => classroom.ask(), words.ask_room_help));
+    this.unasked = add(room, "span", "said"); // why a class cannot be asked
     this.answer = add(this.body, "div", "answer");
     this.answer.id = "answer";
     const on = add(this.body, "div", "acts");
@@ -179,6 +183,10 @@ export class Rail {
     );
     this.example.hidden = !cannot || !(told?.example ?? at.sentence);
     this.reset.hidden = !view.isChanged;
+    const ofClass = told?.step === step ? told.room : undefined;
+    this.asks.disabled = !ofClass?.offer;
+    this.unasked.textContent = ofClass?.offer ? "" : (ofClass?.cannot ?? (cannot ? "" : words.room_waits));
+    this.asks.hidden = Boolean(ofClass?.cannot ?? cannot);
     const checked = view.checked;
     this.answer.hidden = !seen || Boolean(cannot);
     if (!this.answer.hidden) {

@@ -69,6 +69,7 @@ export interface Told {
   truth?: Truth;
   cannot?: string;
   example?: string;
+  room?: { offer?: string; cannot?: string }; // what a class may be asked, or why it cannot
 }
 
 /** How one step is answered. */

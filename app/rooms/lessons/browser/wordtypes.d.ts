@@ -14,6 +14,9 @@ export const WORDS: {
   "offers": string;
   "take_example": string;
   "look": string;
+  "ask_room": string;
+  "ask_room_help": string;
+  "room_waits": string;
   "say_first": string;
   "you_say": string;
   "unsaid": string;
