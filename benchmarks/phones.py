@@ -12,6 +12,7 @@ from typing import Any
 
 ROOT = "/headlight/classroom"
 WITHIN = 4.0  # seconds in which a class answers
+KEPT_WITHIN = 2.0  # the same of what phones send again by themselves
 PATIENCE = 60.0
 
 
@@ -88,12 +89,13 @@ class Phones:
             await asyncio.sleep(0.005)
         return sorted(1000 * (phone.seen.get(at, end) - begun) for phone in self.all)[enough - 1]
 
-    async def answer(self, q: int, round: int, most: int, within: float = WITHIN) -> None:
-        """Everybody fetches the question and answers it at a moment of their own."""
+    async def answer(self, q: int, round: int, most: int, within: float) -> None:
+        """Everybody answers at a moment of their own, and before that fetches a question that is new."""
 
         async def one(phone: Phone) -> None:
             await asyncio.sleep(random.random() * within)
-            await self.ask(f"step?q={q}", phone.key)
+            if round == 1:
+                await self.ask(f"step?q={q}", phone.key)
             begun = time.perf_counter()
             status, _ = await self.ask("vote", phone.key, {"q": q, "r": round, "a": random.randrange(most)})
             phone.acknowledged.append(1000 * (time.perf_counter() - begun))
@@ -116,8 +118,8 @@ async def lesson(port: int, code: str, teacher: str, offer: str, n: int, rounds:
     for q in range(said["q"] + 1, said["q"] + 1 + rounds):
         stages.append(await phones.move((q, 1, "ask"), do="step", offer=offer))
         for round in (1, 2):
-            # The second round is answered by all at once, as phones send their answers of before by themselves.
-            await phones.answer(q, round, 4, WITHIN if round == 1 else 0.5)
+            # In the second round phones send what they said before by themselves.
+            await phones.answer(q, round, 4, WITHIN if round == 1 else KEPT_WITHIN)
             stages.append(await phones.move((q, round, "votes"), do="votes", q=q))
             if round == 1:
                 stages.append(await phones.move((q, 2, "ask"), do="again", q=q))

@@ -16,6 +16,7 @@ import { revealed, vote } from "./phone.js";
 const FONT = '"Source Sans", "Source Sans 3", system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 const NOTE = 4000; // ms that the page says that it is back
 const AGAIN = 1500; // ms before a word that did not go out is sent again
+const SPREAD = 2000; // ms in which phones send again, of themselves, what they said in the round before
 const SAY = 5000; // ms between two sentences for a screen reader
 const STRANGE = 3; // signs that are named as impossible
 const PICTURES = 2; // that are kept: the screen's and the question's
@@ -279,8 +280,15 @@ class Follower {
     const { answer } = this;
     // In one more round the answer of the one before is kept, until it is changed.
     const isKept = answer?.q === step.q && answer.r === step.round - 1 && step.mine === undefined;
-    if (step.stage === "ask" && answer && isKept) this.says(answer.a);
-    if (!this.isWaiting) this.fetchStep(step);
+    if (step.stage === "ask" && answer && isKept) {
+      this.before = null;
+      this.keepAnswer({ q: step.q, r: step.round, a: answer.a });
+      this.queued = this.answer;
+      setTimeout(() => this.flush(), SPREAD * Math.random()); // not all phones at once
+    }
+    // The question is the same at every stage; only the answer brings more.
+    if (this.body?.q === step.q && step.stage !== "answer") this.body = { ...this.body, ...step };
+    else if (!this.isWaiting) this.fetchStep(step);
     if (step.stage !== before?.stage && !this.isOwn) scrollTo(0, 0);
   }
 
