@@ -1,6 +1,7 @@
 """What a visitor who types waits for while others keep the server busy: a hundred who sweep at once, or two trainings.
 
     python -m benchmarks.crowd [--sweeps 100] [--trainers 2 50] [--sharing 50] [--seconds 30]
+    python -m benchmarks.crowd --phones 200     a class of so many that answers steps of a lesson, and nothing else
 
 The server is started as users start it. One visitor types sentences into Explore in headless Chromium, and waits for each picture;
 times are taken inside the page, from Enter to the frame after the picture. That goes on alone, then while every one of a hundred
@@ -13,6 +14,7 @@ refused, and how much memory the server and its training process have.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import tempfile
@@ -36,6 +38,7 @@ from app.shell import words
 from app.transport import rate_limits
 from benchmarks.capture import machine
 from benchmarks.page import arm, opened, visiting
+from benchmarks.phones import lesson
 from core.run.request import Request
 from scripts import browser as browsers
 from tests.app.browsing import browsing, serving
@@ -128,13 +131,38 @@ def said(what: str, times: list[float]) -> str:
     )
 
 
+def of_phones(n: int) -> None:
+    """A teacher in a browser at a step of a lesson, and so many phones on this machine."""
+    with ExitStack() as held:
+        folder = held.enter_context(tempfile.TemporaryDirectory())
+        address = held.enter_context(serving("app/main.py", Path(folder) / "log"))
+        browser = held.enter_context(browsing(browsers.find() or ""))
+        page = held.enter_context(visiting(browser)).new_page()
+        page.goto(f"{address}/?view=lessons&lesson=1.3")
+        page.locator(".hl.lessons .acts.room button:enabled").wait_for(timeout=1000 * PATIENCE)
+        page.keyboard.press("r")
+        page.locator(".classroom .share .code").wait_for()
+        kept = page.evaluate("Object.values(sessionStorage).map(text => JSON.parse(text)).find(found => found.square)")
+        with page.expect_request(lambda request: '"offer"' in (request.post_data or "")) as asked:
+            page.keyboard.press("r")
+        offer = json.loads(asked.value.post_data or "")["offer"]
+        page.locator(".stepping[data-stage=ask]").wait_for()
+        print(machine())
+        port = int(address.rpartition(":")[2])
+        with ThreadPoolExecutor(1) as other:  # Playwright has the event loop of this thread
+            print(other.submit(asyncio.run, lesson(port, kept["code"], kept["key"], offer, n)).result())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--sweeps", type=int, default=100)
     parser.add_argument("--trainers", type=int, nargs="*", default=[2, 50])
     parser.add_argument("--sharing", type=int, nargs="*", default=[50])
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--phones", type=int)
     options = parser.parse_args()
+    if options.phones:
+        return of_phones(options.phones)
     with ExitStack() as held:
         folder = held.enter_context(tempfile.TemporaryDirectory())
         os.environ[rate_limits.LIMITS] = (

@@ -16,7 +16,7 @@ MOST_BYTES = 2048
 MOST_SCREEN = 900  # bytes of a screen as JSON: with its number it still travels in less than a kilobyte
 VIEW = re.compile(r"[a-z]{1,20}")
 COVERS = re.compile(
-    r"|head|row|code|lesson:[a-z]{1,20}:\d{0,4}"
+    r"|head|row|code|step|lesson:[a-z]{1,20}:\d{0,4}"
 )  # of the last: the part of the room, and the row if it is of one
 LARGEST = 1 << 31
 
@@ -87,7 +87,9 @@ def shown(said: object) -> Shown:
     if not VIEW.fullmatch(view):
         raise BadMessage(sentences.NOT_KNOWN.format(what="its view must be the id of one"))
     if not COVERS.fullmatch(cover):
-        raise BadMessage(sentences.NOT_KNOWN.format(what="its cover must be head, row, code, of a lesson or empty"))
+        raise BadMessage(
+            sentences.NOT_KNOWN.format(what="its cover must be head, row, code, step, of a lesson or empty")
+        )
     if not all(isinstance(part, str) for pair in chosen.items() for part in pair):
         raise BadMessage(sentences.NOT_KNOWN.format(what="what is chosen must be text"))
     if why and run:
@@ -97,6 +99,18 @@ def shown(said: object) -> Shown:
 
 def question(said: Mapping[str, Any]) -> Question:
     return Question(*fields(said, run=str, site=str, layer=int, head=int, query=int))
+
+
+def step(said: Mapping[str, Any]) -> str:
+    """The key of what a room offers to ask."""
+    (key,) = fields(said, offer=str)
+    return key
+
+
+def answer(said: Mapping[str, Any]) -> tuple[int, int, object]:
+    """Of a step: the question's number, its round, and what is said."""
+    number, round = fields({name: value for name, value in said.items() if name != "a"}, q=int, r=int)
+    return number, round, said["a"]
 
 
 def vote(said: Mapping[str, Any]) -> tuple[int, int]:

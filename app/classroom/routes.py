@@ -14,10 +14,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from streamlit import config as streamlit_config
 
-from app.classroom import channel, codes, messages, page, pictures, results, sentences, square
+from app.classroom import channel, codes, export, messages, page, pictures, results, sentences, square
 from app.classroom.channel import Channel
 from app.classroom.school import MOST_CLASSES, School
-from app.classroom.state import MOST_FOLLOWERS, Asked, Classroom, Question, Screen
+from app.classroom.state import MOST_FOLLOWERS, Asked, Classroom, Move, Outcome, Question, Screen
+from app.classroom.steps import StepQuestion, offered
 from app.session import service
 from app.sizes import seen
 from app.transport import admission, metrics, routes
@@ -174,10 +175,22 @@ async def events(request: Request) -> Response:
 
 @guarded
 async def vote(request: Request) -> Response:
-    """A follower says a place: {"q": question, "t": place}."""
+    """A follower says a place, {"q": question, "t": place}, or answers a step, {"q": question, "r": round, "a": answer}."""
     found, key, is_teacher = _class(request)
-    number, place = messages.vote(await messages.body(request))
-    outcome = "outside" if is_teacher else found.vote(key, number, place, school.clock())
+    said = await messages.body(request)
+    if "a" in said:
+        number, round, answer = messages.answer(said)
+        outcome = "outside" if is_teacher else found.answer(key, number, round, answer, school.clock())
+        if outcome == "closed":
+            metrics.CLASS_REFUSED.labels("closed").inc()
+            return JSONResponse(found.stage(), 409, headers={"Cache-Control": "no-store"})
+    else:
+        number, place = messages.vote(said)
+        outcome = "outside" if is_teacher else found.vote(key, number, place, school.clock())
+    return _voted(outcome)
+
+
+def _voted(outcome: Outcome) -> Response:
     match outcome:
         case "counted":
             return Response(status_code=204)
@@ -206,6 +219,51 @@ async def picture(request: Request) -> Response:
         return await pictures.message(asked) if room is None else room
 
     return await routes.kept(request, ("class", asked), make)  # every phone asks for it at once
+
+
+# a step of a lesson
+
+
+@guarded
+async def step(request: Request) -> Response:
+    """The question of a step, one body for all phones at each of its stages: q. The teacher's has the votes, once they may be seen."""
+    found, _, is_teacher = _class(request)
+    asked = found.step(routes.number(request, "q", 1, messages.LARGEST))
+    if asked is None:
+        raise Denied("closed", 409, sentences.NO_STEP)
+    if is_teacher:
+        return JSONResponse(asked.on_wall(), headers={"Cache-Control": "no-store"})
+
+    async def make() -> dict[str, Any]:
+        return asked.asked()
+
+    told = await _channel(found).kept.get((asked.number, asked.round, asked.stage), make)
+    return JSONResponse(told, headers={"Cache-Control": "no-store"})
+
+
+@guarded
+async def class_csv(request: Request) -> Response:
+    """Every step whose answer was shown, as a table, for the teacher."""
+    body = "".join(export.csv_lines(_answered(request)))
+    return _file(body, "text/csv; charset=utf-8", sentences.CLASS_FILE + ".csv")
+
+
+@guarded
+async def class_page(request: Request) -> Response:
+    """The same as a page to keep."""
+    return _file(export.page(_answered(request)), "text/html; charset=utf-8", sentences.CLASS_FILE + ".html")
+
+
+def _answered(request: Request) -> list[StepQuestion]:
+    asked = list(_taught(request).steps.values())
+    if not asked:
+        raise Denied("closed", 400, sentences.NOTHING_ANSWERED)
+    return asked
+
+
+def _file(body: str, kind: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return Response(body, media_type=kind, headers=headers)
 
 
 # what came out
@@ -285,6 +343,22 @@ async def _ask(found: Classroom, said: dict[str, Any]) -> dict[str, int]:
     return {"q": found.ask(asked)}
 
 
+async def _step(found: Classroom, said: dict[str, Any]) -> dict[str, int]:
+    asked = offered(messages.step(said))
+    if asked is None:
+        raise Denied("run", 409, sentences.NO_OFFER)
+    return {"q": found.ask_step(asked)}
+
+
+def _moves(to: Move) -> Callable[[Classroom, dict[str, Any]], Awaitable[None]]:
+    async def move(found: Classroom, said: dict[str, Any]) -> None:
+        (number,) = messages.fields(said, q=int)
+        if not found.move(number, to):
+            raise Denied("closed", 400, sentences.NO_STAGE)
+
+    return move
+
+
 async def _hide(found: Classroom, said: dict[str, Any]) -> None:
     (on,) = messages.fields(said, on=bool)
     if not found.hide(on):
@@ -315,6 +389,10 @@ async def _end(found: Classroom, said: dict[str, Any]) -> None:
 COMMANDS: dict[str, Callable[[Classroom, dict[str, Any]], Awaitable[dict[str, int] | None]]] = {
     "screen": _show,
     "ask": _ask,
+    "step": _step,
+    "votes": _moves("votes"),
+    "again": _moves("again"),
+    "answer": _moves("answer"),
     "hide": _hide,
     "reveal": _reveal,
     "back": _back,
@@ -345,6 +423,9 @@ ROUTES = [
     Route(f"{ROOT}/{{code}}/vote", vote, methods=["POST"]),
     Route(f"{ROOT}/{{code}}/teach", teach, methods=["POST"]),
     Route(f"{ROOT}/{{code}}/picture/{{id}}", picture),
+    Route(f"{ROOT}/{{code}}/step", step),
+    Route(f"{ROOT}/{{code}}/class.csv", class_csv),
+    Route(f"{ROOT}/{{code}}/class.html", class_page),
     Route(f"{ROOT}/{{code}}/likeness", likeness),
     Route(f"{ROOT}/{{code}}/votes", votes),
     Route(f"{ROOT}/{{code}}/votes.csv", table),

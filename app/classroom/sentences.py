@@ -15,6 +15,10 @@ NO_PLACE = "This word cannot be said: it is no word of the sentence that may be 
 TOO_OFTEN = "You change your word very often. Try again in a few seconds."
 NOBODY_SAID = "No one has answered in this round."
 NOT_REVEALED = "No one sees this before the teacher uncovers it."
+NO_STEP = "This question is no longer asked. The next one comes by itself."
+NO_OFFER = "This step is no longer on your screen. Open it again, and ask the room then."
+NO_STAGE = "This question is at another stage by now."
+NOTHING_ANSWERED = "There is nothing to keep yet: no answer of a step was shown in this class."
 NO_RUN = "This run is no longer held. Show the sentence again, and the class sees it."
 NO_PICTURE = "This picture is no longer on the teacher's screen."
 NO_SIGNS = "{name} is the first characters of the codes of this process’s classes: some of {signs}, each once. “{value}” is not."
@@ -31,5 +35,16 @@ SENTENCE = "Text: {text}"
 VOTES = ("1 vote", "{n} votes")
 COLUMNS = "place,word,votes,share,weight"
 FILE = "votes-{number}.csv"
+
+# a class as a file, and as a page to keep
+CLASS_FILE = "class"
+CLASS_TITLE = "What the room answered"
+CLASS_ABOUT = "Answers of a class to steps of Headlight’s lessons. Each was checked against the run that was on the wall. No names and no times were kept."
+CLASS_STEP = "{number} {title}"
+CLASS_ROUND = "Round {n}"
+CLASS_TRUE = "The answer: {true}"
+CLASS_COLUMNS = ("answer", "votes", "right")
+CLASS_RIGHT = ("no", "yes")
+CLASS_NO_ANSWER = "No one answered."
 
 languages.of(__name__)

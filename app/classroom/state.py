@@ -7,9 +7,10 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from app.classroom import codes
+from app.classroom.steps import Step, StepQuestion
 
 MOST_FOLLOWERS = 500
 WAITS = 600.0  # seconds that a class waits for its teacher
@@ -19,6 +20,7 @@ MESSAGES, PER = 20, 10.0  # votes of one follower, in so many seconds
 Topic = Literal["screen", "question", "votes", "class"]
 TOPICS: tuple[Topic, ...] = ("screen", "question", "votes", "class")
 Outcome = Literal["counted", "closed", "place", "often", "full", "outside"]
+Move = Literal["votes", "again", "answer"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Screen:
     view: str
     picture: str = ""
     chosen: Mapping[str, Any] = field(default_factory=dict)
-    cover: str = ""  # what of it no one sees yet: "", "head", "row" or "lesson:part:row"; "code": who comes in now sees nothing of it
+    cover: str = ""  # what of it no one sees yet: "", "head", "row", "step" or "lesson:part:row"; "code": who comes in now sees nothing of it
     packed: bytes | None = field(default=None, repr=False)  # what it is drawn from, where that is no run's picture
 
 
@@ -74,6 +76,11 @@ class Question:
         """Votes by place, of places that have any."""
         return dict(Counter(self.votes.values())) if self.counts is None else dict(self.counts)
 
+    def told(self, key: str) -> dict[str, Any]:
+        """For the screen; with a follower's key also what the follower has said so far."""
+        said = {"q": self.number, "open": self.is_open, "hidden": self.hidden, **self.asked.told()}
+        return said | ({"mine": self.votes[key]} if key in self.votes else {})
+
 
 @dataclass
 class _Follower:
@@ -91,9 +98,10 @@ class Classroom:
         self._random = random
         self._lock = threading.RLock()
         self.screen, self.screens = screen, 1
-        self.question: Question | None = None
+        self.question: Question | StepQuestion | None = None
         self.asked = 0  # questions so far
         self.rounds: OrderedDict[int, Question] = OrderedDict()  # revealed ones, the newest last
+        self.steps: OrderedDict[int, StepQuestion] = OrderedDict()  # steps whose answer was shown, the newest last
         self.door = True
         self.why_ended: Literal["", "end", "forgotten"] = ""
         self._inside: OrderedDict[str, _Follower] = OrderedDict()
@@ -188,10 +196,33 @@ class Classroom:
             self._bump("question", "votes")
             return self.asked
 
+    def ask_step(self, step: Step) -> int:
+        """Open a question of a lesson's step. Returns its number."""
+        with self._lock:
+            self.asked += 1
+            self.question = StepQuestion(self.asked, step)
+            self._bump("question", "votes")
+            return self.asked
+
+    def move(self, number: int, to: Move) -> bool:
+        """The next stage of a step's question. False where it is another question, or has no such stage next."""
+        with self._lock:
+            question = self.question
+            if not isinstance(question, StepQuestion) or question.number != number:
+                return False
+            if not {"votes": question.close, "again": question.again, "answer": question.answer}[to]():
+                return False
+            if to == "answer":
+                self.steps[number] = question
+                while len(self.steps) > MOST_ROUNDS:
+                    self.steps.popitem(last=False)
+            self._bump("question", "votes")
+            return True
+
     def hide(self, on: bool) -> bool:
         """Whether anybody sees more than how many have said, before the reveal. False where nothing is open."""
         with self._lock:
-            if self.question is None or not self.question.is_open:
+            if not isinstance(self.question, Question) or not self.question.is_open:
                 return False
             self.question.hidden = on
             self._bump("question", "votes")
@@ -201,7 +232,7 @@ class Classroom:
         """Counts for all, and only counts from now on. False where this is not the open question."""
         with self._lock:
             question = self.question
-            if question is None or question.number != number or not question.is_open:
+            if not isinstance(question, Question) or question.number != number or not question.is_open:
                 return False
             question.counts, question.votes = question.tally(), {}
             self.rounds[number] = question
@@ -227,6 +258,7 @@ class Classroom:
             self.why_ended = self.why_ended or why
             self.question, self.screen = None, Screen(self.screen.view)
             self.rounds.clear()
+            self.steps.clear()
             self._bump(*TOPICS)
 
     def ended(self, now: float) -> bool:
@@ -240,22 +272,42 @@ class Classroom:
     def vote(self, key: str, number: int, place: int, now: float) -> Outcome:
         """One follower says one place. The last one before the reveal counts."""
         with self._lock:
-            follower, question = self._inside.get(key), self.question
-            if follower is None:
-                return "outside"
-            follower.recent = [at for at in follower.recent if at > now - PER]
-            if len(follower.recent) >= MESSAGES:
-                return "often"
-            follower.recent.append(now)
-            if question is None or question.number != number or not question.is_open:
+            if refused := self._refused(key, now):
+                return refused
+            question = self.question
+            if not isinstance(question, Question) or question.number != number or not question.is_open:
                 return "closed"
-            if place not in question.asked.places:
-                return "place"
-            if key not in question.votes and len(question.votes) >= MOST_FOLLOWERS:
-                return "full"
-            question.votes[key] = place
-            self._bump("votes")
-            return "counted"
+            return self._count(question.votes, key, place) if place in question.asked.places else "place"
+
+    def answer(self, key: str, number: int, round: int, said: object, now: float) -> Outcome:
+        """The same of a step: an option by its place, or a number. The last one before voting is closed counts."""
+        with self._lock:
+            if refused := self._refused(key, now):
+                return refused
+            question = self.question
+            if not isinstance(question, StepQuestion) or (question.number, question.round) != (number, round):
+                return "closed"
+            if not question.is_open:
+                return "closed"
+            return self._count(question.votes, key, said) if question.step.takes(said) else "place"
+
+    def _refused(self, key: str, now: float) -> Literal["often", "outside"] | None:
+        """Why nothing that this follower says counts now."""
+        follower = self._inside.get(key)
+        if follower is None:
+            return "outside"
+        follower.recent = [at for at in follower.recent if at > now - PER]
+        if len(follower.recent) >= MESSAGES:
+            return "often"
+        follower.recent.append(now)
+        return None
+
+    def _count(self, votes: dict[str, Any], key: str, said: object) -> Outcome:
+        if key not in votes and len(votes) >= MOST_FOLLOWERS:
+            return "full"
+        votes[key] = said
+        self._bump("votes")
+        return "counted"
 
     # what is told
 
@@ -274,7 +326,8 @@ class Classroom:
         with self._lock:
             asked = [q.asked.run for q in self.rounds.values()]
             own = "" if self.screen.packed is not None else self.screen.picture
-            return {own, *asked, *([self.question.asked.run] if self.question else [])} - {""}
+            open_now = [self.question.asked.run] if isinstance(self.question, Question) else []
+            return {own, *asked, *open_now} - {""}
 
     def told_screen(self) -> dict[str, Any]:
         with self._lock:
@@ -285,11 +338,18 @@ class Classroom:
     def told_question(self, key: str = "") -> dict[str, Any] | None:
         """With a follower's key also what the follower has said so far."""
         with self._lock:
+            return None if self.question is None else self.question.told(key)
+
+    def step(self, number: int) -> StepQuestion | None:
+        """The step that is asked under this number now."""
+        with self._lock:
             question = self.question
-            if question is None:
-                return None
-            said = {"q": question.number, "open": question.is_open, "hidden": question.hidden, **question.asked.told()}
-            return said | ({"mine": question.votes[key]} if key in question.votes else {})
+            return question if isinstance(question, StepQuestion) and question.number == number else None
+
+    def stage(self) -> dict[str, Any] | None:
+        """Where the question of a step is, for a phone that says something too late."""
+        with self._lock:
+            return self.question.told() if isinstance(self.question, StepQuestion) else None
 
     def told_votes(self, to_teacher: bool, most: int) -> dict[str, Any] | None:
         """How many have said; what they said to all after the reveal, and before it to the teacher unless it is hidden."""
@@ -297,7 +357,8 @@ class Classroom:
             question = self.question
             if question is None:
                 return None
-            seen = not question.is_open or (to_teacher and not question.hidden)
+            is_step = isinstance(question, StepQuestion)  # whose votes come with its question
+            seen = not is_step and (not question.is_open or (to_teacher and not question.hidden))
             voted_and_gone = sum(1 for key in question.votes if not (f := self._inside.get(key)) or not f.streams)
             said: dict[str, Any] = {
                 "q": question.number,
@@ -307,7 +368,7 @@ class Classroom:
                 "others": 0,
             }
             if seen:
-                ranked = ranked_votes(question.tally())
+                ranked = ranked_votes(cast("Question", question).tally())
                 said |= {"votes": ranked[:most], "others": sum(n for _, n in ranked[most:])}
             return said
 

@@ -248,9 +248,11 @@ def test_rooms_and_lessons_are_followed_and_what_is_not_gets_a_link(screen: Scre
     link = panel.get_by_role("link", name=text("open_tab"))
     expect(link).to_have_attribute("href", re.compile(r"\?.*view=train"))
 
-    # What a lesson covers is covered for all until its teacher looks, and can be asked.
+    # The picture of a step comes to no one before its teacher looks, and a row of it can be asked.
     teacher.page.goto(f"{teacher.address}/?view=lessons&lesson=1.2")
-    expect(place.locator(".facts")).to_contain_text(kit_words.COVERED)
+    expect(panel).to_contain_text(text("step_covered"))
+    expect(place.locator(".hl")).to_have_count(0)
+    teacher.page.locator(".hl.explore[data-painted]").wait_for()
     ask(teacher)
     expect(word(desk, "animal")).to_be_visible()
     tap(desk, "animal")

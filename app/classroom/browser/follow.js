@@ -9,12 +9,14 @@ import { codeOf, impossible, lengthOf, SIGNS } from "./place.js";
 import { cover } from "../../kit/browser/cover.js";
 import { paint } from "./parts.js";
 import { pack, unpack } from "../../kit/browser/messages.js";
+import { answered, ask as askedStep, wait } from "./phonestep.js";
 import { Question } from "./question.js";
 import { revealed, vote } from "./phone.js";
 
 const FONT = '"Source Sans", "Source Sans 3", system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 const NOTE = 4000; // ms that the page says that it is back
 const AGAIN = 1500; // ms before a word that did not go out is sent again
+const SPREAD = 2000; // ms in which phones send again, of themselves, what they said in the round before
 const SAY = 5000; // ms between two sentences for a screen reader
 const STRANGE = 3; // signs that are named as impossible
 const PICTURES = 2; // that are kept: the screen's and the question's
@@ -50,7 +52,7 @@ const quiet = (title, next) => [el("h1", "waits", title), el("p", "big mute", ne
 class Follower {
   /** @type {{code: string, key: string} | null} */
   joined = null;
-  typed = ""; // the code
+  typedCode = ""; // the code
   entered = ""; // as it was typed, or was in the address
   wrong = "";
   /** @type {import("./types.js").ScreenNow | null} */
@@ -65,7 +67,14 @@ class Follower {
   now = { of: 0, door: true, away: false, left: 0 };
   /** @type {Map<number, number>} What this follower said, by question */
   said = new Map();
-  /** @type {{q: number, t: number} | null} What is still to go out */
+  /** @type {import("./types.js").StepNow | null} A step of a lesson that is asked, in place of a row */
+  step = null;
+  /** @type {import("./types.js").StepBody | null} */
+  body = null;
+  /** @type {{q: number, r: number, a: number} | null} The last answer to a step, in whichever round; this browser alone knows it once voting is closed */
+  answer = null;
+  typed = ""; // of a number, and not sent yet
+  /** @type {{q: number, t: number} | {q: number, r: number, a: number} | null} What is still to go out */
   queued = null;
   isSending = false;
   isOwn = false; // looks around alone
@@ -113,7 +122,7 @@ class Follower {
     this.entered = ofAddress();
     if (this.entered) this.read();
     this.draw();
-    if (this.typed && !this.wrong) this.join();
+    if (this.typedCode && !this.wrong) this.join();
   }
 
   theme() {
@@ -143,14 +152,14 @@ class Follower {
   // The code that was entered, or the sentence about what is wrong with it
   read() {
     const { entered } = this;
-    this.typed = codeOf(entered, ALPHABET);
+    this.typedCode = codeOf(entered, ALPHABET);
     this.wrong =
       strange(entered) ||
       (lengthOf(entered) === SIGNS ? "" : fill(words.code_length, { of: SIGNS, n: lengthOf(entered) }));
   }
 
   get kept() {
-    return `headlight-classroom-${this.typed}`;
+    return `headlight-classroom-${this.typedCode}`;
   }
 
   // The last question that this browser was asked, also before a reload
@@ -179,7 +188,7 @@ class Follower {
       // a private window gets a new one
     }
     try {
-      const response = await ask(`${this.typed}/join`, { key, body: {} });
+      const response = await ask(`${this.typedCode}/join`, { key, body: {} });
       const joined = await response.json();
       this.joined = joined;
       try {
@@ -225,6 +234,7 @@ class Follower {
     try {
       localStorage.removeItem(this.kept);
       localStorage.removeItem(`${this.kept}-asked`);
+      localStorage.removeItem(`${this.kept}-step`);
     } catch {
       // as above
     }
@@ -236,8 +246,9 @@ class Follower {
   /** @param {string} name @param {any} data */
   hear(name, data) {
     if (name === "screen") this.hearScreen(data);
+    else if (name === "question" && data && "stage" in data) this.hearStep(data);
     else if (name === "question") this.hearQuestion(data);
-    else if (name === "votes") this.votes = data?.q === this.asked?.q ? data : this.votes;
+    else if (name === "votes") this.votes = data?.q === (this.asked ?? this.step)?.q ? data : this.votes;
     else if (name === "class") this.now = data;
     else if (name === "ended") this.close();
     this.draw();
@@ -250,8 +261,91 @@ class Follower {
     if (!this.isOwn) this.follow();
   }
 
+  /** @param {import("./types.js").StepNow} step */
+  hearStep(step) {
+    const before = this.step;
+    const isNew = step.q !== before?.q;
+    if (isNew) {
+      this.isWaiting = step.stage !== "ask" && this.isFirst && this.keptAnswer()?.q !== step.q;
+      Object.assign(this, { body: null, votes: null, typed: "" });
+      this.answer = this.keptAnswer();
+    }
+    this.isFirst = false;
+    Object.assign(this, { step, asked: null, question: null });
+    if (step.stage === "ask") this.isWaiting = false;
+    else this.queued = null; // it would come too late
+    if (step.round !== before?.round) this.typed = "";
+    if (typeof step.mine === "number" && !this.queued) this.keepAnswer({ q: step.q, r: step.round, a: step.mine });
+    this.covers();
+    const { answer } = this;
+    // In one more round the answer of the one before is kept, until it is changed.
+    const isKept = answer?.q === step.q && answer.r === step.round - 1 && step.mine === undefined;
+    if (step.stage === "ask" && answer && isKept) {
+      this.before = null;
+      this.keepAnswer({ q: step.q, r: step.round, a: answer.a });
+      this.queued = this.answer;
+      setTimeout(() => this.flush(), SPREAD * Math.random()); // not all phones at once
+    }
+    // The question is the same at every stage; only the answer brings more.
+    if (this.body?.q === step.q && step.stage !== "answer") this.body = { ...this.body, ...step };
+    else if (!this.isWaiting) this.fetchStep(step);
+    if (step.stage !== before?.stage && !this.isOwn) scrollTo(0, 0);
+  }
+
+  /** @param {import("./types.js").StepNow} step */
+  async fetchStep(step) {
+    const { joined } = this;
+    if (!joined) return;
+    const isNow = () => this.step?.q === step.q && this.step.round === step.round && this.step.stage === step.stage;
+    try {
+      const response = await ask(`${joined.code}/step?q=${step.q}`, { key: joined.key });
+      const body = await response.json();
+      if (isNow() && body.stage === step.stage) this.body = body;
+    } catch (error) {
+      if (!(error instanceof Refused)) this.retry(() => isNow() && this.fetchStep(step));
+    }
+    this.arrived();
+  }
+
+  // The last answer of this browser: also after a reload, for a reply of its own
+  keptAnswer() {
+    try {
+      const { q, r, a } = JSON.parse(localStorage.getItem(`${this.kept}-step`) ?? "null") ?? {};
+      return typeof a === "number" ? { q, r, a } : null;
+    } catch {
+      return this.answer; // a private window
+    }
+  }
+
+  /** @param {{q: number, r: number, a: number} | null} answer */
+  keepAnswer(answer) {
+    this.answer = answer;
+    try {
+      if (answer) localStorage.setItem(`${this.kept}-step`, JSON.stringify(answer));
+      else localStorage.removeItem(`${this.kept}-step`);
+    } catch {
+      // as above
+    }
+  }
+
+  /** @param {number} a */
+  says(a) {
+    const { step } = this;
+    if (step?.stage !== "ask") return;
+    this.before = this.answer;
+    this.keepAnswer({ q: step.q, r: step.round, a });
+    this.queued = this.answer;
+    this.typed = "";
+    this.draw();
+    this.flush();
+  }
+
+  /** @type {{q: number, r: number, a: number} | null} The answer that counts where the last answer came too late */
+  before = null;
+
   /** @param {import("./types.js").Asked | null} asked */
   hearQuestion(asked) {
+    Object.assign(this, { step: null, body: null });
     const isNew = asked?.q !== this.asked?.q;
     const wasOpen = this.asked?.open;
     if (isNew) {
@@ -453,7 +547,9 @@ class Follower {
       else if (error instanceof Refused) {
         if (this.queued === queued) this.queued = null;
         this.said.delete(queued.q);
-        this.note = error.message;
+        const isLate = "a" in queued && error.status === 409;
+        if (isLate && this.answer?.q === queued.q) this.keepAnswer(this.before);
+        this.note = isLate ? words.step_late : error.message;
       } else this.retry(() => this.flush());
     }
     this.isSending = false;
@@ -466,8 +562,9 @@ class Follower {
   // Only what is another one than before: a finger may be on it
   draw() {
     const { asked, question, screen, joined } = this;
-    const isOpen = Boolean(asked?.open);
-    const asks = joined !== null && asked !== null && !this.isOwn && !this.isClosed;
+    const { step } = this;
+    const isOpen = Boolean(asked?.open) || step?.stage === "ask";
+    const asks = joined !== null && (asked ?? step) !== null && !this.isOwn && !this.isClosed;
     this.main.dataset.state = this.isClosed
       ? "closed"
       : !joined
@@ -481,7 +578,7 @@ class Follower {
               : asks
                 ? isOpen
                   ? "vote"
-                  : this.isWaiting
+                  : this.isWaiting || step?.stage === "votes"
                     ? "wait"
                     : "result"
                 : this.isHeld
@@ -515,7 +612,18 @@ class Follower {
     this.place.hidden = !isShown || this.isClosed;
     if (asks && isOpen) this.count();
     const said = asks
-      ? [asked, this.mine, this.isLate, question?.asked.q, !isOpen && this.votes, !isOpen && this.view?.view]
+      ? [
+          step,
+          this.body?.stage,
+          this.body?.round,
+          step && this.answer,
+          asked,
+          this.mine,
+          this.isLate,
+          question?.asked.q,
+          !isOpen && this.votes,
+          !isOpen && this.view?.view,
+        ]
       : [this.isOwn, isOpen, screen?.view, screen?.cover, screen?.said, this.view?.view];
     const drawing = JSON.stringify([this.isClosed, joined?.code, this.wrong, asks, this.isWaiting, said]);
     if (drawing === this.drawing) return;
@@ -549,6 +657,7 @@ class Follower {
       );
       low.append(this.door(words.go_on, "primary"));
     } else if (!this.joined) this.drawJoin();
+    else if (asks && this.step) this.drawStep(this.step);
     else if (asks && asked) {
       const now = {
         question: /** @type {Question} */ (question),
@@ -581,6 +690,31 @@ class Follower {
     }
     panel.hidden = !panel.childElementCount;
     panel.classList.toggle("quiet", panel.querySelector("h1.waits") !== null);
+  }
+
+  /** @param {import("./types.js").StepNow} step */
+  drawStep(step) {
+    const { panel, body, answer } = this;
+    if (this.isWaiting) return panel.replaceChildren(...quiet(words.on_wall, words.on_wall_next));
+    if (!body) return panel.replaceChildren(el("p", "note", words.waiting));
+    const own = answer?.q === step.q && answer.r === step.round ? answer : null;
+    const said = this.votes?.said ?? 0;
+    const now = {
+      body,
+      mine: own?.a ?? null,
+      typed: this.typed,
+      of: Math.max(this.now.of, said),
+      said,
+    };
+    if (body.stage === "ask")
+      askedStep(
+        panel,
+        now,
+        (a) => this.says(a),
+        (text) => (this.typed = text),
+      );
+    else if (body.stage === "votes") wait(panel, now);
+    else answered(panel, now);
   }
 
   // The same in the whole of Headlight, in a tab of its own
@@ -637,9 +771,9 @@ class Follower {
 
   // How many have said, for a screen reader
   say() {
-    const { asked, votes, now } = this;
+    const { asked, step, votes, now } = this;
     const text =
-      asked?.open && this.joined && votes
+      (asked?.open || step?.stage === "ask") && this.joined && votes
         ? fill(words.have_said, { n: votes.said, of: Math.max(now.of, votes.said) })
         : "";
     if (this.live.textContent !== text) this.live.textContent = text;

@@ -2,6 +2,7 @@
 
 import { add, button, el, focusedIn, phrase } from "../../kit/browser/dom.js";
 import { projecting, spaced, square, widest } from "./parts.js";
+import { classroom } from "../../kit/browser/classroom.js";
 import { copy } from "../../kit/browser/save.js";
 import { WORDS as words } from "./constants.js";
 import { form } from "../../kit/browser/language.js";
@@ -81,19 +82,26 @@ export class SharePage {
     this.door.textContent = door ? words.door_help : words.door_closed_help;
     // Made again only where they are others: news of a class come several times a second, and a button that is made again under a finger
     // hears no click.
-    const acts = [Boolean(teacher.asked), teacher.canAsk, door].join();
+    const acts = [teacher.asking, this.begins, door].join();
     if (acts === this.drawn) return;
     this.drawn = acts;
     this.drawActs(door);
+  }
+
+  // The kind of question that the screen has for a class: a step of a lesson, or a row of a head
+  get begins() {
+    const { teacher } = this;
+    return teacher.room === "lessons" ? (classroom.step?.offer ? "step" : "") : teacher.canAsk ? "row" : "";
   }
 
   /** @param {boolean} door whether it is open */
   drawActs(door) {
     const { teacher } = this;
     const acts = [
-      teacher.asked
-        ? button(words.back_to_question, "primary", () => teacher.show("ask"))
-        : teacher.canAsk && button(words.begin, "primary", () => teacher.pick()),
+      teacher.asking
+        ? button(words.back_to_question, "primary", () => teacher.show(teacher.asking))
+        : this.begins &&
+          button(words.begin, "primary", () => (this.begins === "step" ? teacher.askStep() : teacher.pick())),
       button(words.show_sentence, "quiet big", () => teacher.show("")),
       button(door ? words.close_door : words.open_door, "quiet big", () => teacher.teach({ do: "door", open: !door })),
     ].filter((node) => node instanceof HTMLElement);

@@ -14,6 +14,8 @@ import { PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { Question } from "./question.js";
 import { paint, spaced } from "./parts.js";
 import { SharePage } from "./sharepage.js";
+import { StepPage } from "./steppage.js";
+import { save } from "../../kit/browser/save.js";
 import { form } from "../../kit/browser/language.js";
 
 /** @typedef {import("./types.js").Asked} Asked */
@@ -72,6 +74,13 @@ export class Teacher {
   votes = null;
   /** @type {Question | null} */
   question = null;
+  /** @type {import("./types.js").StepNow | null} A step of a lesson that is asked, in place of a row */
+  step = null;
+  /** @type {import("./types.js").StepBody | null} */
+  body = null;
+  isHidden = false; // the votes on a step, which are closed
+  /** @type {number | null} How many had answered when the connection went */
+  slept = null;
   /** @type {Round[]} */
   rounds = [];
   /** @type {[layer: number, head: number]} Whose weights stand beside the votes */
@@ -80,7 +89,7 @@ export class Teacher {
   pending = null;
   wantsAsk = false; // a question was wanted before the room of questions had its picture
   text = ""; // of the question
-  page = ""; // what lies over the room: "share", "ask", or nothing; "pick" is the room itself, covered
+  page = ""; // what lies over the room: "share", "ask", "step", or nothing; "pick" is the room itself, covered
   cleared = 0; // the last question that this page has taken back
   isLost = false;
   isAsking = false;
@@ -89,7 +98,7 @@ export class Teacher {
   room = "";
   /** @type {string[]} Rooms that say what they show */
   followed = [];
-  /** @type {SharePage | AskPage | null} */
+  /** @type {SharePage | AskPage | StepPage | null} */
   shownPage = null;
   /** @type {Stream | null} */
   stream = null;
@@ -118,7 +127,7 @@ export class Teacher {
     document.body.append(this.host);
 
     this.asks = button(words.ask, "ask", () => (this.asked?.open ? this.show("ask") : this.pick()));
-    this.badge = button("", "badge", () => this.show(this.page === "share" ? (this.asked ? "ask" : "") : "share"));
+    this.badge = button("", "badge", () => this.show(this.page === "share" ? this.asking : "share"));
     this.badge.title = words.badge_help;
     this.bar.append(this.asks, this.badge);
 
@@ -126,6 +135,7 @@ export class Teacher {
     const { signal } = off;
     addEventListener("keydown", (e) => this.key(e), { signal, capture: true }); // before the projector, which turns heads with Page Down
     addEventListener("resize", () => this.place(), { signal });
+    classroom.turn = (by) => this.turn(by);
     const unwatch = [
       classroom.watch(() => this.moved()),
       cover.watch(() => this.send()),
@@ -139,6 +149,7 @@ export class Teacher {
       clearInterval(looking);
       clearInterval(saying);
       this.stream?.close();
+      classroom.turn = () => false;
       this.host.remove();
       this.asks.remove();
       this.badge.remove();
@@ -280,6 +291,9 @@ export class Teacher {
       asked: null,
       votes: null,
       question: null,
+      step: null,
+      body: null,
+      slept: null,
       rounds: [],
       cleared: 0,
       pending: null,
@@ -302,6 +316,7 @@ export class Teacher {
   /** @param {boolean} isLost */
   lose(isLost) {
     this.isLost = isLost;
+    if (isLost && this.step?.stage === "ask") this.slept = this.votes?.said ?? 0;
     this.draw();
   }
 
@@ -343,15 +358,14 @@ export class Teacher {
   }
 
   screen() {
-    const { shown } = classroom;
-    const covers =
-      this.page === "pick" || this.wantsAsk || this.pending || this.isAsking
-        ? "head"
-        : this.asked?.open
-          ? "row"
-          : this.page === "share"
-            ? "code"
-            : ofLesson();
+    const { shown, step } = classroom;
+    const isPicking = this.page === "pick" || this.wantsAsk || this.pending || this.isAsking;
+    // No covered number of a step goes to a phone before its answer is shown.
+    if (this.room === LESSONS && (!step || step.isCovered) && !isPicking && !this.asked) {
+      const covers = this.page === "share" ? "code" : "step";
+      return { view: this.room, run: "", with: {}, cover: covers, said: words.step_covered };
+    }
+    const covers = isPicking ? "head" : this.asked?.open ? "row" : this.page === "share" ? "code" : ofLesson();
     if (shown && this.isShown) return { view: shown.view, run: shown.run, with: shown.with, cover: covers };
     const said = this.followed.includes(this.room) ? cut(texts(REFUSED) ?? []) : "";
     return { view: this.room, run: "", with: said ? {} : linked([...here()]), cover: covers, said };
@@ -445,6 +459,84 @@ export class Teacher {
     if (this.asked?.open) this.teach({ do: "hide", on: !this.asked.hidden });
   }
 
+  // ------------------------------------------------------------------ a step of a lesson
+
+  // The question of the lesson on the screen. Without a class the code comes first, and this once more.
+  async askStep() {
+    if (!this.taught) return this.share();
+    if (this.page === "pick" || this.page === "ask") return;
+    if (this.step) return this.show("step");
+    const { step } = classroom;
+    if (!step?.offer) return this.tell(words.step_nothing);
+    step.cover();
+    if (this.page === "share") this.show("");
+    this.wantsStep = true;
+    if (!(await this.teach({ do: "step", offer: step.offer }))) this.wantsStep = false;
+  }
+
+  wantsStep = false; // one is asked, and the class has not said so yet
+
+  /** @param {"votes" | "again" | "answer"} to */
+  move(to) {
+    if (this.step) this.teach({ do: to, q: this.step.q });
+  }
+
+  hideStep() {
+    this.isHidden = !this.isHidden;
+    this.draw();
+  }
+
+  /** @param {import("./types.js").StepNow} step */
+  hearStep(step) {
+    if (step.q === this.cleared) return void this.teach({ do: "back" });
+    const before = this.step;
+    Object.assign(this, { step, asked: null, question: null, isAsking: false });
+    if (step.q !== before?.q) Object.assign(this, { body: null, votes: null });
+    if (step.stage !== before?.stage) this.isHidden = false;
+    if (step.q !== before?.q || this.wantsStep) {
+      this.wantsStep = false;
+      if (this.page !== "share") this.show("step");
+    }
+    this.fetchStep(step);
+  }
+
+  /** @param {import("./types.js").StepNow} step */
+  async fetchStep(step) {
+    const { taught } = this;
+    if (!taught) return;
+    try {
+      const response = await ask(`${taught.code}/step?q=${step.q}`, { key: taught.key });
+      const body = await response.json();
+      if (this.step?.q !== step.q || this.step.round !== body.round || this.step.stage !== body.stage) return; // a newer one is on its way
+      this.body = body;
+      if (body.stage === "answer" && classroom.step?.name === body.step) classroom.step?.look();
+      this.draw();
+      this.say();
+    } catch (error) {
+      this.tell(error instanceof Refused ? error.message : words.no_connection_now);
+    }
+  }
+
+  // All steps that were answered, as a file
+  /** @param {"csv" | "html"} kind */
+  async saveClass(kind) {
+    const { taught } = this;
+    if (!taught) return;
+    try {
+      const response = await ask(`${taught.code}/class.${kind}`, { key: taught.key });
+      save(`headlight-${taught.code}.${kind}`, await response.blob());
+    } catch (error) {
+      this.tell(error instanceof Refused ? error.message : words.no_connection_now);
+    }
+  }
+
+  // ------------------------------------------------------------------ back
+
+  // The page of what is asked; "": nothing is
+  get asking() {
+    return this.asked ? "ask" : this.step ? "step" : "";
+  }
+
   // Back to the sentence
   leave() {
     this.pending = null;
@@ -455,8 +547,8 @@ export class Teacher {
 
   // No question any more
   clear() {
-    this.cleared = this.asked?.q ?? this.cleared;
-    Object.assign(this, { asked: null, question: null });
+    this.cleared = this.asked?.q ?? this.step?.q ?? this.cleared;
+    Object.assign(this, { asked: null, question: null, step: null, body: null });
     this.teach({ do: "back" });
   }
 
@@ -491,15 +583,29 @@ export class Teacher {
   /** @param {string} name @param {any} data */
   hear(name, data) {
     if (name === "class") this.now = data;
+    else if (name === "question" && data && "stage" in data) this.hearStep(data);
     else if (name === "question") this.hearQuestion(data);
-    else if (name === "votes") this.votes = data?.q === this.asked?.q ? data : this.votes;
+    else if (name === "votes") this.hearVotes(data);
     else if (name === "ended") return this.over_(data.why === "end" ? words.ended : words.forgotten);
     this.keep();
     this.draw();
   }
 
+  /** @param {import("./types.js").Votes | null} votes */
+  hearVotes(votes) {
+    if (!votes || votes.q !== (this.asked ?? this.step)?.q) return;
+    const more = this.slept === null || this.isLost ? 0 : votes.said - this.slept;
+    if (!this.isLost) this.slept = null;
+    if (more > 0) this.tell(fill(words.step_slept, { n: more }));
+    this.votes = votes;
+  }
+
   /** @param {Asked | null} asked */
   hearQuestion(asked) {
+    if (this.step) {
+      Object.assign(this, { step: null, body: null });
+      if (this.page === "step") this.show("");
+    }
     if (asked && asked.q === this.cleared) return void this.teach({ do: "back" }); // the class has not heard that it is over
     const before = this.asked;
     this.asked = asked;
@@ -637,6 +743,8 @@ export class Teacher {
   /** @param {string} page */
   show(page) {
     if (page === "ask" && !this.asked && !this.pending) page = "";
+    if (page === "step" && !this.step) page = "";
+    if (page === "" && this.step) this.clear(); // it leaves the wall, and the phones
     // However the answer leaves the wall, it leaves the phones too: else they would stay with it whatever is shown from now on.
     if (page === "" && this.asked && !this.asked.open && !this.pending) this.clear();
     const isOther = page !== this.page;
@@ -651,7 +759,7 @@ export class Teacher {
   draw() {
     const { taught, now, page } = this;
     const isOpen = Boolean(this.asked?.open);
-    this.asks.hidden = !(this.canAsk || isOpen) || page !== "";
+    this.asks.hidden = !(this.canAsk || isOpen) || page !== "" || (this.room === LESSONS && !isOpen); // there a step has its own
     this.asks.textContent = isOpen ? words.back_to_question : words.ask;
     this.asks.title = isOpen ? "" : words.ask_help;
     this.badge.hidden = !taught;
@@ -673,8 +781,9 @@ export class Teacher {
         ` ${taught.address}`,
       );
     this.drawCard();
-    const isOver = taught !== null && (page === "share" || page === "ask");
+    const isOver = taught !== null && (page === "share" || page === "ask" || page === "step");
     this.over.hidden = !isOver;
+    this.over.classList.toggle("beside", page === "step");
     if (isOver) document.documentElement.dataset.classroom = page;
     else delete document.documentElement.dataset.classroom;
     if (!isOver) {
@@ -686,7 +795,7 @@ export class Teacher {
       this.over.replaceChildren();
       const lost = add(this.over, "p", "lost");
       lost.textContent = words.teacher_lost;
-      this.shownPage = page === "share" ? new SharePage(this, this.over) : new AskPage(this, this.over);
+      this.shownPage = new { share: SharePage, ask: AskPage, step: StepPage }[page](this, this.over);
     }
     this.over.classList.toggle("isLost", this.isLost);
   }
@@ -718,7 +827,7 @@ export class Teacher {
   // How many have said, for a screen reader; not more often than a listener can follow
   say() {
     const page = this.shownPage;
-    if (!(page instanceof AskPage) || !this.asked?.open) return;
+    if (!(page instanceof StepPage) && (!(page instanceof AskPage) || !this.asked?.open)) return;
     const text = page.summary();
     if (text !== this.live.textContent) this.live.textContent = text;
   }
@@ -732,13 +841,16 @@ export class Teacher {
     const letter = e.key.toLowerCase();
     const { asked, page } = this;
     const isAsking = page === "ask" && asked !== null;
-    if (letter === "j") this.taught && page === "share" ? this.show(asked ? "ask" : "") : this.share();
+    if (page === "step" && this.keyOfStep(e)) {
+      // the question is at another stage
+    } else if (letter === "j") this.taught && page === "share" ? this.show(this.asking) : this.share();
     else if (!this.taught) return;
     else if (e.key === "Escape" && page === "pick") this.unpick();
     else if (e.key === "Escape" && this.wantsAsk) {
       this.wantsAsk = false;
       this.send();
-    } else if (e.key === "Escape" && page === "share" && !this.isProjected) this.show(asked ? "ask" : "");
+    } else if (e.key === "Escape" && page === "share" && !this.isProjected) this.show(this.asking);
+    else if (letter === "r" && page === "share" && (this.step || classroom.step?.offer)) this.askStep();
     else if (letter === "a" && asked?.open && page !== "ask") this.show("ask");
     else if (letter === "a" && this.canAsk && page !== "ask") this.pick();
     else if (letter === "a" && this.isBound && page === "") {
@@ -746,15 +858,46 @@ export class Teacher {
       this.send();
     } else if (isAsking && asked.open && (letter === "r" || e.key === "PageDown")) this.reveal();
     else if (isAsking && asked.open && letter === "h") this.hide();
-    else if (isAsking && !asked.open && !this.pending && this.step(e.key)) {
+    else if (isAsking && !asked.open && !this.pending && this.turnHead(e.key)) {
       // the head is another one
     } else return;
     e.preventDefault();
     e.stopImmediatePropagation();
   }
 
+  /** A Page key that a lesson below has heard first. @param {number} by */
+  turn(by) {
+    if (this.page === "ask" && this.asked?.open && by > 0) this.reveal();
+    else if (this.page !== "step") return this.page === "ask" || this.page === "share";
+    else this.stepOn(by > 0 ? "pagedown" : "pageup");
+    return true;
+  }
+
+  // Page Down and Space lead on, Page Up and H hide the votes, A asks again, Escape goes back to the lesson
+  /** @param {KeyboardEvent} e */
+  keyOfStep(e) {
+    const { step } = this;
+    const isButton =
+      e.key === " " && e.target instanceof Element && this.host.shadowRoot?.activeElement?.tagName === "BUTTON";
+    if (!step || isButton) return false;
+    return this.stepOn(e.key.toLowerCase());
+  }
+
   /** @param {string} key */
-  step(key) {
+  stepOn(key) {
+    const { step } = this;
+    if (!step) return false;
+    if (key === "pagedown" || key === " " || key === "r")
+      step.stage === "answer" ? key !== "r" && this.show("") : this.move(step.stage === "ask" ? "votes" : "answer");
+    else if ((key === "pageup" || key === "h") && step.stage === "votes") this.hideStep();
+    else if (key === "a" && step.stage === "votes") this.move("again");
+    else if (key === "escape" && !this.isProjected) this.show("");
+    else return ["pageup", "a", "h"].includes(key); // which turn no page below
+    return true;
+  }
+
+  /** @param {string} key */
+  turnHead(key) {
     /** @type {Record<string, [number, number]>} */
     const steps = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
     const by = steps[key];

@@ -24,6 +24,32 @@ export interface Asked {
   mine: number | null;
 }
 
+/** Where the question of a lesson's step is; `mine` is what this phone has said in this round. */
+export interface StepNow {
+  q: number;
+  round: number;
+  stage: "ask" | "votes" | "answer";
+  mine?: number;
+}
+
+/** The question itself. What is true comes with the answer, and votes come to the teacher alone. */
+export interface StepBody extends StepNow {
+  step: string;
+  title: string;
+  question: string;
+  options: string[]; // [] where a number is asked for
+  unit: string;
+  digits: number;
+  true?: string;
+  right?: number[];
+  value?: number;
+  words?: string[];
+  replies?: [answer: number, count: number, right: boolean, words: string[]][];
+  votes?: [answer: number, count: number][] | null;
+  before?: [answer: number, count: number][];
+  values?: number[]; // what the run gives to each option, as shares of one
+}
+
 /** How many have said, and what they said where that may be seen. */
 export interface Votes {
   q: number;

@@ -12,6 +12,11 @@ class Classroom {
   shown = null;
   follows = false; // whether this page is a follower's
   chose = () => {}; // something is chosen in the room, by the person at this page or by the room itself: a follower's page says what then
+  /** @type {import("./types.js").StepToAsk | null} The step of a lesson on the screen */
+  step = null;
+  /** @type {(by: number) => boolean} Whether the page of a question takes a Page key */
+  turn = () => false;
+  ask = () => {}; // asks a class the step on the screen: the bar says how
   share = () => {}; // opens a class, or the page with its code: the bar says how
   /** @type {Set<() => void>} */
   heard = new Set();
@@ -36,6 +41,15 @@ class Classroom {
     if (JSON.stringify(shown) === JSON.stringify(this.shown)) return;
     this.shown = shown;
     for (const hear of [...this.heard]) hear();
+  }
+
+  /** A lesson shows this step; null: it has left the page. @param {import("./types.js").StepToAsk | null} step */
+  offers(step) {
+    const said = (/** @type {import("./types.js").StepToAsk | null} */ one) =>
+      one && [one.name, one.offer, one.isCovered].join();
+    const isSame = said(step) === said(this.step);
+    this.step = step;
+    if (!isSame) for (const hear of [...this.heard]) hear();
   }
 
   /** @param {() => void} hear */

@@ -138,6 +138,15 @@ export interface Covered {
   seen: boolean;
 }
 
+/** The step of a lesson that is on the screen, for a class. */
+export interface StepToAsk {
+  name: string; // "1.2"
+  offer: string; // by which the server knows what may be asked; "" where nothing may be, or not yet
+  isCovered: boolean; // whether its picture has what no phone may have yet
+  cover(): void; // also what was looked at before
+  look(): void;
+}
+
 /** What a class is shown of a run: its key, what a link would say of the place and the options, and the words that may look. */
 export interface ShownToClass {
   view: string;

@@ -11,13 +11,14 @@ import streamlit as st
 
 from app import languages
 from app.kit import cover, held, stage
-from app.rooms.lessons import component, opening, words
+from app.rooms.lessons import component, opening, room, words
 from app.rooms.lessons.step import Shown, Step, Truth, Unanswerable
 from app.rooms.lessons.written import table
 from app.session import answer, boxes, chosen, examples, notices, service
 from app.session.models import MODELS, TITLES
 from core.errors import Refused
 
+ASKED = "lessons_asked"  # in the session: what a class may be asked now, held for as long as it is on the screen
 log = logging.getLogger("headlight")
 OWN = "lessons_own"  # in the session: the visitor's own sentence, by model
 
@@ -52,7 +53,7 @@ def show() -> None:
     cover.put(cover.Cover(asked.step, step.cover, step.kind, dict(step.state), asked.seen))
     with right:
         held.show(step.room)
-        component.truth({"step": asked.step, "state": dict(step.state), **truth(step, shown(step))})
+        component.truth({"step": asked.step, "state": dict(step.state), **truth(asked.step, step, shown(step))})
 
 
 def open_row(name: str, step: Step) -> Step:
@@ -84,7 +85,7 @@ def shown(step: Step) -> Shown:
     return Shown(service.service(), values, facts, boxes.held("text") or "")
 
 
-def truth(step: Step, on: Shown) -> dict[str, Any]:
+def truth(name: str, step: Step, on: Shown) -> dict[str, Any]:
     """What is true of it, or why nothing can be asked of it, as plain data for the browser."""
     try:
         found = service.awaited(_asked(step, on, languages.current()))
@@ -94,13 +95,20 @@ def truth(step: Step, on: Shown) -> dict[str, Any]:
         log.exception("A step of a lesson has no answer")
         found = Unanswerable(words.NO_TRUTH, step.model, step.sentence)
     if isinstance(found, Truth):
-        return {"truth": found.json(), "values": dict(on.values), "text": on.text}
+        return {"truth": found.json(), "values": dict(on.values), "text": on.text, "room": _offered(name, step, found)}
     return {
         "cannot": found.sentence,
         "example": found.text or step.sentence,
         "values": dict(on.values),
         "text": on.text,
     }
+
+
+def _offered(name: str, step: Step, found: Truth) -> dict[str, str]:
+    """The question for a class, by its key, or why it cannot be asked."""
+    asked = room.askable(name, step.title, found)
+    st.session_state[ASKED] = asked
+    return {"cannot": asked} if isinstance(asked, str) else {"offer": asked.key}
 
 
 async def _asked(step: Step, on: Shown, language: str) -> Truth | Unanswerable:

@@ -132,6 +132,14 @@ FOOTER_SMALL = "Checked against the numbers of this page: {what}."
 FOOTER_WORKED = "Computed here: {what}."
 FOOTER_TRAINED = "Checked against these runs: {what}."
 
+# why a class cannot be asked
+ROOM_CANNOT = {
+    "shape": "A phone sends one answer, and this step wants a size in every slot: ask it aloud.",
+    "do": "This step changes the picture on this screen, so no phone can answer it.",
+    "several": "A phone sends one answer, and this step wants all that are right: ask it aloud.",
+    "many": "A phone shows 2 to {n} answers, and this step has another number of them on this text.",
+}
+
 # the room
 TITLE = "Lessons"
 LINE = "say first, then look"
@@ -171,6 +179,9 @@ COMPONENT = {
     "take_example": "Take the example",
     "look": "Look",
     "no_number": "“{typed}” is no number. Type digits, such as 512 or 0.16.",
+    "ask_room": "Ask the room",
+    "ask_room_help": "Puts this question on every phone of the class. R does it too.",
+    "room_waits": "The room can be asked once the picture is there.",
     "say_first": "no answer yet",
     "you_say": "your answer: {said}",
     "unsaid": "The answer: {true}.",

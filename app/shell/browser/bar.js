@@ -58,6 +58,7 @@ class Bar {
     /** @type {number | undefined} A timer, while the pointer rests on a link */
     this.resting = undefined;
     classroom.share = () => this.teach().then((teacher) => teacher?.share());
+    classroom.ask = () => this.teach().then((teacher) => teacher?.askStep());
     const off = new AbortController();
     const { signal } = off;
     this.destroy = () => {

@@ -1,6 +1,8 @@
 // Lessons: the rail of steps. It opens a step at once, covers what that asks about, takes the answer and tells what is true; the room
 // beside it follows by the step's address, as it follows any link.
 
+import { classroom } from "../../../kit/browser/classroom.js";
+import { isFree } from "../../../kit/browser/shortcuts.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { fill, focusedIn } from "../../../kit/browser/dom.js";
 import { Ground, ground } from "../../../kit/browser/ground.js";
@@ -102,11 +104,13 @@ class Lessons extends Ground {
     const { leaving: signal } = this;
     turnsPages((by) => (this.root.isConnected ? this.turnsTo(by) : false), signal, true); // a room turns its own pages with these, where there is no lesson
     addEventListener("popstate", (e) => e.isTrusted && this.wentBack(), { signal });
+    addEventListener("keydown", (e) => this.asksByKey(e), { signal });
     watch(() => this.invalidate("data"), signal);
     SHOWN.add(this);
     signal.addEventListener("abort", () => {
       SHOWN.delete(this);
       cover.leave();
+      classroom.offers(null);
     });
     return this;
   }
@@ -483,13 +487,40 @@ class Lessons extends Ground {
 
   /** By the Page keys: on, which is a look where there is something to look at, or back. @param {number} by */
   turnsTo(by) {
+    if (classroom.turn(by)) return;
     if (by > 0 && !this.seen && !this.told?.cannot) this.looks();
     else this.turn(by);
+  }
+
+  // ------------------------------------------------------------------ a class
+
+  // By its key, as Explore's class is asked by A
+  /** @param {KeyboardEvent} e */
+  asksByKey(e) {
+    if (e.key.toLowerCase() !== "r" || e.repeat || !isFree(e) || this.rail.asks.disabled) return;
+    e.preventDefault();
+    classroom.ask();
+  }
+
+  // The question for a class; until the answer is looked at, no phone gets the picture that has it
+  offers() {
+    const { step, seen } = this;
+    const { kind, cover: part } = STEPS[step];
+    const told = this.told?.step === step ? this.told : null;
+    const cannot = told?.cannot !== undefined || told?.room?.cannot !== undefined || ["shape", "do"].includes(kind);
+    classroom.offers({
+      name: step,
+      offer: told?.room?.offer ?? "",
+      isCovered: !seen && Boolean(part) && !cannot,
+      cover: () => this.seen && this.step === step && this.again(),
+      look: () => this.step === step && this.looks(),
+    });
   }
 
   // ------------------------------------------------------------------ what is on the screen
 
   draw() {
+    this.offers();
     cover.mark(
       STEPS[this.step].kind === "point" && !this.seen && Array.isArray(this.said)
         ? /** @type {number[][]} */ (this.said)

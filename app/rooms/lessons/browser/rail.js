@@ -1,6 +1,7 @@
 // The steps of a lesson on a rail: passed ones filled, the present one open, the rest titles; and, when asked for, all five lessons.
 
 import { WORDS as words } from "./constants.js";
+import { classroom } from "../../../kit/browser/classroom.js";
 import { add, button, counted, el, fill, phrase } from "../../../kit/browser/dom.js";
 import { Share } from "../../../kit/browser/share.js";
 import { named } from "./ask.js";
@@ -38,6 +39,9 @@ export class Rail {
     this.reset = row.appendChild(button(words.back_to_step, "quiet", () => view.reset()));
     this.example = row.appendChild(button(words.take_example, "go", () => view.reset(false)));
     this.reply = add(this.body, "div", "reply");
+    const room = add(this.body, "div", "acts room");
+    this.asks = room.appendChild(button(words.ask_room, "quiet", () => classroom.ask(), words.ask_room_help));
+    this.unasked = add(room, "span", "said"); // why a class cannot be asked
     this.answer = add(this.body, "div", "answer");
     this.answer.id = "answer";
     const on = add(this.body, "div", "acts");
@@ -217,6 +221,10 @@ export class Rail {
     );
     this.example.hidden = !cannot || !(told?.example ?? at.sentence);
     this.reset.hidden = !view.isChanged;
+    const ofClass = told?.step === step ? told.room : undefined;
+    this.asks.disabled = !ofClass?.offer;
+    this.unasked.textContent = ofClass?.offer ? "" : (ofClass?.cannot ?? (cannot ? "" : words.room_waits));
+    this.asks.hidden = Boolean(ofClass?.cannot ?? cannot);
     const checked = view.checked;
     this.show.hidden = seen || !view.tries;
     // The reply takes the place of the text. A second one stays beside the answer, unless that says the same.

@@ -82,6 +82,7 @@ export interface Told {
   truth?: Truth;
   cannot?: string;
   example?: string;
+  room?: { offer?: string; cannot?: string }; // what a class may be asked, or why it cannot
 }
 
 /** How one step is answered. */

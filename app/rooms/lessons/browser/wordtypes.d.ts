@@ -25,6 +25,9 @@ export const WORDS: {
   "take_example": string;
   "look": string;
   "no_number": string;
+  "ask_room": string;
+  "ask_room_help": string;
+  "room_waits": string;
   "say_first": string;
   "you_say": string;
   "unsaid": string;

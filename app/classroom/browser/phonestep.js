@@ -1,0 +1,129 @@
+// A step of a lesson on a follower's phone: its options or a keypad, and what is said to the own answer once it is shown.
+
+import { add, button, described, el, fill, phrase } from "../../kit/browser/dom.js";
+import { grouped } from "../../kit/browser/language.js";
+import { others } from "./votes.js";
+import { WORDS as words } from "./constants.js";
+
+/** @typedef {import("./types.js").StepBody} StepBody */
+/** @typedef {{body: StepBody, mine: number | null, typed: string, of: number, said: number}} Answering mine: the own answer */
+
+const KEYS = ["1", "2", "3", "4", "5", "6", "7", "8", "9", ".", "0", "⌫"];
+const NUMBER = /^-?\d{1,12}([.]\d{0,9})?$/;
+const SHORT = 12; // letters of options that share a line
+const DIGITS = 6; // that are said of a number that was typed
+
+/** The number that was typed; null where it is none. @param {string} text */
+export function numberOf(text) {
+  const plain = text
+    .trim()
+    .replace(/−/g, "-")
+    .replace(",", ".")
+    .replace(/^(-?)\./, "$10.");
+  return NUMBER.test(plain) ? Number(plain) : null;
+}
+
+/** An answer as people say it. @param {StepBody} body @param {number} answer */
+export function named({ options, unit }, answer) {
+  if (options.length) return options[answer] ?? "";
+  const text = grouped(answer, Math.min(DIGITS, (String(answer).split(".")[1] ?? "").length)).replace("-", "−");
+  return unit ? `${text} ${unit}` : text;
+}
+
+/** @param {HTMLElement} box @param {Answering} now @param {(answer: number) => void} say @param {(text: string) => void} types */
+export function ask(box, now, say, types) {
+  const { body, mine } = now;
+  const title = el("h1", "question", body.question);
+  const note = el("p", "note");
+  if (mine !== null) note.append(...phrase(words.step_said, { said: [named(body, mine), "k"] }));
+  else note.textContent = body.options.length ? words.step_choose : words.step_type;
+  const count = el("p", "note count", fill(words.have_said, { n: now.said, of: now.of }));
+  const meter = el("div", "meter");
+  add(meter, "i").style.width = `${(100 * now.said) / Math.max(1, now.of)}%`;
+  const answers = body.options.length ? options(now, say) : keypad(now, say, types);
+  box.replaceChildren(title, note, ...(mine === null ? [] : [count, meter]), answers);
+}
+
+/** @param {Answering} now @param {(answer: number) => void} say */
+function options({ body, mine }, say) {
+  const isShort = body.options.every((text) => text.length <= SHORT);
+  const list = described(el("div", isShort ? "options short" : "options"), "group", words.step_answers);
+  body.options.forEach((text, i) => {
+    const node = button(text, "", () => say(i));
+    node.setAttribute("aria-pressed", String(i === mine));
+    list.append(node);
+  });
+  return list;
+}
+
+/** @param {Answering} now @param {(answer: number) => void} say @param {(text: string) => void} types */
+function keypad({ body, mine, typed }, say, types) {
+  const form = el("form", "keypad");
+  const line = add(form, "label", "line");
+  const field = add(line, "input");
+  Object.assign(field, { type: "text", autocomplete: "off", value: typed });
+  field.inputMode = "none"; // the keys below are larger than a phone's own
+  field.setAttribute("aria-label", words.step_number);
+  if (!typed && mine !== null) field.placeholder = String(mine).replace("-", "−");
+  add(line, "span").textContent = body.unit;
+  const send = button(words.step_send, "primary", () => {});
+  send.type = "submit";
+  const changed = () => {
+    types(field.value);
+    send.disabled = numberOf(field.value) === null;
+  };
+  const keys = add(form, "div", "keys");
+  const press = (/** @type {string} */ key) => {
+    const { value } = field;
+    if (key === "⌫") field.value = value.slice(0, -1);
+    else if (key === "±") field.value = /^[-−]/.test(value) ? value.slice(1) : `−${value}`;
+    else field.value = value + key;
+    changed();
+  };
+  for (const key of KEYS) {
+    const node = button(key, "key", () => press(key));
+    if (key === "⌫") node.setAttribute("aria-label", words.step_erase);
+    keys.append(node);
+  }
+  const sign = button("±", "key", () => press("±"));
+  sign.setAttribute("aria-label", words.step_sign);
+  const row = add(form, "div", "send");
+  row.append(sign, send);
+  field.addEventListener("input", changed);
+  form.addEventListener("submit", (e) => {
+    e.preventDefault();
+    const answer = numberOf(field.value);
+    if (answer !== null) say(answer);
+  });
+  changed();
+  return form;
+}
+
+/** Voting is closed, and the wall has the votes. @param {HTMLElement} box @param {Answering} now */
+export function wait(box, { body, mine }) {
+  const said = el("h1", "result");
+  if (mine === null) said.textContent = words.said_nothing;
+  else said.append(...phrase(words.step_you_said, { said: [named(body, mine), "k"] }));
+  box.replaceChildren(said, el("p", "note", words.step_wait), el("p", "note asked", body.question));
+}
+
+/** The answer, and the reply to the own one. @param {HTMLElement} box @param {Answering} now */
+export function answered(box, { body, mine }) {
+  const parts = [el("p", "note asked", body.question)];
+  const title = el("h1", "result");
+  const reply = body.replies?.find(([answer]) => answer === mine);
+  if (mine === null) title.textContent = words.said_nothing;
+  else title.append(...phrase(words.step_you_said, { said: [named(body, mine), reply?.[2] ? "h" : "k"] }));
+  parts.push(title);
+  if (reply) {
+    const own = el("div", "reply");
+    own.append(...reply[3].map((line) => el("p", "", line)));
+    parts.push(own);
+  }
+  const is = el("div", "reply true");
+  add(is, "p", "b").textContent = fill(words.step_true, { true: body.true ?? "" });
+  is.append(...(body.words ?? []).map((line) => el("p", "", line)));
+  parts.push(is);
+  if (reply) parts.push(el("p", "note", others(Math.max(0, reply[1] - 1))));
+  box.replaceChildren(...parts);
+}

@@ -1,0 +1,311 @@
+// The page of a step that the class is asked, beside the room with its picture: the code and the count, then the votes, then the answer.
+
+import { add, button, described, el, fill, focusedIn, phrase, share } from "../../kit/browser/dom.js";
+import { spaced, square, widest } from "./parts.js";
+import { draw, svg } from "../../kit/browser/picture/svg.js";
+import { MOST_BLOCKS } from "./chart.js";
+import { named } from "./phonestep.js";
+import { numberLine } from "./numberline.js";
+import { WORDS as words } from "./constants.js";
+
+/** @typedef {import("./types.js").StepBody} StepBody */
+/** @typedef {[answer: number, count: number]} Vote */
+
+const MOST_ROW_BLOCKS = 40; // phones whose votes are blocks one by one; above, plain bars
+const MOST_ROWS = 7; // options below each other; of more, those with votes or weight
+const MOST_REPLIES = 5;
+const WIDTH = 640;
+const HIGH = 250; // of the numbers' line, with its piles
+const BASE = 208;
+const DOT = 15;
+
+export class StepPage {
+  /** @param {import("./teacher.js").Teacher} teacher @param {HTMLElement} root */
+  constructor(teacher, root) {
+    this.teacher = teacher;
+    const taught = /** @type {import("./types.js").Taught} */ (teacher.taught);
+    this.box = add(root, "section", "stepping");
+    this.lead = add(this.box, "p", "lead");
+    this.title = add(this.box, "h2", "title");
+    this.title.tabIndex = -1;
+    this.note = add(this.box, "p", "note");
+    const join = add(this.box, "div", "join");
+    join.append(square(taught));
+    const side = add(join, "div", "side");
+    add(side, "p", "address").textContent = taught.address;
+    this.code = add(side, "p", "code");
+    this.said = add(side, "p", "said");
+    this.dots = add(side, "div", "dots");
+    this.dots.setAttribute("aria-hidden", "true");
+    this.chart = add(this.box, "div", "votes");
+    this.replies = add(this.box, "div", "replies");
+    this.foot = add(this.box, "div", "foot");
+    this.drawn = "";
+    this.charted = "";
+    this.draw();
+  }
+
+  destroy() {}
+
+  draw() {
+    const { teacher } = this;
+    const { step, body } = teacher;
+    if (!step) return;
+    this.count();
+    if (!body) return;
+    const isHidden = step.stage === "votes" && teacher.isHidden;
+    const drawn = [step.q, body.round, body.stage, isHidden].join();
+    if (drawn !== this.drawn) {
+      this.drawn = drawn;
+      this.build(body, isHidden);
+    }
+  }
+
+  /** @param {StepBody} body @param {boolean} isHidden */
+  build(body, isHidden) {
+    const { stage, round } = body;
+    this.box.dataset.stage = stage;
+    this.lead.textContent =
+      stage === "answer"
+        ? body.question
+        : round > 1
+          ? fill(words.step_round, { n: round })
+          : `${body.step} ${body.title}`;
+    this.title.textContent = stage === "answer" ? fill(words.step_true, { true: body.true ?? "" }) : body.question;
+    this.note.textContent =
+      stage === "ask"
+        ? round > 1
+          ? words.step_again_how
+          : words.step_how
+        : stage === "votes"
+          ? words.step_discuss
+          : (body.words?.[0] ?? "");
+    this.chart.replaceChildren();
+    this.replies.replaceChildren();
+    if (stage !== "ask" && isHidden) add(this.chart, "p", "mute").textContent = words.step_hidden;
+    else if (stage !== "ask") {
+      const all = sum(body.votes ?? []);
+      if (!all && stage === "votes") add(this.chart, "p", "mute").textContent = words.step_none;
+      else if (body.options.length) this.options(body, all);
+      else this.numbers(body, all);
+      if (stage === "answer") this.answers(body, all);
+    }
+    this.acts(body);
+    this.teacher.over.scrollTop = 0;
+  }
+
+  /** @param {StepBody} body */
+  acts({ stage, round }) {
+    const { teacher } = this;
+    const acts = [];
+    if (stage === "ask")
+      acts.push(button(words.step_show_votes, "primary", () => teacher.move("votes"), words.step_show_help));
+    else if (stage === "votes") {
+      acts.push(button(words.step_show_answer, "primary", () => teacher.move("answer"), words.step_answer_help));
+      if (round < 4)
+        acts.push(button(words.step_ask_again, "quiet big", () => teacher.move("again"), words.step_ask_again_help));
+      acts.push(
+        button(
+          teacher.isHidden ? words.step_unhide : words.step_hide,
+          "quiet big",
+          () => teacher.hideStep(),
+          words.step_hide_help,
+        ),
+      );
+    } else {
+      acts.push(
+        button(words.step_back, "primary", () => teacher.show("")),
+        button(words.step_csv, "quiet big", () => teacher.saveClass("csv"), words.step_csv_help),
+        button(words.step_page, "quiet big", () => teacher.saveClass("html"), words.step_page_help),
+      );
+    }
+    if (stage === "ask") acts.push(button(words.code_key, "quiet big", () => teacher.show("share")));
+    if (stage !== "answer") acts.push(button(words.step_back, "quiet big", () => teacher.show("")));
+    const had = focusedIn(this.foot) !== null;
+    this.foot.replaceChildren(...acts);
+    if (had) acts[0].focus({ preventScroll: true });
+  }
+
+  // How many have answered: a dot for each phone, or a bar for many
+  count() {
+    const { now, votes, taught, step } = this.teacher;
+    if (!taught || !step) return;
+    const n = votes?.said ?? 0;
+    const of = Math.max(now.of, n);
+    this.said.replaceChildren(
+      ...(of ? phrase(words.have_said, { n: [String(n), "b"], of }) : [el("span", "mute", words.nobody_follows)]),
+    );
+    const isMeter = of > MOST_BLOCKS;
+    this.dots.classList.toggle("meter", isMeter);
+    const wanted = isMeter ? 1 : of;
+    while (this.dots.childElementCount > wanted) this.dots.lastChild?.remove();
+    while (this.dots.childElementCount < wanted) add(this.dots, "i");
+    [...this.dots.children].forEach((dot, i) => {
+      if (isMeter) /** @type {HTMLElement} */ (dot).style.width = `${(100 * n) / of}%`;
+      else dot.className = i < n ? "on" : "";
+    });
+    this.code.textContent = now.door ? spaced(taught.code) : words.door_closed;
+    this.code.style.setProperty("--wide", widest(this.code.textContent).toFixed(2));
+  }
+
+  // Options below each other: the room's votes, and at the answer what the run gives, on one scale
+  /** @param {StepBody} body @param {number} all */
+  options(body, all) {
+    const { options: labels, stage, right = [], values = [] } = body;
+    const counts = tally(body.votes ?? [], labels.length);
+    const before = tally(body.before ?? [], labels.length);
+    const had = sum(body.before ?? []);
+    const shares = counts.map((n) => n / Math.max(1, all));
+    const olds = before.map((n) => n / Math.max(1, had));
+    const isAnswer = stage === "answer";
+    const order = labels.map((_, i) => i);
+    const matters = order.filter(
+      (i) => counts[i] || (isAnswer ? right.includes(i) || (values[i] ?? 0) >= 0.05 : before[i]),
+    );
+    const which = labels.length <= MOST_ROWS ? order : strongest(matters, counts, isAnswer ? values : []);
+    const most = Math.max(...shares, ...olds, ...(isAnswer ? values : [0]), 0.01);
+    this.legend(body, all);
+    const list = described(add(this.chart, "div", "bars"), "img", this.alt(body));
+    for (const i of which) {
+      const isRight = isAnswer && right.includes(i);
+      const row = add(list, "div", isRight ? "bar right" : "bar");
+      add(row, "span", "label").textContent = labels[i];
+      const two = add(row, "div", "two");
+      const line = add(two, "p", "room");
+      const room = add(line, "i");
+      room.style.width = `${(76 * shares[i]) / most}%`;
+      if (counts[i] && all <= MOST_ROW_BLOCKS) room.style.setProperty("--blocks", String(counts[i]));
+      room.classList.toggle("blocks", all <= MOST_ROW_BLOCKS);
+      add(line, "b").textContent = counts[i] ? (values.length && isAnswer ? share(shares[i]) : String(counts[i])) : "";
+      if (had && olds[i]) add(line, "u").style.left = `${(76 * olds[i]) / most}%`;
+      if (isAnswer && values.length) {
+        const run = add(two, "p", "run");
+        add(run, "i").style.width = `${(76 * values[i]) / most}%`;
+        add(run, "b").textContent = values[i] >= 0.005 ? share(values[i]) : "";
+      }
+    }
+  }
+
+  /** @param {StepBody} body @param {number} all */
+  legend({ stage, values = [], before = [], options }, all) {
+    const legend = add(this.chart, "p", "legend");
+    const item = (/** @type {string} */ look, /** @type {string} */ text) => {
+      const part = add(legend, "span");
+      part.append(el("i", look), text);
+    };
+    const isAnswer = stage === "answer";
+    if (!options.length) item("room", all <= MOST_BLOCKS ? words.step_one_dot : words.step_bars);
+    else if (isAnswer && values.length) item("room", fill(words.step_of_room, { n: all }));
+    else item("room", all <= MOST_ROW_BLOCKS ? words.step_one_block : words.step_bars);
+    if (isAnswer && (values.length || !options.length)) item("run", words.step_of_run);
+    if (before.length) item("was", words.step_of_before);
+  }
+
+  // Numbers as dots on a line, in piles; above so many phones a pile is one bar
+  /** @param {StepBody} body @param {number} all */
+  numbers(body, all) {
+    const votes = /** @type {Vote[]} */ (body.votes ?? []);
+    const truth = body.stage === "answer" ? (body.value ?? 0) : null;
+    const { at, piles, beyond, ticks } = numberLine(votes, truth);
+    this.legend(body, all);
+    const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HIGH}`, class: "line" });
+    const x = (/** @type {number} */ part) => part * WIDTH;
+    draw(drawing, "line", { x1: 0, x2: WIDTH, y1: BASE, y2: BASE, class: "axis" });
+    for (const tick of ticks) {
+      draw(drawing, "line", { x1: x(at(tick)), x2: x(at(tick)), y1: BASE, y2: BASE + 7, class: "axis" });
+      draw(drawing, "text", { x: x(at(tick)), y: BASE + 30, class: "tick" }, named({ ...body, unit: "" }, tick));
+    }
+    const most = Math.max(1, ...piles.map(({ count }) => count));
+    const isDots = all <= MOST_BLOCKS;
+    const high = Math.min(DOT + 2, (BASE - 44) / most);
+    if (truth !== null) {
+      draw(drawing, "line", { x1: x(at(truth)), x2: x(at(truth)), y1: 26, y2: BASE + 7, class: "truth" });
+      const isRight = at(truth) > 0.6;
+      const text = fill(words.step_is_true, { true: body.true ?? "" });
+      draw(
+        drawing,
+        "text",
+        { x: x(at(truth)) + (isRight ? -8 : 8), y: 20, class: isRight ? "truth end" : "truth" },
+        text,
+      );
+    }
+    for (const { at: place, count, value } of piles) {
+      const top = isDots ? BASE - count * high : BASE - ((BASE - 60) * count) / most;
+      if (isDots)
+        for (let i = 0; i < count; i++)
+          draw(drawing, "circle", {
+            cx: x(place),
+            cy: BASE - (i + 0.5) * high,
+            r: Math.min(DOT, high) / 2,
+            class: "dot",
+          });
+      else draw(drawing, "rect", { x: x(place) - 8, y: top, width: 16, height: BASE - top, rx: 2, class: "dot" });
+      if (count > 1 || piles.length <= 8)
+        draw(
+          drawing,
+          "text",
+          { x: x(place), y: top - 6, class: "count" },
+          count > 1 ? String(count) : named({ ...body, unit: "" }, value),
+        );
+    }
+    this.chart.append(described(/** @type {any} */ (drawing), "img", this.alt(body)));
+    const far = [...beyond.below, ...beyond.above];
+    if (far.length)
+      add(this.chart, "p", "mute").textContent = fill(words.step_beyond, {
+        n: sum(far),
+        values: far
+          .slice(0, 4)
+          .map(([value]) => named(body, value))
+          .join(" · "),
+      });
+  }
+
+  // How often each answer was given, and the reply to it
+  /** @param {StepBody} body @param {number} all */
+  answers(body, all) {
+    const replies = body.replies ?? [];
+    const so = replies.filter(([, , isRight]) => isRight).reduce((n, [, count]) => n + count, 0);
+    if (all) add(this.replies, "p", "so").textContent = fill(words.step_so, { n: so, of: all });
+    const table = add(this.replies, "dl");
+    for (const [answer, count, isRight, lines] of replies.filter(([, , isRight]) => !isRight).slice(0, MOST_REPLIES)) {
+      const term = add(table, "dt", isRight ? "right" : "");
+      term.append(el("b", "", String(count)), ` ${named(body, answer)}`);
+      add(table, "dd").textContent = lines[0] ?? "";
+    }
+  }
+
+  // In words, for a reader who does not see it
+  /** @param {StepBody} body */
+  alt(body) {
+    return (body.votes ?? []).map(([answer, n]) => fill(words.step_alt, { said: named(body, answer), n })).join("; ");
+  }
+
+  // For a screen reader, every few seconds
+  summary() {
+    const { step, votes, now, body } = this.teacher;
+    if (!step || !body) return "";
+    const n = votes?.said ?? 0;
+    if (step.stage === "answer") return this.title.textContent ?? "";
+    const said = fill(words.have_said, { n, of: Math.max(now.of, n) });
+    return step.stage === "votes" && !this.teacher.isHidden ? `${said} ${this.alt(body)}` : said;
+  }
+}
+
+/** @param {Vote[]} votes */
+const sum = (votes) => votes.reduce((all, [, n]) => all + n, 0);
+
+/** @param {Vote[]} votes @param {number} n */
+function tally(votes, n) {
+  const counts = Array(n).fill(0);
+  for (const [answer, count] of votes) if (answer < n) counts[answer] = count;
+  return counts;
+}
+
+/** So many of the options as there is room for, in their own order. @param {number[]} which @param {number[]} counts @param {number[]} values */
+function strongest(which, counts, values) {
+  const weight = (/** @type {number} */ i) => counts[i] + (values[i] ?? 0) * 1000;
+  return [...which]
+    .sort((a, b) => weight(b) - weight(a))
+    .slice(0, MOST_ROWS)
+    .sort((a, b) => a - b);
+}
