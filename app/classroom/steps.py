@@ -28,6 +28,7 @@ class Reply:
 
     right: bool
     words: tuple[str, ...]
+    name: str = ""  # which mistake a wrong answer is, where that is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,7 @@ class Step:
     values: tuple[float, ...]  # what the run gives to each option, as shares of one; () where it gives none
     words: tuple[str, ...]  # why it is so, and what it was checked against
     reply: Callable[[Said], Reply] = field(repr=False)
+    language: str = ""  # of its words, where they are not in the visitor's
 
     def takes(self, said: object) -> bool:
         """Whether this is an answer: an option that there is, or a finite number."""
@@ -140,6 +142,7 @@ class StepQuestion:
             "options": list(step.options),
             "unit": step.unit,
             "digits": step.digits,
+            "language": step.language,
         }
         if self.stage != "answer":
             return said
@@ -150,7 +153,7 @@ class StepQuestion:
             "right": list(step.right),
             "value": step.value,
             "words": list(step.words),
-            "replies": [[answer, n, reply.right, list(reply.words)] for answer, n, reply in replies],
+            "replies": [[answer, n, reply.right, list(reply.words), reply.name] for answer, n, reply in replies],
         }
 
     def on_wall(self) -> dict[str, Any]:

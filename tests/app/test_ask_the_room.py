@@ -129,7 +129,7 @@ def simulated(teacher: Screen, code: str, n: int = MANY) -> Iterator[Simulated]:
 
 def test_a_step_is_asked_answered_asked_again_and_shown(screen: Screen, another: Another):
     teacher = screen.open()
-    at_step(teacher, "1.2")
+    at_step(teacher, "1.2&said=1")  # the teacher's own answer is wrong, which keeps no answer from the class
     code = code_of(teacher)
     phone, loser = follow(another(PHONE), code), follow(another(PHONE, "dark"), code)
     with simulated(teacher, code) as many:
@@ -229,6 +229,23 @@ def test_numbers_from_phones_are_dots_on_a_line_and_the_truth_is_a_line(screen: 
         assert truth == pytest.approx(right, abs=2), "256 of the room stands at 256 of the run"
         expect(phone.page.locator(".follow .reply").first).to_contain_text("too high")
         expect(phone.page.locator(".follow .panel .note").last).to_have_text("10 others chose the same.")
+
+
+def test_the_wall_says_which_mistake_the_commonest_wrong_answer_is(screen: Screen, another: Another):
+    teacher = screen.open()
+    at_step(teacher, "1.2")
+    phone = follow(another(PHONE), code_of(teacher))
+    teacher.page.keyboard.press("r")
+    stage(teacher, "ask")
+    tap(phone, "it")
+    answered(teacher, 1)
+    teacher.page.keyboard.press("PageDown")
+    stage(teacher, "votes")
+    teacher.page.keyboard.press("PageDown")
+    mistake = lessons_words.ROW_MISTAKES["itself"]
+    expect(stage(teacher, "answer").locator("dd b")).to_have_text(mistake)
+    expect(phone.page.locator(".follow .reply .b").first).to_have_text(mistake)
+    expect(phone.page.locator(".follow .reply").first).to_contain_text(re.compile(r"it gets [\d.]+ % here, rank \d"))
 
 
 def test_a_step_that_no_phone_can_answer_says_why(screen: Screen):

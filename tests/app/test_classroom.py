@@ -16,7 +16,7 @@ from starlette import requests
 from app.classroom import page, sentences, square
 from app.classroom import routes as classroom
 from app.classroom.channel import MOST_SAID, Channel
-from app.classroom.state import MOST_FOLLOWERS, WAITS, Asked, Classroom, Screen
+from app.classroom.state import MOST_FOLLOWERS, WAITS, Asked, Classroom, Question, Screen
 from app.kit import params as kit_params
 from app.kit import stage
 from app.session import service
@@ -307,7 +307,11 @@ def test_words_that_the_mask_hides_cannot_be_said() -> None:
             answer = await teacher.do("ask", run=row, site="decoder", layer=0, head=0, query=3)
             assert answer.status == 200, answer.text
             question = room_of(teacher).question
-            assert question is not None and question.asked.places == frozenset(range(4)) and question.asked.keys > 4
+            assert (
+                isinstance(question, Question)
+                and question.asked.places == frozenset(range(4))
+                and question.asked.keys > 4
+            )
 
     ask(lesson())
 

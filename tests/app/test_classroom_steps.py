@@ -9,16 +9,18 @@ import json
 import random
 from collections import Counter
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from app import languages
 from app.classroom import routes as classroom
 from app.classroom import sentences, steps
 from app.classroom.state import MOST_FOLLOWERS, MOST_ROUNDS, WAITS
 from app.classroom.steps import MOST_ASKED, MOST_REPLIES, Reply, Step, StepQuestion, offer, offered
 from app.rooms.lessons import opening, room, words
-from app.rooms.lessons.step import Candidate, Truth
+from app.rooms.lessons.step import Candidate, Mistake, Truth
 from tests.app.school import Teacher, call, reading, teaching
 from tests.app.served import ask
 from tests.app.test_classroom import room_of
@@ -112,7 +114,7 @@ def test_a_step_from_asked_to_answered_with_a_second_round() -> None:
             assert wall["before"] == [[0, 1], [1, 1], [2, 1], [3, 1]] and wall["votes"] == [[1, 3]]
             assert wall["values"] == list(step.values) and wall["right"] == [1]
             phone = await body(teacher, keys[0], q)
-            assert phone["replies"] == [[1, 3, True, ["You chose London."]]] and phone["words"] == ["It is 78.3 %."]
+            assert phone["replies"] == [[1, 3, True, ["You chose London."], ""]] and phone["words"] == ["It is 78.3 %."]
             assert (await teacher.do("again", q=q)).status == 400, "who knows the answer is not asked"
             assert (await teacher.do("back")).status == 204
             assert (await call(f"{teacher.code}/step?q={q}", key=keys[0])).status == 409
@@ -294,8 +296,8 @@ def test_forty_phones_answer_while_the_stages_change() -> None:
             for phone in phones:
                 assert (await phone.until("question", stage="answer"))["q"] == q
             told = await body(teacher, keys[0], q)
-            assert sum(n for _, n, _, _ in told["replies"]) == 40
-            assert {answer for answer, _, right, _ in told["replies"] if right} <= {1024}
+            assert sum(n for _, n, *_ in told["replies"]) == 40
+            assert {answer for answer, _, right, *_ in told["replies"] if right} <= {1024}
 
     ask(lesson())
 
@@ -461,6 +463,44 @@ def test_steps_that_a_phone_can_answer_and_those_that_it_cannot() -> None:
     )
     for kind in ("shape", "do"):
         assert room.askable("1.5", "", truth(kind, axes=("2", "3"))) == words.ROOM_CANNOT[kind]
+
+
+def test_a_wrong_answer_of_a_class_hears_which_mistake_it_is() -> None:
+    twice = Mistake(512.0, "You forgot the values.", "The keys alone take 512 MiB.")
+    drag = truth("drag", number=1024.0, unit="MiB", tolerance=30.0, step=1.0, high=4096.0, mistakes=(twice,))
+    asked = room.askable("3.7", "", drag)
+    assert isinstance(asked, Step)
+    assert asked.reply(512) == Reply(
+        False, ("The keys alone take 512 MiB.", "It is 1,024 MiB."), "You forgot the values."
+    )
+    assert asked.reply(700).name == "" and asked.reply(700).words[0] == "You chose 700 MiB: 324 MiB too low."
+    assert asked.reply(1024).name == "" and asked.reply(1024).right
+
+    itself = Mistake("2", "You took the word that looks.", "Italy gets 20.0 % here.")
+    candidates = (Candidate("London", (7,), 0.8), Candidate("Italy", (2,), 0.2), Candidate("in", (4,), 0.0))
+    point = room.askable("1.2", "", truth("point", candidates=candidates, share=True, mistakes=(itself,)))
+    assert isinstance(point, Step) and point.options == ("Italy", "in", "London")
+    assert (point.reply(0).name, point.reply(0).words[0]) == (itself.name, itself.sentence)
+    assert [point.reply(i).name for i in (1, 2)] == ["", ""]
+
+    choose = truth("choose", options=("a", "b"), right=(1,), mistakes=(Mistake("0", "Named.", "Said."),))
+    chosen = room.askable("1.3", "", choose)
+    assert isinstance(chosen, Step) and chosen.reply(0) == Reply(False, ("Said.", "The answer is b."), "Named.")
+
+
+def test_the_words_of_a_written_step_reach_a_class_as_its_teacher_wrote_them() -> None:
+    remarks = (("Yes", "Well seen."),)
+    written = truth("choose", options=("Yes", "No"), right=(0,), remarks=remarks, is_written=True)
+    with languages.speaking("de"):
+        asked = room.askable("file-pronouns.2", "Order and depth", written, "en")
+        own = room.askable("1.3", "Order and depth", replace(written, is_written=False))
+    assert isinstance(asked, Step) and isinstance(own, Step)
+    assert (asked.number, asked.title, asked.language) == ("2", "Order and depth", "en") and asked.options == (
+        "Yes",
+        "No",
+    )
+    assert (own.number, own.title, own.language) == ("1.3", "Reihenfolge und Tiefe", "")
+    assert asked.reply(0).words[-1] == "Well seen." and asked.words == ("Because.", "Checked here.")
 
 
 def test_most_steps_of_the_lessons_are_of_a_kind_that_a_class_can_be_asked() -> None:

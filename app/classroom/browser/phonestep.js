@@ -23,6 +23,13 @@ export function numberOf(text) {
   return NUMBER.test(plain) ? Number(plain) : null;
 }
 
+/** A part with words of the step, which may be in a language of their own. @template {HTMLElement} T @param {T} part @param {StepBody} body @returns {T} */
+export function spoken(part, { language }) {
+  if (language) return Object.assign(part, { lang: language, dir: "auto" });
+  for (const name of ["lang", "dir"]) part.removeAttribute(name);
+  return part;
+}
+
 /** An answer as people say it. @param {StepBody} body @param {number} answer */
 export function named({ options, unit }, answer) {
   if (options.length) return options[answer] ?? "";
@@ -33,7 +40,7 @@ export function named({ options, unit }, answer) {
 /** @param {HTMLElement} box @param {Answering} now @param {(answer: number) => void} say @param {(text: string) => void} types */
 export function ask(box, now, say, types) {
   const { body, mine } = now;
-  const title = el("h1", "question", body.question);
+  const title = spoken(el("h1", "question", body.question), body);
   const note = el("p", "note");
   if (mine !== null) note.append(...phrase(words.step_said, { said: [named(body, mine), "k"] }));
   else note.textContent = body.options.length ? words.step_choose : words.step_type;
@@ -49,7 +56,10 @@ function options({ body, mine }, say) {
   const isShort = body.options.every((text) => text.length <= SHORT);
   const list = described(el("div", isShort ? "options short" : "options"), "group", words.step_answers);
   body.options.forEach((text, i) => {
-    const node = button(text, "", () => say(i));
+    const node = spoken(
+      button(text, "", () => say(i)),
+      body,
+    );
     node.setAttribute("aria-pressed", String(i === mine));
     list.append(node);
   });
@@ -104,12 +114,12 @@ export function wait(box, { body, mine }) {
   const said = el("h1", "result");
   if (mine === null) said.textContent = words.said_nothing;
   else said.append(...phrase(words.step_you_said, { said: [named(body, mine), "k"] }));
-  box.replaceChildren(said, el("p", "note", words.step_wait), el("p", "note asked", body.question));
+  box.replaceChildren(said, el("p", "note", words.step_wait), spoken(el("p", "note asked", body.question), body));
 }
 
 /** The answer, and the reply to the own one. @param {HTMLElement} box @param {Answering} now */
 export function answered(box, { body, mine }) {
-  const parts = [el("p", "note asked", body.question)];
+  const parts = [spoken(el("p", "note asked", body.question), body)];
   const title = el("h1", "result");
   const reply = body.replies?.find(([answer]) => answer === mine);
   if (mine === null) title.textContent = words.said_nothing;
@@ -117,13 +127,14 @@ export function answered(box, { body, mine }) {
   parts.push(title);
   if (reply) {
     const own = el("div", "reply");
+    if (reply[4]) add(own, "p", "b").textContent = reply[4];
     own.append(...reply[3].map((line) => el("p", "", line)));
-    parts.push(own);
+    parts.push(spoken(own, body));
   }
   const is = el("div", "reply true");
   add(is, "p", "b").textContent = fill(words.step_true, { true: body.true ?? "" });
   is.append(...(body.words ?? []).map((line) => el("p", "", line)));
-  parts.push(is);
+  parts.push(spoken(is, body));
   if (reply) parts.push(el("p", "note", others(Math.max(0, reply[1] - 1))));
   box.replaceChildren(...parts);
 }

@@ -4,7 +4,7 @@ import { add, button, described, el, fill, focusedIn, phrase, share } from "../.
 import { spaced, square, widest } from "./parts.js";
 import { draw, svg } from "../../kit/browser/picture/svg.js";
 import { MOST_BLOCKS } from "./chart.js";
-import { named } from "./phonestep.js";
+import { named, spoken } from "./phonestep.js";
 import { numberLine } from "./numberline.js";
 import { WORDS as words } from "./constants.js";
 
@@ -82,6 +82,7 @@ export class StepPage {
           : (body.words?.[0] ?? "");
     this.chart.replaceChildren();
     this.replies.replaceChildren();
+    for (const part of [this.lead, this.title, this.note, this.chart, this.replies]) spoken(part, body);
     if (stage !== "ask" && isHidden) add(this.chart, "p", "mute").textContent = words.step_hidden;
     else if (stage !== "ask") {
       const all = sum(body.votes ?? []);
@@ -267,10 +268,12 @@ export class StepPage {
     const so = replies.filter(([, , isRight]) => isRight).reduce((n, [, count]) => n + count, 0);
     if (all) add(this.replies, "p", "so").textContent = fill(words.step_so, { n: so, of: all });
     const table = add(this.replies, "dl");
-    for (const [answer, count, isRight, lines] of replies.filter(([, , isRight]) => !isRight).slice(0, MOST_REPLIES)) {
+    for (const [answer, count, isRight, lines, mistake] of replies
+      .filter(([, , isRight]) => !isRight)
+      .slice(0, MOST_REPLIES)) {
       const term = add(table, "dt", isRight ? "right" : "");
       term.append(el("b", "", String(count)), ` ${named(body, answer)}`);
-      add(table, "dd").textContent = lines[0] ?? "";
+      add(table, "dd").append(...(mistake ? [el("b", "", mistake), " "] : []), lines[0] ?? "");
     }
   }
 

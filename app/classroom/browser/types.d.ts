@@ -40,11 +40,12 @@ export interface StepBody extends StepNow {
   options: string[]; // [] where a number is asked for
   unit: string;
   digits: number;
+  language: string; // of its words; "" where it is the page's
   true?: string;
   right?: number[];
   value?: number;
   words?: string[];
-  replies?: [answer: number, count: number, right: boolean, words: string[]][];
+  replies?: [answer: number, count: number, right: boolean, words: string[], mistake: string][];
   votes?: [answer: number, count: number][] | null;
   before?: [answer: number, count: number][];
   values?: number[]; // what the run gives to each option, as shares of one

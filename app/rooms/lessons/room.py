@@ -4,50 +4,57 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 
 from app import languages
 from app.classroom.steps import MOST_OPTIONS, Reply, Said, Step, offer
-from app.rooms.lessons import checks, words
+from app.rooms.lessons import checks, replies, words
 from app.rooms.lessons.step import Candidate, Truth
 
 LONGEST = 90  # signs of an option on a phone
 
 
-def askable(number: str, title: str, truth: Truth) -> Step | str:
-    """The step as a class is asked it, or a sentence that says why it is not. An answer is checked as everywhere in Lessons."""
+def askable(name: str, title: str, truth: Truth, written_in: str = "") -> Step | str:
+    """The step as a class is asked it, or a sentence that says why it is not. An answer is checked as everywhere in Lessons.
+
+    `written_in`: the language of one that a teacher wrote, whose words stay as they are.
+    """
     if truth.kind in ("shape", "do"):
         return words.ROOM_CANNOT[truth.kind]
     if truth.all_of:
         return words.ROOM_CANNOT["several"]
+    language, truth = languages.current(), truth.spoken()
     places = sorted(truth.candidates, key=lambda one: one.place)  # and not in the order of what is right
-    options = [one.label for one in places] if truth.kind == "point" else list(map(languages.part, truth.options))
+    options = [one.label for one in places] if truth.kind == "point" else list(truth.options)
     if len(options) > MOST_OPTIONS or (truth.kind != "drag" and len(options) < 2):
         return words.ROOM_CANNOT["many"].format(n=MOST_OPTIONS)
-    language = languages.current()
 
-    def checked(said: Said) -> checks.Checked:
-        answer = [places[int(said)].place] if truth.kind == "point" else [said] if truth.kind == "choose" else said
+    def answer_of(said: Said) -> object:
+        return [places[int(said)].place] if truth.kind == "point" else [said] if truth.kind == "choose" else said
+
+    def replied(said: Said) -> Reply:
         with languages.speaking(language):
-            return checks.check(truth, answer)
+            return _reply(truth, answer_of(said), len(after))
 
     best: Said = truth.number if truth.kind == "drag" else _right(truth, places)[0]
     after = [text for text in (truth.reason, truth.slip, truth.footer) if text]
-    known = json.dumps([number, language, truth.json()])
+    known = json.dumps([name, language, asdict(truth)])
     return offer(
         Step(
             key=hashlib.blake2b(known.encode(), digest_size=16).hexdigest(),
-            number=number,
-            title=languages.translated(title),
-            question=languages.said(truth.question),
+            number=name.rpartition(".")[2] if truth.is_written else name,
+            title=title if truth.is_written else languages.translated(title),
+            question=truth.question,
+            language=written_in,
             options=tuple(text[:LONGEST] for text in options),
             unit=truth.unit,
             digits=truth.digits,
-            true=checked(best).true,
+            true=checks.check(truth, answer_of(best)).true,
             right=() if truth.kind == "drag" else _right(truth, places),
             value=truth.number,
             values=tuple(one.value for one in places) if truth.share else (),
-            words=tuple(map(languages.said, after)),
-            reply=lambda said: _reply(checked(said), len(after)),
+            words=tuple(after if truth.is_written else map(languages.said, after)),
+            reply=replied,
         )
     )
 
@@ -59,6 +66,10 @@ def _right(truth: Truth, places: list[Candidate]) -> tuple[int, ...]:
     return tuple(i for i, one in enumerate(places) if one.place in best)
 
 
-def _reply(found: checks.Checked, after: int) -> Reply:
-    """The words to this answer alone: why it is so is said to all."""
-    return Reply(found.right, found.words[: len(found.words) - after])
+def _reply(truth: Truth, answer: object, after: int) -> Reply:
+    """The words to this answer alone, without the last so many, which are said to all: of a mistake that is known what it is, then its numbers."""
+    checked, wrong = checks.check(truth, answer), replies.reply(truth, answer)
+    said, *more = checked.words[: len(checked.words) - after]
+    if wrong is None or not any((one.name, one.sentence) == (wrong.name, wrong.sentence) for one in truth.mistakes):
+        return Reply(checked.right, (said, *more))
+    return Reply(False, (wrong.sentence, *more), wrong.name)

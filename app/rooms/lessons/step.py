@@ -72,18 +72,19 @@ class Truth:
 
     def json(self) -> dict[str, Any]:
         """The same for the browser, in the language of the visitor; browser/check.js reads it."""
+        return asdict(self.spoken())
+
+    def spoken(self) -> Truth:
+        """The same in the language of the visitor."""
         if self.is_written:
-            return asdict(self)
+            return self
         said = {
             name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)
         }
         mistakes = [
-            asdict(one) | {"name": languages.said(one.name), "sentence": languages.said(one.sentence)}
-            for one in self.mistakes
+            replace(one, name=languages.said(one.name), sentence=languages.said(one.sentence)) for one in self.mistakes
         ]
-        return (
-            asdict(self) | said | {"options": [languages.part(option) for option in self.options], "mistakes": mistakes}
-        )
+        return replace(self, **said, options=tuple(map(languages.part, self.options)), mistakes=tuple(mistakes))
 
 
 @dataclass(frozen=True)

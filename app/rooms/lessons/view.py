@@ -106,7 +106,8 @@ def truth(name: str, step: Step, on: Shown) -> dict[str, Any]:
 
 def _offered(name: str, step: Step, found: Truth) -> dict[str, str]:
     """The question for a class, by its key, or why it cannot be asked."""
-    asked = room.askable(name, step.title, found)
+    written = table.listed().get(name.rpartition(".")[0])
+    asked = room.askable(name, step.title, found, written.written.language if written else "")
     st.session_state[ASKED] = asked
     return {"cannot": asked} if isinstance(asked, str) else {"offer": asked.key}
 

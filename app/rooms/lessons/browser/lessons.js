@@ -513,7 +513,7 @@ class Lessons extends Ground {
       offer: told?.room?.offer ?? "",
       isCovered: !seen && Boolean(part) && !cannot,
       cover: () => this.seen && this.step === step && this.again(),
-      look: () => this.step === step && this.looks(),
+      look: () => this.step === step && (this.wrong ? this.shows() : this.looks()), // the class has had the tries
     });
   }
 
