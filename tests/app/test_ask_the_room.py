@@ -245,7 +245,7 @@ def test_the_wall_says_which_mistake_the_commonest_wrong_answer_is(screen: Scree
     mistake = lessons_words.ROW_MISTAKES["itself"]
     expect(stage(teacher, "answer").locator("dd b")).to_have_text(mistake)
     expect(phone.page.locator(".follow .reply .b").first).to_have_text(mistake)
-    expect(phone.page.locator(".follow .reply").first).to_contain_text(re.compile(r"it gets [\d.]+ % here, rank \d"))
+    expect(phone.page.locator(".follow .reply").first).to_contain_text(re.compile(r"“it” gets [\d.]+ % here, rank \d"))
 
 
 def test_a_step_that_no_phone_can_answer_says_why(screen: Screen):
@@ -273,6 +273,7 @@ def test_votes_count_while_the_teacher_has_no_connection(screen: Screen, another
         expect(teacher.page.locator(".badge")).to_have_text(text("no_connection"))
         options.nth(1).click()
         expect(phone.page.locator(".follow .note").first).to_contain_text("You said")
+        expect(phone.page.locator(".follow .count")).to_have_text(text("have_said").format(n=1, of=1))  # it has arrived
     said = words.COMPONENT["step_slept"]
     assert isinstance(said, str)
     expect(teacher.page.locator(".classroom .toast")).to_have_text(said.format(n=1))
