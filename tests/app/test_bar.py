@@ -9,12 +9,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.attention import words
 from app.session import room
 from app.shell import bar, registry
+from tests.app import axe
 from tests.app.browsing import Screen, box_of, digit, go_to, idle
 from tests.app.pages import lend
 
@@ -384,8 +384,5 @@ def test_axe_finds_nothing(browser: Browser, address: str):
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
                 page.locator(f".hl.planner[data-theme={scheme}]").first.wait_for()
-                faults = Axe().run(page, context={"include": [[".st-key-bar"]]}).response["violations"]
-                found[size, scheme] = [
-                    f"{rule['id']}: {node['html'][:120]}" for rule in faults for node in rule["nodes"]
-                ]
+                found[size, scheme] = axe.faults(page, ".st-key-bar")
         assert not any(found.values()), found
