@@ -350,6 +350,7 @@ BATCH = (
         kind="choose",
         cover="vectors",
         rows=("F22",),
+        hint="Look at the maps: is a row of one sentence ever multiplied with a key of the other?",
         truth=neighbours,
         varied={"partner": "A cat slept."},
         model="minilm",

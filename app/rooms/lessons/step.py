@@ -67,11 +67,14 @@ class Truth:
     values: Mapping[str, str] | None = None  # of do: parameters of the room that an answer must have
     mistakes: tuple[Mistake, ...] = ()  # that are known; replies.py has a rule for the others
     slip: str = ""  # where a lesson's figure is off: the sentence that says the true one
+    hint: str = ""  # said with a first wrong answer: a way to the right one, never the answer
 
     def json(self) -> dict[str, Any]:
         """The same for the browser, in the language of the visitor; browser/check.js reads it."""
         said = {
-            name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)
+            name: languages.said(getattr(self, name))
+            for name in ("question", "reason", "slip", "hint")
+            if getattr(self, name)
         }
         mistakes = [
             asdict(one) | {"name": languages.said(one.name), "sentence": languages.said(one.sentence)}
@@ -124,6 +127,7 @@ class Step:
     model: str = ""  # id of the model whose run it is about; "" where the room shows no run
     sentence: str = ""  # the text it asks about where the visitor brought none
     target: str = ""  # of an encoder-decoder
+    hint: str = ""  # the truth's
     varied: Mapping[str, str] = field(
         default_factory=dict
     )  # of the state where the step is asked again; {} where it never is

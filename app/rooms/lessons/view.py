@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -86,4 +87,5 @@ def truth(step: Step, on: Shown) -> dict[str, Any]:
 
 async def _asked(step: Step, on: Shown, language: str) -> Truth | Unanswerable:
     with languages.speaking(language):  # a loop of its own knows of no visit
-        return await step.truth(on)
+        found = await step.truth(on)
+    return replace(found, hint=step.hint) if isinstance(found, Truth) else found

@@ -294,9 +294,10 @@ class Lessons extends Ground {
     const wrong = this.tries ? null : this.wrong;
     if (wrong) {
       this.tries = 1;
-      this.reply = wrong;
+      const hint = this.truth?.hint ?? "";
+      this.reply = { ...wrong, sentence: `${wrong.sentence} ${hint}`.trim() };
       this.drawNow();
-      this.announce(`${wrong.name} ${wrong.sentence}`.trim());
+      this.announce(`${wrong.name} ${this.reply.sentence}`.trim());
       this.rail.focus();
       return;
     }

@@ -45,6 +45,7 @@ export interface Truth {
   values: Record<string, string> | null;
   mistakes: { answer: string | number; name: string; sentence: string }[];
   slip: string;
+  hint: string;
 }
 export interface Checked {
   said: string;

@@ -639,7 +639,7 @@ export class Paint {
         text(
           x + wide / 2,
           top + (place.query - row + 0.5) * cell,
-          [["?", palette.ink, 700]],
+          [["?", palette.proof, 700]],
           Math.min(cell, 40 * type),
           {
             anchor: "middle",
