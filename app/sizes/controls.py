@@ -63,7 +63,7 @@ TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
 
-# What a lesson may cover of each chart: its figure without that is figure(covered=)
+# Parts of each chart that a lesson may cover: its figure without that is figure(covered=)
 COVERS: dict[str, tuple[str, ...]] = {
     "kept": ("bar", "headline"),
     "curves": ("curve", "number"),

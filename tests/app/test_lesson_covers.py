@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import exp
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from app.kit.words import COVERED, COVERED_CHART
 from app.rooms.lessons import words
@@ -20,7 +20,8 @@ from tests.thorough import part
 
 APP = "app/main.py"
 COMPONENT = words.COMPONENT
-WINDOW, PHONE = {"width": 1280, "height": 720}, {"width": 390, "height": 844}
+WINDOW: ViewportSize = {"width": 1280, "height": 720}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,15 @@ def is_there(page: Page, text: str) -> None:
     once(page, f"(text) => ({READ})().includes(text)", arg=text, timeout=PATIENCE)
 
 
-def covers_the_answer_alone(page: Page, address: str, step: str) -> None:
+CASES = [*((step, WINDOW) for step in STAYS), *((step, PHONE) for step in part([*STAYS], 4))]
+
+
+@pytest.mark.parametrize(("step", "size"), CASES, ids=[f"{step} at {size['width']}" for step, size in CASES])
+def test_a_step_covers_its_answer_and_leaves_what_one_reasons_with(
+    page: Page, address: str, step: str, size: ViewportSize
+) -> None:
+    """In a window, and some on a phone; uncovered it says all, and covered again nothing of the answer."""
+    page.set_viewport_size(size)
     truth = on(step, 0)
     assert isinstance(truth, Truth)
     rail = open_step(page, address, step)
@@ -71,18 +80,6 @@ def covers_the_answer_alone(page: Page, address: str, step: str) -> None:
     assert COVERED not in read(page) and COVERED_CHART not in read(page)
     rail.get_by_role("button", name=COMPONENT["again"]).click()
     is_covered()
-
-
-@pytest.mark.parametrize("step", STAYS)
-def test_a_step_covers_its_answer_and_leaves_what_one_reasons_with(page: Page, address: str, step: str) -> None:
-    page.set_viewport_size(WINDOW)
-    covers_the_answer_alone(page, address, step)
-
-
-@pytest.mark.parametrize("step", part([*STAYS], 4))
-def test_so_it_does_on_a_phone(page: Page, address: str, step: str) -> None:
-    page.set_viewport_size(PHONE)
-    covers_the_answer_alone(page, address, step)
 
 
 @pytest.mark.parametrize("step", STAYS)

@@ -447,7 +447,7 @@ STEPS = (
         kind="choose",
         cover="headline",
         rows=("E6", "E11", "F15"),
-        hint="What is kept of one token in one layer? Then count tokens and layers.",
+        hint="Count the numbers that one token leaves in one layer, then tokens and layers.",
         truth=cache_formula,
         varied={"plan_model": "gpt2-large"},
     ),

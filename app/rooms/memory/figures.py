@@ -83,7 +83,7 @@ def curves(
     """Bytes in all against source tokens, both logarithmic; lines across are budgets, crosses what was measured here.
 
     `table` has the columns n, eager, efficient, flash and scores, of `setup` at other lengths than its own. A learned table of
-    positions ends somewhere, which has a line too. Where the table has no number a line ends, and a sign asks how it goes on.
+    positions ends somewhere, which has a line too. Where the table has no number a line ends, and a sign asks for the rest.
     """
     ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
     colours, palette = kit_figure.COLOURS[theme], PALETTES[theme]

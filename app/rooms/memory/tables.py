@@ -20,7 +20,7 @@ from core.plan.training import kept_activations
 from core.plan.workload import Attention
 
 WAYS: tuple[Attention, ...] = ("eager", "efficient", "flash")
-KNOWN = 100  # tokens to which the scores are told where a lesson asks how they go on
+KNOWN = 100  # tokens to which the scores are told where a lesson asks about longer texts
 FAR = 8  # as a share of a budget that is asked about, where every curve ends
 POINTS = 15  # of the three lines of the cache
 COUNTED: dict[Counted, str] = {"bound": "an upper bound", "alive": "alive at once"}
@@ -77,7 +77,7 @@ def curves(setup: Setup) -> pd.DataFrame:
 
 
 def known(table: pd.DataFrame, covered: str, budget: int) -> pd.DataFrame:
-    """The curves without what a lesson asks for: how the scores go on ("curve"), or how everything comes near to a budget ("number")."""
+    """The curves without what a lesson asks for: scores of longer texts ("curve"), or how everything comes near to a budget ("number")."""
     if covered == "curve":
         return table.assign(scores=table["scores"].where(table["n"] <= KNOWN))
     if covered == "number":

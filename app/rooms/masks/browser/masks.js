@@ -26,7 +26,7 @@ import { rowOf, Scores, stepped } from "./sheet.js";
 import { Tip } from "../../../kit/browser/tip.js";
 
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
-// What a lesson may cover: "row" a mask, "number" what the chosen row becomes, "padding" a mask of padding, "vectors" what padding
+// A lesson may cover: "row" a mask, "number" what the chosen row becomes, "padding" a mask of padding, "vectors" what padding
 // does. The maps themselves leave out a mask, or a row of theirs.
 const SAID = ".says-first, .later > .reason, .tablebox, .foot > .ok, .unseen";
 const COVERS = {

@@ -39,7 +39,7 @@ const LABS = {
   binary: Waves,
 };
 const OF_A_HEAD = ["layer", "head", "query", "key"]; // a finding chooses them, until someone does
-// What a lesson may cover: "number" the proof of a swap, "cell" how digits change, "curve" how waves do, "headline" what becomes of a
+// A lesson may cover: "number" the proof of a swap, "cell" how digits change, "curve" how waves do, "headline" what becomes of a
 // text that is too long. Curves that belong to it are left out of the drawings.
 const SAID = ".foot > .ok, .tables > div, .unseen";
 const COVERS = {
