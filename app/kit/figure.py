@@ -95,6 +95,7 @@ Theme = Literal["light", "dark"]
 
 COLOURS: dict[Theme, dict[str, str]] = {"light": HUES["light"], "dark": HUES["dark"]}
 KIBI = 1024
+ASKED = "?"  # in place of something that a lesson asks for
 
 
 def layout(figure: FigureDraft, theme: Theme, height: int = 380) -> None:

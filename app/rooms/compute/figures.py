@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 
 from app import languages
 from app.kit import numbers
-from app.kit import words as kit_words
-from app.kit.figure import COLOURS, FigureDraft, Theme, layout, length_ticks
+from app.kit.figure import ASKED, COLOURS, FigureDraft, Theme, layout, length_ticks
 from app.kit.numbers import both, count
 from app.kit.theme import PALETTES
 from app.rooms.compute import words
@@ -99,7 +98,7 @@ def roofline(
     look = {"prefill": ("olive", "circle"), "decode": ("pink", "square-open")}
     if covered:
         marks.popitem()
-        figure.add_covered(theme, kit_words.ASKED, x=0.5, xref="paper", y=0.06, yref="paper", yanchor="bottom")
+        figure.add_covered(theme, ASKED, x=0.5, xref="paper", y=0.06, yref="paper", yanchor="bottom")
     for step, found in marks.items():
         if not found:
             continue
@@ -165,7 +164,7 @@ def cross(terms: dict[str, dict[str, int]], theme: Theme = "light", scale: float
     labels = [words.CROSS_TERMS[name] for name in names]
     if covered:
         labels = [
-            f"{label.split(':')[0]}: {kit_words.ASKED}" if name.endswith("_maps") else label
+            f"{label.split(':')[0]}: {ASKED}" if name.endswith("_maps") else label
             for name, label in zip(names, labels, strict=True)
         ]
     figure = FigureDraft()

@@ -10,7 +10,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from app.kit import figure as kit_figure
-from app.kit import words as kit_words
 from app.kit.figure import FigureDraft
 from app.kit.numbers import both, whole
 from app.kit.theme import PALETTES
@@ -148,7 +147,7 @@ def curves(
             xanchor="left", yanchor="bottom", xshift=4, font={"size": 14, "color": palette["mute"]},
         )  # fmt: skip
     if table.isna().to_numpy().any():
-        figure.add_covered(theme, kit_words.ASKED, x=0.72, xref="paper", y=0.06, yref="paper", yanchor="bottom")
+        figure.add_covered(theme, kit_figure.ASKED, x=0.72, xref="paper", y=0.06, yref="paper", yanchor="bottom")
     kit_figure.layout(figure, theme, 320)
     start = min(lengths[0], measured.points[0].n) if measured is not None else lengths[0]
     figure.update_xaxes(title={"text": words.LENGTH_AXIS}, **kit_figure.length_ticks(start, lengths[-1]))
@@ -209,10 +208,10 @@ def kept(
     totals = (terms["total"], sum(n for _, _, n in groups))
     named = [f"{row}<br>{both(total)}" for row, total in zip(shown, totals, strict=False)]
     if covered == "headline":
-        named[1] = f"{words.KEPT_ROW}<br>{kit_words.ASKED}"
+        named[1] = f"{words.KEPT_ROW}<br>{kit_figure.ASKED}"
     if covered:  # beside what is there, wherever that would end
         beside = terms["total"] - terms[last] if covered == "bar" else sum(counted.values())
-        text = f"{hidden} {kit_words.ASKED}" if covered == "bar" else kit_words.ASKED
+        text = f"{hidden} {kit_figure.ASKED}" if covered == "bar" else kit_figure.ASKED
         figure.add_covered(theme, text, x=beside, y=shown[-1], xanchor="left", xshift=12)
         largest = beside * 1.6
     kit_figure.layout(figure, theme, 280)

@@ -12,7 +12,7 @@ import streamlit as st
 
 from app import languages
 from app.kit import charts, cover, frames, stage, widgets
-from app.kit import words as kit_words
+from app.kit.figure import ASKED
 from app.kit.numbers import apart, both, filled, fixed, part_of, plain, size, whole
 from app.kit.params import Param
 from app.kit.widgets import Control, Panel
@@ -188,7 +188,7 @@ def _length(setup: Setup, look: Look) -> None:
     scores = {n: f"{whole(n)}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT}
     with cover.instead("scores", "curve") as other:
         if cover.asked("curve"):
-            known = [said if n <= tables.KNOWN else f"{whole(n)}: {kit_words.ASKED}" for n, said in scores.items()]
+            known = [said if n <= tables.KNOWN else f"{whole(n)}: {ASKED}" for n, said in scores.items()]
             with other():
                 st.text(words.SCORES_AT.format(rows=", ".join(known)))
         st.text(words.SCORES_AT.format(rows=", ".join(scores.values())))
