@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -36,36 +36,64 @@ def sent() -> dict[str, Any] | None:
     return None if cover is None else asdict(cover)
 
 
+def asked(*parts: str) -> str:
+    """Which of these parts the room that is drawn next covers until the visitor has looked; "": none of them."""
+    cover: Cover | None = st.session_state.get(KEY)
+    return cover.part if cover is not None and cover.part in parts else ""
+
+
 @contextmanager
-def over(*parts: str) -> Iterator[None]:
-    """A part of the page that Streamlit draws itself: what is drawn inside is out of sight as long as one of `parts` is covered.
+def over(name: str, *parts: str) -> Iterator[None]:
+    """A piece of the page that Streamlit draws itself: what is drawn inside is out of sight as long as one of `parts` is covered.
 
     It is so from the moment that it is there, whatever the browser knows by then; kit/browser/cover.js uncovers it.
     """
-    cover: Cover | None = st.session_state.get(KEY)
-    if cover is None or cover.part not in parts:
+    if not asked(*parts):
         yield  # without a box of its own, which a page that is laid out by its children would have to know of
         return
-    with st.container(key=f"under_{parts[0]}", gap=None):
-        if not cover.seen:
-            # The step is one of ours ("3.5"), and the words are too: no text of a visitor becomes style.
-            st.html(STYLE.format(step=cover.step, part=parts[0], said=words.COVERED))
+    with st.container(key=f"under_{name}", gap=None):
+        _style()
         yield
 
 
+@contextmanager
+def instead(name: str, *parts: str) -> Iterator[Callable[[], AbstractContextManager[Any]]]:
+    """The same of a picture, in whose place another stands as long as that is covered: what is drawn within what this gives.
+
+    with instead("chart", "bar") as other:
+        with other(): …  # nothing of it is in the page where nothing is covered
+    """
+    if not asked(*parts):
+        yield nullcontext
+        return
+    before = st.container(key=f"instead_{name}", gap=None)
+    with st.container(key=f"behind_{name}", gap=None):
+        _style()
+        yield lambda: before
+
+
+def _style() -> None:
+    """The step is one of ours ("3.5"), and the words are too: no text of a visitor becomes style."""
+    cover: Cover = st.session_state[KEY]
+    st.html(STYLE.format(step=cover.step, said=words.COVERED))
+
+
 STYLE = """<style>
-html:not([data-looked="{step}"]) .st-key-under_{part} * {{ visibility: hidden !important; }}
-html:not([data-looked="{step}"]) .st-key-under_{part} {{
+html:not([data-looked="{step}"]) :is([class*="st-key-under_"], [class*="st-key-behind_"]) * {{ visibility: hidden !important; }}
+html:not([data-looked="{step}"]) [class*="st-key-under_"] {{
     position: relative;
+    min-height: 2.4rem;
     border: 1px dashed color-mix(in srgb, currentColor 30%, transparent);
     border-radius: 0.5rem;
     background: repeating-linear-gradient(135deg, transparent 0 5px, color-mix(in srgb, currentColor 9%, transparent) 5px 6px);
 }}
-html:not([data-looked="{step}"]) .st-key-under_{part}::after {{
+html:not([data-looked="{step}"]) [class*="st-key-under_"]::after {{
     content: "{said}";
     position: absolute;
     inset: 0;
     display: grid;
     place-items: center;
 }}
+html:not([data-looked="{step}"]) [class*="st-key-behind_"] {{ position: absolute; height: 0; overflow: hidden; pointer-events: none; }}
+html[data-looked="{step}"] [class*="st-key-instead_"] {{ display: none; }}
 </style>"""

@@ -47,6 +47,20 @@ class FigureDraft:
     def update_yaxes(self, **said: Any) -> None:
         _merge(self.layout["yaxis"], said)
 
+    def add_covered(self, theme: Theme, text: str, **where: Any) -> None:
+        """A sign in place of what a lesson asks for."""
+        teal = COLOURS[theme]["teal"]
+        self.add_annotation(
+            text=f"<b>{text}</b>",
+            showarrow=False,
+            font={"size": 18, "color": teal},
+            bordercolor=teal,
+            borderwidth=2,
+            borderpad=4,
+            bgcolor=PALETTES[theme]["background"],
+            **where,
+        )
+
     def figure(self, scale: float = 1.0) -> go.Figure:
         """The figure, its type, lines and margins `scale` times as large."""
         plain = {"data": self.data, "layout": self.layout | separators()}
@@ -81,6 +95,7 @@ Theme = Literal["light", "dark"]
 
 COLOURS: dict[Theme, dict[str, str]] = {"light": HUES["light"], "dark": HUES["dark"]}
 KIBI = 1024
+ASKED = "?"  # in place of something that a lesson asks for
 
 
 def layout(figure: FigureDraft, theme: Theme, height: int = 380) -> None:

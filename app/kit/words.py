@@ -11,6 +11,7 @@ NUMBER = "a number from {low} to {high}"
 
 # what a lesson asks about
 COVERED = "Covered: say first, then look."
+COVERED_CHART = "A chart in which the answer is covered: say first, then look."
 
 # edits of a run; {where} is a head, or all of them, of a layer, a stack, an attention
 MOST_EDITS = 4  # in one line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import streamlit as st
@@ -63,7 +63,15 @@ TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
 ENDS = {"encoder": (32, 50, 50), "decoder": (1, 1024, 50), "encoder-decoder": (32, 50, 50)}  # batch, source, target
 
 
-COVERS = ("bar", "headline", "number", "curve")  # what a lesson may cover here: the chart with all that is said of it
+# Parts of each chart that a lesson may cover: its figure without that is figure(covered=)
+COVERS: dict[str, tuple[str, ...]] = {
+    "kept": ("bar", "headline"),
+    "curves": ("curve", "number"),
+    "cache": ("headline",),
+    "roofline": ("curve",),
+    "cross": ("bar",),
+}
+NOTES = {**COVERS, "depth": ("number",)}  # and of the notes above them, which are covered as a whole
 MOST_PROJECTED = (
     265  # pixels of a projected chart's height, at a type of 16: such a page is 490 high, whatever its screen
 )
@@ -213,7 +221,7 @@ def _show(
     with left:
         found, said, wrong = setup(training=training, is_run=is_run)
     if found is not None:
-        with body, cover.over(*COVERS):
+        with body:
             # One place for the sentence of every part: it stays in the page from one part to the next, and so do its keys.
             place = st.container(key=f"{view}_headline", gap=None)
             theme, projected = st.context.theme.type or "light", kit_headline.is_projected(view)
@@ -306,15 +314,28 @@ def draw(look: Look, name: str, figure: Callable[..., Any], alt: str, *, note: s
     on the screen.
     """
     key = f"{look.view}_{name}"
-    drawn = figure(theme=look.theme, scale=look.scale)
-    if look.projected and above is not None:
-        taken = above + (NOTE_HEIGHT if note else 0)
-        drawn.update_layout(height=min(drawn.layout.height, (MOST_PROJECTED - taken) * look.scale))
+    covers = COVERS.get(name, ())
+    notes = NOTES.get(name, ())
     if note and not look.projected:
-        st.text(note)
-    st.plotly_chart(drawn, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
+        with cover.over("note", *notes):
+            st.text(note)
+    height = None if above is None else above + (NOTE_HEIGHT if note else 0)
+    with cover.instead(key, *covers) as other:
+        if part := cover.asked(*covers):
+            with other():
+                _plot(look, f"{key}_covered", partial(figure, covered=part), kit_words.COVERED_CHART, height)
+        _plot(look, key, figure, alt, height)
     if note and look.projected:
-        st.text(note)
+        with cover.over("note", *notes):
+            st.text(note)
+
+
+def _plot(look: Look, key: str, figure: Callable[..., Any], alt: str, taken: int | None) -> None:
+    """`taken` are the pixels of a projected page that other things take of the chart's height; None: it stays as high as it is."""
+    drawn = figure(theme=look.theme, scale=look.scale)
+    if look.projected and taken is not None:
+        drawn.update_layout(height=min(drawn.layout.height, (MOST_PROJECTED - taken) * look.scale))
+    st.plotly_chart(drawn, theme=None, key=key, config={"displayModeBar": False}, alt=alt)
 
 
 def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> dict[str, dict[str, str]]:
@@ -439,9 +460,15 @@ def one_of(name: str, control: Control, options: Sequence[str]) -> str:
     return widgets.select(st, control, label, options, help=more)
 
 
-def show_table(table: Any, name: str, title: str = "") -> None:
-    """The numbers of a picture: folded, drawn when a visitor opens them. As files they are in the menu above the chart."""
-    with st.expander(title or words.TABLE, key=f"table_{name}", on_change="rerun") as box:
+def show_table(table: Any, name: str, title: str = "", covers: Sequence[str] = ()) -> None:
+    """The numbers of a picture: folded, drawn when a visitor opens them. As files they are in the menu above the chart.
+
+    All of them are out of sight as long as a lesson covers one of `covers`.
+    """
+    with (
+        cover.over(f"table_{name}", *covers),
+        st.expander(title or words.TABLE, key=f"table_{name}", on_change="rerun") as box,
+    ):
         if box.open:
             frames.show(table, columns(table), key=f"frame_{name}")
 

@@ -173,11 +173,11 @@ def test_a_shape_is_dragged_into_its_slots(page: Page, address: str) -> None:
 def test_what_is_covered_before_it_is_drawn_gets_the_size_of_what_is_drawn(page: Page, address: str) -> None:
     """So that nothing below it moves when somebody looks."""
     rail = open_step(page, address, "1.6")
-    stage = page.locator(".st-key-lessons_view .stage")
+    stage = page.locator(".st-key-lessons_view .map.after")
     under = stage.locator("> .covered")
 
     def is_no_strip() -> None:
-        assert box_of(under)["height"] > 300
+        assert box_of(under)["height"] > 150
 
     eventually(page, is_no_strip)
     height = box_of(stage)["height"]

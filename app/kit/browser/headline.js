@@ -18,6 +18,7 @@ const ANSWERED = 1000; // ms in which Python answers, unless it never heard
 class Headline extends Stage {
   static style = STYLE;
   static palettes = COLOURS;
+  static covers = { headline: "h2, .unseen" };
 
   /** @type {Element | null} What holds the sliders that are watched */
   sliders = null;

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from app import languages
 from app.kit import numbers
-from app.kit.figure import COLOURS, FigureDraft, Theme, layout, length_ticks
+from app.kit.figure import ASKED, COLOURS, FigureDraft, Theme, layout, length_ticks
 from app.kit.numbers import both, count
 from app.kit.theme import PALETTES
 from app.rooms.compute import words
@@ -69,10 +69,12 @@ def roofline(
     whole: dict[str, tuple[int, int]],
     theme: Theme = "light",
     scale: float = 1.0,
+    covered: str = "",
 ) -> go.Figure:
     """The roof of a device, every operation with a product below it, and each step as a whole (diamonds).
 
     `whole` is FLOPs and the least traffic of each step. Both axes are logarithmic; y is in TFLOP/s (Williams et al. 2009).
+    `covered`: the last of the steps is left out, on axes that are the same.
     """
     colours, palette = COLOURS[theme], PALETTES[theme]
     bandwidth = device.gigabytes_per_second / 1000  # TB/s
@@ -94,6 +96,9 @@ def roofline(
         hovertemplate="%{x:.3g} FLOPs a byte: %{y:.3g} TFLOP/s<extra></extra>",
     )
     look = {"prefill": ("olive", "circle"), "decode": ("pink", "square-open")}
+    if covered:
+        marks.popitem()
+        figure.add_covered(theme, ASKED, x=0.5, xref="paper", y=0.06, yref="paper", yanchor="bottom")
     for step, found in marks.items():
         if not found:
             continue
@@ -150,12 +155,18 @@ def rnn(table: pd.DataFrame, at: int, theme: Theme = "light", scale: float = 1.0
     return figure.figure(scale)
 
 
-def cross(terms: dict[str, dict[str, int]], theme: Theme = "light", scale: float = 1.0) -> go.Figure:
-    """FLOPs of an encoder–decoder by the term that they grow with: the target at once, and word by word."""
+def cross(terms: dict[str, dict[str, int]], theme: Theme = "light", scale: float = 1.0, covered: str = "") -> go.Figure:
+    """FLOPs of an encoder–decoder by the term that they grow with: the target at once, and word by word. `covered`: how the maps
+    grow is not said."""
     colours, palette = COLOURS[theme], PALETTES[theme]
     looks = {"at_once": ("violet", ""), "by_word": ("teal", "/")}
     names = list(words.CROSS_TERMS)
     labels = [words.CROSS_TERMS[name] for name in names]
+    if covered:
+        labels = [
+            f"{label.split(':')[0]}: {ASKED}" if name.endswith("_maps") else label
+            for name, label in zip(names, labels, strict=True)
+        ]
     figure = FigureDraft()
     for way, (colour, pattern) in looks.items():
         values = [terms[way][name] for name in names]

@@ -161,7 +161,7 @@ def _roofline(setup: Setup, look: Look) -> None:
     )
     controls.draw(look, "roofline", figure, sentence, note=more, above=CARD_HEIGHT)
     st.caption(words.ROOF_NOTE + sizes_words.CUDA)
-    controls.show_table(table, "roofline")
+    controls.show_table(table, "roofline", covers=controls.COVERS["roofline"])
     _edit_cards()
 
 
@@ -256,7 +256,7 @@ def _cross(given: Setup, look: Look) -> None:
     st.caption(words.CROSS_NOTE)
     if setup is not given:
         st.button(words.TAKE_TRANSFORMER, on_click=controls.take, args=("transformer-base",), key="compute_take")
-    controls.show_table(table, "encoder-decoder")
+    controls.show_table(table, "encoder-decoder", covers=controls.COVERS["cross"])
 
 
 def _counted(setup: Setup) -> str:

@@ -17,7 +17,7 @@ from app.transport import modules
 BROWSER = Path(__file__).parent / "browser"
 ENTRY = "rooms/lessons/browser/lessons.js"
 # What a step covers while its room still shows what can be pointed at, as an answer
-POINTED = {("explore", "row"), ("explore", "heads"), ("generate", "bar"), ("step", "row")}
+POINTED = {("explore", "row"), ("explore", "heads"), ("generate", "bar"), ("step", "row"), ("masks", "row")}
 
 
 def described(step: Step) -> dict[str, Any]:

@@ -168,6 +168,7 @@ STEPS = (
         kind="choose",
         cover="number",
         rows=("F6",),
+        hint="e to the power of −∞ is 0. A softmax then divides by the sum of the row.",
         truth=no_key,
         varied={"query": "7", "forbid": "7-0..12"},
         model="minilm",

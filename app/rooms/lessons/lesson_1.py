@@ -383,6 +383,7 @@ STEPS = (
         kind="point",
         cover="row",
         rows=("C3", "F14"),
+        hint="Think of the moment when the next word is written: what is on the page by then?",
         truth=look_back,
         varied={"query": "2"},
         model="storyteller",
@@ -406,6 +407,7 @@ STEPS = (
         kind="drag",
         cover="number",
         rows=("E2", "F14"),
+        hint="Take e to the power of each score. How much of their sum have the keys that may be seen?",
         truth=masked_late,
         varied={"query": "2"},
         model="storyteller",
@@ -421,6 +423,7 @@ STEPS = (
         kind="point",
         cover="cell",
         rows=("C4", "F3", "F13"),
+        hint="Count in thirds first: Q, K, V. Each third is then cut into two heads.",
         truth=where_it_lands,
     ),
 )

@@ -297,6 +297,7 @@ STEPS = (
         kind="drag",
         cover="number",
         rows=("B5", "D4", "D5", "F5", "F12", "F14"),
+        hint="The MLP has two matrices of d_model × d_ff, attention four of d_model × d_model.",
         truth=mlp_share,
         varied={"plan_model": "gpt2"},
     ),

@@ -447,6 +447,7 @@ STEPS = (
         kind="choose",
         cover="headline",
         rows=("E6", "E11", "F15"),
+        hint="Count the numbers that one token leaves in one layer, then tokens and layers.",
         truth=cache_formula,
         varied={"plan_model": "gpt2-large"},
     ),
@@ -460,6 +461,7 @@ STEPS = (
         kind="choose",
         cover="curve",
         rows=("E7", "E8", "E11", "F10", "F11"),
+        hint="A number of the weights is read for one product and one addition. Where below the roof is that?",
         truth=roof,
     ),
     Step(
@@ -472,6 +474,7 @@ STEPS = (
         kind="choose",
         cover="bar",
         rows=("E9", "E10", "E11", "F15", "F16"),
+        hint="Count the cells of each of the three maps: who looks at whom?",
         truth=three_terms,
     ),
 )

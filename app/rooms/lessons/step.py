@@ -69,6 +69,7 @@ class Truth:
     slip: str = ""  # where a lesson's figure is off: the sentence that says the true one
     remarks: tuple[tuple[str, str], ...] = ()  # right answers as they are said, each with a sentence of its own
     is_written: bool = False  # whether its sentences are a teacher's own, and stay as they are in every language
+    hint: str = ""  # said with a first wrong answer: a way to the right one, never the answer
 
     def json(self) -> dict[str, Any]:
         """The same for the browser, in the language of the visitor; browser/check.js reads it."""
@@ -79,7 +80,9 @@ class Truth:
         if self.is_written:
             return self
         said = {
-            name: languages.said(getattr(self, name)) for name in ("question", "reason", "slip") if getattr(self, name)
+            name: languages.said(getattr(self, name))
+            for name in ("question", "reason", "slip", "hint")
+            if getattr(self, name)
         }
         mistakes = [
             replace(one, name=languages.said(one.name), sentence=languages.said(one.sentence)) for one in self.mistakes
@@ -129,6 +132,7 @@ class Step:
     model: str = ""  # id of the model whose run it is about; "" where the room shows no run
     sentence: str = ""  # the text it asks about where the visitor brought none
     target: str = ""  # of an encoder-decoder
+    hint: str = ""  # the truth's
     varied: Mapping[str, str] = field(
         default_factory=dict
     )  # of the state where the step is asked again; {} where it never is

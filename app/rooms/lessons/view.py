@@ -114,4 +114,5 @@ def _offered(name: str, step: Step, found: Truth) -> dict[str, str]:
 
 async def _asked(step: Step, on: Shown, language: str) -> Truth | Unanswerable:
     with languages.speaking(language):  # a loop of its own knows of no visit
-        return await step.truth(on)
+        found = await step.truth(on)
+    return replace(found, hint=step.hint) if isinstance(found, Truth) else found

@@ -97,6 +97,7 @@ COMPONENT: dict[str, Any] = {
     "map_alt": "{what}: {n_query} queries by {n_key} keys. The row of {query} is in numbers below.",
     "cell_may": "{q} → {k}: may look.",
     "cell_not": "{q} → {k}: may not look, {reason}.",
+    "cell_alone": "{q} → {k}: score {score}.",
     "cell_score": "score {score}, weight {weight}",
     "reasons": [
         "",
@@ -344,6 +345,7 @@ COMPONENT: dict[str, Any] = {
         "scale": "Why ÷ √d",
     },
     "looks_at": "looks at",
+    "its_scores": "its scores",
     "keeps": "score {score} → ",
     "gone": "weight {p} → ",
     "was": "score was {score}",

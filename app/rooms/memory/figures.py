@@ -82,16 +82,16 @@ def curves(
     """Bytes in all against source tokens, both logarithmic; lines across are budgets, crosses what was measured here.
 
     `table` has the columns n, eager, efficient, flash and scores, of `setup` at other lengths than its own. A learned table of
-    positions ends somewhere, which has a line too.
+    positions ends somewhere, which has a line too. Where the table has no number a line ends, and a sign asks for the rest.
     """
     ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
     colours, palette = kit_figure.COLOURS[theme], PALETTES[theme]
     lengths = table["n"].tolist()
     figure = FigureDraft()
     for way, (colour, dash) in WAY_LINES.items():
-        values = table[way].tolist()
+        values = table[way].dropna().tolist()
         figure.add_scatter(
-            x=lengths,
+            x=lengths[: len(values)],
             y=values,
             name=way,
             mode="lines",
@@ -99,13 +99,14 @@ def curves(
             customdata=[both(value) for value in values],
             hovertemplate="%{x:,} tokens: %{customdata}<extra>" + way + "</extra>",
         )
+    scores = table["scores"].dropna().tolist()
     figure.add_scatter(
-        x=lengths,
-        y=table["scores"].tolist(),
+        x=lengths[: len(scores)],
+        y=scores,
         name=words.SCORES_LINE,
         mode="lines",
         line={"color": colours["slate"], "dash": "dashdot", "width": 2},
-        customdata=[both(value) for value in table["scores"]],
+        customdata=[both(value) for value in scores],
         hovertemplate="%{x:,} tokens: %{customdata}<extra>" + words.SCORES_LINE + "</extra>",
     )
     if measured is not None:
@@ -127,7 +128,9 @@ def curves(
             customdata=[both(point.measured) for point in measured.points],
             hovertemplate="%{x:,} tokens: %{customdata}<extra>measured</extra>",
         )
-    seen = [value for way in (*WAY_LINES, "scores") for value in table[way]] + [budget for _, budget in budgets]
+    seen = [value for way in (*WAY_LINES, "scores") for value in table[way].dropna()] + [
+        budget for _, budget in budgets
+    ]
     seen += [point.measured for point in measured.points] if measured is not None else []
     low, high = min(seen), max(seen)
     for i, (name, budget) in enumerate(budgets):
@@ -143,6 +146,8 @@ def curves(
             x=log10(ceiling), y=0, yref="paper", text=words.TABLE_ENDS.format(n=whole(ceiling)), showarrow=False,
             xanchor="left", yanchor="bottom", xshift=4, font={"size": 14, "color": palette["mute"]},
         )  # fmt: skip
+    if table.isna().to_numpy().any():
+        figure.add_covered(theme, kit_figure.ASKED, x=0.72, xref="paper", y=0.06, yref="paper", yanchor="bottom")
     kit_figure.layout(figure, theme, 320)
     start = min(lengths[0], measured.points[0].n) if measured is not None else lengths[0]
     figure.update_xaxes(title={"text": words.LENGTH_AXIS}, **kit_figure.length_ticks(start, lengths[-1]))
@@ -155,14 +160,17 @@ def kept(
     terms: dict[str, int],
     theme: kit_figure.Theme = "light",
     scale: float = 1.0,
+    covered: str = "",
 ) -> go.Figure:
     """Two bars of one layer: the textbook's five terms, and what autograd keeps, with what the terms leave out hatched.
 
-    A part is named inside of it; where there is no room for that, in the legend, unless it is hardly to be seen.
+    A part is named inside of it; where there is no room for that, in the legend, unless it is hardly to be seen. `covered`: "bar"
+    leaves out the last of the five terms and the second bar, "headline" what the second bar has beyond the five.
     """
     colours, palette = kit_figure.COLOURS[theme], PALETTES[theme]
     tone = dict(zip(words.TERMS, ("olive", "teal", "pink", "violet", "brown"), strict=True))
     rows = [words.LESSON_ROW, words.KEPT_ROW]
+    shown = rows[:1] if covered == "bar" else rows
     figure = FigureDraft()
     counted = {term: n for _, term, n in groups if term}
     largest = max(terms["total"], sum(n for _, _, n in groups))
@@ -171,8 +179,8 @@ def kept(
         texts = [label if value / largest * WIDTH > LETTER * len(label) else "" for value in values]
         seen = max(values) / largest > VISIBLE
         figure.add_bar(
-            x=values,
-            y=rows,
+            x=values[: len(shown)],
+            y=shown,
             orientation="h",
             name=label,
             showlegend=seen and not any(texts),
@@ -181,34 +189,42 @@ def kept(
                 "pattern": {"shape": pattern, "size": 7, "solidity": 0.3},
                 "line": {"color": palette["background"], "width": 2},
             },
-            text=texts,
+            text=texts[: len(shown)],
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
             textfont={"color": palette["background"] if pattern == "" else palette["ink"], "size": 14},
             constraintext="none",
-            customdata=[both(value) for value in values],
+            customdata=[both(value) for value in values[: len(shown)]],
             hovertemplate=f"{label}: %{{customdata}}<extra>%{{y}}</extra>",
         )
 
-    for term, label in words.TERMS.items():
+    *first, (last, hidden) = words.TERMS.items()
+    for term, label in first if covered == "bar" else [*first, (last, hidden)]:
         add(label, [terms[term], counted.get(term, 0)], colours[tone[term]], "")
-    left_out = [(label, n) for label, term, n in groups if term is None]
+    left_out = [] if covered else [(label, n) for label, term, n in groups if term is None]
     for (label, n), pattern in zip(left_out, itertools.cycle(HATCHES), strict=False):
         add(label, [0, n], palette["hatch"], pattern)
     totals = (terms["total"], sum(n for _, _, n in groups))
-    named = [f"{row}<br>{both(total)}" for row, total in zip(rows, totals, strict=True)]
+    named = [f"{row}<br>{both(total)}" for row, total in zip(shown, totals, strict=False)]
+    if covered == "headline":
+        named[1] = f"{words.KEPT_ROW}<br>{kit_figure.ASKED}"
+    if covered:  # beside what is there, wherever that would end
+        beside = terms["total"] - terms[last] if covered == "bar" else sum(counted.values())
+        text = f"{hidden} {kit_figure.ASKED}" if covered == "bar" else kit_figure.ASKED
+        figure.add_covered(theme, text, x=beside, y=shown[-1], xanchor="left", xshift=12)
+        largest = beside * 1.6
     kit_figure.layout(figure, theme, 280)
     figure.update_layout(barmode="stack", bargap=0.4)
     figure.update_xaxes(range=[0, largest * 1.03], title={"text": words.BYTES_AXIS}, **kit_figure.byte_ticks(largest))
     figure.update_yaxes(
-        autorange="reversed", tickvals=rows, ticktext=named, showgrid=False, tickfont={"size": TOTAL_SIZE}
+        autorange="reversed", tickvals=shown, ticktext=named, showgrid=False, tickfont={"size": TOTAL_SIZE}
     )
     return figure.figure(scale)
 
 
-def cache(table: pd.DataFrame, theme: kit_figure.Theme = "light", scale: float = 1.0) -> go.Figure:
-    """Bytes of the cache against the tokens so far: every head its own, this model's, one for all."""
+def cache(table: pd.DataFrame, theme: kit_figure.Theme = "light", scale: float = 1.0, covered: str = "") -> go.Figure:
+    """Bytes of the cache against the tokens so far: every head its own, this model's, one for all. `covered`: without their names."""
     colours = kit_figure.COLOURS[theme]
     figure = FigureDraft()
     lengths = table["n"].tolist()
@@ -219,6 +235,7 @@ def cache(table: pd.DataFrame, theme: kit_figure.Theme = "light", scale: float =
             x=lengths,
             y=values,
             name=words.CACHE_LINES[name],
+            showlegend=not covered,
             mode="lines",
             line={"color": colours[colour], "dash": dash, "width": width},
             customdata=[both(value) for value in values],

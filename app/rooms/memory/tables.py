@@ -20,6 +20,8 @@ from core.plan.training import kept_activations
 from core.plan.workload import Attention
 
 WAYS: tuple[Attention, ...] = ("eager", "efficient", "flash")
+KNOWN = 100  # tokens to which the scores are told where a lesson asks about longer texts
+FAR = 8  # as a share of a budget that is asked about, where every curve ends
 POINTS = 15  # of the three lines of the cache
 COUNTED: dict[Counted, str] = {"bound": "an upper bound", "alive": "alive at once"}
 
@@ -72,6 +74,15 @@ def curves(setup: Setup) -> pd.DataFrame:
         totals = {way: memory_plan(setup.config, replace(longer, attention=way)).total for way in WAYS}
         rows.append({"n": n, **totals, "scores": scores_of(setup, n)})
     return pd.DataFrame(rows)
+
+
+def known(table: pd.DataFrame, covered: str, budget: int) -> pd.DataFrame:
+    """The curves without what a lesson asks for: scores of longer texts ("curve"), or how everything comes near to a budget ("number")."""
+    if covered == "curve":
+        return table.assign(scores=table["scores"].where(table["n"] <= KNOWN))
+    if covered == "number":
+        return table.assign(**{way: table[way].where(table[way] <= budget / FAR) for way in WAYS})
+    return table
 
 
 def curves_table(setup: Setup, measured: Measured | None) -> pd.DataFrame:

@@ -11,7 +11,8 @@ from typing import Any
 import streamlit as st
 
 from app import languages
-from app.kit import charts, frames, stage, widgets
+from app.kit import charts, cover, frames, stage, widgets
+from app.kit.figure import ASKED
 from app.kit.numbers import apart, both, filled, fixed, part_of, plain, size, whole
 from app.kit.params import Param
 from app.kit.widgets import Control, Panel
@@ -159,8 +160,9 @@ def _length(setup: Setup, look: Look) -> None:
     alive = _alive(setup, budgets, vary, counting)
     over, drawn, below = (st.container(gap=None) for _ in range(3))
     with below if look.projected else over, st.container(key="memory_fits", gap=None):
-        for name, fit in found:
-            st.text(_memory(name, fit.budget) + _breaks(setup, fit, vary, alive.get(name)))
+        for i, (name, fit) in enumerate(found):
+            with cover.over(f"fit_{i}", *(("number",) if i == len(budgets) - 1 else ())):
+                st.text(_memory(name, fit.budget) + _breaks(setup, fit, vary, alive.get(name)))
         if not setup.training and setup.config.n_decoder_layers and vary != "batch":
             n = setup.source_len + setup.target_len
             each = (words.CHAT.format(device=name, n=whole(most)) for name, most in tables.chats(setup, budgets))
@@ -168,13 +170,12 @@ def _length(setup: Setup, look: Look) -> None:
     with below:
         measured = _measured(setup, pressed)
     ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
-    figure = partial(
-        charts.figures(FIGURES).curves,
-        tables.curves(setup),
-        setup,
-        budgets,
-        measured,
-    )
+    every = tables.curves(setup)
+
+    def figure(covered: str = "", **look: Any) -> Any:
+        known = tables.known(every, covered, budgets[-1][1])
+        return charts.figures(FIGURES).curves(known, setup, budgets, measured, **look)
+
     rows = [(name, fit) for name, bound in found for fit in (bound, alive.get(name)) if fit is not None]
     shown, broken = tables.curves_table(setup, measured), tables.fits_table(setup, rows)
     files = [
@@ -184,13 +185,19 @@ def _length(setup: Setup, look: Look) -> None:
     sentence = controls.headline(look, setup, _total, controls.Chart("curves", words.LENGTH_NOTE, files, figure))
     with drawn:
         controls.draw(look, "curves", figure, sentence)
-    scores = ", ".join(f"{whole(n)}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT)
-    st.text(words.SCORES_AT.format(rows=scores))
+    scores = {n: f"{whole(n)}: {both(tables.scores_of(setup, n))}" for n in SCORES_AT}
+    with cover.instead("scores", "curve") as other:
+        if cover.asked("curve"):
+            known = [said if n <= tables.KNOWN else f"{whole(n)}: {ASKED}" for n, said in scores.items()]
+            with other():
+                st.text(words.SCORES_AT.format(rows=", ".join(known)))
+        st.text(words.SCORES_AT.format(rows=", ".join(scores.values())))
     if ceiling is not None:
         st.text(words.BREAKS_TABLE.format(ceiling=whole(ceiling)))
     st.caption(words.LENGTH_NOTE + sizes_words.CUDA)
-    controls.show_table(shown, "curves")
-    controls.show_table(broken, "longest-fit", words.FITS_TABLE)
+    covers = controls.COVERS["curves"]
+    controls.show_table(shown, "curves", covers=covers)
+    controls.show_table(broken, "longest-fit", words.FITS_TABLE, covers=covers)
 
 
 def _memory(name: str, budget: int) -> str:
@@ -308,11 +315,14 @@ def _kept(setup: Setup, look: Look) -> None:
     missed = [f"{name} {both(n)}" for name, term, n in groups if term is None]
     controls.draw(look, "kept", figure, sentence)
     why = words.KEPT_WHY.format(missed=", ".join(missed) or words.NOTHING)
-    st.text(everything + why + (words.KEPT_FUSED if setup.attention != "eager" else ""))
+    covers = controls.COVERS["kept"]
+    with cover.over("kept_all", *covers):
+        st.text(everything + why + (words.KEPT_FUSED if setup.attention != "eager" else ""))
     st.caption(words.KEPT_NOTE)
     st.text(words.TOTALS_TABLE)
-    frames.show(totals, controls.columns(totals), key="memory_totals")
-    controls.show_table(table, "kept")
+    with cover.over("totals", "headline"):
+        frames.show(totals, controls.columns(totals), key="memory_totals")
+    controls.show_table(table, "kept", covers=covers)
 
 
 def _grows(setup: Setup) -> str:
@@ -363,10 +373,11 @@ def _cache(given: Setup, look: Look) -> None:
         ),
     )
     controls.draw(look, "cache", figure, sentence)
-    st.text(more.strip())
+    with cover.over("formula", *controls.COVERS["cache"]):
+        st.text(more.strip())
     if setup is not given:
         st.button(words.TAKE_DECODER, on_click=controls.take, args=("gpt2",), key="memory_take")
-    controls.show_table(table, "kv-cache")
+    controls.show_table(table, "kv-cache", covers=controls.COVERS["cache"])
 
 
 PARTS: controls.Parts = {"goes": _goes, "length": _length, "kept": _kept, "cache": _cache}

@@ -134,7 +134,7 @@ def show() -> None:
             sentences.text(words.NOTHING_YET)
         return
     st.session_state["shapes_last"] = data
-    with cover.over("shape"):
+    with cover.over("shape", "shape"):
         stage.draw(STAGE, followed, data | {"link": {"view": "shapes", **data.get("link", {}), **_said(of)}})
 
 

@@ -320,9 +320,10 @@ class Lessons extends Ground {
     const wrong = this.tries ? null : this.wrong;
     if (wrong) {
       this.tries = 1;
-      this.first = wrong;
+      const hint = this.truth?.hint ?? "";
+      this.first = { ...wrong, sentence: `${wrong.sentence} ${hint}`.trim() };
       this.drawNow();
-      this.announce(`${wrong.name} ${wrong.sentence}`.trim());
+      this.announce(`${wrong.name} ${this.first.sentence}`.trim());
       this.rail.focus();
       return;
     }

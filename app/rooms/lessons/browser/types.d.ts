@@ -53,6 +53,7 @@ export interface Truth {
   mistakes: { answer: string | number; name: string; sentence: string }[];
   slip: string;
   remarks: [string, string][]; // to right answers, as they are said
+  hint: string;
 }
 export interface Checked {
   said: string;

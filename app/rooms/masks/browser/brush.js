@@ -1,6 +1,7 @@
 // What takes the pointer and the keys over the middle map: cells are painted while it is down, and the model runs when it is let go.
 
-import { arrow, clamp, el, fill, percent, pinned } from "../../../kit/browser/dom.js";
+import { cover } from "../../../kit/browser/cover.js";
+import { arrow, clamp, el, fill, pinned } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { LONGEST, MAY, between, encode, paint as stroke } from "./rules.js";
 
@@ -105,18 +106,21 @@ export class Brush {
       this.paint.view.chooseRow(this.cursor[0]);
       this.paint.view.invalidate("selection"); // also within a row
     } else if (e.key === " " || e.key === "Enter") {
+      e.preventDefault();
+      e.stopPropagation();
+      if (cover.hides("row")) return this.begin(this.cursor);
       this.begin(this.cursor);
       const may = this.painting;
       this.end();
       this.paint.view.drawNow();
       const [q, k] = this.cursor;
-      const { early, weighed } = this.paint.now;
+      const { early } = this.paint.now;
       const said = !may ? words.forbade_cell : early ? words.cell_may : words.painted_cell;
       this.paint.view.announce(
         fill(said, {
           q: this.paint.queries[q],
           k: this.paint.keys[k],
-          weight: percent(weighed.weights[this.paint.index(q, k)], 1),
+          weight: this.paint.weightOf([q, k]),
         }),
       );
     } else return;
@@ -139,6 +143,7 @@ export class Brush {
 
   /** @param {[number, number]} at */
   begin([q, k]) {
+    if (cover.hides("row")) return void (q === this.paint.view.place.query && cover.point(k)); // an answer to what a lesson asks
     this.painting = this.paint.now.mask[this.paint.index(q, k)] !== MAY;
     this.last = this.cursor = [q, k];
     this.put([q, k], this.painting);

@@ -26,8 +26,15 @@ import { rowOf, Scores, stepped } from "./sheet.js";
 import { Tip } from "../../../kit/browser/tip.js";
 
 const LABS = { paint: Paint, padding: Padding, leak: Leak, kinds: Kinds, scale: Scale };
-// What a lesson may cover
-const BOARD = ".fact, .stage, .tablebox, .foot > :not(.acts), .unseen";
+// A lesson may cover: "row" a mask, "number" what the chosen row becomes, "padding" a mask of padding, "vectors" what padding
+// does. The maps themselves leave out a mask, or a row of theirs.
+const SAID = ".says-first, .later > .reason, .tablebox, .foot > .ok, .unseen";
+const COVERS = {
+  row: `${SAID}, .map.after, .choose, .codebox`,
+  number: SAID,
+  padding: `${SAID}, .says > .values, .masked, .guesses, .stage table`,
+  vectors: `${SAID}, .guesses, .stage table`,
+};
 const NARROW = 720; // pixels: maps stand below each other
 const STACKED = 940; // pixels: what is said beside the maps stands below them, as beside a lesson
 const LEAP = 8; // rows by which the part of a long text that is shown moves: in between, a row moves and its map stays
@@ -40,7 +47,7 @@ const UNMASKED = { stop: "0", first: "off", mask: "model", when: "before", fill:
 export class Masks extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
-  static covers = { row: BOARD, number: BOARD };
+  static covers = COVERS;
 
   /** @type {Map<string, Scores>} */
   sites = new Map();

@@ -1,5 +1,6 @@
 // Padding: two to four sentences in one batch, both conventions by name, and the proof that masked padding changes nothing.
 
+import { cover } from "../../../kit/browser/cover.js";
 import { add, choice, clamp, el, fill, fixed, focusable, scientific } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { pieces } from "./facts.js";
@@ -163,7 +164,8 @@ export class Padding {
   build() {
     const { view, stage, now } = this;
     const { header, chosen, labels, n, real, rows, on, both, row, texts } = now;
-    const state = [view.layout, header.about.snippet, header.layer, chosen, on, row].join(" ");
+    const hides = cover.hides("padding");
+    const state = [view.layout, header.about.snippet, header.layer, chosen, on, row, hides].join(" ");
     if (state === this.drawn) return;
     this.drawn = state;
     const chips = focusable(el("div", "chips"), "region", words.lab.padding);
@@ -202,8 +204,8 @@ export class Padding {
     const maps = add(left, "div", "pair two");
     both.forEach((/** @type {any} */ { mask, weighed }, /** @type {number} */ i) => {
       const isMasked = i === 0;
-      if (narrow && isMasked !== on) return;
-      const host = add(maps, "div");
+      if (narrow && isMasked !== (on && !hides)) return;
+      const host = add(maps, "div", isMasked ? "masked" : "free");
       host.appendChild(el("h3", isMasked === on ? "shown" : "", isMasked ? words.pad_mask.on : words.pad_mask.off));
       const alt = fill(words.pad_map, {
         which: isMasked ? words.pad_mask.on : words.pad_mask.off,

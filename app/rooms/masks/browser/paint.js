@@ -1,11 +1,13 @@
 // Paint a mask: one head before and after its mask, the chosen row as paired bars, what becomes of the next word.
 
+import { cover } from "../../../kit/browser/cover.js";
 import { add, el, fill, fixed, percent } from "../../../kit/browser/dom.js";
 import { cellAt, HeatmapView, shapesOf } from "../../../kit/browser/picture/heatmap.js";
 import { rising, signed } from "../../../kit/browser/picture/scale.js";
 import { text } from "../../../kit/browser/scene.js";
 import { toneWithout, topWithout } from "../../../kit/browser/sink.js";
 import { table } from "../../../kit/browser/table.js";
+import { WORDS as kit } from "../../../kit/browser/words.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { drawBeside } from "./beside.js";
 import { rulerOf } from "../../../kit/browser/turns.js";
@@ -42,6 +44,7 @@ export class Paint {
   bars = null;
   above = 0; // pixels of the page above this lab
   tall = 0; // that are left for the cells
+  label = ""; // of the maps
   told = 0; // that the sentences take
   /** @type {import("./pairs.js").Slot[]} The keys of the row: for another row their texts and widths change */
   slots = [];
@@ -91,7 +94,7 @@ export class Paint {
     stage.append(this.board);
     const frame = add(this.left, "div", "frame");
     this.hosts = ["before", "after"].map((name) => add(frame, "div", `map ${name}`));
-    const label = fill(words.maps, { n_query: this.site.n_query, n_key: this.site.n_key });
+    const label = (this.label = fill(words.maps, { n_query: this.site.n_query, n_key: this.site.n_key }));
     this.maps = this.hosts.map((host) => new HeatmapView(host, label));
     this.hosts.forEach((host, i) => {
       host.addEventListener("pointermove", (e) => this.point(e, i));
@@ -103,6 +106,16 @@ export class Paint {
     this.row.tabIndex = 0;
     this.row.setAttribute("role", "region");
     this.row.ariaLabel = words.looks_at;
+  }
+
+  /** Whether a lesson asks for this row of the weights after the mask. @param {number} q */
+  isAsked(q) {
+    return cover.hides("number") && q === this.view.place.query;
+  }
+
+  /** The weight of a cell as it is said; not while a lesson asks for it. @param {[number, number]} at */
+  weightOf([q, k]) {
+    return this.isAsked(q) ? "?" : percent(this.now.weighed.weights[this.index(q, k)], 1);
   }
 
   sides() {
@@ -426,6 +439,7 @@ export class Paint {
       const isHidden = narrow && (i === 0) !== (this.side === "before");
       this.hosts[i].hidden = isHidden;
       if (isHidden) return;
+      map.label = cover.hides(i ? "number" : "row") ? `${this.label}. ${kit.covered}` : this.label;
       const x = i && !narrow ? gap : beside;
       const width = x + columns * cell + (narrow ? 6 : this.at.size * (i ? 1.6 : 0) + 2);
       map.draw(this.map(i, x, top), width, top + rows * cell + 4, style);
@@ -447,7 +461,8 @@ export class Paint {
     const { row, column, rows, columns } = this.tile;
     const { n_key } = site;
     const { mask, ownMask, weighed } = now;
-    const isScores = which === 0 && values.show === "scores";
+    const hides = cover.hides("row"); // the mask: all scores are there, as they are before it
+    const isScores = which === 0 && (hides || values.show === "scores");
     const [heat, score] = [rising(palette), signed(palette)];
     const full = isScores ? Math.min(HIGHEST, largest(now.scores)) : 1;
     const weights = which ? weighed.weights : now.before;
@@ -467,6 +482,7 @@ export class Paint {
       for (let k = 0; k < columns; k++) {
         const at = index(q, k);
         const reason = mask[at];
+        if (hides || (which && this.isAsked(q + row))) continue;
         if (!reason) {
           if (ownMask[at] && which === 0) {
             more.push({
@@ -618,6 +634,30 @@ export class Paint {
           ),
         );
       }
+    if (which && this.isAsked(place.query))
+      more.push(
+        text(
+          x + wide / 2,
+          top + (place.query - row + 0.5) * cell,
+          [["?", palette.proof, 700]],
+          Math.min(cell, 40 * type),
+          {
+            anchor: "middle",
+          },
+        ),
+      );
+    if (!which && hides)
+      for (const said of cover.said)
+        more.push({
+          shape: "frame",
+          x: x + (said[said.length - 1] - column) * cell + 2,
+          y: top + (place.query - row) * cell + 2,
+          w: cell - 4,
+          h: cell - 4,
+          stroke: palette.ink,
+          width: 3,
+          rx: 3,
+        });
     const out = { x: x - 2, y: top + (place.query - row) * cell - 2, w: wide + 3, h: cell + 3 };
     more.push({ shape: "frame", ...out, stroke: palette.query, width: 2.2, rx: 4 });
     return {
@@ -629,9 +669,13 @@ export class Paint {
       h: cell,
       gap: pad,
       radius: cell > 20 ? 2 : 0,
-      tone: (q, k) => tone(index(q, k)),
+      tone: (q, k) => (which && this.isAsked(q + row) ? null : tone(index(q, k))),
+      empty: palette.hatch,
       masked: (q, k) =>
-        Boolean(mask[index(q, k)] && ownMask[index(q, k)]) || Boolean(which === 0 && !isScores && ownMask[index(q, k)]),
+        !hides &&
+        !(which && this.isAsked(q + row)) &&
+        (Boolean(mask[index(q, k)] && ownMask[index(q, k)]) ||
+          Boolean(which === 0 && !isScores && ownMask[index(q, k)])),
       more,
     };
   }
@@ -666,7 +710,8 @@ export class Paint {
       return;
     }
     const column = y < map.y ? cellAt(map, x - (map.y - y) * 0.8, map.y + 1) : null;
-    if (column) this.brush.column(column[1] + this.tile.column);
+    if (column && cover.hides("row")) cover.point(column[1] + this.tile.column);
+    else if (column) this.brush.column(column[1] + this.tile.column);
   }
 
   /** Who may look at whom here, and why not. @param {[number, number]} at @param {boolean} [numbers] */
@@ -675,17 +720,19 @@ export class Paint {
     const at = this.index(q, k);
     const reason = this.now.mask[at];
     const names = { q: this.queries[q], k: this.keys[k] };
+    if (cover.hides("row")) return fill(words.cell_alone, { ...names, score: fixed(this.now.scores[at]) });
+    const weight = this.weightOf([q, k]);
     if (numbers)
       return fill(words.at_cell, {
         ...names,
         state: reason ? words.state_not : words.state_may,
         score: pointed(this.now.scores[at].toFixed(2)),
-        weight: percent(this.now.weighed.weights[at], 1),
+        weight,
       });
     const may = reason
       ? fill(words.cell_not, { ...names, reason: words.reasons[reason] })
       : fill(words.cell_may, names);
-    return `${may} ${fill(words.cell_score, { score: fixed(this.now.scores[at]), weight: percent(this.now.weighed.weights[at], 1) })}`;
+    return `${may} ${fill(words.cell_score, { score: fixed(this.now.scores[at]), weight })}`;
   }
 
   // Every cell; of a long text those of the chosen row

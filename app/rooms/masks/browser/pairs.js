@@ -1,5 +1,6 @@
 // The chosen row below the maps: the forbidden key first, then the others as paired bars, before and after.
 
+import { cover } from "../../../kit/browser/cover.js";
 import { add, counted, el, fill, fixed, setText } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { both, share, way, word } from "./numbers.js";
@@ -90,6 +91,7 @@ export function drawPairs(paint, place) {
   const { view, now, keys } = paint;
   const { query } = view.place;
   const { n_key } = paint.site;
+  if (cover.hides("row", "number")) return drawScores(paint, place);
   const at = query - now.first;
   const of = (/** @type {any} */ values) => values.subarray(at * n_key, (at + 1) * n_key);
   const [before, after, scores, own] = [of(now.before), of(now.weighed.weights), of(now.scores), of(now.own)];
@@ -192,4 +194,20 @@ export function drawPairs(paint, place) {
     keys: countedTo(after.length),
     forbidden: gone.join(" "),
   });
+}
+
+// The scores of the row alone, as long as a lesson asks what becomes of them
+/** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */
+function drawScores(paint, place) {
+  const { query } = paint.view.place;
+  const who = el("div", "who");
+  who.append(...nodes(word(paint.queries, query, "q")), el("small", "", words.its_scores));
+  const scores = paint.keys.map((_, k) => {
+    const slot = el("div", "slot");
+    add(slot, "p").append(...nodes(word(paint.keys, k, "k")));
+    add(slot, "span", "now").textContent = fixed(paint.now.scores[paint.index(query, k)]);
+    return slot;
+  });
+  place.replaceChildren(who, ...scores);
+  for (const name of Object.keys(place.dataset)) delete place.dataset[name];
 }

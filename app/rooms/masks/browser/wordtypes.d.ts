@@ -30,6 +30,7 @@ export const WORDS: {
   "map_alt": string;
   "cell_may": string;
   "cell_not": string;
+  "cell_alone": string;
   "cell_score": string;
   "reasons": [string, string, string, string, string, string];
   "legend": { "future": string; "edited": string; "window": string; };
@@ -234,6 +235,7 @@ export const WORDS: {
   "of_stops": string;
   "next_of": { "own": string; "1": string; "2": string; "3": string; "none": string; "causal": string; "window": string; "first": string; "sides": string; "after": string; "padding": string; "leak": string; "kinds": string; "scale": string; };
   "looks_at": string;
+  "its_scores": string;
   "keeps": string;
   "gone": string;
   "was": string;

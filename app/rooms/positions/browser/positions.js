@@ -39,8 +39,15 @@ const LABS = {
   binary: Waves,
 };
 const OF_A_HEAD = ["layer", "head", "query", "key"]; // a finding chooses them, until someone does
-// The parts that a lesson may cover
-const LAB = ".fact, .lab, .foot > .ok, .foot > .facts, .tables > div, .unseen";
+// A lesson may cover: "number" the proof of a swap, "cell" how digits change, "curve" how waves do, "headline" what becomes of a
+// text that is too long. Curves that belong to it are left out of the drawings.
+const SAID = ".foot > .ok, .tables > div, .unseen";
+const COVERS = {
+  number: `.box.proof, ${SAID}`,
+  cell: `.fact, .waves > section + section, ${SAID}`,
+  curve: `.two > .table, ${SAID}`,
+  headline: `.refusal, .trade, ${SAID}`,
+};
 const DESIGN = 15.6; // CSS pixels of the type for which the drawings are measured out
 const NARROW = 960; // units of the design below which everything stands in one column
 const NARROW_PROJECTED = 600; // and of a projected page, which shows less beside each other
@@ -52,7 +59,7 @@ const MOST_RUNS = 12; // changed runs whose answers are kept
 class Positions extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
-  static covers = { number: LAB, cell: LAB, curve: LAB, headline: LAB };
+  static covers = COVERS;
   static pressable = "button, a, .grid, .map";
 
   /** @type {Lab | null} */

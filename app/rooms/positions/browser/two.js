@@ -1,6 +1,8 @@
 // Two positions: the model's own table with two rows held, how alike they are, single features, and where the table ends.
 // Models without a table have their rule over distance here; no sinusoid is drawn for a model that has none.
 
+import { cover } from "../../../kit/browser/cover.js";
+import { WORDS as kit } from "../../../kit/browser/words.js";
 import { add, button, choice, clamp, el, fill, fixed, number, phrase, worded } from "../../../kit/browser/dom.js";
 import { json, unpack } from "../../../kit/browser/messages.js";
 import { WORDS as words } from "./constants.js";
@@ -332,16 +334,13 @@ export class Two {
     const most = Math.max(1e-6, ...every);
     const x = (/** @type {number} */ row) => left + (row * (width - left - 34 * unit)) / Math.max(1, rows.rows - 1);
     const y = (/** @type {number} */ v) => 10 * unit + (height * (1 - clamp(v / most, -1.15, 1.15) / 1.15)) / 2;
-    const svg = picture(
-      host,
-      width,
-      height + 40 * unit,
-      fill(words.features_label, {
-        features: features.join(", "),
-        first: rows.first,
-        last: rows.first + rows.rows - 1,
-      }),
-    );
+    const hides = cover.hides("curve"); // the waves, except that of the first feature
+    const label = fill(words.features_label, {
+      features: features.join(", "),
+      first: rows.first,
+      last: rows.first + rows.rows - 1,
+    });
+    const svg = picture(host, width, height + 40 * unit, hides ? `${label}. ${kit.covered}` : label);
     const unitText = most < 1 ? 2 : 0;
     across(svg, [-most, 0, most], {
       y,
@@ -351,6 +350,14 @@ export class Two {
       say: (v) => (v ? fixed(v, unitText) : "0"),
     });
     features.forEach((feature, at) => {
+      if (hides && feature) {
+        write(svg, width - 26 * unit, (14 + 20 * at) * unit, `${feature}: ?`, {
+          class: "b",
+          size: 12.5 * unit,
+          style: `fill: ${this.colour(at)}`,
+        });
+        return;
+      }
       /** @type {[x: number, y: number][]} */
       const points = Array.from({ length: rows.rows }, (_, row) => [x(row), y(value(row, feature))]);
       curve(svg, points, this.colour(at), 2, DASHES[at]);

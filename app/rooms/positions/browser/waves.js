@@ -1,5 +1,7 @@
 // Digits to waves: a position in binary, and waves of the same periods that say it smoothly.
 
+import { cover } from "../../../kit/browser/cover.js";
+import { WORDS as kit } from "../../../kit/browser/words.js";
 import { add, clamp, el, fill, fixed, phrase, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { draw, path, write } from "../../../kit/browser/picture/svg.js";
@@ -60,13 +62,32 @@ export class Waves {
     const step = (width - left - 20 * unit) / (N - 1);
     const x = (/** @type {number} */ p) => left + p * step;
     this.line = { left, step };
+    const hides = cover.hides("cell"); // how they change: of each digit there is its value at one place
     const bottom = 14 * unit + DIGITS * (tall + 14 * unit);
-    const svg = picture(host, width, bottom + 40 * unit, fill(words.digits_label, { t, binary: binary(t) }));
+    const svg = picture(
+      host,
+      width,
+      bottom + 40 * unit,
+      [fill(words.digits_label, { t, binary: binary(t) }), ...(hides ? [kit.covered] : [])].join(". "),
+    );
     svg.classList.add("touch");
     this.box = svg;
     for (let digit = 0; digit < DIGITS; digit++) {
       const y = (/** @type {number} */ value) => 14 * unit + digit * (tall + 14 * unit) + tall * (1 - value);
       write(svg, 0, y(0.5) - 2 * unit, fill(words.digit, { digit }), { class: "b", size: 13.5 * unit });
+      const bit = (t >> digit) & 1;
+      if (hides) {
+        const box = { x: left - 10 * unit, y: y(1), width: width - left, height: tall, rx: 6 };
+        draw(svg, "rect", { ...box, fill: "none", stroke: "var(--proof)", "stroke-dasharray": "5 5" });
+        write(svg, left - 30 * unit, y(0.5) + 6 * unit, "?", {
+          class: "b",
+          size: 20 * unit,
+          style: "fill: var(--proof)",
+        });
+        draw(svg, "circle", { cx: x(t), cy: y(bit), r: 5.5 * unit, fill: "var(--ink)" });
+        write(svg, x(t) + 12 * unit, y(bit) + 5 * unit, String(bit), { class: "b", size: 15 * unit });
+        continue;
+      }
       write(svg, 0, y(0.5) + 15 * unit, fill(words.period, { n: 2 ** (digit + 1) }), {
         class: "mt",
         size: 12.5 * unit,
@@ -85,7 +106,7 @@ export class Waves {
         (_, i) => /** @type {[number, number]} */ ([x(-0.5 + i / 10), y(wave(digit, -0.5 + i / 10))]),
       );
       draw(svg, "path", { d: path(soft), fill: "none", stroke: "var(--proof)", "stroke-width": 2.4 });
-      draw(svg, "circle", { cx: x(t), cy: y((t >> digit) & 1), r: 5.5 * unit, fill: "var(--ink)" });
+      draw(svg, "circle", { cx: x(t), cy: y(bit), r: 5.5 * unit, fill: "var(--ink)" });
       draw(svg, "circle", { cx: x(t), cy: y(wave(digit, t)), r: 5.5 * unit, fill: "var(--proof)" });
     }
     const group = handle(svg, {

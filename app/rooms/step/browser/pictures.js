@@ -1,5 +1,6 @@
 // The pictures of the steps that are no ledger: vectors as strips, heads as rows, additions; norms and neurons beside it.
 
+import { cover } from "../../../kit/browser/cover.js";
 import { el, fill, fixed, number, quoted } from "../../../kit/browser/dom.js";
 import { long } from "../../../kit/browser/model_strip.js";
 import { WORDS as words } from "./constants.js";
@@ -192,7 +193,7 @@ export const PICTURES = {
       sheet.strip(i, (2 + i * 36) * sheet.r, name, vector, {
         height: 27 * sheet.r,
         limit: lim,
-        note: fill(words.length, { x: long(length(vector)) }),
+        note: fill(words.length, { x: i === 2 && cover.hides("bar") ? "?" : long(length(vector)) }),
       }),
     );
     const vectors = triangle(sheet, 116 * sheet.r, before, added, what);

@@ -1,5 +1,7 @@
 // The pages of small numbers: one head of 3 × 4 whose inputs can be dragged, a batch and its transpose, the reshape into heads.
 
+import { cover } from "../../../kit/browser/cover.js";
+import { WORDS as kit } from "../../../kit/browser/words.js";
 import { choice, clamp, el, fill, pinned, worded } from "../../../kit/browser/dom.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { BatchPage } from "./batch.js";
@@ -168,7 +170,7 @@ export class Small {
 
   /** @param {Spot} spot */
   look(spot) {
-    const from = this.shown.from(spot);
+    const from = cover.hides("cell") ? { title: kit.covered } : this.shown.from(spot); // where a number goes is asked for
     this.now = spot;
     this.view.sum(from, spot);
   }

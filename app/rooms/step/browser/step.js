@@ -48,8 +48,8 @@ export class StepThrough extends Stage {
   static covers = {
     number: ".pic.tabled, .big, .from, .unseen", // and the grid of the output, by step.css
     shape: SHOWN,
-    bar: SHOWN,
-    cell: ".pic, .big, .from, .unseen",
+    bar: ".pic.tabled, .big, .unseen", // and a length, by the picture of an addition
+    cell: ".big, .unseen", // and the number that is followed, with the frames around it
     row: ".pic, .big, .from, .unseen",
   };
 

@@ -1,5 +1,6 @@
 // An addition as a triangle: the stream, what is added to its end, and both together, in true lengths and at their true angle.
 
+import { cover } from "../../../kit/browser/cover.js";
 import { fill } from "../../../kit/browser/dom.js";
 import { long } from "../../../kit/browser/model_strip.js";
 import { draw, set, svg as element } from "../../../kit/browser/picture/svg.js";
@@ -54,17 +55,18 @@ export function triangle(sheet, top, before, added, what) {
     fill(words.vector_of, { what: fill(words.adds, { what }), x: long(b) }),
     200 * r,
   );
+  const hides = cover.hides("bar"); // how long both are together
   const together = length(Float64Array.from(before, (v, i) => v + added[i]));
   say(
     x / 2 - 60 / unit,
     ground - (y / 2) * unit - 14 * r,
     "q here",
-    fill(words.vector_of, { what: words.together, x: long(together) }),
+    fill(words.vector_of, { what: words.together, x: hides ? "?" : long(together) }),
   );
   return (/** @type {number} */ share) => {
     const [px, py] = [a + (x - a) * share, y * share];
     set(more, { d: `M${at(a, 0)}L${at(px, py)}` });
-    set(both, { d: `M${at(0, 0)}L${at(px, py)}` });
+    if (!hides) set(both, { d: `M${at(0, 0)}L${at(px, py)}` });
     set(tip, { cx: left + px * unit, cy: ground - py * unit });
   };
 }
