@@ -10,12 +10,13 @@ import torch
 
 import benchmarks.card
 
-from . import capture, generation, memory, parity, tiles
+from . import capture, fits, generation, memory, parity, tiles
 from .report import Report, about
 
 SECTIONS = {
     "parity": parity.measure,
     "memory": memory.measure,
+    "fits": fits.measure,
     "tiles": tiles.measure,
     "capture": capture.measure,
     "generation": generation.measure,

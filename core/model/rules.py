@@ -307,6 +307,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
             return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, scale=scale, enable_gqa=grouped)
         if mask.is_free:
             return _fused(q, k, v, None, scale)
+        if knows_views(q, k, v):
+            return by_text(q, k, v, scale)
     # A block of rows needs no more keys than its rows may see, so that a window costs what it lets through.
     parts = []
     for rows in row_blocks(mask.n_query, row_bytes(q, k, rule), rows=window_rows(mask)):
@@ -347,6 +349,33 @@ def knows_groups(q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool) -> bool:
         return False
     asked = torch.backends.cuda.SDPAParams(q, k, v, None, 0.0, is_causal, True)
     return torch.backends.cuda.can_use_flash_attention(asked)
+
+
+def knows_views(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether a kernel of a card reads the same keys once for each head of a group, as by_text() asks it to."""
+    if q.device.type != "cuda":
+        return False
+    asked = torch.backends.cuda.SDPAParams(*_views(q[0], k[0], v[0]), None, 0.0, True, False)
+    return torch.backends.cuda.can_use_efficient_attention(asked)
+
+
+def by_text(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Causal attention of one text after the other: no mask as numbers, and no copy of keys and values.
+
+    A group of heads takes the place of a text, and all of its heads are given views of the same keys and values.
+    """
+    texts = []
+    for one in zip(q, k, v, strict=True):
+        z = F.scaled_dot_product_attention(*_views(*one), is_causal=True, scale=scale)
+        texts.append(z.permute(2, 0, 1, 3))  # [query, kv_head, head of the group, d_head]
+    return torch.stack(texts).flatten(2, 3).transpose(1, 2)
+
+
+def _views(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """q [head, query, d_head] and k, v [kv_head, key, d_head] -> each [kv_head, head of the group, pos, d_head]."""
+    group = len(q) // len(k)
+    keys, values = (x[:, None].expand(-1, group, -1, -1) for x in (k, v))
+    return q.unflatten(0, (-1, group)), keys, values
 
 
 def _fused(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float) -> Tensor:
