@@ -60,7 +60,7 @@ def set_ups(short: bool) -> Iterator[SetUp]:
         for work in ("reading", "writing", "trace", "training"):
             yield SetUp(work, "tiny", tiny, torch.float32, 64)
         return
-    llama, gpt2 = (next(preset.config for preset in PRESETS if preset.id == id) for id in ("llama-3-8b", "gpt2"))
+    llama, gpt2 = PRESETS["llama-3-8b"].config, PRESETS["gpt2"].config
     for n, batch in ((1_024, 1), (1_024, 8), (8_192, 1), (4_096, 8), (32_768, 1)):
         yield SetUp("reading", "Llama 3 8B", llama, torch.bfloat16, n, batch)
     for n, batch in ((8_192, 1), (4_096, 8)):

@@ -113,8 +113,8 @@ def test_views_of_the_same_keys_give_what_copies_give(device: torch.device, n_te
     n, d_head = 333, 16
     q = torch.randn(n_texts, 6, n, d_head, device=device)
     k, v = (torch.randn(n_texts, 2, n, d_head, device=device) for _ in range(2))
-    copies = (x.repeat_interleave(3, dim=1) for x in (k, v))
-    expected = F.scaled_dot_product_attention(q, *copies, is_causal=True, scale=0.4)
+    keys, values = (x.repeat_interleave(3, dim=1) for x in (k, v))
+    expected = F.scaled_dot_product_attention(q, keys, values, is_causal=True, scale=0.4)
     assert (by_text(q, k, v, 0.4) - expected).abs().max() <= 1e-5
 
 
