@@ -19,6 +19,7 @@ from .mask_edits import ALLOWED, HIDDEN, UNTOUCHED, Painted
 
 REASONS = ("", "future", "padding", "outside the window", "edited", "masked by the caller")  # 0: it may look
 WINDOW_ROWS = 256  # fewer rows at once than this gain less by their fewer keys than a call of the kernel costs
+EXACT_ROWS = 1 << 16  # the efficient kernel of a card may be wrong where a text is longer (pytorch/pytorch#162588)
 BLOCK_BYTES = 1 << 26  # the most that one block of rows of a mask, bias or pattern may take: 64 MiB
 
 
@@ -307,8 +308,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
             return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, scale=scale, enable_gqa=grouped)
         if mask.is_free:
             return _fused(q, k, v, None, scale)
-        if knows_views(q, k, v):
-            return by_text(q, k, v, scale)
+        if knows_causal(q, k, v):
+            return in_turns(q, k, v, scale)
     # A block of rows needs no more keys than its rows may see, so that a window costs what it lets through.
     parts = []
     for rows in row_blocks(mask.n_query, row_bytes(q, k, rule), rows=window_rows(mask)):
@@ -351,31 +352,19 @@ def knows_groups(q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool) -> bool:
     return torch.backends.cuda.can_use_flash_attention(asked)
 
 
-def knows_views(q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Whether a kernel of a card reads the same keys once for each head of a group, as by_text() asks it to."""
-    if q.device.type != "cuda":
+def knows_causal(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether a kernel of a card takes the heads of groups in turns, as in_turns() gives them to it."""
+    if q.device.type != "cuda" or q.shape[2] > EXACT_ROWS:
         return False
-    asked = torch.backends.cuda.SDPAParams(*_views(q[0], k[0], v[0]), None, 0.0, True, False)
+    asked = torch.backends.cuda.SDPAParams(q[:, :: q.shape[1] // k.shape[1]], k, v, None, 0.0, True, False)
     return torch.backends.cuda.can_use_efficient_attention(asked)
 
 
-def by_text(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Causal attention of one text after the other: no mask as numbers, and no copy of keys and values.
-
-    A group of heads takes the place of a text, and all of its heads are given views of the same keys and values.
-    """
-    texts = []
-    for one in zip(q, k, v, strict=True):
-        z = F.scaled_dot_product_attention(*_views(*one), is_causal=True, scale=scale)
-        texts.append(z.permute(2, 0, 1, 3))  # [query, kv_head, head of the group, d_head]
-    return torch.stack(texts).flatten(2, 3).transpose(1, 2)
-
-
-def _views(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """q [head, query, d_head] and k, v [kv_head, key, d_head] -> each [kv_head, head of the group, pos, d_head]."""
-    group = len(q) // len(k)
-    keys, values = (x[:, None].expand(-1, group, -1, -1) for x in (k, v))
-    return q.unflatten(0, (-1, group)), keys, values
+def in_turns(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Causal attention of the first head of every group, then of the second: no mask as numbers, no copy of keys and values."""
+    heads = q.unflatten(1, (k.shape[1], -1)).unbind(2)  # each [batch, kv_head, query, d_head]
+    parts = [F.scaled_dot_product_attention(some, k, v, is_causal=True, scale=scale) for some in heads]
+    return torch.stack([z.transpose(1, 2) for z in parts], dim=3).flatten(2, 3).transpose(1, 2)
 
 
 def _fused(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float) -> Tensor:

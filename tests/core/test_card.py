@@ -15,7 +15,8 @@ from benchmarks.card.clock import peak_bytes
 from benchmarks.card.tiles import record_of
 from core.device import dtype_name
 from core.memory import MiB, guarded
-from core.model.rules import MaskRule, ScoreRule, attend, by_text
+from core.model import rules
+from core.model.rules import MaskRule, ScoreRule, attend, in_turns
 from core.plan import chunked_run_bytes, run_bytes
 from core.run.chunks import Chunks
 from core.run.recorder import HELD_BYTES
@@ -101,6 +102,19 @@ def test_a_trace_takes_no_more_than_was_predicted(
     assert taken > predicted.total / 2  # what was measured is a run, and not nothing
 
 
+@pytest.mark.parametrize("position", ["rotary", "learned"])
+def test_heads_of_a_group_in_turns_take_no_more_than_was_predicted(
+    position: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way of a card for float32, taken here by the processor."""
+    monkeypatch.setattr(rules, "shares_keys", lambda q, k: q.shape[1] == k.shape[1])
+    monkeypatch.setattr(rules, "knows_causal", lambda q, k, v: True)
+    loaded = built(torch.device("cpu"), dtype, position=position, n_ctx=700)
+    given = [*loaded.model.parameters(), *loaded.model.buffers()]
+    taken = peak_bytes(lambda: core.trace(loaded, ids=[0] * 700), loaded.device, given)
+    assert taken <= ABOVE * run_bytes(loaded.config, source_len=700, dtype=dtype).total
+
+
 def test_an_atlas_reads_what_a_card_ran(device: torch.device) -> None:
     """Its rows are worked out on the processor, wherever the model ran."""
     table = atlas.table_of(core.trace(built(device), ids=[i * 7 % 97 for i in range(60)]), text=0)
@@ -109,13 +123,28 @@ def test_an_atlas_reads_what_a_card_ran(device: torch.device) -> None:
 
 
 @pytest.mark.parametrize("n_texts", [1, 2])
-def test_views_of_the_same_keys_give_what_copies_give(device: torch.device, n_texts: int) -> None:
+def test_heads_of_a_group_in_turns_give_what_copies_of_their_keys_give(device: torch.device, n_texts: int) -> None:
     n, d_head = 333, 16
     q = torch.randn(n_texts, 6, n, d_head, device=device)
     k, v = (torch.randn(n_texts, 2, n, d_head, device=device) for _ in range(2))
     keys, values = (x.repeat_interleave(3, dim=1) for x in (k, v))
     expected = F.scaled_dot_product_attention(q, keys, values, is_causal=True, scale=0.4)
-    assert (by_text(q, k, v, 0.4) - expected).abs().max() <= 1e-5
+    assert (in_turns(q, k, v, 0.4) - expected).abs().max() <= 1e-5
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA card on this machine")
+@pytest.mark.parametrize("kv_heads", [1, 2])
+def test_the_last_rows_of_a_very_long_text_are_the_textbook_s(kv_heads: int) -> None:
+    """One of torch's kernels was wrong beyond 65,536 tokens, without an error."""
+    n, d_head = 70_000, 64
+    q = torch.randn(1, 2, n, d_head, device="cuda")
+    k, v = (torch.randn(1, kv_heads, n, d_head, device="cuda") for _ in range(2))
+    rule = ScoreRule(MaskRule(2, n, n, causal=True), scale=d_head**-0.5)
+    found = attend(q, k, v, rule)
+    for row in (0, 1_000, 65_535, 65_536, n - 1):
+        weights = (q[0, :, row : row + 1] @ k[0, :, : row + 1].mT * rule.scale).softmax(-1)
+        assert (found[0, :, row] - (weights @ v[0, :, : row + 1])[:, 0]).abs().max() <= 1e-5
 
 
 @pytest.mark.parametrize("wide", [True, False], ids=["float32", "bfloat16"])
