@@ -14,12 +14,12 @@ from . import capture, fits, generation, memory, parity, tiles
 from .report import Report, about
 
 SECTIONS = {
-    "parity": parity.measure,
     "memory": memory.measure,
     "fits": fits.measure,
-    "tiles": tiles.measure,
     "capture": capture.measure,
+    "tiles": tiles.measure,
     "generation": generation.measure,
+    "parity": parity.measure,  # last: it takes most of the minutes, and pytest -m cuda does it as well
 }
 
 

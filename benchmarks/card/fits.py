@@ -96,7 +96,7 @@ def predicted(case: SetUp) -> int:
 
 
 def work_of(case: SetUp, loaded: Loaded) -> Callable[[], object]:
-    """What is done: a prompt read into a cache, tokens written after it, a trace, or steps of a training."""
+    """A prompt read into a cache, tokens written after it, a trace, or steps of a training."""
     model, device = loaded.model, loaded.device
     ids = torch.zeros(case.batch, case.n, dtype=torch.long, device=device)
 
