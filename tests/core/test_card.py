@@ -116,7 +116,7 @@ def test_heads_of_a_group_in_turns_take_no_more_than_was_predicted(
 
 
 def test_an_atlas_reads_what_a_card_ran(device: torch.device) -> None:
-    """Its rows are worked out on the processor, wherever the model ran."""
+    """Its rows are of the processor, wherever the model ran."""
     table = atlas.table_of(core.trace(built(device), ids=[i * 7 % 97 for i in range(60)]), text=0)
     assert table.num_rows == 3 * 4
     assert all(0 <= entropy <= 6 for entropy in table["entropy"].to_pylist())
