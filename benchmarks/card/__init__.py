@@ -1,4 +1,4 @@
-"""What a graphics card is to prove, in one command: parity, the price of a trace, tiles, predicted memory and written tokens.
+"""What a graphics card is to prove, in one command: parity, the price of a trace, tiles, predicted memory, what fits and written tokens.
 
     python -m benchmarks.card [--json card.json] [--minutes 8] [--only parity memory]
 

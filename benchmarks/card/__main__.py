@@ -10,15 +10,16 @@ import torch
 
 import benchmarks.card
 
-from . import capture, generation, memory, parity, tiles
+from . import capture, fits, generation, memory, parity, tiles
 from .report import Report, about
 
 SECTIONS = {
-    "parity": parity.measure,
     "memory": memory.measure,
-    "tiles": tiles.measure,
+    "fits": fits.measure,
     "capture": capture.measure,
+    "tiles": tiles.measure,
     "generation": generation.measure,
+    "parity": parity.measure,  # last: it takes most of the minutes, and pytest -m cuda does it as well
 }
 
 

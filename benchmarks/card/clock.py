@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -50,7 +50,8 @@ def in_turns(ways: Mapping[str, Callable[[], object]], device: torch.device, rou
 def peak_bytes(work: Callable[[], object], device: torch.device, given: Iterable[Tensor]) -> int:
     """The most bytes of tensors at once while `work` runs, those of `given` included: by the card's allocator, else by LiveBytes.
 
-    On a card the work is done once before, so that what libraries set aside for themselves is there already.
+    On a card the work is done once before, so that what libraries set aside for themselves is there already. Its allocator is
+    asked for what it was asked for: what it hands out is rounded up, a large tensor by as much as 1 MiB.
     """
     given = list(given)
     if device.type != "cuda":
@@ -61,11 +62,16 @@ def peak_bytes(work: Callable[[], object], device: torch.device, given: Iterable
     work()
     gc.collect()
     wait(device)
-    before = torch.cuda.memory_allocated(device)
+    before = requested(device, "current")
     torch.cuda.reset_peak_memory_stats(device)
     work()
     wait(device)
-    return torch.cuda.max_memory_allocated(device) - before + sum(tensor.nbytes for tensor in given)
+    return requested(device, "peak") - before + sum(tensor.nbytes for tensor in given)
+
+
+def requested(device: torch.device, when: Literal["current", "peak"]) -> int:
+    """Bytes that a card's allocator was asked for, before it rounds them up."""
+    return torch.cuda.memory_stats(device)[f"requested_bytes.all.{when}"]
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from .mask_edits import ALLOWED, HIDDEN, UNTOUCHED, Painted
 
 REASONS = ("", "future", "padding", "outside the window", "edited", "masked by the caller")  # 0: it may look
 WINDOW_ROWS = 256  # fewer rows at once than this gain less by their fewer keys than a call of the kernel costs
+EXACT_ROWS = 1 << 16  # the efficient kernel of a card may be wrong where a text is longer (pytorch/pytorch#162588)
 BLOCK_BYTES = 1 << 26  # the most that one block of rows of a mask, bias or pattern may take: 64 MiB
 
 
@@ -307,6 +308,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
             return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, scale=scale, enable_gqa=grouped)
         if mask.is_free:
             return _fused(q, k, v, None, scale)
+        if knows_causal(q, k, v):
+            return in_turns(q, k, v, scale)
     # A block of rows needs no more keys than its rows may see, so that a window costs what it lets through.
     parts = []
     for rows in row_blocks(mask.n_query, row_bytes(q, k, rule), rows=window_rows(mask)):
@@ -347,6 +350,21 @@ def knows_groups(q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool) -> bool:
         return False
     asked = torch.backends.cuda.SDPAParams(q, k, v, None, 0.0, is_causal, True)
     return torch.backends.cuda.can_use_flash_attention(asked)
+
+
+def knows_causal(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether a kernel of a card takes the heads of groups in turns, as in_turns() gives them to it."""
+    if q.device.type != "cuda" or q.shape[2] > EXACT_ROWS:
+        return False
+    asked = torch.backends.cuda.SDPAParams(q[:, :: q.shape[1] // k.shape[1]], k, v, None, 0.0, True, False)
+    return torch.backends.cuda.can_use_efficient_attention(asked)
+
+
+def in_turns(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """Causal attention of the first head of every group, then of the second: no mask as numbers, no copy of keys and values."""
+    heads = q.unflatten(1, (k.shape[1], -1)).unbind(2)  # each [batch, kv_head, query, d_head]
+    parts = [F.scaled_dot_product_attention(some, k, v, is_causal=True, scale=scale) for some in heads]
+    return torch.stack([z.transpose(1, 2) for z in parts], dim=3).flatten(2, 3).transpose(1, 2)
 
 
 def _fused(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float) -> Tensor:

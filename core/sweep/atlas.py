@@ -64,7 +64,7 @@ def rows_of(record: AttentionRecord, queries: Tokens, keys: Tokens) -> dict[str,
     distance: how far away the row looks on average, in tokens, on either side. entropy: bits. Cross-attention has the last three
     but for distance and induction, since its keys are another text. Padding is no row and no key.
     """
-    pattern = record.pattern()  # [head, query, key]
+    pattern = record.pattern().cpu()  # [head, query, key]; the table is made on the processor
     n_query, n_key = pattern.shape[-2:]
     places = torch.arange(n_query)
     real = ~torch.tensor(queries.padding)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -48,10 +48,18 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "shares_keys", lambda q, k: q.shape[1] == k.shape[1])
 
 
-@pytest.mark.parametrize("way", ["shared", "folded"])
+def in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has attend() take the way of a card for float32, where a kernel knows the mask and does not share keys."""
+    folded(monkeypatch)
+    monkeypatch.setattr(rules, "knows_causal", lambda q, k, v: True)
+
+
+@pytest.mark.parametrize("way", ["shared", "folded", "in turns"])
 def test_the_kernel_gives_what_the_textbook_gives(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "folded":
         folded(monkeypatch)
+    if way == "in turns":
+        in_turns(monkeypatch)
     for mask, bias in cases():
         q, k, v = inputs(mask.n_query, mask.n_key)
         rule = ScoreRule(mask, 0.4, bias)
@@ -100,8 +108,11 @@ def test_a_window_costs_what_it_lets_through(causal: bool, monkeypatch: pytest.M
     assert cells[1] / cells[0] == pytest.approx(2, rel=0.03)
 
 
-def test_keys_that_heads_share_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    folded(monkeypatch)
+@pytest.mark.parametrize("way", [folded, in_turns])
+def test_keys_that_heads_share_are_not_copied(
+    way: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way(monkeypatch)
     for window in (None, 7):
         calls = Calls(monkeypatch)
         q, k, v = inputs(300, 300)
