@@ -9,7 +9,7 @@ chose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import streamlit as st
@@ -17,7 +17,7 @@ import streamlit as st
 from app.session.room import PARAM
 from app.session.screen import OF_THE_RUN
 from app.session.session_state import Key
-from app.streamlit_edge.history import is_history_navigation, noted
+from app.streamlit_edge.history import is_history_navigation
 from core.service import Facts
 
 SHARED = ("site", "layer", "head", "query", "key", "hide")  # mean the same in every room that has them
@@ -67,7 +67,7 @@ class Chosen:
 
 
 RECORD: Key[Chosen] = Key("chosen")
-ARRIVED: Key[bool] = Key("arrived")  # an address is still to be read
+ARRIVED: Key[Mapping[str, Sequence[str]]] = Key("arrived")  # an address that is still to be read
 USED: Key[bool] = Key("chosen_used")  # something of the run was drawn in this run of the script
 # The values that were drawn in this run of the script; None for a name that the room has and does not show
 DRAWN: Key[dict[str, str | None]] = Key("chosen_drawn")
@@ -79,10 +79,12 @@ def now() -> Chosen:
 
 
 def note_arrival() -> None:
-    """First thing in a script: whether an address is to be read. A script that is broken off before it does leaves that to the next."""
+    """First thing in a script: the address, where it is to be read. A script that is broken off before it does leaves that to the next.
+
+    That next one may have another address: the room that was left wrote its own over the one that the visitor went back to.
+    """
     if RECORD.get() is None or is_history_navigation():
-        ARRIVED.put(True)
-    noted()
+        ARRIVED.put({name: st.query_params.get_all(name) for name in st.query_params})
     USED.take()
     DRAWN.take()
 
@@ -92,10 +94,9 @@ def enter(room: str, borrows: Callable[[str], bool]) -> bool:
 
     A room that `borrows` the screen gives sentence, model and place back when it is left.
     """
-    record, arrived = now(), bool(ARRIVED.get())
-    if arrived:
-        said = st.query_params.to_dict()
-        said |= {name: ",".join(st.query_params.get_all(name)) for name in _many & said.keys()}
+    record, address = now(), ARRIVED.get()
+    if address is not None:
+        said = {name: ",".join(values) if name in _many else values[-1] for name, values in address.items()}
         lent = record.lent or (record if record.run else None)
         record = replace(
             record,
@@ -119,7 +120,7 @@ def enter(room: str, borrows: Callable[[str], bool]) -> bool:
         record = replace(record, room=room, address=None)
     RECORD.put(record)
     ARRIVED.take()  # last: a script that is broken off before leaves it to the next
-    return arrived
+    return address is not None
 
 
 def read_address(room: str, own: Collection[str]) -> Chosen:

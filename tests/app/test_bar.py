@@ -21,6 +21,8 @@ from tests.app.pages import lend
 APP = "app/main.py"
 ROOMS = ("explore", "shapes", "memory")
 REDIRECTS = {"Explore": "explore", "Memory": "memory"}
+# Clicks in the bar, one behind the other in one task of the browser
+CHOOSE = "rooms => rooms.forEach(room => document.querySelectorAll('*').forEach(node => node.shadowRoot?.querySelector(`nav a[data-room=${room}]`)?.click()))"
 WIDE, NARROW, PHONE = (1280, 720), (768, 900), (390, 844)
 
 
@@ -36,10 +38,21 @@ class Visit:
         self.back = False
         monkeypatch.setattr(room, "st", SimpleNamespace(session_state=self.session, query_params=self.query))
         monkeypatch.setattr(room, "is_history_navigation", lambda: self.back)
+        monkeypatch.setattr(room, "said_before", lambda _: self.before)
 
-    def message(self, address: str | None = None, choice: tuple[int, str] | None = None, back: bool = False) -> str:
-        """A message with this address and, from then on, this choice. Returns the room that it shows."""
+    def message(
+        self,
+        address: str | None = None,
+        choice: tuple[int, str] | None = None,
+        back: bool = False,
+        before: tuple[int, str] | None = None,
+    ) -> str:
+        """A message with this address and, from then on, this choice. Returns the room that it shows.
+
+        `before` is what was chosen when the visitor went back.
+        """
         self.back = back
+        self.before = None if before is None else {"chosen": {"number": before[0], "room": before[1]}}
         self.query.clear()
         if address is not None:
             self.query["view"] = address
@@ -95,6 +108,26 @@ def test_back_counts_although_the_choice_is_still_told(visit: Visit):
     visit.message("shapes", (1, "memory"))
     assert visit.message("shapes", back=True) == "shapes"
     assert visit.message("memory", back=True) == "memory"
+
+
+def test_back_takes_back_a_choice_that_was_never_run(visit: Visit):
+    visit.message("shapes")
+    assert visit.message("shapes", (1, "memory"), back=True, before=(1, "memory")) == "shapes"
+    assert visit.message("shapes") == "shapes"
+
+
+def test_a_choice_after_back_counts_although_its_message_came_with_it(visit: Visit):
+    visit.message("shapes")
+    assert visit.message("shapes", (2, "explore"), back=True, before=(1, "memory")) == "explore"
+
+
+def test_the_address_of_the_room_that_was_left_is_late_after_back(visit: Visit):
+    visit.message("shapes")
+    visit.message("shapes", (1, "memory"))
+    visit.message("memory")
+    assert visit.message("shapes", back=True) == "shapes"
+    assert visit.message("memory") == "shapes"  # it wrote its own over the one that the visitor went back to
+    assert visit.message("shapes") == "shapes"
 
 
 def test_back_counts_although_another_message_overtook_it(visit: Visit):
@@ -174,14 +207,30 @@ def test_a_room_is_chosen_without_loading_the_page_and_back_finds_the_one_before
     assert page.evaluate("window.loaded") == "once"
 
 
+def test_a_room_that_is_left_by_back_before_the_server_answers_does_not_come(page: Page):
+    go_to(page, "Memory")
+    shows(page, "memory")
+    idle(page)
+    page.evaluate(f"() => {{ ({CHOOSE})(['train']); history.back(); }}")
+    page.wait_for_url("**view=memory**")
+    idle(page)
+    page.wait_for_timeout(500)  # in which a script that was to come would have begun
+    idle(page)
+    shows(page, "memory")
+    assert "view=memory" in page.url
+    page.go_back()
+    shows(page, "compute")
+    page.go_forward()
+    shows(page, "memory")
+
+
 def test_two_rooms_chosen_before_the_server_answers_are_two_steps(page: Page):
     """Else Back would lead past the first of them, or out of the page."""
     go_to(page, "Memory")
     shows(page, "memory")
     idle(page)
     ago = page.evaluate("history.length")
-    choose = "rooms => rooms.forEach(room => document.querySelectorAll('*').forEach(node => node.shadowRoot?.querySelector(`nav a[data-room=${room}]`)?.click()))"
-    page.evaluate(choose, ["train", "compute"])
+    page.evaluate(CHOOSE, ["train", "compute"])
     shows(page, "compute")
     idle(page)
     assert page.evaluate("history.length") == ago + 2

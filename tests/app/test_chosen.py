@@ -44,6 +44,22 @@ def test_nothing_is_left_out_because_it_is_as_a_room_opens(visit: Visit):
     same(visit)
 
 
+def test_the_address_that_counts_is_the_one_that_the_visitor_went_back_to(visit: Visit):
+    """The script for it may be broken off by a message that has the address of the room that was left, which came late."""
+    visit.report(layer="1", head="3")
+    visit.script()
+    there = dict(visit.address)
+    visit.enter("two")
+    visit.report(layer="0", head="1")
+    visit.script()
+    late = dict(visit.address)
+    visit.address = Address(there)
+    visit.use(back=True)
+    chosen.note_arrival()  # and is broken off
+    visit.script(late=late)
+    assert (visit.shown.values["layer"], visit.shown.values["head"]) == ("1", "3")
+
+
 def test_what_was_taken_out_of_the_address_can_be_said_to_be_nothing(visit: Visit, monkeypatch: pytest.MonkeyPatch):
     """Streamlit keeps a name that was taken out, and says "" of it."""
     address, sent = QueryParams(), []

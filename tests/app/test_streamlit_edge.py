@@ -22,7 +22,7 @@ from streamlit import config, runtime
 from streamlit.components.lib.local_component_registry import LocalComponentRegistry
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
-from streamlit.proto.WidgetStates_pb2 import WidgetStates
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import Runtime, RuntimeConfig, app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
@@ -413,17 +413,24 @@ def test_who_went_back_is_followed_though_a_component_speaks_in_the_same_moment(
     history.keep_navigations()
     here, other = Asking("a"), Asking("b")
 
-    def ask(of: Asking, is_history_navigation: bool = False) -> bool:
-        AppSession.request_rerun(
-            cast(AppSession, of), ClientState(query_string="view=explore", is_history_navigation=is_history_navigation)
-        )
-        return asked[-1].is_history_navigation
+    def ask(of: Asking, address: str, chosen: int, is_history_navigation: bool = False) -> tuple[bool, str]:
+        said = WidgetStates(widgets=[WidgetState(id="$$ID-0a1b-bar", json_value=f'{{"chosen": {chosen}}}')])
+        state = ClientState(query_string=address, widget_states=said, is_history_navigation=is_history_navigation)
+        AppSession.request_rerun(cast(AppSession, of), state)
+        return asked[-1].is_history_navigation, asked[-1].query_string
 
-    assert ask(here, True) and ask(here) and ask(here), "before a script has noted it"
-    assert not ask(other)
     monkeypatch.setattr(history, "get_script_run_ctx", lambda: SimpleNamespace(session_id=here.id))
+    assert history.said_before("bar") is None
+    assert ask(here, "view=explore", 1, True) == (True, "view=explore")
+    assert ask(here, "view=late", 2) == (True, "view=explore"), "before a script has noted it"
+    assert ask(other, "view=late", 3) == (False, "view=late")
+    assert history.said_before("bar") == {"chosen": 1}, "when they went back"
+    assert history.said_before("box") is None
+    assert ask(here, "view=memory", 4, True) == (True, "view=memory"), "once more"
+    assert history.said_before("bar") == {"chosen": 4}
     history.noted()
-    assert not ask(here), "that is another matter"
+    assert history.said_before("bar") is None
+    assert ask(here, "view=late", 5) == (False, "view=late"), "that is another matter"
     AppSession.request_rerun(cast(AppSession, here), None)
 
 

@@ -112,7 +112,7 @@ class Visit:
             self.address = Address(late)
         self.use(back)
         chosen.note_arrival()
-        arrives = bool(chosen.ARRIVED.get())
+        arrives = chosen.ARRIVED.get() is not None
         if arrives:
             self.room = self.address.get("view", "one")
         chosen.enter(self.room, lambda room: room == BORROWS)
