@@ -167,7 +167,7 @@ COMPONENT = {
     "step_erase": "Erase the last digit",
     "step_sign": "Plus or minus",
     "step_you_said": "You said {said}.",
-    "step_rows": "What each word of the sentence looks at. The row that is asked about is covered.",
+    "step_rows": "Where each word of the sentence looks. The row that is asked about is covered.",
     "step_wait": "Wait, and look at the wall.",
     "step_true": "The answer: {true}",
     "step_late": "It came too late: the voting had closed.",

@@ -909,7 +909,7 @@ export class HeadMap {
     return [Math.min(xs[at], xs[at + 1]), Math.abs(xs[at + 1] - xs[at])];
   }
 
-  // Where the columns of these keys stand in the window, as long as all of the text is above the map and its words do not lean
+  // Where the columns of these keys are in the window, as long as all of the text is above the map and its words do not lean
   /** @param {number[]} tokens @param {HTMLElement | null} words the line of words over the columns, where there is one @returns {import("../../kit/browser/types.js").Above | null} */
   above(tokens, words) {
     const { geometry: g, view, box } = this;

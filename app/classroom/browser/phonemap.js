@@ -1,13 +1,13 @@
-// The rows of a head on a phone, small: what the asked row is guessed from. The asked row itself is covered, and has not been sent.
+// The rows of a head on a phone, small, from which the asked row is guessed. The asked row itself is covered, and has not been sent.
 
 import { described, el } from "../../kit/browser/dom.js";
 import { draw, svg } from "../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 
 const WIDTH = 360;
-const LETTER = 6.6; // of type of 12, about
-const NAMES = 74; // px for the longest name
-const ROW = 16;
+const LETTER = 7.6; // of the type, about
+const NAMES = 92; // px for the longest name
+const ROW = 14;
 const LEVELS = 35; // of the sign of a weight
 
 /** @param {import("./types.js").Rows} rows @param {number | null} mine the key that was said */
@@ -28,7 +28,7 @@ export function map({ queries, keys, row, rows }, mine) {
   queries.forEach((label, q) => {
     const y = top + q * down;
     const isAsked = q === row;
-    draw(drawing, "text", { x: left - 5, y: y + down - 4, class: isAsked ? "asked end" : "end" }, label);
+    draw(drawing, "text", { x: left - 5, y: y + down - 3, class: isAsked ? "asked end" : "end" }, label);
     [...rows[q]].forEach((sign, k) => {
       const part = Number.parseInt(sign, LEVELS + 1) / LEVELS;
       draw(drawing, "rect", {
@@ -43,7 +43,7 @@ export function map({ queries, keys, row, rows }, mine) {
     if (!isAsked) return;
     draw(drawing, "rect", { x: left, y, width: keys.length * wide - 1, height: down - 1, class: "covered" });
     const at = left + ((mine ?? keys.length / 2 - 0.5) + 0.5) * wide;
-    draw(drawing, "text", { x: at, y: y + down - 4, class: "unknown" }, "?");
+    draw(drawing, "text", { x: at, y: y + down - 3, class: "unknown" }, "?");
   });
   box.append(drawing);
   return described(box, "img", words.step_rows);

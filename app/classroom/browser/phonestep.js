@@ -143,7 +143,7 @@ export function answered(box, { body, mine }) {
   box.replaceChildren(...parts);
 }
 
-// What the run gives to the options that get most, and to the own one
+// The shares of the run: those of the options that get most, and of the own one
 /** @param {StepBody} body @param {number | null} mine */
 function bars({ options, values = [], right = [] }, mine) {
   const order = options.map((_, i) => i).sort((a, b) => values[b] - values[a]);

@@ -88,14 +88,10 @@ export class StepPage {
     if (stood === this.stood) return;
     this.stood = stood;
     const all = sum(body.votes ?? []);
-    drawVotes(
-      this.above,
-      above,
-      at,
-      { ...this.parts(body, all), isBlocks: all <= MOST_ROW_BLOCKS },
-      this.alt(body),
-      em,
-    );
+    const { layer, head } = classroom.shown?.with ?? {};
+    const said = { ...this.parts(body, all), isBlocks: all <= MOST_ROW_BLOCKS };
+    const titles = { alt: this.alt(body), caption: fill(words.place_short, { layer, head }) };
+    drawVotes(this.above, above.columns, at, said, titles, em);
     spoken(this.above, body);
   }
 

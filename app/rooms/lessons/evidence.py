@@ -1,4 +1,4 @@
-"""What a class reasons with on its phones: the rows of the head that is asked about, without the one that is covered."""
+"""The picture that a class reasons with on its phones: rows of the head that is asked about, without the one that is covered."""
 
 from __future__ import annotations
 
