@@ -245,6 +245,25 @@ def test_numbers_from_phones_are_dots_on_a_line_and_the_truth_is_a_line(screen: 
         expect(phone.page.locator(".follow .panel .note").last).to_have_text("10 others chose the same.")
 
 
+def test_answers_of_a_phone_that_come_back_too_late_leave_the_one_that_had_arrived(screen: Screen, another: Another):
+    teacher = screen.open()
+    at_step(teacher, "1.2")
+    phone = follow(another(PHONE), code_of(teacher))
+    teacher.page.keyboard.press("r")
+    stage(teacher, "ask")
+    tap(phone, "animal")
+    answered(teacher, 1)
+    with without_connection(phone):
+        expect(main(phone)).to_have_attribute("data-state", "lost")
+        tap(phone, "street")
+        tap(phone, "cross")
+        teacher.page.keyboard.press("PageDown")
+        stage(teacher, "votes")
+    expect(phone.page.locator(".follow .banner")).to_have_text(text("step_late"))
+    expect(phone.page.locator(".follow .panel h1")).to_have_text("You said animal.")
+    expect(over(teacher).get_by_role("img", name="animal: 1", exact=True)).to_be_visible()
+
+
 def test_the_wall_says_which_mistake_the_commonest_wrong_answer_is(screen: Screen, another: Another):
     teacher = screen.open()
     at_step(teacher, "1.2")

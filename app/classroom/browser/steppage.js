@@ -20,6 +20,7 @@ const WIDTH = 640;
 const HIGH = 250; // of the numbers' line, with its piles
 const BASE = 208;
 const DOT = 15;
+const APART = 64; // of two numbers on the line that are told apart
 
 export class StepPage {
   /** @param {import("./teacher.js").Teacher} teacher @param {HTMLElement} root */
@@ -116,6 +117,7 @@ export class StepPage {
   build(body, isHidden) {
     const { stage, round } = body;
     this.box.dataset.stage = stage;
+    this.box.classList.toggle("mistaken", stage === "votes" && this.teacher.isMistake);
     this.lead.textContent =
       stage === "answer"
         ? body.question
@@ -129,7 +131,9 @@ export class StepPage {
           ? words.step_again_how
           : words.step_how
         : stage === "votes"
-          ? words.step_discuss
+          ? this.teacher.isMistake
+            ? "" // which takes its room
+            : words.step_discuss
           : (body.words?.[0] ?? "");
     this.chart.replaceChildren();
     this.replies.replaceChildren();
@@ -257,7 +261,7 @@ export class StepPage {
     else if (isAnswer && values.length) item("room", fill(words.step_of_room, { n: all }));
     else item("room", all <= MOST_ROW_BLOCKS ? words.step_one_block : words.step_bars);
     if (isAnswer && (values.length || !options.length)) item("run", words.step_of_run);
-    if (before.length) item("was", words.step_of_before);
+    if (before.length && !(isAnswer && this.isAbove)) item("was", words.step_of_before);
   }
 
   // Numbers as dots on a line, in piles; above so many phones a pile is one bar
@@ -288,6 +292,7 @@ export class StepPage {
         text,
       );
     }
+    let last = -APART; // where the last number stands
     for (const { at: place, count, value } of piles) {
       const top = isDots ? BASE - count * high : BASE - ((BASE - 60) * count) / most;
       if (isDots)
@@ -299,7 +304,9 @@ export class StepPage {
             class: "dot",
           });
       else draw(drawing, "rect", { x: x(place) - 8, y: top, width: 16, height: BASE - top, rx: 2, class: "dot" });
-      if (count > 1 || piles.length <= 8)
+      const isNamed = count > 1 || (piles.length <= 8 && x(place) - last >= APART);
+      if (isNamed) last = x(place);
+      if (isNamed)
         draw(
           drawing,
           "text",
