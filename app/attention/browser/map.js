@@ -910,10 +910,10 @@ export class HeadMap {
   }
 
   // Where the columns of these keys are in the window, as long as all of the text is above the map and its words do not lean
-  /** @param {number[]} tokens @param {HTMLElement | null} words the line of words over the columns, where there is one @returns {import("../../kit/browser/types.js").Above | null} */
-  above(tokens, words) {
+  /** @param {number[]} tokens @param {HTMLElement | null} line of words over the columns, where there is one @returns {import("../../kit/browser/types.js").Above | null} */
+  above(tokens, line) {
     const { geometry: g, view, box } = this;
-    const isLeaning = !words && !view.room.narrow && !this.isUpright;
+    const isLeaning = !line && !view.room.narrow && !this.isUpright;
     if (!g || g.isFold || box.hidden || isLeaning || this.zoomed()) return null;
     const lens = view.lens();
     const { left, top, width } = box.getBoundingClientRect();
@@ -921,7 +921,7 @@ export class HeadMap {
     return {
       left: left + part * g.left,
       right: left + width,
-      bottom: words ? words.getBoundingClientRect().top : top + part * view.room.em,
+      bottom: line ? line.getBoundingClientRect().top : top + part * view.room.em,
       columns: tokens.map((token) => {
         const [x, w] = this.columnAt(lens.keyOf(token));
         return [left + part * x, part * w];
