@@ -347,7 +347,7 @@ async def _step(found: Classroom, said: dict[str, Any]) -> dict[str, int]:
     asked = offered(messages.step(said))
     if asked is None:
         raise Denied("run", 409, sentences.NO_OFFER)
-    return {"q": found.ask_step(asked)}
+    return {"q": found.ask_step(asked, None if asked.picture is None else await asked.picture())}
 
 
 def _moves(to: Move) -> Callable[[Classroom, dict[str, Any]], Awaitable[None]]:

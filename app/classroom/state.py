@@ -196,11 +196,11 @@ class Classroom:
             self._bump("question", "votes")
             return self.asked
 
-    def ask_step(self, step: Step) -> int:
-        """Open a question of a lesson's step. Returns its number."""
+    def ask_step(self, step: Step, picture: dict[str, Any] | None = None) -> int:
+        """Open a question of a lesson's step, with what phones are shown to reason with. Returns its number."""
         with self._lock:
             self.asked += 1
-            self.question = StepQuestion(self.asked, step)
+            self.question = StepQuestion(self.asked, step, picture=picture)
             self._bump("question", "votes")
             return self.asked
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from weakref import WeakValueDictionary
@@ -49,6 +49,13 @@ class Step:
     values: tuple[float, ...]  # what the run gives to each option, as shares of one; () where it gives none
     words: tuple[str, ...]  # why it is so, and what it was checked against
     reply: Callable[[Said], Reply] = field(repr=False)
+    mistake: Callable[[Said], Reply | None] = field(
+        repr=False
+    )  # of a wrong answer what is wrong, and never what is true
+    tokens: tuple[int, ...] = ()  # of options that are words of the text on the screen
+    picture: Callable[[], Awaitable[dict[str, Any] | None]] | None = field(
+        default=None, repr=False
+    )  # what phones are shown to reason with
     language: str = ""  # of its words, where they are not in the visitor's
 
     def takes(self, said: object) -> bool:
@@ -90,6 +97,7 @@ class StepQuestion:
     stage: Stage = "ask"
     votes: dict[str, Said] = field(default_factory=dict)
     counted: list[dict[Said, int]] = field(default_factory=list)  # of the rounds that were closed
+    picture: dict[str, Any] | None = None  # nothing of it is covered
 
     @property
     def is_open(self) -> bool:
@@ -143,6 +151,8 @@ class StepQuestion:
             "unit": step.unit,
             "digits": step.digits,
             "language": step.language,
+            "tokens": list(step.tokens),
+            "picture": self.picture,
         }
         if self.stage != "answer":
             return said
@@ -153,14 +163,25 @@ class StepQuestion:
             "right": list(step.right),
             "value": step.value,
             "words": list(step.words),
+            "values": [round(value, 4) for value in step.values],
             "replies": [[answer, n, reply.right, list(reply.words), reply.name] for answer, n, reply in replies],
         }
 
     def on_wall(self) -> dict[str, Any]:
         """The same for the teacher, with the votes once they may be seen, and at the answer what the run gives to each option."""
         before = self.counted[self.round - 2] if self.round > 1 else {}
-        said = self.asked() | {"before": _pairs(before), "votes": None if self.is_open else _pairs(self.tally())}
-        return said | ({"values": list(self.step.values)} if self.stage == "answer" else {})
+        said = self.asked() | {
+            "before": _pairs(before),
+            "votes": None if self.is_open else _pairs(self.tally()),
+        }
+        return said | ({"mistake": self._commonest()} if self.stage == "votes" else {})
+
+    def _commonest(self) -> list[Any] | None:
+        """The wrong answer that most have given: how many, and which mistake it is."""
+        for answer, n in ranked(self.tally()):
+            if (found := self.step.mistake(answer)) is not None:
+                return [answer, n, found.name, list(found.words)]
+        return None
 
 
 def ranked(tally: Mapping[Said, int]) -> list[tuple[Said, int]]:

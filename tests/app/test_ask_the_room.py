@@ -144,6 +144,11 @@ def test_a_step_is_asked_answered_asked_again_and_shown(screen: Screen, another:
         answered(teacher, 2)
         for follower in (phone, loser):
             assert "%" not in follower.page.locator("body").inner_text()
+            rows = follower.page.locator(".follow .evidence")
+            expect(rows.locator("rect.covered")).to_have_count(1)
+            expect(rows.locator("rect.cell")).to_have_count(
+                15 * 16
+            )  # 16 words, and the row that is asked about has not been sent
         places = [told["options"].index(label) for label in ("animal", "street", "it", "[CLS]")]
         assert set(many.say(1, 1, [places[i % 4] for i in range(MANY)])) == {204}
         answered(teacher, MANY + 2)
@@ -155,8 +160,11 @@ def test_a_step_is_asked_answered_asked_again_and_shown(screen: Screen, another:
         expect(main(loser)).to_have_attribute("data-state", "vote")
         teacher.page.keyboard.press("PageDown")
         votes = stage(teacher, "votes")
-        expect(votes.get_by_role("img", name=re.compile(r"animal: 12;.*street: 10"))).to_be_visible()
-        assert "%" not in votes.inner_text(), "nothing of the run before the answer"
+        piles = over(teacher).get_by_role("img", name=re.compile(r"animal: 12;.*street: 10"))
+        expect(piles.locator(".pile")).to_have_text(
+            ["10", "12", "10", "10"]
+        )  # above the words of the picture, from left to right
+        assert "%" not in over(teacher).inner_text(), "nothing of the run before the answer"
         assert set(many.say(1, 1, [0] * MANY)) == {409}, "the voting is closed"
         expect(phone.page.locator(".follow .panel")).to_contain_text(text("step_wait"))
         late = follow(another(PHONE), code)
@@ -165,7 +173,11 @@ def test_a_step_is_asked_answered_asked_again_and_shown(screen: Screen, another:
         teacher.page.keyboard.press("h")
         expect(votes).to_contain_text(text("step_hidden"))
         teacher.page.keyboard.press("h")
-        expect(votes.locator(".bars")).to_be_visible()
+        expect(piles).to_be_visible()
+        teacher.page.keyboard.press("m")
+        mistake = votes.locator(".mistake")
+        expect(mistake).to_contain_text(re.compile(r"^10 said"))
+        assert "67.7" not in mistake.inner_text() and "animal" not in mistake.inner_text()
         teacher.page.keyboard.press("a")
         stage(teacher, "ask")
         answered(teacher, 2)  # the answer of the round before is kept on the phone, and sent again
@@ -178,7 +190,9 @@ def test_a_step_is_asked_answered_asked_again_and_shown(screen: Screen, another:
         teacher.page.keyboard.press(" ")
         shown = stage(teacher, "answer")
         expect(shown.locator("h2")).to_have_text("The answer: animal")
-        expect(shown.locator(".bar.right")).to_contain_text(re.compile(r"animal\s*100\s*%\s*68\s*%"))
+        piles = over(teacher).get_by_role("img", name="animal: 3")
+        expect(piles.locator("b.run").filter(has_text="68")).to_have_count(1)
+        expect(piles.locator("b.room")).to_have_text(["100"])
         expect(teacher.page.locator(".hl.explore .facts")).to_contain_text("67.7 %")  # the picture is uncovered
         expect(phone.page.locator(".follow .reply").first).to_contain_text("That is where it looks most.")
         expect(phone.page.locator(".follow .panel .note").last).to_have_text("2 others chose the same.")
@@ -229,6 +243,25 @@ def test_numbers_from_phones_are_dots_on_a_line_and_the_truth_is_a_line(screen: 
         assert truth == pytest.approx(right, abs=2), "256 of the room stands at 256 of the run"
         expect(phone.page.locator(".follow .reply").first).to_contain_text("too high")
         expect(phone.page.locator(".follow .panel .note").last).to_have_text("10 others chose the same.")
+
+
+def test_answers_of_a_phone_that_come_back_too_late_leave_the_one_that_had_arrived(screen: Screen, another: Another):
+    teacher = screen.open()
+    at_step(teacher, "1.2")
+    phone = follow(another(PHONE), code_of(teacher))
+    teacher.page.keyboard.press("r")
+    stage(teacher, "ask")
+    tap(phone, "animal")
+    answered(teacher, 1)
+    with without_connection(phone):
+        expect(main(phone)).to_have_attribute("data-state", "lost")
+        tap(phone, "street")
+        tap(phone, "cross")
+        teacher.page.keyboard.press("PageDown")
+        stage(teacher, "votes")
+    expect(phone.page.locator(".follow .banner")).to_have_text(text("step_late"))
+    expect(phone.page.locator(".follow .panel h1")).to_have_text("You said animal.")
+    expect(over(teacher).get_by_role("img", name="animal: 1", exact=True)).to_be_visible()
 
 
 def test_the_wall_says_which_mistake_the_commonest_wrong_answer_is(screen: Screen, another: Another):

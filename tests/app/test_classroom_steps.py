@@ -7,6 +7,7 @@ import gc
 import html.parser
 import json
 import random
+import time
 from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -15,16 +16,17 @@ from typing import Any
 import pytest
 
 from app import languages
+from app.classroom import channel, sentences, steps
 from app.classroom import routes as classroom
-from app.classroom import sentences, steps
 from app.classroom.state import MOST_FOLLOWERS, MOST_ROUNDS, WAITS
 from app.classroom.steps import MOST_ASKED, MOST_REPLIES, Reply, Step, StepQuestion, offer, offered
-from app.rooms.lessons import opening, room, words
+from app.rooms.lessons import evidence, opening, room, words
 from app.rooms.lessons.step import Candidate, Mistake, Truth
 from tests.app.school import Teacher, call, reading, teaching
 from tests.app.served import ask
 from tests.app.test_classroom import room_of
 from tests.app.test_classroom_state import followers, taught
+from tests.app.test_lesson_steps import shown
 
 CITIES = ("Paris", "London", "=Rome", "<b>Bonn</b>")
 
@@ -44,6 +46,7 @@ def step_of(key: str = "cities", **more: Any) -> Step:
         "values": (0.1, 0.783, 0.1, 0.017),
         "words": ("It is 78.3 %.",),
         "reply": lambda said: Reply(said == 1, (f"You chose {CITIES[said]}.",)),
+        "mistake": lambda said: None if said == 1 else Reply(False, (f"{CITIES[said]} is elsewhere.",), "Elsewhere."),
     }
     return Step(key=key, **(said | more))
 
@@ -59,7 +62,92 @@ def number_of(key: str = "MiB", **more: Any) -> Step:
         "values": (),
     }
     reply = lambda said: Reply(abs(said - 1024) <= 30, ("It is 1,024 MiB.",))  # noqa: E731
-    return step_of(key, **(said | {"reply": reply} | more))
+    return step_of(key, **(said | {"reply": reply, "mistake": lambda _: None} | more))
+
+
+def test_the_wall_alone_hears_the_commonest_mistake_and_nothing_of_the_answer_before_it_is_shown() -> None:
+    question = StepQuestion(1, step_of(), votes={"a": 1, "b": 1, "c": 1, "d": 3, "e": 3, "f": 0})
+    assert "mistake" not in question.on_wall(), "not while answers come"
+    question.close()
+    wall = question.on_wall()
+    assert wall["mistake"] == [3, 2, "Elsewhere.", ["<b>Bonn</b> is elsewhere."]], "the commonest of the wrong ones"
+    assert not {"true", "right", "values", "replies"} & wall.keys()
+    assert "mistake" not in question.asked()
+    every = StepQuestion(2, step_of(), votes={"a": 1})
+    every.close()
+    assert every.on_wall()["mistake"] is None, "no one was wrong"
+
+
+def test_phones_get_a_picture_with_the_question_and_what_the_run_gives_with_the_answer() -> None:
+    rows = {"queries": ["a", "b"], "keys": ["a", "b"], "row": 1, "rows": ["z0", ""]}
+
+    async def picture() -> dict[str, Any]:
+        return rows
+
+    async def lesson() -> None:
+        step = offer(step_of(picture=picture))
+        async with teaching() as teacher, AsyncExitStack() as streams:
+            key = await teacher.join()
+            await streams.enter_async_context(reading(teacher.code, key))
+            q = await asked(teacher, step)
+            told = await body(teacher, key, q)
+            assert told["picture"] == rows and "values" not in told
+            await teacher.do("votes", q=q)
+            assert "values" not in await body(teacher, key, q)
+            await teacher.do("answer", q=q)
+            assert (await body(teacher, key, q))["values"] == [0.1, 0.783, 0.1, 0.017]
+
+    asyncio.run(lesson())
+
+
+def test_of_the_row_that_is_asked_about_phones_get_no_weight() -> None:
+    step = opening.steps()["1.2"]
+    rows = ask(evidence.rows(shown(step)))
+    assert rows is not None
+    asked_row = rows["row"]
+    assert [query for query, row in enumerate(rows["rows"]) if row == ""] == [asked_row]
+    assert all(len(row) == len(rows["keys"]) for query, row in enumerate(rows["rows"]) if query != asked_row)
+    assert ask(evidence.rows(shown(step, query="1")))["rows"][1] == "", "another row on the screen is another question"  # type: ignore[index]
+    rests = rows["rows"][0]
+    assert rests[0] == max(rests) > "h", "the first word looks at itself"
+    assert len(json.dumps(rows)) < 800, "a phone gets it with the question"
+
+
+def test_a_text_that_is_too_long_for_a_phone_has_no_rows() -> None:
+    step = opening.steps()["1.2"]
+    long = (
+        "The animal didn't cross the street because it was too tired to walk and the street was wide, so it sat down."
+    )
+    assert ask(evidence.rows(shown(step, text=long))) is None
+
+
+def test_phones_hear_how_many_have_answered_once_a_second_and_the_wall_more_often() -> None:
+    async def lesson() -> None:
+        step = offer(step_of())
+        async with teaching() as teacher, AsyncExitStack() as streams:
+            keys = [await teacher.join() for _ in range(12)]
+            board = await streams.enter_async_context(reading(teacher.code, teacher.key))
+            phones = [await streams.enter_async_context(reading(teacher.code, key)) for key in keys]
+            q = await asked(teacher, step)
+            for listener in (board, *phones):
+                await listener.until("question", q=q)
+            await asyncio.sleep(channel.PAUSES[False])
+            for listener in (board, *phones):
+                listener.take()
+            for key in keys:
+                assert (await say(teacher, key, q, 1, 1)).status == 204
+                await asyncio.sleep(1.5 / len(keys))
+            counts = [[data["said"] for name, data in phone.take() if name == "votes"] for phone in phones]
+            assert all(1 <= len(told) <= 3 for told in counts), counts
+            assert len([1 for name, _ in board.take() if name == "votes"]) > max(map(len, counts))
+            assert (await phones[0].until("votes", said=12))["votes"] is None, "the last count comes, if later"
+            await say(teacher, keys[0], q, 1, 2)
+            began = time.monotonic()
+            await teacher.do("votes", q=q)
+            await phones[-1].until("question", stage="votes")
+            assert time.monotonic() - began < channel.PAUSES[False] / 2, "a stage waits for no pause"
+
+    asyncio.run(lesson())
 
 
 async def asked(teacher: Teacher, step: Step) -> int:

@@ -909,6 +909,26 @@ export class HeadMap {
     return [Math.min(xs[at], xs[at + 1]), Math.abs(xs[at + 1] - xs[at])];
   }
 
+  // Where the columns of these keys are in the window, as long as all of the text is above the map and its words do not lean
+  /** @param {number[]} tokens @param {HTMLElement | null} line of words over the columns, where there is one @returns {import("../../kit/browser/types.js").Above | null} */
+  above(tokens, line) {
+    const { geometry: g, view, box } = this;
+    const isLeaning = !line && !view.room.narrow && !this.isUpright;
+    if (!g || g.isFold || box.hidden || isLeaning || this.zoomed()) return null;
+    const lens = view.lens();
+    const { left, top, width } = box.getBoundingClientRect();
+    const part = box.offsetWidth ? width / box.offsetWidth : 1;
+    return {
+      left: left + part * g.left,
+      right: left + width,
+      bottom: line ? line.getBoundingClientRect().top : top + part * view.room.em,
+      columns: tokens.map((token) => {
+        const [x, w] = this.columnAt(lens.keyOf(token));
+        return [left + part * x, part * w];
+      }),
+    };
+  }
+
   // The key whose column is at this place; -1 left of all, the number of keys right of them
   /** @param {number} x */
   keyAt(x) {

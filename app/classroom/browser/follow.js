@@ -332,7 +332,7 @@ class Follower {
   says(a) {
     const { step } = this;
     if (step?.stage !== "ask") return;
-    this.before = this.answer;
+    if (!this.queued) this.before = this.answer; // and not one that has not gone out
     this.keepAnswer({ q: step.q, r: step.round, a });
     this.queued = this.answer;
     this.typed = "";

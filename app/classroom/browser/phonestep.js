@@ -1,7 +1,8 @@
 // A step of a lesson on a follower's phone: its options or a keypad, and what is said to the own answer once it is shown.
 
-import { add, button, described, el, fill, phrase } from "../../kit/browser/dom.js";
+import { add, button, described, el, fill, finely, phrase } from "../../kit/browser/dom.js";
 import { grouped } from "../../kit/browser/language.js";
+import { map } from "./phonemap.js";
 import { others } from "./votes.js";
 import { WORDS as words } from "./constants.js";
 
@@ -11,6 +12,7 @@ import { WORDS as words } from "./constants.js";
 const KEYS = ["1", "2", "3", "4", "5", "6", "7", "8", "9", ".", "0", "⌫"];
 const NUMBER = /^-?\d{1,12}([.]\d{0,9})?$/;
 const SHORT = 12; // letters of options that share a line
+const SHOWN = 5; // options that get most
 const DIGITS = 6; // that are said of a number that was typed
 
 /** The number that was typed; null where it is none. @param {string} text */
@@ -48,7 +50,8 @@ export function ask(box, now, say, types) {
   const meter = el("div", "meter");
   add(meter, "i").style.width = `${(100 * now.said) / Math.max(1, now.of)}%`;
   const answers = body.options.length ? options(now, say) : keypad(now, say, types);
-  box.replaceChildren(title, note, ...(mine === null ? [] : [count, meter]), answers);
+  const evidence = body.picture ? [map(body.picture, mine === null ? null : (body.tokens?.[mine] ?? null))] : [];
+  box.replaceChildren(title, note, ...(mine === null ? [] : [count, meter]), ...evidence, answers);
 }
 
 /** @param {Answering} now @param {(answer: number) => void} say */
@@ -135,6 +138,22 @@ export function answered(box, { body, mine }) {
   add(is, "p", "b").textContent = fill(words.step_true, { true: body.true ?? "" });
   is.append(...(body.words ?? []).map((line) => el("p", "", line)));
   parts.push(spoken(is, body));
+  if (body.values?.length) parts.push(spoken(bars(body, mine), body));
   if (reply) parts.push(el("p", "note", others(Math.max(0, reply[1] - 1))));
   box.replaceChildren(...parts);
+}
+
+// The shares of the run: those of the options that get most, and of the own one
+/** @param {StepBody} body @param {number | null} mine */
+function bars({ options, values = [], right = [] }, mine) {
+  const order = options.map((_, i) => i).sort((a, b) => values[b] - values[a]);
+  const which = [...new Set([...order.slice(0, SHOWN), ...(mine === null ? [] : [mine])])];
+  const list = el("div", "shares");
+  for (const i of which) {
+    const line = add(list, "p", i === mine && !right.includes(i) ? "you" : "");
+    add(line, "span").textContent = options[i];
+    add(add(line, "u"), "i").style.width = `${(100 * values[i]) / Math.max(...values, 0.01)}%`;
+    add(line, "b").textContent = finely(values[i]);
+  }
+  return list;
 }

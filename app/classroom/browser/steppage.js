@@ -3,6 +3,8 @@
 import { add, button, described, el, fill, focusedIn, phrase, share } from "../../kit/browser/dom.js";
 import { spaced, square, widest } from "./parts.js";
 import { draw, svg } from "../../kit/browser/picture/svg.js";
+import { drawVotes, spot } from "./onpicture.js";
+import { classroom } from "../../kit/browser/classroom.js";
 import { MOST_BLOCKS } from "./chart.js";
 import { named, spoken } from "./phonestep.js";
 import { numberLine } from "./numberline.js";
@@ -18,6 +20,7 @@ const WIDTH = 640;
 const HIGH = 250; // of the numbers' line, with its piles
 const BASE = 208;
 const DOT = 15;
+const APART = 64; // of two numbers on the line that are told apart
 
 export class StepPage {
   /** @param {import("./teacher.js").Teacher} teacher @param {HTMLElement} root */
@@ -40,6 +43,9 @@ export class StepPage {
     this.chart = add(this.box, "div", "votes");
     this.replies = add(this.box, "div", "replies");
     this.foot = add(this.box, "div", "foot");
+    this.above = add(root, "div", "onpicture");
+    this.isAbove = false;
+    this.stood = ""; // where its votes are
     this.drawn = "";
     this.charted = "";
     this.draw();
@@ -54,17 +60,64 @@ export class StepPage {
     this.count();
     if (!body) return;
     const isHidden = step.stage === "votes" && teacher.isHidden;
-    const drawn = [step.q, body.round, body.stage, isHidden].join();
+    const place = isHidden || step.stage === "ask" ? null : this.place();
+    this.isAbove = place !== null;
+    const drawn = [step.q, body.round, body.stage, isHidden, this.isAbove, teacher.isMistake].join();
     if (drawn !== this.drawn) {
       this.drawn = drawn;
+      this.stood = "";
       this.build(body, isHidden);
     }
+    this.above.hidden = !place;
+    if (place) this.stand(body, place);
+  }
+
+  // Where the votes stand on the picture; null where its words have no room for them
+  place() {
+    const { body } = this.teacher;
+    if (!body?.tokens?.length || body.stage === "ask") return null;
+    const above = classroom.shown?.above?.(body.tokens) ?? null;
+    const em = parseFloat(getComputedStyle(this.above).fontSize);
+    const top = this.teacher.over.getBoundingClientRect().top;
+    const at = spot(above, top, this.teacher.over.getBoundingClientRect().left, em);
+    return above && at && { above, at, em };
+  }
+
+  /** @param {StepBody} body @param {NonNullable<ReturnType<StepPage["place"]>>} place */
+  stand(body, { above, at, em }) {
+    const stood = JSON.stringify([this.drawn, at, above.columns]);
+    if (stood === this.stood) return;
+    this.stood = stood;
+    const all = sum(body.votes ?? []);
+    const { layer, head } = classroom.shown?.with ?? {};
+    const said = { ...this.parts(body, all), isBlocks: all <= MOST_ROW_BLOCKS };
+    const titles = { alt: this.alt(body), caption: fill(words.place_short, { layer, head }) };
+    drawVotes(this.above, above.columns, at, said, titles, em);
+    spoken(this.above, body);
+  }
+
+  /** By option: the votes of this round and of the one before, their shares, and at the answer what the run gives. @param {StepBody} body @param {number} all */
+  parts({ options, votes, before: old, stage, right = [], values = [] }, all) {
+    const counts = tally(votes ?? [], options.length);
+    const before = tally(old ?? [], options.length);
+    const had = sum(old ?? []);
+    const isAnswer = stage === "answer";
+    return {
+      counts,
+      before,
+      shares: counts.map((n) => n / Math.max(1, all)),
+      olds: before.map((n) => n / Math.max(1, had)),
+      values: isAnswer ? values : [],
+      right: isAnswer ? right : [],
+      isAnswer,
+    };
   }
 
   /** @param {StepBody} body @param {boolean} isHidden */
   build(body, isHidden) {
     const { stage, round } = body;
     this.box.dataset.stage = stage;
+    this.box.classList.toggle("mistaken", stage === "votes" && this.teacher.isMistake);
     this.lead.textContent =
       stage === "answer"
         ? body.question
@@ -78,7 +131,9 @@ export class StepPage {
           ? words.step_again_how
           : words.step_how
         : stage === "votes"
-          ? words.step_discuss
+          ? this.teacher.isMistake
+            ? "" // which takes its room
+            : words.step_discuss
           : (body.words?.[0] ?? "");
     this.chart.replaceChildren();
     this.replies.replaceChildren();
@@ -87,9 +142,11 @@ export class StepPage {
     else if (stage !== "ask") {
       const all = sum(body.votes ?? []);
       if (!all && stage === "votes") add(this.chart, "p", "mute").textContent = words.step_none;
+      else if (this.isAbove) this.legend(body, all);
       else if (body.options.length) this.options(body, all);
       else this.numbers(body, all);
       if (stage === "answer") this.answers(body, all);
+      else if (this.teacher.isMistake) this.mistake(body);
     }
     this.acts(body);
     this.teacher.over.scrollTop = 0;
@@ -103,6 +160,15 @@ export class StepPage {
       acts.push(button(words.step_show_votes, "primary", () => teacher.move("votes"), words.step_show_help));
     else if (stage === "votes") {
       acts.push(button(words.step_show_answer, "primary", () => teacher.move("answer"), words.step_answer_help));
+      if (this.teacher.body?.mistake)
+        acts.push(
+          button(
+            teacher.isMistake ? words.step_no_mistake : words.step_mistake,
+            "quiet big",
+            () => teacher.showMistake(),
+            words.step_mistake_help,
+          ),
+        );
       if (round < 4)
         acts.push(button(words.step_ask_again, "quiet big", () => teacher.move("again"), words.step_ask_again_help));
       acts.push(
@@ -152,13 +218,9 @@ export class StepPage {
   // Options below each other: the room's votes, and at the answer what the run gives, on one scale
   /** @param {StepBody} body @param {number} all */
   options(body, all) {
-    const { options: labels, stage, right = [], values = [] } = body;
-    const counts = tally(body.votes ?? [], labels.length);
-    const before = tally(body.before ?? [], labels.length);
-    const had = sum(body.before ?? []);
-    const shares = counts.map((n) => n / Math.max(1, all));
-    const olds = before.map((n) => n / Math.max(1, had));
-    const isAnswer = stage === "answer";
+    const { options: labels } = body;
+    const { counts, before, shares, olds, isAnswer, right, values } = this.parts(body, all);
+    const had = olds.some(Boolean);
     const order = labels.map((_, i) => i);
     const matters = order.filter(
       (i) => counts[i] || (isAnswer ? right.includes(i) || (values[i] ?? 0) >= 0.05 : before[i]),
@@ -199,7 +261,7 @@ export class StepPage {
     else if (isAnswer && values.length) item("room", fill(words.step_of_room, { n: all }));
     else item("room", all <= MOST_ROW_BLOCKS ? words.step_one_block : words.step_bars);
     if (isAnswer && (values.length || !options.length)) item("run", words.step_of_run);
-    if (before.length) item("was", words.step_of_before);
+    if (before.length && !(isAnswer && this.isAbove)) item("was", words.step_of_before);
   }
 
   // Numbers as dots on a line, in piles; above so many phones a pile is one bar
@@ -230,6 +292,7 @@ export class StepPage {
         text,
       );
     }
+    let last = -APART; // where the last number stands
     for (const { at: place, count, value } of piles) {
       const top = isDots ? BASE - count * high : BASE - ((BASE - 60) * count) / most;
       if (isDots)
@@ -241,7 +304,9 @@ export class StepPage {
             class: "dot",
           });
       else draw(drawing, "rect", { x: x(place) - 8, y: top, width: 16, height: BASE - top, rx: 2, class: "dot" });
-      if (count > 1 || piles.length <= 8)
+      const isNamed = count > 1 || (piles.length <= 8 && x(place) - last >= APART);
+      if (isNamed) last = x(place);
+      if (isNamed)
         draw(
           drawing,
           "text",
@@ -275,6 +340,18 @@ export class StepPage {
       term.append(el("b", "", String(count)), ` ${named(body, answer)}`);
       add(table, "dd").append(...(mistake ? [el("b", "", mistake), " "] : []), lines[0] ?? "");
     }
+  }
+
+  // Before the answer: which mistake most of those who are wrong have made
+  /** @param {StepBody} body */
+  mistake(body) {
+    if (!body.mistake) return;
+    const [answer, count, name, lines] = body.mistake;
+    const box = add(this.replies, "div", "mistake");
+    const said = add(box, "p", "so");
+    said.append(...phrase(words.step_said_by, { n: [String(count), "q"], said: [named(body, answer), "b"] }));
+    if (name) add(box, "p", "b").textContent = name;
+    for (const line of lines) add(box, "p").textContent = line;
   }
 
   // In words, for a reader who does not see it

@@ -79,6 +79,7 @@ export class Teacher {
   /** @type {import("./types.js").StepBody | null} */
   body = null;
   isHidden = false; // the votes on a step, which are closed
+  isMistake = false; // whether the wall says which mistake the commonest wrong answer is
   /** @type {number | null} How many had answered when the connection went */
   slept = null;
   /** @type {Round[]} */
@@ -135,13 +136,14 @@ export class Teacher {
     const { signal } = off;
     addEventListener("keydown", (e) => this.key(e), { signal, capture: true }); // before the projector, which turns heads with Page Down
     addEventListener("resize", () => this.place(), { signal });
+    addEventListener("scroll", () => this.follows(), { signal, capture: true, passive: true });
     classroom.turn = (by) => this.turn(by);
     const unwatch = [
       classroom.watch(() => this.moved()),
       cover.watch(() => this.send()),
       settings().watch(() => this.theme()),
     ];
-    const looking = setInterval(() => this.taught && this.seek(), LOOK);
+    const looking = setInterval(() => this.looksAgain(), LOOK);
     const saying = setInterval(() => this.say(), SAY);
     this.destroy = () => {
       off.abort();
@@ -371,6 +373,17 @@ export class Teacher {
     return { view: this.room, run: "", with: said ? {} : linked([...here()]), cover: covers, said };
   }
 
+  looksAgain() {
+    if (!this.taught) return;
+    this.seek();
+    this.follows();
+  }
+
+  // The votes on the picture go with it.
+  follows() {
+    if (this.shownPage instanceof StepPage) this.shownPage.draw();
+  }
+
   // A room that says nothing of itself is looked at; of those that do, one that was refused.
   seek() {
     this.silent = this.isShown || texts(REFUSED) === null ? 0 : this.silent + 1;
@@ -486,13 +499,18 @@ export class Teacher {
     this.draw();
   }
 
+  showMistake() {
+    this.isMistake = !this.isMistake;
+    this.draw();
+  }
+
   /** @param {import("./types.js").StepNow} step */
   hearStep(step) {
     if (step.q === this.cleared) return void this.teach({ do: "back" });
     const before = this.step;
     Object.assign(this, { step, asked: null, question: null, isAsking: false });
     if (step.q !== before?.q) Object.assign(this, { body: null, votes: null });
-    if (step.stage !== before?.stage) this.isHidden = false;
+    if (step.stage !== before?.stage) Object.assign(this, { isHidden: false, isMistake: false });
     if (step.q !== before?.q || this.wantsStep) {
       this.wantsStep = false;
       if (this.page !== "share") this.show("step");
@@ -873,7 +891,7 @@ export class Teacher {
     return true;
   }
 
-  // Page Down and Space lead on, Page Up and H hide the votes, A asks again, Escape goes back to the lesson
+  // Page Down and Space lead on, Page Up and H hide the votes, M names the commonest mistake, A asks again, Escape goes back to the lesson
   /** @param {KeyboardEvent} e */
   keyOfStep(e) {
     const { step } = this;
@@ -891,8 +909,9 @@ export class Teacher {
       step.stage === "answer" ? key !== "r" && this.show("") : this.move(step.stage === "ask" ? "votes" : "answer");
     else if ((key === "pageup" || key === "h") && step.stage === "votes") this.hideStep();
     else if (key === "a" && step.stage === "votes") this.move("again");
+    else if (key === "m" && step.stage === "votes" && this.body?.mistake) this.showMistake();
     else if (key === "escape" && !this.isProjected) this.show("");
-    else return ["pageup", "a", "h"].includes(key); // which turn no page below
+    else return ["pageup", "a", "h", "m"].includes(key); // which turn no page below
     return true;
   }
 

@@ -32,6 +32,14 @@ export interface StepNow {
   mine?: number;
 }
 
+/** Rows of a head: of each row a sign for every weight, and none for the row that is asked about. */
+export interface Rows {
+  queries: string[];
+  keys: string[];
+  row: number;
+  rows: string[];
+}
+
 /** The question itself. What is true comes with the answer, and votes come to the teacher alone. */
 export interface StepBody extends StepNow {
   step: string;
@@ -48,6 +56,9 @@ export interface StepBody extends StepNow {
   replies?: [answer: number, count: number, right: boolean, words: string[], mistake: string][];
   votes?: [answer: number, count: number][] | null;
   before?: [answer: number, count: number][];
+  tokens?: number[]; // of options that are words of the text on the teacher's screen
+  picture?: Rows | null; // for phones
+  mistake?: [answer: number, count: number, name: string, words: string[]] | null; // of the commonest wrong answer, before the answer is shown
   values?: number[]; // what the run gives to each option, as shares of one
 }
 

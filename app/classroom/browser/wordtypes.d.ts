@@ -110,6 +110,10 @@ export const WORDS: {
   "step_answer_help": string;
   "step_ask_again": string;
   "step_ask_again_help": string;
+  "step_mistake": string;
+  "step_no_mistake": string;
+  "step_mistake_help": string;
+  "step_said_by": string;
   "step_back": string;
   "step_hide": string;
   "step_hide_help": string;
@@ -140,6 +144,7 @@ export const WORDS: {
   "step_erase": string;
   "step_sign": string;
   "step_you_said": string;
+  "step_rows": string;
   "step_wait": string;
   "step_true": string;
   "step_late": string;

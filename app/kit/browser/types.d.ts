@@ -154,4 +154,13 @@ export interface ShownToClass {
   text: string;
   with: Record<string, string>;
   labels(site: string): string[];
+  /** Where words that may be looked at stand above the picture, in pixels of the window; null where they stand nowhere above it, or lean. */
+  above?(tokens: number[]): Above | null;
+}
+
+export interface Above {
+  left: number;
+  right: number;
+  bottom: number; // where the words begin
+  columns: [x: number, width: number][];
 }

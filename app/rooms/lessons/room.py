@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from typing import Any
 
 from app import languages
 from app.classroom.steps import MOST_OPTIONS, Reply, Said, Step, offer
@@ -14,10 +16,12 @@ from app.rooms.lessons.step import Candidate, Truth
 LONGEST = 90  # signs of an option on a phone
 
 
-def askable(name: str, title: str, truth: Truth, written_in: str = "") -> Step | str:
+def askable(
+    name: str, title: str, truth: Truth, written_in: str = "", picture: Callable[[], Awaitable[Any]] | None = None
+) -> Step | str:
     """The step as a class is asked it, or a sentence that says why it is not. An answer is checked as everywhere in Lessons.
 
-    `written_in`: the language of one that a teacher wrote, whose words stay as they are.
+    `written_in`: the language of one that a teacher wrote, whose words stay as they are. `picture`: what phones are shown of it.
     """
     if truth.kind in ("shape", "do"):
         return words.ROOM_CANNOT[truth.kind]
@@ -35,6 +39,11 @@ def askable(name: str, title: str, truth: Truth, written_in: str = "") -> Step |
     def replied(said: Said) -> Reply:
         with languages.speaking(language):
             return _reply(truth, answer_of(said), len(after))
+
+    def slipped(said: Said) -> Reply | None:
+        with languages.speaking(language):
+            wrong = replies.reply(truth, answer_of(said))
+        return None if wrong is None else Reply(False, (wrong.sentence,), wrong.name)
 
     best: Said = truth.number if truth.kind == "drag" else _right(truth, places)[0]
     after = [text for text in (truth.reason, truth.slip, truth.footer) if text]
@@ -55,6 +64,9 @@ def askable(name: str, title: str, truth: Truth, written_in: str = "") -> Step |
             values=tuple(one.value for one in places) if truth.share else (),
             words=tuple(after if truth.is_written else map(languages.said, after)),
             reply=replied,
+            mistake=slipped,
+            picture=picture,
+            tokens=tuple(one.place[0] for one in places) if truth.form == "row" and truth.places == "token" else (),
         )
     )
 

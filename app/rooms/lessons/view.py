@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from app import languages
 from app.kit import cover, held, stage
-from app.rooms.lessons import component, opening, room, words
+from app.rooms.lessons import component, evidence, opening, room, words
 from app.rooms.lessons.step import Shown, Step, Truth, Unanswerable
 from app.rooms.lessons.written import table
 from app.session import answer, boxes, chosen, examples, notices, service
@@ -95,7 +96,12 @@ def truth(name: str, step: Step, on: Shown) -> dict[str, Any]:
         log.exception("A step of a lesson has no answer")
         found = Unanswerable(words.NO_TRUTH, step.model, step.sentence)
     if isinstance(found, Truth):
-        return {"truth": found.json(), "values": dict(on.values), "text": on.text, "room": _offered(name, step, found)}
+        return {
+            "truth": found.json(),
+            "values": dict(on.values),
+            "text": on.text,
+            "room": _offered(name, step, found, on),
+        }
     return {
         "cannot": found.sentence,
         "example": found.text or step.sentence,
@@ -104,10 +110,11 @@ def truth(name: str, step: Step, on: Shown) -> dict[str, Any]:
     }
 
 
-def _offered(name: str, step: Step, found: Truth) -> dict[str, str]:
+def _offered(name: str, step: Step, found: Truth, on: Shown) -> dict[str, str]:
     """The question for a class, by its key, or why it cannot be asked."""
     written = table.listed().get(name.rpartition(".")[0])
-    asked = room.askable(name, step.title, found, written.written.language if written else "")
+    rows = partial(evidence.rows, on) if (step.room, step.cover) == ("explore", "row") else None
+    asked = room.askable(name, step.title, found, written.written.language if written else "", rows)
     st.session_state[ASKED] = asked
     return {"cannot": asked} if isinstance(asked, str) else {"offer": asked.key}
 

@@ -711,7 +711,11 @@ export class Explore extends Stage {
     const labels = (/** @type {string} */ id) =>
       picture.tokens[sites.find((one) => one.id === id)?.query ?? "source"] ?? [];
     const at = { site, layer, head, query, ...chosen.texts };
-    classroom.show({ view: "explore", run: picture.key, text: picture.link?.text ?? "", with: at, labels }, this);
+    const above = (/** @type {number[]} */ tokens) => this.map.above(tokens, this.strip.over);
+    classroom.show(
+      { view: "explore", run: picture.key, text: picture.link?.text ?? "", with: at, labels, above },
+      this,
+    );
   }
 
   // A wide window has the map with its words at the left, and at the right what it says and all heads. A small one has what the
