@@ -106,6 +106,7 @@ class Lessons extends Ground {
     addEventListener("popstate", (e) => e.isTrusted && this.wentBack(), { signal });
     addEventListener("keydown", (e) => this.asksByKey(e), { signal });
     watch(() => this.invalidate("data"), signal);
+    this.rail.own.listens(signal);
     SHOWN.add(this);
     signal.addEventListener("abort", () => {
       SHOWN.delete(this);
@@ -372,6 +373,14 @@ class Lessons extends Ground {
     const known = ways();
     if (way) known.set(at, /** @type {import("../../../kit/browser/progress.js").Way} */ (way));
     keep(steps.add(at), known);
+  }
+
+  // A lesson of the visitor's own was brought anew: what was said to the one before is no answer to it.
+  /** @param {string} lesson */
+  forgets(lesson) {
+    this.lists = false;
+    for (const step of VISIT.keys()) if (lessonOf(step) === lesson) VISIT.delete(step);
+    if (lessonOf(this.step) === lesson) this.take(this.step, null, false);
   }
 
   // Asked again the step was not known: it is open again.

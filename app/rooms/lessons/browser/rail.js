@@ -6,6 +6,7 @@ import { add, button, counted, el, fill, phrase } from "../../../kit/browser/dom
 import { Share } from "../../../kit/browser/share.js";
 import { named } from "./ask.js";
 import { isAgain, once } from "./link.js";
+import { Own } from "./own.js";
 import { all, around, done, lessonOf, NAMES, STEPS, stepsOf, titleOf, ways, writtenOf } from "./table.js";
 
 /** @typedef {import("./lessons.js").View} View */
@@ -23,6 +24,11 @@ export class Rail {
     this.three.textContent = words.asked_again;
     this.list = add(root, "ol", "rail");
     this.lessons = add(root, "div", "lessons-all");
+    this.own = new Own({
+      opens: () => view.data.opens,
+      show: () => this.toggle(true),
+      forget: (lesson) => view.forgets(lesson),
+    });
 
     // The open step: its parts stay the elements that they are, so that the focus stays in them.
     this.body = el("div", "open");
@@ -164,12 +170,14 @@ export class Rail {
   drawAll() {
     const passed = done();
     this.lessons.replaceChildren(
+      this.own.box,
       ...all().map((lesson) => {
         const box = el("section");
         const names = stepsOf(lesson);
         const many = names.filter((name) => passed.has(NAMES.indexOf(name))).length;
         const head = add(box, "h3");
         head.append(titleOf(lesson), " ", el("small", "", fill(words.step_of, { at: many, of: names.length })));
+        if (writtenOf(names[0])?.own) head.append(" ", el("small", "yours", words.own.yours));
         const list = add(box, "ol");
         for (const name of names) {
           const line = add(list, "li", passed.has(NAMES.indexOf(name)) ? "done" : "");
