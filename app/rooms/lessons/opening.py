@@ -83,6 +83,8 @@ def read(address: Mapping[str, str], own: Mapping[str, WrittenLesson] = table.NO
         return Asked(named, fresh=True, seen=seen)
     asked = f"{lesson}, {at}" if at else lesson
     last = len(LESSONS)
+    if lesson.startswith(f"{table.OWN}-"):
+        return Asked(first, fresh=True, note=words.GONE.format(asked=numbers.quoted(lesson)))
     return Asked(first, fresh=True, note=words.UNKNOWN_STEP.format(asked=numbers.quoted(asked), shown=first, last=last))
 
 

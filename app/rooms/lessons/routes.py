@@ -57,8 +57,9 @@ async def _text(request: Request) -> str:
         body += part
         if len(body) > MOST_BYTES:
             n = limits.read(request.headers.get("content-length", ""))
-            sentence = words.LARGE_FILE.format(most=MOST_BYTES)
-            raise Unread(sentence if n is None else numbers.filled(words.LARGE, n=n, most=MOST_BYTES), 413)
+            if n is None:  # it comes in pieces, and how many is not known
+                raise Unread(words.LARGE_FILE.format(most=MOST_BYTES), 413)
+            raise Unread(words.LARGE.format(n=numbers.whole(n), most=numbers.whole(MOST_BYTES)), 413)
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:

@@ -145,6 +145,7 @@ ROOM_CANNOT = {
 TITLE = "Lessons"
 LINE = "say first, then look"
 UNKNOWN_STEP = "This link asks for step “{asked}” of the lessons, which does not exist: {shown} is shown. There are {last} lessons; “lesson=1&at=2” is the second step of the first."
+GONE = "“{asked}” is a lesson from somebody’s own file, and this browser has not opened it since the server began. Open the file again: “All lessons” has the button."
 NO_TRUTH = "Something went wrong here, and it is not your fault. Take the example, or another step."
 
 # what the rail writes; it fills in the braces itself
@@ -219,7 +220,7 @@ COMPONENT = {
         "faults": ["{name} has one fault:", "{name} has {n} faults:"],
         "line": "Line {line}",
         "mend": "Mend it in Write",
-        "large": "This file has {n} bytes, and a lesson has {most} at most. Divide it into two lessons.",
+        "large": written_words.LARGE,
         "unreachable": "The server does not answer. Open the file again once it does.",
         "elsewhere": written_words.OWN_ELSEWHERE,
     },
@@ -259,8 +260,8 @@ WRITE = {
     "told": "A first wrong answer hears",
     "shown": "After “{text}”",
     "heads": "Heads, after “{text}”",
-    "no_text": "This file is not text in UTF-8. Save it as plain text, in UTF-8, and open it again.",
-    "large": "This file has {n} bytes, and a lesson has {most} at most. Divide it into two lessons.",
+    "no_text": written_words.OWN_NO_TEXT,
+    "large": written_words.LARGE,
     "elsewhere": written_words.OWN_ELSEWHERE,
     "unreachable": "The server does not answer. The text is kept here.",
 }

@@ -380,6 +380,8 @@ class Lessons extends Ground {
   forgets(lesson) {
     this.lists = false;
     for (const step of VISIT.keys()) if (lessonOf(step) === lesson) VISIT.delete(step);
+    const before = new Set(stepsOf(lesson).map((name) => NAMES.indexOf(name)));
+    keep(new Set([...done()].filter((i) => !before.has(i))), new Map([...ways()].filter(([i]) => !before.has(i))));
     if (lessonOf(this.step) === lesson) this.take(this.step, null, false);
   }
 

@@ -23,12 +23,13 @@ export class Rail {
     this.three = add(root, "p", "hint");
     this.three.textContent = words.asked_again;
     this.list = add(root, "ol", "rail");
-    this.lessons = add(root, "div", "lessons-all");
     this.own = new Own({
       opens: () => view.data.opens,
       show: () => this.toggle(true),
       forget: (lesson) => view.forgets(lesson),
     });
+    root.append(this.own.box);
+    this.lessons = add(root, "div", "lessons-all");
 
     // The open step: its parts stay the elements that they are, so that the focus stays in them.
     this.body = el("div", "open");
@@ -103,7 +104,7 @@ export class Rail {
     this.all.textContent = lists ? words.all_close : words.all;
     this.all.setAttribute("aria-expanded", String(lists));
     this.list.hidden = lists;
-    this.lessons.hidden = !lists;
+    this.lessons.hidden = this.own.box.hidden = !lists;
     if (lists) this.drawAll();
     this.drawList(names);
     this.drawBody();
@@ -143,7 +144,8 @@ export class Rail {
     const { step } = this.view;
     const passed = done();
     const known = ways();
-    const of = `${names.join()}|${step}|${this.view.seen}|${[...passed].sort().join()}|${[...known].sort().join()}`;
+    const titles = names.map((name) => STEPS[name].title);
+    const of = `${names.join()}|${titles.join()}|${step}|${this.view.seen}|${[...passed].sort().join()}|${[...known].sort().join()}`;
     if (of === this.list.dataset.of) return;
     this.list.dataset.of = of;
     this.list.replaceChildren(
@@ -170,7 +172,6 @@ export class Rail {
   drawAll() {
     const passed = done();
     this.lessons.replaceChildren(
-      this.own.box,
       ...all().map((lesson) => {
         const box = el("section");
         const names = stepsOf(lesson);

@@ -1,7 +1,7 @@
 // Write: a lesson as text, beside it what it makes, below it what is wrong, line by line. The text is this browser's; the server reads
 // it, and on a machine of one's own runs a step and opens the lesson.
 
-import { add, button, choice, counted, described, el, fill, percent } from "../../../kit/browser/dom.js";
+import { add, button, choice, counted, described, el, fill, percent, setText } from "../../../kit/browser/dom.js";
 import { Ground, ground } from "../../../kit/browser/ground.js";
 import { number } from "../../../kit/browser/language.js";
 import { save } from "../../../kit/browser/save.js";
@@ -32,7 +32,8 @@ class Write extends Ground {
   /** @type {import("./types.js").Sketch[]} */
   steps = [];
   at = 0; // the step that is shown
-  state = words.waiting;
+  state = words.waiting; // what the server says of the text
+  note = ""; // what came of the last that was asked for
   /** @type {import("./draft.js").Said | null} What a run says of the step that is shown */
   run = null;
   isRunning = false;
@@ -77,6 +78,8 @@ class Write extends Ground {
     this.said = add(left, "p", "state");
     this.said.id = "write-state";
     this.said.setAttribute("role", "status");
+    this.noted = add(left, "p", "note");
+    this.noted.setAttribute("role", "status");
     this.list = add(left, "ol", "faults");
     this.kept = add(left, "p", "hint");
     add(left, "p", "hint").textContent = words.hint;
@@ -167,15 +170,16 @@ class Write extends Ground {
     this.tells(save(this.name, new Blob([this.text.value], { type: "text/markdown;charset=utf-8" })));
   }
 
-  /** @param {string} sentence */
+  /** What came of what was asked for. @param {string} sentence */
   tells(sentence) {
-    this.state = sentence;
+    this.note = sentence;
     this.drawNow();
   }
 
   typed(pause = PAUSE) {
     const { value: text } = this.text;
     this.run = null;
+    this.note = "";
     const isKept = keepDraft({ name: this.name, text });
     this.kept.textContent = isKept
       ? words.kept
@@ -193,11 +197,11 @@ class Write extends Ground {
     const { signal } = this.reading;
     const found = await sent("check", this.text.value, words.unreachable, signal);
     if (signal.aborted) return;
-    if (found.refused !== undefined) return this.tells(found.refused);
-    const { faults = [], hints = [], steps = [] } = found;
+    const { refused, faults = [], hints = [], steps = refused === undefined ? [] : this.steps } = found;
     Object.assign(this, { faults, hints, steps });
+    this.state = refused ?? this.told();
     this.follows();
-    this.tells(faults.length ? counted(words.faults, faults.length) : counted(words.steps, steps.length));
+    this.drawNow();
   }
 
   // The step in which the caret is
@@ -238,11 +242,12 @@ class Write extends Ground {
     const found = await sent(`rehearsal?at=${at}`, text, words.unreachable, this.leaving);
     this.isRunning = false;
     if (this.leaving.aborted) return;
-    if (text !== this.text.value || at !== this.at) return this.drawNow(); // it is another text by now
+    if (text !== this.text.value || at !== this.at) return this.tells(""); // it is another text by now
     if (found.refused !== undefined) return this.tells(found.refused);
     this.run = found.truth ? found : null;
     if (found.faults?.length) this.faults = found.faults;
-    this.tells(this.told());
+    this.state = this.told();
+    this.tells("");
   }
 
   async try() {
@@ -256,9 +261,10 @@ class Write extends Ground {
     if (this.leaving.aborted) return;
     if (found.refused !== undefined) return this.tells(found.refused);
     if (found.step) return goTo(`?${new URLSearchParams({ view: "lessons", lesson: found.step })}`, false);
-    if (text !== this.text.value) return this.drawNow();
+    if (text !== this.text.value) return this.tells("");
     this.faults = found.faults ?? [];
-    this.tells(this.told());
+    this.state = this.told();
+    this.tells("");
   }
 
   told() {
@@ -270,7 +276,8 @@ class Write extends Ground {
 
   draw() {
     const { faults, hints, steps, at, run, isRunning } = this;
-    this.said.textContent = this.state;
+    setText(this.said, this.state);
+    setText(this.noted, this.note);
     this.undo.hidden = !draft("before");
     this.tries.disabled = isRunning;
     const lines = this.text.value.split("\n").length;
@@ -337,7 +344,7 @@ class Write extends Ground {
     }
     const { truth, pictures = [], language = "" } = run;
     const answer = el("div", "answer");
-    const said = check(truth, rightOf(truth))?.words ?? [];
+    const said = check(truth, rightOf(truth)).words.slice(2); // after what was chosen, and that it is right
     answer.append(...said.map((line, i) => el(i === said.length - 1 ? "small" : "p", "", line)));
     const parts = [answers(truth), answer, ...pictures.filter(({ words }) => words.length).map(bars)];
     for (const part of parts) Object.assign(part, { lang: language, dir: "auto" });
