@@ -21,7 +21,7 @@ from app.transport import modules
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "wordtypes.d.ts"
 # Exports that are tables of words; of the others the types say more than JSON can.
-WORDS = ("WORDS", "ANSWER", "NO_ANSWER", "REPLY", "WRITE")
+WORDS = ("WORDS", "ANSWER", "NO_ANSWER", "REPLY")
 HEAD = "// Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).\n"
 OLD = "out of date: {names}. `make format` writes the types of today's words."
 

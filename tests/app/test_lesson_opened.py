@@ -122,7 +122,7 @@ def test_a_lesson_is_its_visitors_alone_and_one_of_the_same_name_takes_its_place
     assert next(iter(table.listed(mine))) == "own-my-keys" and "own-my-keys" not in table.listed(other)
     assert opening.read({"lesson": "own-my-keys", "at": "2"}, mine).step == "own-my-keys.2"
     gone = opening.read({"lesson": "own-my-keys.1"}, other)
-    assert gone.step == "1.1" and gone.note.startswith("“own-my-keys.1” is a lesson from somebody’s own file")
+    assert gone.step == "1.1" and gone.note.startswith("“own-my-keys.1” is a lesson from a file of a visitor’s own")
     again = GOOD.replace("lesson: Keys", "lesson: More keys")
     assert client.post("/headlight/lessons/own?name=my-keys.txt", content=again).json()["step"] == "own-my-keys.1"
     assert [one.title for one in routes.desk.lessons("a" * 22).values()] == ["More keys & <b>cabinets</b>"]
@@ -281,6 +281,7 @@ def test_a_file_is_chosen_by_keyboard(page: Page, address: str) -> None:
     ready(page, "own-chosen.1", "generate")
     page.reload()
     ready(page, "own-chosen.1", "generate")
+    expect(on.locator("h2")).to_have_text("Keys & <b>cabinets</b>")
 
 
 def test_two_visitors_do_not_see_each_others(browser: Browser, page: Page, address: str) -> None:
@@ -291,7 +292,7 @@ def test_two_visitors_do_not_see_each_others(browser: Browser, page: Page, addre
     try:
         other.goto(f"{address}/?view=lessons&lesson=own-mine&at=1")
         ready(other, "1.1")
-        expect(other.get_by_text("“own-mine” is a lesson from somebody’s own file")).to_be_visible()
+        expect(other.get_by_text("“own-mine” is a lesson from a file of a visitor’s own")).to_be_visible()
         rail(other).get_by_role("button", name="All lessons").click()
         expect(rail(other).locator(".lessons-all h3", has_text="Keys &")).to_have_count(0)
     finally:

@@ -17,8 +17,9 @@ from app.session import found
 from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
+WRITTEN = Path(__file__).parent / "written" / "browser"
 ENTRY = "rooms/lessons/browser/lessons.js"
-WRITE = "rooms/lessons/browser/write.js"
+WRITE = "rooms/lessons/written/browser/write.js"
 # What a step covers while its room still shows what can be pointed at, as an answer
 POINTED = {("explore", "row"), ("explore", "heads"), ("generate", "bar"), ("step", "row")}
 
@@ -75,10 +76,11 @@ modules.add_constants(
     STYLE=scripts.style(BROWSER / "lessons.css"),
     PAGE_STYLE=lambda: theme.variables() + (BROWSER / "page.css").read_text(encoding="utf-8"),
 )
+modules.add("rooms/lessons/written/browser", WRITTEN)
 modules.add_constants(
-    "rooms/lessons/browser/write_constants.js",
-    WRITE=lambda: words.WRITE,
-    WRITE_STYLE=scripts.style(BROWSER / "write.css"),
+    "rooms/lessons/written/browser/constants.js",
+    WORDS=lambda: words.WRITE,
+    STYLE=scripts.style(WRITTEN / "write.css"),
 )
 _rail = modules.component("lessons_rail", ENTRY, html=lambda: '<div class="hl lessons"></div>')
 _truth = modules.component("lessons_truth", ENTRY, "truth", html=lambda: "<i></i>")

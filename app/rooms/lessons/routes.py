@@ -86,7 +86,7 @@ def told(faults: Sequence[Fault]) -> list[dict[str, Any]]:
 @rate_limits.costing("runs")
 @reading
 async def check(_: Request, text: str) -> Response:
-    """The faults that a reading finds, and each step as it stands."""
+    """The faults that a reading finds, and each step, with faults or without."""
     lesson, sketches = await run_in_threadpool(read_whole, text)
     faults, hints = (lesson, ()) if isinstance(lesson, list) else ([], lesson.hints)
     return _said({"faults": told(faults), "hints": told(hints), "steps": [asdict(one) for one in sketches]})

@@ -145,7 +145,7 @@ ROOM_CANNOT = {
 TITLE = "Lessons"
 LINE = "say first, then look"
 UNKNOWN_STEP = "This link asks for step “{asked}” of the lessons, which does not exist: {shown} is shown. There are {last} lessons; “lesson=1&at=2” is the second step of the first."
-GONE = "“{asked}” is a lesson from somebody’s own file, and this browser has not opened it since the server began. Open the file again: “All lessons” has the button."
+GONE = "“{asked}” is a lesson from a file of a visitor’s own, and this browser has not opened it since the server began. Open the file again: “All lessons” has the button."
 NO_TRUTH = "Something went wrong here, and it is not your fault. Take the example, or another step."
 
 # what the rail writes; it fills in the braces itself
@@ -247,7 +247,7 @@ WRITE = {
     "kept": "Kept in this browser.",
     "unkept": "This text has {n} characters, and this browser keeps {most} at most: save it as a file.",
     "blocked": "This browser keeps nothing: save the text as a file.",
-    "made": "What it makes",
+    "made": "The step as visitors see it",
     "step": "Step {n}",
     "no_step": "A step begins with a line “# ” and its title.",
     "no_question": "It asks nothing yet.",

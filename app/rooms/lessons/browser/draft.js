@@ -48,7 +48,7 @@ export async function textOf(file) {
 }
 
 /**
- * What the server says of a lesson; a sentence where it refuses it, and `unreachable` where it does not answer.
+ * The server’s word on a lesson; a sentence where it refuses it, and `unreachable` where it does not answer.
  * @param {string} path @param {Blob | string} body @param {string} unreachable @param {AbortSignal} [signal] @returns {Promise<Said>}
  */
 export async function sent(path, body, unreachable, signal) {

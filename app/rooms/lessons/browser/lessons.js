@@ -375,7 +375,7 @@ class Lessons extends Ground {
     keep(steps.add(at), known);
   }
 
-  // A lesson of the visitor's own was brought anew: what was said to the one before is no answer to it.
+  // A lesson of the visitor's own was brought once more: what was said to the one before is no answer to it.
   /** @param {string} lesson */
   forgets(lesson) {
     this.lists = false;

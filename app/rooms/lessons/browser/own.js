@@ -21,7 +21,7 @@ export class Own {
     add(this.box, "p", "hint").textContent = words.about;
     const acts = add(this.box, "div", "acts");
     this.input = add(acts, "input");
-    Object.assign(this.input, { type: "file", hidden: true, accept: ".md,.txt,.yaml,.yml,text/*" });
+    Object.assign(this.input, { type: "file", hidden: true, accept: ".md,.txt,.yaml,.yml" });
     this.input.addEventListener("change", () => {
       const file = this.input.files?.[0];
       this.input.value = ""; // the same file, once it is mended, is another choice

@@ -99,7 +99,7 @@ export interface Fault {
   line: number; // from 1
   said: string;
 }
-/** A step as it stands in a text that is being written. */
+/** A step of a text that is being written. */
 export interface Sketch {
   line: number;
   title: string;
@@ -108,7 +108,7 @@ export interface Sketch {
   check: string;
   options: string[];
 }
-/** What the script says to Write. */
+/** From the script to Write. */
 export interface Writing {
   opens: boolean;
   examples: Record<string, string>;

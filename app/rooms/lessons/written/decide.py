@@ -107,7 +107,7 @@ async def trial(lesson: WrittenLesson, service: Service) -> list[Fault]:
 
 
 def faults_of(step: Written, decided: Decided) -> list[Fault]:
-    """What is wrong with a step although it can be decided: a tie, and a mistake that is as right as the answer."""
+    """Faults of a step that can be decided all the same: a tie, and a mistake that is as right as the answer."""
     found: list[Fault] = []
     if len(decided.right) > 1:
         tied = named([decided.options[i] for i in decided.right], lesson_words.ANSWER["and"])

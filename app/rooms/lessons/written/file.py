@@ -75,7 +75,7 @@ def parse(text: str, models: Offered | None = None) -> WrittenLesson | list[Faul
 
 @dataclass(frozen=True)
 class Sketch:
-    """What a step says as it stands, whether it has faults or none: as its author sees it while writing."""
+    """The texts of a step, whether it has faults or none: as its author sees it while writing."""
 
     line: int
     title: str

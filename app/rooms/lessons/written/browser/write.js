@@ -1,27 +1,36 @@
 // Write: a lesson as text, beside it what it makes, below it what is wrong, line by line. The text is this browser's; the server reads
 // it, and on a machine of one's own runs a step and opens the lesson.
 
-import { add, button, choice, counted, described, el, fill, percent, setText } from "../../../kit/browser/dom.js";
-import { Ground, ground } from "../../../kit/browser/ground.js";
-import { number } from "../../../kit/browser/language.js";
-import { save } from "../../../kit/browser/save.js";
-import { COLOURS as PALETTES } from "../../../kit/browser/words.js";
-import { goTo } from "../../../streamlit_edge/browser/page.js";
-import { named, number as measured, rightOf } from "./ask.js";
-import { check } from "./check.js";
-import { draft, droppedFile, keepDraft, MOST_BYTES, MOST_KEPT, replaceDraft, sent, textOf } from "./draft.js";
-import { WRITE as words, WRITE_STYLE } from "./write_constants.js";
+import { add, button, choice, counted, described, el, fill, percent, setText } from "../../../../kit/browser/dom.js";
+import { Ground, ground } from "../../../../kit/browser/ground.js";
+import { number } from "../../../../kit/browser/language.js";
+import { save } from "../../../../kit/browser/save.js";
+import { COLOURS as PALETTES } from "../../../../kit/browser/words.js";
+import { goTo } from "../../../../streamlit_edge/browser/page.js";
+import { named, number as measured, rightOf } from "../../browser/ask.js";
+import { check } from "../../browser/check.js";
+import {
+  draft,
+  droppedFile,
+  keepDraft,
+  MOST_BYTES,
+  MOST_KEPT,
+  replaceDraft,
+  sent,
+  textOf,
+} from "../../browser/draft.js";
+import { STYLE, WORDS as words } from "./constants.js";
 
-/** @typedef {import("./types.js").Fault} Fault */
-/** @typedef {import("./types.js").Truth} Truth */
-/** @typedef {import("./types.js").Writing} Writing */
+/** @typedef {import("../../browser/types.js").Fault} Fault */
+/** @typedef {import("../../browser/types.js").Truth} Truth */
+/** @typedef {import("../../browser/types.js").Writing} Writing */
 
 const PAUSE = 350; // ms without a key, after which the text is read
 const MOST_ROWS = 6; // of what can be pointed at
 
 /** @extends {Ground<Record<string, string>>} */
 class Write extends Ground {
-  static style = WRITE_STYLE;
+  static style = STYLE;
   static palettes = PALETTES;
 
   name = "lesson.md";
@@ -29,12 +38,12 @@ class Write extends Ground {
   faults = [];
   /** @type {Fault[]} */
   hints = [];
-  /** @type {import("./types.js").Sketch[]} */
+  /** @type {import("../../browser/types.js").Sketch[]} */
   steps = [];
   at = 0; // the step that is shown
   state = words.waiting; // what the server says of the text
   note = ""; // what came of the last that was asked for
-  /** @type {import("./draft.js").Said | null} What a run says of the step that is shown */
+  /** @type {import("../../browser/draft.js").Said | null} The run of the step that is shown */
   run = null;
   isRunning = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -52,7 +61,7 @@ class Write extends Ground {
     this.undo = bar.appendChild(button(words.undo, "quiet", () => this.undoes()));
     add(bar, "span", "about").textContent = words.about;
     this.input = add(bar, "input");
-    Object.assign(this.input, { type: "file", hidden: true, accept: ".md,.txt,.yaml,.yml,text/*" });
+    Object.assign(this.input, { type: "file", hidden: true, accept: ".md,.txt,.yaml,.yml" });
     this.input.addEventListener("change", () => {
       const file = this.input.files?.[0];
       this.input.value = "";
@@ -135,14 +144,14 @@ class Write extends Ground {
 
   // ------------------------------------------------------------------ the text
 
-  /** Another text, from a file or an example; the one before can be had back. @param {import("./draft.js").Draft} next */
+  /** Another text, from a file or an example; the one before can be had back. @param {import("../../browser/draft.js").Draft} next */
   shows(next) {
     replaceDraft(next);
     this.put(next);
     this.text.focus();
   }
 
-  /** @param {import("./draft.js").Draft} of */
+  /** @param {import("../../browser/draft.js").Draft} of */
   put({ name, text }) {
     this.name = name;
     this.text.value = text;
@@ -170,7 +179,7 @@ class Write extends Ground {
     this.tells(save(this.name, new Blob([this.text.value], { type: "text/markdown;charset=utf-8" })));
   }
 
-  /** What came of what was asked for. @param {string} sentence */
+  /** The outcome of the last that was asked for. @param {string} sentence */
   tells(sentence) {
     this.note = sentence;
     this.drawNow();
@@ -320,7 +329,7 @@ class Write extends Ground {
     this.part("result", [run, faults.length > 0, Boolean(step)], () => this.drawResult());
   }
 
-  /** @param {import("./types.js").Sketch | undefined} step */
+  /** @param {import("../../browser/types.js").Sketch | undefined} step */
   drawStep(step) {
     if (!step) return this.body.replaceChildren(el("p", "hint", words.no_step));
     /** @type {HTMLElement[]} */
