@@ -319,6 +319,17 @@ def test_what_is_wrong_is_mended_in_write(page: Page, address: str) -> None:
     assert Path(saved.value.path()).read_bytes() == GOOD.encode()
     write.get_by_role("button", name="Try it").click()
     ready(page, "own-keys.1", "generate")
+    on = rail(page)
+    on.locator(".place").get_by_role("button", name="are", exact=True).click()
+    on.get_by_role("button", name="Look", exact=True).click()
+    expect(on).to_have_attribute("data-right", "true")
+    on.get_by_role("button", name="Next", exact=True).click()
+    ready(page, "own-keys.2", "generate")
+    page.goto(f"{address}/?view=lessons&write=1")
+    expect(text).to_have_value(GOOD)
+    write.get_by_role("button", name="Try it").click()
+    ready(page, "own-keys.1", "generate")
+    expect(on.locator("li.done")).to_have_count(0)  # it is another lesson now
     page.go_back()
     expect(text).to_have_value(GOOD)
 

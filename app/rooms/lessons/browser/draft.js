@@ -8,6 +8,8 @@ import { ASKED } from "../../../kit/browser/language.js";
 
 export const MOST_BYTES = 65_536; // of a file; the server says the same of more
 export const MOST_KEPT = 200_000; // characters
+/** @type {Set<string>} Lessons that were brought since the rail last looked: answers to an earlier one of the same name are none to it */
+export const BROUGHT = new Set();
 const KEYS = { now: "headlight.lessons.draft", before: "headlight.lessons.draft.before" };
 
 /** @param {keyof typeof KEYS} which @returns {Draft | null} null where there is none */

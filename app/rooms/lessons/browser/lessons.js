@@ -12,6 +12,7 @@ import { goTo, here, note } from "../../../streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
 import { check } from "./check.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { BROUGHT } from "./draft.js";
 import { addressOf, changes, isAgain, once, read, stepOf, written } from "./link.js";
 import { Rail } from "./rail.js";
 import { recapOf } from "./recap.js";
@@ -128,6 +129,8 @@ class Lessons extends Ground {
     takeIn(data.written);
     Object.assign(this, { data, tell });
     this.readTheme();
+    for (const lesson of BROUGHT) this.forgets(lesson);
+    BROUGHT.clear();
     this.follow(data);
     if (isFirst && latest) this.hears(latest);
   }

@@ -5,7 +5,8 @@ import { add, button, el, fill } from "../../../kit/browser/dom.js";
 import { form, number } from "../../../kit/browser/language.js";
 import { goTo } from "../../../streamlit_edge/browser/page.js";
 import { WORDS } from "./constants.js";
-import { droppedFile, MOST_BYTES, replaceDraft, sent, textOf } from "./draft.js";
+import { BROUGHT, droppedFile, MOST_BYTES, replaceDraft, sent, textOf } from "./draft.js";
+import { lessonOf } from "./table.js";
 
 const words = WORDS.own;
 
@@ -13,7 +14,7 @@ export class Own {
   /** @type {{file: File, text: string} | null} With faults */
   faulty = null;
 
-  /** @param {{opens: () => boolean, show: () => void, forget: (lesson: string) => void}} of what it asks of the page */
+  /** @param {{opens: () => boolean, show: () => void}} of what it asks of the page */
   constructor(of) {
     this.of = of;
     this.box = el("section", "own");
@@ -77,7 +78,7 @@ export class Own {
     if (found.refused !== undefined) return this.says(found.refused);
     if (found.step) {
       this.says("");
-      this.of.forget(found.step.slice(0, found.step.lastIndexOf(".")));
+      BROUGHT.add(lessonOf(found.step));
       goTo(`?${new URLSearchParams({ view: "lessons", lesson: found.step })}`, false);
       return;
     }

@@ -26,7 +26,6 @@ export class Rail {
     this.own = new Own({
       opens: () => view.data.opens,
       show: () => this.toggle(true),
-      forget: (lesson) => view.forgets(lesson),
     });
     root.append(this.own.box);
     this.lessons = add(root, "div", "lessons-all");

@@ -1,3 +1,3 @@
-// What Python writes into constants.js (app/rooms/lessons/component.py).
+// Written by Python into constants.js (app/rooms/lessons/component.py).
 export { WORDS } from "./wordtypes.js";
 export const STYLE: string;

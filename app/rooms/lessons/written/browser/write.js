@@ -10,6 +10,7 @@ import { goTo } from "../../../../streamlit_edge/browser/page.js";
 import { named, number as measured, rightOf } from "../../browser/ask.js";
 import { check } from "../../browser/check.js";
 import {
+  BROUGHT,
   draft,
   droppedFile,
   keepDraft,
@@ -19,6 +20,7 @@ import {
   sent,
   textOf,
 } from "../../browser/draft.js";
+import { lessonOf } from "../../browser/table.js";
 import { STYLE, WORDS as words } from "./constants.js";
 
 /** @typedef {import("../../browser/types.js").Fault} Fault */
@@ -269,7 +271,10 @@ class Write extends Ground {
     this.isRunning = false;
     if (this.leaving.aborted) return;
     if (found.refused !== undefined) return this.tells(found.refused);
-    if (found.step) return goTo(`?${new URLSearchParams({ view: "lessons", lesson: found.step })}`, false);
+    if (found.step) {
+      BROUGHT.add(lessonOf(found.step));
+      return goTo(`?${new URLSearchParams({ view: "lessons", lesson: found.step })}`, false);
+    }
     if (text !== this.text.value) return this.tells("");
     this.faults = found.faults ?? [];
     this.state = this.told();
