@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +22,17 @@ _lock = threading.Lock()
 _looked: dict[tuple[str, str, int, float], Found] = {}
 
 
-def offered() -> bool:
-    """Whether this visitor is the person whose machine this is: the server was told so, no other machine reaches it, the models run
+def is_owner(headers: Mapping[str, str]) -> bool:
+    """Whether a visitor is the person whose machine this is: the server was told so, no other machine reaches it, the models run
     in this process, and the page was asked for here, not through a proxy."""
     if os.environ.get(settings.OWN_MACHINE) != "1" or os.environ.get(service.ELSEWHERE):
         return False
-    return loopback.is_own(st.context.headers, st.get_option("server.address"))
+    return loopback.is_own(headers, st.get_option("server.address"))
+
+
+def offered() -> bool:
+    """Whether the visitor of this script is that person."""
+    return is_owner(st.context.headers)
 
 
 def named() -> tuple[Found, ...]:

@@ -3,7 +3,7 @@
 from app.kit import held, progress
 from app.kit.params import Param
 from app.kit.room import Room
-from app.rooms.lessons import opening, view, words
+from app.rooms.lessons import opening, routes, view, words
 
 held.register("lessons")
 progress.register("lessons", len(opening.steps()))
@@ -16,4 +16,5 @@ ROOM = Room(
     show=view.show,
     old={"Lessons": {}},
     params=tuple(Param(name, "", lambda text, _: text, "") for name in opening.OWN),
+    routes=routes.ROUTES,
 )

@@ -11,11 +11,15 @@ from app.kit import scripts, theme
 from app.rooms.lessons import opening, words
 from app.rooms.lessons.step import Step
 from app.rooms.lessons.steps import LESSONS
-from app.rooms.lessons.written import table
+from app.rooms.lessons.written import folder, table
+from app.rooms.lessons.written.lesson import WrittenLesson
+from app.session import found
 from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
+WRITTEN = Path(__file__).parent / "written" / "browser"
 ENTRY = "rooms/lessons/browser/lessons.js"
+WRITE = "rooms/lessons/written/browser/write.js"
 # What a step covers while its room still shows what can be pointed at, as an answer
 POINTED = {("explore", "row"), ("explore", "heads"), ("generate", "bar"), ("step", "row"), ("masks", "row")}
 
@@ -39,15 +43,16 @@ def described(step: Step) -> dict[str, Any]:
     }
 
 
-def written() -> dict[str, Any]:
-    """The lessons that teachers wrote, as their files are now: whatever they say is text, in the language that they name."""
+def written(own: Mapping[str, WrittenLesson]) -> dict[str, Any]:
+    """The lessons that teachers wrote, as their files are now, and the visitor's own: whatever they say is text, in the language that they name."""
     return {
         name: {
             "title": one.written.title,
             "language": one.written.language,
+            "own": name.startswith(table.OWN),
             "steps": {step: described(of) for step, of in one.steps.items()},
         }
-        for name, one in table.listed().items()
+        for name, one in table.listed(own).items()
     }
 
 
@@ -71,8 +76,21 @@ modules.add_constants(
     STYLE=scripts.style(BROWSER / "lessons.css"),
     PAGE_STYLE=lambda: theme.variables() + (BROWSER / "page.css").read_text(encoding="utf-8"),
 )
+modules.add("rooms/lessons/written/browser", WRITTEN)
+modules.add_constants(
+    "rooms/lessons/written/browser/constants.js",
+    WORDS=lambda: words.WRITE,
+    STYLE=scripts.style(WRITTEN / "write.css"),
+)
 _rail = modules.component("lessons_rail", ENTRY, html=lambda: '<div class="hl lessons"></div>')
 _truth = modules.component("lessons_truth", ENTRY, "truth", html=lambda: "<i></i>")
+
+_write = modules.component("lessons_write", WRITE, html=lambda: '<div class="hl write"></div>')
+
+
+def write() -> None:
+    """Draw the screen on which a lesson is written. The text is the browser's; the examples are there to begin with."""
+    _write(key="lessons_write", data={"opens": found.offered(), "examples": folder.examples()}, default={})
 
 
 def rail(data: Mapping[str, Any]) -> None:

@@ -11,8 +11,16 @@ from app.rooms.lessons import words
 from app.rooms.lessons.step import Step
 from app.rooms.lessons.steps import LESSONS
 from app.rooms.lessons.written import table
+from app.rooms.lessons.written.lesson import WrittenLesson
 
-OWN = ("lesson", "recap", "said", "seen", "done")  # in the address, of the lessons; "at" too, where it is a number
+OWN = (
+    "lesson",
+    "recap",
+    "said",
+    "seen",
+    "done",
+    "write",
+)  # in the address, of the lessons; "at" too, where it is a number
 AGAIN = "r"  # after the number of a step in a recap, which asks it again: "1.2r"
 TEXTS = {  # of each model the text that a recap asks about
     "minilm": "The nurse thanked the pilot because she had landed safely.",
@@ -49,17 +57,17 @@ def every() -> Mapping[str, Step]:
     return {**steps(), **{name: step for name, step in again.items() if step}}
 
 
-def written_steps() -> dict[str, Step]:
-    """Every step that a teacher wrote, by its name, as the files are now. No recap asks one again."""
-    return {name: step for one in table.listed().values() for name, step in one.steps.items()}
+def written_steps(own: Mapping[str, WrittenLesson] = table.NONE) -> dict[str, Step]:
+    """Every step that a teacher wrote, by its name, as the files are now, and the visitor's own. No recap asks one again."""
+    return {name: step for one in table.listed(own).values() for name, step in one.steps.items()}
 
 
-def read(address: Mapping[str, str]) -> Asked:
+def read(address: Mapping[str, str], own: Mapping[str, WrittenLesson] = table.NONE) -> Asked:
     """The step of `lesson=1.2`, or of `lesson=1&at=2` as people write it. An unknown one gets the first, and a sentence.
 
     With `recap=1` it is asked again; a lesson alone begins its recap, and a step that can be asked only once is asked as ever.
     """
-    known, lesson, at = {**steps(), **written_steps()}, address.get("lesson", ""), address.get("at", "")
+    known, lesson, at = {**steps(), **written_steps(own)}, address.get("lesson", ""), address.get("at", "")
     first, seen = next(iter(known)), address.get("seen") == "1"
     if not lesson:
         return Asked("", fresh=True)
@@ -75,6 +83,8 @@ def read(address: Mapping[str, str]) -> Asked:
         return Asked(named, fresh=True, seen=seen)
     asked = f"{lesson}, {at}" if at else lesson
     last = len(LESSONS)
+    if lesson.startswith(f"{table.OWN}-"):
+        return Asked(first, fresh=True, note=words.GONE.format(asked=numbers.quoted(lesson)))
     return Asked(first, fresh=True, note=words.UNKNOWN_STEP.format(asked=numbers.quoted(asked), shown=first, last=last))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,9 @@ from app.kit import cover, held, stage
 from app.rooms.lessons import component, evidence, opening, room, words
 from app.rooms.lessons.step import Shown, Step, Truth, Unanswerable
 from app.rooms.lessons.written import table
-from app.session import answer, boxes, chosen, examples, notices, service
+from app.rooms.lessons.written.lesson import WrittenLesson
+from app.rooms.lessons.written.own import desk
+from app.session import answer, boxes, chosen, examples, found, notices, service
 from app.session.models import MODELS, TITLES
 from core.errors import Refused
 
@@ -26,12 +28,16 @@ OWN = "lessons_own"  # in the session: the visitor's own sentence, by model
 
 def show() -> None:
     """Draw the view."""
-    asked = opening.read(st.query_params)
+    own = desk.lessons(answer.visitor())
+    if st.query_params.get("write") == "1":
+        component.write()
+        return
+    asked = opening.read(st.query_params, own)
     if asked.note:
         notices.add(asked.note)
     row = st.container(horizontal=True, gap=None, key="lessons")
     left, right = row.container(key="lessons_rail_box"), row.container(key="lessons_view", width="stretch")
-    written = opening.written_steps()
+    written = opening.written_steps(own)
     known = {**opening.every(), **written}
     with left:
         component.rail(
@@ -42,7 +48,8 @@ def show() -> None:
                 "models": TITLES,
                 "states": {name: dict(step.state) for name, step in known.items()},
                 "own": own_sentences(list(known.values())),
-                "written": component.written(),
+                "written": component.written(own),
+                "opens": found.offered(),
                 "arrivals": chosen.now().links,  # so that the rail hears of each address that it leads to, its own step's as well
             }
         )
@@ -50,17 +57,17 @@ def show() -> None:
         return  # the rail leads to the step's own address, which has its state
     step = known[asked.step]
     if asked.step in written:
-        step = open_row(asked.step, step)
+        step = open_row(asked.step, step, own)
     cover.put(cover.Cover(asked.step, step.cover, step.kind, dict(step.state), asked.seen))
     with right:
         held.show(step.room)
         component.truth({"step": asked.step, "state": dict(step.state), **truth(asked.step, step, shown(step))})
 
 
-def open_row(name: str, step: Step) -> Step:
+def open_row(name: str, step: Step, own: Mapping[str, WrittenLesson]) -> Step:
     """The written step with the row that it opens at, which may take its run; an address without a row gets it."""
-    service.awaited(table.open_row(name, service.service()))
-    step = opening.written_steps().get(name, step)
+    service.awaited(table.open_row(name, service.service(), own))
+    step = opening.written_steps(own).get(name, step)
     record = chosen.now()
     if "query" in step.state and "query" not in record.place:
         chosen.RECORD.put(replace(record, place={**record.place, "query": step.state["query"]}))
@@ -112,7 +119,7 @@ def truth(name: str, step: Step, on: Shown) -> dict[str, Any]:
 
 def _offered(name: str, step: Step, found: Truth, on: Shown) -> dict[str, str]:
     """The question for a class, by its key, or why it cannot be asked."""
-    written = table.listed().get(name.rpartition(".")[0])
+    written = table.listed(desk.lessons(answer.visitor())).get(name.rpartition(".")[0])
     rows = partial(evidence.rows, on) if (step.room, step.cover) == ("explore", "row") else None
     asked = room.askable(name, step.title, found, written.written.language if written else "", rows)
     st.session_state[ASKED] = asked

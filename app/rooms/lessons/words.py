@@ -1,6 +1,7 @@
 """What Lessons says. Names in braces are filled in where the words are used."""
 
 from app import languages
+from app.rooms.lessons.written import words as written_words
 
 # to an answer; the browser says the same (browser/check.js)
 NO_ANSWER = {
@@ -144,6 +145,7 @@ ROOM_CANNOT = {
 TITLE = "Lessons"
 LINE = "say first, then look"
 UNKNOWN_STEP = "This link asks for step “{asked}” of the lessons, which does not exist: {shown} is shown. There are {last} lessons; “lesson=1&at=2” is the second step of the first."
+GONE = "“{asked}” is a lesson from a file of a visitor’s own, and this browser has not opened it since the server began. Open the file again: “All lessons” has the button."
 NO_TRUTH = "Something went wrong here, and it is not your fault. Take the example, or another step."
 
 # what the rail writes; it fills in the braces itself
@@ -208,6 +210,60 @@ COMPONENT = {
     "page_earlier": "Looked at on an earlier visit, whose answer was not kept.",
     "page_no_picture": "No picture of {room} was kept.",
     "page_picture": "{room} at the step “{title}”",
+    "own": {
+        "title": "A lesson of your own",
+        "about": "A text file: you write the question, and the run says what is right. Drop it onto this page, or open it here.",
+        "open": "Open a file",
+        "write": "Write one",
+        "yours": "yours",
+        "reading": "{name} is read, and each step is run once.",
+        "faults": ["{name} has one fault:", "{name} has {n} faults:"],
+        "line": "Line {line}",
+        "mend": "Mend it in Write",
+        "large": written_words.LARGE,
+        "unreachable": "The server does not answer. Open the file again once it does.",
+        "elsewhere": written_words.OWN_ELSEWHERE,
+    },
+}
+
+# what the screen Write says; it fills in the braces itself
+WRITE = {
+    "title": "A lesson of your own",
+    "about": "You write the question; the run says what is right.",
+    "back": "Back to the lessons",
+    "begin": "Begin with",
+    "undo": "Back to my text",
+    "open": "Open a file",
+    "save": "Save as a file",
+    "try": "Try it",
+    "text": "The lesson as text",
+    "waiting": "Reading the text.",
+    "running": "The step is run.",
+    "trying": "Each step is run once.",
+    "steps": ["1 step, no faults", "{n} steps, no faults"],
+    "faults": ["1 fault", "{n} faults"],
+    "line": "Line {line}",
+    "hint": "- an answer · | its reply · > the end, for everybody · {p} a number from the run",
+    "kept": "Kept in this browser.",
+    "unkept": "This text has {n} characters, and this browser keeps {most} at most: save it as a file.",
+    "blocked": "This browser keeps nothing: save the text as a file.",
+    "made": "The step as visitors see it",
+    "step": "Step {n}",
+    "no_step": "A step begins with a line “# ” and its title.",
+    "no_question": "It asks nothing yet.",
+    "number": "A number is typed.",
+    "shape": "A shape is put together.",
+    "words": "Every word of the text can be chosen.",
+    "rehearse": "Rehearse this step",
+    "mend_first": "Once there are no faults, the step can be rehearsed: the run decides it.",
+    "right": "right",
+    "told": "A first wrong answer hears",
+    "shown": "After “{text}”",
+    "heads": "Heads, after “{text}”",
+    "no_text": written_words.OWN_NO_TEXT,
+    "large": written_words.LARGE,
+    "elsewhere": written_words.OWN_ELSEWHERE,
+    "unreachable": "The server does not answer. The text is kept here.",
 }
 
 languages.of(__name__)

@@ -12,6 +12,7 @@ import { goTo, here, note } from "../../../streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
 import { check } from "./check.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
+import { BROUGHT } from "./draft.js";
 import { addressOf, changes, isAgain, once, read, stepOf, written } from "./link.js";
 import { Rail } from "./rail.js";
 import { recapOf } from "./recap.js";
@@ -106,6 +107,7 @@ class Lessons extends Ground {
     addEventListener("popstate", (e) => e.isTrusted && this.wentBack(), { signal });
     addEventListener("keydown", (e) => this.asksByKey(e), { signal });
     watch(() => this.invalidate("data"), signal);
+    this.rail.own.listens(signal);
     SHOWN.add(this);
     signal.addEventListener("abort", () => {
       SHOWN.delete(this);
@@ -127,6 +129,8 @@ class Lessons extends Ground {
     takeIn(data.written);
     Object.assign(this, { data, tell });
     this.readTheme();
+    for (const lesson of BROUGHT) this.forgets(lesson);
+    BROUGHT.clear();
     this.follow(data);
     if (isFirst && latest) this.hears(latest);
   }
@@ -373,6 +377,16 @@ class Lessons extends Ground {
     const known = ways();
     if (way) known.set(at, /** @type {import("../../../kit/browser/progress.js").Way} */ (way));
     keep(steps.add(at), known);
+  }
+
+  // A lesson of the visitor's own was brought once more: what was said to the one before is no answer to it.
+  /** @param {string} lesson */
+  forgets(lesson) {
+    this.lists = false;
+    for (const step of VISIT.keys()) if (lessonOf(step) === lesson) VISIT.delete(step);
+    const before = new Set(stepsOf(lesson).map((name) => NAMES.indexOf(name)));
+    keep(new Set([...done()].filter((i) => !before.has(i))), new Map([...ways()].filter(([i]) => !before.has(i))));
+    if (lessonOf(this.step) === lesson) this.take(this.step, null, false);
   }
 
   // Asked again the step was not known: it is open again.

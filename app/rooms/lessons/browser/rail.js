@@ -6,6 +6,7 @@ import { add, button, counted, el, fill, phrase } from "../../../kit/browser/dom
 import { Share } from "../../../kit/browser/share.js";
 import { named } from "./ask.js";
 import { isAgain, once } from "./link.js";
+import { Own } from "./own.js";
 import { all, around, done, lessonOf, NAMES, STEPS, stepsOf, titleOf, ways, writtenOf } from "./table.js";
 
 /** @typedef {import("./lessons.js").View} View */
@@ -22,6 +23,11 @@ export class Rail {
     this.three = add(root, "p", "hint");
     this.three.textContent = words.asked_again;
     this.list = add(root, "ol", "rail");
+    this.own = new Own({
+      opens: () => view.data.opens,
+      show: () => this.toggle(true),
+    });
+    root.append(this.own.box);
     this.lessons = add(root, "div", "lessons-all");
 
     // The open step: its parts stay the elements that they are, so that the focus stays in them.
@@ -97,7 +103,7 @@ export class Rail {
     this.all.textContent = lists ? words.all_close : words.all;
     this.all.setAttribute("aria-expanded", String(lists));
     this.list.hidden = lists;
-    this.lessons.hidden = !lists;
+    this.lessons.hidden = this.own.box.hidden = !lists;
     if (lists) this.drawAll();
     this.drawList(names);
     this.drawBody();
@@ -137,7 +143,8 @@ export class Rail {
     const { step } = this.view;
     const passed = done();
     const known = ways();
-    const of = `${names.join()}|${step}|${this.view.seen}|${[...passed].sort().join()}|${[...known].sort().join()}`;
+    const titles = names.map((name) => STEPS[name].title);
+    const of = `${names.join()}|${titles.join()}|${step}|${this.view.seen}|${[...passed].sort().join()}|${[...known].sort().join()}`;
     if (of === this.list.dataset.of) return;
     this.list.dataset.of = of;
     this.list.replaceChildren(
@@ -170,6 +177,7 @@ export class Rail {
         const many = names.filter((name) => passed.has(NAMES.indexOf(name))).length;
         const head = add(box, "h3");
         head.append(titleOf(lesson), " ", el("small", "", fill(words.step_of, { at: many, of: names.length })));
+        if (writtenOf(names[0])?.own) head.append(" ", el("small", "yours", words.own.yours));
         const list = add(box, "ol");
         for (const name of names) {
           const line = add(list, "li", passed.has(NAMES.indexOf(name)) ? "done" : "");

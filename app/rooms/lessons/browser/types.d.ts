@@ -25,6 +25,7 @@ export interface Step {
 export interface Written {
   title: string;
   language: string;
+  own: boolean; // the visitor's
   steps: Record<string, Step>;
 }
 
@@ -72,6 +73,7 @@ export interface Data {
   states: Record<string, Record<string, string>>;
   own: Record<string, string>;
   written: Record<string, Written>;
+  opens: boolean; // whether lessons of the visitor's own open here
   arrivals: number;
 }
 /** What the script says once the room is drawn. */
@@ -91,4 +93,24 @@ export interface Asking {
   node: HTMLElement;
   focus(): void;
   mark(answer: Answer | null): void;
+}
+
+/** A fault of a lesson that is written, or a hint (app/rooms/lessons/routes.py). */
+export interface Fault {
+  line: number; // from 1
+  said: string;
+}
+/** A step of a text that is being written. */
+export interface Sketch {
+  line: number;
+  title: string;
+  text: string;
+  question: string;
+  check: string;
+  options: string[];
+}
+/** From the script to Write. */
+export interface Writing {
+  opens: boolean;
+  examples: Record<string, string>;
 }

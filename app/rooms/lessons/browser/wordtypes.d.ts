@@ -54,6 +54,7 @@ export const WORDS: {
   "page_earlier": string;
   "page_no_picture": string;
   "page_picture": string;
+  "own": { "title": string; "about": string; "open": string; "write": string; "yours": string; "reading": string; "faults": [string, string]; "line": string; "mend": string; "large": string; "unreachable": string; "elsewhere": string; };
 };
 export const ANSWER: {
   "row_said": string;

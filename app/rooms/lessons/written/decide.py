@@ -102,14 +102,21 @@ async def trial(lesson: WrittenLesson, service: Service) -> list[Fault]:
         except Refused as refusal:
             found.append(Fault(step.line, str(refusal)))
             continue
-        if len(decided.right) > 1:
-            tied = named([decided.options[i] for i in decided.right], lesson_words.ANSWER["and"])
-            found.append(Fault(step.line_of("check"), words.TIE.format(words=tied)))
-        for mistake in decided.mistakes:
-            value = mistake.value[0] if decided.number is not None else [int(size) for size in mistake.value]
-            if decided.is_right(value):
-                option = next(option.said for option in step.options if option.line == mistake.line)
-                found.append(Fault(mistake.line, words.RIGHT_TOO.format(option=numbers.quoted(option))))
+        found += faults_of(step, decided)
+    return found
+
+
+def faults_of(step: Written, decided: Decided) -> list[Fault]:
+    """Faults of a step that can be decided all the same: a tie, and a mistake that is as right as the answer."""
+    found: list[Fault] = []
+    if len(decided.right) > 1:
+        tied = named([decided.options[i] for i in decided.right], lesson_words.ANSWER["and"])
+        found.append(Fault(step.line_of("check"), words.TIE.format(words=tied)))
+    for mistake in decided.mistakes:
+        value = mistake.value[0] if decided.number is not None else [int(size) for size in mistake.value]
+        if decided.is_right(value):
+            option = next(option.said for option in step.options if option.line == mistake.line)
+            found.append(Fault(mistake.line, words.RIGHT_TOO.format(option=numbers.quoted(option))))
     return found
 
 

@@ -70,8 +70,32 @@ def offered() -> Offered:
 
 def parse(text: str, models: Offered | None = None) -> WrittenLesson | list[Fault]:
     """A lesson, or its faults in the order of their lines. What only a run can find is left to decide.trial()."""
+    return read_whole(text, models)[0]
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """The texts of a step, whether it has faults or none: as its author sees it while writing."""
+
+    line: int
+    title: str
+    text: str
+    question: str
+    check: str
+    options: tuple[str, ...]  # that are shown
+
+
+def read_whole(text: str, models: Offered | None = None) -> tuple[WrittenLesson | list[Fault], list[Sketch]]:
+    """The same as parse(), and what the file has of each step."""
     reader = _Reader(models or offered())
-    return reader.read(text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"))
+    found = reader.read(text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"))
+    return found, [_sketch(draft) for draft in reader.drafts]
+
+
+def _sketch(draft: _Draft) -> Sketch:
+    check = draft.values.get("check", "").partition(" ")[0]
+    options = () if check in ("number", "shape") else tuple(option.said for option in draft.options)
+    return Sketch(draft.line, draft.title, " ".join(draft.paragraph), " ".join(draft.question), check, options)
 
 
 @dataclass

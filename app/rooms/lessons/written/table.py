@@ -1,4 +1,4 @@
-"""The written lessons that the room lists, by the names that an address says: the operator's, then the examples that ship."""
+"""The written lessons that the room lists, by the names that an address says: the visitor's own, the operator's, and the examples that ship."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from core.service import Service
 
 UNNAMED = re.compile(r"[\W_]+")  # what no name in an address has: all but letters and digits
 MOST_ROWS = 2000  # that are remembered
+OWN = "own"  # what the names of a visitor's own lessons begin with
+NONE: Mapping[str, WrittenLesson] = {}
 _rows: dict[tuple[str, str, str], int] = {}
 
 
@@ -25,12 +27,17 @@ class Listed:
     steps: Mapping[str, Step]  # by name: "file-agreement.1" is the first of agreement.md
 
 
-def listed() -> dict[str, Listed]:
-    """Every one by its name, which no number and no name of the course is; as the files are now."""
+def named(kind: str, stem: str) -> str:
+    """The name of a lesson in an address, of the name of its file without the ending."""
+    return f"{kind}-{UNNAMED.sub('-', stem).strip('-').casefold()}".rstrip("-")
+
+
+def listed(own: Mapping[str, WrittenLesson] = NONE) -> dict[str, Listed]:
+    """Every one by its name, which no number and no name of the course is; as the files are now. `own` are the visitor's."""
     found: dict[str, Listed] = {}
-    for kind, lessons in (("file", folder.lessons()), ("example", folder.example_lessons())):
+    for kind, lessons in ((OWN, own), ("file", folder.lessons()), ("example", folder.example_lessons())):
         for stem, written in lessons.items():
-            plain = name = f"{kind}-{UNNAMED.sub('-', stem).strip('-').casefold()}".rstrip("-")
+            plain = name = named(kind, stem)
             n = 1
             while name in found:
                 n += 1
@@ -40,10 +47,10 @@ def listed() -> dict[str, Listed]:
     return found
 
 
-async def open_row(name: str, service: Service) -> None:
+async def open_row(name: str, service: Service, own: Mapping[str, WrittenLesson] = NONE) -> None:
     """Find the row that a step opens at, where that is not known yet. What is refused is left to the step's truth, which says it."""
     lesson, _, number = name.rpartition(".")
-    if (one := listed().get(lesson)) is None or name not in one.steps:
+    if (one := listed(own).get(lesson)) is None or name not in one.steps:
         return
     written, at = one.written, int(number) - 1
     key = steps.row_key(written, at)

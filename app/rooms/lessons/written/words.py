@@ -107,6 +107,12 @@ LARGE_FILE = "It is larger than {most:,} bytes."
 NO_FILE = "It is not a file of this folder: it is a folder, or a link to another place."
 NO_TEXT_FILE = "It is not text in UTF-8."
 
+# of a visitor's own file
+LARGE = "This file has {n} bytes, and a lesson has {most} at most. Divide it into two lessons."
+OWN_NO_TEXT = "This file is not text in UTF-8. Save it as plain text, in UTF-8, and open it again."
+OWN_ELSEWHERE = "This server runs no lesson of your own. Here you can write it, read its faults and save it as a file. Start Headlight on your own machine (“make run”) and open the file there, or ask the operator to put it into the folder HEADLIGHT_LESSONS."
+OWN_NO_COOKIE = "Allow cookies for this page: by them the server tells your lesson from another visitor’s."
+
 # at a terminal
 NO_FAULTS = "Steps: {steps}. Runs of {model}: {runs}. No faults."
 NO_FILES = "There is no lesson to read. Name a file, or a folder with files *.md."
