@@ -15,7 +15,7 @@ STREAMLITS = {("region", 'data-testid="stSkipToContent"')}
 # Streamlit dims what a script has not said again yet, and a colour that is on its way has a contrast of its own.
 RESTS = """document.querySelector('[data-stale="true"]') === null && document.getAnimations().every(
     one => one.playState !== "running" || one.effect.getTiming().iterations === Infinity)"""
-MOST = 10.0  # seconds that a page is given to come to rest: one on which a run goes on may have none
+MOST = 10.0  # seconds that a page is given to come to rest: while a run is under way it may have none
 
 
 def faults(page: Page, context: str | None = None) -> list[str]:
