@@ -3,8 +3,8 @@
 import { ASKED, form } from "../../kit/browser/language.js";
 import { add, button, described, el, fill, focusable, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
 import { agreed, csv, largest, moved, mostLike, overlap, shares, sumOf, table as tableOf, verdict } from "./votes.js";
-import { projecting, spaced, square, widest } from "./parts.js";
-import { Chart, MOST_BLOCKS } from "./chart.js";
+import { projecting, square } from "./parts.js";
+import { Chart, drawAnswered } from "./chart.js";
 import { figure } from "./figure.js";
 import { Files } from "../../kit/browser/files.js";
 import { table } from "../../kit/browser/table.js";
@@ -174,24 +174,8 @@ export class AskPage {
   count() {
     const { now, votes, taught } = this.teacher;
     if (!this.said || !this.dots || !taught || !this.code || !this.late) return;
-    const n = votes?.said ?? 0;
-    this.said.replaceChildren(
-      ...(now.of || n
-        ? phrase(words.have_said, { n: [String(n), "b"], of: Math.max(now.of, n) })
-        : [el("span", "mute", words.nobody_follows)]),
-    );
-    const of = Math.max(now.of, n);
-    const isMeter = of > MOST_BLOCKS;
-    this.dots.classList.toggle("meter", isMeter);
-    const wanted = isMeter ? 1 : of;
-    while (this.dots.childElementCount > wanted) this.dots.lastChild?.remove();
-    while (this.dots.childElementCount < wanted) add(this.dots, "i");
-    [...this.dots.children].forEach((dot, i) => {
-      if (isMeter) /** @type {HTMLElement} */ (dot).style.width = `${(100 * n) / of}%`;
-      else dot.className = i < n ? "on" : "";
-    });
-    this.code.textContent = now.door ? spaced(taught.code) : words.door_closed;
-    this.code.style.setProperty("--wide", widest(this.code.textContent).toFixed(2));
+    const { said, dots, code } = this;
+    drawAnswered({ said, dots, code }, votes?.said ?? 0, now, taught.code);
     this.late.textContent = now.door ? words.late_join : "";
   }
 

@@ -1,7 +1,8 @@
 // The votes over the words of a sentence, and once they are uncovered the head's own weights beside them.
 
-import { add, counted, described, el, fill, share } from "../../kit/browser/dom.js";
+import { add, counted, described, el, fill, phrase, share } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
+import { spaced, widest } from "./parts.js";
 import { columns, largest, shares } from "./votes.js";
 import { isRightToLeft } from "../../kit/browser/direction.js";
 
@@ -26,6 +27,31 @@ const width = (label) =>
     [...label].reduce((all, letter) => all + (THIN.test(letter) ? 0.62 : WIDE.test(letter) ? 1.4 : 1.08), 0) + 1.25,
   );
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/**
+ * How many of those who follow have answered, as a sentence and a dot for each phone, or a bar for many; and the code for who comes late.
+ * @param {{said: HTMLElement, dots: HTMLElement, code: HTMLElement}} into
+ * @param {number} n who have answered
+ * @param {{of: number, door: boolean}} now
+ * @param {string} code
+ */
+export function drawAnswered(into, n, now, code) {
+  const of = Math.max(now.of, n);
+  into.said.replaceChildren(
+    ...(of ? phrase(words.have_said, { n: [String(n), "b"], of }) : [el("span", "mute", words.nobody_follows)]),
+  );
+  const isMeter = of > MOST_BLOCKS;
+  into.dots.classList.toggle("meter", isMeter);
+  const wanted = isMeter ? 1 : of;
+  while (into.dots.childElementCount > wanted) into.dots.lastChild?.remove();
+  while (into.dots.childElementCount < wanted) add(into.dots, "i");
+  [...into.dots.children].forEach((dot, i) => {
+    if (isMeter) /** @type {HTMLElement} */ (dot).style.width = `${(100 * n) / of}%`;
+    else dot.className = i < n ? "on" : "";
+  });
+  into.code.textContent = now.door ? spaced(code) : words.door_closed;
+  into.code.style.setProperty("--wide", widest(into.code.textContent).toFixed(2));
+}
 
 export class Chart {
   /** @param {HTMLElement} parent @param {{colour(p: number): string}} palette */

@@ -1,11 +1,11 @@
 // The page of a step that the class is asked, beside the room with its picture: the code and the count, then the votes, then the answer.
 
 import { add, button, described, el, fill, focusedIn, phrase, share } from "../../kit/browser/dom.js";
-import { spaced, square, widest } from "./parts.js";
+import { square } from "./parts.js";
 import { draw, svg } from "../../kit/browser/picture/svg.js";
 import { drawVotes, spot } from "./onpicture.js";
 import { classroom } from "../../kit/browser/classroom.js";
-import { MOST_BLOCKS } from "./chart.js";
+import { drawAnswered, MOST_BLOCKS } from "./chart.js";
 import { named, spoken } from "./phonestep.js";
 import { numberLine } from "./numberline.js";
 import { WORDS as words } from "./constants.js";
@@ -197,22 +197,8 @@ export class StepPage {
   count() {
     const { now, votes, taught, step } = this.teacher;
     if (!taught || !step) return;
-    const n = votes?.said ?? 0;
-    const of = Math.max(now.of, n);
-    this.said.replaceChildren(
-      ...(of ? phrase(words.have_said, { n: [String(n), "b"], of }) : [el("span", "mute", words.nobody_follows)]),
-    );
-    const isMeter = of > MOST_BLOCKS;
-    this.dots.classList.toggle("meter", isMeter);
-    const wanted = isMeter ? 1 : of;
-    while (this.dots.childElementCount > wanted) this.dots.lastChild?.remove();
-    while (this.dots.childElementCount < wanted) add(this.dots, "i");
-    [...this.dots.children].forEach((dot, i) => {
-      if (isMeter) /** @type {HTMLElement} */ (dot).style.width = `${(100 * n) / of}%`;
-      else dot.className = i < n ? "on" : "";
-    });
-    this.code.textContent = now.door ? spaced(taught.code) : words.door_closed;
-    this.code.style.setProperty("--wide", widest(this.code.textContent).toFixed(2));
+    const { said, dots, code } = this;
+    drawAnswered({ said, dots, code }, votes?.said ?? 0, now, taught.code);
   }
 
   // Options below each other: the room's votes, and at the answer what the run gives, on one scale
