@@ -123,3 +123,20 @@ def seconds(time: float) -> str:
 
 def in_both(n_bytes: int) -> dict[str, float]:
     return {"mib": n_bytes / MIB, "mb": n_bytes / MB}
+
+
+def short(n_bytes: int) -> str:
+    """Bytes in as few digits as a picture needs: "924 MiB", "19.2 GiB", "140 GiB"."""
+    amount, unit = float(abs(n_bytes)), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1023.5:
+            break
+        amount, unit = amount / 1024, larger
+    digits = 0 if unit == "bytes" or amount >= 99.95 or (unit == "MiB" and amount >= 9.95) else 1
+    return languages.decimal(f"{'−' if n_bytes < 0 else ''}{amount:,.{digits}f} {unit}")
+
+
+def rounded_down(number: int, digits: int = 3) -> int:
+    """A whole number with so many digits of its own, never more than it is: 66,920 -> 66,900."""
+    step = 10 ** max(0, len(str(number)) - digits)
+    return number // step * step

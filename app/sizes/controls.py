@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache, partial
@@ -42,6 +43,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "kv": (words.SAME, *FORMATS, *(name for name in CACHE if name not in BYTES)),
     "piece": tuple(words.PIECES),
     "logits": tuple(words.LOGITS),
+    "rank": ("4", "8", "16", "32", "64", "128"),
     "dropout": ("off", "on"),
 }
 _LENGTHS = (1, 2, 4, 8, 16, 32, 50, 64, 100, 128, 200, 256, 384, 512, 768, *(2**i for i in range(10, 18)))
@@ -57,6 +59,7 @@ SIZES: dict[str, tuple[int, ...]] = {
     "d_ff": (128, 256, 512, 1024, 1536, 2048, 3072, 4096, 4864, 5120, 6400, 8192, 11_008, 14_336, 16_384, 28_672, 49_152, 53_248),
     "vocab": (100, 1000, 10_000, 30_522, 32_000, 32_128, 37_000, 50_257, 64_000, 100_000, 128_256, 151_936, 256_000),
 }  # fmt: skip
+OPENS = {"rank": "16"}  # of the choices that do not open with their first
 # What links meant that said nothing of it, before the fused kernel and the last row of logits were where every count begins.
 OLD = {"plan_attention": "eager", "plan_logits": "every position"}
 TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
@@ -102,6 +105,24 @@ Parts = Mapping[str, Callable[[Setup, Look], None]]
 
 
 @dataclass(frozen=True)
+class Wide:
+    """A part that takes the whole width, the sliders folded beneath it: `take` puts into the boxes what was chosen in its picture."""
+
+    part: str
+    take: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A view: the controls that are its alone, the titles of its parts and what draws them, and the one that is wide."""
+
+    own: Panel
+    titles: dict[str, str]
+    parts: Parts
+    wide: Wide | None
+
+
+@dataclass(frozen=True)
 class Given:
     """A model and how much of it there is to begin with."""
 
@@ -134,16 +155,23 @@ class Opening:
 
     given: Given
     is_run: bool  # a visit begins with the run on the screen, and not with sizes that a link names
+    whole: bool = False  # and with a text as long as its model was taught
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Where each slider begins."""
+        sizes, config = self.given.sizes, self.given.config
+        return sizes | {"source": config.n_ctx} if self.whole and config.kind == "decoder" else sizes
 
 
 def _size(name: str) -> Control:
     return widgets.whole(
-        f"plan_{name}", BOUNDS[f"plan_{name}"], lambda opening: str(opening.given.sizes[name]), words.LABELS[name][0]
+        f"plan_{name}", BOUNDS[f"plan_{name}"], lambda opening: str(opening.sizes[name]), words.LABELS[name][0]
     )
 
 
 def _of(name: str, title: str, options: Sequence[str]) -> Control:
-    return widgets.choice(f"plan_{name}", {one: one for one in options}, title)
+    return widgets.choice(f"plan_{name}", {one: one for one in options}, title, OPENS.get(name, ""))
 
 
 MODEL = Control(
@@ -181,6 +209,7 @@ def show(
     *,
     training: bool,
     above: Callable[[bool], Facts | None],
+    wide: Wide | None = None,
 ) -> None:
     """Draw a view: its controls, and the part of it that was chosen. `training` offers the choice to train.
 
@@ -189,36 +218,50 @@ def show(
     """
     asked = SHARED.asked()
     begins = not any(name.startswith("plan_") and name not in OLD for name in asked)
-    notes = SHARED.fill(begins, [MODEL.name])
-    is_run = boxes.held(MODEL.name) == RUN
+    notes, own_notes = SHARED.fill(begins, [MODEL.name]), own.fill(None)
+    is_run, is_wide = boxes.held(MODEL.name) == RUN, _is_wide(own, wide)
+    place = (
+        st.container(key=f"{own.id}_wide", gap="small") if is_wide else None
+    )  # the sentence and the sliders come after it
     facts = above(is_run)
     if is_run:
         if facts is None:
             return
-        _take_run(facts)
+        _take_run(facts, is_wide)
     model = boxes.held(MODEL.name)
     notes += pasted.fill(SHARED, model == PASTED)
     if SHARED.is_link and model == PASTED:
         st.session_state["plan_config"] = pasted.held()
-    opening = Opening(given_by(model), begins and is_run)
+    opening = Opening(given_by(model), begins and is_run, begins and is_run and is_wide)
     notes += SHARED.fill(opening, LATER)
-    _show(own, titles, parts, training, is_run, (notes, own.fill(None)))
+    with nullcontext() if place is None else place:
+        _show(Shown(own, titles, parts, wide), training, is_run, is_wide, (notes, own_notes))
+
+
+def _is_wide(own: Panel, wide: Wide | None) -> bool:
+    return wide is not None and boxes.held(own.controls[0].name) == wide.part
 
 
 @st.fragment
-def _show(
-    own: Panel, titles: dict[str, str], parts: Parts, training: bool, is_run: bool, notes: tuple[list[str], list[str]]
-) -> None:
+def _show(shown: Shown, training: bool, is_run: bool, was_wide: bool, notes: tuple[list[str], list[str]]) -> None:
+    own, titles, wide = shown.own, shown.titles, shown.wide
     view = own.id
     if room.is_left(view):
         st.rerun()  # another view was chosen in the same moment as something here, and this came instead of it
-    left, right = st.columns([1, 2.05], gap="large")
+    if wide is not None and was_wide:
+        wide.take()
+    is_wide = _is_wide(own, wide)
+    if is_wide != was_wide or (is_wide and (boxes.held(MODEL.name) == RUN) != is_run):
+        st.rerun()  # the whole page: the sliders and the request box stand elsewhere
+    left, right = (st.container(), st.container()) if is_wide else st.columns([1, 2.05], gap="large")
+    if is_wide:
+        left, right = right, left
     with right:
         scale = kit_headline.scale(view)
         chosen_part = widgets.row(st, own.controls[0], kit_words.PART, list(titles), titles.__getitem__)
         sentences = st.container(key="plan_sentences", gap=None)
         body = st.container(key=f"{view}_body", gap="small")
-    with left:
+    with left.expander(words.CHANGE, key=f"{view}_change") if is_wide else left:
         found, said, wrong = setup(training=training, is_run=is_run)
     if found is not None:
         with body:
@@ -226,7 +269,7 @@ def _show(
             place = st.container(key=f"{view}_headline", gap=None)
             theme, projected = st.context.theme.type or "light", kit_headline.is_projected(view)
             look = Look(own, titles[chosen_part], place, theme, scale, said, found.training, projected)
-            parts[chosen_part](found, look)
+            shown.parts[chosen_part](found, look)
     unread = SHARED.keep(_said(), notes[0]) + own.keep(own.said(), notes[1])
     for note in [*notices.take(), *unread, *wrong]:
         sentences.text(note)  # never markdown: it quotes what a link says
@@ -239,8 +282,9 @@ def _said() -> dict[str, str]:
     return SHARED.said(None if is_pasted else [MODEL.name, *LATER])
 
 
-def _take_run(facts: Facts) -> None:
-    """Where the sliders begin is now this run. Of another text of the same model only the lengths are new."""
+def _take_run(facts: Facts, whole: bool) -> None:
+    """Where the sliders begin is now this run, or with `whole` texts as long as it was taught. Of another text of the same model
+    only the lengths are new."""
     target = 0 if facts.target is None else len(facts.target)
     given = Given(facts.spec.title, facts.config, facts.texts, len(facts.source), target)
     before: Given | None = st.session_state.get("plan_run")
@@ -249,6 +293,7 @@ def _take_run(facts: Facts) -> None:
         return  # which may say more
     if before is None or before.config != given.config:
         take(RUN)
+        boxes.fill("plan_source", Opening(given, True, whole).sizes["source"])
     elif before != given:
         for name, length in (("plan_source", given.source), ("plan_target", given.target)):
             boxes.fill(name, length)
@@ -282,22 +327,25 @@ class Chart:
 
 def headline(look: Look, found: Setup, sentence_of: Callable[[Setup], str], chart: Chart, *, live: bool = True) -> str:
     """Draw the sentence of a part, which follows a slider while it is held, and the files of its chart. Returns it."""
-    counted = chart.counted or found
     sentence = sentence_of(found)
-    data: dict[str, Any] = {"sentence": sentence, "scale": look.scale}
+    data: dict[str, Any] = {"sentence": sentence, "scale": look.scale, "chart": f"{look.view}_{chart.name}"}
     if live:
         data["ahead"] = ahead(look.said, look.training, sentence_of)
         data["at"] = {name: str(look.said[name]) for name in data["ahead"]}
-    code = export.snippet(counted.config, counted.workload, chart.wanted)
-    caption = export.caption(counted, look.part, date.today())
-    file = f"headlight-{look.view}-{chart.name}"
-    data["chart"] = f"{look.view}_{chart.name}"
-    data["about"] = about.about(file, sentence, chart.note, caption, code, chart.tables)
-    said = {**data["about"], "sentence": sentence, "note": chart.note}
-    kept = seen.keep(look.view, chart.name, said, _linked(look), chart.figure)
+    data["about"], kept = leaves(look, chart.counted or found, sentence, chart)
     with look.place:
         kit_headline.headline(look.view, data, kept)
     return sentence
+
+
+def leaves(look: Look, counted: Setup, sentence: str, chart: Chart) -> tuple[dict[str, Any], str]:
+    """What the files of a chart say about it, and the digest of what others see who follow."""
+    code = export.snippet(counted.config, counted.workload, chart.wanted)
+    caption = export.caption(counted, look.part, date.today())
+    file = f"headlight-{look.view}-{chart.name}"
+    found = about.about(file, sentence, chart.note, caption, code, chart.tables)
+    said = {**found, "sentence": sentence, "note": chart.note}
+    return found, seen.keep(look.view, chart.name, said, _linked(look), chart.figure)
 
 
 def _linked(look: Look) -> dict[str, str]:
@@ -383,7 +431,7 @@ def setup(*, training: bool, is_run: bool = False) -> tuple[Setup | None, Said, 
         list(TITLES),
         TITLES.__getitem__,
         help=words.PRESET_HELP,
-        on_change=_chosen,
+        on_change=follow_model,
         label_visibility="collapsed",
     )
     if (model == RUN) != is_run:
@@ -398,9 +446,13 @@ def setup(*, training: bool, is_run: bool = False) -> tuple[Setup | None, Said, 
     kind = given_by(model).config.kind
     phase = "inference"
     if training:
-        phase = widgets.row(place, PHASE, words.PHASE, ("training", "inference"), words.PHASES.__getitem__)
+        phase = widgets.row(place, PHASE, words.PHASE, ("training", "inference", "adapters"), words.PHASES.__getitem__)
     lengths = ("batch", "source", "target") if kind == "encoder-decoder" else ("batch", "source")
-    formats = ("optimizer", "recompute", "dropout") if phase == "training" else ("weights", "kv")
+    formats = {
+        "inference": ("weights", "kv"),
+        "training": ("optimizer", "recompute", "dropout"),
+        "adapters": ("weights", "rank", "optimizer", "recompute", "dropout"),
+    }[phase]
     if training and phase == "inference" and kind != "encoder":  # how a prompt is read is a question of memory
         formats += ("logits",) if kind == "encoder-decoder" else ("piece", "logits")
     fields = [*lengths, "attention", "dtype", *formats, "d_model", "heads", "kv_heads", "layers", "d_ff", "vocab"]
@@ -409,7 +461,7 @@ def setup(*, training: bool, is_run: bool = False) -> tuple[Setup | None, Said, 
     for i, name in enumerate(fields):
         said[name] = _slider(columns[i % 2], name) if name in SIZES else _choice(columns[i % 2], name)
     try:
-        found = _read(given_by(model), said, phase == "training")
+        found = _read(given_by(model), said, phase != "inference")
         planned(found)
         st.session_state["plan_last"], st.session_state["plan_said"] = found, said
     except ConfigError as error:
@@ -447,8 +499,8 @@ def take(model: str | None = None) -> None:
         boxes.fill(f"plan_{name}", value)
 
 
-def _chosen() -> None:
-    """Another model was chosen; what runs above is run, not trained."""
+def follow_model() -> None:
+    """Another model was chosen: set the sliders to it; what runs above is run, not trained."""
     if boxes.held(MODEL.name) == RUN:
         boxes.fill(PHASE.name, "inference")
     take()
@@ -520,6 +572,7 @@ def _read(given: Given, said: dict[str, Any], training: bool) -> Setup:
         kv_dtype=stored("kv"),
         logits=words.LOGITS[said["logits"]] if "logits" in said else "last",
         piece=words.PIECES[said["piece"]] if "piece" in said else 0,
+        rank=int(said["rank"]) if "rank" in said else 0,
     )
 
 

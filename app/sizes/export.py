@@ -61,6 +61,7 @@ def caption(setup: Setup, part: str, today: date) -> str:
     how = [setup.dtype, words.CAPTION_ATTENTION.format(way=setup.attention)]
     if setup.training:
         how += [setup.optimizer, words.CAPTION_RECOMPUTE.format(what=setup.recompute)]
+        how += [words.CAPTION_RANK.format(n=setup.rank)] if setup.rank else []
         how += [words.LABELS["dropout"][0].lower()] if setup.dropout else []
     how += [f"{words.LABELS['weights'][0].lower()} {setup.weight_dtype}"] if setup.weight_dtype else []
     how += [f"{words.LABELS['kv'][0]} {setup.kv_dtype}"] if setup.kv_dtype else []

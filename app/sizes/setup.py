@@ -13,7 +13,7 @@ from core.plan.workload import Attention, Logits, Optimizer, Recompute
 class Setup:
     """A model, and the texts it is run or trained on. `weight_dtype` and `kv_dtype` are None where they are dtype.
 
-    `logits` and `piece` say how a decoder reads its prompt, as in core.plan.Workload.
+    `logits` and `piece` say how a decoder reads its prompt, and `rank` that adapters alone are trained, as in core.plan.Workload.
     """
 
     title: str  # of the preset it began as
@@ -31,6 +31,7 @@ class Setup:
     kv_dtype: str | None = None
     logits: Logits = "last"
     piece: int = 0
+    rank: int = 0
 
     @property
     def workload(self) -> Workload:
@@ -49,6 +50,7 @@ class Setup:
             kv_dtype=self.kv_dtype,
             logits=self.logits,
             piece=self.piece if self.config.kind == "decoder" and not self.training else 0,
+            rank=self.rank,
         )
 
 

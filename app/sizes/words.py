@@ -7,6 +7,7 @@ from app import languages
 # controls
 PRESET = "Sizes of"
 PRESET_HELP = "The model and the sentence above, the config.json of any model, or a known model. It sets the sliders below, and every one of them can be moved from there."
+CHANGE = "Change the model"
 OF_RUN = "The run above"
 PASTED = "A config.json"
 PASTE_BOX = "Sizes"
@@ -36,7 +37,7 @@ PASTE_TOO_LONG = "This text has {n:,} characters; the config.json of a model has
 PASTE_NO_LINK = "This config is too long for a link ({n:,} characters; a link has room for {most:,}). Anyone who opens the link has to paste it again."
 CONFIG_IN_LINK = "a whole link that this page made of a config.json; or paste the file again into “Sizes”"
 PHASE = "What it does"
-PHASES = {"inference": "run", "training": "train"}
+PHASES = {"inference": "run", "training": "train", "adapters": "train adapters"}
 LABELS = {
     "batch": ("Batch", "How many texts at once: in a run for writing, how many chats."),
     "source": ("Source tokens", "The length of the text that comes in, in tokens."),
@@ -73,6 +74,10 @@ LABELS = {
         "Logits kept",
         "Writing needs the scores of the last position of each text alone. Some programs keep those of every position.",
     ),
+    "rank": (
+        "Rank of the adapters",
+        "LoRA: beside each matrix of the layers, which stays as it is, two narrow ones are trained, this many numbers wide.",
+    ),
     "dropout": ("Dropout", "Counts the masks that training with dropout keeps, one byte a number."),
     "devices": ("Compare cards", "Graphics cards whose memory is drawn beside this machine's."),
     "vary": ("Find the largest", "What is made larger until it no longer fits."),
@@ -97,6 +102,7 @@ CAPTION_SIZES = (
 )
 CAPTION_ATTENTION = "{way} attention"
 CAPTION_RECOMPUTE = "recompute {what}"
+CAPTION_RANK = "adapters of rank {n}"
 CAPTION_PIECE = "prompt read {n} tokens at a time"
 CAPTION_LOGITS = "logits of every position"
 STEP = "Step"

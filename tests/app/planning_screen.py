@@ -30,6 +30,8 @@ class Planner(Screen):
         """Open a view by its link, on the textbook encoder; ready when its sentence stands and, with `chart`, its picture."""
         if view.lower() in ("memory", "compute"):
             params = {"plan_model": "lesson-encoder"} | params
+            if view.lower() == "memory":
+                params = {"memory_part": "Where it goes"} | params
             view = view.lower()  # with a capital it is a link of 0.1, which counts eager attention
         self.page.goto(f"{self.address}/?{urlencode({'view': view, **params})}")
         self.painted()

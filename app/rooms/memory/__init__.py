@@ -10,6 +10,6 @@ ROOM = Room(
     group="count",
     line=words.LINE,
     show=view.show,
-    old={"Memory": controls.OLD},
+    old={"Memory": {"memory_part": words.MEMORY_PARTS["goes"], **controls.OLD}},
     params=(*controls.SHARED.params, *view.PANEL.params),
 )

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from app.kit import figure as kit_figure
 from app.kit.figure import FigureDraft
-from app.kit.numbers import both, whole
+from app.kit.numbers import MIB, both, size, whole
 from app.kit.theme import PALETTES
 from app.rooms.memory import words
 from app.sizes.setup import Setup
@@ -68,6 +68,41 @@ def bars(
     figure.update_yaxes(
         autorange="reversed", tickvals=ways, ticktext=names, showgrid=False, tickfont={"size": TOTAL_SIZE}
     )
+    return figure.figure(scale)
+
+
+FIT_COLOURS = {"weights": "slate", "kv_cache": "teal", "activations": "teal", "transient": "grey", "lost": "brown"}
+
+
+def fit(
+    table: pd.DataFrame, budget: float, at: int, theme: kit_figure.Theme = "light", scale: float = 1.0
+) -> go.Figure:
+    """MiB of every part against the tokens, one on the other, both axes linear; the line across is what a model may take.
+
+    `table` has the column n and one for each part, in MiB; `at` are the tokens that are asked about.
+    """
+    colours, palette = kit_figure.COLOURS[theme], PALETTES[theme]
+    figure = FigureDraft()
+    lengths = table["n"].tolist()
+    for name in (column for column in table.columns if column != "n"):
+        values = table[name].tolist()
+        figure.add_scatter(
+            x=lengths,
+            y=values,
+            name=words.FIT_PARTS[name],
+            mode="lines",
+            stackgroup="all",
+            line={"width": 0.5, "color": colours[FIT_COLOURS.get(name, COMPONENT_COLOURS.get(name, "grey"))]},
+            customdata=[size(round(value * MIB)) for value in values],
+            hovertemplate="%{x:,} tokens: %{customdata}<extra>" + words.FIT_PARTS[name] + "</extra>",
+        )
+    most = max(float(table.drop(columns="n").sum(axis=1).max()), 1e-6)
+    if budget <= 1.6 * most:
+        figure.add_hline(y=budget, line={"color": palette["ink"], "width": 3})
+    figure.add_vline(x=at, line={"color": palette["ink"], "width": 1, "dash": "dot"})
+    kit_figure.layout(figure, theme, 340)
+    figure.update_xaxes(title={"text": words.LENGTH_AXIS}, rangemode="tozero")
+    figure.update_yaxes(title={"text": "MiB"}, rangemode="tozero")
     return figure.figure(scale)
 
 

@@ -16,7 +16,7 @@ from app.kit.figure import ASKED
 from app.kit.numbers import apart, both, filled, fixed, part_of, plain, size, whole
 from app.kit.params import Param
 from app.kit.widgets import Control, Panel
-from app.rooms.memory import tables, words
+from app.rooms.memory import fit, tables, words
 from app.session import boxes, chosen
 from app.shell import run
 from app.sizes import controls, seen
@@ -31,7 +31,7 @@ from core.plan.measured import WORKER, Measured, Subject, free
 log = logging.getLogger("headlight")
 
 LINES = ("RTX 4090", "A100 80 GB")
-VIEW = "memory"
+VIEW = fit.VIEW
 stage.ENTRIES[VIEW] = seen.ENTRY
 PIECE = 2048  # tokens that vLLM reads of a prompt at once
 BUDGETS = (0.001, 1e6)  # GB that a visitor may type
@@ -63,7 +63,6 @@ def _budget_said(own: float | None) -> str:
 
 
 LABELS = sizes_words.LABELS
-PART = controls.part_of(VIEW, words.MEMORY_PARTS)
 VARY = widgets.choice("memory_vary", sizes_words.VARY, LABELS["vary"][0])
 DEVICES_SHOWN = Control(
     Param("memory_devices", ",".join(LINES), _read_cards, ", ".join(CARDS), LABELS["devices"][0]), _cards_of, ",".join
@@ -73,13 +72,14 @@ BUDGET = Control(
     lambda text: float(text) if text else None,
     _budget_said,
 )
-PANEL = Panel(VIEW, (PART, VARY, DEVICES_SHOWN, BUDGET))
+PANEL = Panel(VIEW, (fit.PART, VARY, DEVICES_SHOWN, BUDGET, *fit.OWN))
 chosen.know(VIEW, many=(DEVICES_SHOWN.name,))
 
 
 def show() -> None:
     """Draw the view."""
-    controls.show(PANEL, words.MEMORY_PARTS, PARTS, training=True, above=run.if_wanted)
+    wide = controls.Wide("fit", fit.take)
+    controls.show(PANEL, words.MEMORY_PARTS, PARTS, training=True, above=run.if_wanted, wide=wide)
 
 
 def _total(setup: Setup) -> str:
@@ -380,4 +380,4 @@ def _cache(given: Setup, look: Look) -> None:
     controls.show_table(table, "kv-cache", covers=controls.COVERS["cache"])
 
 
-PARTS: controls.Parts = {"goes": _goes, "length": _length, "kept": _kept, "cache": _cache}
+PARTS: controls.Parts = {"fit": fit.show, "goes": _goes, "length": _length, "kept": _kept, "cache": _cache}

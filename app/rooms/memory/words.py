@@ -13,6 +13,7 @@ FILE_CACHE = "cache"
 
 # memory: parts of the view
 MEMORY_PARTS = {
+    "fit": "Does it fit",
     "goes": "Where it goes",
     "length": "Longer texts",
     "kept": "What is kept",
@@ -133,4 +134,278 @@ CACHE_AXIS = "tokens so far"
 CACHE_BYTES = "bytes of cache"
 TAKE_DECODER = "Take GPT-2 small"
 
-languages.of(__name__, links=["MEMORY_PARTS"])
+# does it fit: the sentence at the top
+FIT_SENTENCE = {
+    "in": "in",
+    "bit": "bit,",
+    "tokens": "tokens",
+    "to": "to",
+    "times": "×",
+    "chat": "chat,",
+    "chats": "chats,",
+    "text": "text,",
+    "texts": "texts,",
+    "on": "on",
+}
+FIT_LABELS = {
+    "model": "Model",
+    "bits": "Bits of a weight",
+    "gguf": "GGUF type",
+    "source": "Tokens",
+    "target": "Tokens written",
+    "batch": "Texts at once",
+    "phase": "What it does",
+    "card": "Card or machine",
+    "cards": "How many cards",
+    "zoom": "Scale",
+    "as_in": "As in",
+}
+GGUF = "GGUF"
+FIT_PHASES = {"inference": "writing", "training": "training", "adapters": "LoRA"}
+FIT_PHASES_READ = {"inference": "reading", "training": "training", "adapters": "LoRA"}
+TOKENS_HELP = "A whole number of tokens; 32k is 32,768 and 1M is 1,048,576."
+TOKENS_WRONG = "“{said}” is no number of tokens from {low} to {high}. Type a whole number, such as 4,096, or 32k."
+MACHINE = "this machine"
+OWN_CARD = "{n:g} GB"
+SEVERAL = "{n} cards"
+ONE_CARD = "1 card"
+MODEL_OF_RUN = "{title}, as above"
+OF_CONFIG = "a config.json …"
+
+# the verdict
+FITS = "Fits:"
+TOO_MUCH = "{size} too much:"
+OF_BUDGET = " of {budget}."
+OF_BUDGET_EACH = " of {budget} on the fullest of {n} cards."
+UP_TO = " Up to "
+TOKENS = "{n} tokens"
+TAUGHT = ", taught {n}."
+ALL_ROWS = " All "
+ALL_ROWS_TOKENS = "{n} tokens"
+ALL_ROWS_END = " of its table."
+NO_MORE = " Longer texts take no more."
+WEIGHTS_ALONE = " Weights alone: {size}."
+ROOM_FOR = "Room for"
+FITS_WITH = "Fits with"
+NOTHING_FITS = "Nothing here makes it fit: a smaller model does."
+OFFERS = {
+    "attention": "a fused kernel",
+    "logits": "the last logits alone",
+    "piece": "pieces of {n}",
+    "wasteful": "the way of a server",
+    "bits": "{n} bit",
+    "cache": "an 8-bit cache",
+    "recompute": "recomputing every layer",
+    "tokens": "{n} tokens",
+    "chats": "{n} chats",
+    "chats_fewer": "{n} instead of {before} at once",
+    "optimizer": "plain SGD",
+    "rank": "LoRA",
+    "card": "{n}",
+    "cards": "{n} cards",
+}
+EACH_CARD = "{size} each"
+NOTE_FITS = "{n} tokens fit, {more} do not."
+NOTE_NONE = "Not even one token fits."
+NOTE_TABLE = "Its table of positions ends at {n}."
+NOTE_WIDEST = "Widest moment: {moment}."
+NOTE_BEYOND = (
+    "It runs at {n}; memory says nothing about whether it answers well: it was taught texts of up to {taught}."
+)
+NOTE_SECOND = "A second text would need {size} in all."
+MOMENTS = {
+    "embedding": "the token vectors",
+    "projections": "q, k and v",
+    "qk norm": "the norm of q and k",
+    "rotary turn": "the turning of q and k",
+    "softmax and sum": "attention",
+    "scores and weights": "scores and weights",
+    "output projection": "the output projection",
+    "MLP": "the MLP",
+    "norm": "a norm",
+    "head": "the logits",
+    "loss": "the loss",
+    "layer": "the backward pass of a layer",
+    "tables": "the gradient of the word table",
+}
+EXAMPLES = {
+    "here": "this model, here",
+    "text": "your sentence",
+    "llama": "Llama 3, 32k",
+    "four": "4 chats",
+    "train": "train GPT-2",
+    "lora": "LoRA",
+    "textbook": "textbook way",
+}
+
+# the column, the curve and what stands around them
+FIT_PARTS = {
+    "weights": "weights",
+    "masters": "float32 copies",
+    "gradients": "gradients",
+    "optimizer": "optimizer",
+    "activations": "activations",
+    "kv_cache": "cache",
+    "transient": "at work",
+    "lost": "fragments",
+}
+LOST_HELP = "Memory between tensors that no tensor fits into."
+BUDGET_LINE = "{name}: {size}"
+BUDGET_FREE = "{name}: {size} free"
+AS_HIGH = "{line}, {times} × as high ↑"
+KEPT_BY_DRIVER = "driver and program {size}"
+KEPT_BY_OTHERS = "in use by others {size}"
+TAUGHT_TO = "taught to {n}"
+TABLE_TO = "its table ends at {n}"
+TOKENS_AXIS = "tokens"
+ZOOM = {"need": "what it takes", "card": "the whole card"}
+ZOOM_MACHINE = {"need": "what it takes", "card": "the whole machine"}
+PREDICT = "predict first"
+PREDICT_ALLOWED = "on, or a number of tokens, for example 60000"
+PREDICT_ASK = "Where does it stop fitting? Drag the orange line, then see. Weights {weights}; each token adds {token}."
+PREDICT_SEE = "See"
+PREDICT_AGAIN = "Again"
+PREDICT_STOPS = "It stops at {n} tokens. You said {guess}."
+PREDICT_NEVER = "It never stops: longer texts take no more. You said {guess}."
+PREDICT_TABLE = "It never stops for want of memory: its table of {n} positions ends first. You said {guess}."
+PREDICT_NOTHING = "Not even one token fits: the weights are too much. You said {guess}."
+FOOT_FORMS = "Weights and cache are exact; at work is an upper bound."
+FOOT_WEIGHTS = "{n} weights"
+FOOT_UNIT = "1 GiB = 2³⁰ bytes"
+FOOT_PAPER = "Cards: on paper, from what drivers report."
+FILE_FIT = "lengths, part by part"
+IN_ALL = "in all"
+FITS_COLUMN = "fits"
+YES, NO = "yes", "no"
+FIT_NOTE = (
+    "Each length takes weights, cache, and the widest moment of the pass. The line is what a model may take: "
+    "what the card has, less what its driver and the program keep, or what is free on this machine."
+)
+
+# the tabs beside it
+TAB = "Beside the answer"
+FIT_TABS = {
+    "assumptions": "Assumptions",
+    "layer": "One layer",
+    "training": "Training",
+    "cache": "Cache",
+    "cards": "Cards",
+    "compute": "Compute",
+}
+AS_IN = {"server": "a server", "transformers": "transformers", "textbook": "the textbook"}
+ASSUME = {
+    "fused": "One fused kernel: the n × n scores never exist.",
+    "eager": "Scores and weights are tensors of n × n.",
+    "last": "The last position alone is asked for its next word.",
+    "all": "Every position is asked for its next word.",
+    "pieces": "The text is read in pieces of {n} tokens.",
+    "whole": "The text is read at once.",
+    "kv": "Keys and values in {n} bit.",
+    "mha": "Each of the {heads} heads has keys of its own.",
+    "gqa": "{heads} heads share {sets} sets of keys.",
+    "mqa": "All {heads} heads share one set of keys.",
+    "driver": "Of {all} the driver keeps {kept}, the program {context}.",
+    "apple": "Of {all} the system lends a program {offered}.",
+    "machine": "{kept} of {all} are in use by others.",
+    "own": "A memory of {all}, all of it for the model.",
+    "fragments_none": "Fragments are not counted.",
+    "fragments": "{n} % of what is not weights is lost in fragments.",
+    "window": "{n} of {layers} layers look back {window} tokens.",
+    "recompute_none": "Every activation is kept for the backward pass.",
+    "recompute_attention": "Attention is computed again in the backward pass.",
+    "recompute_full": "Each layer is computed again from its input.",
+    "optimizer": "{name} keeps {n} numbers for each weight.",
+    "optimizer_none": "Plain SGD keeps nothing for a weight.",
+    "optimizer_one": "{name} keeps one number for each weight.",
+    "rank": "Adapters of rank {n} are trained: {share} of the weights.",
+    "bits": "A weight takes {bits} bit on average: {n} weights.",
+}
+ASSUME_LABELS = {
+    "kernel": "Attention",
+    "logits": "Logits",
+    "piece": "How the text is read",
+    "kv": "Keys and values",
+    "kv_heads": "Sets of keys",
+    "fragments": "Fragments",
+    "recompute": "Recompute",
+    "optimizer": "Optimizer",
+    "rank": "Rank",
+}
+ASSUME_OPTIONS = {
+    "fused": "fused",
+    "eager": "eager",
+    "last": "last",
+    "all": "all",
+    "whole": "whole",
+    "none": "none",
+    "attention": "attention",
+    "full": "full",
+    "sgd": "SGD",
+    "momentum": "momentum",
+    "adamw": "AdamW",
+}
+BESIDE = "{option}: {size}"
+NO_CHANGE = "{option}: no change"
+CHECKED = "Checked here, MiB"
+CHECKED_SAID = "Of what was alive at once in all runs checked: within {runs} %; of training, within {trainings} %."
+CHECKED_COLUMNS = ("", "said", "alive", "resident")
+
+LAYER_TITLE = "One {stack} layer at {batch} × {n} tokens"
+LAYER_TERMS = "The textbook’s five terms: {lesson}."
+LAYER_KEPT = "Autograd keeps {kept} in training; in writing a layer keeps its keys and values alone, {cache}."
+LAYER_MORE = "every kept tensor"
+LAYER_TABLE = "Its table of positions has {n} rows: a layer of longer texts is not shown."
+TRAIN_TITLE = "A step of training, {batch} × {n} tokens"
+TRAIN_COLUMNS = ("", "all of it", "activations")
+TRAIN_ROWS = {
+    "none": "AdamW, everything kept",
+    "attention": "attention again",
+    "full": "every layer again",
+    "sgd": "plain SGD",
+    "lora": "LoRA, rank {n}",
+    "qlora": "LoRA on 4 bit",
+}
+TRAIN_GOES = "Weights {weights}, gradients {gradients}, optimizer {optimizer}, activations {activations}."
+TRAIN_FULL = "Computing every layer again costs a third more arithmetic: {flops} instead of {once}."
+TRAIN_NOT = "{why}"
+CACHE_PER_TOKEN = "Each token of each text adds {size}."
+CACHE_COLUMNS = ("", "a token", "at {n} tokens")
+CACHE_ROWS = {
+    "own": "as built, {n} sets",
+    "mha": "a set for each head",
+    "mqa": "one set for all",
+    "q8": "8 bit",
+    "q4": "4 bit",
+}
+CACHE_MORE = "the cache against the length"
+CACHE_NONE = "An encoder reads a text once and keeps no cache."
+CARDS_ONE = "On one of these"
+CARDS_LINE = "the line is what it needs, {size}"
+CARDS_SEVERAL = "On several {name}"
+CARDS_FULLEST = "on paper, the fullest card"
+CARDS_COLUMNS = ("cards", "every layer cut across all", "some layers to each")
+CARDS_TRAFFIC = "Between cards, for each token of each text: {across} cut across {n}, {layers} by layers."
+CARDS_HOW = (
+    "Cut across (tensor parallel): weights and heads in parts; with {sets} sets of keys the cache has {sets} parts at most. "
+    "Whole layers (pipeline): the word tables lie on the ends. Buffers for talking are not counted."
+)
+COMPUTE_ON = "On {name}, at the rates of its maker"
+COMPUTE_NONE = "This machine’s rates are not known: choose a card."
+COMPUTE_COLUMNS = ("", "at least", "its limit", "arithmetic used")
+COMPUTE_ROWS = {"prompt": "reading {n} tokens", "token": "writing one token", "step": "one step of training"}
+COMPUTE_LIMITS = {"compute": "arithmetic", "memory": "memory"}
+COMPUTE_RATE = "{rate} tokens a second at most, for all chats together."
+COMPUTE_WHERE = "Where the bottleneck is"
+COMPUTE_WHERE_COLUMNS = ("tokens", "attention’s share", "the limit")
+COMPUTE_DOUBLE = "Twice as much of"
+COMPUTE_DOUBLE_COLUMNS = ("", "weights", "cache", "arithmetic")
+COMPUTE_DOUBLED = {
+    "d_model": "d_model",
+    "layers": "layers",
+    "source_len": "tokens",
+    "batch": "texts",
+    "heads": "heads",
+}
+COMPUTE_MOVES = "Reading moves {attention} numbers for attention ({formula}) and {matrices} for the matrices ({matrices_formula}) in each layer."
+
+languages.of(__name__, links=["MEMORY_PARTS", "FIT_TABS", "ZOOM"])
