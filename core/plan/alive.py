@@ -35,6 +35,10 @@ def check_alive(config: ModelConfig, work: Workload) -> None:
         raise ConfigError(
             "bytes alive at once are counted for eager attention without a window or a bias: take spelled_out or flash"
         )
+    if work.rank:
+        raise ConfigError(
+            f"bytes alive at once are counted where all weights are trained: leave rank ({work.rank}) at 0"
+        )
     if work.piece:
         raise ConfigError(
             f"bytes alive at once are counted for a prompt that is read at once: leave piece ({work.piece}) at 0"

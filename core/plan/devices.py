@@ -1,8 +1,8 @@
 """Accelerators: how much memory they have, and the roofline: whether arithmetic or memory is the limit of an operation on each.
 
 Memory is binary, as drivers report it: a card sold with 24 GB has 24,564 MiB. A part of it the driver keeps; what it offers to
-programs is what PyTorch gives as a card's total capacity, and that is what has to hold a model. A program's own CUDA context, about
-300 MB, comes out of it and is not counted here. Arithmetic is dense 16-bit tensor arithmetic with float32 sums, as makers publish it;
+programs is what PyTorch gives as a card's total capacity, and that is what has to hold a model beside the program's own CUDA context
+(core.plan.place takes both off). Arithmetic is dense 16-bit tensor arithmetic with float32 sums, as makers publish it;
 sparse figures, twice as high, are a common mistake. Apple's chips have no such unit: theirs is float32.
 """
 
@@ -15,6 +15,10 @@ from typing import Any
 from ..memory import MiB
 from .operations import Operation, ideal_bytes, total_flops
 
+# MiB of a CUDA context with PyTorch's kernels loaded: some 300 to 500 by card and driver. Metal has none in the memory that it
+# offers, and of ROCm's no figure is known to us: 0.
+CONTEXT = 300
+
 
 @dataclass(frozen=True)
 class Device:
@@ -25,11 +29,17 @@ class Device:
     teraflops: float
     source: str  # of the rates
     memory_source: str
+    context_mebibytes: int = CONTEXT  # of what is offered, what a program takes before it has a tensor
 
     @property
     def memory(self) -> int:
         """Bytes that a program may take."""
         return self.offered_mebibytes * MiB
+
+    @property
+    def unified(self) -> bool:
+        """Whether its memory is the machine's own."""
+        return self.memory_source.startswith("unified memory")
 
     @property
     def kept_mebibytes(self) -> int:
@@ -72,10 +82,10 @@ DEVICES: tuple[Device, ...] = (
     Device("H100 PCIe", 81_559, 81_090, 2000, 756, "stas00/ml-engineering, compute/accelerator", _smi("79.19 GiB, as the SXM card's")),
     Device("H200", 143_771, 143_155, 4800, 989, "SXM; stas00/ml-engineering, compute/accelerator", _smi("139.80 GiB")),
     Device("B200", 183_359, 182_630, 8000, 2250, "HGX, 1000 W; stas00/ml-engineering, compute/accelerator", _smi("178.35 GiB")),
-    Device("MI300X", 196_592, 196_290, 5300, 1300, "stas00/ml-engineering, compute/accelerator", "192 GiB of ROCm's 191.98; offered: the total capacity in PyTorch's out-of-memory message, 191.69 GiB"),
-    Device("M3 Max", 131_072, 98_304, 400, 14.2, "float32; macmegasite.com", _metal("103,079 MB, three quarters")),
-    Device("M4 Max", 131_072, 110_100, 546, 18.4, "float32; huggingface.js, hardware.ts", _metal("115,449 MB, 84 %")),
-    Device("M2 Ultra", 196_608, 147_456, 800, 27.2, "float32; huggingface.js, hardware.ts", "unified memory; offered: three quarters of it, as of the M3 Max"),
+    Device("MI300X", 196_592, 196_290, 5300, 1300, "stas00/ml-engineering, compute/accelerator", "192 GiB of ROCm's 191.98; offered: the total capacity in PyTorch's out-of-memory message, 191.69 GiB", 0),
+    Device("M3 Max", 131_072, 98_304, 400, 14.2, "float32; macmegasite.com", _metal("103,079 MB, three quarters"), 0),
+    Device("M4 Max", 131_072, 110_100, 546, 18.4, "float32; huggingface.js, hardware.ts", _metal("115,449 MB, 84 %"), 0),
+    Device("M2 Ultra", 196_608, 147_456, 800, 27.2, "float32; huggingface.js, hardware.ts", "unified memory; offered: three quarters of it, as of the M3 Max", 0),
 )  # fmt: skip
 
 

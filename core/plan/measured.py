@@ -27,6 +27,7 @@ SHARE = 2  # a run may take one part in so many of what is free: others are at w
 WHAT = "A run of this model on a single token"
 FLOAT32 = "A run here is in float32, so that it can be compared: choose float32 (it is {dtype}), and the same data type for weights and cache."
 PLAIN = "A run here keeps everything and drops nothing: choose recompute “none” and switch dropout off."
+ALL_WEIGHTS = "A run here trains all weights: choose a rank of 0, which is no adapters (it is {rank})."
 TOO_MUCH_WORK = (
     "A run on a single source token would take {needed:,.0f} GFLOP, and at most {allowed:,.0f} are run here. "
     "Try a smaller batch, fewer layers, or a shorter target."
@@ -170,6 +171,8 @@ def _check(subject: Subject) -> None:
     """Raises Refused for what the closed forms know but a run here would not be."""
     if subject.workload.dtype != "float32" or subject.workload.weight_dtype or subject.workload.kv_dtype:
         raise Refused(FLOAT32.format(dtype=subject.workload.dtype))
+    if subject.workload.rank:
+        raise Refused(ALL_WEIGHTS.format(rank=subject.workload.rank))
     if subject.workload.training and (subject.workload.recompute != "none" or subject.workload.dropout):
         raise Refused(PLAIN)
 

@@ -9,16 +9,16 @@ from .. import frames
 from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig
+from .adapters import adapted, adapter_numbers, unpacked
 from .cache import KVCache, kv_cache
 from .operations import Operation, decode, ideal_bytes, prefill, total_bytes, total_flops
 from .parameters import Parameters, parameters
 from .peak import Path, pass_moments
 from .pieces import piece_moments
-from .runs import weight_bytes
 from .saved import SavedItem, lesson_terms
 from .training import KeptLayers, backward_work, kept_activations, master_bytes, optimizer_bytes
-from .weights import stored_weights
-from .workload import Recompute, Workload, as_workload
+from .weights import stored_weights, weight_format
+from .workload import Workload, as_workload
 
 PATHS: dict[str, Path] = {
     "eager": "eager",
@@ -157,7 +157,7 @@ def plan(config: ModelConfig, workload: Workload | None = None, **options: Any) 
         kv_cache=kv_cache(config, batch=work.batch, n=last, memory_len=memory_len, dtype=work.kv_dtype or work.dtype),
         prefill=forward,
         decode=token,
-        step_flops=_step_flops(forward, work.recompute) if work.training else total_flops(forward),
+        step_flops=_step_flops(config, work, forward) if work.training else total_flops(forward),
         ideal_bytes=ideal_bytes(forward),
     )
 
@@ -166,22 +166,18 @@ def memory_plan(config: ModelConfig, workload: Workload | None = None, **options
     """The bytes of plan() alone, for any length: a table of positions that is too short is not looked at."""
     work = as_workload(workload, options)
     work.check(config)
-    n_parameters = parameters(config).total
+    stored = stored_weights(config, dtype=work.dtype, weight_dtype=work.weight_dtype).total
     if work.training:
+        trained = adapter_numbers(config, work.rank) if work.rank else parameters(config).total
         return Memory(
-            weights=weight_bytes(config, work.by),
-            masters=master_bytes(n_parameters, work.by),
-            gradients=n_parameters * work.by,
-            optimizer=optimizer_bytes(n_parameters, work.optimizer),
+            weights=stored + (trained * work.by if work.rank else 0),
+            masters=master_bytes(trained, work.by),
+            gradients=trained * work.by,
+            optimizer=optimizer_bytes(trained, work.optimizer),
             activations=kept_activations(config, work).total,
             kv_cache=0,
             transient=backward_work(config, work),
         )
-    path, positions = PATHS[work.attention], work.logit_positions(config)
-    if work.piece:
-        moments = piece_moments(config, work, path)
-    else:
-        moments, _ = pass_moments(config, work, keep="", path=path, all_logits=positions > 1, traced=False)
     cache = kv_cache(
         config,
         batch=work.batch,
@@ -190,14 +186,29 @@ def memory_plan(config: ModelConfig, workload: Workload | None = None, **options
         dtype=work.kv_dtype or work.dtype,
     )
     return Memory(
-        weights=stored_weights(config, dtype=work.dtype, weight_dtype=work.weight_dtype).total,
+        weights=stored,
         masters=0,
         gradients=0,
         optimizer=0,
         activations=0,
         kv_cache=cache.total,
-        transient=max(moments.values()),
+        transient=max(run_moments(config, work).values()),
     )
+
+
+def run_moments(config: ModelConfig, work: Workload) -> dict[str, int]:
+    """Bytes beside weights and cache at the moments of a run that may be the widest, by name: "decoder MLP", "head" ..."""
+    path = PATHS[work.attention]
+    if work.piece:
+        moments = piece_moments(config, work, path)
+    else:
+        all_logits = work.logit_positions(config) > 1
+        moments, _ = pass_moments(config, work, keep="", path=path, all_logits=all_logits, traced=False)
+    if work.weight_dtype is not None and weight_format(work.weight_dtype) == "nf4":
+        # bitsandbytes multiplies the tokens of a prompt by a matrix that it has unpacked.
+        more = unpacked(config, work.by)
+        moments = {name: value + (0 if name == "head" else more) for name, value in moments.items()}
+    return moments
 
 
 def check_positions(config: ModelConfig, *, source_len: int, target_len: int) -> None:
@@ -210,12 +221,36 @@ def check_positions(config: ModelConfig, *, source_len: int, target_len: int) ->
             )
 
 
-def _step_flops(forward: tuple[Operation, ...], recompute: Recompute) -> int:
-    """Forward, twice as much backward (a product for each operand's gradient), and what is computed again."""
-    once = total_flops(forward)
+def _step_flops(config: ModelConfig, work: Workload, forward: tuple[Operation, ...]) -> int:
+    """Forward, twice as much backward (a product for each operand's gradient), and what is computed again.
+
+    Frozen weights have no gradient, so that their products go back once; adapters are products of their own.
+    """
+    if work.rank:
+        return _adapter_step_flops(config, work, forward)
+    once, recompute = total_flops(forward), work.recompute
     if recompute == "full":
         return 3 * once + sum(op.times * op.flops for op in forward if op.stack)
     if recompute == "attention":
         again = sum(op.times * op.flops for op in forward if op.name.endswith(("scores", "weights × v")))
         return 3 * once + again
     return 3 * once
+
+
+def _adapter_step_flops(config: ModelConfig, work: Workload, forward: tuple[Operation, ...]) -> int:
+    """The same where adapters are trained: whatever has weights goes back once, attention twice, an adapter three times forward."""
+    once = total_flops(forward)
+    frozen = sum(op.times * op.flops for op in forward if op.weights)
+    lengths = {name: (n, memory_len) for name, _, n, memory_len in work.stacks(config)}
+    adapters = 0
+    for matrix in adapted(config):
+        n, memory_len = lengths[matrix.stack]
+        rows = memory_len if matrix.name in ("cross attn k", "cross attn v") else n
+        times = matrix.times * (matrix.n_layers if config.shared_layers else 1)
+        adapters += times * 2 * work.batch * rows * work.rank * (matrix.rows + matrix.width)
+    again = 0
+    if work.recompute == "full":
+        again = adapters + sum(op.times * op.flops for op in forward if op.stack)
+    elif work.recompute == "attention":
+        again = sum(op.times * op.flops for op in forward if op.name.endswith(("scores", "weights × v")))
+    return 3 * once - frozen + 3 * adapters + again

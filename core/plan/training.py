@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..model.config import ModelConfig
+from .adapters import adapter_work, kept_frozen, kept_with_adapters
 from .depth import with_layers
 from .saved import SavedItem, saved_head, saved_layer, saved_outside
 from .uncounted import rare_parts
@@ -77,12 +78,14 @@ def kept_activations(config: ModelConfig, workload: Workload) -> Kept:
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):
             causal = name == "decoder" and config.causal
             items = saved_layer(config, workload, causal=causal, n=n, memory_len=memory_len, window=window)
+            if workload.rank:
+                items = kept_with_adapters(items, config, workload, n=n, memory_len=memory_len)
             if times:
                 layers.append(KeptLayers(name, times, _recomputed(config, workload, items, n)))
         feeds = config.kind == "encoder-decoder" and name == "encoder"
         outside += saved_outside(config, workload, name=name, n=n, feeds_decoder=feeds)
     outside += saved_head(config, positions=workload.batch * workload.last_len, by=workload.by)
-    return Kept(tuple(layers), tuple(outside))
+    return Kept(tuple(layers), kept_frozen(outside) if workload.rank else tuple(outside))
 
 
 def _recomputed(config: ModelConfig, workload: Workload, items: tuple[SavedItem, ...], n: int) -> tuple[SavedItem, ...]:
@@ -95,10 +98,15 @@ def _recomputed(config: ModelConfig, workload: Workload, items: tuple[SavedItem,
 
 
 def backward_work(config: ModelConfig, workload: Workload) -> int:
-    """An upper bound on the temporary buffers of the backward pass, beside gradients and kept activations.
+    """An upper bound on the temporary buffers of the backward pass, beside gradients and kept activations."""
+    return max(backward_moments(config, workload).values())
 
-    Either the loss (scores, their log-probabilities and the gradient of both), or the widest layer, or the gradient of a
-    token table on its way to be added up. With recompute a layer's activations are back for as long as it lasts.
+
+def backward_moments(config: ModelConfig, workload: Workload) -> dict[str, int]:
+    """Bytes of the moments that may be the widest of a backward pass, beside gradients and kept activations; upper bounds.
+
+    loss: scores, their log-probabilities and the gradient of both. layer: the widest one. table: the gradient of a token table
+    on its way to be added up; adapters leave tables alone. With recompute a layer's activations are back for as long as it lasts.
     """
     batch, by, n = workload.batch, workload.by, workload.last_len
     words = config.vocab_size if config.head != "none" else config.d_model
@@ -123,5 +131,10 @@ def backward_work(config: ModelConfig, workload: Workload) -> int:
     if workload.recompute != "none":
         whole = kept_activations(with_layers(config, 1), replace(workload, recompute="none", dropout=False))
         layer += max(layers.per_layer for layers in whole.layers)
-    loss = max(3 * logits, 2 * logits + table + stream)
-    return max(loss, layer + added_up + weight, 2 * added_up + table + stream)
+    if workload.rank:  # no table has a gradient
+        return {"loss": max(3 * logits, 2 * logits + stream), "layer": layer + adapter_work(config, workload)}
+    return {
+        "loss": max(3 * logits, 2 * logits + table + stream),
+        "layer": layer + added_up + weight,
+        "table": 2 * added_up + table + stream,
+    }

@@ -34,6 +34,8 @@ class Workload:
     optimizer    sgd, momentum, adam or adamw; recompute: none, attention or full
     dropout      counts the masks that training with dropout keeps
     padded       whether texts of different length share the batch
+    rank         of training: low-rank adapters of this rank beside every matrix of the layers are trained and the weights are
+                 frozen, in weight_dtype if that is given (LoRA and QLoRA: see core.plan.adapters). 0: all weights are trained
     """
 
     batch: int = 1
@@ -50,6 +52,7 @@ class Workload:
     weight_dtype: object = None
     kv_dtype: object = None
     padded: bool = False
+    rank: int = 0
 
     @property
     def by(self) -> int:
@@ -88,15 +91,20 @@ class Workload:
         check_activations(self.dtype)
         if self.training:
             check_counted(config, "The memory of a training is not counted")
+        if self.rank < 0:
+            raise ConfigError(f"rank ({self.rank}) must be at least 1, or 0 where all weights are trained")
+        if self.rank and not self.training:
+            raise ConfigError(f"rank ({self.rank}) is of adapters that are trained: leave it at 0 without training")
         if self.piece < 0:
             raise ConfigError(f"piece ({self.piece}) must be at least 1, or 0 for the whole prompt at once")
         if self.piece and (self.training or config.kind != "decoder"):
             raise ConfigError(f"piece ({self.piece}) is for decoders that read a prompt: leave it at 0")
         if self.weight_dtype is not None:
             name = weight_format(self.weight_dtype)
-            if self.training and name != dtype_name(self.dtype):
+            if self.training and not self.rank and name != dtype_name(self.dtype):
                 raise ConfigError(
-                    f"weight_dtype ({self.weight_dtype!r}) is for inference: training updates its weights in dtype"
+                    f"weight_dtype ({self.weight_dtype!r}) is for inference: training updates its weights in dtype, unless rank "
+                    "gives it adapters to update"
                 )
         cache_format(self.kv_dtype or self.dtype, config.d_head)
 

@@ -1,0 +1,169 @@
+"""A model on several cards, on paper: what the fullest of them holds, and what goes between them for each token.
+
+across  every matrix of the layers is cut, each card has some of the heads and a part of every MLP and of the tables, and the
+        residual stream is whole on all of them (tensor parallel: Shoeybi et al. 2019, arXiv:1909.08053). Queries' heads are dealt
+        out with the keys and values that they share; where there are more cards than sets of keys, a set lies on several
+layers  every card has ⌈layers / cards⌉ layers of each stack, and the ends have the tables (pipeline: Huang et al. 2019,
+        arXiv:1811.06965). The whole batch goes from card to card, so that the temporary bytes are those of one card
+
+Buffers of the transport (NCCL) are not counted, and nothing here was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, get_args
+
+from ..errors import ConfigError
+from ..model.config import ModelConfig
+from .adapters import adapter_numbers
+from .parameters import parameters
+from .plan import Memory, memory_plan
+from .training import master_bytes, optimizer_bytes
+from .weights import BYTES, MIXES, stored_weights, weight_format
+from .workload import Workload
+
+Split = Literal["across", "layers"]
+
+
+def on_cards(config: ModelConfig, work: Workload, cards: int, split: Split = "across") -> Memory:
+    """Bytes of the fullest card of so many; of one card those of memory_plan.
+
+    Raises ConfigError as memory_plan does, and for fewer cards than 1 or more than there are heads (across) or layers (layers).
+    """
+    parts = fullest(config, cards, split)
+    if cards == 1:
+        return memory_plan(config, work)
+    memories = [memory_plan(part, work) for part in parts]
+    best = max(memories, key=lambda memory: memory.total)
+    part = parts[memories.index(best)]
+    if split == "layers":
+        best = _one_end(config, part, work, best)
+    return replace(best, weights=_mixed(config, part, work)) if _is_mix(work) else best
+
+
+def fullest(config: ModelConfig, cards: int, split: Split) -> tuple[ModelConfig, ...]:
+    """The parts of a model that the fullest card may have, as configurations of their own. Raises ConfigError as on_cards does."""
+    if split not in get_args(Split):
+        raise ConfigError(f"split ({split!r}) must be one of {', '.join(map(repr, get_args(Split)))}")
+    if cards < 1:
+        raise ConfigError(f"cards ({cards}) must be at least 1")
+    if cards == 1:
+        return (config,)
+    if split == "across":
+        if cards > config.n_heads:
+            raise ConfigError(
+                f"a model cut across {cards} cards needs a head for each, and this one has {config.n_heads}: take fewer cards"
+            )
+        return (_across(config, cards),)
+    layers = min(n for _, n in config.stacks)
+    if cards > layers:
+        raise ConfigError(
+            f"whole layers on {cards} cards need a layer for each, and this model has {layers}: take fewer cards"
+        )
+    return tuple(_stages(config, cards))
+
+
+def traffic(config: ModelConfig, work: Workload, cards: int, split: Split = "across") -> int:
+    """Bytes that a card sends for each new token of each text; in an encoder, for each token that it reads.
+
+    across: an all-reduce after each sublayer, which in a ring sends 2 · (cards − 1) / cards of the stream (Patarasuk & Yuan
+    2009). layers: the stream goes from each card to the next, cards − 1 times. Raises ConfigError as on_cards does.
+    """
+    fullest(config, cards, split)
+    stream = config.d_model * work.by
+    if split == "layers":
+        return (cards - 1) * stream
+    n_layers = config.n_decoder_layers or config.n_encoder_layers
+    sublayers = 3 if config.kind == "encoder-decoder" else 1 if config.parallel else 2
+    return -(-2 * (cards - 1) * n_layers * sublayers * stream // cards)
+
+
+def _across(config: ModelConfig, cards: int) -> ModelConfig:
+    shared = config.n_heads // config.n_kv_heads  # queries' heads of a set of keys
+    if cards <= config.n_kv_heads:
+        sets = _share(config.n_kv_heads, cards)
+        heads = sets * shared
+    else:
+        sets, heads = 1, _share(shared, cards // config.n_kv_heads)
+    return replace(
+        config,
+        n_heads=heads,
+        n_kv_heads=sets,
+        d_ff=_share(config.d_ff, cards),
+        d_dense=_share(config.d_dense, cards),
+        d_shared=_share(config.d_shared, cards),
+        vocab_size=_share(config.vocab_size, cards),
+    )
+
+
+def _stages(config: ModelConfig, cards: int) -> Iterator[ModelConfig]:
+    """Stages of ⌈layers / cards⌉ layers that differ in which layers have windows or one MLP for all tokens."""
+    most = max(n for _, n in config.stacks)
+    each = _share(most, cards)
+    encoders, decoders = _share(config.n_encoder_layers, cards), _share(config.n_decoder_layers, cards)
+    seen = set[tuple[int, int]]()
+    named = bool(config.windowed_layers or config.dense_layers)
+    for first in range(0, most if named else 1, each):
+        first = min(first, most - each)
+        windowed, dense = (
+            _within(layers, first, each) for layers in (config.windowed_layers or (), config.dense_layers)
+        )
+        if (len(windowed), len(dense)) in seen:
+            continue
+        seen.add((len(windowed), len(dense)))
+        yield replace(
+            config,
+            n_encoder_layers=encoders,
+            n_decoder_layers=decoders,
+            windowed_layers=None if config.windowed_layers is None else windowed,
+            dense_layers=dense,
+            unturned_layers=_within(config.unturned_layers, first, each),
+        )
+
+
+def _within(layers: tuple[int, ...], first: int, many: int) -> tuple[int, ...]:
+    return tuple(layer - first for layer in layers if first <= layer < first + many)
+
+
+def _one_end(config: ModelConfig, part: ModelConfig, work: Workload, memory: Memory) -> Memory:
+    """A stage without the lighter of its ends: it has the table of tokens or the unembedding, unless they are one and the same."""
+    if config.tied or config.head == "none":
+        return memory
+    counted = parameters(part)
+    numbers = min(counted.source.token, counted.unembed)
+    stored = stored_weights(part, dtype=work.dtype, weight_dtype=work.weight_dtype)
+    lighter = min(stored.each["", "token"], stored.each["", "unembed"])
+    if not work.training or work.rank:
+        return replace(memory, weights=memory.weights - lighter)
+    return replace(
+        memory,
+        weights=memory.weights - lighter,
+        gradients=memory.gradients - numbers * work.by,
+        masters=memory.masters - master_bytes(numbers, work.by),
+        optimizer=memory.optimizer - optimizer_bytes(numbers, work.optimizer),
+    )
+
+
+def _is_mix(work: Workload) -> bool:
+    if work.weight_dtype is None:
+        return False
+    name = weight_format(work.weight_dtype)
+    return name in MIXES and name not in BYTES
+
+
+def _mixed(config: ModelConfig, part: ModelConfig, work: Workload) -> int:
+    """Weights of a part in a mix of types: which type a matrix has depends on the whole model, so it is the mean of its bits."""
+    whole = stored_weights(config, dtype=work.dtype, weight_dtype=work.weight_dtype)
+    numbers = parameters(part).total
+    if (
+        part.vocab_size == config.vocab_size and not config.tied and config.head != "none"
+    ):  # whole layers, one of two tables
+        numbers -= min(parameters(part).source.token, parameters(part).unembed)
+    adapters = adapter_numbers(part, work.rank) * work.by if work.rank else 0
+    return -(-whole.total * numbers // parameters(config).total) + adapters
+
+
+def _share(n: int, cards: int) -> int:
+    return -(-n // cards)
