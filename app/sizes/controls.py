@@ -59,7 +59,11 @@ SIZES: dict[str, tuple[int, ...]] = {
     "d_ff": (128, 256, 512, 1024, 1536, 2048, 3072, 4096, 4864, 5120, 6400, 8192, 11_008, 14_336, 16_384, 28_672, 49_152, 53_248),
     "vocab": (100, 1000, 10_000, 30_522, 32_000, 32_128, 37_000, 50_257, 64_000, 100_000, 128_256, 151_936, 256_000),
 }  # fmt: skip
-OPENS = {"rank": "16"}  # of the choices that do not open with their first
+OPENS: dict[str, str | Callable[[Any], str]] = {  # of the choices that do not open with their first
+    "rank": "16",
+    # A text as long as a model was taught is read as servers read it.
+    "piece": lambda opening: list(words.PIECES)[2 if opening.whole and opening.given.config.kind == "decoder" else 0],
+}
 # What links meant that said nothing of it, before the fused kernel and the last row of logits were where every count begins.
 OLD = {"plan_attention": "eager", "plan_logits": "every position"}
 TEXT = {"batch": 32, "source": 50}  # where the textbook encoder begins
@@ -293,7 +297,9 @@ def _take_run(facts: Facts, whole: bool) -> None:
         return  # which may say more
     if before is None or before.config != given.config:
         take(RUN)
-        boxes.fill("plan_source", Opening(given, True, whole).sizes["source"])
+        opening = Opening(given, True, whole)
+        boxes.fill("plan_source", opening.sizes["source"])
+        boxes.fill("plan_piece", CONTROLS["piece"].param.default(opening))  # type: ignore[operator]
     elif before != given:
         for name, length in (("plan_source", given.source), ("plan_target", given.target)):
             boxes.fill(name, length)

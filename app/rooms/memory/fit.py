@@ -307,11 +307,14 @@ def _note(question: Question, found: Verdict) -> str:
 def _examples(question: Question, look: Look) -> list[dict[str, Any]]:
     """The model of the other rooms, the visitor's sentence, and five that each show something."""
     found: list[tuple[str, dict[str, str]]] = []
-    run = controls.given_by(controls.RUN)
+    here = {"model": controls.RUN, "phase": "inference", "bits": "32", "card": asking.MACHINE}
     if "plan_run" in st.session_state:
+        run = controls.given_by(controls.RUN)
         whole = run.config.n_ctx if run.config.kind == "decoder" else run.source
-        here = {"model": controls.RUN, "phase": "inference", "batch": str(run.batch), "card": asking.MACHINE}
+        here |= {"batch": str(run.batch)}
         found = [("here", here | {"source": str(whole)}), ("text", here | {"source": str(run.source)})]
+    else:
+        found = [("here", here)]  # as long as it was taught, once it is known
     found += list(EXAMPLES.items())
     now = _now(question)
     shown = []

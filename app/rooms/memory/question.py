@@ -200,10 +200,9 @@ def _offer(one: Offer, found: Verdict, many: int) -> Choice:
         n = min(numbers.rounded_down(int(value)), MOST_TOKENS)
         return Choice(title.format(n=numbers.whole(n)), short(one.total), {"source": str(n)})
     if one.kind == "chats":
-        fewer = int(value) < before.batch
-        title = words.OFFERS["chats_fewer" if fewer else "chats"].format(
-            n=numbers.whole(int(value)), before=numbers.whole(before.batch)
-        )
+        of = "chats" if found.set_up.config.writes and not before.training else "texts"
+        title = words.OFFERS[f"{of}_fewer" if int(value) < before.batch else of]
+        title = title.format(n=numbers.whole(int(value)), before=numbers.whole(before.batch))
         fill = {"batch": str(value)}
     elif one.kind == "bits":
         bits = _bits_of_offer(str(value))

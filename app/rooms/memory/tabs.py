@@ -23,11 +23,11 @@ from core.plan import (
     on_card,
     on_cards,
     parameters,
-    speed,
     traffic,
 )
-from core.plan.adapters import adapter_parameters
+from core.plan.adapters import adapter_numbers
 from core.plan.growth import accesses, bottleneck, doubled
+from core.plan.speed import speed
 from core.plan.weights import stored_weights
 
 Block = dict[str, Any]
@@ -240,7 +240,7 @@ def _training_switches(beside: Beside) -> list[Block]:
         ),
     ]
     if setup.rank:
-        part = adapter_parameters(setup.config, setup.rank) / max(1, parameters(setup.config).total)
+        part = adapter_numbers(setup.config, setup.rank) / max(1, parameters(setup.config).total)
         said = words.ASSUME["rank"].format(n=setup.rank, share=numbers.share(part, 2))
         more = _beside(beside, "64" if setup.rank != 64 else "16", replace(setup, rank=64 if setup.rank != 64 else 16))
         found.append(switch("rank", said, more, str(setup.rank), [(one, one) for one in RANKS]))

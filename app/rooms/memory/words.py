@@ -169,7 +169,7 @@ MACHINE = "this machine"
 OWN_CARD = "{n:g} GB"
 SEVERAL = "{n} cards"
 ONE_CARD = "1 card"
-MODEL_OF_RUN = "{title}, as above"
+MODEL_OF_RUN = "{title}, your run"
 OF_CONFIG = "a config.json …"
 
 # the verdict
@@ -198,7 +198,9 @@ OFFERS = {
     "recompute": "recomputing every layer",
     "tokens": "{n} tokens",
     "chats": "{n} chats",
-    "chats_fewer": "{n} instead of {before} at once",
+    "chats_fewer": "{n} chats instead of {before}",
+    "texts": "{n} texts",
+    "texts_fewer": "{n} texts instead of {before}",
     "optimizer": "plain SGD",
     "rank": "LoRA",
     "card": "{n}",
@@ -226,7 +228,7 @@ MOMENTS = {
     "head": "the logits",
     "loss": "the loss",
     "layer": "the backward pass of a layer",
-    "tables": "the gradient of the word table",
+    "table": "the gradient of the word table",
 }
 EXAMPLES = {
     "here": "this model, here",
