@@ -19,7 +19,7 @@ from .errors import Refused
 from .extras import install_line, lacking
 from .memory import MiB
 from .model.config import ModelConfig
-from .plan import DEVICES, Device, Workload, longest_fit, plan
+from .plan import DEVICES, Device, Workload, longest_fit, on_card, plan
 from .plan.devices import device_named
 from .plan.dtypes import CACHE
 from .plan.weights import WEIGHT_FORMATS
@@ -282,11 +282,13 @@ def _plan(options: argparse.Namespace) -> None:
 
 def _on_card(config: ModelConfig, work: Workload, card: Device, total: int) -> str:
     """Whether a plan fits into what a card offers to programs, and the longest text and the largest batch that would."""
-    left = card.memory - total
-    said = f"{card.name}: {card.mebibytes / 1024:.2f} GiB, {card.memory / GiB:.2f} of them for programs. "
+    budget = on_card(card).budget
+    left = budget - total
+    said = f"{card.name}: {card.mebibytes / 1024:.2f} GiB, {card.memory / GiB:.2f} of them for programs"
+    said += f", {budget / GiB:.2f} beside a CUDA context. " if budget < card.memory else ". "
     said += f"Fits, {left / GiB:.2f} GiB left." if left >= 0 else f"Does not fit: {-left / GiB:.2f} GiB too much."
-    length = longest_fit(config, card.memory, work)
-    most = longest_fit(config, card.memory, work, vary="batch")
+    length = longest_fit(config, budget, work)
+    most = longest_fit(config, budget, work, vary="batch")
     at_least = (
         ""
         if length.ceiling is None or length.n < length.ceiling

@@ -15,7 +15,7 @@ from .saved import SavedItem
 from .weights import Matrix, matrices, projections, weight_format
 from .workload import Workload
 
-# What autograd keeps for gradients of weights that are frozen here: of norms, tables and heads. The input of a matrix stays, as A reads it.
+# Kept for gradients of weights that are frozen here: of norms, tables and heads. The input of a matrix stays, as A reads it.
 _OF_FROZEN = ("normalised", "head input", "head dense input", "buckets")
 
 

@@ -222,7 +222,7 @@ def check_positions(config: ModelConfig, *, source_len: int, target_len: int) ->
 
 
 def _step_flops(config: ModelConfig, work: Workload, forward: tuple[Operation, ...]) -> int:
-    """Forward, twice as much backward (a product for each operand's gradient), and what is computed again.
+    """Forward, twice as much backward (a product for each operand's gradient), and whatever is computed again.
 
     Frozen weights have no gradient, so that their products go back once; adapters are products of their own.
     """

@@ -214,7 +214,7 @@ def _largest(bytes_of: Callable[[int], int], budget: int, most: int, begin: int)
 
 
 def _room(at: Verdict) -> Iterator[Offer]:
-    """What fits as well."""
+    """Larger texts, batches and formats that fit as well."""
     set_up = at.set_up
     if at.longest > set_up.work.source_len and not at.unlimited:
         yield _offer("tokens", at.longest, _with(set_up, source_len=at.longest))
@@ -225,7 +225,7 @@ def _room(at: Verdict) -> Iterator[Offer]:
 
 
 def _fixes(at: Verdict) -> list[Offer]:
-    """What makes it fit, at most four changes."""
+    """Changes that make it fit, at most four."""
     found: list[Offer] = []
     for offer in _every_fix(at):
         found.append(offer)

@@ -135,9 +135,9 @@ def test_what_fits_on_a_card(folder: Path, capsys: pytest.CaptureFixture[str]) -
     base = ["plan", "llama-3-8b", "--source-len", "32768", "--dtype", "float16"]
     assert command_line.main([*base, "--card", "rtx-4090"]) == 0
     said = capsys.readouterr().out
-    assert "RTX 4090: 23.99 GiB, 23.64 of them for programs. Fits, 1.28 GiB left." in said
+    assert "RTX 4090: 23.99 GiB, 23.64 of them for programs, 23.35 beside a CUDA context. Fits, 0.99 GiB left." in said
     assert command_line.main([*base, "--card", "rtx-4090", "--logits", "all"]) == 0
-    assert "Does not fit: 3.65 GiB too much." in capsys.readouterr().out
+    assert "Does not fit: 3.94 GiB too much." in capsys.readouterr().out
     assert command_line.main([*base, "--card", "abacus"]) == 2
     assert "There is no card 'abacus' here" in capsys.readouterr().err
     assert command_line.main([*base, "--piece", "2048", "--weights", "Q4_K_M", "--kv", "q8_0", "--json"]) == 0
