@@ -583,7 +583,8 @@ def _read(given: Given, said: dict[str, Any], training: bool) -> Setup:
 
 
 def _slider(place: Any, name: str) -> int:
-    control, (label, more) = CONTROLS[name], words.LABELS[name]
+    alone = name == "source" and given_by(boxes.held(MODEL.name)).config.kind != "encoder-decoder"
+    control, (label, more) = CONTROLS[name], words.LABELS["tokens" if alone else name]
     opened, key = widgets.opens(control), boxes.key(control.name)
     return widgets.holds(control, place.select_slider(label, _places(name), opened, key=key, help=more))
 

@@ -40,6 +40,7 @@ PHASE = "What it does"
 PHASES = {"inference": "run", "training": "train", "adapters": "train adapters"}
 LABELS = {
     "batch": ("Batch", "How many texts at once: in a run for writing, how many chats."),
+    "tokens": ("Tokens", "The length of each text, in tokens."),
     "source": ("Source tokens", "The length of the text that comes in, in tokens."),
     "target": ("Target tokens", "The length of the text that the decoder writes, in tokens."),
     "d_model": ("d_model", "Width of the residual stream: numbers for each token."),

@@ -14,7 +14,7 @@ from app.rooms.memory.question import MOST_TOKENS, Question
 from core.plan import Verdict
 
 SMALL = 0.16  # of the budget: a need below it has a scale of its own
-PLACES = 64  # lengths of the curve, beside the ones that are asked about
+PLACES = 100  # lengths of the curve, beside the ones that are asked about
 TICKS = 5
 PREDICTED = (1.35, 3.1)  # how far an axis ends beyond what is to be guessed
 UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
