@@ -119,8 +119,10 @@ def _put(name: str, text: str) -> None:
         _fill("plan_attention", kernel)
         _fill("plan_logits", LOGITS[logits])  # type: ignore[index]
         _fill("plan_piece", asking.pieces_box(asking.PIECES[piece]) or "")
-    elif name in ("predict", "guess"):
-        _fill(PREDICT.name, "on" if text in ("", "on") and name == "predict" else text)
+    elif name == "predict" and text in ("", "first"):
+        _fill(PREDICT.name, "on" if text else "")
+    elif name == "guess":
+        _fill(PREDICT.name, text)
     elif name == "part":
         _fill(PART.name, text)
     elif name in BOXES:
@@ -241,7 +243,9 @@ def _sentence(question: Question, typed: tuple[str, str, str] | None) -> list[di
     found.append(_item("row", "bits", bits if bits in offered else "", [(one, one) for one in offered]))
     if not setup.training:
         found.append(_item("select", "gguf", "" if bits in asking.BITS else bits, gguf) | {"name": "bits"})
-    found += [_text("bit"), _number("source", setup.source_len, typed)]
+        if bits in asking.BITS:
+            found[-1]["plain"] = ""
+    found += [_text("bit" if bits in asking.BITS else "comma"), _number("source", setup.source_len, typed)]
     if config.kind == "encoder-decoder":
         found += [_text("to"), _number("target", setup.target_len, typed)]
     found += [_text("tokens"), _text("times"), _stepper(setup)]
@@ -257,6 +261,8 @@ def _sentence(question: Question, typed: tuple[str, str, str] | None) -> list[di
     if question.place.device is not None:
         said = [(str(n), words.ONE_CARD if n == 1 else words.SEVERAL.format(n=n)) for n in tabs.SEVERAL]
         found.append(_item("select", "cards", str(question.cards), said))
+        if question.cards == 1:
+            found[-1]["plain"] = ""
     return found
 
 
@@ -290,7 +296,7 @@ def _stepper(setup: Setup) -> dict[str, Any]:
 
 
 def _offers(found: Verdict) -> dict[str, Any]:
-    listed = [one.to_dict() for one in asking.offers(found)]
+    listed = [one.to_dict() | {"first": i == 0} for i, one in enumerate(asking.offers(found))]
     label = words.ROOM_FOR if found.fits else words.FITS_WITH if listed else words.NOTHING_FITS
     return {"label": label if listed or not found.fits else "", "list": listed}
 
@@ -433,7 +439,7 @@ def _picture(question: Question, found: Verdict, zoom: str, predicted: bool) -> 
         "taught": {"n": config.n_ctx, "text": words.TAUGHT_TO.format(n=numbers.whole(config.n_ctx))}
         if taught
         else None,
-        "table": {"ends": config.n_ctx, "text": words.TABLE_TO.format(n=numbers.whole(config.n_ctx))}
+        "table": {"n": config.n_ctx, "text": words.TABLE_TO.format(n=numbers.whole(config.n_ctx))}
         if is_table
         else None,
     }

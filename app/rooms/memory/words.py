@@ -138,6 +138,7 @@ TAKE_DECODER = "Take GPT-2 small"
 FIT_SENTENCE = {
     "in": "in",
     "bit": "bit,",
+    "comma": ",",
     "tokens": "tokens",
     "to": "to",
     "times": "×",
