@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parent
 # new file is quick until somebody writes it here.
 SLOW = frozenset(
     {
+        "core/plan/test_adapters",
+        "core/plan/test_cards",
         "core/plan/test_chunks",
         "core/plan/test_operations",
         "core/plan/test_parameters",
@@ -17,6 +19,7 @@ SLOW = frozenset(
         "core/plan/test_runs",
         "core/plan/test_saved",
         "core/plan/test_tracing",
+        "core/plan/test_verdict",
         "core/plan/test_weights",
         "core/test_ablations",
         "core/test_added_tokens",

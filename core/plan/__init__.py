@@ -14,6 +14,7 @@ from .plan import Memory, Plan, memory_plan, plan
 from .presets import LESSON_CLASS, PRESETS, Preset
 from .runs import RunBytes, run_bytes
 from .saved import SavedItem
+from .speed import Speed, speed
 from .tracing import TracedRun, TracedStep, trace_shapes
 from .verdict import Offer, SetUp, Verdict, verdict
 from .weights import stored_weights
@@ -36,6 +37,7 @@ __all__ = [
     "RunBytes",
     "SavedItem",
     "SetUp",
+    "Speed",
     "TracedRun",
     "TracedStep",
     "Verdict",
@@ -55,6 +57,7 @@ __all__ = [
     "prefill",
     "roofline",
     "run_bytes",
+    "speed",
     "stored_weights",
     "total_bytes",
     "total_flops",

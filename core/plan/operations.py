@@ -58,13 +58,21 @@ def prefill(config: ModelConfig, workload: Workload | None = None, **options: An
 
     Words are scored at every position, as training and model(ids) do; a program that only writes scores the last one alone.
     """
-    work = as_workload(workload, options)
+    return _forward(config, work := as_workload(workload, options), work.last_len)
+
+
+def prompt(config: ModelConfig, work: Workload) -> tuple[Operation, ...]:
+    """The same where words are scored at the positions alone whose logits the workload keeps, as a program that writes does."""
+    return _forward(config, work, work.logit_positions(config))
+
+
+def _forward(config: ModelConfig, work: Workload, positions: int) -> tuple[Operation, ...]:
     work.check(config)
     rows = _Rows(config, work)
     operations: list[Operation] = []
     for name, _, n, memory_len in work.stacks(config):
         operations += rows.all_of(name, n, n_key=n, memory_len=memory_len)
-    return (*operations, *rows.head(work.batch * work.last_len))
+    return (*operations, *rows.head(work.batch * positions))
 
 
 def decode(

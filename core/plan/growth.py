@@ -1,0 +1,174 @@
+"""Growth: which sizes of a model or a text make its cost grow, and by how much; where the work is at each length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+from ..errors import ConfigError
+from ..model.config import ModelConfig
+from .cache import kv_cache
+from .depth import with_layers
+from .devices import Device
+from .operations import Operation, prefill, total_flops
+from .parameters import Parameters, parameters
+from .plan import memory_plan
+from .speed import Part, is_step_of_map, reading
+from .workload import Workload
+
+What = Literal["d_model", "layers", "source_len", "heads", "batch"]
+LENGTHS = (512, 8192, 131_072)
+
+
+def doubled(config: ModelConfig, work: Workload, what: What) -> dict[str, Any]:
+    """By how much everything grows where one size is twice as large; None where there was none of it.
+
+    d_model   with d_ff and the heads, each as wide as before: a layer's parameters grow four times, a table's twice
+    heads     twice as many, half as wide: no parameter more, and twice as many maps
+    layers, source_len, batch   alone
+
+    {"parameters": {"layers", "tables", "total"}, "memory": the fields of Memory and "total", "flops": of a forward pass, "cache"}.
+    Raises ConfigError for another word, as memory_plan does, and for heads of an odd width.
+    """
+    if what not in get_args(What):
+        raise ConfigError(f"what ({what!r}) must be one of {', '.join(map(repr, get_args(What)))}")
+    larger, more = _twice(config, work, what)
+    before, after = _sizes(config, work), _sizes(larger, more)
+    return {group: _factors(before[group], after[group]) for group in before}
+
+
+def bottleneck(
+    config: ModelConfig, work: Workload, device: Device, lengths: Sequence[int] = LENGTHS
+) -> tuple[dict[str, Any], ...]:
+    """Where the work of a forward pass is at each length: a record a length, for the n² part of attention (its maps) and for
+    the products with weights in the layers (projections and MLP).
+
+    {"n", "attention": {"flops", "bytes", "flops_share", "seconds", "seconds_share", "limit"}, "products": the same}. Shares are
+    of both together. Times are the roofline's of `device`, where a fused kernel skips cells that a mask hides; flops and bytes
+    are those of its work as well. A table of positions that is too short is not looked at. Raises ConfigError as memory_plan does.
+    """
+    return tuple(_at(config, replace(work, source_len=n, piece=0), n, device) for n in lengths)
+
+
+def accesses(config: ModelConfig, work: Workload) -> dict[str, Any]:
+    """Numbers that the first layer reads and writes for one text, not bytes: those of attention beside those of its matrices.
+
+    {"formulas": {...}, "eager": numbers moved by its maps, "fused": the same of a kernel that writes no map, "weights": numbers
+    of its matrices, "stream": numbers that these products read and write}. eager grows with n², fused and the stream with n, and
+    weights with d² whatever the text is.
+    """
+    one = replace(
+        work, batch=1, training=False, recompute="none", rank=0, weight_dtype=None, kv_dtype=None, dtype="float32"
+    )
+    counted: dict[str, Any] = {}
+    for way, attention in (("eager", "eager"), ("fused", "flash")):
+        found = _products(prefill(with_layers(config, 1), replace(one, attention=attention)))
+        counted[way] = sum(op.bytes for op in found if not op.weights) // one.by
+        counted["weights"] = sum(op.weights for op in found) // one.by
+        counted["stream"] = sum(op.bytes - op.weights for op in found if op.weights) // one.by
+    formulas = {
+        "eager": "heads · n² written and read again at each step, and n · d of q, k, v and z",
+        "fused": "n · d of q, k, v and z alone",
+        "weights": "d² for each of q, k, v and o, and d · d_ff for each matrix of the MLP",
+        "stream": "n · d in and out of each product",
+    }
+    return {"formulas": formulas, **counted}
+
+
+def _twice(config: ModelConfig, work: Workload, what: What) -> tuple[ModelConfig, Workload]:
+    if what == "layers":
+        return with_layers(config, 2 * max(config.n_encoder_layers, config.n_decoder_layers)), work
+    if what == "source_len":
+        return config, replace(work, source_len=2 * work.source_len)
+    if what == "batch":
+        return config, replace(work, batch=2 * work.batch)
+    heads = {"n_heads": 2 * config.n_heads, "n_kv_heads": 2 * config.n_kv_heads}
+    if what == "heads":
+        if config.d_head % 2:
+            raise ConfigError(f"heads that are twice as many are half as wide: d_head ({config.d_head}) must be even")
+        return replace(config, d_head=config.d_head // 2, d_v=config.d_v // 2, **heads), work
+    widths = {
+        name: 2 * getattr(config, name) for name in ("d_model", "d_ff", "d_embed", "d_unembed", "d_dense", "d_shared")
+    }
+    latent = {"kv_rank": 2 * config.kv_rank, "q_rank": 2 * config.q_rank}
+    return replace(config, **widths, **heads, **latent), work
+
+
+def _sizes(config: ModelConfig, work: Workload) -> dict[str, dict[str, int]]:
+    counted, memory = parameters(config), memory_plan(config, work)
+    cache = kv_cache(
+        config,
+        batch=work.batch,
+        n=work.last_len,
+        memory_len=work.memory_len(config),
+        dtype=work.kv_dtype or work.dtype,
+    )
+    return {
+        "parameters": {"layers": _layers(counted), "tables": _tables(counted), "total": counted.total},
+        "memory": memory.to_dict(),
+        "flops": {"total": total_flops(prefill(config, work))},
+        "cache": {"total": cache.total},
+    }
+
+
+def _layers(counted: Parameters) -> int:
+    return sum(stack.n_layers * stack.layer.total + stack.others for stack in (counted.encoder, counted.decoder))
+
+
+def _tables(counted: Parameters) -> int:
+    return (
+        counted.source.token
+        + counted.target.token
+        + counted.source.position
+        + counted.target.position
+        + counted.unembed
+    )
+
+
+def _factors(before: dict[str, int], after: dict[str, int]) -> dict[str, float | None]:
+    return {name: after[name] / value if value else None for name, value in before.items()}
+
+
+def _products(operations: Sequence[Operation]) -> list[Operation]:
+    """Those of the first layer's attention and MLP, its maps' steps among them; no norms, residuals or activations."""
+    found: list[Operation] = []
+    stack = next(op.stack for op in operations if op.stack)
+    for op in operations:
+        attends = op.name.startswith("attn ") and "norm" not in op.name and "residual" not in op.name
+        if op.stack == stack and (op.flops or attends) and not op.name.startswith(("cross", "embed")):
+            found.append(op)
+    return found
+
+
+def _at(config: ModelConfig, work: Workload, n: int, device: Device) -> dict[str, Any]:
+    plain = replace(
+        work, training=False, recompute="none", rank=0, weight_dtype=None if work.training else work.weight_dtype
+    )
+    found = [
+        part
+        for part in reading(config, plain)
+        if part.operation.stack and (part.flops or is_step_of_map(part.operation))
+    ]
+    groups = {
+        "attention": [part for part in found if not part.operation.weights],
+        "products": [part for part in found if part.operation.weights],
+    }
+    flops, seconds = (
+        sum(values) for values in ((part.flops for part in found), (part.seconds(device) for part in found))
+    )
+    return {"n": n} | {name: _group(parts, device, flops, seconds) for name, parts in groups.items()}
+
+
+def _group(parts: list[Part], device: Device, flops: float, seconds: float) -> dict[str, Any]:
+    mine, took = sum(part.flops for part in parts), sum(part.seconds(device) for part in parts)
+    compute = sum(part.compute_seconds(device) for part in parts)
+    memory = sum(part.memory_seconds(device) for part in parts)
+    return {
+        "flops": mine,
+        "bytes": sum(part.bytes for part in parts),
+        "flops_share": mine / flops,
+        "seconds": took,
+        "seconds_share": took / seconds,
+        "limit": "compute" if compute > memory else "memory",
+    }
