@@ -134,3 +134,31 @@ CACHE_BYTES = "bytes of cache"
 TAKE_DECODER = "Take GPT-2 small"
 
 languages.of(__name__, links=["MEMORY_PARTS"])
+
+# The first part: labels of what the browser draws (browser/fit.js)
+FIT_WORDS = {
+    "question": "The question",
+    "figure": "Memory by the number of tokens: {verdict}",
+    "column": "What this question takes, by part",
+    "curve": "The same at every length, and the line of what there is",
+    "handle": "Tokens",
+    "guess": "Your guess, in tokens",
+    "less": "less",
+    "more": "more",
+    "examples": "Examples",
+    "tabs": "What it rests on",
+    "fits": "fits",
+    "not": "does not fit",
+    "table": "The same as a table",
+    "hide": "Hide the table",
+    "keys_told": {
+        "arrows": "Another number of tokens; with Shift, on the orange line, five steps at once",
+        "+": "One more chat",
+        "-": "One less",
+        "1": "1 to 6: what it rests on; projected, alone on the screen",
+        "pages": "The next example, or the one before",
+        "f": "Take the first that fits",
+        "v": "Predict first, or stop predicting",
+        " ": "See, after a prediction",
+    },
+}
