@@ -31,7 +31,6 @@ from core.plan.speed import speed
 from core.plan.weights import stored_weights
 
 Block = dict[str, Any]
-LENGTHS = (512, 8192, 131_072)  # at which the bottleneck is looked for
 SEVERAL = (1, 2, 4, 8)
 KV = {"32": "float32", "16": "float16", "8": "Q8_0", "4": "Q4_0"}
 FRAGMENTS = (0, 5, 10)
@@ -466,12 +465,17 @@ def _speed(beside: Beside) -> list[Block]:
 def _bottlenecks(beside: Beside) -> list[Block]:
     setup, device = beside.setup, beside.place.device
     assert device is not None
-    rows: list[list[Any]] = []
-    for n in LENGTHS:
-        at = bottleneck(setup.config, replace(setup.workload, source_len=n), device)
-        rows.append([numbers.whole(n), numbers.share(at.attention_share), words.COMPUTE_LIMITS[at.limit]])
+    rows = [
+        [
+            numbers.whole(at["n"]),
+            numbers.share(at["attention"]["seconds_share"]),
+            words.COMPUTE_LIMITS[at["attention"]["limit"]],
+            words.COMPUTE_LIMITS[at["products"]["limit"]],
+        ]
+        for at in bottleneck(setup.config, setup.workload, device)
+    ]
     title = words.COMPUTE_WHERE
-    return [table(title, [title, *words.COMPUTE_WHERE_COLUMNS[1:]], rows, [False, True, False])]
+    return [table(title, [title, *words.COMPUTE_WHERE_COLUMNS[1:]], rows, [False, True, False, False])]
 
 
 def _doubled(setup: Setup) -> list[Block]:
@@ -481,19 +485,16 @@ def _doubled(setup: Setup) -> list[Block]:
             times = doubled(setup.config, setup.workload, what)
         except ConfigError:
             continue
-        rows.append([words.COMPUTE_DOUBLED[what], *(_times(one) for one in (times.weights, times.cache, times.flops))])
+        factors = (times[name]["total"] for name in ("parameters", "cache", "flops"))
+        rows.append([words.COMPUTE_DOUBLED[what], *map(_times, factors)])
     title = words.COMPUTE_DOUBLE
     moves = accesses(setup.config, setup.workload)
-    said = words.COMPUTE_MOVES.format(
-        attention=numbers.count(moves.attention).strip(),
-        formula=moves.attention_formula,
-        matrices=numbers.count(moves.matrices).strip(),
-        matrices_formula=moves.matrices_formula,
-    )
+    told = {name: numbers.count(moves[name]).strip() for name in ("eager", "fused", "weights", "stream")}
+    said = words.COMPUTE_MOVES.format(**told)
     return [table(title, [title, *words.COMPUTE_DOUBLE_COLUMNS[1:]], rows), lines(said)]
 
 
-def _times(factor: float) -> str:
+def _times(factor: float | None) -> str:
     return "–" if not factor else f"{numbers.digits(factor, 3)} ×"
 
 

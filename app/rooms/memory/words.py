@@ -399,7 +399,7 @@ COMPUTE_ROWS = {"prompt": "reading {n} tokens", "token": "writing one token", "s
 COMPUTE_LIMITS = {"compute": "arithmetic", "memory": "memory"}
 COMPUTE_RATE = "{rate} tokens a second at most, for all chats together."
 COMPUTE_WHERE = "Where the bottleneck is"
-COMPUTE_WHERE_COLUMNS = ("tokens", "attention’s share", "the limit")
+COMPUTE_WHERE_COLUMNS = ("tokens", "attention", "its limit", "limit of the matrices")
 COMPUTE_DOUBLE = "Twice as much of"
 COMPUTE_DOUBLE_COLUMNS = ("", "weights", "cache", "arithmetic")
 COMPUTE_DOUBLED = {
@@ -409,6 +409,34 @@ COMPUTE_DOUBLED = {
     "batch": "texts",
     "heads": "heads",
 }
-COMPUTE_MOVES = "Reading moves {attention} numbers for attention ({formula}) and {matrices} for the matrices ({matrices_formula}) in each layer."
+COMPUTE_MOVES = "Numbers moved in a layer: {eager} for n × n maps (n² + n·d), {fused} in one fused kernel (n·d); matrices {weights} (d²), in and out of them {stream} (n·d)."
+
+# The first part: labels of what the browser draws (browser/fit.js)
+FIT_WORDS = {
+    "question": "The question",
+    "figure": "Memory by the number of tokens: {verdict}",
+    "column": "What this question takes, by part",
+    "curve": "The same at every length, and the line of what there is",
+    "handle": "Tokens",
+    "guess": "Your guess, in tokens",
+    "less": "less",
+    "more": "more",
+    "examples": "Examples",
+    "tabs": "What it rests on",
+    "fits": "fits",
+    "not": "does not fit",
+    "table": "The same as a table",
+    "hide": "Hide the table",
+    "keys_told": {
+        "arrows": "Another number of tokens; with Shift, on the orange line, five steps at once",
+        "+": "One more chat",
+        "-": "One less",
+        "1": "Projected: 1 to 6 show what it rests on, alone",
+        "pages": "The next example, or the one before",
+        "f": "Take the first that fits",
+        "v": "Predict first, or stop predicting",
+        " ": "See, after a prediction",
+    },
+}
 
 languages.of(__name__, links=["MEMORY_PARTS", "FIT_TABS", "ZOOM"])

@@ -1,0 +1,58 @@
+"""Registers the component of the first part, the question and its picture, and mounts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from app.kit import cover, scripts, stage, theme
+from app.rooms.memory import words
+from app.transport import messages, modules
+
+BROWSER = Path(__file__).parent / "browser"
+ENTRY = "rooms/memory/browser/fit.js"
+KEY = "fit_memory"  # in the session: what the browser told, "page" and "asks"
+VIEW = "memory"
+
+# Blue is what longer texts need more of, light blue what is needed only for a moment, and purple what is too much. On a dark page,
+# too, the light blue is the lighter one.
+PALETTES = {
+    name: palette
+    | {
+        "held": palette["ramp"][3 if name == "light" else 2],
+        "work": palette["ramp"][2 if name == "light" else 3],
+        "over": palette["ahead"][3],
+    }
+    for name, palette in theme.PALETTES.items()
+}
+
+scripts.add()
+modules.add("rooms/memory/browser", BROWSER)
+modules.add_constants(
+    "rooms/memory/browser/constants.js",
+    WORDS=lambda: words.FIT_WORDS,
+    PALETTES=PALETTES,
+    STYLE=scripts.style(BROWSER / "fit.css"),
+)
+_component = modules.component("fit", ENTRY, html=lambda: '<div class="hl fit"></div>')
+
+
+def fit(data: Mapping[str, Any], seen: str = "") -> None:
+    """Draw the question, its answer and the picture of both.
+
+    `data` is what browser/types.d.ts calls Fit, but for what every stage has. `seen` is what others see who follow a class
+    (stage.Drawn.digest). What the visitor asks for is in the session under KEY: "asks" (id and set: name -> text) and "page"
+    (scale and projected).
+    """
+    nothing: dict[str, Any] = {"values": {}, "stamp": 0, "reported": 0}
+    if seen:
+        nothing["follow"] = {"room": VIEW, "drawn": seen, "base": {}, "most": stage.MOST_BESIDE}
+    header = {**data, "view": VIEW, "key": VIEW, "chosen": nothing, "cover": cover.sent()}
+    _component(
+        key=KEY,
+        data=messages.pack(header, b""),
+        default={"page": None, "asks": None},
+        on_page_change=lambda: None,
+        on_asks_change=lambda: None,
+    )

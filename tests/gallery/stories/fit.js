@@ -1,0 +1,18 @@
+// Memory's first part: the question of the opening, with room.
+
+import { STYLE } from "../../../app/rooms/memory/browser/constants.js";
+import Fit from "../../../app/rooms/memory/browser/fit.js";
+import { pack } from "../../../app/kit/browser/messages.js";
+import { QUESTIONS } from "../data/memory.js";
+
+/** @type {import("../story.js").Story} */
+export default {
+  title: "the question of the opening, with room",
+  style: STYLE,
+  width: "none",
+  mount(root) {
+    const header = { key: "memory", ...QUESTIONS.here(), chosen: { values: {}, stamp: 0, reported: 0 } };
+    const data = pack(header, new Uint8Array());
+    Fit({ data, parentElement: /** @type {any} */ (root.parentNode), setStateValue: () => {}, setTriggerValue: () => {} });
+  },
+};
