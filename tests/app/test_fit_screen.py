@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,6 +14,8 @@ from app.rooms.memory import words
 from tests.app.browsing import box_of
 from tests.app.planning_screen import Planner, visiting
 
+APP = "app/main.py"
+WINDOW = (1280, 720)
 LLAMA = {
     "memory_part": "Does it fit",
     "plan_model": "llama-3-8b",
@@ -28,7 +30,7 @@ TOO_MUCH = LLAMA | {"plan_batch": "4"}
 
 @contextmanager
 def asking(
-    browser: Browser, address: str, size: tuple[int, int] = (1280, 720), scheme: str = "light", **params: str
+    browser: Browser, address: str, params: Mapping[str, str], size: tuple[int, int] = WINDOW, scheme: str = "light"
 ) -> Iterator[Planner]:
     with visiting(browser, address, scheme, size) as screen:
         screen.see("memory", False, **params)
@@ -70,7 +72,7 @@ def test_the_first_thing_is_the_answer(browser: Browser, address: str) -> None:
 
 
 def test_an_offer_makes_it_fit_and_back_undoes_it(browser: Browser, address: str) -> None:
-    with asking(browser, address, **TOO_MUCH) as screen:
+    with asking(browser, address, TOO_MUCH) as screen:
         page = screen.page
         says(page, r"^7\.8 GiB too much: 31\.2 of 23\.3 GiB\.$")
         fit(page).locator(".offers").get_by_role("button", name=re.compile("^4 bit")).click()
@@ -87,7 +89,7 @@ def test_an_offer_makes_it_fit_and_back_undoes_it(browser: Browser, address: str
 
 
 def test_tokens_are_typed_as_people_type_them(browser: Browser, address: str) -> None:
-    with asking(browser, address, **LLAMA) as screen:
+    with asking(browser, address, LLAMA) as screen:
         page = screen.page
         field = fit(page).get_by_role("textbox", name="Tokens", exact=True)
         field.fill("4k")
@@ -110,7 +112,7 @@ def test_tokens_are_typed_as_people_type_them(browser: Browser, address: str) ->
 
 def test_the_line_moves_with_the_hand_and_stays_where_it_is_let_go(browser: Browser, address: str) -> None:
     """All follows at once; the address when it is let go."""
-    with asking(browser, address, **LLAMA) as screen:
+    with asking(browser, address, LLAMA) as screen:
         page = screen.page
         says(page, r"^Fits: 19\.2 of 23\.3 GiB\.")
         box = box_of(fit(page).locator(".figure"))
@@ -130,7 +132,7 @@ def test_the_line_moves_with_the_hand_and_stays_where_it_is_let_go(browser: Brow
 
 
 def test_every_part_of_the_sentence_changes_the_answer(browser: Browser, address: str) -> None:
-    with asking(browser, address, **LLAMA) as screen:
+    with asking(browser, address, LLAMA) as screen:
         page = screen.page
         sentence = fit(page).locator(".sentence")
         sentence.get_by_role("button", name="8", exact=True).click()
@@ -153,7 +155,7 @@ def test_every_part_of_the_sentence_changes_the_answer(browser: Browser, address
 
 
 def test_presses_that_come_faster_than_answers_all_count(browser: Browser, address: str) -> None:
-    with asking(browser, address, **LLAMA) as screen:
+    with asking(browser, address, LLAMA) as screen:
         more = fit(screen.page).locator(".sentence").get_by_role("button", name=re.compile("more"))
         for _ in range(5):
             more.click(delay=0)
@@ -163,7 +165,7 @@ def test_presses_that_come_faster_than_answers_all_count(browser: Browser, addre
 
 @pytest.mark.parametrize("tab", list(words.FIT_TABS))
 def test_each_tab_opens_and_is_in_the_address(browser: Browser, address: str, tab: str) -> None:
-    with asking(browser, address, **LLAMA) as screen:
+    with asking(browser, address, LLAMA) as screen:
         fit(screen.page).get_by_role("tab", name=words.FIT_TABS[tab], exact=True).click()
         address_says(screen.page, memory_tab=words.FIT_TABS[tab])
         panel = fit(screen.page).get_by_role("tabpanel")
@@ -173,7 +175,7 @@ def test_each_tab_opens_and_is_in_the_address(browser: Browser, address: str, ta
 
 
 def test_an_assumption_is_switched_off_and_says_what_it_changes(browser: Browser, address: str) -> None:
-    with asking(browser, address, **LLAMA) as screen:
+    with asking(browser, address, LLAMA) as screen:
         page = screen.page
         fit(page).get_by_role("tabpanel").get_by_role("button", name="eager", exact=True).click()
         address_says(page, plan_attention="eager")
@@ -183,7 +185,7 @@ def test_an_assumption_is_switched_off_and_says_what_it_changes(browser: Browser
 
 
 def test_a_prediction_hides_the_answer_until_it_is_seen(browser: Browser, address: str) -> None:
-    with asking(browser, address, **LLAMA) as screen:
+    with asking(browser, address, LLAMA) as screen:
         page = screen.page
         fit(page).get_by_role("button", name=words.PREDICT, exact=True).click()
         says(page, "^Where does it stop fitting")
@@ -197,7 +199,7 @@ def test_a_prediction_hides_the_answer_until_it_is_seen(browser: Browser, addres
 
 
 def test_another_part_and_back_keeps_the_question(browser: Browser, address: str) -> None:
-    with asking(browser, address, **TOO_MUCH) as screen:
+    with asking(browser, address, TOO_MUCH) as screen:
         page = screen.page
         screen.part("Where it goes")
         page.locator(".hl.planner h2", has_text="31.2 GiB").wait_for()
@@ -206,7 +208,7 @@ def test_another_part_and_back_keeps_the_question(browser: Browser, address: str
 
 
 def test_a_size_is_changed_below_and_the_answer_follows(browser: Browser, address: str) -> None:
-    with asking(browser, address, **LLAMA) as screen:
+    with asking(browser, address, LLAMA) as screen:
         page = screen.page
         page.get_by_text("Change the model").click()
         screen.slider("layers").press("ArrowLeft")
@@ -215,7 +217,7 @@ def test_a_size_is_changed_below_and_the_answer_follows(browser: Browser, addres
 
 
 def test_on_a_phone_everything_can_be_pressed(browser: Browser, address: str) -> None:
-    with asking(browser, address, (390, 844), **TOO_MUCH) as screen:
+    with asking(browser, address, TOO_MUCH, (390, 844)) as screen:
         page = screen.page
         says(page, "too much")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -231,7 +233,7 @@ def test_on_a_phone_everything_can_be_pressed(browser: Browser, address: str) ->
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_projected_the_answer_fills_the_wall(browser: Browser, address: str, scheme: str) -> None:
-    with asking(browser, address, (1920, 1080), scheme, **LLAMA, projector="true") as screen:
+    with asking(browser, address, LLAMA | {"projector": "true"}, (1920, 1080), scheme) as screen:
         page = screen.page
         size = float(verdict(page).evaluate("node => parseFloat(getComputedStyle(node).fontSize)"))
         assert size >= 44
@@ -244,7 +246,7 @@ def test_projected_the_answer_fills_the_wall(browser: Browser, address: str, sch
 
 
 def test_the_picture_has_a_table(browser: Browser, address: str) -> None:
-    with asking(browser, address, **LLAMA) as screen:
+    with asking(browser, address, LLAMA) as screen:
         page = screen.page
         fit(page).get_by_role("button", name="The same as a table").click()
         table = fit(page).locator(".same table")

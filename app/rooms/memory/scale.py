@@ -70,7 +70,7 @@ def _rows(question: Question) -> int | None:
 
 def lengths(ends: int, *also: int) -> list[int]:
     """Round lengths from 1 to the end of the axis, and those that are asked about."""
-    step = max(1, _round_step(ends / PLACES))
+    step = _whole_step(ends / PLACES)
     inside = [n for n in also if 1 <= n <= max(ends, also[0])]
     return sorted({1, *range(step, ends + 1, step), ends, *inside})
 
@@ -83,7 +83,7 @@ def place_of(found: list[int], n: int) -> int:
 def byte_ticks(top: int) -> list[dict[str, object]]:
     """Round amounts of bytes up the axis; the unit stands at one of them."""
     by, unit = next((by, unit) for by, unit in UNITS if top >= 1.5 * by or by == 1)
-    step = _round_step(top / by / TICKS, whole=False)
+    step = _round_step(top / by / TICKS)
     amounts = [step * i for i in range(int(top / by / step) + 1)]
     named = 1 if len(amounts) > 1 else 0
     return [
@@ -96,17 +96,21 @@ def byte_ticks(top: int) -> list[dict[str, object]]:
 
 def token_ticks(ends: int) -> list[dict[str, object]]:
     """Round lengths along the axis."""
-    step = max(1, _round_step(ends / TICKS))
+    step = _whole_step(ends / TICKS)
     return [{"n": n, "text": numbers.whole(n)} for n in range(step, ends + 1, step)]
 
 
-def _round_step(least: float, whole: bool = True) -> int | float:
+def _whole_step(least: float) -> int:
+    """The same in whole numbers, at least 1."""
+    return max(1, round(_round_step(least)))
+
+
+def _round_step(least: float) -> float:
     """The smallest of 1, 2 and 5 times a power of ten that is at least this."""
     if least <= 0:
-        return 1
+        return 1.0
     power = 10.0 ** floor(log10(least))
-    step = next(power * m for m in (1, 2, 5, 10) if power * m >= least * (1 - 1e-9))
-    return max(1, round(step)) if whole else step
+    return next(power * m for m in (1, 2, 5, 10) if power * m >= least * (1 - 1e-9))
 
 
 def over(question: Question, found: Verdict, scaled: Scale) -> str:
