@@ -113,6 +113,12 @@ def _parser(prog: str = COMMAND) -> argparse.ArgumentParser:
     )
     costs.add_argument("--kv", metavar="FORMAT", help=f"of the KV cache: {', '.join(CACHE)} (default: as --dtype)")
     costs.add_argument("--training", action="store_true", help="one step of training instead of a forward pass")
+    costs.add_argument(
+        "--rank",
+        type=int,
+        default=0,
+        help="with --training: adapters of this rank are trained in place of all weights (LoRA; with --weights nf4 QLoRA)",
+    )
     costs.add_argument("--attention", default="flash", help="flash, efficient, eager or spelled_out (default: flash)")
     costs.add_argument(
         "--logits", default="last", help="last: of a decoder's run the last position's alone; or all (default: last)"
@@ -266,6 +272,7 @@ def _plan(options: argparse.Namespace) -> None:
         attention=options.attention,
         logits=options.logits,
         piece=options.piece,
+        rank=options.rank,
     )
     found = plan(config, work)
     if options.json:

@@ -21,7 +21,7 @@ from .adapters import adapter_numbers
 from .parameters import parameters
 from .plan import Memory, memory_plan
 from .training import master_bytes, optimizer_bytes
-from .weights import BYTES, MIXES, stored_weights, weight_format
+from .weights import BYTES, MIXES, layer_bytes, stored_weights, weight_format
 from .workload import Workload
 
 Split = Literal["across", "layers"]
@@ -40,7 +40,7 @@ def on_cards(config: ModelConfig, work: Workload, cards: int, split: Split = "ac
     part = parts[memories.index(best)]
     if split == "layers":
         best = _one_end(config, part, work, best)
-    return replace(best, weights=_mixed(config, part, work)) if _is_mix(work) else best
+    return replace(best, weights=_mixed(config, part, work, cards, split)) if _is_mix(work) else best
 
 
 def fullest(config: ModelConfig, cards: int, split: Split) -> tuple[ModelConfig, ...]:
@@ -153,16 +153,20 @@ def _is_mix(work: Workload) -> bool:
     return name in MIXES and name not in BYTES
 
 
-def _mixed(config: ModelConfig, part: ModelConfig, work: Workload) -> int:
-    """Weights of a part in a mix of types: which type a matrix has depends on the whole model, so it is the mean of its bits."""
+def _mixed(config: ModelConfig, part: ModelConfig, work: Workload, cards: int, split: Split) -> int:
+    """Weights of the fullest card in a mix of types: which type a matrix has depends on its place in the whole model."""
     whole = stored_weights(config, dtype=work.dtype, weight_dtype=work.weight_dtype)
-    numbers = parameters(part).total
-    if (
-        part.vocab_size == config.vocab_size and not config.tied and config.head != "none"
-    ):  # whole layers, one of two tables
-        numbers -= min(parameters(part).source.token, parameters(part).unembed)
     adapters = adapter_numbers(part, work.rank) * work.by if work.rank else 0
-    return -(-whole.total * numbers // parameters(config).total) + adapters
+    if split == "across":  # the mean of its bits
+        return -(-whole.total * parameters(part).total // parameters(config).total) + adapters
+    lighter = 0 if config.tied or config.head == "none" else min(whole.each["", "token"], whole.each["", "unembed"])
+    if config.shared_layers:
+        return whole.total - lighter + adapters
+    left = 0
+    for stack in layer_bytes(config, work.by, weight_format(work.weight_dtype)).values():
+        each = _share(len(stack), cards)
+        left += sum(stack) - max(sum(stack[first : first + each]) for first in range(0, len(stack), each))
+    return whole.total - lighter - left + adapters  # with the norms of all layers, which are few
 
 
 def _share(n: int, cards: int) -> int:

@@ -77,6 +77,7 @@ class Offer:
 class Verdict:
     """Bytes are those of the fullest card. `longest` tokens fit and take longest_bytes, one more takes next_bytes and does not.
 
+    fits          as far as memory goes: a text may still be longer than the ceiling
     need, lost    the bytes by what they are for, and those that an allocator loses beside them; `total` is both
     longest       0 where not even one token fits; at most `ceiling`, the rows of a table of positions, where there is one (one
                   more may then fit and cannot run), and at most LONGEST

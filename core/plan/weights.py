@@ -202,10 +202,38 @@ def stored_weights(config: ModelConfig, *, dtype: object, weight_dtype: object =
     return _stored(config, bytes_of(dtype), name)
 
 
+@lru_cache(maxsize=64)
+def layer_bytes(config: ModelConfig, by: int, name: str) -> dict[str, tuple[int, ...]]:
+    """Bytes of the matrices of each layer of each stack in the format `name`, where `by` bytes are those of one number of the
+    activations. A mix gives some layers more. Takes as long as the model is deep."""
+    left = _left(by, name)
+    found: dict[str, tuple[int, ...]] = {}
+    for stack, n_layers in config.stacks:
+        names = ("attn", "cross attn") if stack == "decoder" and config.kind == "encoder-decoder" else ("attn",)
+        sizes: list[int] = []
+        for layer in range(n_layers):
+            shapes = [
+                (f"{one} {letter}", rows, width, 1) for one in names for letter, rows, width in projections(config)
+            ]
+            shapes += mlp_matrices(config, layer)
+            sizes.append(
+                sum(
+                    many * rows * _row(config, Matrix(stack, kind, layer, n_layers, rows, width), name, left)
+                    for kind, rows, width, many in shapes
+                )
+            )
+        found[stack] = tuple(sizes)
+    return found
+
+
+def _left(by: int, name: str) -> int:
+    """Bytes of a number that a format does not quantize."""
+    return by if name in LAYERS_ALONE else FLOAT if name in MIXES else BYTES[name]
+
+
 @lru_cache(maxsize=512)
 def _stored(config: ModelConfig, by: int, name: str) -> StoredWeights:
-    gguf = name in MIXES
-    left = by if name in LAYERS_ALONE else FLOAT if gguf else BYTES[name]  # bytes of a number that is not quantized
+    left = _left(by, name)
     sums: dict[tuple[str, str], list[int]] = {}
     numbers = 0
     for matrix in matrices(config):

@@ -12,6 +12,7 @@ from core.errors import ConfigError
 from core.model.config import ModelConfig
 from core.plan import PRESETS, Memory, Workload, memory_plan, on_cards, parameters, stored_weights, traffic
 from core.plan.cards import Split, fullest
+from core.plan.weights import layer_bytes
 from tests.core.plan.configs import cases
 
 LLAMA, GPT2, MISTRAL, T5 = (PRESETS[name].config for name in ("llama-3-8b", "gpt2", "mistral-7b", "t5-small"))
@@ -119,6 +120,25 @@ def test_the_fullest_of_unlike_stages() -> None:
     layers = [replace(EXPERTS, n_decoder_layers=4, dense_layers=layers) for layers in ((), (0,))]
     weights = [stored_weights(config, dtype="float16").total for config in layers]
     assert dense.weights == max(weights) - EXPERTS.vocab_size * EXPERTS.d_model * 2
+
+
+def test_a_mix_gives_the_ends_more() -> None:
+    """Q4_K_M has Q6_K in the first and last eighth: of four stages of Llama 3 8B the outer ones are the larger."""
+    work = Workload(source_len=50, dtype="float16", weight_dtype="Q4_K_M")
+    sizes = layer_bytes(LLAMA, 2, "Q4_K_M")["decoder"]
+    whole = memory_plan(LLAMA, work).weights
+    stages = [sum(sizes[first : first + 8]) for first in range(0, 32, 8)]
+    assert stages[0] > stages[1] and max(stages) > sum(sizes) / 4
+    found = on_cards(LLAMA, work, 4, "layers")
+    table = LLAMA.vocab_size * LLAMA.d_model // 256 * 144  # the table of tokens is the lighter end
+    assert found.weights == whole - table - sum(sizes) + max(stages)
+    for name in ("float16", "nf4", "Q4_K_M", "Q6_K"):  # and they are the matrices that all of it has
+        stored = stored_weights(LLAMA, dtype="float16", weight_dtype=name)
+        tables = stored.each["", "token"] + stored.each["", "unembed"]
+        norms = (2 * 32 + 1) * 4096 * 4
+        assert sum(layer_bytes(LLAMA, 2, name)["decoder"]) + tables + norms == stored.total
+    shared = replace(GPT2, shared_layers=True)
+    assert on_cards(shared, work, 2, "layers").weights == memory_plan(shared, work).weights
 
 
 def test_what_goes_between_cards() -> None:
