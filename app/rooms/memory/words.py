@@ -133,13 +133,11 @@ CACHE_AXIS = "tokens so far"
 CACHE_BYTES = "bytes of cache"
 TAKE_DECODER = "Take GPT-2 small"
 
-languages.of(__name__, links=["MEMORY_PARTS"])
-
 # The first part: labels of what the browser draws (browser/fit.js)
 FIT_WORDS = {
     "question": "The question",
     "figure": "Memory by the number of tokens: {verdict}",
-    "column": "What this question takes, by part",
+    "column": "The parts of this question, as a column",
     "curve": "The same at every length, and the line of what there is",
     "handle": "Tokens",
     "guess": "Your guess, in tokens",
@@ -162,3 +160,5 @@ FIT_WORDS = {
         " ": "See, after a prediction",
     },
 }
+
+languages.of(__name__, links=["MEMORY_PARTS"])

@@ -39,7 +39,7 @@ class Fit extends Stage {
 
   keysTold = words.keys_told;
 
-  /** @type {Header} What is on the screen: the header, unless a question is on its way */
+  /** @type {Header} On the screen: the header, unless a question is on its way */
   now;
   /** @type {number | null} The place of the orange line, while it is not where Python knows it */
   moved = null;
