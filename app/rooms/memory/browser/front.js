@@ -187,7 +187,7 @@ export function drawHandle(group, shown, { top, y0, x, y, height }) {
   const grip = { x: here - tall, y: y0 - tall / 2, width: 2 * tall, height: tall, rx: tall / 2 };
   pen.draw("rect", { ...grip, fill: palette.query, class: "grip" });
   pen.end();
-  const said = isHidden || isSecret ? place.tokens : `${place.tokens}. ${label}`;
+  const said = isHidden || !label ? place.tokens : `${place.tokens}. ${label}`;
   for (const [name, text] of Object.entries({
     "aria-label": isHidden ? words.guess : words.handle,
     "aria-valuemin": "1",
