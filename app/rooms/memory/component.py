@@ -42,8 +42,8 @@ def fit(data: Mapping[str, Any], seen: str = "") -> None:
     """Draw the question, its answer and the picture of both.
 
     `data` is what browser/types.d.ts calls Fit, but for what every stage has. `seen` is what others see who follow a class
-    (stage.Drawn.digest). What the visitor asks for is in the session under KEY: "asks" (id and set: name -> text) and "page"
-    (scale and projected).
+    (stage.Drawn.digest). The visitor's questions are in the session under KEY: "asks" (id and set: name -> text), and
+    "page" (scale and projected).
     """
     nothing: dict[str, Any] = {"values": {}, "stamp": 0, "reported": 0}
     if seen:

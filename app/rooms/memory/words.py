@@ -415,7 +415,7 @@ COMPUTE_MOVES = "Numbers moved in a layer: {eager} for n × n maps (n² + n·d),
 FIT_WORDS = {
     "question": "The question",
     "figure": "Memory by the number of tokens: {verdict}",
-    "column": "What this question takes, by part",
+    "column": "The parts of this question, as a column",
     "curve": "The same at every length, and the line of what there is",
     "handle": "Tokens",
     "guess": "Your guess, in tokens",

@@ -1,4 +1,4 @@
-// What the visitor asks for: told to Python at once under a number that rises, and merged with what is not answered yet.
+// Questions of the visitor: told to Python at once under a number that rises, and merged with those that are not answered yet.
 
 /** @typedef {import("./types.js").Asked} Asked */
 const PATIENCE = 2500; // ms, after which it is told again: it can be lost with a script that is broken off
@@ -6,7 +6,7 @@ const TELLS = 3;
 
 export class Asks {
   last = 0; // the number of what was asked last
-  /** @type {Asked} What is not answered yet */
+  /** @type {Asked} Not answered yet */
   waiting = {};
   left = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */

@@ -39,7 +39,10 @@ export function drawCurve(picture, shown, at) {
   }
   if (!isHidden) areas(pen, shown, at);
   pen.end();
-  picture.setAttribute("aria-label", isHidden ? words.curve : fill(words.figure, { verdict: shown.label }));
+  picture.setAttribute(
+    "aria-label",
+    isHidden || !shown.label ? words.curve : fill(words.figure, { verdict: shown.label }),
+  );
 }
 
 /** @param {Pen} pen @param {import("./types.js").Shown} shown @param {import("./draw.js").Geometry} at */

@@ -1,4 +1,4 @@
-// What the four drawings of the picture share: sizes, colours, stripes and the ground around letters.
+// Shared by the four drawings of the picture: sizes, colours, stripes and the ground around letters.
 
 import { clamp } from "../../../kit/browser/dom.js";
 import { Pen } from "../../../kit/browser/pen.js";
@@ -19,14 +19,14 @@ const COLOURS = {
   lost: ["hatch", 1],
 };
 
-/** What a part is drawn with. @param {import("./types.js").PartId} id @param {Shown} shown */
+/** The colour of a part. @param {import("./types.js").PartId} id @param {Shown} shown */
 export function look(id, { palette, isDark }) {
   const [colour, opacity] = COLOURS[id];
   return { fill: palette[colour], "fill-opacity": isDark && colour === "mute" ? DIM * opacity : opacity };
 }
 const DIM = 0.68; // letters are lighter on a dark page than a slate is to be
 
-// In the page's type: how large the letters are, and what stands beside and around the curve. Of a screen that is near, far, or a phone.
+// In the page's type: how large the letters are, and what is left free around the curve. Of a screen that is near, far, or a phone.
 const SIZES = {
   near: { text: 0.94, bold: 1.06, above: 1.55, below: 2.5, labels: 8.6, bar: 6.2, gap: 4.1, right: 0.9, line: 2.6 },
   far: { text: 1.26, bold: 1.5, above: 2.2, below: 3.1, labels: 10.2, bar: 8, gap: 5, right: 1.2, line: 4 },
@@ -35,7 +35,7 @@ const SIZES = {
 
 const FAR = 0.665; // a projected page has larger type, and a picture that needs no more of it
 
-/** Where everything stands in a box, in pixels. @param {HTMLElement} box @param {Shown} shown */
+/** The places of everything within a box, in pixels. @param {HTMLElement} box @param {Shown} shown */
 export function geometry(box, { data: { axis }, unit, isProjected, isSlim }) {
   const size = SIZES[isSlim ? "slim" : isProjected ? "far" : "near"];
   const { clientWidth: width, clientHeight: height } = box;

@@ -31,15 +31,15 @@ class Fit extends Stage {
   static fills = true;
   static pressable = "button, a, input, select, .figure";
   static covers = {
-    headline: ".lead, .offers, .note",
-    curve: ".curve, .same, .side",
-    bar: ".column, .lead, .offers, .note, .same, .side",
-    number: ".lead, .offers, .note, .axis, .same, .side",
+    headline: ".lead, .offers, .note, .side, .same",
+    curve: ".lead, .offers, .note, .side, .same, .curve",
+    bar: ".lead, .offers, .note, .side, .same, .column",
+    number: ".lead, .offers, .note, .side, .same, .axis",
   };
 
   keysTold = words.keys_told;
 
-  /** @type {Header} What is on the screen: the header, unless a question is on its way */
+  /** @type {Header} On the screen: the header, unless a question is on its way */
   now;
   /** @type {number | null} The place of the orange line, while it is not where Python knows it */
   moved = null;
@@ -126,6 +126,11 @@ class Fit extends Stage {
     return on && answer === null;
   }
 
+  /** Whether a lesson asks for a part of this before it is seen. */
+  get isCovered() {
+    return cover.hides(...Object.keys(Fit.covers));
+  }
+
   get place() {
     return this.now.places[this.moved ?? this.now.at];
   }
@@ -170,7 +175,7 @@ class Fit extends Stage {
     };
     box.addEventListener("pointerdown", (event) => {
       if (event.button || !this.now || this.figure.tokensAt(event.clientX, this.now) === null) return;
-      if (cover.now && !cover.seen && cover.now.part === "curve") return;
+      if (cover.hides("curve")) return;
       event.preventDefault();
       this.isDragged = true;
       box.setPointerCapture(event.pointerId);
@@ -284,7 +289,7 @@ class Fit extends Stage {
     this.part("row", [now.row, now.predict], () => this.drawRow());
     this.part("tabs", [now.tabs, now.tab], () => this.tabs.draw(now.tabs, now.tab));
     this.part("foot", [now.foot], () => this.drawFoot());
-    this.part("table", [now.table_of, this.table.hidden], () => this.drawTable());
+    this.part("table", [now.table_of, this.table.hidden, this.isHidden], () => this.drawTable());
     setText(this.note, now.note);
     this.drawVerdict();
     if (this.moved !== null && !this.isHidden) this.sentence.follow("source", this.place.tokens);
@@ -320,7 +325,7 @@ class Fit extends Stage {
       isDark: this.scheme === "dark",
       isProjected,
       isSlim: isSlim && !isProjected,
-      label: this.verdict.plain,
+      label: this.isCovered ? "" : this.verdict.plain,
     });
   }
 
@@ -350,7 +355,7 @@ class Fit extends Stage {
   says() {
     const { ask, answer, on } = this.now.predict;
     const text = this.isHidden ? ask : on && answer !== null ? answer : this.now.verdict.plain;
-    if (this.said && this.said !== text && !(cover.now && !cover.seen)) this.announce(text);
+    if (this.said && this.said !== text && !this.isCovered) this.announce(text);
     this.said = text;
   }
 
@@ -409,6 +414,8 @@ class Fit extends Stage {
   }
 
   drawTable() {
+    if (this.isHidden) this.table.hidden = true; // it says what the curve would
+    this.tabled.hidden = this.isHidden;
     const isShown = !this.table.hidden;
     setText(this.tabled, isShown ? words.hide : words.table);
     this.tabled.ariaExpanded = String(isShown);
@@ -423,7 +430,7 @@ class Fit extends Stage {
       tab: now.tab,
       alone: this.alone || null,
       n: place.n,
-      fits: verdict.fits,
+      fits: this.isCovered || this.isHidden ? null : verdict.fits,
       hidden: this.isHidden,
       answered: this.header.answered,
       asked: this.asks.last,

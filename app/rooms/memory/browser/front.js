@@ -21,7 +21,7 @@ function below({ n, text }, { x, bold, font, within }) {
   return { x: within(x(n), width), width };
 }
 
-/** Whether the numbers of the handle and of the crossing stand beside each other below the axis. @param {Shown} shown @param {Geometry} at */
+/** Whether the numbers of the handle and of the crossing have room for each other below the axis. @param {Shown} shown @param {Geometry} at */
 function isApart(shown, at) {
   const crossing = met(shown);
   if (!crossing) return false;
@@ -115,7 +115,7 @@ export function drawFront(group, shown, at) {
   pen.end();
 }
 
-// What the model was taught, or where its table ends: beside its line, and where the handle is not
+// The lengths that the model was taught, or the end of its table: beside its line, and where the handle is not
 /** @param {Pen} pen @param {import("./types.js").Mark} mark @param {Shown} shown @param {Geometry} at */
 function drawMark(pen, mark, { palette, place, guess }, { x0, x1, top, y0, x, text, r, font }) {
   const [here, handle, wide] = [x(mark.n), x(place.n), widthOf(mark.text, text, font) + 0.7 * r];
@@ -187,7 +187,7 @@ export function drawHandle(group, shown, { top, y0, x, y, height }) {
   const grip = { x: here - tall, y: y0 - tall / 2, width: 2 * tall, height: tall, rx: tall / 2 };
   pen.draw("rect", { ...grip, fill: palette.query, class: "grip" });
   pen.end();
-  const said = isHidden || isSecret ? place.tokens : `${place.tokens}. ${label}`;
+  const said = isHidden || !label ? place.tokens : `${place.tokens}. ${label}`;
   for (const [name, text] of Object.entries({
     "aria-label": isHidden ? words.guess : words.handle,
     "aria-valuemin": "1",

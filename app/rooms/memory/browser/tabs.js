@@ -1,4 +1,4 @@
-// What the answer rests on, beside it: assumptions, a layer, training, the cache, cards and the time, one at a time.
+// Beside the answer, the grounds of it: assumptions, a layer, training, the cache, cards and the time, one at a time.
 
 import { add, button, described, el } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";

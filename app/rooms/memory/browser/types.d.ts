@@ -1,8 +1,8 @@
-// What Python sends of a question and its answer (app/rooms/memory/component.py): all words and numbers come ready to be read.
+// Sent by Python of a question and its answer (app/rooms/memory/component.py): all words and numbers come ready to be read.
 
 import type { AboutFiles, StageHeader } from "../../../kit/browser/types.js";
 
-/** What is asked of Python: texts, by the names of what they are for. */
+/** Asked of Python: texts, by the names of what they are for. */
 export type Asked = Record<string, string>;
 
 export interface Piece {
@@ -172,7 +172,7 @@ export interface Palette {
   over: string;
 }
 
-/** What the picture shows of a question now. */
+/** Shown of a question by the picture now. */
 export interface Shown {
   data: Question;
   palette: Palette;
