@@ -193,7 +193,7 @@ def show(setup: Setup, look: Look) -> None:
         "sentence": _sentence(question, typed),
         "verdict": verdict,
         "offers": _offers(found),
-        "note": typed[2] if typed else _note(question, found),
+        "note": typed[2] if typed else "" if guess == "on" else _note(question, found),
         "examples": _examples(question, look),
         "predict": _predict(question, found, guess),
         "row": _row(question),

@@ -431,7 +431,7 @@ FIT_WORDS = {
         "arrows": "Another number of tokens; with Shift, on the orange line, five steps at once",
         "+": "One more chat",
         "-": "One less",
-        "1": "Projected: 1 to 6 show what it rests on, alone",
+        "t": "The next of what it rests on; projected, alone on the screen",
         "pages": "The next example, or the one before",
         "f": "Take the first that fits",
         "v": "Predict first, or stop predicting",

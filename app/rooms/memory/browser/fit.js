@@ -227,7 +227,7 @@ class Fit extends Stage {
     v: () => this.predicts(),
     " ": () => this.isHidden && this.sees(),
     escape: () => this.isProjected && this.goesBack(),
-    ...Object.fromEntries([1, 2, 3, 4, 5, 6].map((n) => [String(n), () => this.opensAt(n - 1)])),
+    t: () => this.opensNext(),
   };
 
   /** @param {string} selector */
@@ -237,12 +237,13 @@ class Fit extends Stage {
     found.click();
   }
 
-  /** @param {number} index */
-  opensAt(index) {
-    const tab = this.now.tabs[index];
-    if (!tab || !this.isProjected) return false; // elsewhere digits are the bar's
-    this.alone = tab.id;
-    this.opens(tab.id);
+  // The next tab; projected the open one first, alone on the screen. Digits are the bar's.
+  opensNext() {
+    const { tabs, tab } = this.now;
+    const at = tabs.findIndex(({ id }) => id === (this.alone || tab));
+    const next = this.isProjected && !this.alone ? tabs[at] : tabs[(at + 1) % tabs.length];
+    if (this.isProjected) this.alone = next.id;
+    this.opens(next.id);
     this.invalidate("data");
   }
 
@@ -260,7 +261,9 @@ class Fit extends Stage {
 
   predicts() {
     const { on, answer } = this.now.predict;
-    this.asksFor({ predict: on && answer === null ? "" : "first" });
+    const isOver = on && answer === null;
+    this.asksFor({ predict: isOver ? "" : "first" });
+    if (!isOver) this.figure.handle.focus({ preventScroll: true }); // the keys are the line's: Space sees, and presses no button
   }
 
   sees() {
