@@ -192,6 +192,12 @@ class Fit extends Stage {
     handle.addEventListener(
       "keydown",
       (event) => {
+        if ((event.key === " " || event.key === "Enter") && this.isHidden) {
+          event.preventDefault();
+          event.stopPropagation();
+          this.sees();
+          return;
+        }
         const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
         if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
         event.preventDefault();
