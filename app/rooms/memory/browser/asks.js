@@ -1,7 +1,7 @@
 // Questions of the visitor: told to Python at once under a number that rises, and merged with those that are not answered yet.
 
 /** @typedef {import("./types.js").Asked} Asked */
-const PATIENCE = 2500; // ms, after which it is told again: it can be lost with a script that is broken off
+const PATIENCE = 6000; // ms, after which it is told again: it can be lost with a script that is broken off
 const TELLS = 3;
 
 export class Asks {

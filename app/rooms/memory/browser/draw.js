@@ -28,9 +28,9 @@ const DIM = 0.68; // letters are lighter on a dark page than a slate is to be
 
 // In the page's type: how large the letters are, and what is left free around the curve. Of a screen that is near, far, or a phone.
 const SIZES = {
-  near: { text: 0.94, bold: 1.06, above: 1.55, below: 2.5, labels: 8.6, bar: 6.2, gap: 4.1, right: 0.9, line: 2.6 },
-  far: { text: 1.26, bold: 1.5, above: 2.2, below: 3.1, labels: 10.2, bar: 8, gap: 5, right: 1.2, line: 4 },
-  slim: { text: 0.86, bold: 0.96, above: 1.55, below: 2.5, labels: 4.9, bar: 2.9, gap: 3.6, right: 0.5, line: 2.6 },
+  near: { text: 0.94, bold: 1.06, above: 1.55, below: 2.5, labels: 8.6, bar: 6.2, gap: 4.1, right: 0.9 },
+  far: { text: 1.26, bold: 1.5, above: 2.2, below: 3.1, labels: 10.2, bar: 8, gap: 5, right: 1.2 },
+  slim: { text: 0.86, bold: 0.96, above: 1.55, below: 2.5, labels: 4.9, bar: 2.9, gap: 3.6, right: 0.5 },
 };
 
 const FAR = 0.665; // a projected page has larger type, and a picture that needs no more of it
@@ -58,7 +58,7 @@ export function geometry(box, { data: { axis }, unit, isProjected, isSlim }) {
     y0,
     text: size.text * r,
     bold: size.bold * r,
-    line: size.line,
+    line: 0.17 * r, // the thickness of the line of what there is, and of the ring on it
     font: getComputedStyle(box).fontFamily,
     x: (/** @type {number} */ n) => x0 + (clamp(n, 0, axis.ends) / axis.ends) * (x1 - x0),
     y: (/** @type {number} */ bytes) => y0 - (bytes / axis.top) * (y0 - top),

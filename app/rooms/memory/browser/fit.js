@@ -315,7 +315,7 @@ class Fit extends Stage {
     const beside = [...root.children].filter((one) => one !== this.body && !this.table.contains(one));
     const isIn = (/** @type {Element} */ one) => getComputedStyle(one).position !== "absolute";
     const others = beside.filter(isIn).reduce((sum, one) => sum + outerHeight(/** @type {HTMLElement} */ (one)), 0);
-    const free = innerHeight - this.beginsAt - others - 0.9 * em;
+    const free = innerHeight - this.beginsAt - others - parseFloat(getComputedStyle(this.body).marginTop) - 0.55 * em;
     this.body.style.height = isStacked ? "" : `${Math.max(free, LOWEST[this.isProjected ? "far" : "near"] * em)}px`;
   }
 

@@ -62,7 +62,7 @@ export function drawAxis(picture, shown, at) {
 
 /** @param {SVGGElement} group @param {Shown} shown @param {Geometry} at */
 export function drawFront(group, shown, at) {
-  const { data, palette, guess, isHidden, isProjected } = shown;
+  const { data, palette, guess, isHidden } = shown;
   const { left, x0, x1, top, y0, x, y, bold, r, font } = at;
   const { budget, axis } = data;
   const pen = new Pen(group);
@@ -102,14 +102,14 @@ export function drawFront(group, shown, at) {
     }
   }
   if (guess && !isHidden) {
-    const dots = { "stroke-width": isProjected ? 5 : 3, "stroke-dasharray": "1 6", "stroke-linecap": "round" };
+    const dots = { "stroke-width": 0.2 * r, "stroke-dasharray": `1 ${0.4 * r}`, "stroke-linecap": "round" };
     pen.draw("line", { x1: x(guess.n), x2: x(guess.n), y1: top, y2: y0, stroke: palette.query, ...dots });
     const how = { "text-anchor": "middle", "font-size": bold, "font-weight": 650, fill: palette.query };
     const middle = at.within(x(guess.n), widthOf(guess.text, bold, font, 650));
     pen.draw("text", { x: middle, y: top - 0.35 * r, ...how, ...halo(palette, 4) }, { text: guess.text });
   }
   if (crossing) {
-    const ring = { r: isProjected ? 11 : 6.5, fill: palette.background, stroke: palette.ink, "stroke-width": at.line };
+    const ring = { r: 0.43 * r, fill: palette.background, stroke: palette.ink, "stroke-width": at.line };
     pen.draw("circle", { cx: x(crossing.n), cy: line, ...ring });
   }
   pen.end();
@@ -140,7 +140,7 @@ function drawMark(pen, mark, { palette, place, guess }, { x0, x1, top, y0, x, te
 // The name of the line: at its left above what is still free, or else at its right. Where it is far above the picture, how far.
 /** @param {SVGGElement} group @param {Shown} shown @param {Geometry} at */
 export function drawName(group, shown, { x0, x1, top, x, y, text, bold, r, font, width }) {
-  const { data, palette, place, isHidden, isProjected, isSlim } = shown;
+  const { data, palette, place, isHidden, isSlim } = shown;
   const { budget, axis } = data;
   const isFar = budget.bytes > axis.top;
   const { label } = budget;
@@ -160,7 +160,7 @@ export function drawName(group, shown, { x0, x1, top, x, y, text, bold, r, font,
     "text-anchor": isLeft ? "start" : "end",
     "font-size": bold,
     style: "white-space: pre",
-    ...halo(palette, isProjected ? 8 : 5),
+    ...halo(palette, 0.33 * r),
   };
   const pen = new Pen(group);
   const said = new Pen(pen.draw("text", how));
@@ -171,19 +171,19 @@ export function drawName(group, shown, { x0, x1, top, x, y, text, bold, r, font,
 }
 
 /** @param {SVGGElement} group @param {Shown} shown @param {Geometry} at */
-export function drawHandle(group, shown, { top, y0, x, y, height }) {
-  const { data, palette, place, isHidden, isSecret, isProjected, label } = shown;
+export function drawHandle(group, shown, { top, y0, x, y, r, height }) {
+  const { data, palette, place, isHidden, isSecret, label } = shown;
   const here = x(place.n);
   const high = isHidden || isSecret ? top : clamp(y(place.all), top, y0);
   const pen = new Pen(group);
   pen.draw("rect", { x: here - 22, y: top, width: 44, height: height - top, fill: "transparent" });
-  const stroke = { stroke: palette.query, "stroke-width": isProjected ? 5 : 3 };
+  const stroke = { stroke: palette.query, "stroke-width": 0.2 * r };
   pen.draw("line", { x1: here, x2: here, y1: high, y2: y0, ...stroke });
   if (!isHidden && !isSecret) {
-    const ring = { r: isProjected ? 9 : 5.5, fill: palette.query, stroke: palette.background, "stroke-width": 2 };
+    const ring = { r: 0.37 * r, fill: palette.query, stroke: palette.background, "stroke-width": 2 };
     pen.draw("circle", { cx: here, cy: high, ...ring });
   }
-  const tall = isProjected ? 14 : 9;
+  const tall = 0.58 * r;
   const grip = { x: here - tall, y: y0 - tall / 2, width: 2 * tall, height: tall, rx: tall / 2 };
   pen.draw("rect", { ...grip, fill: palette.query, class: "grip" });
   pen.end();
