@@ -151,12 +151,9 @@ class Fit extends Stage {
   letGo() {
     clearTimeout(this.letting);
     this.letting = undefined;
-    if (this.isHidden) return;
-    if (this.moved === null || this.moved === this.now.at) {
-      if (this.now !== this.header && !this.asks.isWaiting) this.settle();
-      return;
-    }
-    this.asksFor({ source: String(this.place.n) });
+    if (!this.isHidden && this.moved !== null && this.moved !== this.now.at)
+      this.asksFor({ source: String(this.place.n) });
+    else if (this.now !== this.header && !this.asks.isWaiting) this.settle(); // an answer came while it was held
   }
 
   /** @param {number} by places */
