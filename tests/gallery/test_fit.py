@@ -171,7 +171,6 @@ def test_keys(part: Part):
             ("f", {"bits": "4"}),
             ("+", {"batch": "5"}),
             ("-", {"batch": "4"}),
-            ("1", {"tab": "assumptions"}),
             ("PageDown", {"example": "train GPT-2"}),
             ("PageUp", {"example": "Llama 3, 32k"}),
             ("v", {"predict": "first"}),
@@ -247,6 +246,11 @@ def test_a_tab_is_projected_alone_and_escape_goes_back(made: Callable[..., Part]
     part.page.keyboard.press("Escape")
     assert part.find(".figure").is_visible()
     assert part.told == []  # the tab was open
+    part.page.keyboard.press("1")
+    assert part.hears(1)["set"] == {"tab": "assumptions"}
+    part.page.keyboard.press("?")
+    assert [part.find(".keylist kbd").nth(i).inner_text() for i in range(6)] == list("123456")
+    assert all(part.find(".keylist dd").all_inner_texts())
 
 
 @pytest.mark.parametrize("name", ["here", "much", "training", "predicted"])

@@ -153,7 +153,6 @@ FIT_WORDS = {
         "arrows": "Another number of tokens; with Shift, on the orange line, five steps at once",
         "+": "One more chat",
         "-": "One less",
-        "1": "1 to 6: what it rests on; projected, alone on the screen",
         "pages": "The next example, or the one before",
         "f": "Take the first that fits",
         "v": "Predict first, or stop predicting",

@@ -14,5 +14,5 @@ export const WORDS: {
   "not": string;
   "table": string;
   "hide": string;
-  "keys_told": { "arrows": string; "+": string; "-": string; "1": string; "pages": string; "f": string; "v": string; " ": string; };
+  "keys_told": { "arrows": string; "+": string; "-": string; "pages": string; "f": string; "v": string; " ": string; };
 };
