@@ -78,7 +78,7 @@ class Part:
         return self.find("h2").inner_text()
 
     def drag(self, *places: tuple[float, float]) -> None:
-        """Press in the curve and go on to each of the places, which are shares of it; the button stays down."""
+        """Press in the curve and move to each of the places, which are shares of it; the button stays down."""
         box = self.find(".curve svg").bounding_box()
         assert box
         for i, (x, y) in enumerate(places):
