@@ -78,7 +78,7 @@ class Part:
         return self.find("h2").inner_text()
 
     def drag(self, *places: tuple[float, float]) -> None:
-        """Press in the curve and go on to each of the places, which are shares of it; the button stays down."""
+        """Press in the curve and move to each of the places, which are shares of it; the button stays down."""
         box = self.find(".curve svg").bounding_box()
         assert box
         for i, (x, y) in enumerate(places):
@@ -171,7 +171,6 @@ def test_keys(part: Part):
             ("f", {"bits": "4"}),
             ("+", {"batch": "5"}),
             ("-", {"batch": "4"}),
-            ("1", {"tab": "assumptions"}),
             ("PageDown", {"example": "train GPT-2"}),
             ("PageUp", {"example": "Llama 3, 32k"}),
             ("v", {"predict": "first"}),
@@ -247,6 +246,11 @@ def test_a_tab_is_projected_alone_and_escape_goes_back(made: Callable[..., Part]
     part.page.keyboard.press("Escape")
     assert part.find(".figure").is_visible()
     assert part.told == []  # the tab was open
+    part.page.keyboard.press("1")
+    assert part.hears(1)["set"] == {"tab": "assumptions"}
+    part.page.keyboard.press("?")
+    assert [part.find(".keylist kbd").nth(i).inner_text() for i in range(6)] == list("123456")
+    assert all(part.find(".keylist dd").all_inner_texts())
 
 
 @pytest.mark.parametrize("name", ["here", "much", "training", "predicted"])

@@ -1,7 +1,6 @@
 """Memory: what a model holds and where it no longer fits."""
 
 from app.kit.room import Room
-from app.rooms.memory import component, view, words  # noqa: F401  the first part registers its browser files
 from app.sizes import controls
 
 ROOM = Room(

@@ -2,7 +2,7 @@
 // at once; what else is changed Python is asked for, and until it answers the page keeps what it shows.
 
 import { cover } from "../../../kit/browser/cover.js";
-import { add, button, described, el, number, setText } from "../../../kit/browser/dom.js";
+import { add, button, described, el, focusedIn, number, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { Stage, stage } from "../../../kit/browser/stage.js";
 import { tableBox } from "../../../kit/browser/table.js";
@@ -22,6 +22,7 @@ const LEAP = 5; // places, with Shift
 const STACKED = 62; // times the size of the type: in a narrower room the picture stands above what it rests on
 const LOWEST = { near: 30, far: 20 }; // times the size of the type: lower than that it scrolls
 const PHONE = 640; // pixels
+const DIGITS = ["1", "2", "3", "4", "5", "6"];
 const SENTENCES = /(?<=[.?!]) /;
 
 /** @extends {Stage<Header, import("./types.js").Palette>} */
@@ -37,6 +38,7 @@ class Fit extends Stage {
     number: ".lead, .offers, .note, .side, .same, .axis",
   };
 
+  /** @type {Record<string, string>} */
   keysTold = words.keys_told;
 
   /** @type {Header} On the screen: the header, unless a question is on its way */
@@ -76,6 +78,7 @@ class Fit extends Stage {
     this.table.hidden = true;
     this.tabled = button(words.table, "quiet", () => this.showTable(this.table.hidden === true));
     this.parts = { left, lead };
+    root.tabIndex = -1; // projected it has the focus, so that its keys come before those of the page
     this.listen();
     this.leaving.addEventListener("abort", () => {
       this.asks.end();
@@ -116,7 +119,9 @@ class Fit extends Stage {
     const guess = this.now && this.isHidden ? this.place.n : null; // it stays where it is
     this.now = this.header;
     this.root.classList.remove("asked");
-    const { predict, places } = this.now;
+    const { predict, places, tabs } = this.now;
+    const titles = tabs.slice(0, DIGITS.length).map(({ title }, i) => [DIGITS[i], title]);
+    this.keysTold = { ...words.keys_told, ...Object.fromEntries(titles) };
     this.moved = this.isHidden ? nearest(places, guess ?? predict.guess ?? predict.starts) : null;
   }
 
@@ -186,6 +191,15 @@ class Fit extends Stage {
         this.isDragged = false;
         this.letGo();
       });
+    // Before the page leaves the projector
+    const back = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "Escape" || !this.alone || this.root.querySelector(":popover-open")) return;
+      event.preventDefault();
+      this.alone = "";
+      this.drawNow();
+      this.root.focus({ preventScroll: true });
+    };
+    document.addEventListener("keydown", back, { signal });
     handle.addEventListener(
       "keydown",
       (event) => {
@@ -224,13 +238,12 @@ class Fit extends Stage {
 
   keys = {
     "+": () => this.presses(".sentence .stepper .more"),
-    "=": () => this.presses(".sentence .stepper .more"),
     "-": () => this.presses(".sentence .stepper .less"),
     f: () => !this.isHidden && this.presses(".offers .takes"),
     v: () => this.predicts(),
     " ": () => this.isHidden && this.sees(),
-    escape: () => this.isProjected && this.goesBack(),
     t: () => this.opensNext(),
+    ...Object.fromEntries(DIGITS.map((digit, i) => [digit, () => this.opensAt(i)])),
   };
 
   /** @param {string} selector */
@@ -240,7 +253,7 @@ class Fit extends Stage {
     found.click();
   }
 
-  // The next tab; projected the open one first, alone on the screen. Digits are the bar's.
+  // The next tab; projected the open one first, alone on the screen.
   opensNext() {
     const { tabs, tab } = this.now;
     const at = tabs.findIndex(({ id }) => id === (this.alone || tab));
@@ -250,16 +263,21 @@ class Fit extends Stage {
     this.invalidate("data");
   }
 
+  // Elsewhere a digit is the page's, and goes to another room.
+  /** @param {number} index */
+  opensAt(index) {
+    const tab = this.now.tabs[index];
+    if (!tab || !(this.isProjected || this.side.contains(focusedIn(this.side)))) return false;
+    this.alone = this.isProjected ? tab.id : "";
+    if (this.alone) this.root.focus({ preventScroll: true }); // what had the focus may be out of sight now
+    this.opens(tab.id);
+    this.invalidate("data");
+  }
+
   /** @param {string} id */
   opens(id) {
     this.tabs.press(id);
     if (id !== this.now.tab) this.asksFor({ tab: id });
-  }
-
-  goesBack() {
-    if (!this.alone) return false;
-    this.alone = "";
-    this.invalidate("data");
   }
 
   predicts() {
@@ -279,6 +297,7 @@ class Fit extends Stage {
   draw(stale) {
     const { now, root } = this;
     if (!this.isProjected) this.alone = "";
+    else if (stale.has("projector") && document.activeElement === document.body) root.focus({ preventScroll: true });
     const isPhone = innerWidth <= PHONE;
     const em = 16 * this.typeUnit;
     const isStacked = !this.isProjected && (isPhone || root.clientWidth < STACKED * em);
