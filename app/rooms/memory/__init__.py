@@ -1,6 +1,7 @@
 """Memory: what a model holds and where it no longer fits."""
 
 from app.kit.room import Room
+from app.rooms.memory import view, words
 from app.sizes import controls
 
 ROOM = Room(
