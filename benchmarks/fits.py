@@ -12,7 +12,7 @@ resident    VmHWM of a fresh process over its VmRSS just before it makes the wei
             with MALLOC_MMAP_THRESHOLD_ and MALLOC_TRIM_THRESHOLD_ at 64 KiB, so that large blocks go back at once
 
 With --peers, a Python that has accelerate, transformers, hf-mem and xllamacpp (`python -m venv FOLDER`, then `FOLDER/bin/pip install
-accelerate transformers hf-mem xllamacpp`, and torch for the processor), the figures of others stand beside ours: `accelerate estimate-memory`, whose
+accelerate transformers hf-mem xllamacpp`, and torch for the processor), others are asked the same: `accelerate estimate-memory`, whose
 command asks the Hub for a config, so that its functions are called on an empty model of the same config; hf-mem's weights and KV cache,
 its own function too; and what llama.cpp reports of its buffers as it reads SmolLM2 on this processor, beside that process's own peak.
 """
@@ -106,7 +106,7 @@ SET_UPS: tuple[SetUp, ...] = (
     *(SMOLLM2(f"SmolLM2, {n:,} tokens", work=Workload(source_len=n)) for n in (128, 1024, 4096)),
     SMOLLM2("SmolLM2, 1,024, all logits", work=Workload(source_len=1024, logits="all")),
     SMOLLM2("SmolLM2, 4,096 in pieces of 512", work=Workload(source_len=4096, piece=512)),
-    SMOLLM2("SmolLM2, 8,192 in pieces of 2,048", work=Workload(source_len=8192, piece=2048)),
+    SMOLLM2("SmolLM2, 4,096 in pieces of 2,048", work=Workload(source_len=4096, piece=2048)),
     SMOLLM2("SmolLM2, 1,008, then 16 written", work=Workload(source_len=1024), doing="write", written=16),
     SMOLLM2("the same as generate() does it", work=Workload(source_len=1024), doing="write, growing", written=16),
     SMOLLM2("SmolLM2, 1,024, eager", work=Workload(source_len=1024, attention="eager")),
@@ -211,22 +211,22 @@ def alive(model: Transformer, set_up: SetUp) -> int:
     return live.peak
 
 
-def allocated(model: Transformer, set_up: SetUp) -> int:
-    """Weights, and the highest that allocations less frees of torch's allocator rise in the run."""
+def counted(model: Transformer, set_up: SetUp) -> dict[str, int]:
+    """alive(), and weights with the highest that allocations less frees of torch's allocator rise in the same run."""
     weights = sum(x.nbytes for x in (*model.parameters(), *model.buffers()))
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
-        run(model, set_up)
+        tensors = alive(model, set_up)
     events: Any = record.profiler.kineto_results.events()  # type: ignore[union-attr]
     live = peak = 0
     for event in sorted((e for e in events if e.name() == "[memory]"), key=lambda e: e.start_ns()):
         live += event.nbytes()
         peak = max(peak, live)
-    return weights + peak
+    return {"alive": tensors, "allocator": weights + peak}
 
 
 def status(name: str) -> int:
     """Bytes that Linux counts for this process: VmRSS now, VmHWM at most."""
-    found = re.search(rf"^{name}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    found = re.search(rf"^{name}:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"), re.MULTILINE)
     assert found is not None
     return int(found[1]) * 1024
 
@@ -240,7 +240,7 @@ def resident(config: ModelConfig, set_up: SetUp, weights: Path | None) -> int:
     )  # libraries load on first use
     before = status("VmRSS")
     model = made(config, str(set_up.work.dtype), weights)
-    Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins at what is there now
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # VmHWM begins at what is there now
     run(model, set_up)
     return status("VmHWM") - before
 
@@ -249,8 +249,7 @@ def once(set_up: SetUp, measure: Measure, config: ModelConfig, weights: Path | N
     """One measurement in this process, in bytes."""
     if measure == "resident":
         return {"resident": resident(config, set_up, weights)}
-    found = {"alive": alive(made(config, str(set_up.work.dtype), weights), set_up)}
-    return found | {"allocator": allocated(made(config, str(set_up.work.dtype), weights), set_up)}
+    return counted(made(config, str(set_up.work.dtype), weights), set_up)
 
 
 # The process that has them run.
