@@ -82,6 +82,7 @@ bench: browser
 	$(PYTHON) -m benchmarks.opening
 	$(PYTHON) -m benchmarks.page
 	$(PYTHON) -m benchmarks.planner
+	$(PYTHON) -m benchmarks.fits
 	$(PYTHON) -m benchmarks.room
 	$(PYTHON) -m benchmarks.sweep
 	$(PYTHON) -m benchmarks.together

@@ -56,6 +56,8 @@ class GrowingKV:
         so_far = self.k[:, :, self.start : self.stop], self.v[:, :, self.start : self.stop]
         if self.window is not None:  # the next token sees itself and window - 1 before it
             self.start = max(self.start, self.stop - (self.window - 1))
+            if not self.room and self.k.shape[2] > 2 * self.window:
+                self._let_go()
         return so_far
 
     def select(self, rows: Tensor) -> None:
@@ -67,6 +69,11 @@ class GrowingKV:
         assert self.window is None and n <= self.n_seen
         self.stop = self.start + n
         self.n_seen = n
+
+    def _let_go(self) -> None:
+        """Move what is held into tensors of its size: those of a long prompt would keep all its keys for the next tokens."""
+        self.k, self.v = (x[:, :, self.start : self.stop].clone() for x in (self.k, self.v))
+        self.start, self.stop = 0, self.n_held
 
     def _make_room(self, k: Tensor, v: Tensor) -> None:
         """New tensors with what is held at their front, and room for as much again beside what comes."""

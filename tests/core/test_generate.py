@@ -169,6 +169,22 @@ def test_a_window_s_cache_stops_growing_in_memory_too() -> None:
     assert held.k.shape[2] <= 16
 
 
+def test_a_window_s_cache_lets_go_of_a_long_prompt() -> None:
+    """A prompt that is read at once is not kept beyond what the next token may look at, unless room for all was asked for."""
+    k, v = torch.arange(400.0).view(1, 2, 100, 2), -torch.arange(400.0).view(1, 2, 100, 2)
+    held, asked = GrowingKV(window=8), GrowingKV(window=8, room=100)
+    for each in (held, asked):
+        seen = each.add(k, v)
+        assert torch.equal(seen[0], k) and torch.equal(seen[1], v)
+    assert held.k.untyped_storage().nbytes() == held.v.untyped_storage().nbytes() == 2 * 7 * 2 * 4
+    assert torch.equal(asked.k, k)
+    for each in (held, asked):
+        keys, values = each.add(k[:, :, :1], v[:, :, :1])
+        assert torch.equal(keys, torch.cat([k[:, :, -7:], k[:, :, :1]], 2))
+        assert torch.equal(values, torch.cat([v[:, :, -7:], v[:, :, :1]], 2))
+        assert (each.n_seen, each.n_held) == (101, 7)
+
+
 def test_cross_attention_reads_the_source_once() -> None:
     loaded = make_loaded(n_encoder_layers=2, n_decoder_layers=2)
     calls: list[int] = []
