@@ -345,7 +345,7 @@ def headline(look: Look, found: Setup, sentence_of: Callable[[Setup], str], char
 
 
 def leaves(look: Look, counted: Setup, sentence: str, chart: Chart) -> tuple[dict[str, Any], str]:
-    """What the files of a chart say about it, and the digest of what others see who follow."""
+    """The words of a chart's files, and the digest of all that others see who follow."""
     code = export.snippet(counted.config, counted.workload, chart.wanted)
     caption = export.caption(counted, look.part, date.today())
     file = f"headlight-{look.view}-{chart.name}"

@@ -40,8 +40,8 @@ BUDGET = {
     ),  # on a model that writes: 14 kB of it the map of all parts, 10 the strip, 10 paths and tests, 5 sets of pairs
     "train": ((227, 48), (157, 16)),  # 102 kB of it the finished run that it opens on, with a frame every 5 steps
     "shapes": ((110, 48), (37, 15)),
-    "memory": ((70, 33), (7, 4)),
-    "compute": ((70, 33), (7, 4)),
+    "memory": ((100, 45), (38, 16)),
+    "compute": ((71, 34), (8, 5)),
     "lessons": (
         (312, 103),
         (177, 66),

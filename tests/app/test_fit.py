@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.kit.numbers import rounded_down, short
+from app.rooms.memory import checked, scale, tabs, words
 from app.rooms.memory import question as asking
-from app.rooms.memory import scale, tabs, words
 from app.rooms.memory.question import MACHINE, Question
 from app.sizes.setup import Setup
 from app.transport import messages
@@ -83,7 +85,7 @@ def test_the_answer_says_what_core_says(setup: Setup, card: str) -> None:
 @pytest.mark.parametrize("setup", SETUPS, ids=lambda setup: setup.title)
 @pytest.mark.parametrize("card", ["T4", "RTX 3060 12 GB", "RTX 4090", "H200"])
 def test_each_offer_alone_is_enough_as_it_is_pressed(setup: Setup, card: str) -> None:
-    """What a button asks for, put into the boxes, is the setup whose bytes stand beside it."""
+    """A button, pressed, gives the setup whose bytes it says."""
     question = asked(setup, card)
     found = asking.answered(question, question.place)
     for choice, offer in zip(asking.offers(found), found.offers, strict=True):
@@ -198,6 +200,25 @@ def test_fragments_are_of_all_but_the_weights() -> None:
     plain, broken = asked(), asked(fragments=10)
     a, b = (asking.answered(one, one.place) for one in (plain, broken))
     assert b.total - a.total == pytest.approx((a.total - a.need.weights) * 0.1, abs=1)
+
+
+def test_the_page_says_the_errors_that_were_measured() -> None:
+    """The table of RESULTS.md: set-up, said, alive, error, allocator, error, resident, error, given back, error."""
+    text = (Path(__file__).parents[2] / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+    section = text.split("## Does it fit, said and measured")[1].split("### ")[0]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")
+    ]
+    rows = {cells[0]: [float(re.sub(r"[,% ]", "", cell)) for cell in cells[1:]] for cells in lines[2:]}
+    for row in checked.ROWS:
+        said, _, _, allocated, _, resident, *_ = rows[row.title]
+        assert (row.said, row.allocated, row.resident) == (said, allocated, resident)
+    trained = {name for name in rows if "training" in name or name.startswith("the same, ")}
+    runs = {name: cells for name, cells in rows.items() if name not in trained}
+    assert len(runs) == checked.RUNS
+    assert max(abs(cells[4]) for cells in runs.values()) == checked.OFF
+    assert max(rows[name][4] for name in trained) == checked.TRAINING
+    assert max(100 * (cells[5] / cells[0] - 1) for cells in runs.values()) == pytest.approx(checked.RESIDENT, abs=0.05)
 
 
 # on the page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
@@ -46,18 +46,21 @@ def verdict(page: Page) -> Locator:
     return fit(page).locator("h2").first
 
 
-def says(page: Page, said: str) -> None:
+def says(page: Page, said: str) -> bool:
+    """Wait until the verdict says this."""
     expect(verdict(page)).to_contain_text(re.compile(said))
+    return True
 
 
-def address_says(page: Page, **wanted: str) -> None:
+def asked(url: str, names: Collection[str]) -> dict[str, str]:
+    said = parse_qs(urlsplit(url).query)
+    return {name: said.get(name, [""])[0] for name in names}
+
+
+def url_says(page: Page, **wanted: str) -> bool:
     """Wait until the address says this."""
-
-    def holds(url: str) -> bool:
-        said = parse_qs(urlsplit(url).query)
-        return all(said.get(name) == [text] for name, text in wanted.items())
-
-    page.wait_for_url(holds)
+    page.wait_for_url(lambda url: asked(url, wanted) == wanted)
+    return True
 
 
 def test_the_first_thing_is_the_answer(browser: Browser, address: str) -> None:
@@ -65,7 +68,9 @@ def test_the_first_thing_is_the_answer(browser: Browser, address: str) -> None:
     with visiting(browser, address) as screen:
         screen.page.goto(f"{address}/?view=memory&model=SmolLM2-135M")
         says(screen.page, r"^Fits: .* of [\d.]+ GiB\. Up to [\d,]+ tokens, taught 8,192\.$")
-        address_says(screen.page, view="memory", memory_card="machine", plan_source="8192", memory_part="Does it fit")
+        assert url_says(
+            screen.page, view="memory", memory_card="machine", plan_source="8192", memory_part="Does it fit"
+        )
         foot = box_of(fit(screen.page).get_by_role("button", name="Project"))
         assert foot["y"] + foot["height"] <= 720
         assert screen.page.evaluate("document.documentElement.scrollWidth") <= 1280
@@ -77,7 +82,7 @@ def test_an_offer_makes_it_fit_and_back_undoes_it(browser: Browser, address: str
         says(page, r"^7\.8 GiB too much: 31\.2 of 23\.3 GiB\.$")
         fit(page).locator(".offers").get_by_role("button", name=re.compile("^4 bit")).click()
         says(page, "^Fits: ")
-        address_says(page, plan_weights="nf4", plan_dtype="float16")
+        assert url_says(page, plan_weights="nf4", plan_dtype="float16")
         page.go_back()
         says(page, "^7.8 GiB too much")
         page.keyboard.press("f")
@@ -94,7 +99,7 @@ def test_tokens_are_typed_as_people_type_them(browser: Browser, address: str) ->
         field = fit(page).get_by_role("textbox", name="Tokens", exact=True)
         field.fill("4k")
         field.press("Enter")
-        address_says(page, plan_source="4096")
+        assert url_says(page, plan_source="4096")
         expect(field).to_have_value("4,096")
         before = verdict(page).inner_text()
         field.fill("<b>many</b>")
@@ -106,7 +111,7 @@ def test_tokens_are_typed_as_people_type_them(browser: Browser, address: str) ->
         assert not note.locator("b").count()
         field.fill("1M")
         field.press("Enter")
-        address_says(page, plan_source="1048576")
+        assert url_says(page, plan_source="1048576")
         expect(note).not_to_contain_text("is no number")
 
 
@@ -128,7 +133,7 @@ def test_the_line_moves_with_the_hand_and_stays_where_it_is_let_go(browser: Brow
         fit(page).locator(".figure").get_by_role("slider").press("ArrowLeft")
         page.wait_for_timeout(50)
         n = fit(page).get_by_role("textbox", name="Tokens", exact=True).input_value()
-        address_says(page, plan_source=n.replace(",", ""))
+        assert url_says(page, plan_source=n.replace(",", ""))
 
 
 def test_every_part_of_the_sentence_changes_the_answer(browser: Browser, address: str) -> None:
@@ -136,21 +141,21 @@ def test_every_part_of_the_sentence_changes_the_answer(browser: Browser, address
         page = screen.page
         sentence = fit(page).locator(".sentence")
         sentence.get_by_role("button", name="8", exact=True).click()
-        address_says(page, plan_weights="int8")
+        assert url_says(page, plan_weights="int8")
         sentence.get_by_role("button", name=re.compile("more")).click()
-        address_says(page, plan_batch="2")
+        assert url_says(page, plan_batch="2")
         sentence.get_by_role("combobox", name="GGUF type").select_option("Q4_K_M")
-        address_says(page, plan_weights="Q4_K_M")
+        assert url_says(page, plan_weights="Q4_K_M")
         sentence.get_by_role("combobox", name="Card or machine").select_option("T4")
-        address_says(page, memory_card="T4")
+        assert url_says(page, memory_card="T4")
         says(page, r" of 14\.\d GiB")
         sentence.get_by_role("combobox", name="How many cards").select_option("2")
-        address_says(page, memory_cards="2")
+        assert url_says(page, memory_cards="2")
         says(page, "on the fullest of 2 cards")
         sentence.get_by_role("button", name="training", exact=True).click()
-        address_says(page, plan_phase="train")
+        assert url_says(page, plan_phase="train")
         sentence.get_by_role("combobox", name="Model").select_option("gpt2-medium")
-        address_says(page, plan_model="gpt2-medium")
+        assert url_says(page, plan_model="gpt2-medium")
         says(page, "GiB")
 
 
@@ -159,7 +164,7 @@ def test_presses_that_come_faster_than_answers_all_count(browser: Browser, addre
         more = fit(screen.page).locator(".sentence").get_by_role("button", name=re.compile("more"))
         for _ in range(5):
             more.click(delay=0)
-        address_says(screen.page, plan_batch="6")
+        assert url_says(screen.page, plan_batch="6")
         says(screen.page, "too much")
 
 
@@ -167,7 +172,7 @@ def test_presses_that_come_faster_than_answers_all_count(browser: Browser, addre
 def test_each_tab_opens_and_is_in_the_address(browser: Browser, address: str, tab: str) -> None:
     with asking(browser, address, LLAMA) as screen:
         fit(screen.page).get_by_role("tab", name=words.FIT_TABS[tab], exact=True).click()
-        address_says(screen.page, memory_tab=tab)
+        assert url_says(screen.page, memory_tab=tab)
         panel = fit(screen.page).get_by_role("tabpanel")
         expect(panel).not_to_have_text("")
         foot = box_of(panel)
@@ -178,9 +183,9 @@ def test_an_assumption_is_switched_off_and_says_what_it_changes(browser: Browser
     with asking(browser, address, LLAMA) as screen:
         page = screen.page
         fit(page).get_by_role("tabpanel").get_by_role("button", name="eager", exact=True).click()
-        address_says(page, plan_attention="eager")
+        assert url_says(page, plan_attention="eager")
         fit(page).get_by_role("tabpanel").get_by_role("button", name="the textbook", exact=True).click()
-        address_says(page, plan_attention="eager", plan_logits="every position", plan_piece="at once")
+        assert url_says(page, plan_attention="eager", plan_logits="every position", plan_piece="at once")
         says(page, "too much")
 
 
@@ -204,7 +209,7 @@ def test_another_part_and_back_keeps_the_question(browser: Browser, address: str
         screen.part("Where it goes")
         page.locator(".hl.planner h2", has_text="31.2 GiB").wait_for()
         screen.part("Does it fit")
-        says(page, "^7.8 GiB too much")
+        assert says(page, "^7.8 GiB too much")
 
 
 def test_a_size_is_changed_below_and_the_answer_follows(browser: Browser, address: str) -> None:
@@ -212,7 +217,7 @@ def test_a_size_is_changed_below_and_the_answer_follows(browser: Browser, addres
         page = screen.page
         page.get_by_text("Change the model").click()
         screen.slider("layers").press("ArrowLeft")
-        address_says(page, plan_layers="24")
+        assert url_says(page, plan_layers="24")
         says(page, r"^Fits: 1[0-8]\.")
 
 
@@ -254,3 +259,15 @@ def test_the_picture_has_a_table(browser: Browser, address: str) -> None:
         table = fit(page).locator(".same table")
         expect(table).to_contain_text("32,768")
         expect(table).to_contain_text("19.2 GiB")
+
+
+def test_a_sentence_of_ones_own_is_asked_about(browser: Browser, address: str) -> None:
+    """The visitor's text stands below the answer; a chip asks about as many tokens as it has."""
+    with visiting(browser, address) as screen:
+        page = screen.page
+        page.goto(f"{address}/?view=memory&model=SmolLM2-135M&text=One+two+three.")
+        says(page, "^Fits: ")
+        fit(page).get_by_role("button", name="your sentence").click()
+        assert url_says(page, plan_source="4", plan_model="run")
+        fit(page).get_by_role("button", name="this model, here").click()
+        assert url_says(page, plan_source="8192", plan_model="run")

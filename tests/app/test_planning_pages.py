@@ -40,7 +40,8 @@ GPT2 = {"plan_model": "gpt2"}
 
 # state -> (view, what the link says)
 STATES: dict[str, tuple[str, dict[str, str]]] = {
-    "where it goes": ("Memory", {}),
+    "does it fit": ("Memory", {"memory_part": "Does it fit"}),
+    "where it goes": ("Memory", {"memory_part": "Where it goes"}),
     "longer texts": ("Memory", {"memory_part": "Longer texts", **GPT2}),
     "what is kept": ("Memory", {"memory_part": "What is kept"}),
     "the cache": ("Memory", {"memory_part": "KV cache", **GPT2}),
@@ -64,8 +65,8 @@ def test_the_states_are_all_parts_of_both_views() -> None:
     for view in ("Memory", "Compute"):
         key = f"{view.lower()}_part"
         opened = [params.get(key) for name, params in STATES.values() if name == view]
-        first, *others = parts_of(view).values()
-        assert set(others) <= set(opened) and None in opened, first
+        first, *_ = parts_of(view).values()
+        assert set(parts_of(view).values()) <= {part or first for part in opened}
 
 
 @pytest.mark.parametrize("view", ["Memory", "Compute"])
@@ -89,7 +90,7 @@ def test_axe_finds_nothing(browser: Browser, address: str, state: str) -> None:
             screen.page.goto(f"{address}/?{urlencode({'view': view, **params})}")
             screen.text("must be a multiple of n_heads")
         else:
-            screen.see(view, **params)
+            screen.see(view, state != "does it fit", **params)
         found = {}
         for scheme in part(("light", "dark"), first=list(STATES).index(state)):
             screen.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -100,7 +101,7 @@ def test_axe_finds_nothing(browser: Browser, address: str, state: str) -> None:
             expect(screen.page.locator(f".hl[data-theme]:not([data-theme={scheme}])")).to_have_count(0)
             found[scheme] = findings(screen)
         assert not any(found.values()), found
-        if state in ("sizes that do not fit together", "projected"):
+        if state in ("does it fit", "sizes that do not fit together", "projected"):
             return
         charts = screen.page.locator("[data-testid=stPlotlyChart]")
         names = charts.evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
@@ -505,7 +506,7 @@ def test_what_a_link_says_in_vain_is_said(
     browser: Browser, address: str, view: str, params: dict[str, str], said: list[str]
 ) -> None:
     with visiting(browser, address) as screen:
-        screen.see(view, **params)
+        screen.see(view, params.get("memory_part") != "Everything", **params)
         for sentence in said:
             screen.text(sentence)
         assert screen.page.locator("[data-testid=stException]").count() == 0
@@ -594,7 +595,7 @@ def test_a_visit_begins_with_the_run_above_and_follows_its_sentence(browser: Bro
     """Memory and Compute count the visitor's own model and sentence, and a known model takes the box away and gives it back."""
     config = PRESETS["minilm"].config
     with visiting(browser, address) as screen:
-        screen.page.goto(f"{address}/?view=memory&text=The+cat+sat+on+the+mat.")
+        screen.page.goto(f"{address}/?view=memory&memory_part=Where+it+goes&text=The+cat+sat+on+the+mat.")
         screen.root.and_(screen.page.locator("[data-painted]")).wait_for()
         takes = numbers.both(plan(config, source_len=9).total)
         screen.text(re.compile(f"^MiniLM-L6 takes {re.escape(takes)} to run"))

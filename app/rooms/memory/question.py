@@ -11,7 +11,6 @@ from app.kit.numbers import short
 from app.rooms.memory import words
 from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
-from core.device import dtype_name
 from core.plan import DEVICES, Offer, Place, SetUp, Verdict, of_bytes, on_card, on_machine, verdict
 from core.plan.devices import device_named
 from core.plan.verdict import total
@@ -111,7 +110,7 @@ def said(question: Question, found: Verdict) -> dict[str, object]:
 
 
 def headline(question: Question, found: Verdict, total: int) -> dict[str, object]:
-    """The same for a need of `total` bytes: of another length, of which all that is not the need itself is as here."""
+    """The same for a need of `total` bytes, that of another length; all but the need itself is as here."""
     budget, fits = found.budget, total <= found.budget
     took, had = (
         (short(n) for n in (total, budget))
@@ -187,7 +186,7 @@ def moment_said(widest: str) -> str | None:
 
 
 def offers(found: Verdict) -> list[Choice]:
-    """What there is room for, or what makes it fit, each of it alone."""
+    """Room for more, or each change that makes it fit by itself."""
     many = found.set_up.place.cards
     return [_offer(one, found, many) for one in found.offers]
 
@@ -274,7 +273,7 @@ def kv_bits(setup: Setup) -> str:
         "int8": "8",
         "float8": "8",
         "Q4_0": "4",
-    }.get(kept, dtype_name(kept))
+    }.get(kept, kept)
 
 
 def pieces_box(said: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What stands beside the answer of Memory, tab by tab: assumptions, one layer, training, the cache, cards and the time it takes, pure."""
+"""The tabs beside the answer of Memory: assumptions, one layer, training, the cache, cards and the time it takes, pure."""
 
 from __future__ import annotations
 
@@ -253,7 +253,9 @@ def _bits(setup: Setup) -> Block:
 
 
 def _checked() -> list[Block]:
-    rows = [[row.title, *(numbers.fixed(n, 1) for n in (row.said, row.alive, row.resident))] for row in checked.ROWS]
+    rows = [
+        [row.title, *(numbers.fixed(n, 1) for n in (row.said, row.allocated, row.resident))] for row in checked.ROWS
+    ]
     return [table(words.CHECKED, [words.CHECKED, *words.CHECKED_COLUMNS[1:]], rows), lines(checked.said())]
 
 
@@ -329,7 +331,7 @@ def training(beside: Beside) -> list[Block]:
 
 
 def cache(beside: Beside) -> list[Block]:
-    """What each token adds, as built and otherwise."""
+    """Bytes of each token, as built and otherwise."""
     setup = beside.setup
     config = setup.config
     if not config.n_decoder_layers:

@@ -350,8 +350,8 @@ ASSUME_OPTIONS = {
 BESIDE = "{option}: {size}"
 NO_CHANGE = "{option}: no change"
 CHECKED = "Checked here, MiB"
-CHECKED_SAID = "Of what was alive at once in all runs checked: within {runs} %; of training, within {trainings} %."
-CHECKED_COLUMNS = ("", "said", "alive", "resident")
+CHECKED_SAID = "{n} runs: within {runs} % of what PyTorch allocated. Training: up to {trainings} % too much. Resident: up to {resident} % more."
+CHECKED_COLUMNS = ("", "said", "allocated", "resident")
 
 LAYER_TITLE = "One {stack} layer at {batch} × {n} tokens"
 LAYER_TERMS = "The textbook’s five terms: {lesson}."
