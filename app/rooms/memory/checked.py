@@ -22,8 +22,6 @@ ROWS = (
     Row("SmolLM2, 128 tokens", 521.9, 521.9, 534.6),
     Row("SmolLM2, 1,024 tokens", 583.4, 583.1, 621.4),
     Row("SmolLM2, 4,096 tokens", 794.2, 793.2, 931.6),
-    Row("SmolLM2, 4,096 in pieces of 512", 705.8, 708.1, 746.1),
-    Row("GPT-2 small, 1,024", 579.7, 579.7, 634.1),
 )
 RUNS = 14
 OFF, TRAINING, RESIDENT = 3.3, 19.3, 26.4  # per cent: of all runs, of training, and of the memory of a run's process

@@ -198,7 +198,7 @@ def show(setup: Setup, look: Look) -> None:
         "predict": _predict(question, found, guess),
         "row": _row(question),
         "tabs": [
-            {"id": name, "title": words.FIT_TABS[name], "blocks": tabs.blocks(name, beside) if name == tab else []}
+            {"id": name, "title": languages.translated(words.FIT_TABS[name]), "blocks": tabs.blocks(name, beside) if name == tab else []}
             for name in words.FIT_TABS
         ],
         "tab": tab,

@@ -256,7 +256,7 @@ def _checked() -> list[Block]:
     rows = [
         [row.title, *(numbers.fixed(n, 1) for n in (row.said, row.allocated, row.resident))] for row in checked.ROWS
     ]
-    return [table(words.CHECKED, [words.CHECKED, *words.CHECKED_COLUMNS[1:]], rows), lines(checked.said())]
+    return [lines(checked.said()), table(words.CHECKED, [words.CHECKED, *words.CHECKED_COLUMNS[1:]], rows)]
 
 
 # one layer, training, the cache

@@ -136,7 +136,7 @@ TAKE_DECODER = "Take GPT-2 small"
 
 # does it fit: the sentence at the top
 FIT_SENTENCE = {
-    "in": "in",
+    "in": " in",
     "bit": "bit,",
     "comma": ",",
     "tokens": "tokens",
