@@ -65,6 +65,18 @@ PICTURES = {
     "whatif": Picture({"view": "whatif", "model": OPENS}),
     "train": Picture({"view": "train", "model": OPENS}),
     "shapes": Picture({"view": "shapes", "model": OPENS}),
+    "memory": Picture(
+        {
+            "view": "memory",
+            "plan_model": "llama-3-8b",
+            "plan_phase": "run",
+            "plan_dtype": "float16",
+            "plan_source": "32768",
+            "plan_batch": "4",
+            "plan_piece": "2,048 tokens at a time",
+            "memory_card": "RTX 4090",
+        }
+    ),
 }
 
 

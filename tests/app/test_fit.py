@@ -7,17 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.kit.numbers import rounded_down, short
-from app.rooms.memory import checked, scale, tabs, words
+from app.rooms.memory import checked, figures, scale, tabs, words
 from app.rooms.memory import question as asking
 from app.rooms.memory.question import MACHINE, Question
 from app.sizes.setup import Setup
 from app.transport import messages
 from core.plan import DEVICES, PRESETS, memory_plan, verdict
-from core.plan.verdict import total
+from core.plan.verdict import curve, total
 
 LLAMA = Setup("Llama 3 8B", PRESETS["llama-3-8b"].config, 1, 32_768, 0, dtype="float16", piece=2048)
 GPT2 = Setup("GPT-2 medium", PRESETS["gpt2-medium"].config, 1, 1024, 0, training=True)
@@ -219,6 +220,20 @@ def test_the_page_says_the_errors_that_were_measured() -> None:
     assert max(abs(cells[4]) for cells in runs.values()) == checked.OFF
     assert max(rows[name][4] for name in trained) == checked.TRAINING
     assert max(100 * (cells[5] / cells[0] - 1) for cells in runs.values()) == pytest.approx(checked.RESIDENT, abs=0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_those_who_follow_a_class_see_the_same_sums(theme: Any) -> None:
+    question = asked()
+    found = asking.answered(question, question.place)
+    rows = [(n, memory.to_dict()) for n, memory, _ in curve(found.set_up, (1, 8192, 32_768))]
+    names = ("weights", "kv_cache", "transient")
+    table = pd.DataFrame([{"n": n, **{name: parts[name] / (1 << 20) for name in names}} for n, parts in rows])
+    drawn = figures.fit(table, found.budget / (1 << 20), 32_768, theme=theme)
+    sums = [sum(trace.y[i] for trace in drawn.data) for i in range(3)]
+    assert sums == pytest.approx([parts["total"] / (1 << 20) for _, parts in rows])
+    assert {trace.stackgroup for trace in drawn.data} == {"all"}
+    assert [shape.y0 for shape in drawn.layout.shapes if shape.y0 == shape.y1] == [found.budget / (1 << 20)]
 
 
 # on the page

@@ -198,7 +198,11 @@ def show(setup: Setup, look: Look) -> None:
         "predict": _predict(question, found, guess),
         "row": _row(question),
         "tabs": [
-            {"id": name, "title": languages.translated(words.FIT_TABS[name]), "blocks": tabs.blocks(name, beside) if name == tab else []}
+            {
+                "id": name,
+                "title": languages.translated(words.FIT_TABS[name]),
+                "blocks": tabs.blocks(name, beside) if name == tab else [],
+            }
             for name in words.FIT_TABS
         ],
         "tab": tab,
@@ -473,7 +477,8 @@ def _row(question: Question) -> list[dict[str, Any]]:
 
 def _foot(setup: Setup) -> list[str]:
     n = numbers.whole(parameters(setup.config).total)
-    return [words.FOOT_FORMS, words.FOOT_WEIGHTS.format(n=n), words.FOOT_UNIT, words.FOOT_PAPER]
+    forms = words.FOOT_PIECES if setup.workload.piece else words.FOOT_FORMS
+    return [forms, words.FOOT_WEIGHTS.format(n=n), words.FOOT_UNIT, words.FOOT_PAPER]
 
 
 def _table_of(shown: Mapping[str, Any]) -> dict[str, Any]:
