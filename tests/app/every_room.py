@@ -39,7 +39,7 @@ const holds = (node, other) => {
 };"""
 # Whatever says that a room is drawn
 DRAWN = {room: f".hl.{room}[data-painted]" for room in ROOMS} | {
-    "memory": ".js-plotly-plot .main-svg",
+    "memory": ".hl.fit[data-painted]",
     "compute": "[data-testid=stDataFrame] canvas",
     "lessons": ".st-key-lessons_view .hl[data-painted]",
 }

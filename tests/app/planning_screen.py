@@ -68,6 +68,7 @@ class Planner(Screen):
     def choose(self, key: str, option: str) -> None:
         """Choose from a select box."""
         self.page.locator(f"[class*=st-key-box_{key}_]").get_by_role("combobox").click()
+        self.page.keyboard.type(option)  # of a long list only a part is in the page
         wanted = self.page.get_by_role("option", name=option, exact=True)
         wanted.click()
         wanted.wait_for(state="hidden")  # a list that closes takes the focus back to its box

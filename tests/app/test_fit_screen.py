@@ -271,3 +271,21 @@ def test_a_sentence_of_ones_own_is_asked_about(browser: Browser, address: str) -
         assert url_says(page, plan_source="4", plan_model="run")
         fit(page).get_by_role("button", name="this model, here").click()
         assert url_says(page, plan_source="8192", plan_model="run")
+
+
+def test_a_memory_of_ones_own_is_typed(browser: Browser, address: str) -> None:
+    """An exercise: GPT-2 medium in 8 GB."""
+    params = {"memory_part": "Does it fit", "plan_model": "gpt2-medium", "plan_phase": "train", "plan_source": "1024"}
+    with asking(browser, address, params) as screen:
+        page = screen.page
+        fit(page).get_by_role("combobox", name="Card or machine").select_option("own")
+        assert url_says(page, memory_card="own", memory_budget="8")
+        says(page, r" of 7\.5 GiB")
+        field = fit(page).get_by_role("textbox", name="Your memory, GB")
+        field.fill("nothing")
+        field.press("Enter")
+        expect(fit(page).locator(".note")).to_contain_text("“nothing” is no memory.")
+        field.fill("4 GB")
+        field.press("Enter")
+        assert url_says(page, memory_budget="4")
+        says(page, "too much")

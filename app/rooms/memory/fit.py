@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -31,6 +32,8 @@ from core.plan.verdict import curve, widest
 FIGURES = f"{__package__}.figures"
 VIEW = "memory"
 PART = controls.part_of(VIEW, words.MEMORY_PARTS)
+BUDGETS = (0.001, 1e6)  # GB that a visitor may type
+FIRST_OWN = 8.0  # GB, as in exercises
 KEY = "fit_memory"  # the component
 ANSWERED = "fit_answered"  # in the session: the last of its questions
 TYPED = "fit_typed"  # in the session: tokens that were typed and are none, and the sentence about them
@@ -62,6 +65,21 @@ def _read_guess(text: str, _: Any) -> str:
     return str(max(1, min(asking.MOST_TOKENS, int(text))))
 
 
+def _read_budget(text: str, _: Any) -> str:
+    if text and not BUDGETS[0] <= float(text) <= BUDGETS[1]:
+        raise ValueError
+    return _budget_said(float(text)) if text else ""
+
+
+def _budget_said(own: float | None) -> str:
+    return "" if own is None else f"{own:.12g}"
+
+
+BUDGET = Control(
+    Param("memory_budget", "", _read_budget, words.BUDGET_ALLOWED, words.BUDGET),
+    lambda text: float(text) if text else None,
+    _budget_said,
+)
 PREDICT = Control(Param("memory_predict", "", _read_guess, words.PREDICT_ALLOWED, words.PREDICT), str)
 OWN = (CARD, CARDS, FRAGMENTS, TAB, ZOOM, PREDICT)
 
@@ -125,8 +143,12 @@ def _put(name: str, text: str) -> None:
         _fill(PREDICT.name, text)
     elif name == "part":
         _fill(PART.name, text)
+    elif name == "own":
+        _put_own(text)
     elif name in BOXES:
         _fill(BOXES[name], text)
+        if text == asking.OWN and boxes.held(BUDGET.name) is None:
+            boxes.fill(BUDGET.name, FIRST_OWN)
 
 
 def _put_tokens(name: str, text: str) -> None:
@@ -137,6 +159,14 @@ def _put_tokens(name: str, text: str) -> None:
         st.session_state[TYPED] = (name, numbers.quoted(text), wrong)
     else:
         boxes.fill(f"plan_{name}", n)
+
+
+def _put_own(text: str) -> None:
+    try:
+        boxes.fill(BUDGET.name, float(_read_budget(re.sub(r"(?i)\s*gb\s*$", "", text.strip()), None)))
+    except ValueError:
+        wrong = words.OWN_WRONG.format(said=numbers.quoted(text), allowed=words.BUDGET_ALLOWED)
+        st.session_state[TYPED] = ("own", numbers.quoted(text), wrong)
 
 
 def _put_bits(bits: str) -> None:
@@ -259,9 +289,13 @@ def _sentence(question: Question, typed: tuple[str, str, str] | None) -> list[di
     phase = "adapters" if setup.rank else "training" if setup.training else "inference"
     found += [_item("row", "phase", phase, list(phases.items())), _text("on")]
     places = [(one, languages.translated(said)) for one, said in asking.card_titles().items()]
-    if question.own is not None:
-        places.append((asking.OWN, words.OWN_CARD.format(n=question.own)))
+    places.append((asking.OWN, words.OWN_MEMORY))
     found.append(_item("select", "card", question.card, places))
+    if question.card == asking.OWN and question.own is not None:
+        found[-1]["plain"] = ""
+        own = typed[1] if typed and typed[0] == "own" else numbers.filled(words.OWN_CARD, n=question.own)
+        label, more = words.BUDGET, words.BUDGET_HELP
+        found.append({"kind": "number", "name": "own", "label": label, "value": own, "help": more})
     if question.place.device is not None:
         said = [(str(n), words.ONE_CARD if n == 1 else words.SEVERAL.format(n=n)) for n in tabs.SEVERAL]
         found.append(_item("select", "cards", str(question.cards), said))

@@ -44,7 +44,7 @@ class Question:
     @property
     def place(self) -> Place:
         if self.card == OWN and self.own is not None:
-            return of_bytes(round(self.own * GB), words.OWN_CARD.format(n=self.own))
+            return of_bytes(round(self.own * GB), numbers.filled(words.OWN_CARD, n=self.own))
         if (device := device_named(self.card)) is not None:
             return on_card(device, self.cards)
         return on_machine()
