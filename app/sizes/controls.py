@@ -263,10 +263,13 @@ def _show(shown: Shown, training: bool, is_run: bool, was_wide: bool, notes: tup
     with right:
         scale = kit_headline.scale(view)
         chosen_part = widgets.row(st, own.controls[0], kit_words.PART, list(titles), titles.__getitem__)
+        pasting = (
+            st.container(gap=None) if is_wide else None
+        )  # the box of a config.json, which is seen where the sliders are not
         sentences = st.container(key="plan_sentences", gap=None)
         body = st.container(key=f"{view}_body", gap="small")
-    with left.expander(words.CHANGE, key=f"{view}_change") if is_wide else left:
-        found, said, wrong = setup(training=training, is_run=is_run)
+    with left.expander(words.CHANGE) if is_wide else left:
+        found, said, wrong = setup(training=training, is_run=is_run, pasting=pasting)
     if found is not None:
         with body:
             # One place for the sentence of every part: it stays in the page from one part to the next, and so do its keys.
@@ -423,7 +426,9 @@ def _ahead(
     return found
 
 
-def setup(*, training: bool, is_run: bool = False) -> tuple[Setup | None, Said, list[str]]:
+def setup(
+    *, training: bool, is_run: bool = False, pasting: DeltaGenerator | None = None
+) -> tuple[Setup | None, Said, list[str]]:
     """Draw the controls; the setup they say, or the last one that fits together, what they say, and sentences on what is wrong.
 
     `training` offers the choice between running and training; `is_run` says that the run above is on the page. None where there has
@@ -446,7 +451,7 @@ def setup(*, training: bool, is_run: bool = False) -> tuple[Setup | None, Said, 
     last: Setup | None = st.session_state.get("plan_last")
     try:
         if model == PASTED:
-            _pasted(place, wrong)
+            _pasted(pasting or place, wrong)
     except Refused as refusal:
         return last, st.session_state.get("plan_said", {}), [*wrong, _instead(languages.said(refusal), last)]
     kind = given_by(model).config.kind

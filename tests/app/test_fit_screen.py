@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.rooms.memory import words
+from app.sizes import words as sizes_words
 from tests.app.browsing import box_of
 from tests.app.planning_screen import Planner, visiting
 
@@ -289,3 +291,19 @@ def test_a_memory_of_ones_own_is_typed(browser: Browser, address: str) -> None:
         field.press("Enter")
         assert url_says(page, memory_budget="4")
         says(page, "too much")
+
+
+def test_a_config_json_is_asked_about(browser: Browser, address: str) -> None:
+    """The box to paste it into stands where it is seen; until then the last answer stays."""
+    config = {"model_type": "gpt2", "vocab_size": 500, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64}
+    with asking(browser, address, LLAMA) as screen:
+        page = screen.page
+        fit(page).locator(".sentence").get_by_role("combobox", name="Model").select_option("pasted")
+        screen.text("The picture still shows the last sizes that fit together.")
+        assert says(page, r"^Fits: 19\.2 of")
+        page.get_by_role("button", name="Sizes").click()
+        box = page.get_by_role("textbox", name=sizes_words.PASTE)
+        box.fill(json.dumps(config))
+        box.press("Control+Enter")
+        assert says(page, r"All 64 tokens of its table\.$")
+        assert url_says(page, plan_model="pasted")

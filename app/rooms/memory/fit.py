@@ -44,7 +44,6 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "lora": {"model": "llama-3-8b", "phase": "adapters", "bits": "16", "source": "2048", "batch": "1", "card": "RTX 4090", "rank": "16"},
     "textbook": {"model": "llama-3-8b", "phase": "inference", "bits": "16", "source": "32768", "batch": "1", "card": "A100 80 GB"},
 }  # fmt: skip
-WAYS = {"textbook": "textbook"}  # of examples; the others are as in a server
 
 
 def _one(name: str, options: Mapping[str, str], title: str) -> Control:

@@ -16,7 +16,7 @@ from app.kit.figure import ASKED
 from app.kit.numbers import apart, both, filled, fixed, part_of, plain, size, whole
 from app.kit.params import Param
 from app.kit.widgets import Control, Panel
-from app.rooms.memory import fit as question
+from app.rooms.memory import fit as first
 from app.rooms.memory import tables, words
 from app.session import boxes, chosen
 from app.shell import run
@@ -32,7 +32,7 @@ from core.plan.measured import WORKER, Measured, Subject, free
 log = logging.getLogger("headlight")
 
 LINES = ("RTX 4090", "A100 80 GB")
-VIEW = question.VIEW
+VIEW = first.VIEW
 stage.ENTRIES[VIEW] = seen.ENTRY
 PIECE = 2048  # tokens that vLLM reads of a prompt at once
 SCORES_AT = (50, 100, 512, 1024)  # tokens, as lectures ask
@@ -57,13 +57,13 @@ VARY = widgets.choice("memory_vary", sizes_words.VARY, LABELS["vary"][0])
 DEVICES_SHOWN = Control(
     Param("memory_devices", ",".join(LINES), _read_cards, ", ".join(CARDS), LABELS["devices"][0]), _cards_of, ",".join
 )
-PANEL = Panel(VIEW, (question.PART, VARY, DEVICES_SHOWN, question.BUDGET, *question.OWN))
+PANEL = Panel(VIEW, (first.PART, VARY, DEVICES_SHOWN, first.BUDGET, *first.OWN))
 chosen.know(VIEW, many=(DEVICES_SHOWN.name,))
 
 
 def show() -> None:
     """Draw the view."""
-    wide = controls.Wide("fit", question.take)
+    wide = controls.Wide("fit", first.take)
     controls.show(PANEL, words.MEMORY_PARTS, PARTS, training=True, above=run.if_wanted, wide=wide)
 
 
@@ -133,9 +133,9 @@ def _length(setup: Setup, look: Look) -> None:
     label, more = LABELS["vary"]
     options = [name for name in sizes_words.VARY if name != "target_len" or setup.config.kind == "encoder-decoder"]
     vary = widgets.select(row, VARY, label, options, sizes_words.VARY.__getitem__, help=more, width=190)
-    opened, key = widgets.opens(question.BUDGET), boxes.key(question.BUDGET.name)
+    opened, key = widgets.opens(first.BUDGET), boxes.key(first.BUDGET.name)
     more = {"step": None, "help": words.BUDGET_HELP, "format": "%g", "width": 130}
-    own = widgets.holds(question.BUDGET, row.number_input(words.BUDGET, *question.BUDGETS, opened, key=key, **more))
+    own = widgets.holds(first.BUDGET, row.number_input(words.BUDGET, *first.BUDGETS, opened, key=key, **more))
     pressed = row.button(words.MEASURE, key="memory_measure", help=words.MEASURE_HELP)
     counting = row.button(words.ALIVE, key="memory_alive", help=words.ALIVE_HELP)
     budgets = [(words.THIS_MACHINE, free())]
@@ -365,4 +365,4 @@ def _cache(given: Setup, look: Look) -> None:
     controls.show_table(table, "kv-cache", covers=controls.COVERS["cache"])
 
 
-PARTS: controls.Parts = {"fit": question.show, "goes": _goes, "length": _length, "kept": _kept, "cache": _cache}
+PARTS: controls.Parts = {"fit": first.show, "goes": _goes, "length": _length, "kept": _kept, "cache": _cache}
