@@ -62,8 +62,8 @@ class SetUp:
     """One run: a model, known by its name in the catalog or by its config, the workload, and how it is done.
 
     read        a prompt at once, or in pieces where the workload has them; keys and values go into a cache
-    write       `written` of the tokens are written one by one, into a cache with room for all; growing: into one like generate()'s,
-                which doubles
+    write       `written` of the tokens are written one by one, into a cache with room for all, as generate() has it; growing: into one
+                that doubles, as where it is not known how many come
     train       two steps of the optimizer, the gradients let go between them; adding up: they stay, and the second step adds to them
     kind        the model type of transformers that the same config has there
     """
@@ -108,7 +108,7 @@ SET_UPS: tuple[SetUp, ...] = (
     SMOLLM2("SmolLM2, 4,096 in pieces of 512", work=Workload(source_len=4096, piece=512)),
     SMOLLM2("SmolLM2, 4,096 in pieces of 2,048", work=Workload(source_len=4096, piece=2048)),
     SMOLLM2("SmolLM2, 1,008, then 16 written", work=Workload(source_len=1024), doing="write", written=16),
-    SMOLLM2("the same as generate() does it", work=Workload(source_len=1024), doing="write, growing", written=16),
+    SMOLLM2("the same, its end not known", work=Workload(source_len=1024), doing="write, growing", written=16),
     SMOLLM2("SmolLM2, 1,024, eager", work=Workload(source_len=1024, attention="eager")),
     SMOLLM2("SmolLM2, 1,024, bfloat16", work=Workload(source_len=1024, dtype="bfloat16")),
     SMOLLM2("SmolLM2, 4 texts × 512", work=Workload(batch=4, source_len=512)),

@@ -249,8 +249,12 @@ class Draft:
             with torch.inference_mode():
                 assert loaded.model.encoder is not None
                 self.memory = loaded.model.encoder(ids, type_ids, keep)
-        self.cache = Cache(loaded.config) if cached else None
         self.n_prompt = self.n
+        # Room for all that may come, so that nothing is copied or made larger on the way; a window forgets instead.
+        config = loaded.config
+        longest = min(self.n + (most or 0), config.n_ctx) if config.has_position_table else self.n + (most or 0)
+        room = longest if most and config.window is None else 0
+        self.cache = Cache(loaded.config, room) if cached else None
 
     @property
     def n(self) -> int:

@@ -630,6 +630,7 @@ def test_what_is_done_right_after_a_preset_is_of_that_preset(browser: Browser, a
     with visiting(browser, address) as screen:
         screen.see("Memory", plan_heads="16", plan_layers="4")
         screen.page.locator("[class*=st-key-box_plan_model_]").get_by_role("combobox").click()
+        screen.page.keyboard.type("Mistral")  # of a long list only a part is in the page
         option = screen.page.get_by_role("option", name="Mistral 7B", exact=True)
         option.wait_for()
         # Before the browser has heard of the preset's sizes, it says once more where the sliders were.

@@ -22,7 +22,7 @@ from core.model.next_tokens import ANYTHING
 from core.model.rules import DistanceBias, MaskRule
 from core.plan import kv_cache
 from core.write.beams import beam_search, beam_steps
-from core.write.generate import GenerationStep, candidates, generate, stream
+from core.write.generate import GenerationStep, RawPrompt, begin, candidates, generate, stream
 from tests.core.conftest import make_loaded
 from tests.core.published import PUBLISHED, VOCAB, reads_both_ways, reference
 
@@ -183,6 +183,21 @@ def test_a_window_s_cache_lets_go_of_a_long_prompt() -> None:
         assert torch.equal(keys, torch.cat([k[:, :, -7:], k[:, :, :1]], 2))
         assert torch.equal(values, torch.cat([v[:, :, -7:], v[:, :, :1]], 2))
         assert (each.n_seen, each.n_held) == (101, 7)
+
+
+@pytest.mark.parametrize(("n", "most"), [(3, 9), (20, 4)])
+def test_what_will_be_written_has_its_room_from_the_beginning(n: int, most: int) -> None:
+    """A cache that is made larger on the way holds twice as much for a while."""
+    loaded = make_loaded(position="rotary", n_decoder_layers=2)
+    _, draft = begin(loaded, RawPrompt(None, prompt(n, vocab=20), None, None), most, None, True, 1)
+    draft.next_scores()
+    assert draft.cache is not None
+    held = draft.cache.layers[0].attn.k
+    assert held.shape[2] == n + most
+    for _ in range(most):
+        draft.append(torch.ones(1, dtype=torch.long))
+        draft.next_scores()
+    assert draft.cache.layers[0].attn.k is held and draft.n == n + most
 
 
 def test_cross_attention_reads_the_source_once() -> None:
