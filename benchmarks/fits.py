@@ -108,7 +108,7 @@ SET_UPS: tuple[SetUp, ...] = (
     SMOLLM2("SmolLM2, 4,096 in pieces of 512", work=Workload(source_len=4096, piece=512)),
     SMOLLM2("SmolLM2, 4,096 in pieces of 2,048", work=Workload(source_len=4096, piece=2048)),
     SMOLLM2("SmolLM2, 1,008, then 16 written", work=Workload(source_len=1024), doing="write", written=16),
-    SMOLLM2("the same, its end not known", work=Workload(source_len=1024), doing="write, growing", written=16),
+    SMOLLM2("the same with no known end", work=Workload(source_len=1024), doing="write, growing", written=16),
     SMOLLM2("SmolLM2, 1,024, eager", work=Workload(source_len=1024, attention="eager")),
     SMOLLM2("SmolLM2, 1,024, bfloat16", work=Workload(source_len=1024, dtype="bfloat16")),
     SMOLLM2("SmolLM2, 4 texts × 512", work=Workload(batch=4, source_len=512)),
