@@ -229,7 +229,7 @@ def test_those_who_follow_a_class_see_the_same_sums(theme: Any) -> None:
     rows = [(n, memory.to_dict()) for n, memory, _ in curve(found.set_up, (1, 8192, 32_768))]
     names = ("weights", "kv_cache", "transient")
     table = pd.DataFrame([{"n": n, **{name: parts[name] / (1 << 20) for name in names}} for n, parts in rows])
-    drawn = figures.fit(table, found.budget / (1 << 20), 32_768, theme=theme)
+    drawn: Any = figures.fit(table, found.budget / (1 << 20), 32_768, theme=theme)
     sums = [sum(trace.y[i] for trace in drawn.data) for i in range(3)]
     assert sums == pytest.approx([parts["total"] / (1 << 20) for _, parts in rows])
     assert {trace.stackgroup for trace in drawn.data} == {"all"}
