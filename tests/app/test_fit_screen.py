@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.rooms.memory import words
 from app.sizes import words as sizes_words
-from tests.app.browsing import box_of
+from tests.app.browsing import box_of, eventually
 from tests.app.planning_screen import Planner, visiting
 
 APP = "app/main.py"
@@ -242,9 +242,13 @@ def test_on_a_phone_everything_can_be_pressed(browser: Browser, address: str) ->
 def test_projected_the_answer_fills_the_wall(browser: Browser, address: str, scheme: str) -> None:
     with asking(browser, address, LLAMA | {"projector": "true"}, (1920, 1080), scheme) as screen:
         page = screen.page
-        size = float(verdict(page).evaluate("node => parseFloat(getComputedStyle(node).fontSize)"))
-        assert size >= 44
-        assert fit(page).locator(".side").is_hidden()
+        fit(page).and_(page.locator("[data-projector=true]")).wait_for()
+
+        def is_large() -> None:
+            assert float(verdict(page).evaluate("node => parseFloat(getComputedStyle(node).fontSize)")) >= 44
+
+        eventually(page, is_large)  # its type grows with the page's, a step later
+        expect(fit(page).locator(".side")).to_be_hidden()
         page.keyboard.press("t")  # digits are the bar's
         expect(fit(page).locator(".side")).to_be_visible()
         expect(fit(page).get_by_role("tabpanel")).to_contain_text("One fused kernel")
