@@ -200,7 +200,8 @@ def _offer(one: Offer, found: Verdict, many: int) -> Choice:
         return Choice(title.format(n=numbers.whole(n)), short(one.total), {"source": str(n)})
     if one.kind == "chats":
         of = "chats" if found.set_up.config.writes and not before.training else "texts"
-        title = words.OFFERS[f"{of}_fewer" if int(value) < before.batch else of]
+        how = "_one" if int(value) == 1 else "_fewer" if int(value) < before.batch else ""
+        title = words.OFFERS[f"{of}{how}"]
         title = title.format(n=numbers.whole(int(value)), before=numbers.whole(before.batch))
         fill = {"batch": str(value)}
     elif one.kind == "bits":

@@ -77,7 +77,6 @@ class Fit extends Stage {
     this.table = add(root, "div", "same");
     this.table.hidden = true;
     this.tabled = button(words.table, "quiet", () => this.showTable(this.table.hidden === true));
-    this.parts = { left, lead };
     root.tabIndex = -1; // projected it has the focus, so that its keys come before those of the page
     this.listen();
     this.leaving.addEventListener("abort", () => {
@@ -468,7 +467,7 @@ class Fit extends Stage {
   picture() {
     this.root.classList.add("pictured");
     try {
-      return rows([this.plain, ...(this.alone ? [this.side] : [this.parts.lead, this.figure.box])]);
+      return rows([this.plain, this.alone ? this.side : this.figure.box]); // the answer is the title of the file
     } finally {
       this.root.classList.remove("pictured");
     }
