@@ -45,7 +45,7 @@ from benchmarks.capture import machine
 from core.model.cache import Cache
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer, cast
-from core.plan import Workload, memory_plan, parameters
+from core.plan import PRESETS, Workload, memory_plan, parameters
 from core.plan.live_bytes import LiveBytes
 from core.plan.ways import attending, ran
 
@@ -77,9 +77,7 @@ class SetUp:
 
 
 SMOLLM2 = partial(SetUp, model="smollm2", kind="llama")
-GPT2 = ModelConfig(
-    vocab_size=50_257, d_model=768, n_heads=12, d_ff=3072, n_decoder_layers=12, n_ctx=1024, activation="gelu_tanh"
-)
+GPT2 = PRESETS["gpt2"].config
 WINDOWED = ModelConfig(
     vocab_size=32_000,
     d_model=512,

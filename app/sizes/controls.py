@@ -20,7 +20,7 @@ from app.kit import words as kit_words
 from app.kit.widgets import Control, Panel
 from app.session import boxes, chosen, notices, room
 from app.sizes import export, pasted, seen, words
-from app.sizes.setup import Setup, Sizes, layers, planned, shaped
+from app.sizes.setup import Setup, Sizes, ended, layers, planned, shaped
 from app.transport.limits import BOUNDS
 from core.errors import ConfigError, Refused
 from core.model.config import ModelConfig
@@ -110,9 +110,11 @@ Parts = Mapping[str, Callable[[Setup, Look], None]]
 
 @dataclass(frozen=True)
 class Wide:
-    """A part that takes the whole width, the sliders folded beneath it: `take` puts into the boxes what was chosen in its picture."""
+    """A part that takes the whole width, the sliders folded beneath it: `take` puts into the boxes what was chosen in its picture,
+    the component of this key."""
 
     part: str
+    key: str
     take: Callable[[], None]
 
 
@@ -261,7 +263,8 @@ def _show(shown: Shown, training: bool, is_run: bool, was_wide: bool, notes: tup
     if is_wide:
         left, right = right, left
     with right:
-        scale = kit_headline.scale(view)
+        key = wide.key if wide is not None and is_wide else kit_headline.key(view)
+        scale = kit_headline.scale(key)
         chosen_part = widgets.row(st, own.controls[0], kit_words.PART, list(titles), titles.__getitem__)
         pasting = (
             st.container(gap=None) if is_wide else None
@@ -274,7 +277,7 @@ def _show(shown: Shown, training: bool, is_run: bool, was_wide: bool, notes: tup
         with body:
             # One place for the sentence of every part: it stays in the page from one part to the next, and so do its keys.
             place = st.container(key=f"{view}_headline", gap=None)
-            theme, projected = st.context.theme.type or "light", kit_headline.is_projected(view)
+            theme, projected = st.context.theme.type or "light", kit_headline.is_projected(key)
             look = Look(own, titles[chosen_part], place, theme, scale, said, found.training, projected)
             shown.parts[chosen_part](found, look)
     unread = SHARED.keep(_said(), notes[0]) + own.keep(own.said(), notes[1])
@@ -421,7 +424,7 @@ def _ahead(
                 check_positions(there.config, source_len=there.source_len, target_len=there.target_len)
                 sentence = sentence_of(there)
             except ConfigError as error:
-                sentence = _ended(error)
+                sentence = ended(error)
             found[name][str(value)] = sentence
     return found
 
@@ -477,7 +480,7 @@ def setup(
         st.session_state["plan_last"], st.session_state["plan_said"] = found, said
     except ConfigError as error:
         found = last
-        wrong.append(_instead(_ended(error), last))
+        wrong.append(_instead(ended(error), last))
     return found, said, wrong
 
 
@@ -493,10 +496,6 @@ def _pasted(place: DeltaGenerator, wrong: list[str]) -> None:
     st.session_state["plan_config"] = config
     if config != before:
         take()
-
-
-def _ended(error: ConfigError) -> str:
-    return str(error) if str(error).endswith(".") else f"{error}."
 
 
 def take(model: str | None = None) -> None:

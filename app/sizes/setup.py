@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from core.errors import ConfigError
 from core.model.config import ModelConfig
 from core.plan import Plan, Workload, plan, with_layers
 from core.plan.workload import Attention, Logits, Optimizer, Recompute
@@ -107,3 +108,8 @@ def as_pair(setup: Setup) -> Setup:
 def planned(setup: Setup) -> Plan:
     """plan() of a setup. Raises ConfigError as it does."""
     return plan(setup.config, setup.workload)
+
+
+def ended(error: ConfigError) -> str:
+    """An error as a sentence."""
+    return str(error) if str(error).endswith(".") else f"{error}."

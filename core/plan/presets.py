@@ -120,6 +120,15 @@ _T5_SMALL = ModelConfig(
     out_bias=False,
     mlp_bias=False,
 )
+_LLAMA_3_8B: dict[str, Any] = {  # and of Llama 3.1, which reads longer texts
+    "vocab_size": 128_256,
+    "d_model": 4096,
+    "n_heads": 32,
+    "n_kv_heads": 8,
+    "d_ff": 14_336,
+    "n_decoder_layers": 32,
+    "rotary_base": 500_000.0,
+}
 _GPT2 = "file names of openai/gpt-2"
 _GPT3 = "Brown et al. 2020, table 2.1"
 
@@ -165,28 +174,16 @@ PRESETS: dict[str, Preset] = {
             "Llama 3 8B",
             "8 B",
             "model card of Llama 3",
-            vocab_size=128_256,
             n_ctx=8192,
-            d_model=4096,
-            n_heads=32,
-            n_kv_heads=8,
-            d_ff=14_336,
-            n_decoder_layers=32,
-            rotary_base=500_000.0,
+            **_LLAMA_3_8B,
         ),
         _llama(
             "llama-3.1-8b",
             "Llama 3.1 8B",
             "8 B",
             "Grattafiori et al. 2024, table 3",
-            vocab_size=128_256,
             n_ctx=131_072,
-            d_model=4096,
-            n_heads=32,
-            n_kv_heads=8,
-            d_ff=14_336,
-            n_decoder_layers=32,
-            rotary_base=500_000.0,
+            **_LLAMA_3_8B,
         ),
         _llama(
             "llama-3.1-70b",

@@ -197,6 +197,16 @@ def test_the_cards_that_are_ticked_are_those_on_which_it_fits() -> None:
         assert row["fits"] == verdict(there.on(there.place)).fits
 
 
+@pytest.mark.parametrize("sets", [1, 8, 32])
+def test_sets_of_keys_can_be_put_back_as_the_model_was_built(sets: int) -> None:
+    config = replace(LLAMA.config, n_kv_heads=sets)
+    question = replace(asked(replace(LLAMA, config=config)), built=LLAMA.config.n_kv_heads)
+    place = question.place
+    blocks = tabs.assumptions(tabs.Beside(question, asking.answered(question, place), place))
+    (switch,) = [block for block in blocks if block.get("name") == "kv_heads"]
+    assert switch["value"] == str(sets) and [one["value"] for one in switch["options"]] == ["32", "8", "1"]
+
+
 def test_fragments_are_of_all_but_the_weights() -> None:
     plain, broken = asked(), asked(fragments=10)
     a, b = (asking.answered(one, one.place) for one in (plain, broken))

@@ -248,6 +248,15 @@ def test_projected_the_answer_fills_the_wall(browser: Browser, address: str, sch
             assert float(verdict(page).evaluate("node => parseFloat(getComputedStyle(node).fontSize)")) >= 44
 
         eventually(page, is_large)  # its type grows with the page's, a step later
+        screen.part("Where it goes")  # Python has heard how large the type is, and draws for it
+        page.locator(".js-plotly-plot .main-svg").first.wait_for()
+        scale = float(page.locator(".hl.planner").get_attribute("data-scale") or 0)
+        large = page.locator(".js-plotly-plot .xtick text").first.evaluate(
+            "node => parseFloat(getComputedStyle(node).fontSize)"
+        )
+        assert scale > 1.5 and large > 20
+        screen.part("Does it fit")
+        eventually(page, is_large)
         expect(fit(page).locator(".side")).to_be_hidden()
         page.keyboard.press("t")  # digits are the bar's
         expect(fit(page).locator(".side")).to_be_visible()

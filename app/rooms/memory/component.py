@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app.kit import cover, scripts, stage, theme
+from app.kit import headline, scripts, theme
 from app.rooms.memory import words
 from app.transport import messages, modules
 
@@ -41,17 +41,12 @@ _component = modules.component("fit", ENTRY, html=lambda: '<div class="hl planne
 def fit(data: Mapping[str, Any], seen: str = "") -> None:
     """Draw the question, its answer and the picture of both.
 
-    `data` is what browser/types.d.ts calls Fit, but for what every stage has. `seen` is what others see who follow a class
-    (stage.Drawn.digest). The visitor's questions are in the session under KEY: "asks" (id and set: name -> text), and
+    `data` is what browser/types.d.ts calls Fit, but for what every stage has; `seen` as in headline.header(). The visitor's questions are in the session under KEY: "asks" (id and set: name -> text), and
     "page" (scale and projected).
     """
-    nothing: dict[str, Any] = {"values": {}, "stamp": 0, "reported": 0}
-    if seen:
-        nothing["follow"] = {"room": VIEW, "drawn": seen, "base": {}, "most": stage.MOST_BESIDE}
-    header = {**data, "view": VIEW, "key": VIEW, "chosen": nothing, "cover": cover.sent()}
     _component(
         key=KEY,
-        data=messages.pack(header, b""),
+        data=messages.pack(headline.header(VIEW, data, seen), b""),
         default={"page": None, "asks": None},
         on_page_change=lambda: None,
         on_asks_change=lambda: None,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from app.kit.widgets import Control
 from app.rooms.memory import question as asking
 from app.rooms.memory import scale as scaling
 from app.rooms.memory import tabs, words
+from app.rooms.memory.component import KEY, VIEW
 from app.rooms.memory.component import fit as draw
 from app.rooms.memory.question import Choice, Question
 from app.rooms.memory.tabs import Beside
@@ -30,11 +32,9 @@ from core.plan import DEVICES, Verdict, kv_cache, parameters
 from core.plan.verdict import curve, widest
 
 FIGURES = f"{__package__}.figures"
-VIEW = "memory"
 PART = controls.part_of(VIEW, words.MEMORY_PARTS)
 BUDGETS = (0.001, 1e6)  # GB that a visitor may type
 FIRST_OWN = 8.0  # GB, as in exercises
-KEY = "fit_memory"  # the component
 ANSWERED = "fit_answered"  # in the session: the last of its questions
 TYPED = "fit_typed"  # in the session: tokens that were typed and are none, and the sentence about them
 EXAMPLES: dict[str, dict[str, str]] = {
@@ -46,14 +46,13 @@ EXAMPLES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-def _one(name: str, options: Mapping[str, str], title: str) -> Control:
-    return widgets.choice(name, {one: one for one in options}, title)
+def _one(name: str, ids: Iterable[str], title: str) -> Control:
+    return widgets.choice(name, {one: one for one in ids}, title)
 
 
-CARD_IDS = {asking.MACHINE: "", asking.OWN: "", **{device.name: "" for device in DEVICES}}
-CARD = _one("memory_card", CARD_IDS, words.FIT_LABELS["card"])
-CARDS = _one("memory_cards", {str(n): "" for n in tabs.SEVERAL}, words.FIT_LABELS["cards"])
-FRAGMENTS = _one("memory_fragments", {str(n): "" for n in tabs.FRAGMENTS}, words.ASSUME_LABELS["fragments"])
+CARD = _one("memory_card", (asking.MACHINE, asking.OWN, *(device.name for device in DEVICES)), words.FIT_LABELS["card"])
+CARDS = _one("memory_cards", map(str, tabs.SEVERAL), words.FIT_LABELS["cards"])
+FRAGMENTS = _one("memory_fragments", map(str, tabs.FRAGMENTS), words.ASSUME_LABELS["fragments"])
 TAB = _one("memory_tab", words.FIT_TABS, words.TAB)
 ZOOM = _one("memory_zoom", words.ZOOM, words.FIT_LABELS["zoom"])
 
@@ -223,7 +222,7 @@ def show(setup: Setup, look: Look) -> None:
         "verdict": verdict,
         "offers": _offers(found),
         "note": typed[2] if typed else "" if guess == "on" else _note(question, found),
-        "examples": _examples(question, look),
+        "examples": _examples(question),
         "predict": _predict(question, found, guess),
         "row": _row(question),
         "tabs": [
@@ -249,7 +248,8 @@ def _question(setup: Setup) -> Question:
     if card == asking.OWN and own is None:
         card = asking.MACHINE
     many = int(held[CARDS.name]) if card not in (asking.MACHINE, asking.OWN) else 1
-    return Question(setup, card, many, int(held[FRAGMENTS.name]), own)
+    built = controls.given_by(boxes.held(controls.MODEL.name)).config.n_kv_heads
+    return Question(setup, card, many, int(held[FRAGMENTS.name]), own, built)
 
 
 # the sentence at the top
@@ -295,7 +295,7 @@ def _sentence(question: Question, typed: tuple[str, str, str] | None) -> list[di
         own = typed[1] if typed and typed[0] == "own" else numbers.filled(words.OWN_CARD, n=question.own)
         label, more = words.BUDGET, words.BUDGET_HELP
         found.append({"kind": "number", "name": "own", "label": label, "value": own, "help": more})
-    if question.place.device is not None:
+    if question.device is not None:
         said = [(str(n), words.ONE_CARD if n == 1 else words.SEVERAL.format(n=n)) for n in tabs.SEVERAL]
         found.append(_item("select", "cards", str(question.cards), said))
         if question.cards == 1:
@@ -341,13 +341,12 @@ def _offers(found: Verdict) -> dict[str, Any]:
 def _note(question: Question, found: Verdict) -> str:
     said = asking.note(question, found, widest(found.set_up))
     if found.fits and found.chats == question.setup.batch and question.setup.batch == 1 and not found.unlimited:
-        second = question.setup
-        second = asking.totals(question, [asking.with_batch(second, 2)], found.set_up.place)[0]
+        second = asking.totals(question, [replace(question.setup, batch=2)], found.set_up.place)[0]
         said = f"{said} {words.NOTE_SECOND.format(size=short(second))}"
     return said
 
 
-def _examples(question: Question, look: Look) -> list[dict[str, Any]]:
+def _examples(question: Question) -> list[dict[str, Any]]:
     """The model of the other rooms, the visitor's sentence, and five that each show something."""
     found: list[tuple[str, dict[str, str]]] = []
     here = {"model": controls.RUN, "phase": "inference", "bits": "32", "card": asking.MACHINE}
@@ -401,7 +400,7 @@ def _predict(question: Question, found: Verdict, guess: str) -> dict[str, Any]:
             answer = words.PREDICT_NEVER.format(guess=said)
         elif not found.longest:
             answer = words.PREDICT_NOTHING.format(guess=said)
-        elif config.position == "learned" and found.longest >= config.n_ctx:
+        elif asking.ends_first(found):
             answer = words.PREDICT_TABLE.format(n=numbers.whole(config.n_ctx), guess=said)
         else:
             answer = words.PREDICT_STOPS.format(n=asking.tokens_said(found.longest), guess=said)
@@ -425,7 +424,7 @@ def _picture(question: Question, found: Verdict, zoom: str, predicted: bool) -> 
     """The lengths with all their bytes, and what stands around them."""
     setup, config = question.setup, question.setup.config
     scaled = scaling.scale(question, found, zoom, predicted)
-    crossing = found.longest if found.longest and not found.unlimited and not _is_table(question, found) else None
+    crossing = found.longest if found.longest and not found.unlimited and not asking.ends_first(found) else None
     also = [setup.source_len, *([crossing] if crossing and crossing <= scaled.ends else [])]
     lengths = scaling.lengths(scaled.ends, *also)
     rows = [(n, memory.to_dict() | {"lost": lost}) for n, memory, lost in curve(found.set_up, lengths)]
@@ -482,18 +481,12 @@ def _picture(question: Question, found: Verdict, zoom: str, predicted: bool) -> 
     }
 
 
-def _is_table(question: Question, found: Verdict) -> bool:
-    """Whether the table of positions ends before the memory does."""
-    config = question.setup.config
-    return config.position == "learned" and found.longest >= config.n_ctx
-
-
 def _row(question: Question) -> list[dict[str, Any]]:
     """Under the figure: chats as a slider, and the scale."""
     setup = question.setup
     batches = sorted({*(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), setup.batch})
     at = batches.index(setup.batch)
-    titles = words.ZOOM if question.place.device is not None else words.ZOOM_MACHINE
+    titles = words.ZOOM if question.device is not None else words.ZOOM_MACHINE
     return [
         {
             "kind": "slider",

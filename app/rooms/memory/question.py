@@ -11,13 +11,14 @@ from app.kit.numbers import short
 from app.rooms.memory import words
 from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
-from core.plan import DEVICES, Offer, Place, SetUp, Verdict, of_bytes, on_card, on_machine, verdict
+from core.plan import DEVICES, Device, Offer, Place, SetUp, Verdict, of_bytes, on_card, on_machine, verdict
 from core.plan.devices import device_named
 from core.plan.verdict import total
 
 MACHINE, OWN = "machine", "own"
 BITS = ("32", "16", "8", "4")
 QUANTIZED = {"8": "int8", "4": "nf4"}
+NAMED = {"float32": "32", "float16": "16", "bfloat16": "16"} | {kind: bits for bits, kind in QUANTIZED.items()}
 GGUF = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "Q3_K_M", "Q2_K")
 PIECES = {0: "whole", 512: "512", 2048: "2,048", 8192: "8,192"}
 SERVER_PIECE = 2048
@@ -40,14 +41,18 @@ class Question:
     cards: int
     fragments: int
     own: float | None = None  # GB of a memory of the visitor's own
+    built: int = 0  # sets of keys of the model as it is known; 0: as in the setup
+
+    @property
+    def device(self) -> Device | None:
+        """The card, where it is one."""
+        return device_named(self.card)
 
     @property
     def place(self) -> Place:
         if self.card == OWN and self.own is not None:
             return of_bytes(round(self.own * GB), numbers.filled(words.OWN_CARD, n=self.own))
-        if (device := device_named(self.card)) is not None:
-            return on_card(device, self.cards)
-        return on_machine()
+        return on_machine() if self.device is None else on_card(self.device, self.cards)
 
     def on(self, place: Place) -> SetUp:
         """As core is asked it, of a memory that is looked at once for all that is said of it: what is free is another every moment."""
@@ -69,12 +74,13 @@ class Choice:
 def bits_of(setup: Setup) -> str:
     """32, 16, 8 or 4, or the GGUF type."""
     if setup.weight_dtype is None:
-        return {"float32": "32"}.get(setup.dtype, "16")
-    named = {kind: bits for bits, kind in QUANTIZED.items()}
-    return named.get(
-        setup.weight_dtype,
-        {"float32": "32", "float16": "16", "bfloat16": "16"}.get(setup.weight_dtype, setup.weight_dtype),
-    )
+        return bits_named(setup.dtype)
+    return bits_named(setup.weight_dtype)
+
+
+def bits_named(kind: str) -> str:
+    """The same of a format: "nf4" -> "4"."""
+    return NAMED.get(kind, kind)
 
 
 def bits_said(bits: str) -> str:
@@ -104,6 +110,12 @@ def tokens_said(n: int) -> str:
 # the answer
 
 
+def ends_first(found: Verdict) -> bool:
+    """Whether a learned table of positions ends before the memory does."""
+    config = found.set_up.config
+    return config.position == "learned" and found.longest >= config.n_ctx
+
+
 def said(question: Question, found: Verdict) -> dict[str, object]:
     """The verdict in words, in pieces."""
     return headline(question, found, found.total)
@@ -112,13 +124,8 @@ def said(question: Question, found: Verdict) -> dict[str, object]:
 def headline(question: Question, found: Verdict, total: int) -> dict[str, object]:
     """The same for a need of `total` bytes, that of another length; all but the need itself is as here."""
     budget, fits = found.budget, total <= found.budget
-    took, had = (
-        (short(n) for n in (total, budget))
-        if short(total) != short(budget)
-        else numbers.apart(total, budget)
-        if total != budget
-        else (short(total), short(budget))
-    )
+    sizes = total, budget
+    took, had = map(short, sizes) if short(total) != short(budget) else numbers.apart(*sizes)
     if took.rpartition(" ")[2] == had.rpartition(" ")[2]:
         took = took.rpartition(" ")[0]  # the unit is said once
     rest = [{"text": took, "strong": True}]
@@ -143,7 +150,7 @@ def _up_to(question: Question, found: Verdict) -> list[dict[str, object]]:
     config = question.setup.config
     if found.unlimited:
         return [{"text": words.NO_MORE}]
-    if config.position == "learned" and found.longest >= config.n_ctx:
+    if ends_first(found):
         return [
             {"text": words.ALL_ROWS},
             {"text": words.ALL_ROWS_TOKENS.format(n=numbers.whole(config.n_ctx)), "strong": True},
@@ -167,7 +174,7 @@ def note(question: Question, found: Verdict, widest: str) -> str:
         pass
     elif not found.longest:
         parts.append(words.NOTE_NONE)
-    elif config.position == "learned" and found.longest >= config.n_ctx:
+    elif ends_first(found):
         parts.append(words.NOTE_TABLE.format(n=numbers.whole(config.n_ctx)))
     else:
         n = found.longest
@@ -205,7 +212,7 @@ def _offer(one: Offer, found: Verdict, many: int) -> Choice:
         title = title.format(n=numbers.whole(int(value)), before=numbers.whole(before.batch))
         fill = {"batch": str(value)}
     elif one.kind == "bits":
-        bits = _bits_of_offer(str(value))
+        bits = bits_named(str(value))
         title, fill = bits_said(bits), {"bits": bits}
     elif one.kind == "card":
         title, fill = title.format(n=value), {"card": str(value), "cards": "1"}
@@ -229,11 +236,6 @@ def _offer(one: Offer, found: Verdict, many: int) -> Choice:
     return Choice(title, words.EACH_CARD.format(size=takes) if one.kind == "cards" or many > 1 else takes, fill)
 
 
-def _bits_of_offer(value: str) -> str:
-    named = {"float32": "32", "float16": "16", "bfloat16": "16"} | {kind: bits for bits, kind in QUANTIZED.items()}
-    return named.get(value, value)
-
-
 # the same question with one thing changed
 
 
@@ -243,11 +245,6 @@ def with_bits(setup: Setup, bits: str) -> Setup:
         return replace(setup, dtype="float32", weight_dtype=None)
     half = setup.dtype if setup.dtype != "float32" else "float16"
     return replace(setup, dtype=half, weight_dtype=None if bits == "16" else QUANTIZED.get(bits, bits))
-
-
-def with_batch(setup: Setup, batch: int) -> Setup:
-    """With so many texts at once."""
-    return replace(setup, batch=batch)
 
 
 def totals(question: Question, setups: Iterable[Setup], place: Place) -> list[int]:

@@ -11,7 +11,7 @@ from app.kit.numbers import seconds, short
 from app.rooms.memory import checked, tables, words
 from app.rooms.memory import question as asking
 from app.rooms.memory.question import Question
-from app.sizes.setup import Setup, layers, planned
+from app.sizes.setup import Setup, ended, layers, planned
 from core.errors import ConfigError
 from core.plan import (
     DEVICES,
@@ -175,9 +175,9 @@ def _kv(beside: Beside) -> Block:
 def _sets(beside: Beside) -> Block:
     setup = beside.setup
     config, heads, sets = setup.config, setup.config.n_heads, setup.config.n_kv_heads
-    built = config.n_kv_heads
+    built = beside.question.built or sets
     name = "mha" if sets == heads else "mqa" if sets == 1 else "gqa"
-    offered = sorted({heads, built, 1}, reverse=True)
+    offered = sorted({heads, sets, 1} | ({built} if heads % built == 0 else set()), reverse=True)
     other = next((one for one in offered if one != sets), sets)
     changed = replace(setup, config=replace(config, n_kv_heads=other))
     return switch(
@@ -319,7 +319,7 @@ def training(beside: Beside) -> list[Block]:
         memory = memory_plan(base.config, base.workload)
         once, again = planned(base).step_flops, planned(ways["full"]).step_flops
     except ConfigError as error:
-        return [heading(title), lines(words.TRAIN_NOT.format(why=error if str(error).endswith(".") else f"{error}."))]
+        return [heading(title), lines(ended(error))]
     goes = words.TRAIN_GOES.format(
         weights=short(memory.weights + memory.masters),
         gradients=short(memory.gradients),

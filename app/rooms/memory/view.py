@@ -63,7 +63,7 @@ chosen.know(VIEW, many=(DEVICES_SHOWN.name,))
 
 def show() -> None:
     """Draw the view."""
-    wide = controls.Wide("fit", first.take)
+    wide = controls.Wide("fit", first.KEY, first.take)
     controls.show(PANEL, words.MEMORY_PARTS, PARTS, training=True, above=run.if_wanted, wide=wide)
 
 

@@ -375,7 +375,6 @@ TRAIN_ROWS = {
 }
 TRAIN_GOES = "Weights {weights}, gradients {gradients}, optimizer {optimizer}, activations {activations}."
 TRAIN_FULL = "Computing every layer again costs a third more arithmetic: {flops} instead of {once}."
-TRAIN_NOT = "{why}"
 CACHE_PER_TOKEN = "Each token of each text adds {size}."
 CACHE_COLUMNS = ("", "a token", "at {n} tokens")
 CACHE_ROWS = {

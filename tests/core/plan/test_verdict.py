@@ -85,6 +85,7 @@ def verdicts() -> tuple[Verdict, ...]:
 
 
 def test_n_fits_and_one_more_does_not() -> None:
+    assert len(verdicts()) == len(SET_UPS)
     for found in verdicts():
         check_lengths(found)
     for percent in (5, 10):

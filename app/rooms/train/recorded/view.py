@@ -39,7 +39,7 @@ def show() -> None:
     """Draw the view."""
     figures = charts.figures(f"{__package__}.figures")
     notes = PANEL.fill(None)
-    scale = headline.scale(VIEW)
+    scale = headline.scale(headline.key(VIEW))
     row = st.container(horizontal=True, gap="medium", key="training_controls")
     with row:
         part = widgets.row(st, PART, words.PART, list(words.PARTS), words.PARTS.__getitem__)
