@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Locator, Page, expect
 
 from app.rooms.lessons import opening
-from tests.app.browsing import PATIENCE, idle
+from tests.app.browsing import PATIENCE, idle, once
 
 STEPS, EVERY = opening.steps(), opening.every()
 HERE = ("explore", "step", "masks", "positions", "generate", "whatif", "train", "shapes", "memory", "compute")
@@ -111,3 +111,8 @@ def ready(page: Page, step: str, room: str = "") -> None:
 def read(page: Page) -> str:
     """What somebody reads of the room, or a screen reader says."""
     return page.evaluate(READ)
+
+
+def is_there(page: Page, text: str) -> None:
+    """Until that is to be read in the room, whose pictures are drawn a frame after its words."""
+    once(page, f"(text) => ({READ})().includes(text)", arg=text)

@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 from app.kit.words import COVERED, COVERED_CHART
 from app.rooms.lessons import words
 from app.rooms.lessons.step import Truth
-from tests.app.browsing import PATIENCE, box_of, once
+from tests.app.browsing import PATIENCE, box_of, idle
 from tests.app.pages import lend
-from tests.app.rail import READ, SAYS, STAYS, STEPS, read, ready
+from tests.app.rail import SAYS, STAYS, STEPS, is_there, read, ready
 from tests.app.test_lesson_own import look, say
 from tests.app.test_lesson_replies import answers_in, on, wrong_answers
 from tests.thorough import part
@@ -38,10 +38,6 @@ def open_step(page: Page, address: str, step: str) -> Locator:
     return page.locator(f'.lessons[data-ready=true][data-step="{step}"]')
 
 
-def is_there(page: Page, text: str) -> None:
-    once(page, f"(text) => ({READ})().includes(text)", arg=text, timeout=PATIENCE)
-
-
 CASES = [*((step, WINDOW) for step in STAYS), *((step, PHONE) for step in part([*STAYS], 4))]
 
 
@@ -57,6 +53,7 @@ def test_a_step_covers_its_answer_and_leaves_what_one_reasons_with(
 
     def is_covered() -> None:
         is_there(page, STAYS[step])
+        idle(page)  # a picture is drawn a frame after its words are covered
         before = read(page)
         assert SAYS[step] not in before
         if truth.kind in ("drag", "choose"):
@@ -77,6 +74,7 @@ def test_a_step_covers_its_answer_and_leaves_what_one_reasons_with(
     is_there(page, SAYS[step])
     is_there(page, STAYS[step])
     expect(page.locator(".st-key-lessons_view .covered")).to_have_count(0)
+    idle(page)
     assert COVERED not in read(page) and COVERED_CHART not in read(page)
     rail.get_by_role("button", name=COMPONENT["again"]).click()
     is_covered()

@@ -18,8 +18,8 @@ from app.session import room as session_room
 from app.shell import registry
 from app.transport import modules
 from tests.app.axe import faults
-from tests.app.browsing import PATIENCE, Screen, digit, once
-from tests.app.rail import HERE, READ, SAYS, rail, read, ready
+from tests.app.browsing import Screen, digit
+from tests.app.rail import HERE, SAYS, is_there, rail, read, ready
 from tests.thorough import how_many
 
 APP = "app/main.py"
@@ -290,7 +290,7 @@ def test_keys_alone_lead_through_all_steps(visit: Screen):
             expect(rail(page)).to_have_attribute("data-seen", "true")
             expect(rail(page).locator(".answer p").first).not_to_be_empty()
         if says:
-            once(page, f"(says) => ({READ})().includes(says)", arg=says, timeout=PATIENCE)
+            is_there(page, says)
         expect(on).to_be_focused()
         if step != steps[-1]:
             if step.split(".")[0] != steps[steps.index(step) + 1].split(".")[0]:

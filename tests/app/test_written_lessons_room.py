@@ -14,7 +14,7 @@ from app.rooms.lessons.written import folder
 from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, serving
 from tests.app.pages import lend
-from tests.app.rail import rail, read, ready
+from tests.app.rail import is_there, rail, read, ready
 
 GOOD = """---
 lesson: Keys & <b>cabinets</b>
@@ -146,7 +146,7 @@ def test_a_wrong_and_a_right_answer_are_told_what_the_file_says(page: Page, addr
     assert wrong[:2] == ["You chose: is.", "The answer is are."]
     assert wrong[2] == "are has 16 %, is 0.5 %. Also: were 2.7 %, was less than 0.1 %."
     assert wrong[3] == "Checked against this run: the word after “The keys to the cabinet”."
-    assert "16 %" in read(page)
+    is_there(page, "16 %")
     on.get_by_role("button", name="Cover it again").click()
     expect(on).to_have_attribute("data-said", "")
     right = answered(on, "are")
@@ -165,7 +165,7 @@ def test_the_row_of_a_step_is_covered_and_pointed_at(page: Page, address: str) -
         "That is where it looks most.",
         "keys gets 73 %.",
     ]
-    assert "73" in read(page)
+    is_there(page, "73")
 
 
 def test_a_number_has_the_reply_to_its_mistake(page: Page, address: str) -> None:
