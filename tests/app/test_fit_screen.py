@@ -115,6 +115,13 @@ def test_tokens_are_typed_as_people_type_them(browser: Browser, address: str) ->
         field.press("Enter")
         assert url_says(page, plan_source="1048576")
         expect(note).not_to_contain_text("is no number")
+        field.fill("half")
+        field.press("Enter")
+        expect(note).to_contain_text("is no number of tokens")
+        page.get_by_text("Change the model").click()
+        screen.slider("layers").press("ArrowLeft")  # the question is another
+        expect(note).not_to_contain_text("is no number")
+        expect(field).to_have_value("1,048,576")
 
 
 def test_the_line_moves_with_the_hand_and_stays_where_it_is_let_go(browser: Browser, address: str) -> None:

@@ -24,8 +24,9 @@ MARKUP = "<img src=x onerror=alert(1)>"
 PHONE = {"width": 390, "height": 844}
 WORDS = words.COMPONENT
 
-# What has the focus, inside the component too, and whether anything shows it: a ring around it, or its box's border
-FOCUSED = """(primary) => {
+# What has the focus, inside the component too, and whether anything shows it: a ring around it, or its box's border. A frame later:
+# what a room draws for the focus, such as the name of a row that it shows now, is there.
+FOCUSED = """(primary) => new Promise((done) => requestAnimationFrame(done)).then(() => {
   let at = document.activeElement;
   while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
   const style = getComputedStyle(at);
@@ -39,7 +40,7 @@ FOCUSED = """(primary) => {
     shown: at.getClientRects().length > 0,
     marked,
   };
-}"""
+})"""
 PRIMARY = "rgb(15, 118, 110)"  # of .streamlit/config.toml, on a light page
 # Whatever is wider than the window, and does not scroll inside a box of its own
 TOO_WIDE = """root => [...root.querySelectorAll("*")].filter((node) => {

@@ -36,7 +36,8 @@ PART = controls.part_of(VIEW, words.MEMORY_PARTS)
 BUDGETS = (0.001, 1e6)  # GB that a visitor may type
 FIRST_OWN = 8.0  # GB, as in exercises
 ANSWERED = "fit_answered"  # in the session: the last of its questions
-TYPED = "fit_typed"  # in the session: tokens that were typed and are none, and the sentence about them
+TYPED = "fit_typed"  # in the session: what was typed and is no number, and the sentence about it
+ABOUT = "fit_typed_about"  # in the session: the question that stayed as it was
 EXAMPLES: dict[str, dict[str, str]] = {
     "llama": {"model": "llama-3-8b", "phase": "inference", "bits": "16", "source": "32768", "batch": "1", "card": "RTX 4090"},
     "four": {"model": "llama-3-8b", "phase": "inference", "bits": "16", "source": "32768", "batch": "4", "card": "RTX 4090"},
@@ -105,7 +106,7 @@ def take() -> None:
     if asks.get("id") == st.session_state.get(ANSWERED):
         return
     st.session_state[ANSWERED] = asks.get("id")
-    st.session_state.pop(TYPED, None)
+    _forget_typed()
     wanted = {str(name): str(text) for name, text in asks["set"].items()}
     if wanted.get("model") in controls.TITLES:  # first: it sets the sliders, and the others follow
         boxes.fill(controls.MODEL.name, wanted["model"])
@@ -167,6 +168,18 @@ def _put_own(text: str) -> None:
         st.session_state[TYPED] = ("own", numbers.quoted(text), wrong)
 
 
+def _typed(question: Question) -> tuple[str, str, str] | None:
+    """What was typed and refused: its name, its text, and the sentence about it, until the question is another."""
+    if TYPED in st.session_state and st.session_state.setdefault(ABOUT, question) != question:
+        _forget_typed()
+    return st.session_state.get(TYPED)
+
+
+def _forget_typed() -> None:
+    for key in (TYPED, ABOUT):
+        st.session_state.pop(key, None)
+
+
 def _put_bits(bits: str) -> None:
     if bits not in asking.BITS and bits not in asking.GGUF:
         return
@@ -213,7 +226,7 @@ def show(setup: Setup, look: Look) -> None:
     figure = partial(charts.figures(FIGURES).fit, file, found.budget / MIB, setup.source_len)
     chart = controls.Chart("fit", words.FIT_NOTE, [(words.FILE_FIT, "headlight-memory-fit", file)], figure)
     about, kept = controls.leaves(look, setup, sentence, chart)
-    typed = st.session_state.get(TYPED)
+    typed = _typed(question)
     data = {
         "scale": look.scale,
         "about": about,
