@@ -21,7 +21,7 @@ class Navigation:
     said: WidgetStates
 
 
-NAVIGATION = "_headlight_navigation"  # on a session: one that no script has noted yet
+NAVIGATION = "_headlight_navigation"  # on a session, and once a script has noted it on what that script runs in
 _untold: WeakValueDictionary[str, AppSession] = WeakValueDictionary()  # by id, the sessions that have one
 
 
@@ -49,17 +49,22 @@ def keep_navigations() -> None:
 def noted() -> None:
     """The script has noted in the session that the visitor went back: one that comes after it is another matter."""
     context = get_script_run_ctx()
-    if context is not None:
-        _untold.pop(context.session_id, None)
+    session = None if context is None else _untold.pop(context.session_id, None)
+    if session is not None:
+        setattr(
+            context, NAVIGATION, getattr(session, NAVIGATION)
+        )  # parts of the page that come later in this script ask too
 
 
 def said_before(key: str) -> Any:
-    """The value that the component of this key had when the visitor went back, until a script has noted that; None where there was none."""
+    """The value that the component of this key had when the visitor went back, in the script that is for it; None where there was none."""
     context = get_script_run_ctx()
-    session = None if context is None else _untold.get(context.session_id)
-    if session is None:
+    if context is None or not context.is_history_navigation:
         return None
-    spoken = (one for one in getattr(session, NAVIGATION).said.widgets if user_key_from_element_id(one.id) == key)
+    navigation = getattr(_untold.get(context.session_id, context), NAVIGATION, None)
+    if navigation is None:
+        return None
+    spoken = (one for one in navigation.said.widgets if user_key_from_element_id(one.id) == key)
     return next((json.loads(one.json_value) for one in spoken if one.json_value), None)
 
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.rooms.memory import words
 from app.sizes import words as sizes_words
-from tests.app.browsing import box_of, eventually
+from tests.app.browsing import box_of, eventually, idle
 from tests.app.planning_screen import Planner, visiting
 
 APP = "app/main.py"
@@ -166,6 +166,24 @@ def test_every_part_of_the_sentence_changes_the_answer(browser: Browser, address
         sentence.get_by_role("combobox", name="Model").select_option("gpt2-medium")
         assert url_says(page, plan_model="gpt2-medium")
         says(page, "GiB")
+
+
+def test_a_press_that_back_overtakes_is_taken_back_with_it(browser: Browser, address: str) -> None:
+    with asking(browser, address, LLAMA) as screen:
+        page = screen.page
+        sentence = fit(page).locator(".sentence")
+        before = asked(page.url, ["plan_weights", "plan_batch"])
+        sentence.get_by_role("button", name="8", exact=True).click()
+        assert url_says(page, plan_weights="int8")
+        idle(page)
+        sentence.get_by_role("button", name=re.compile("more")).evaluate("more => { more.click(); history.back(); }")
+        assert url_says(page, **before)
+        page.wait_for_timeout(500)  # in which a script that was to come would have begun
+        idle(page)
+        assert url_says(page, **before)
+        says(page, r"^Fits: 19\.2 of 23\.3 GiB\.")
+        sentence.get_by_role("button", name=re.compile("more")).click()  # the next one counts
+        assert url_says(page, plan_batch="2")
 
 
 def test_presses_that_come_faster_than_answers_all_count(browser: Browser, address: str) -> None:

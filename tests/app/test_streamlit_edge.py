@@ -419,7 +419,8 @@ def test_who_went_back_is_followed_though_a_component_speaks_in_the_same_moment(
         AppSession.request_rerun(cast(AppSession, of), state)
         return asked[-1].is_history_navigation, asked[-1].query_string
 
-    monkeypatch.setattr(history, "get_script_run_ctx", lambda: SimpleNamespace(session_id=here.id))
+    script = SimpleNamespace(session_id=here.id, is_history_navigation=True)
+    monkeypatch.setattr(history, "get_script_run_ctx", lambda: script)
     assert history.said_before("bar") is None
     assert ask(here, "view=explore", 1, True) == (True, "view=explore")
     assert ask(here, "view=late", 2) == (True, "view=explore"), "before a script has noted it"
@@ -429,6 +430,8 @@ def test_who_went_back_is_followed_though_a_component_speaks_in_the_same_moment(
     assert ask(here, "view=memory", 4, True) == (True, "view=memory"), "once more"
     assert history.said_before("bar") == {"chosen": 4}
     history.noted()
+    assert history.said_before("bar") == {"chosen": 4}, "as long as that script runs"
+    script.is_history_navigation = False
     assert history.said_before("bar") is None
     assert ask(here, "view=late", 5) == (False, "view=late"), "that is another matter"
     AppSession.request_rerun(cast(AppSession, here), None)

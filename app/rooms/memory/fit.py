@@ -28,6 +28,7 @@ from app.sizes import controls
 from app.sizes import words as sizes_words
 from app.sizes.controls import Look
 from app.sizes.setup import Setup
+from app.streamlit_edge.history import said_before
 from core.plan import DEVICES, Verdict, kv_cache, parameters
 from core.plan.verdict import curve, widest
 
@@ -106,6 +107,8 @@ def take() -> None:
     if asks.get("id") == st.session_state.get(ANSWERED):
         return
     st.session_state[ANSWERED] = asks.get("id")
+    if asks == (said_before(KEY) or {}).get("asks"):
+        return  # it was taken back before it was followed
     _forget_typed()
     wanted = {str(name): str(text) for name, text in asks["set"].items()}
     if wanted.get("model") in controls.TITLES:  # first: it sets the sliders, and the others follow
