@@ -251,6 +251,7 @@ def test_the_ends_of_the_colours_are_read_and_said_as_a_german_writes_them(brows
         page.set_default_timeout(PATIENCE)
         page.goto(f"{address}/?view=explore&model=SmolLM2-135M&lang=de&bounds=0.05,0.5")
         page.locator("[data-painted]").first.wait_for()
+        idle(page)
         with languages.speaking(GERMAN):
             low, high = (attention_words.COMPONENT[name] for name in ("bounds_low", "bounds_high"))
         fields = [page.get_by_label(name, exact=True) for name in (low, high)]

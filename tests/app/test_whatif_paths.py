@@ -260,10 +260,12 @@ def test_a_link_to_paths_and_tests_opens_the_same(browser: Browser, address: str
     page.keyboard.press("Escape")
     # an MLP is tested too, a word is not
     root.locator(".kinds").first.get_by_role("button", name="MLPs").click()
+    expect(root.locator(".board .one").first).to_contain_text("MLP")
     root.locator(".board .one").first.click()
     settled(page, pick="m0")
     expect(tests.locator(".value").first).to_have_text("−11.6")
     root.locator(".kinds").first.get_by_role("button", name="words").click()
+    expect(root.locator(".board .one").first).not_to_contain_text("MLP")
     root.locator(".board .one").first.click()
     expect(root.get_by_role("button", name="3 tests")).to_be_disabled()
     expect(said).to_contain_text("all that earlier layers have written there")
