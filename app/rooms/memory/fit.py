@@ -37,7 +37,7 @@ PART = controls.part_of(VIEW, words.MEMORY_PARTS)
 BUDGETS = (0.001, 1e6)  # GB that a visitor may type
 FIRST_OWN = 8.0  # GB, as in exercises
 ANSWERED = "fit_answered"  # in the session: the last of its questions
-TYPED = "fit_typed"  # in the session: what was typed and is no number, and the sentence about it
+TYPED = "fit_typed"  # in the session: a text that is no number, with the name of its field and the sentence about it
 ABOUT = "fit_typed_about"  # in the session: the question that stayed as it was
 EXAMPLES: dict[str, dict[str, str]] = {
     "llama": {"model": "llama-3-8b", "phase": "inference", "bits": "16", "source": "32768", "batch": "1", "card": "RTX 4090"},
@@ -172,7 +172,7 @@ def _put_own(text: str) -> None:
 
 
 def _typed(question: Question) -> tuple[str, str, str] | None:
-    """What was typed and refused: its name, its text, and the sentence about it, until the question is another."""
+    """The text that was refused, with the name of its field and the sentence about it, until the question is another."""
     if TYPED in st.session_state and st.session_state.setdefault(ABOUT, question) != question:
         _forget_typed()
     return st.session_state.get(TYPED)
