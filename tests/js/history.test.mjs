@@ -57,6 +57,10 @@ function page() {
       window.headlight.choose(search);
       runs = true;
     },
+    set(name, value) {
+      tell("keydown", {});
+      window.headlight.settings.set(name, value);
+    },
     ends: () => void (runs = false),
     says: (search) => history.replaceState({}, "", `/${search}`),
     go(by) {
@@ -139,4 +143,20 @@ test("what is done in a room whose link said all of its address is a step", () =
   one.do();
   one.says("?view=shapes&text=cat");
   assert.deepEqual(one.history().slice(1), ["?view=shapes&text=dog", "?view=shapes&text=cat"]);
+});
+
+test("what is chosen for the page is a step, also before the room is drawn", () => {
+  const one = page();
+  one.set("lang", "de");
+  one.choose("?view=masks");
+  one.set("lang", "en");
+  one.says("?view=masks&layer=1");
+  const steps = ["", "?lang=de", "?view=masks&lang=de", "?view=masks&layer=1&lang=en"];
+  assert.deepEqual(one.history(), steps);
+  one.ends();
+  one.set("theme", "dark");
+  assert.deepEqual(one.history(), [...steps, "?view=masks&layer=1&lang=en&theme=dark"]);
+  one.go(-2);
+  one.says("?view=masks&layer=1");
+  assert.equal(one.at(), "?view=masks&layer=1&lang=de");
 });

@@ -93,14 +93,17 @@
   };
   const viewOf = (/** @type {URL} */ url) => url.searchParams.get("view");
   const written = (/** @type {URL} */ url) => url.pathname + String(url.searchParams) + url.hash;
+  /** @param {any} state @param {string} title @param {URL} url @param {boolean} isStep */
+  function put(state, title, url, isStep) {
+    (isStep ? push : replace)({ ...state, entry: isStep ? fresh() : entry() }, title, url);
+  }
   history.pushState = history.replaceState = (state, title, address) => {
     const url = complete(new URL(address ?? location.href, location.href));
     const now = new URL(location.href);
     const isNew = written(url) !== written(now);
     const isRest = chosen !== undefined && chosen === entry() && viewOf(url) === viewOf(now);
     if (isRest && isNew) chosen = undefined;
-    const isStep = acted && isNew && !isRest;
-    (isStep ? push : replace)({ ...state, entry: isStep ? fresh() : entry() }, title, url);
+    put(state, title, url, acted && isNew && !isRest);
     if (isNew && !isRest) acted = false; // what was done in the room since it was chosen is a step of its own
   };
 
@@ -114,7 +117,8 @@
       set(name, value) {
         if (settings[name] === value) return;
         settings = { ...settings, [name]: value };
-        history.pushState(history.state, "", location.href);
+        put(history.state, "", complete(new URL(location.href)), acted); // never the rest of a room's address
+        acted = false;
         tell();
       },
       watch(hear) {
