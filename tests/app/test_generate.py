@@ -7,13 +7,14 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote_plus, urlsplit
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Expect, Locator, Page
+from playwright.sync_api import Browser, Error, Expect, Locator, Page, Route
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -25,7 +26,7 @@ from app.transport import messages
 from core.service import MOST_WRITTEN, Facts, OpenedText
 from core.write.writing import label
 from tests.app.axe import faults
-from tests.app.browsing import PATIENCE, Screen
+from tests.app.browsing import PATIENCE, Screen, idle, once
 
 APP = "app/main.py"
 expect = Expect()
@@ -459,6 +460,27 @@ def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(scr
     found.locator("svg rect.line").first.click()
     expect(found).not_to_have_attribute("data-path", ".".join(map(str, best[0])))
     expect(found.locator("svg .line-words")).to_have_count(len(others))
+
+
+def test_beams_that_come_before_the_text_are_compared_with_greedy_all_the_same(screen: Screen) -> None:
+    """However late a server says what follows the text."""
+    page, held = screen.page, list[Route]()
+    page.route(lambda url: "generate/write" in url and "how=beam" in url, lambda route: held.append(route))
+    try:
+        page.goto(f"{screen.address}/?view=generate&model=Storyteller&text={quote_plus(STORY)}&how=beam&beams=3&n=8")
+        ended = "performance.getEntriesByType('resource').some(({ name, responseEnd }) => name.includes('beams') && responseEnd)"
+        once(page, ended)
+        idle(page)
+        page.unroute_all()
+        for route in held:
+            with suppress(Error):  # the page may have let go of it
+                route.continue_()
+        expect(room(page).locator(".fact .big")).to_contain_text("The best it found has log p")
+        focus = room(page).get_attribute("data-focus")
+    finally:
+        page.unroute_all()
+    see(screen, model="Storyteller", text=STORY, how="beam", beams="3", n="8")
+    expect(room(page)).to_have_attribute("data-focus", focus or "")  # where the lines part
 
 
 # The button is pressed again behind so many columns: in the page, since by the time that a test hears of them all may be written.

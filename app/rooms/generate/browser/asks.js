@@ -36,6 +36,7 @@ export class Asks {
   waiting;
   askedAt = -EACH;
   searched = "";
+  landing = ""; // a search that has ended, until the text is there too
   /** @type {Map<string, import("./types.js").LensRow[]>} */
   lenses = new Map();
   /** @type {Map<string, import("./types.js").Wrote[] | null>} By the path; null while it is on its way */
@@ -69,7 +70,7 @@ export class Asks {
     this.searching?.abort();
     clearTimeout(this.resting);
     this.writing = new Writing(key);
-    [this.asked, this.searched, this.cost, this.begun, this.layering] = ["", "", null, false, ""];
+    [this.asked, this.searched, this.landing, this.cost, this.begun, this.layering] = ["", "", "", null, false, ""];
     this.comparing?.abort();
     for (const known of [this.lenses, this.written, this.layered, this.greedy]) known.clear();
   }
@@ -160,6 +161,7 @@ export class Asks {
     else if (path.length && refused !== words.failed) view.choose({ path: "", f: "" }); // the text itself can be shown
     this.asked = refused ? wanted : ""; // what was refused will not do better
     if (!refused && this.values.how !== "beam") this.writeFirst();
+    if (!refused) this.land();
     view.invalidate("answer");
   }
 
@@ -189,6 +191,16 @@ export class Asks {
     const name = this.nameOf(this.length);
     if (this.writing.searches.has(name) || this.searched === name || this.playing) return;
     if (!(await this.searchFor(this.length, (this.searching = new AbortController())))) return;
+    this.landing = name;
+    this.land();
+  }
+
+  // Once a search and its text are there, whichever came first: the best line, where it leaves the others, and greedy beside it
+  land() {
+    const { landing } = this;
+    if (!landing || !this.writing.isOpen) return;
+    this.landing = "";
+    if (this.values.how !== "beam" || landing !== this.nameOf(this.length)) return;
     const path = this.extended(this.path);
     const isOpening = !this.path.length && this.values.f === "";
     if (written(path) !== this.values.path) this.view.choose({ path: written(path) });
