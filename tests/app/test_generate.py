@@ -464,6 +464,7 @@ def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(scr
 
 def test_beams_that_come_before_the_text_are_compared_with_greedy_all_the_same(screen: Screen) -> None:
     """However late a server says what follows the text."""
+    focus = see(screen, model="Storyteller", text=STORY, how="beam", beams="3", n="8").get_attribute("data-focus")
     page, held = screen.page, list[Route]()
     page.route(lambda url: "generate/write" in url and "how=beam" in url, lambda route: held.append(route))
     try:
@@ -471,16 +472,14 @@ def test_beams_that_come_before_the_text_are_compared_with_greedy_all_the_same(s
         ended = "performance.getEntriesByType('resource').some(({ name, responseEnd }) => name.includes('beams') && responseEnd)"
         once(page, ended)
         idle(page)
-        page.unroute_all()
         for route in held:
             with suppress(Error):  # the page may have let go of it
                 route.continue_()
+        page.unroute_all()
         expect(room(page).locator(".fact .big")).to_contain_text("The best it found has log p")
-        focus = room(page).get_attribute("data-focus")
+        expect(room(page)).to_have_attribute("data-focus", focus or "")  # where the lines part
     finally:
         page.unroute_all()
-    see(screen, model="Storyteller", text=STORY, how="beam", beams="3", n="8")
-    expect(room(page)).to_have_attribute("data-focus", focus or "")  # where the lines part
 
 
 # The button is pressed again behind so many columns: in the page, since by the time that a test hears of them all may be written.

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -451,6 +451,28 @@ def settled(page: Page, **attributes: str) -> None:
 def leave(screen: Screen) -> None:
     assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
     screen.page.context.close()
+
+
+def test_a_word_keeps_the_focus_when_the_other_sentence_comes_beside_it(browser: Browser, address: str) -> None:
+    """Each word is made again then, in a column of its own."""
+    screen = visit(browser, address, WIDE, **STORY, against=UNCLE)
+    page, held = screen.page, list[Route]()
+    settled(page)
+    page.route("**/headlight/whatif/side?*", lambda route: held.append(route))
+    page.reload()
+    word = page.locator(".hl.whatif button.token").nth(2)
+    said = word.inner_text()
+    word.focus()
+    expect(page.locator(".hl.whatif .aligned")).to_have_count(0)
+    for route in held:
+        route.continue_()
+    page.unroute_all()
+    expect(page.locator(".hl.whatif .aligned")).to_have_count(1)
+    settled(page)
+    focused = page.locator(".hl.whatif .aligned button.token:focus")
+    expect(focused).to_have_count(1)
+    assert focused.inner_text() == said
+    leave(screen)
 
 
 def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:

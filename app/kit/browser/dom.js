@@ -186,19 +186,29 @@ export function arrow(event) {
   return steps[event.key];
 }
 
-// Work that may replace the element that has the focus: whatever then stands in its place gets it.
+// Work that may replace the element that has the focus: the one that then stands in its place gets it, or where the things around it
+// are built in another way now, the one with its name.
 /** @param {HTMLElement} root @param {() => void} work */
 export function keepingFocus(root, work) {
-  const path = [];
   const had = focusedIn(root);
-  for (let at = /** @type {Element | null} */ (had); at && at !== root; at = at.parentElement) {
+  if (!had || !root.contains(had)) return work();
+  const path = [];
+  for (let at = /** @type {Element | null} */ (had); at && at !== root; at = at.parentElement)
     path.unshift(Array.prototype.indexOf.call(at.parentElement?.children ?? [], at));
-  }
+  const isText = ["button", "a"].includes(had.localName);
+  const named = (/** @type {Element} */ node) => node.ariaLabel ?? (isText ? node.textContent : "");
+  const [tag, name] = [had.localName, named(had)];
+  const isAlike = (/** @type {Element | undefined} */ node) => node?.localName === tag && named(node) === name;
+  const alike = () =>
+    /** @type {HTMLElement[]} */ ([...root.querySelectorAll(isText ? tag : `${tag}[aria-label]`)]).filter(isAlike);
+  const nth = alike().indexOf(had);
   work();
-  if (had && !focusedIn(root))
-    /** @type {HTMLElement | undefined} */ (
-      path.reduce((/** @type {Element | undefined} */ at, i) => at?.children[i], root)
-    )?.focus({ preventScroll: true });
+  if (focusedIn(root)) return;
+  const there = /** @type {HTMLElement | undefined} */ (
+    path.reduce((/** @type {Element | undefined} */ at, i) => at?.children[i], root)
+  );
+  const others = isAlike(there) ? [] : alike();
+  (others[Math.min(nth, others.length - 1)] ?? there)?.focus({ preventScroll: true });
 }
 
 /** @template {keyof HTMLElementTagNameMap} Tag @param {Node} parent @param {Tag} tag */
