@@ -256,6 +256,11 @@ function text(pen, { scene, at, acts, ruler }) {
     }
   }
   if (scene.page === "beams") return;
+  // The word that is looked at is never folded: it stands over the fold, whose number would be seen behind it
+  const said = key >= 0 && !at.anchor(key).isShown ? nameOf(scene, key) : "";
+  const wide = ruler(said, TYPE, 650) + 10;
+  const most = at.left ? at.left.x + at.left.width - wide : at.width - wide;
+  const x = said ? Math.max(0, Math.min(at.anchor(key).x - wide / 2, most)) : 0;
   for (const fold of [at.left, at.right]) {
     if (!fold) continue;
     const to = fold === at.left ? at.low - 1 : at.high + 1;
@@ -264,19 +269,12 @@ function text(pen, { scene, at, acts, ruler }) {
       { class: "hit", x: fold.x, y: y + 1, width: fold.width, height: 25, rx: 5, fill: "var(--slice)" },
       { click: () => acts.focus(to) },
     );
-    pen.write(fold.x + fold.width / 2, y + 19, `⋯${fold.n}`, {
-      anchor: "middle",
-      size: SMALL,
-      fill: MUTE,
-      "pointer-events": "none",
-    });
+    const [middle, folded] = [fold.x + fold.width / 2, `⋯${fold.n}`];
+    const half = ruler(folded, SMALL) / 2;
+    if (said && x < middle + half && middle - half < x + wide) continue;
+    pen.write(middle, y + 19, folded, { anchor: "middle", size: SMALL, fill: MUTE, "pointer-events": "none" });
   }
-  // The word that is looked at is never folded
-  if (key >= 0 && !at.anchor(key).isShown) {
-    const said = nameOf(scene, key);
-    const wide = ruler(said, TYPE, 650) + 10;
-    const most = at.left ? at.left.x + at.left.width - wide : at.width - wide;
-    const x = Math.max(0, Math.min(at.anchor(key).x - wide / 2, most));
+  if (said) {
     pen.draw("rect", {
       x,
       y: y + 1,
