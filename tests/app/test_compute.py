@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from app.kit import numbers
 from app.rooms.compute import devices, words
@@ -94,11 +94,18 @@ def test_a_figure_typed_into_the_table_of_cards(browser: Browser, address: str) 
         canvas = screen.page.locator(".st-key-compute_cards_box [data-testid=data-grid-canvas]")
         grid.scroll_into_view_if_needed()
 
+        def is_at(column: int) -> None:
+            """The table moves what is selected a moment after a click or a key."""
+            cell = screen.page.locator(f".st-key-compute_cards_box [data-testid=glide-cell-{column}-0]")
+            expect(cell).to_have_attribute("aria-selected", "true")
+
         def typed(figure: str) -> None:
             grid.click(position={"x": 40, "y": 52})  # the first card's name
-            # Past the memory that it has, which is not to be typed over; the table may take the focus late.
-            for key in ("ArrowRight", "ArrowRight", "Enter"):
-                canvas.press(key)
+            for column in range(2):  # past the memory that it has, which is not to be typed over
+                is_at(column)
+                canvas.press("ArrowRight")
+            is_at(2)
+            canvas.press("Enter")
             box = screen.page.locator("#portal input")
             box.fill(figure)
             box.press("Enter")
