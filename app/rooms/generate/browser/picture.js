@@ -256,7 +256,7 @@ function text(pen, { scene, at, acts, ruler }) {
     }
   }
   if (scene.page === "beams") return;
-  // The word that is looked at is never folded: it stands over the fold, whose number would be seen behind it
+  // The word that is looked at is never folded: it is drawn over the fold, whose number is left out there
   const said = key >= 0 && !at.anchor(key).isShown ? nameOf(scene, key) : "";
   const wide = ruler(said, TYPE, 650) + 10;
   const most = at.left ? at.left.x + at.left.width - wide : at.width - wide;
