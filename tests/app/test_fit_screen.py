@@ -89,6 +89,7 @@ def test_an_offer_makes_it_fit_and_back_undoes_it(browser: Browser, address: str
         says(page, "^7.8 GiB too much")
         page.keyboard.press("f")
         says(page, "^Fits: ")
+        assert url_says(page, plan_weights="nf4", plan_dtype="float16")
         link = page.url
         with visiting(browser, address) as other:
             other.page.goto(link)
