@@ -50,10 +50,8 @@ def noted() -> None:
     """The script has noted in the session that the visitor went back: one that comes after it is another matter."""
     context = get_script_run_ctx()
     session = None if context is None else _untold.pop(context.session_id, None)
-    if session is not None:
-        setattr(
-            context, NAVIGATION, getattr(session, NAVIGATION)
-        )  # parts of the page that come later in this script ask too
+    if session is not None:  # for the parts of the page that come later in this script
+        setattr(context, NAVIGATION, getattr(session, NAVIGATION))
 
 
 def said_before(key: str) -> Any:

@@ -57,9 +57,8 @@ class Traffic:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.finished: list[Request] = []
-        self.cut: list[
-            Request
-        ] = []  # Chromium calls a stream so that a page has read to its end before it has: now this, now that
+        # Cut off is what Chromium calls a stream, now and then, that a page has read to its end
+        self.cut: list[Request] = []
         self.underway: set[Request] = set()
         page.on("request", lambda request: self.underway.add(request))
         page.on("requestfailed", lambda request: self._has_ended(request, self.cut))

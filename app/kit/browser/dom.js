@@ -199,15 +199,16 @@ export function keepingFocus(root, work) {
   const named = (/** @type {Element} */ node) => node.ariaLabel ?? (isText ? node.textContent : "");
   const [tag, name] = [had.localName, named(had)];
   const isAlike = (/** @type {Element | undefined} */ node) => node?.localName === tag && named(node) === name;
-  const alike = () =>
-    /** @type {HTMLElement[]} */ ([...root.querySelectorAll(isText ? tag : `${tag}[aria-label]`)]).filter(isAlike);
-  const nth = alike().indexOf(had);
+  const such = () =>
+    /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(isText ? tag : `${tag}[aria-label]`));
+  const before = such(); // their names are read only where the focus is lost: this is done at every drawing
   work();
   if (focusedIn(root)) return;
   const there = /** @type {HTMLElement | undefined} */ (
     path.reduce((/** @type {Element | undefined} */ at, i) => at?.children[i], root)
   );
-  const others = isAlike(there) ? [] : alike();
+  const others = isAlike(there) ? [] : [...such()].filter(isAlike);
+  const nth = [...before].filter(isAlike).indexOf(had);
   (others[Math.min(nth, others.length - 1)] ?? there)?.focus({ preventScroll: true });
 }
 
