@@ -158,7 +158,10 @@ export class HeadMap {
     const { meant } = this;
     if (row === this.row || !meant || !this.row.startsWith(picture.key)) {
       this.meant = at ? labels[at] : "";
-      if (row !== this.row || at) this.lost = "";
+      if (this.lost && (row !== this.row || at)) {
+        this.lost = "";
+        this.view.invalidate("side"); // which was drawn with it when the words of this row came
+      }
       this.row = row;
       return;
     }
