@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 import core
 from app.attention import export, picture
@@ -385,9 +385,18 @@ def test_a_candidate_keeps_its_word_in_another_row_or_says_that_it_is_none_there
     screen.page.keyboard.press("ArrowDown")
     screen.wait(query=str(GAVE + 1), candidate="0")
     expect(legend).to_contain_text(f"{word} is none of the five here; shown: {none}")
-    screen.page.keyboard.press("ArrowDown")  # said of that row alone
+    late: list[Route] = []  # what heads add in the next row, which comes when all else of that row is there
+    screen.page.route(re.compile(f"/additions\\?.*query={GAVE + 2}"), lambda route: late.append(route))
+    with screen.page.expect_request(re.compile("/additions")):
+        screen.page.keyboard.press("ArrowDown")
     screen.wait(query=str(GAVE + 2))
-    expect(legend).not_to_contain_text("none of the five")
+    screen.idle()
+    expect(legend).to_contain_text(WORDS["loading"])
+    assert len(late) == 1
+    late[0].continue_()
+    (last, _), *_ = next_words_of(run, [GAVE + 2], 5)[0].words
+    expect(screen.root.locator(".headmap .seg button").first).to_have_text(f"adds to {last}")
+    expect(legend).not_to_contain_text("none of the five")  # said of that row alone
 
 
 @needs_smollm2

@@ -490,13 +490,12 @@ export class HeadMap {
     const known = Array.from(this.values ?? []).filter((x) => !Number.isNaN(x));
     const mean = known.reduce((sum, x) => sum + x, 0) / Math.max(1, known.length);
     const bar = el("i", SIGNED.includes(by) ? "ramp both" : "ramp");
-    const lost =
-      by === "adds" && this.lost ? fill(words.candidate_lost, { lost: quoted(this.lost), word: parts.word }) : "";
-    const said = lost
-      ? lost
-      : this.values
-        ? fill(words.by_said[by], { ...parts, mean: percent(mean), rest: this.leftOut() })
-        : words.loading;
+    const isLost = by === "adds" && this.lost;
+    const said = !this.values
+      ? words.loading
+      : isLost
+        ? fill(words.candidate_lost, { lost: quoted(this.lost), word: parts.word })
+        : fill(words.by_said[by], { ...parts, mean: percent(mean), rest: this.leftOut() });
     const value = this.values?.[place.layer * site.heads + place.head];
     const isKnown = value !== undefined && !Number.isNaN(value);
     const now = {
