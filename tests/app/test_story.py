@@ -234,6 +234,34 @@ def test_a_projected_window_of_any_size_keeps_the_staircase_and_a_heading_that_r
         assert len(screen.data()["columns"].split()) - 1 == TO + 1
 
 
+@needs_smollm2
+def test_page_keys_before_the_findings_are_there_count_once_they_are(screen: Screen, run: core.Trace) -> None:
+    found, late, chips = core.findings(run), list[Route](), screen.root.locator(".findings .chip")
+    assert len(found) > 3
+    screen.page.route(re.compile("/headlight/findings"), lambda route: late.append(route))
+    first, second, clicked = [dict(layer=str(one.layer), head=str(one.head)) for one in (found[0], found[2], found[1])]
+    screen.open("?model=smollm2")
+    screen.page.keyboard.press("PageDown")
+    screen.page.keyboard.press("PageDown")
+    screen.idle()
+    assert len(late) == 1 and screen.data().items() >= first.items()
+    late.pop().continue_()
+    screen.wait(**second)
+    expect(chips.nth(2)).to_have_attribute("aria-pressed", "true")
+    # Who has chosen another head in between stays there.
+    screen.open("?model=smollm2")
+    screen.page.keyboard.press("PageDown")
+    layer, head = found[1].layer, found[1].head
+    screen.page.keyboard.press("/")
+    screen.page.keyboard.type(f"{layer}.{head}")
+    screen.page.keyboard.press("Enter")
+    screen.wait(**clicked)
+    late.pop().continue_()
+    expect(chips).to_have_count(len(found))
+    screen.idle()
+    assert screen.data().items() >= clicked.items()
+
+
 # How far the number of each repeated word is from the end of its token, in pixels, as [word, left]
 DIGITS = """root => {
   const pen = document.createElement("canvas").getContext("2d");

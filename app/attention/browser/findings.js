@@ -17,10 +17,13 @@ const KNOWS = "headlight-knows-attention"; // kept by the browser of a visitor w
 
 // All that there are; the one that a picture opens on until the others are there
 /** @param {import("./types.js").Shown} view @returns {Finding[]} */
-export function findingsOf({ picture, remote }) {
-  const found = picture.look && !remote.offline ? remote.get("findings", {}, json) : null;
-  return found?.found ?? (picture.look ? [picture.look] : []);
+export function findingsOf(view) {
+  const { look } = view.picture;
+  return answerOf(view)?.found ?? (look ? [look] : []);
 }
+
+/** @param {import("./types.js").Shown} view */
+const answerOf = ({ picture, remote }) => (picture.look && !remote.offline ? remote.get("findings", {}, json) : null);
 
 // The one that is on the screen: of this head, from this token
 /** @param {import("./types.js").View} view @returns {Finding | null} */
@@ -95,6 +98,8 @@ export const sentenceOf = (view, one) => phrase(formOf(view, one)[1], partsOf(vi
 export class Findings {
   drawn = "";
   knows = knows();
+  /** @type {{by: number, from: string} | null} The page keys that were pressed before all findings were there, and where */
+  awaited = null;
 
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
   constructor(view, parent) {
@@ -163,15 +168,33 @@ export class Findings {
     this.view.chosen.go({ site, layer, head, query }, event);
   }
 
-  // To the next of them, and from the last to the first; from a head that is none of them to the first
+  // To the next of them, and from the last to the first; from a head that is none of them to the first. Before they are there, once they are
   /** @param {number} by @returns {boolean} whether there is any */
   turn(by) {
     if (!this.isShown) return false;
-    const found = findingsOf(this.view);
-    const now = found.findIndex((one) => isAt(one, this.view.chosen.place));
-    const next = now < 0 ? (by > 0 ? 0 : found.length - 1) : (now + by + found.length) % found.length;
-    this.show(found[next]);
+    const { from } = this;
+    const before = this.awaited?.from === from ? this.awaited.by : 0;
+    this.awaited = { by: before + by, from };
+    this.turnAwaited();
     return true;
+  }
+
+  turnAwaited() {
+    const { view, awaited } = this;
+    if (!awaited || (awaited.from === this.from && !answerOf(view) && !view.remote.offline)) return;
+    this.awaited = null;
+    if (!this.isShown || awaited.from !== this.from || !awaited.by) return; // the visitor has gone elsewhere, or forth and back
+    const found = findingsOf(view);
+    const now = found.findIndex((one) => isAt(one, view.chosen.place));
+    const first = now < 0 ? (awaited.by > 0 ? -1 : 0) : now;
+    const all = found.length;
+    this.show(found[(((first + awaited.by) % all) + all) % all]);
+  }
+
+  // What page keys start from
+  get from() {
+    const { picture, chosen } = this.view;
+    return `${picture.key} ${JSON.stringify(chosen.place)}`;
   }
 }
 

@@ -553,6 +553,7 @@ export class Explore extends Stage {
     this.painted += 1;
     if (!this.layersLeft) this.showToClass();
     this.allHeads.keepWord();
+    this.findings.turnAwaited();
     this.follow();
   }
 
