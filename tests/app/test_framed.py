@@ -104,13 +104,18 @@ def test_a_course_page_shows_one_screen_and_hears_its_height(
             assert box is not None and box["height"] != 600 + 4
 
         eventually(page, as_high_as_its_room)
-        high = page.locator("iframe").bounding_box()
-        page.wait_for_timeout(1500)
-        assert page.locator("iframe").bounding_box() == high, "a frame and its room do not drive each other up"
+
+        def stays_as_high() -> None:
+            high = page.locator("iframe").bounding_box()
+            page.wait_for_timeout(1500)
+            assert page.locator("iframe").bounding_box() == high, "a frame and its room do not drive each other up"
+
+        eventually(page, stays_as_high)  # once the numbers that came last have their place
         framed = page.frames[1]
         framed.wait_for_url(lambda url: "layer=" in url)
         assert "embed=true" in framed.url
-        inside.locator("body").press("ArrowDown")
+        inside.locator(".strip [data-i='5']").first.click()
+        framed.wait_for_url(re.compile("query=5"))
         assert "embed=true" in framed.url
 
         # the way out is this screen, without the frame
