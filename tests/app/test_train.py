@@ -364,7 +364,8 @@ def test_the_model_of_a_text_opens_for_its_visitor_alone_and_its_files_are_its_o
     other.context.close()
     page.goto(f"{address}/?view=train&own=on")
     page.locator(".own-text .sample").first.wait_for()
-    press(page, "own_another")
+    with page.expect_response(re.compile("text/forget")):
+        press(page, "own_another")
     expect(box).to_be_visible()
     page.goto(f"{address}/{link}")
     expect(page.get_by_text(shell_words.NO_TEXT_MODEL.split("{")[0].strip(), exact=False)).to_be_visible(

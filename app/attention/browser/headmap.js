@@ -504,7 +504,8 @@ export class HeadMap {
       value: isKnown ? this.say(value) : "",
     };
     setText(this.now, isKnown ? fill(words.by_now, now) : "");
-    this.legend.replaceChildren(el("span", "", ends[0]), bar, el("span", "", ends[1]), el("span", "mute", said));
+    const scale = this.values ? [el("span", "", ends[0]), bar, el("span", "", ends[1])] : []; // of numbers that are there
+    this.legend.replaceChildren(...scale, el("span", "mute", said));
   }
 
   // The number of one head, in words

@@ -554,6 +554,9 @@ class Generate extends Stage {
     const sizes = this.measured(); // before anything is written: to ask the page in the middle of a drawing costs a layout each time
     if (stale.has("theme")) this.root.style.setProperty("--bar", this.palette.ramp[3]);
     this.controls.draw(values, this.asks.isPlaying, this.path.length > 0);
+    const isUnread = !writing.isOpen && !this.scene;
+    this.root.classList.toggle("unread", isUnread);
+    this.files.box.hidden = isUnread;
     if (!writing.isOpen) return;
     let all = this.columns();
     const wanted = values.f === "" ? all.length - 1 : all.findIndex(({ node }) => node.position === Number(values.f));

@@ -199,6 +199,7 @@ class Positions extends Stage {
     const said = lab.fact();
     const text = said.map((node) => node.textContent).join("");
     if (text !== this.sentence.textContent) this.sentence.replaceChildren(...said);
+    this.files.box.hidden = !text && Boolean(lab.status().pending); // there is no picture yet
     const { proof, facts } = lab.foot();
     setText(this.proof, proof && `✓ ${proof}`);
     setText(this.facts, facts);

@@ -200,7 +200,8 @@ export class OwnText {
 
   /** @param {"stop" | "on" | "forget" | "keep"} what */
   async tell(what) {
-    const response = await fetch(addressOf(`text/${what}`), { method: "POST", headers: ASKED });
+    const asked = { method: "POST", headers: ASKED, keepalive: true }; // who leaves at once has said it as well
+    const response = await fetch(addressOf(`text/${what}`), asked);
     if (!response.ok) {
       this.refused = await response.text();
       this.changed();

@@ -149,6 +149,7 @@ export class Left {
     drawGrid(this.cells, grid, palette, width, looks ? Math.max(0.34 * innerHeight, height) : height, type);
     this.map.setAttribute("aria-label", looks ? words.map_label_looks : words.map_label);
     const word = swept.part?.watched.length ? swept.labels[swept.part.watched[0]] : "";
+    this.legend.classList.toggle("unknown", !turns && !word); // whose change it is comes with the first numbers
     this.legend.replaceChildren(
       el("span", "", turns ? words.legend_turn : fill(words.legend, { word: quotation(word) })),
     );
