@@ -191,7 +191,7 @@ export class Findings {
     this.show(found[(((first + awaited.by) % all) + all) % all]);
   }
 
-  // What page keys start from
+  // Where page keys start
   get from() {
     const { picture, chosen } = this.view;
     return `${picture.key} ${JSON.stringify(chosen.place)}`;
