@@ -98,8 +98,6 @@ export const sentenceOf = (view, one) => phrase(formOf(view, one)[1], partsOf(vi
 export class Findings {
   drawn = "";
   knows = knows();
-  /** @type {{by: number, from: string} | null} The page keys that were pressed before all findings were there, and where */
-  awaited = null;
 
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
   constructor(view, parent) {
@@ -168,33 +166,20 @@ export class Findings {
     this.view.chosen.go({ site, layer, head, query }, event);
   }
 
-  // To the next of them, and from the last to the first; from a head that is none of them to the first. Before they are there, once they are
+  // Whether all but the first are still on their way
+  get isComing() {
+    return this.isShown && !this.view.remote.offline && !answerOf(this.view);
+  }
+
+  // To the next of them, and from the last to the first; from a head that is none of them to the first
   /** @param {number} by @returns {boolean} whether there is any */
   turn(by) {
     if (!this.isShown) return false;
-    const { from } = this;
-    const before = this.awaited?.from === from ? this.awaited.by : 0;
-    this.awaited = { by: before + by, from };
-    this.turnAwaited();
+    const found = findingsOf(this.view);
+    const now = found.findIndex((one) => isAt(one, this.view.chosen.place));
+    const next = now < 0 ? (by > 0 ? 0 : found.length - 1) : (now + by + found.length) % found.length;
+    this.show(found[next]);
     return true;
-  }
-
-  turnAwaited() {
-    const { view, awaited } = this;
-    if (!awaited || (awaited.from === this.from && !answerOf(view) && !view.remote.offline)) return;
-    this.awaited = null;
-    if (!this.isShown || awaited.from !== this.from || !awaited.by) return; // the visitor has gone elsewhere, or forth and back
-    const found = findingsOf(view);
-    const now = found.findIndex((one) => isAt(one, view.chosen.place));
-    const first = now < 0 ? (awaited.by > 0 ? -1 : 0) : now;
-    const all = found.length;
-    this.show(found[(((first + awaited.by) % all) + all) % all]);
-  }
-
-  // Where page keys start
-  get from() {
-    const { picture, chosen } = this.view;
-    return `${picture.key} ${JSON.stringify(chosen.place)}`;
   }
 }
 

@@ -94,6 +94,11 @@ export class Stage extends Ground {
     return false;
   }
 
+  /** Whether what is to be turned to is still on its way: page keys pressed by then count once it is there. */
+  get isComing() {
+    return false;
+  }
+
   /** How many layers and heads there are to be found with "/"; null where the room has none. @returns {{layers: number, heads: number} | null} */
   get headGrid() {
     return null;
@@ -141,7 +146,7 @@ export class Stage extends Ground {
     this.keyList = new KeyList(() => this.#listed());
     this.live = el("p", "unseen");
     this.live.setAttribute("role", "status");
-    this.projector = new Projector((by) => void this.turn(by), this.leaving);
+    this.projector = new Projector((by) => void this.#page(by), this.leaving);
     this.files = new Files(
       () => this.picture(),
       () => this.about(),
@@ -178,6 +183,7 @@ export class Stage extends Ground {
     const catchUp = () => choices.some((piece) => this.stale.has(/** @type {any} */ (piece))) && this.#catchUp();
     root.addEventListener("keydown", catchUp, { signal, capture: true });
     root.addEventListener("keydown", (e) => this.#key(e), { signal });
+    root.addEventListener("pointerdown", () => this.#forgetPages(), { signal, capture: true });
     document.addEventListener("keydown", (e) => e.composedPath()[0] === document.body && this.#key(e), { signal });
     voices.add(this);
     signal.addEventListener("abort", () => {
@@ -277,7 +283,9 @@ export class Stage extends Ground {
 
   drawNow() {
     super.drawNow();
-    if (this.isGiven) this.#offerHead();
+    if (!this.isGiven) return;
+    this.#offerHead();
+    this.#turnPages();
   }
 
   // Another head than the room would show is never changed silently: it is offered.
@@ -312,15 +320,45 @@ export class Stage extends Ground {
     const act = step
       ? () => this.arrow(...step)
       : page
-        ? () => this.turn(page)
+        ? () => this.#page(page)
         : event.key === "/"
           ? () => this.finder.open()
           : event.key === "?"
             ? () => this.keyList.toggle()
             : (this.keys[event.key.toLowerCase()] ?? (event.key.toLowerCase() === "h" && this.#heads));
+    if (!page) this.#forgetPages();
     if (!act || act(event) === false) return;
     event.preventDefault();
     this.#catchUp();
+  }
+
+  #pages = { by: 0, from: "" }; // page keys that are still to count, and where they were pressed
+
+  /** @param {number} by @returns {boolean | void} */
+  #page(by) {
+    const waits = this.#turnPages();
+    if (!waits && !this.isComing) return this.turn(by);
+    this.#pages = { by: waits + by, from: this.#from };
+    return true;
+  }
+
+  // One of them, which is drawn before the next. Returns how many still wait.
+  #turnPages() {
+    if (this.#pages.from !== this.#from) this.#forgetPages();
+    const { by } = this.#pages;
+    if (!by || this.isComing) return by;
+    this.#pages.by -= Math.sign(by);
+    this.turn(Math.sign(by));
+    return this.#pages.by;
+  }
+
+  // The visitor does something else by then.
+  #forgetPages() {
+    this.#pages.by = 0;
+  }
+
+  get #from() {
+    return `${this.key} ${this.selection.stamp}`;
   }
 
   #heads = () => this.chooser?.toggle() ?? false;

@@ -466,6 +466,10 @@ export class Explore extends Stage {
     if (!this.findings.turn(by)) this.step(by);
   }
 
+  get isComing() {
+    return this.findings.isComing;
+  }
+
   // To the next head, and from the last of a layer to the first of the next
   /** @param {number} by */
   step(by) {
@@ -553,7 +557,6 @@ export class Explore extends Stage {
     this.painted += 1;
     if (!this.layersLeft) this.showToClass();
     this.allHeads.keepWord();
-    this.findings.turnAwaited();
     this.follow();
   }
 

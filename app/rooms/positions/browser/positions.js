@@ -294,7 +294,6 @@ class Positions extends Stage {
   // Through all findings, over the ends; one that the text or the model lacks is passed over
   /** @param {number} by */
   turn(by) {
-    if (this.lab?.isWaiting) return true; // what it lacks is not known yet
     const lacks = (/** @type {import("./findings.js").Finding} */ { lab, id }) =>
       !(lab in LABS) ||
       (id === "free" && !this.header.ordered[this.value("stack")]) ||
@@ -302,6 +301,11 @@ class Positions extends Stage {
     const next = step(this.labName, this.lab?.shownFinding ?? "", by, lacks);
     if (next) this.take(next);
     return next !== null;
+  }
+
+  // The answer says what the lab lacks.
+  get isComing() {
+    return Boolean(this.lab?.isWaiting);
   }
 
   get headGrid() {

@@ -604,6 +604,10 @@ export class StepThrough extends Stage {
     );
   }
 
+  get isComing() {
+    return this.opened === "run" && !this.walk && this.isWaiting;
+  }
+
   /** @param {number} by @returns {boolean | void} */
   turn(by) {
     const { opened, experts } = this;

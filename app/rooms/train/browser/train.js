@@ -476,6 +476,12 @@ class Train extends Stage {
     else if (!document.hidden && this.header?.offline) this.asTaught(this.values.race);
   }
 
+  // The moments of a run are found in it.
+  get isComing() {
+    const isWalk = !this.isOwn && this.values.twin === "none";
+    return isWalk && this.showsKept && !this.pair[0] && this.finished.isComing;
+  }
+
   // By the clicker, or the Page keys: the next moment of a run, the next twin of a race. None of them begins a training.
   /** @param {number} by */
   turn(by) {

@@ -820,6 +820,13 @@ class WhatIf extends Stage {
     return this.sweepPart.move([down, right]);
   }
 
+  // The order of strength is known with all numbers.
+  get isComing() {
+    const { found, swept } = this;
+    if (!this.hasParts) return !this.pick && !swept.done && !swept.refused;
+    return !this.set.isOpen && !found.known && !found.refused;
+  }
+
   // The next in order of strength
   /** @param {number} by */
   turn(by) {
