@@ -104,11 +104,14 @@ class Followed:
     """What a room shows now: the text of every parameter, and a sentence for each thing that a link asked for in vain.
 
     `stamp` grows whenever a link decided, and not the visitor's hand in the room: the browser then takes the values as they are.
+    `merged` grows whenever the visitor's hand on the run before found its place in this one: the browser takes them, but for what it
+    has not told yet.
     `reported` is the number of the browser's last report that these values know of. `shown` is what the parameters are of.
     """
 
     values: dict[str, str]
     stamp: int
+    merged: int
     reported: int
     notes: list[str]
     shown: Any
@@ -124,6 +127,7 @@ class _Memory:
     reported: object  # what the browser sent last
     values: dict[str, str] = field(default_factory=dict)  # what is shown
     stamp: int = 0
+    merged: int = 0
     notes: list[str] = field(default_factory=list)  # of the last link
 
 
@@ -176,12 +180,13 @@ def follow(
         memory = _Memory(record.links, visit, report)
     if run is not None:
         record = chosen.on_run(run, going)
+    is_late = False
     if by_link:
         memory.links, memory.visit, memory.reported = record.links, visit, report
     elif report != memory.reported and (said := _said(on.params, report)) is not None:
         memory.reported, memory.notes = report, []
         of = report.get("of") if isinstance(report, Mapping) else None
-        record, by_link = chosen.reported(record, on.room, said, of, shared, memory.values)
+        record, is_late = chosen.reported(record, on.room, said, of, shared, memory.values)
     if wish is not None:
         record = record.with_values(on.room, {**record.values(on.room, shared), **wish}, shared)
         by_link = True
@@ -190,8 +195,10 @@ def follow(
     asked = record.values(on.room, shared)
     found = shown(asked) if callable(shown) else shown
     values, notes = kit_params.read(on.params, found, asked)
-    if by_link:
-        memory.stamp, memory.notes = memory.stamp + 1, notes
+    memory.stamp += by_link
+    memory.merged += is_late
+    if by_link or is_late:
+        memory.notes = notes
     memory.values = values
     there = values if run is not None else {name: text for name, text in values.items() if name not in shared}
     ruled = [param.name for param in on.params if not isinstance(param.default, str)]
@@ -204,6 +211,7 @@ def follow(
     return Followed(
         values,
         memory.stamp,
+        memory.merged,
         number if isinstance(number, int) else 0,
         list(memory.notes),
         found,
@@ -222,6 +230,7 @@ def sent(followed: Followed) -> dict[str, Any]:
     return {
         "values": followed.values,
         "stamp": followed.stamp,
+        "merged": followed.merged,
         "reported": followed.reported,
         "of": followed.of,
     }

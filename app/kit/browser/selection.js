@@ -4,7 +4,7 @@ import { classroom } from "./classroom.js";
 
 const TELL_AFTER = 200; // ms without a change before Python is told
 
-/** @typedef {{values: Record<string, string>, stamp: number, reported: number, of?: string, follow?: Follow}} FromPython */
+/** @typedef {{values: Record<string, string>, stamp: number, merged?: number, reported: number, of?: string, follow?: Follow}} FromPython */
 /** @typedef {{room: string, drawn: string, base: Record<string, string>, most: number}} Follow `most` are the bytes of what is chosen that a class is told at once */
 
 export class RoomSelection {
@@ -13,6 +13,10 @@ export class RoomSelection {
   of = ""; // the run that they were chosen on
   /** @type {number | undefined} */
   stamp;
+  /** @type {number | undefined} */
+  merged;
+  /** @type {Record<string, string>} What Python is still to be told */
+  untold = {};
   number = 0; // of the last change
   /** @type {number | undefined} A timer, while Python is still to be told */
   telling;
@@ -31,25 +35,28 @@ export class RoomSelection {
     addEventListener("popstate", this.leaving, true);
   }
 
-  // What Python sends. Returns whether a link decided: then all is as it says. Otherwise a change that Python does not know yet stays.
+  // What Python sends. Returns whether it decided, by a link or in a place that it found in another run: then all is as it says. Otherwise
+  // a change that Python does not know yet stays.
   // `sent.of` is the run that Python places the choice on. What was chosen on the run before goes to Python first, which finds its place in this one.
   /** @param {FromPython} sent @param {import("./types.js").Tell} setStateValue */
   take(sent, setStateValue) {
     const of = sent.of ?? "";
     this.set = setStateValue;
     const byLink = sent.stamp !== this.stamp;
+    const isMerged = sent.merged !== this.merged;
     const isOther = of !== this.of;
     if (isOther && !byLink) this.leaving();
+    if (byLink) this.hush();
     this.of = of;
-    if (byLink || isOther || sent.reported >= this.number) {
-      if (byLink) this.hush();
-      this.values = { ...sent.values };
+    if (byLink || isMerged || isOther || sent.reported >= this.number) {
+      this.values = { ...sent.values, ...this.untold };
       this.number = Math.max(this.number, sent.reported);
     }
     this.stamp = sent.stamp;
+    this.merged = sent.merged;
     this.follow = sent.follow;
     this.show();
-    return byLink;
+    return byLink || isMerged;
   }
 
   // A class that follows this screen sees the room as it came, and what is chosen otherwise.
@@ -75,10 +82,11 @@ export class RoomSelection {
   /** @param {Record<string, string>} changes @param {boolean} [atOnce] */
   choose(changes, atOnce = false) {
     Object.assign(this.values, changes);
+    Object.assign(this.untold, changes);
     this.number += 1;
     classroom.chose();
     this.show();
-    this.hush();
+    clearTimeout(this.telling);
     this.telling = setTimeout(() => this.tell(), atOnce ? 0 : TELL_AFTER);
   }
 
@@ -87,9 +95,11 @@ export class RoomSelection {
     this.set("chosen", { number: this.number, said: { ...this.values }, of: this.of });
   }
 
+  // Nothing is to be told any more.
   hush() {
     clearTimeout(this.telling);
     this.telling = undefined;
+    this.untold = {};
   }
 
   destroy() {

@@ -157,6 +157,7 @@ export class Asks {
       this.writing.write(path, this.params, stopped.signal, () => view.invalidate("answer")),
     );
     if (stopped.signal.aborted) return;
+    this.loading = null;
     if (!refused) view.say(view.sentence === words.loading ? "" : view.sentence);
     else if (path.length && refused !== words.failed) view.choose({ path: "", f: "" }); // the text itself can be shown
     this.asked = refused ? wanted : ""; // what was refused will not do better
@@ -291,7 +292,7 @@ export class Asks {
     const before = first === null ? this.path : this.path.slice(0, -1);
     const over = this.writing.over.get(written(before));
     if (over) return this.sayOver(over);
-    if (!this.writing.isOpen) return this.again();
+    if (!this.writing.isOpen) return this.loading ? undefined : this.again();
     if (this.values.how === "beam") return this.grow();
     this.loading?.abort();
     this.asked = "";

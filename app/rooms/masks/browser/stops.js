@@ -9,17 +9,32 @@ const BESIDE = { stop: "0" };
 /** @param {Uint8Array} bytes */
 const numbers = (bytes) => ({ values: new Float32Array(unpack(bytes)[1]) });
 
+/** @typedef {{site: string, query: number, key: number}} Look */
+
+/** @param {import("./masks.js").Masks} view @param {Look} look */
+const looksOf = (view, { site, query, key }) => view.ask("looks", { site, query, key }, numbers);
+
 /**
  * The weight that every head gives to one look, and which gives most; null while that is on its way.
- * @param {import("./masks.js").Masks} view @param {{site: string, query: number, key: number}} look
+ * @param {import("./masks.js").Masks} view @param {Look} look
  */
-export function hardest(view, { site, query, key }) {
-  const values = view.ask("looks", { site, query, key }, numbers)?.values;
+export function hardest(view, look) {
+  const values = looksOf(view, look)?.values;
   if (!values?.length) return null;
   const at = values.indexOf(Math.max(...values));
-  const { heads } = /** @type {import("./sheet.js").Scores} */ (view.sites.get(site));
+  const { heads } = /** @type {import("./sheet.js").Scores} */ (view.sites.get(look.site));
   return { layer: Math.floor(at / heads), head: at % heads, weight: values[at], of: values.length };
 }
+
+// Whether this run is one of words to come, each of which sees those before it
+/** @param {import("./masks.js").Masks} view @param {string} site */
+const isWritten = (view, site) => view.header.writes && site === "decoder" && view.isCausal(site);
+
+// Whether it is still on its way if another head looks there harder, which is a stop of its own
+/** @param {import("./masks.js").Masks} view */
+export const isOpen = (view) =>
+  Boolean(view.look && isWritten(view, view.look.site) && view.header.outcome.words.length) &&
+  looksOf(view, /** @type {Look} */ (view.look)) === null;
 
 /** @param {import("./masks.js").Masks} view @returns {Stop[]} */
 export function stopsOf(view) {
@@ -49,8 +64,7 @@ export function stopsOf(view) {
     /** @type {string} */ name,
     /** @type {Record<string, string>} */ more = {},
   ) => found.push({ id, name, lab: "paint", values: { ...plain, ...place, ...more, stop: id } });
-  const writes = header.writes && site !== "encoder";
-  const isCausal = writes && site === "decoder" && view.isCausal(site);
+  const isCausal = isWritten(view, site);
   if (look) {
     stop("1", "1", { scope: "one" });
     stop("2", "2");
