@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import exp
 
@@ -93,7 +94,9 @@ def test_scores_stay_where_a_mask_is_asked_about(page: Page, address: str, step:
     """Those of every key of the row: the sum of the weights can be computed of them."""
     page.set_viewport_size(WINDOW)
     open_step(page, address, step)
-    told = page.locator(".st-key-lessons_view .row.pairs .slot .now").all_inner_texts()
+    slots = page.locator(".st-key-lessons_view .row.pairs .slot .now")
+    expect(slots.first).to_contain_text(re.compile(r"\d"))  # none before the run with the mask is there
+    told = slots.all_inner_texts()
     scores = [float(text.replace("−", "-")) for text in told]
     assert len(scores) == 5
     if step == "1.7":

@@ -200,12 +200,13 @@ export function drawPairs(paint, place) {
 /** @param {import("./paint.js").Paint} paint @param {HTMLElement} place */
 function drawScores(paint, place) {
   const { query } = paint.view.place;
+  const { early, scores: all } = paint.now; // of a mask in every head they come with the run
   const who = el("div", "who");
   who.append(...nodes(word(paint.queries, query, "q")), el("small", "", words.its_scores));
   const scores = paint.keys.map((_, k) => {
     const slot = el("div", "slot");
     add(slot, "p").append(...nodes(word(paint.keys, k, "k")));
-    add(slot, "span", "now").textContent = fixed(paint.now.scores[paint.index(query, k)]);
+    add(slot, "span", "now").textContent = early ? "…" : fixed(all[paint.index(query, k)]);
     return slot;
   });
   place.replaceChildren(who, ...scores);
