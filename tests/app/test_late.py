@@ -132,6 +132,7 @@ def test_a_choice_that_is_not_told_yet_outlives_one_that_comes_back_with_another
     line.let_go()
     screen.until("root.dataset.tokens === '6' && root.dataset.hide === '[0]' && root.dataset.show === 'map'")
     screen.page.wait_for_url(lambda url: "hide=0" in url and "show=map" in url and "text=Yet" in url)
+    assert screen.tokens()[1:4] == ["Yet", "another", "one"]
 
 
 def said(url: str) -> dict[str, str]:

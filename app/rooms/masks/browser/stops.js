@@ -26,7 +26,7 @@ export function hardest(view, look) {
   return { layer: Math.floor(at / heads), head: at % heads, weight: values[at], of: values.length };
 }
 
-// Whether this run is one of words to come, each of which sees those before it
+// Whether the run writes, and every word of it sees the words before it alone
 /** @param {import("./masks.js").Masks} view @param {string} site */
 const isWritten = (view, site) => view.header.writes && site === "decoder" && view.isCausal(site);
 
