@@ -111,11 +111,11 @@ class Followed:
 
     values: dict[str, str]
     stamp: int
-    merged: int
     reported: int
     notes: list[str]
     shown: Any
     of: str = ""  # the run that the values are a choice on
+    merged: int = 0
 
 
 @dataclass
@@ -211,11 +211,11 @@ def follow(
     return Followed(
         values,
         memory.stamp,
-        memory.merged,
         number if isinstance(number, int) else 0,
         list(memory.notes),
         found,
         run.key if run else "",
+        memory.merged,
     )
 
 

@@ -27,7 +27,7 @@ BUDGET = {
         (292, 50),
     ),  # 8 kB of it the experts and the classes, 11 the end of the pass and the strip, 12 what moves, 6 skylines and chips
     "masks": (
-        (189, 69),
+        (193, 69),
         (106, 32),
     ),  # 4 kB of it the rows of long texts, 4 two texts and three models beside each other
     "positions": ((197, 67), (123, 32)),
