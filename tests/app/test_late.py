@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Route, WebSocketRoute
+from playwright.sync_api import Browser, WebSocketRoute
 
 from app.attention import words
-from tests.app.browsing import PATIENCE, Screen, bar_hears, idle
-from tests.app.every_room import MODEL, see
-from tests.app.pages import lend
+from tests.app.browsing import PATIENCE, Screen
 
 APP = "app/main.py"
 WORDS = words.COMPONENT
@@ -133,54 +130,3 @@ def test_a_choice_that_is_not_told_yet_outlives_one_that_comes_back_with_another
     screen.until("root.dataset.tokens === '6' && root.dataset.hide === '[0]' && root.dataset.show === 'map'")
     screen.page.wait_for_url(lambda url: "hide=0" in url and "show=map" in url and "text=Yet" in url)
     assert screen.tokens()[1:4] == ["Yet", "another", "one"]
-
-
-def said(url: str) -> dict[str, str]:
-    """All that an address says, but for what of it a rule has chosen: two changes that are told at once may end where it began."""
-    return {name: text for name, text in parse_qsl(urlsplit(url).query, keep_blank_values=True) if name != "rule"}
-
-
-@pytest.mark.parametrize(
-    ("room", "model"),
-    [
-        ("explore", MODEL),
-        ("step", MODEL),
-        ("positions", MODEL),
-        ("whatif", MODEL),
-        ("whatif", "MiniLM-L6"),
-        ("train", MODEL),
-        ("masks", MODEL),
-        ("shapes", MODEL),
-    ],
-)
-def test_page_keys_before_the_answers_are_there_count_once_they_are(
-    browser: Browser, address: str, room: str, model: str
-):
-    """Two of them lead where two lead that are pressed later."""
-    held: list[Route] = []
-    let_go = False
-
-    def hold(route: Route) -> None:
-        held.append(route) if route.request.resource_type == "fetch" and not let_go else route.continue_()
-
-    with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
-        see(page, address, room, model=model)
-        led = [said(page.url)]
-        for _ in range(2):
-            page.keyboard.press("PageDown")
-            page.wait_for_url(lambda url: said(url) not in led)
-            led.append(said(page.url))
-            idle(page)
-        page.route("**/headlight/**", hold)
-        page.goto(f"{address}/?{urlencode({'view': room, 'model': model})}")
-        page.locator(f".hl.{room}").first.wait_for()
-        bar_hears(page)
-        idle(page)
-        page.keyboard.press("PageDown")
-        page.keyboard.press("PageDown")
-        idle(page)
-        assert held and said(page.url) != led[-1]
-        let_go = True
-        for route in held:
-            route.continue_()
-        page.wait_for_url(lambda url: said(url) == led[-1])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Literal
-from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Page
 
 from tests.app.axe import faults
-from tests.app.browsing import bar_hears, idle
-from tests.app.every_room import DRAWN, MODEL, ROOMS, SEEN_AT, measured, see
+from tests.app.every_room import ROOMS, SEEN_AT, measured, see
 from tests.app.lab import sized
 from tests.app.pages import lend
 
@@ -19,7 +17,6 @@ APP = "app/main.py"
 LANGUAGES = ("en",)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 LAPTOP = (1280, 720)
-BEGUN = {room: f".hl.{room}" for room in ("step", "generate")}  # rooms that have no picture before an answer is there
 NARROW = (320, 360, 390, 480, 600, 639, 641, 700)
 TWICE, FOUR_TIMES = (640, 512), (320, 256)  # a window of 1280 × 1024 at 200 % and at 400 %
 CONTROL = "button, [role=button], summary, a[href], select, input, textarea, [role=slider], [role=application], [tabindex='0']"
@@ -91,27 +88,6 @@ def test_axe_finds_nothing(room: Page, scheme: Literal["light", "dark"]):
     room.locator(f".hl[data-theme={scheme}]").first.wait_for()
     sized(room, *LAPTOP)
     assert faults(room) == []
-
-
-@pytest.mark.parametrize("asked", ROOMS)
-def test_axe_finds_nothing_before_the_answers_are_there(browser: Browser, address: str, asked: str):
-    """All that a room fetches is held back: what is on the screen by then is for everybody as well."""
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route) if route.request.resource_type == "fetch" else route.continue_()
-
-    with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
-        page.route("**/headlight/**", hold)
-        page.goto(f"{address}/?{urlencode({'view': asked, 'model': MODEL})}")
-        page.locator(BEGUN.get(asked, DRAWN[asked])).first.wait_for()
-        bar_hears(page)
-        idle(page)
-        assert faults(page) == [] and measured(page, WRONG) == []
-        assert held or asked in ("memory", "compute")
-        for route in held:
-            route.abort()
-        page.unroute_all()
 
 
 def test_axe_finds_nothing_on_the_narrowest_phone(room: Page):
