@@ -48,6 +48,14 @@ def cell(table: Any, row: str, column: str) -> Any:
     return table.loc[row, column]
 
 
+def test_a_memory_about_as_large_as_the_one_that_is_asked_about_tells_its_answer() -> None:
+    GiB = 1 << 30
+    budgets = [("this machine", round(7.98 * GiB)), ("RTX 4090", 24 * GiB), ("8.59 GB", 8 * GiB)]
+    found = tables.fits(LESSON, budgets, "source_len")
+    assert found[0][1].n < found[2][1].n < found[1][1].n
+    assert tables.telling(found) == [True, False, True]
+
+
 def test_lesson_a4_and_a5_stand_side_by_side() -> None:
     table = tables.kept_table(plan(LESSON.config, LESSON.workload)).set_index("item")
     told = {"input": 3.125, "q, k, v": 9.375, "weights": 2.441, "z": 3.125, "MLP hidden": 12.5, "total": 30.566}

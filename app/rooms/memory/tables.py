@@ -21,6 +21,7 @@ from core.plan.workload import Attention
 
 WAYS: tuple[Attention, ...] = ("eager", "efficient", "flash")
 KNOWN = 100  # tokens to which the scores are told where a lesson asks about longer texts
+NEAR = 0.1  # of a number that is asked for, by which another still tells it
 FAR = 8  # as a share of a budget that is asked about, where every curve ends
 POINTS = 15  # of the three lines of the cache
 COUNTED: dict[Counted, str] = {"bound": "an upper bound", "alive": "alive at once"}
@@ -111,6 +112,12 @@ def fits(
 @lru_cache(maxsize=256)
 def _fit(setup: Setup, budget: int, vary: str, counted: Counted) -> Fit:
     return longest_fit(setup.config, budget, setup.workload, vary=vary, counted=counted)  # type: ignore[arg-type]
+
+
+def telling(found: Sequence[tuple[str, Fit]]) -> list[bool]:
+    """Whether each tells how many fit into the last memory: its own number, or that of a memory which is about as large."""
+    asked = found[-1][1].n
+    return [abs(fit.n - asked) <= NEAR * asked for _, fit in found]
 
 
 def usable(setup: Setup, fit: Fit) -> int:

@@ -145,8 +145,8 @@ def _length(setup: Setup, look: Look) -> None:
     alive = _alive(setup, budgets, vary, counting)
     over, drawn, below = (st.container(gap=None) for _ in range(3))
     with below if look.projected else over, st.container(key="memory_fits", gap=None):
-        for i, (name, fit) in enumerate(found):
-            with cover.over(f"fit_{i}", *(("number",) if i == len(budgets) - 1 else ())):
+        for i, ((name, fit), tells) in enumerate(zip(found, tables.telling(found), strict=True)):
+            with cover.over(f"fit_{i}", *(("number",) if tells else ())):
                 st.text(_memory(name, fit.budget) + _breaks(setup, fit, vary, alive.get(name)))
         if not setup.training and setup.config.n_decoder_layers and vary != "batch":
             n = setup.source_len + setup.target_len
