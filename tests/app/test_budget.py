@@ -19,7 +19,7 @@ APP = "app/main.py"
 # the right are 3 kB of each room.
 BUDGET = {
     "explore": (
-        (271, 91),
+        (276, 91),
         (0, 0),
     ),  # 30 kB of it what it opens on, its findings, and the map of all heads, 4 the strip of the model
     "step": (
@@ -30,19 +30,19 @@ BUDGET = {
         (193, 69),
         (106, 32),
     ),  # 4 kB of it the rows of long texts, 4 two texts and three models beside each other
-    "positions": ((197, 67), (123, 32)),
+    "positions": ((201, 67), (123, 32)),
     "generate": (
         (293, 63),
         (209, 25),
     ),  # 25 kB of it the words that may follow each token of the sentence, 100 those that may follow the 26 that it writes, 9 the heads that wrote them
     "whatif": (
-        (189, 72),
+        (192, 72),
         (101, 33),
     ),  # on a model that writes: 14 kB of it the map of all parts, 10 the strip, 10 paths and tests, 5 sets of pairs
-    "train": ((227, 48), (157, 16)),  # 102 kB of it the finished run that it opens on, with a frame every 5 steps
-    "shapes": ((110, 48), (37, 15)),
+    "train": ((230, 48), (157, 16)),  # 102 kB of it the finished run that it opens on, with a frame every 5 steps
+    "shapes": ((112, 48), (37, 15)),
     "memory": ((100, 45), (38, 16)),
-    "compute": ((71, 34), (8, 5)),
+    "compute": ((73, 34), (8, 5)),
     "lessons": (
         (318, 104),
         (177, 66),
