@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, Request
 
 from app.shell import registry
 from tests.app.browsing import PATIENCE, eventually, go_to, once
+from tests.app.every_room import DRAWN
 
 APP = "app/main.py"
 # By room: kB and requests of our own files and answers on a first visit, and the same on the way there from Explore.
@@ -125,6 +126,7 @@ def test_a_room_stays_within_its_budget(browser: Browser, address: str, room: st
             page.wait_for_url(lambda url: f"view={room}" in url)
             # Explore's picture; a room's own may be there in its place already
             page.locator("[class='hl'][data-run][data-painted]").wait_for(state="hidden")
+            page.locator(".hl.lessons" if room == "lessons" else DRAWN[room]).first.wait_for()
             traffic.settled()
         size, n = traffic.taken()
         context.close()
