@@ -150,6 +150,17 @@ def eventually(page: Page, check: Callable[[], None]) -> None:
     check()
 
 
+def stays(page: Page, read: Callable[[], Any]) -> None:
+    """Wait until something of a page has been the same for a second and a half; fails where it never is."""
+
+    def is_the_same() -> None:
+        before = read()
+        page.wait_for_timeout(1500)
+        assert read() == before, "something of the page never comes to rest"
+
+    eventually(page, is_the_same)
+
+
 def idle(page: Page) -> None:
     """Wait until the script that a change started has ended, and so all that it says is there, in its own type.
 

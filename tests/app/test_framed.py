@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, expect
 
 from app.shell import link_preview, words
 from app.transport import security_headers
-from tests.app.browsing import PATIENCE, ROOT, eventually, serving
+from tests.app.browsing import PATIENCE, ROOT, eventually, serving, stays
 from tests.app.course_page import HEARS, frame
 
 APP = "app/main.py"
@@ -104,13 +104,8 @@ def test_a_course_page_shows_one_screen_and_hears_its_height(
             assert box is not None and box["height"] != 600 + 4
 
         eventually(page, as_high_as_its_room)
-
-        def stays_as_high() -> None:
-            high = page.locator("iframe").bounding_box()
-            page.wait_for_timeout(1500)
-            assert page.locator("iframe").bounding_box() == high, "a frame and its room do not drive each other up"
-
-        eventually(page, stays_as_high)  # once the numbers that came last have their place
+        # A frame and its room do not drive each other up, once the numbers that came last have their place.
+        stays(page, lambda: page.locator("iframe").bounding_box())
         framed = page.frames[1]
         framed.wait_for_url(lambda url: "layer=" in url)
         assert "embed=true" in framed.url

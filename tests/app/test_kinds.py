@@ -13,7 +13,7 @@ from app.attention import words as attention_words
 from app.session import words
 from core.read import head_roles
 from tests.app import models
-from tests.app.browsing import Screen, degrees, eventually, once
+from tests.app.browsing import Screen, degrees, eventually, once, stays
 from tests.app.pages import lend
 
 APP = "tests/app/gallery.py"
@@ -185,13 +185,7 @@ def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all
     screen.open(f"?model=grouped&layer=2&head=1&query=400&whole=true&text={LONG.replace(' ', '+')}")
     screen.until("root.dataset.fetching === 'false' && root.querySelector('.big').textContent.includes('gives')")
     screen.until("root.querySelectorAll('.proofs .holds').length === 3")
-
-    def is_drawn() -> None:
-        drawn = page.evaluate("pictures")
-        page.wait_for_timeout(1000)
-        assert page.evaluate("pictures") == drawn, "something of the page is still on its way"
-
-    eventually(page, is_drawn)
+    stays(page, lambda: page.evaluate("pictures"))  # once all answers are there
     held: list[Route] = []
     page.route("**/headlight/row*", lambda route: held.append(route))
     before = page.evaluate("pictures")

@@ -20,7 +20,7 @@ import { Padding } from "./padding.js";
 import { Paint } from "./paint.js";
 import { nodes } from "./pairs.js";
 import { Scale } from "./scale.js";
-import { forbidsLook, isOpen, standing, stopsOf } from "./stops.js";
+import { forbidsLook, isHardestComing, standing, stopsOf } from "./stops.js";
 import { isCausal } from "./rules.js";
 import { rowOf, Scores, stepped } from "./sheet.js";
 import { Tip } from "../../../kit/browser/tip.js";
@@ -480,7 +480,7 @@ export class Masks extends Stage {
   }
 
   get isComing() {
-    return this.labName === "paint" && isOpen(this);
+    return this.labName === "paint" && isHardestComing(this);
   }
 
   // To the next stop of the walk, or back: what this run cannot show is not on the way

@@ -30,15 +30,18 @@ export function hardest(view, look) {
 /** @param {import("./masks.js").Masks} view @param {string} site */
 const isWritten = (view, site) => view.header.writes && site === "decoder" && view.isCausal(site);
 
-// Whether it is still on its way if another head looks there harder, which is a stop of its own
+// Whether the head that looks there hardest may be a stop of this run
+/** @param {import("./masks.js").Masks} view @param {Look} look */
+const asksHardest = (view, look) => isWritten(view, look.site) && view.header.outcome.words.length > 0;
+
+// Whether it is still on its way which head that is
 /** @param {import("./masks.js").Masks} view */
-export const isOpen = (view) =>
-  Boolean(view.look && isWritten(view, view.look.site) && view.header.outcome.words.length) &&
-  looksOf(view, /** @type {Look} */ (view.look)) === null;
+export const isHardestComing = (view) =>
+  view.look !== null && asksHardest(view, view.look) && looksOf(view, view.look) === null;
 
 /** @param {import("./masks.js").Masks} view @returns {Stop[]} */
 export function stopsOf(view) {
-  const { look, header } = view;
+  const { look } = view;
   const site = look?.site ?? view.site.id;
   const plain = {
     lab: "paint",
@@ -68,7 +71,7 @@ export function stopsOf(view) {
   if (look) {
     stop("1", "1", { scope: "one" });
     stop("2", "2");
-    const most = isCausal && header.outcome.words.length ? hardest(view, look) : null;
+    const most = asksHardest(view, look) ? hardest(view, look) : null;
     if (most && (most.layer !== look.layer || most.head !== look.head))
       stop("3", "3", { scope: "one", layer: String(most.layer), head: String(most.head) });
   }
