@@ -13,6 +13,7 @@ import torch
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer
 from scripts import browser
+from tests.thorough import THOROUGH
 
 # The screens' tests are of a small model that opens in no time, but those that name another (docs/developing.md).
 os.environ.setdefault("HEADLIGHT_DEFAULT", "minilm")
@@ -26,6 +27,15 @@ TINY: dict[str, Any] = {"vocab_size": 31, "d_model": 22, "n_heads": 4, "d_head":
 def pytest_configure() -> None:
     """Every process of a run draws the same mutants: those that share the tests are started by this one."""
     os.environ.setdefault("MUTANTS_SEED", str(random.SystemRandom().randrange(1_000_000)))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is marked `thorough`, unless THOROUGH=1: a list of skipped tests would hide those skipped for another reason."""
+    if THOROUGH:
+        return
+    left_out = [item for item in items if item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("thorough")]
 
 
 def pytest_collection_finish() -> None:
