@@ -14,7 +14,7 @@ ENTRY = "kit/browser/headline.js"
 scripts.add()
 SCALES = (0.8, 3.5)  # what a browser may say of its type, in units of 16 pixels
 
-_component = modules.component("planner", ENTRY, html=lambda: '<div class="hl planner"></div>')
+_component = modules.component("planner", ENTRY, html=lambda: '<div class="hl planner"></div>', host=scripts.HOST)
 
 
 def key(view: str) -> str:

@@ -148,7 +148,7 @@ def stage(
     scripts.add()
     if is_followed:
         ENTRIES[room] = entry
-    mount = modules.component(f"{room}_stage", entry, html=lambda: f'<div class="hl {room}"></div>')
+    mount = modules.component(f"{room}_stage", entry, html=lambda: f'<div class="hl {room}"></div>', host=scripts.HOST)
     return Stage(room, tuple(params), mount, is_followed, tuple(told), of_run)
 
 

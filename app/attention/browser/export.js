@@ -358,7 +358,7 @@ export class Export {
     this.room.files.toggle(false);
     this.room.files.open.focus();
     const theme = view.paper ? "light" : view.palette.scheme;
-    this.room.trigger("inspect", { ...this.params(view, "numbers"), theme });
+    this.room.host.trigger("inspect", { ...this.params(view, "numbers"), theme });
     return words.export_opening;
   }
 

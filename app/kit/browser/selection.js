@@ -1,6 +1,7 @@
 // What is chosen in a room, as texts of its link: the visitor changes it here, and Python is told once, a moment later.
 
 import { classroom } from "./classroom.js";
+import { NOBODY } from "./mount.js";
 
 const TELL_AFTER = 200; // ms without a change before Python is told
 
@@ -20,8 +21,8 @@ export class RoomSelection {
   number = 0; // of the last change
   /** @type {number | undefined} A timer, while Python is still to be told */
   telling;
-  /** @type {import("./types.js").Tell} */
-  set = () => {};
+  /** @type {import("./types.js").Host} */
+  host = NOBODY;
   /** @type {Follow | undefined} What a class that follows is to see */
   follow;
   /** @type {Record<string, string>} What a class hears beside the link */
@@ -38,10 +39,9 @@ export class RoomSelection {
   // What Python sends. Returns whether it decided, by a link or in a place that it found in another run: then all is as it says. Otherwise
   // a change that Python does not know yet stays.
   // `sent.of` is the run that Python places the choice on. What was chosen on the run before goes to Python first, which finds its place in this one.
-  /** @param {FromPython} sent @param {import("./types.js").Tell} setStateValue */
-  take(sent, setStateValue) {
+  /** @param {FromPython} sent */
+  take(sent) {
     const of = sent.of ?? "";
-    this.set = setStateValue;
     const byLink = sent.stamp !== this.stamp;
     const isMerged = sent.merged !== this.merged;
     const isOther = of !== this.of;
@@ -92,7 +92,7 @@ export class RoomSelection {
 
   tell() {
     this.hush();
-    this.set("chosen", { number: this.number, said: { ...this.values }, of: this.of });
+    this.host.choose({ number: this.number, said: { ...this.values }, of: this.of });
   }
 
   // Nothing is to be told any more.

@@ -8,7 +8,7 @@ import { cover, Guard } from "./cover.js";
 import { add, arrow, el, fill, setText } from "./dom.js";
 import { Fetcher } from "./fetcher.js";
 import { Files } from "./files.js";
-import { Ground, ground, voices } from "./ground.js";
+import { Ground, voices } from "./ground.js";
 import { HeadFinder } from "./head_finder.js";
 import { unpack } from "./messages.js";
 import { Projector } from "./projector.js";
@@ -23,12 +23,6 @@ import { WORDS as words } from "./words.js";
 /** @typedef {(event: KeyboardEvent) => boolean | void} Act what a key does; false where it does nothing here, so that the browser may */
 
 const PATIENCE = 6000; // ms that a moment of a film waits for what it shows
-
-/**
- * What a component's module exports: the room in its place on the page, made once and given every message.
- * @param {{new (root: HTMLElement): Stage<any, any, any>, style: string}} Room
- */
-export const stage = (Room) => ground(Room);
 
 /**
  * @template {StageHeader} [Header=any] @template {object} [Palette=any] @template {string} [Piece=Stale] what a room of many pieces draws one by one
@@ -216,24 +210,24 @@ export class Stage extends Ground {
 
   // ------------------------------------------------------------------ messages in, choices out
 
-  /** @param {Uint8Array} data @param {import("./types.js").Tell} tell */
-  receive(data, tell) {
+  /** @param {Uint8Array} data */
+  receive(data) {
     const isOther = data !== this.#data; // the same again: the page may have other colours
     this.#data = data;
-    this.selection.set = tell;
-    if (isOther) this.readMessage(unpack(data), tell);
+    this.selection.host = this.host;
+    if (isOther) this.readMessage(unpack(data));
     else if (this.readTheme()) this.invalidate();
   }
 
-  /** @param {[header: any, body: ArrayBuffer]} message @param {import("./types.js").Tell} tell */
-  readMessage(message, tell) {
+  /** @param {[header: any, body: ArrayBuffer]} message */
+  readMessage(message) {
     const [key, before, told] = [this.key, this.#state(), this.#told];
     const isFirst = !this.header;
     this.message = message;
     this.header = message[0];
     this.#told = JSON.stringify({ ...this.header, chosen: null, cover: null });
     cover.take(this.header.cover);
-    const byLink = this.selection.take(this.header.chosen, tell);
+    const byLink = this.selection.take(this.header.chosen);
     this.share.isOffline = this.isOffline;
     const isNew = isFirst || key !== this.key;
     if (isNew) this.remote = this.fetcher();

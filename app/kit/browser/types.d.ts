@@ -9,6 +9,16 @@ export interface Given<Data> {
 }
 export type Tell = (name: string, value: unknown) => void;
 
+/** Who shows a part of the page: it hears what is done there. */
+export interface Host {
+  /** What is chosen in a room now, after so many changes, and the run that it was chosen on. */
+  choose(report: { number: number; said: Record<string, string>; of: string }): void;
+  /** What else a part says of itself, such as how large its type is. */
+  tell: Tell;
+  /** A part asks for something once, such as a dialog. */
+  trigger: Tell;
+}
+
 /** What every room's message says in its header, beside what is the room's own (app/kit/stage.py). */
 export interface StageHeader {
   key: string;
@@ -19,9 +29,10 @@ export interface StageHeader {
   clearest?: { layer: number; head: number } | null;
 }
 
-/** What a view does that mount.js keeps on its place in the page. */
+/** A part of the page as mount.js needs it. */
 export interface Mounted {
-  root: HTMLElement;
+  host: Host;
+  receive(message: any): void;
   destroy(): void;
 }
 

@@ -32,7 +32,7 @@ import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 
 /** @type {Set<Explore>} */
 const SHOWN = new Set(); // the rooms on the page: one
@@ -134,7 +134,7 @@ export class Explore extends Stage {
     this.lines = new TokenLines(view, this.map.box);
     this.beside = new SideBySide(view, map);
     this.guide = new Guide(view, root);
-    this.footer = new Footer(view, this.foot, this.acts, () => this.trigger("shapes", { run: this.key }));
+    this.footer = new Footer(view, this.foot, this.acts, () => this.host.trigger("shapes", { run: this.key }));
     this.map.row.before(this.offer);
     this.acts.append(this.map.sinkButton, this.guide.button);
     root.append(this.foot);
@@ -171,11 +171,10 @@ export class Explore extends Stage {
   // ------------------------------------------------------------------ messages in
 
   // Of a run that is not done there is only its header: it is shown as soon as the head that is opened is there.
-  /** @param {[header: Picture, body: ArrayBuffer]} message @param {import("../../../kit/browser/types.js").Tell} tell */
-  readMessage(message, tell) {
+  /** @param {[header: Picture, body: ArrayBuffer]} message */
+  readMessage(message) {
     const [header] = message;
     if (header.going) {
-      this.selection.set = tell;
       cover.take(header.cover);
       return this.follows(header);
     }
@@ -189,7 +188,7 @@ export class Explore extends Stage {
     if (this.wasUnderway && this.before?.header.key === header.key) this.goBack();
     this.former = { ...this.values };
     this.unmark();
-    super.readMessage(message, tell);
+    super.readMessage(message);
   }
 
   // The picture of a run that was seen going on is on the screen already.
@@ -297,7 +296,7 @@ export class Explore extends Stage {
     run.isShown = true;
     document.documentElement.dataset.underway = ""; // the page dims what is of the run before
     this.header = run.header;
-    this.selection.take(run.header.chosen, this.selection.set);
+    this.selection.take(run.header.chosen);
     this.remote = this.fetcher();
     this.open(run.header, run.sites);
     this.remote.held = true;
@@ -847,4 +846,4 @@ export class Explore extends Stage {
   }
 }
 
-export default stage(Explore);
+export default Explore;

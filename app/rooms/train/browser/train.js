@@ -22,7 +22,7 @@ import {
 import { rows } from "../../../kit/browser/drawing.js";
 import { form, listed, pointed } from "../../../kit/browser/language.js";
 import { whole } from "../../../kit/browser/selection.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 import { table } from "../../../kit/browser/table.js";
 import { goTo } from "../../../streamlit_edge/browser/page.js";
 import { Chart } from "./chart.js";
@@ -1433,4 +1433,4 @@ function meansOf(losses) {
   return smooth(points).map((loss, i) => [i + 1, loss]);
 }
 
-export default stage(Train);
+export default Train;
