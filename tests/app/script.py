@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,13 @@ UI = str(Path(__file__).resolve().parents[2] / "app" / "ui.py")
 
 def visit(view: str, **params: str) -> AppTest:
     """Open a link to a room and run the script to its end."""
+    return follow({"view": view, **params})
+
+
+def follow(params: Mapping[str, str]) -> AppTest:
+    """Open an address with these parameters and run the script to its end."""
     app = AppTest.from_file(UI, default_timeout=60)
-    for name, value in {"view": view, **params}.items():
+    for name, value in params.items():
         app.query_params[name] = value
     app.run()
     assert not app.exception
@@ -51,6 +56,11 @@ def message(app: AppTest, component: str) -> dict[str, Any]:
         if item.proto.component_name.endswith(component)  # type: ignore[attr-defined]
     ]
     return messages.unpack(found)[0]
+
+
+def selection(app: AppTest, component: str) -> dict[str, str]:
+    """What is selected in a room, as its link says it."""
+    return message(app, component)["chosen"]["values"]
 
 
 def headline(app: AppTest) -> str:

@@ -84,7 +84,11 @@ def test_the_resting_place_gets_nearly_all(model: core.Loaded):
 # on the screen
 
 
-@pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
+WIDE = pytest.param((1280, 720, "light"), id="wide")
+PHONE = pytest.param((390, 844, "dark"), id="phone", marks=pytest.mark.thorough)
+
+
+@pytest.fixture(params=[WIDE, PHONE])
 def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
     size = {"width": width, "height": height}
@@ -102,8 +106,14 @@ def visitor(browser: Browser, address: str) -> Iterator[Screen]:
         screen.leave()
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("example", EXAMPLES["minilm"], ids=lambda example: example.title)
+FIRST, *OTHERS = EXAMPLES["minilm"]
+
+
+@pytest.mark.parametrize(
+    "example",
+    [FIRST, *(pytest.param(example, marks=pytest.mark.thorough) for example in OTHERS)],
+    ids=lambda example: example.title,
+)
 def test_an_example_opens_at_its_head_and_word(visitor: Screen, example: Example):
     screen = visitor.open("?layer=5&head=7&query=1&kind=mean&hide=0")
     screen.page.get_by_role("button", name=shell_words.EXAMPLES).click()

@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -30,6 +31,7 @@ from app.transport import admission, metrics, rate_limits, security_headers, tra
 from core.run.request import RunEnded
 from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
 from tests.app.course_page import frame
+from tests.app.outside import proxying
 from tests.app.script import box, message, said, visit
 
 APP = "app/main.py"
@@ -393,28 +395,33 @@ def test_a_run_that_breaks_is_a_sentence_its_text_stays_out_of_the_log_and_the_n
     assert "A request failed" in written and "KeyError" in written and "armalade" not in written
 
 
-# turns
+# a network that lets no websocket through
 
 
-def test_who_waits_sees_the_place_in_the_queue_and_gets_the_answer_without_asking_again(
-    browser: Browser, tmp_path: Path
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
+def test_a_page_to_which_no_websocket_comes_says_so_and_goes_on_once_one_does(
+    browser: Browser, address: str, scheme: Literal["light", "dark"]
 ) -> None:
-    with serving("tests/app/slow.py", tmp_path / "log") as address:
-        visitors = [Screen(browser.new_context(reduced_motion="reduce").new_page(), address) for _ in range(3)]
-        for visitor in visitors:
-            visitor.open()
-        first, second, third = visitors
-        first.type("Wait a while for the first")
-        first.page.locator(".hl-working").wait_for()
-        second.type("The second visitor")
-        second.page.get_by_text(shell_words.ONE_BEFORE).wait_for()
-        third.type("The third visitor")
-        third.page.get_by_text(shell_words.SOME_BEFORE.format(n=2)).wait_for()
-        urlopen(f"{address}/go-on").close()
-        for visitor, word in zip(visitors, ("first", "second", "third"), strict=True):
-            visitor.page.locator(".strip [data-axis=query]").get_by_text(word, exact=True).wait_for()
-            expect(visitor.page.get_by_text(re.compile("Waiting for a turn"))).to_have_count(0)
-            visitor.page.context.close()
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(60_000)  # Streamlit waits longer before each try
+    with proxying(address, websockets=False) as proxy:
+        page.goto(f"http://127.0.0.1:{proxy.port}/?text=Kept")
+        alert = page.get_by_role("alert").and_(page.locator("#headlight-refused"))
+        alert.wait_for()
+        assert proxy.refused >= 3
+        title, why, tries = (shell_words.REFUSED[name] for name in ("title", "why", "tries"))
+        expect(alert.get_by_role("heading")).to_have_text(str(title))
+        expect(alert.locator("p")).to_have_text(str(why))
+        expect(alert.get_by_role("listitem")).to_have_text(
+            [text.replace("{host}", f"127.0.0.1:{proxy.port}") for text in tries]
+        )
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        proxy.websockets = True
+        page.locator(".hl[data-painted]").wait_for()
+        assert "text=Kept" in page.url
+        expect(alert).to_have_count(0)
+    context.close()
 
 
 # the end
