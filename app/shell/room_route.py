@@ -48,7 +48,8 @@ async def message(request: Request) -> Response:
 def assembled(room: Room, run: Run | None, said: Mapping[str, str], made: Message) -> bytes:
     """The message with what is chosen in it, as kit/browser/selection.js reads it.
 
-    `ruled` are the names whose values a rule chose, and `silent` those that a link leaves out while they are empty.
+    `ruled` are the names whose values a rule chose, `silent` those that a link leaves out while they are empty, and `remade` those of
+    which a change takes another message.
     """
     params = [param for param in room.params if param.name in made.values]
     selection = {
@@ -58,6 +59,7 @@ def assembled(room: Room, run: Run | None, said: Mapping[str, str], made: Messag
         "of": run.facts.key if run else "",
         "ruled": [param.name for param in params if not isinstance(param.default, str) and not _is_said(param, said)],
         "silent": [param.name for param in params if param.default == ""],
+        "remade": list(room.remade_by),
     }
     more = {"chosen": selection, "cover": None, "notes": list(made.notes)}
     return messages.assembled(messages.written(made.header), made.body, more)

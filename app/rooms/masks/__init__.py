@@ -12,5 +12,6 @@ ROOM = Room(
     params=component.PARAMS,
     run=message.run_of,
     message=message.message,
+    remade_by=("site",),
     routes=routes.ROUTES,
 )

@@ -13,5 +13,6 @@ ROOM = Room(
     params=params.PARAMS,
     run=view.run_of,
     message=message.message,
+    remade_by=("edits",),
     routes=routes.ROUTES,
 )
