@@ -21,6 +21,9 @@ LONG = " ".join(
 )
 
 
+first = opened("")
+
+
 def widths(screen: Screen, which: str) -> list[float]:
     """How long the bars are, as parts of their track."""
     return screen.root.locator(f".{which} .rows .track").evaluate_all(
@@ -30,6 +33,21 @@ def widths(screen: Screen, which: str) -> list[float]:
 
 def values(screen: Screen, which: str) -> list[str]:
     return screen.root.locator(f".{which} .rows u").all_inner_texts()
+
+
+def test_bars_have_one_scale_and_add_up(first: Plain):
+    shown = [float(value.removesuffix(" %")) for value in values(first, "looks")]
+    assert shown[0] == 67.7 and sum(shown) == pytest.approx(100, abs=0.3)
+    assert first.root.locator(".looks .rest span").inner_text() == "other 12"
+    assert widths(first, "looks") == pytest.approx([value / 100 for value in shown], abs=0.006)
+
+
+def test_a_head_says_where_its_attention_goes(first: Plain):
+    first.until("root.querySelector('.map h2').textContent.includes('on average 52 % rests on [CLS]')")
+    first.root.locator(".overview").focus()
+    first.page.keyboard.press("ArrowUp")
+    first.wait(layer="2")
+    assert "52 %" not in first.root.locator(".map h2").inner_text()
 
 
 def test_a_text_of_one_s_own_opens_on_the_link_that_stands_out(plain: Plain):
@@ -47,23 +65,6 @@ def test_a_text_of_one_s_own_opens_on_the_link_that_stands_out(plain: Plain):
     plain.page.wait_for_url(re.compile("head=7"))
     plain.run_text("Never mind the dog.")
     assert (plain.data()["layer"], plain.data()["head"]) == ("1", "7")  # chosen by hand, so it stays
-
-
-def test_a_head_says_where_its_attention_goes(plain: Plain):
-    plain.open()
-    plain.until("root.querySelector('.map h2').textContent.includes('on average 52 % rests on [CLS]')")
-    plain.root.locator(".overview").focus()
-    plain.page.keyboard.press("ArrowUp")
-    plain.wait(layer="2")
-    assert "52 %" not in plain.root.locator(".map h2").inner_text()
-
-
-def test_bars_have_one_scale_and_add_up(plain: Plain):
-    plain.open()
-    shown = [float(value.removesuffix(" %")) for value in values(plain, "looks")]
-    assert shown[0] == 67.7 and sum(shown) == pytest.approx(100, abs=0.3)
-    assert plain.root.locator(".looks .rest span").inner_text() == "other 12"
-    assert widths(plain, "looks") == pytest.approx([value / 100 for value in shown], abs=0.006)
 
 
 def test_a_decoder_s_rows_say_what_they_are_about_to_write(plain: Plain):
@@ -203,12 +204,12 @@ def test_a_long_text_is_folded_and_its_strongest_key_is_on_the_screen(plain: Pla
 
 
 def test_hebrew_stands_from_right_to_left(plain: Plain):
-    plain.open(f"?text={quote('שלום לכל העולם')}")
+    text = "שלום לכל העולם"
+    plain.open(f"?text={quote(text)}")
     first, last = (plain.root.locator(f".strip [data-i='{i}']").bounding_box() for i in (1, 12))
     assert first and last and first["x"] > last["x"]  # over their columns
     plain.page.mouse.move(*plain.cell(4, 1))
     plain.wait(cell="4,1")
-    text = plain.page.get_by_role("textbox", name="Sentence", exact=True).input_value()
     plain.run_text(f"{text} " * 9)  # too long for a map of all of it
     plain.until("root.dataset.folded && root.dataset.fetching === 'false'")
     columns = [[float(x) for x in part.split(":")] for part in plain.data()["folded"].split()]

@@ -7,14 +7,19 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 import core
 from app.attention import picture
 from app.session.examples import MARY
+from app.shell import routes
 from core.read.strip import strip
+from core.run.request import Request
 from core.service.walks.compute import strip_facts
 from tests.app.browsing import box_of
 from tests.app.plain import Plain
+from tests.app.served import local
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
 
@@ -89,11 +94,12 @@ def test_an_encoder_and_a_decoder_are_two_strips_with_wires(plain: Plain) -> Non
         ("stack=decoder&query=-1", "query"),
     ],
 )
-def test_a_route_that_is_asked_for_what_is_not_there_says_what_is(query: str, said: str, plain: Plain) -> None:
-    plain.open("?view=step&model=translator&text=Ein+Hund")
-    run = plain.data()["run"]
-    answer = plain.page.request.get(f"{plain.address}/headlight/strip?run={run}&{query}")
-    assert answer.status == 400 and said in answer.text()
+def test_a_route_that_is_asked_for_what_is_not_there_says_what_is(query: str, said: str) -> None:
+    run = Request("translator", ("Ein Hund",)).key
+    local().engine.run(Request("translator", ("Ein Hund",)))
+    with TestClient(Starlette(routes=[*routes.ROUTES])) as client:
+        answer = client.get(f"/headlight/strip?run={run}&{query}")
+    assert answer.status_code == 400 and said in answer.text
 
 
 @needs_smollm2
