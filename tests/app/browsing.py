@@ -195,6 +195,8 @@ class Screen:
         assert wrong == ([], [], []), wrong
         for event, hear in self._listeners.items():
             self.page.remove_listener(event, hear)
+        self._listeners.pop("request", None)
+        self.requests.clear()
 
     def record(self) -> Screen:
         """Keep in `requests` whatever the page asks for from now on. Not of every page: to tell of 170 requests takes a third

@@ -235,6 +235,8 @@ def cleared(page: Page, options: dict[str, Any]) -> None:
     page.emulate_media(
         color_scheme=options.get("color_scheme", "light"),
         reduced_motion=options.get("reduced_motion", "no-preference"),
+        media="null",
+        forced_colors="none",
     )
 
 
