@@ -59,7 +59,7 @@ def message(app: AppTest, component: str) -> dict[str, Any]:
 
 
 def selection(app: AppTest, component: str) -> dict[str, str]:
-    """What is selected in a room, as its link says it."""
+    """The selection in a room, as parameters of a link."""
     return message(app, component)["chosen"]["values"]
 
 

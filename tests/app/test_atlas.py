@@ -27,7 +27,9 @@ APP = "app/main.py"
 REQUEST = Request(service.DEFAULT_MODEL, ("The cat sat on the mat.",))
 
 
-@pytest.mark.parametrize("model", ["minilm", "storyteller", pytest.param("smollm2", marks=needs_smollm2)])
+@pytest.mark.parametrize(
+    "model", ["minilm", "storyteller", pytest.param("smollm2", marks=(needs_smollm2, pytest.mark.thorough))]
+)
 def test_what_ships_is_of_this_model(model: str) -> None:
     """Every head has an entry, and the strongest examples are found again by running their texts."""
     known, loaded = catalog.atlas_of(model), core.load(model)

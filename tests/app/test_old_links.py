@@ -94,7 +94,7 @@ def opened(link: str) -> AppTest:
 
 
 def selects(app: AppTest, component: str, link: str, shown: Mapping[str, str]) -> None:
-    """The room selects what the link says, and what its picture is expected to show."""
+    """The selection has every value of the link, and every expected one."""
     found = script.selection(app, component)
     asked = dict(parse_qsl(link))
     named = {name: text for name, text in shown.items() if name not in ("query", "hide")}
@@ -103,7 +103,7 @@ def selects(app: AppTest, component: str, link: str, shown: Mapping[str, str]) -
 
 
 @pytest.mark.parametrize("link", EXPLORE)
-def test_explore_selects_what_the_link_says(link: str) -> None:
+def test_explore_opens_with_the_selection_of_the_link(link: str) -> None:
     shown, sentences = EXPLORE[link]
     app = opened(link)
     selects(app, "explore_stage", link, shown)
@@ -113,7 +113,7 @@ def test_explore_selects_what_the_link_says(link: str) -> None:
 
 
 @pytest.mark.parametrize("link", SHAPES)
-def test_shapes_selects_what_the_link_says(link: str) -> None:
+def test_shapes_opens_with_the_selection_of_the_link(link: str) -> None:
     shown, title = SHAPES[link]
     app = opened(link)
     selects(app, "shapes_stage", link, {name: text for name, text in shown.items() if f"{name}=" in link})

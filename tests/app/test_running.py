@@ -165,7 +165,7 @@ def test_a_run_that_is_cancelled_gives_way_to_the_picture_before(screen: Screen)
     screen.until(f"root.dataset.head === '{HEAD + 1}'")  # and it goes on as before
     screen.page.wait_for_url(re.compile(f"head={HEAD + 1}"))
     begin(screen, f"{text}!")
-    screen.run_text("Never mind.")  # takes the place of a text whose run goes on
+    screen.run_text("Never mind.")  # replaces a text that is still running
     assert screen.tokens()[1:3] == ["Never", "mind"] and not screen.data()["underway"]
 
 

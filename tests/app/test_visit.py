@@ -14,7 +14,7 @@ APP = "app/main.py"
 MARKUP = "<img src=x onerror=alert(1)>"
 PHONE = {"width": 390, "height": 844}
 WORDS = words.COMPONENT
-# Whatever is wider than the window, and does not scroll inside a box of its own
+# Elements that are wider than the window and do not scroll inside a box
 TOO_WIDE = """root => [...root.querySelectorAll("*")].filter((node) => {
   if (node.closest(".unseen, .tip[hidden]") || !node.getClientRects().length) return false;
   for (let box = node.parentElement; box && box !== root; box = box.parentElement) {
@@ -46,7 +46,7 @@ def test_a_typed_sentence_and_its_link_are_shown_as_text(screen: Screen, another
 
 
 def is_text(visit: Screen) -> None:
-    """No markup of a visitor has become an element, and nothing that it names was asked for."""
+    """No markup of a visitor has become an element, and none of its addresses was requested."""
     assert visit.page.locator("img[src='x'], .hl img, .hl script, .st-key-sentences img").count() == 0
     assert not [url for url in visit.requests if urlsplit(url).path.endswith("/x")]
     assert (visit.foreign, visit.errors, visit.dialogs) == ([], [], [])
