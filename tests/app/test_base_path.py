@@ -29,6 +29,7 @@ from tests.app.browsing import ARGUMENTS, PATIENCE, ROOT, Screen, go_to, serving
 from tests.app.outside import PARTS, proxying
 from tests.thorough import part
 
+APP = "app/main.py"  # of the tests that need no path
 SEED = int(os.environ["MUTANTS_SEED"])
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 NGINX, HAPROXY = (shutil.which(name, path=PLACES) for name in ("nginx", "haproxy"))
@@ -177,6 +178,7 @@ def way(name: str, served: Serve, folder: Path) -> Iterator[str]:
 # ---------------------------------------------------------------------- what is there
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=MARKS.get(str(WAYS[name][2]), ())) for name in part(list(WAYS))]
 )
@@ -263,6 +265,7 @@ def its_files(visit: Screen, folder: Path) -> None:
         ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("base", ["headlight", "static", drawn()])
 def test_the_page_is_found_without_its_last_slash(served: Serve, base: str) -> None:
     """Also where another path, or none, is put in the place of the server's own, and where nothing is."""
@@ -277,14 +280,14 @@ def test_the_page_is_found_without_its_last_slash(served: Serve, base: str) -> N
 # ---------------------------------------------------------------------- no websockets
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_a_page_to_which_no_websocket_comes_says_so_and_goes_on_once_one_does(
-    served: Serve, browser: Browser, scheme: Literal["light", "dark"]
+    address: str, browser: Browser, scheme: Literal["light", "dark"]
 ) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(60_000)  # Streamlit waits longer before each try
-    with proxying(served(""), websockets=False) as proxy:
+    with proxying(address, websockets=False) as proxy:
         page.goto(f"http://127.0.0.1:{proxy.port}/{TEXT}")
         said = page.get_by_role("alert").and_(page.locator("#headlight-refused"))
         said.wait_for()
@@ -302,12 +305,12 @@ def test_a_page_to_which_no_websocket_comes_says_so_and_goes_on_once_one_does(
     context.close()
 
 
-def test_a_full_house_is_no_network_that_refuses_websockets(served: Serve, browser: Browser) -> None:
+def test_a_full_house_is_no_network_that_refuses_websockets(address: str, browser: Browser) -> None:
     """The server refuses a websocket while all places are taken: then the page is the one that says so, and tries again."""
     context = browser.new_context()
     page = context.new_page()
     page.set_default_timeout(60_000)
-    with proxying(served(""), websockets=False) as proxy:
+    with proxying(address, websockets=False) as proxy:
         full = {"status": 503, "content_type": "text/html", "body": "<title>All places are taken</title>"}
         page.goto(f"http://127.0.0.1:{proxy.port}/")
         page.route(f"http://127.0.0.1:{proxy.port}/", lambda route: route.fulfill(**full))

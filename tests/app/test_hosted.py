@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -30,6 +30,7 @@ from app.transport import admission, metrics, rate_limits, security_headers, tra
 from core.run.request import RunEnded
 from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
 from tests.app.course_page import frame
+from tests.servers import Server
 
 APP = "app/main.py"
 SECRET = "Marmalade"  # in a visitor's sentence, and nowhere else
@@ -399,24 +400,24 @@ def test_a_run_that_breaks_is_a_sentence_its_text_stays_out_of_the_log_and_the_n
 
 
 def test_who_waits_sees_the_place_in_the_queue_and_gets_the_answer_without_asking_again(
-    browser: Browser, tmp_path: Path
+    browser: Browser, server: Callable[[str], Server]
 ) -> None:
-    with serving("tests/app/slow.py", tmp_path / "log") as address:
-        visitors = [Screen(browser.new_context(reduced_motion="reduce").new_page(), address) for _ in range(3)]
-        for visitor in visitors:
-            visitor.open()
-        first, second, third = visitors
-        first.type("Wait a while for the first")
-        first.page.locator(".hl-working").wait_for()
-        second.type("The second visitor")
-        second.page.get_by_text(shell_words.ONE_BEFORE).wait_for()
-        third.type("The third visitor")
-        third.page.get_by_text(shell_words.SOME_BEFORE.format(n=2)).wait_for()
-        urlopen(f"{address}/go-on").close()
-        for visitor, word in zip(visitors, ("first", "second", "third"), strict=True):
-            visitor.page.locator(".strip [data-axis=query]").get_by_text(word, exact=True).wait_for()
-            expect(visitor.page.get_by_text(re.compile("Waiting for a turn"))).to_have_count(0)
-            visitor.page.context.close()
+    address = server("tests/app/slow.py").address
+    visitors = [Screen(browser.new_context(reduced_motion="reduce").new_page(), address) for _ in range(3)]
+    for visitor in visitors:
+        visitor.open()
+    first, second, third = visitors
+    first.type("Wait a while for the first")
+    first.page.locator(".hl-working").wait_for()
+    second.type("The second visitor")
+    second.page.get_by_text(shell_words.ONE_BEFORE).wait_for()
+    third.type("The third visitor")
+    third.page.get_by_text(shell_words.SOME_BEFORE.format(n=2)).wait_for()
+    urlopen(f"{address}/go-on").close()
+    for visitor, word in zip(visitors, ("first", "second", "third"), strict=True):
+        visitor.page.locator(".strip [data-axis=query]").get_by_text(word, exact=True).wait_for()
+        expect(visitor.page.get_by_text(re.compile("Waiting for a turn"))).to_have_count(0)
+        visitor.page.context.close()
 
 
 # the end
