@@ -28,6 +28,7 @@ from tests.app.outside import PARTS, proxying
 
 pytestmark = pytest.mark.thorough
 
+APP = "app/main.py"  # of the tests that need no path
 SEED = int(os.environ["MUTANTS_SEED"])
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 NGINX, HAPROXY = (shutil.which(name, path=PLACES) for name in ("nginx", "haproxy"))
@@ -260,6 +261,7 @@ def its_files(visit: Screen, folder: Path) -> None:
         ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("base", ["headlight", "static", drawn()])
 def test_the_page_is_found_without_its_last_slash(served: Serve, base: str) -> None:
     """Also where another path, or none, is put in the place of the server's own, and where nothing is."""
@@ -274,12 +276,12 @@ def test_the_page_is_found_without_its_last_slash(served: Serve, base: str) -> N
 # ---------------------------------------------------------------------- no websockets
 
 
-def test_a_full_house_is_no_network_that_refuses_websockets(served: Serve, browser: Browser) -> None:
+def test_a_full_house_is_no_network_that_refuses_websockets(address: str, browser: Browser) -> None:
     """The server refuses a websocket while all places are taken: then the page is the one that says so, and tries again."""
     context = browser.new_context()
     page = context.new_page()
     page.set_default_timeout(60_000)
-    with proxying(served(""), websockets=False) as proxy:
+    with proxying(address, websockets=False) as proxy:
         full = {"status": 503, "content_type": "text/html", "body": "<title>All places are taken</title>"}
         page.goto(f"http://127.0.0.1:{proxy.port}/")
         page.route(f"http://127.0.0.1:{proxy.port}/", lambda route: route.fulfill(**full))
