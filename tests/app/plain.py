@@ -251,3 +251,6 @@ def opened(query: str, in_document: bool = False) -> Callable[..., Any]:
         return plain.opened(query, in_document)
 
     return found
+
+
+AnotherPlain = Callable[..., Plain]  # the fixture `plain_another`
