@@ -5,6 +5,7 @@
 
 /** @type {Shown | null} */
 let shown = null;
+const PATIENCE = 20_000; // ms, as tests/app/browsing.py has it
 let stamp = 0; // of the last message: a link decides over what is chosen
 const app = document.querySelector('[data-testid="stApp"]');
 const sentences = document.querySelector(".st-key-sentences");
@@ -35,18 +36,22 @@ function write(url) {
   dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
 }
 
-// A link, as ?view=<room>&…: its room in a shadow root, or in the document.
-async function open(link, isInDocument = false) {
+// A link, as ?view=<room>&…: its room in a shadow root, or in the document. `isWhole`: until all of its picture is there.
+async function open(link, isInDocument, name, isWhole) {
   leave();
   write(link);
   await show(link, isInDocument);
   state.touched = false;
+  if (!isWhole) return;
+  await settled();
+  state.opened = `${name} ${location.href}`;
 }
 
 // Another link for the room that is there, as one that was pasted, or another run: the room gets its next message.
 async function read(link) {
   write(link);
   await show(link, shown.root.getRootNode() === document);
+  await settled();
 }
 
 // `reported` is the number of the last choice that the link says; a link that decides over what is chosen says none.
@@ -67,11 +72,24 @@ async function show(link, isInDocument, reported = 0) {
     shown = { room, root, message, mount, unmount, Room, host, chosen: header.chosen };
     put(header.chosen.values, header.link ?? {}, header.chosen.ruled, false);
     mount(root, Room, message, host);
-    await document.fonts.ready;
   } else tell([await answer.text()]);
   app.dataset.testScriptState = "notRunning";
 }
 
+// Until all of the picture is there, in its own type, and laid out: what looks at sizes hears of new ones behind one frame.
+async function settled() {
+  const { root } = shown ?? {};
+  const isThere = () => !root || (root.dataset.painted && !root.dataset.underway);
+  const until = performance.now() + PATIENCE;
+  while (!isThere()) {
+    if (performance.now() > until) throw new Error(`never drawn: ${JSON.stringify(root.dataset)}`);
+    await new Promise((done) => setTimeout(done, 10));
+  }
+  await document.fonts.ready;
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}
+
+const known = {}; // the modules of each room
 const headers = { "Accept-Language": document.documentElement.lang };
 const host = {
   choose,
@@ -80,6 +98,10 @@ const host = {
 };
 
 async function modules(room) {
+  return (known[room] ??= await imported(room));
+}
+
+async function imported(room) {
   const found = await fetch(new URL(`plain/modules/${room}`, document.baseURI), { headers });
   const { entry, mount, messages } = await found.json();
   const [one, ...others] = await Promise.all(
@@ -133,5 +155,5 @@ function put(values, link, ruled, isStep) {
 }
 
 addEventListener("popstate", ({ isTrusted }) => isTrusted && void read(location.href));
-if (new URLSearchParams(location.search).has("view")) await open(location.href);
+if (new URLSearchParams(location.search).has("view")) await open(location.href, false, "", false);
 else app.dataset.testScriptState = "notRunning";
