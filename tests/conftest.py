@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 import random
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -16,12 +14,12 @@ import torch
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer
 from scripts import browser as browsers
-from tests.thorough import THOROUGH
+from tests.thorough import THOROUGH, of_part
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytest_plugins = ("tests.servers",)
+pytest_plugins = ("tests.servers", "tests.event_loop")
 
 # The screens' tests are of a small model that opens in no time, but those that name another (docs/developing.md).
 os.environ.setdefault("HEADLIGHT_DEFAULT", "minilm")
@@ -37,13 +35,28 @@ def pytest_configure() -> None:
     os.environ.setdefault("MUTANTS_SEED", str(random.SystemRandom().randrange(1_000_000)))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part",
+        metavar="N/OF",
+        default="1/1",
+        help="one part of all files of tests, such as 2/6, for a machine of its own",
+    )
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what is marked `thorough`, unless THOROUGH=1: a list of skipped tests would hide those skipped for another reason."""
-    if THOROUGH:
-        return
-    left_out = [item for item in items if item.get_closest_marker("thorough")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    """Deselect the tests of other parts, and those marked `thorough` unless THOROUGH=1.
+
+    They are not skipped: a list of thousands would hide those that are skipped for another reason.
+    """
+    mine = of_part((item.path for item in items), config.getoption("--part"))
+    kept, left_out = [], []
+    for item in items:
+        is_kept = item.path in mine and (THOROUGH or not item.get_closest_marker("thorough"))
+        (kept if is_kept else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
 
 
 def pytest_collection_finish() -> None:
@@ -54,36 +67,6 @@ def pytest_collection_finish() -> None:
 
 def pytest_report_header() -> str:
     return f"mutants: MUTANTS_SEED={os.environ['MUTANTS_SEED']} draws the same again"
-
-
-@contextmanager
-def own_event_loop(item: pytest.Item) -> Iterator[None]:
-    """Let a test without a browser start an event loop.
-
-    Playwright marks its own loop as running in this thread for as long as the browser is open, and asyncio.run() refuses to start
-    a second one.
-    """
-    playwrights = asyncio._get_running_loop()
-    if playwrights is None or "browser" in getattr(item, "fixturenames", ()):
-        yield
-        return
-    asyncio._set_running_loop(None)
-    try:
-        yield
-    finally:
-        asyncio._set_running_loop(playwrights)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    with own_event_loop(item):
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    with own_event_loop(item):
-        return (yield)
 
 
 @pytest.fixture(autouse=True)

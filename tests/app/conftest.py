@@ -16,7 +16,7 @@ from tests.app.browsing import PATIENCE, Another, Screen
 from tests.app.course_page import course_page
 from tests.app.far import away
 from tests.app.pages import lend
-from tests.app.plain import Plain
+from tests.app.plain import AnotherPlain, Plain
 
 expect.set_options(timeout=PATIENCE)  # its own five seconds are short for a machine that does something else as well
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
@@ -115,7 +115,7 @@ def plain(browser: Browser, plain_address: str, plain_models: None) -> Iterator[
 
 
 @pytest.fixture
-def plain_another(browser: Browser, plain_address: str, plain_models: None) -> Iterator[Callable[..., Plain]]:
+def plain_another(browser: Browser, plain_address: str, plain_models: None) -> Iterator[AnotherPlain]:
     """plain_another(size=(390, 844), scheme="dark") -> the same for one more visitor."""
     with ExitStack() as visits:
 
@@ -128,6 +128,18 @@ def plain_another(browser: Browser, plain_address: str, plain_models: None) -> I
 
 
 @pytest.fixture
-def plain_phone(plain_another: Callable[..., Plain]) -> Plain:
+def own_plain(browser: Browser, plain_address: str, plain_models: None) -> Iterator[Plain]:
+    """The same on a page that no test gets afterwards: for one that changes the page's own functions."""
+    context = browser.new_context(viewport=LAPTOP, reduced_motion="reduce")
+    screen = Plain(context.new_page(), plain_address)
+    screen.page.goto(f"{plain_address}/")
+    plain_page.once_there(screen.page)
+    yield screen
+    screen.leave()
+    context.close()
+
+
+@pytest.fixture
+def plain_phone(plain_another: AnotherPlain) -> Plain:
     """The same on a phone, in the dark."""
     return plain_another(size=(390, 844), scheme="dark", has_touch=True, reduced_motion="reduce")

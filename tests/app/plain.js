@@ -11,6 +11,7 @@ const sentences = document.querySelector(".st-key-sentences");
 const place = document.querySelector("#place");
 
 const state = {
+  opened: "", // the name of what was opened last, and its address
   touched: false, // whether somebody has done something since the room was opened
   asked: [], // what the room told beside what is chosen: [name, value]
   open,

@@ -153,9 +153,6 @@ def completed(query: str) -> str:
 class Plain(Screen):
     """A room on the plain page; used as a Screen, but for what stands around a room in the application."""
 
-    shows: tuple[str, bool] | None = None  # the link on the screen, as it was asked for, and whether in the document
-    settled_at = ""  # the address once it was opened
-
     def arrive(self, query: str = "", in_document: bool = False) -> None:
         """Open a link; ready when there is something of its picture."""
         link = completed(query)
@@ -165,18 +162,19 @@ class Plain(Screen):
             once_there(self.page)
         self.page.evaluate("([link, isIn]) => plain.open(link, isIn)", [link, in_document])
         self.painted()
-        self.shows, self.settled_at = (query, in_document), self.page.url
 
     def open(self, query: str = "", in_document: bool = False) -> Plain:
         """Open a link; ready when its picture is there."""
         self.arrive(query, in_document)
+        self.until("!root.dataset.underway")
         self.idle()
+        self.page.evaluate("name => (plain.opened = [name, location.href].join())", f"{query} {in_document}")
         return self
 
     def opened(self, query: str = "", in_document: bool = False) -> Plain:
         """The same, unless it is on the screen as it was opened, and no one has touched it."""
-        is_there = self.shows == (query, in_document) and self.page.url == self.settled_at
-        if is_there and not self.page.evaluate("plain.touched"):
+        untouched = "name => !plain.touched && plain.opened === [name, location.href].join()"
+        if self.page.evaluate(untouched, f"{query} {in_document}"):
             return self
         return self.open(query, in_document)
 
@@ -253,3 +251,6 @@ def opened(query: str, in_document: bool = False) -> Callable[..., Any]:
         return plain.opened(query, in_document)
 
     return found
+
+
+AnotherPlain = Callable[..., Plain]  # the fixture `plain_another`
