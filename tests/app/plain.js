@@ -130,11 +130,13 @@ function leave() {
   shown = null;
 }
 
+const HEAD = ["site", "layer", "head"]; // are one choice
 function choose({ said, number }) {
   if (!shown) return;
   const { chosen, root } = shown;
   const changed = Object.keys(said).filter((name) => said[name] !== chosen.values[name]);
-  const ruled = chosen.ruled.filter((name) => !changed.includes(name));
+  const hand = changed.some((name) => HEAD.includes(name)) ? [...changed, ...HEAD] : changed;
+  const ruled = chosen.ruled.filter((name) => !hand.includes(name));
   Object.assign(chosen, { values: said, ruled });
   put(said, {}, ruled, true);
   tell([]); // they were about a link
