@@ -21,7 +21,6 @@ from core.run.request import Request
 
 # Choices that make a mask, or are beside it: a link with one of them says what it wants
 MASKING = ("lab", "stop", "mask", "window", "first", "when", "fill", "scope", "forbid", "allow", "whose")
-LEFT_OUT = "masks_left_out"  # in the session: the stamp of the link whose cells were cut
 
 
 def show() -> None:
@@ -46,11 +45,7 @@ def show() -> None:
     followed = stage.follow(STAGE, shown_for, shown.facts)
     opened = replace(opened, shown=followed.shown)
     cut = [name for name in ("forbid", "allow") if choices.left_out(asked.get(name), opened.shown)]
-    if cut:
-        st.session_state[LEFT_OUT] = (followed.stamp, followed.reported)
-    shown.say(*followed.notes)
-    if st.session_state.get(LEFT_OUT) == (followed.stamp, followed.reported):
-        shown.say(words.LEFT_OUT)
+    shown.say(*followed.notes, *([words.LEFT_OUT] if cut else []))
     link = Screen("masks", shown.request).said()
     header, body = sheet.packed(opened, followed.values, link, shown.request.texts[0])
     stage.draw(STAGE, followed, header, body)
