@@ -5,7 +5,7 @@ import streamlit as st
 from app.kit import progress, stage
 from app.session import answer, at_end, chosen, language
 from app.shell import all_models, already_here, bar, registry, style, words
-from app.streamlit_edge import collection, history
+from app.streamlit_edge import collection
 
 collection.ran()
 chosen.begin()
@@ -20,10 +20,10 @@ shown = bar.bar(
     [bar.Entry(room.id, room.title, room.group, room.line, progress.steps(room.id)) for room in ROOMS],
     registry.redirects(),
 )
+chosen.leave(registry.params_elsewhere(shown))
 stage.entered(shown)
 with answer.room():
     next(room.show for room in ROOMS if room.id == shown)()
-history.write({name: None for name in registry.params_elsewhere(shown) if name in st.query_params})
 already_here.show()
 all_models.show()
 at_end.reached()

@@ -80,6 +80,17 @@ def address() -> dict[str, str]:
     return st.query_params.to_dict() | many
 
 
+def leave(names: Collection[str]) -> None:
+    """The address says no longer what only other rooms have. First thing in a room: what it reads is what its answer is compared with."""
+    said = address()
+    kept = said.keys() - set(names)
+    if kept == said.keys():
+        return
+    ruled = ",".join(name for name in said.get(RULE, "").split(",") if name in kept)
+    was = said.get(WAS) if kept & set(SHARED) else None
+    history.write({name: None for name in said.keys() - kept} | {RULE: ruled or None, WAS: was})
+
+
 def run() -> dict[str, str]:
     """What it says of the run."""
     said = address()
