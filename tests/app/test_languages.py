@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
@@ -14,8 +13,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.languages import PSEUDO
 from app.shell.registry import ROOMS
-from tests.app.browsing import PATIENCE, eventually, idle, serving
+from tests.app.browsing import PATIENCE, eventually, idle
 
+APP = "app/main.py"
 MODEL = "model=SmolLM2-135M"
 # Of Streamlit's own, which it says in English to everybody, and of names that are the same in all languages
 STREAMLIT = {
@@ -85,12 +85,6 @@ TEXT = """() => {
   walk(document.body);
   return said.join(" ");
 }"""
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving("app/main.py", tmp_path_factory.mktemp("languages") / "log") as found:
-        yield found
 
 
 def opened(browser: Browser, link: str, **options: str) -> Page:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, serving
 from tests.app.pages import lend
 from tests.app.rail import rail, ready
+from tests.servers import Server
 
 GOOD = """---
 lesson: Keys & <b>cabinets</b>
@@ -372,15 +373,8 @@ def test_a_text_that_is_typed_is_kept_read_and_rehearsed(page: Page, address: st
     expect(write).to_contain_text("This text has 200,001 characters, and this browser keeps 200,000 at most")
 
 
-@pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(settings.OWN_MACHINE, raising=False)
-        with serving("app/main.py", tmp_path_factory.mktemp("hosted") / "log") as address:
-            yield address
-
-
-def test_a_server_of_others_says_what_to_do(page: Page, hosted: str) -> None:
+def test_a_server_of_others_says_what_to_do(page: Page, server: Callable[[str], Server]) -> None:
+    hosted = server("app/main.py").address
     on = at_lessons(page, hosted)
     drop(page, "keys.md", GOOD.encode())
     expect(on.locator(".own .state")).to_contain_text(ELSEWHERE)

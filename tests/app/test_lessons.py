@@ -217,20 +217,23 @@ def test_a_rail_that_starts_after_what_is_true_was_told_hears_it(visit: Screen):
     """Streamlit starts the components of a page in any order: here a second rail comes when all the rest is there."""
     page = open_step(visit, "1.2")
     late = page.evaluate(
-        """async (address) => {
+        """async (addresses) => {
           const root = document.body.appendChild(document.createElement("div"));
           root.attachShadow({ mode: "open" }).innerHTML = '<div class="hl lessons"></div>';
-          const parentElement = root.shadowRoot;
+          const place = root.shadowRoot.querySelector(".hl");
           const states = new Proxy({}, { get: () => ({}) });
           const data = { step: "1.2", fresh: false, rooms: {}, models: {}, states, own: {}, written: {} };
-          const { default: rail } = await import(address);
-          const leave = rail({ data, parentElement, setStateValue() {} });
-          const { ready } = parentElement.querySelector(".hl").dataset;
+          const [{ default: Rail }, { mount, unmount }] = await Promise.all(addresses.map((address) => import(address)));
+          mount(place, Rail, data);
+          const { ready } = place.dataset;
           root.remove();
-          leave();
+          unmount(place);
           return ready;
         }""",
-        f"{visit.address}/headlight/m/{modules.address('rooms/lessons/browser/lessons.js')}",
+        [
+            f"{visit.address}/headlight/m/{modules.address(name)}"
+            for name in ("rooms/lessons/browser/lessons.js", "kit/browser/mount.js")
+        ],
     )
     assert late == "true"
 

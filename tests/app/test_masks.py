@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 import core
 from app.kit import params as kit_params
-from app.rooms.masks import choices, routes, sheet, view, words
+from app.rooms.masks import choices, message, routes, sheet, words
 from app.session import service
 from app.session import words as session_words
 from app.transport import messages
@@ -114,12 +114,12 @@ def test_a_room_without_keys_leads_to_the_look_of_its_row(german: sheet.Opened, 
     for shown in (german, king):
         look = shown.look
         assert look is not None
-        found = values(view._shown(shown, {"key": ""}), key="")
+        found = values(message._shown(shown, {"key": ""}), key="")
         assert found["key"] == str(look.key) and (found["stop"], found["scope"]) == ("1", "one")
-        assert values(view._shown(shown, {"key": "", "table": "on"}), key="", table="on")["stop"] == "1"
+        assert values(message._shown(shown, {"key": "", "table": "on"}), key="", table="on")["stop"] == "1"
         beside = {"key": "", "encoder": "0.1", "decoder": "1.1", "show": "scores"}  # of the text before
-        assert values(view._shown(shown, beside), **beside)["stop"] == "1"
-        assert values(view._shown(shown, {"key": "", "mask": "none"}), key="", mask="none")["stop"] == "0"
+        assert values(message._shown(shown, beside), **beside)["stop"] == "1"
+        assert values(message._shown(shown, {"key": "", "mask": "none"}), key="", mask="none")["stop"] == "0"
 
 
 def test_cells_of_a_link_that_the_text_does_not_have_are_left_out_and_said(king: sheet.Opened):
@@ -170,12 +170,12 @@ def test_a_long_text_opens_by_row_and_no_map_is_worked_out():
     header, body = sheet.packed(found, values(found.shown), {}, LONG)
     assert len(body) == 0 and header["isByRow"] and header["sites"][0]["sent"] == []
     link = {"layer": "3", "head": "6", "query": "100"}
-    shown = view._shown(ask(view._with_row(found, link)), link)
+    shown = message._shown(ask(message._with_row(found, link)), link)
     row = core.trace(core.load("storyteller"), LONG).attention[3].pattern(6, 100)[0, 0]
     row[[0, 100]] = -1
     assert shown.look == choices.Look("decoder", 3, 6, 100, int(row.argmax())) and shown.is_shown
     for wrong in ({"site": "cross"}, {"layer": "99", "query": "100"}, {"query": "999"}):
-        assert view._shown(ask(view._with_row(found, wrong)), wrong).look is not None
+        assert message._shown(ask(message._with_row(found, wrong)), wrong).look is not None
 
 
 def test_a_text_whose_rows_alone_are_too_much_to_send_is_told_both_numbers(monkeypatch: pytest.MonkeyPatch):

@@ -11,14 +11,21 @@ from tests.app.browsing import Screen
 
 APP = "app/main.py"
 scripts.add()
-MODULE = modules.address("kit/browser/mount.js")
+MODULE = modules.address("kit/browser/component.js")
 MOUNT = f"""
-    const {{ mounted }} = await import(new URL("headlight/m/{MODULE}", document.baseURI).href);
+    const {{ component }} = await import(new URL("headlight/m/{MODULE}", document.baseURI).href);
     const place = document.body.appendChild(document.createElement("div"));
     place.innerHTML = '<div class="hl"></div>';
-    const gone = [];
-    const make = (root) => ({{ root, destroy: () => gone.push(root) }});
-    const call = () => mounted(place, ".hl {{}}", make);
+    const [made, gone] = [[], []];
+    class Part {{
+        static style = ".hl {{}}";
+        constructor(root) {{ made.push(root); }}
+        enter() {{ return this; }}
+        receive(data) {{ this.data = data; }}
+        destroy() {{ gone.push(this.data); }}
+    }}
+    const shown = component(Part);
+    const call = (data = 0) => shown({{ data, parentElement: place, setStateValue() {{}}, setTriggerValue() {{}} }});
 """
 
 
@@ -34,14 +41,14 @@ def test_a_call_that_came_too_late_takes_nothing_away(screen: Screen):
         "async () => {"
         + MOUNT
         + """
-            const [first, tooLate] = call();
-            const [second] = call();
+            const tooLate = call();
+            call();
             tooLate();
-            const [third] = call();
-            return [first === second, second === third, gone.length, place.querySelectorAll("style").length];
+            call();
+            return [made.length, gone.length, place.querySelectorAll("style").length];
         }"""
     )
-    assert found == [True, True, 0, 1]
+    assert found == [1, 0, 1]
 
 
 def test_a_view_goes_with_its_place_and_once(screen: Screen):
@@ -49,19 +56,19 @@ def test_a_view_goes_with_its_place_and_once(screen: Screen):
         "async () => {"
         + MOUNT
         + """
-            const [first, leave] = call();
+            const leave = call("first");
             place.innerHTML = '<div class="hl"></div>';  // another place in the same element
-            const [second, leaveSecond] = call();
-            const other = [first !== second, gone.length];
+            const leaveSecond = call("second");
+            const ended = [[...gone]];
             leave();
-            other.push(gone.length);
+            ended.push([...gone]);
             place.remove();
             leaveSecond();
             leaveSecond();
-            return [...other, gone.length];
+            return [made.length, ...ended, gone];
         }"""
     )
-    assert found == [True, 1, 1, 2]
+    assert found == [2, ["first"], ["first"], ["first", "second"]]
 
 
 def test_the_picture_stays_as_it_is_when_the_script_says_the_same_again(screen: Screen):

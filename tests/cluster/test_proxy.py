@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 import httpx2
 import pytest
+from playwright.sync_api import Browser
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
@@ -26,7 +27,7 @@ from app.classroom import codes, sentences, words
 from app.session.service import DEFAULT_REQUEST
 from app.transport import rate_limits
 from core.run.request import Request
-from tests.app.browsing import ROOT, Screen, browsing, serving
+from tests.app.browsing import ROOT, Screen, serving
 from tests.app.school import PLACE, screen
 
 HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -257,34 +258,34 @@ def test_a_class_whose_process_has_gone_is_over_and_not_waited_for(direct: dict[
                 assert teach(teacher, address)[0][0] in SIGNS["one"]
 
 
-def test_two_browsers_meet_in_a_class_through_the_proxy(behind: Behind, chromium: str) -> None:
+def test_two_browsers_meet_in_a_class_through_the_proxy(behind: Behind, browser: Browser) -> None:
     said = words.COMPONENT
-    with browsing(chromium) as browser:
-        pages = []
-        for name in ("two", "one"):  # the phone has a visit on the other process
-            context = browser.new_context(reduced_motion="reduce")
-            context.add_cookies([{"name": PROCESS, "value": name, "url": behind.address}])
-            pages.append(Screen(context.new_page(), behind.address))
-        teacher, phone = pages
-        teacher.open("?text=The+proxy+finds+the+class+because+it+reads+the+code.")
-        over = teacher.page.locator(".classroom .over")
-        teacher.page.keyboard.press("j")
-        over.locator(".share .code").wait_for()
-        code = over.locator(".share .code").inner_text().replace(" ", "")
-        assert code[0] in SIGNS["two"]
-        phone.page.goto(f"{behind.address}/R/{code}")
-        over.get_by_role("button", name=str(said["begin"])).click()
-        teacher.root.locator(".strip [data-axis=query]").get_by_text("it", exact=True).click()
-        phone.page.locator(".follow .words").get_by_role("button", name="class", exact=True).click()
-        over.locator(".said em", has_text="1").wait_for()
-        teacher.page.keyboard.press("r")
-        phone.page.locator(".follow .result", has_text="You chose class").wait_for()
-        phone.page.get_by_role("button", name=str(said["look_around"])).click()
-        phone.painted()
-        over.get_by_role("button", name=str(said["end"])).click()
-        phone.page.get_by_role("heading", name=str(said["closed_title"])).wait_for()
-        for page in pages:
-            page.leave()
+    pages = []
+    for name in ("two", "one"):  # the phone has a visit on the other process
+        context = browser.new_context(reduced_motion="reduce")
+        context.add_cookies([{"name": PROCESS, "value": name, "url": behind.address}])
+        pages.append(Screen(context.new_page(), behind.address))
+    teacher, phone = pages
+    teacher.open("?text=The+proxy+finds+the+class+because+it+reads+the+code.")
+    over = teacher.page.locator(".classroom .over")
+    teacher.page.keyboard.press("j")
+    over.locator(".share .code").wait_for()
+    code = over.locator(".share .code").inner_text().replace(" ", "")
+    assert code[0] in SIGNS["two"]
+    phone.page.goto(f"{behind.address}/R/{code}")
+    over.get_by_role("button", name=str(said["begin"])).click()
+    teacher.root.locator(".strip [data-axis=query]").get_by_text("it", exact=True).click()
+    phone.page.locator(".follow .words").get_by_role("button", name="class", exact=True).click()
+    over.locator(".said em", has_text="1").wait_for()
+    teacher.page.keyboard.press("r")
+    phone.page.locator(".follow .result", has_text="You chose class").wait_for()
+    phone.page.get_by_role("button", name=str(said["look_around"])).click()
+    phone.painted()
+    over.get_by_role("button", name=str(said["end"])).click()
+    phone.page.get_by_role("heading", name=str(said["closed_title"])).wait_for()
+    for page in pages:
+        page.leave()
+        page.page.context.close()
 
 
 def test_the_signs_of_codes_are_shared_out_and_the_proxy_knows_them() -> None:

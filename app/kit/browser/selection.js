@@ -4,6 +4,7 @@
 // brings only what the room is drawn from, and of another run it is asked for once more (stage.js).
 
 import { classroom } from "./classroom.js";
+import { NOBODY } from "./mount.js";
 import { remember, sameRun } from "./remembered.js";
 
 const HEAD = ["site", "layer", "head"]; // are one choice
@@ -26,8 +27,8 @@ export class RoomSelection {
   addressed;
   /** @type {{of: string, run: Record<string, string>} | null} The run that those in the address were chosen on */
   written = null;
-  /** @type {import("./types.js").Tell} */
-  set = () => {};
+  /** @type {import("./types.js").Host} */
+  host = NOBODY;
   number = 0; // of the last change by the visitor
   taken = 0; // how often a message or an address has changed them
   /** @type {(names: string[]) => void} Hears what the visitor has changed */
@@ -164,6 +165,7 @@ export class RoomSelection {
     remember(this);
     classroom.chose();
     this.show();
+    this.host.choose({ number: this.number, said: { ...this.values }, of: this.of });
     this.changed(other);
   }
 

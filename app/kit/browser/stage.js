@@ -9,7 +9,7 @@ import { cover, Guard } from "./cover.js";
 import { add, arrow, el, fill, setText } from "./dom.js";
 import { Fetcher } from "./fetcher.js";
 import { Files } from "./files.js";
-import { Ground, ground, voices } from "./ground.js";
+import { Ground, voices } from "./ground.js";
 import { HeadFinder } from "./head_finder.js";
 import { unpack } from "./messages.js";
 import { Projector } from "./projector.js";
@@ -25,12 +25,6 @@ import { WORDS as words } from "./words.js";
 
 const SETTLED = 200; // ms without a change before what depends on it is told
 const PATIENCE = 6000; // ms that a moment of a film waits for what it shows
-
-/**
- * What a component's module exports: the room in its place on the page, made once and given every message.
- * @param {{new (root: HTMLElement): Stage<any, any, any>, style: string}} Room
- */
-export const stage = (Room) => ground(Room);
 
 /**
  * @template {StageHeader} [Header=any] @template {object} [Palette=any] @template {string} [Piece=Stale] what a room of many pieces draws one by one
@@ -198,7 +192,7 @@ export class Stage extends Ground {
       voices.delete(this);
       uncovers();
       off?.();
-      clearTimeout(this.#remaking);
+      clearTimeout(this.#again);
       for (const part of [guard, this.files, this.selection]) part.destroy();
     });
     return this;
@@ -226,19 +220,19 @@ export class Stage extends Ground {
 
   // ------------------------------------------------------------------ messages in, choices out
 
-  /** @param {Uint8Array} data @param {import("./types.js").Tell} tell */
-  receive(data, tell) {
-    this.selection.set = tell;
+  /** @param {Uint8Array} data */
+  receive(data) {
+    this.selection.host = this.host;
     const isOther = data !== this.#data; // the same again: the page may have other colours
     this.#data = data;
     const message = isOther ? unpack(data) : null;
-    if (message && this.header && !message[0].going && !this.canTake(message[0].chosen)) this.remake();
-    else if (message) this.readMessage(message, tell);
+    if (message && this.header && !message[0].going && !this.canTake(message[0].chosen)) this.again();
+    else if (message) this.readMessage(message);
     else if (this.readTheme()) this.invalidate();
   }
 
-  /** @param {[header: any, body: ArrayBuffer]} message @param {import("./types.js").Tell} tell */
-  readMessage(message, tell) {
+  /** @param {[header: any, body: ArrayBuffer]} message */
+  readMessage(message) {
     const [key, told] = [this.key, this.#told];
     const isFirst = !this.header;
     this.former = { ...this.values };
@@ -269,23 +263,37 @@ export class Stage extends Ground {
   }
 
   #askedFor = /** @type {string | undefined} */ (""); // what the address said when a message was asked for once more
-  /** @type {number | undefined} A timer, while one is to be asked for */
-  #remaking;
-  #remade = 0;
+  /** @type {number | undefined} A timer, while the script is to run again */
+  #again;
+  #times = 0;
 
-  /** The message is made once more, by what the address says now. */
-  remake(after = 0) {
-    clearTimeout(this.#remaking);
-    this.#remaking = setTimeout(() => this.trigger("again", ++this.#remade), after);
+  /** The script runs again, for the address as it is now. */
+  again(after = 0) {
+    clearTimeout(this.#again);
+    this.#again = setTimeout(() => this.host.trigger("again", ++this.#times), after);
   }
 
-  // What else than this room depends on a choice: the question of a lesson, and a class that follows where there is too much to tell.
+  /** The message is made once more, for the address as it is now; what is on the screen stays until then. */
+  async remake() {
+    const { addressed } = this.selection;
+    const address = window.headlight.address?.read().toString();
+    if (!addressed || address === undefined) return;
+    // What a class is to see the script keeps for it.
+    const data = classroom.heard.size ? null : await this.host.message(addressed.room, address).catch(() => null);
+    if (window.headlight.address?.read().toString() !== address) return this.remake();
+    if (!data) return this.again();
+    const [header, body] = unpack(data);
+    header.chosen.address.view = addressed.view;
+    this.readMessage([{ ...header, cover: this.header.cover }, body]);
+  }
+
+  // What else depends on a choice: the question of a lesson, and a class that follows where there is too much to tell.
   /** @param {string[]} names */
   #changed(names) {
     const { addressed, isTooLong } = this.selection;
-    if (names.some((name) => this.remade.includes(name))) this.remake();
-    else if (names.length && addressed && (addressed.view !== addressed.room || (isTooLong && classroom.heard.size)))
-      this.remake(SETTLED);
+    if (!names.length || !addressed) return;
+    if (addressed.view !== addressed.room || (isTooLong && classroom.heard.size)) this.again(SETTLED);
+    else if (names.some((name) => this.remade.includes(name))) void this.remake();
   }
 
   get remade() {

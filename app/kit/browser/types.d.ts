@@ -38,6 +38,18 @@ export interface Follow {
   most: number;
 }
 
+/** Who shows a part of the page: it hears what is done there. */
+export interface Host {
+  /** What is chosen in a room now, after so many changes, and the run that it was chosen on. */
+  choose(report: { number: number; said: Record<string, string>; of: string }): void;
+  /** What else a part says of itself, such as how large its type is. */
+  tell: Tell;
+  /** A part asks for something once, such as a dialog. */
+  trigger: Tell;
+  /** The message of a room for what a link says; null where none is to be had. */
+  message(room: string, link: string): Promise<Uint8Array | null>;
+}
+
 /** What every room's message says in its header, beside what is the room's own (app/kit/stage.py). */
 export interface StageHeader {
   key: string;
@@ -48,9 +60,10 @@ export interface StageHeader {
   clearest?: { layer: number; head: number } | null;
 }
 
-/** What a view does that mount.js keeps on its place in the page. */
+/** A part of the page as mount.js needs it. */
 export interface Mounted {
-  root: HTMLElement;
+  host: Host;
+  receive(message: any): void;
   destroy(): void;
 }
 

@@ -32,7 +32,7 @@ import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 
 /** @type {Set<Explore>} */
 const SHOWN = new Set(); // the rooms on the page: one
@@ -132,7 +132,7 @@ export class Explore extends Stage {
     this.lines = new TokenLines(view, this.map.box);
     this.beside = new SideBySide(view, map);
     this.guide = new Guide(view, root);
-    this.footer = new Footer(view, this.foot, this.acts, () => this.trigger("shapes", { run: this.key }));
+    this.footer = new Footer(view, this.foot, this.acts, () => this.host.trigger("shapes", { run: this.key }));
     this.map.row.before(this.offer);
     this.acts.append(this.map.sinkButton, this.guide.button);
     root.append(this.foot);
@@ -169,8 +169,8 @@ export class Explore extends Stage {
   // ------------------------------------------------------------------ messages in
 
   // Of a run that is not done there is only its header: it is shown as soon as the head that is opened is there.
-  /** @param {[header: Picture, body: ArrayBuffer]} message @param {import("../../../kit/browser/types.js").Tell} tell */
-  readMessage(message, tell) {
+  /** @param {[header: Picture, body: ArrayBuffer]} message */
+  readMessage(message) {
     const [header] = message;
     if (header.going) {
       cover.take(header.cover);
@@ -185,7 +185,7 @@ export class Explore extends Stage {
     }
     if (this.wasUnderway && this.before?.header.key === header.key) this.goBack();
     this.unmark();
-    super.readMessage(message, tell);
+    super.readMessage(message);
   }
 
   // The picture of a run that was seen going on is on the screen already.
@@ -329,7 +329,9 @@ export class Explore extends Stage {
 
   // The run that went on is stopped, has failed, or is no longer wanted: the picture before comes back.
   goBack() {
-    const { header, picture, sites, remote, values, addressed } = /** @type {NonNullable<Explore["before"]>} */ (this.before);
+    const { header, picture, sites, remote, values, addressed } = /** @type {NonNullable<Explore["before"]>} */ (
+      this.before
+    );
     Object.assign(this, { header, remote });
     Object.assign(this.selection, { values, addressed, of: header.key });
     this.open(picture, sites);
@@ -848,4 +850,4 @@ export class Explore extends Stage {
   }
 }
 
-export default stage(Explore);
+export default Explore;

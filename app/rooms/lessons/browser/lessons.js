@@ -5,7 +5,7 @@ import { classroom } from "../../../kit/browser/classroom.js";
 import { isFree } from "../../../kit/browser/shortcuts.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { fill, focusedIn } from "../../../kit/browser/dom.js";
-import { Ground, ground } from "../../../kit/browser/ground.js";
+import { Ground } from "../../../kit/browser/ground.js";
 import { turnsPages } from "../../../kit/browser/page_keys.js";
 import { read as readBits, readWays, write } from "../../../kit/browser/progress.js";
 import { goTo, here } from "../../../streamlit_edge/browser/page.js";
@@ -88,8 +88,6 @@ class Lessons extends Ground {
   lists = false; // whether all five lessons are shown
   note = "";
   asked = 0; // how often the script was asked for what is true, without anything else being new to it
-  /** @type {import("../../../kit/browser/types.js").Tell} */
-  tell = () => {};
   /** @type {Data} */
   data;
 
@@ -124,11 +122,11 @@ class Lessons extends Ground {
 
   // ------------------------------------------------------------------ the script's side
 
-  /** @param {Data} data @param {import("../../../kit/browser/types.js").Tell} tell */
-  receive(data, tell) {
+  /** @param {Data} data */
+  receive(data) {
     const isFirst = !this.data;
     takeIn(data.written);
-    Object.assign(this, { data, tell });
+    this.data = data;
     this.readTheme();
     for (const lesson of BROUGHT) this.forgets(lesson);
     BROUGHT.clear();
@@ -218,7 +216,7 @@ class Lessons extends Ground {
     cover.open(
       { step, part, asks: kind, values, seen },
       (place) => this.points(place),
-      () => this.tell("again", ++this.asked),
+      () => this.host.tell("again", ++this.asked),
     );
   }
 
@@ -589,4 +587,4 @@ class Lessons extends Ground {
   }
 }
 
-export default ground(Lessons);
+export default Lessons;

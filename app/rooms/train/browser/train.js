@@ -22,7 +22,7 @@ import {
 import { rows } from "../../../kit/browser/drawing.js";
 import { form, listed, pointed } from "../../../kit/browser/language.js";
 import { whole } from "../../../kit/browser/selection.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 import { table } from "../../../kit/browser/table.js";
 import { goTo } from "../../../streamlit_edge/browser/page.js";
 import { Chart } from "./chart.js";
@@ -264,6 +264,11 @@ class Train extends Stage {
   // Where the slider stands: at the newest step while the visitor leaves it at the end
   get at() {
     return clamp(this.moving ?? whole(this.values.at, this.header.steps), 0, this.last);
+  }
+
+  // The recorded curves are Streamlit's.
+  async remake() {
+    this.again();
   }
 
   // Whether the run is hidden until the visitor has said when it will be right
@@ -1425,4 +1430,4 @@ function meansOf(losses) {
   return smooth(points).map((loss, i) => [i + 1, loss]);
 }
 
-export default stage(Train);
+export default Train;
