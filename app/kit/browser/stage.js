@@ -273,7 +273,7 @@ export class Stage extends Ground {
     this.#again = setTimeout(() => this.host.trigger("again", ++this.#times), after);
   }
 
-  /** The message is made once more, for the address as it is now; what is on the screen stays until then. */
+  /** The message is made once more, for the address as it is now; what is on the screen stays until then. @returns {Promise<void>} */
   async remake() {
     const { addressed } = this.selection;
     const address = window.headlight.address?.read().toString();
