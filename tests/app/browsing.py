@@ -182,8 +182,12 @@ class Screen:
             "pageerror": lambda error: self.errors.append(str(error.stack or error)),
             "dialog": self._dismiss,
         }
+        self.listen()
+
+    def listen(self) -> None:
+        """From now on hear what goes wrong on the page."""
         for event, hear in self._listeners.items():
-            page.on(event, hear)  # type: ignore[call-overload]
+            self.page.on(event, hear)  # type: ignore[call-overload]
 
     def leave(self) -> None:
         """The visit ends: it asked no other host for anything and nothing in it failed. Its page may be somebody else's next."""

@@ -11,10 +11,12 @@ from playwright.sync_api import Browser, ViewportSize, expect
 
 from app.transport import modules
 from tests import servers
+from tests.app import plain as plain_page
 from tests.app.browsing import PATIENCE, Another, Screen
 from tests.app.course_page import course_page
 from tests.app.far import away
 from tests.app.pages import lend
+from tests.app.plain import Plain
 
 expect.set_options(timeout=PATIENCE)  # its own five seconds are short for a machine that does something else as well
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
@@ -89,3 +91,43 @@ def another(browser: Browser, address: str) -> Iterator[Another]:
             return screen
 
         yield visit
+
+
+@pytest.fixture(scope="session")
+def plain_address() -> Iterator[str]:
+    """Where this process serves rooms on a plain page (tests/app/plain.py)."""
+    with plain_page.serving() as address:
+        yield address
+
+
+@pytest.fixture
+def plain_models(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The models of the script that a module names as its APP."""
+    with plain_page.offered(getattr(request.module, "APP", "")):
+        yield
+
+
+@pytest.fixture
+def plain(browser: Browser, plain_address: str, plain_models: None) -> Iterator[Plain]:
+    """A visitor's page as `screen` is one, on which a room stands without Streamlit. plain.open("?view=step&at=mask")"""
+    with plain_page.visiting(browser, plain_address, viewport=LAPTOP, reduced_motion="reduce") as screen:
+        yield screen
+
+
+@pytest.fixture
+def plain_another(browser: Browser, plain_address: str, plain_models: None) -> Iterator[Callable[..., Plain]]:
+    """plain_another(size=(390, 844), scheme="dark") -> the same for one more visitor."""
+    with ExitStack() as visits:
+
+        def visit(size: tuple[int, int] = (1280, 720), scheme: str = "light", **options: Any) -> Plain:
+            window = {"width": size[0], "height": size[1]}
+            found = plain_page.visiting(browser, plain_address, viewport=window, color_scheme=scheme, **options)
+            return visits.enter_context(found)
+
+        yield visit
+
+
+@pytest.fixture
+def plain_phone(plain_another: Callable[..., Plain]) -> Plain:
+    """The same on a phone, in the dark."""
+    return plain_another(size=(390, 844), scheme="dark", has_touch=True, reduced_motion="reduce")

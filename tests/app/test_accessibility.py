@@ -96,6 +96,7 @@ def findings(screen: Screen) -> list[str]:
     return faults(screen.page)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("state", STATES)
 def test_axe_finds_nothing(browser: Browser, address: str, state: str):
     """In a window and on a phone, light and dark: one of the four ways by turns, or with THOROUGH=1 all."""
@@ -122,6 +123,7 @@ def window(size: tuple[int, int]) -> ViewportSize:
     return {"width": size[0], "height": size[1]}
 
 
+@pytest.mark.thorough
 def test_axe_looks_inside_the_component(browser: Browser, address: str):
     """A pass that never entered the component would find nothing wrong with it."""
     with lend(browser, viewport=window(WINDOW)) as page:
@@ -130,6 +132,7 @@ def test_axe_looks_inside_the_component(browser: Browser, address: str):
         assert [line.split()[0] for line in findings(screen)] == ["button-name"]
 
 
+@pytest.mark.thorough
 def test_the_page_reads_as_a_page(browser: Browser, address: str):
     """Headings, the summary and the tokens, as a screen reader meets them."""
     context = browser.new_context(viewport={"width": 1280, "height": 720})

@@ -29,6 +29,8 @@ from tests.app.browsing import ARGUMENTS, PATIENCE, ROOT, Screen, go_to, serving
 from tests.app.outside import PARTS, proxying
 from tests.thorough import part
 
+pytestmark = pytest.mark.thorough
+
 SEED = int(os.environ["MUTANTS_SEED"])
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 NGINX, HAPROXY = (shutil.which(name, path=PLACES) for name in ("nginx", "haproxy"))

@@ -17,6 +17,8 @@ from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, Screen
 from tests.app.pages import lend
 
+pytestmark = pytest.mark.thorough
+
 APP = "tests/app/gallery.py"
 TEXT = "When Mary and John went to the store, John gave a drink to"
 ROOMS = ["masks", "step", "positions", "generate"]

@@ -81,6 +81,7 @@ def test_a_host_that_is_none_is_repeated_nowhere(address: str) -> None:
     assert behind.meta["og:image"] == "https://lab.example.org/headlight/preview.png"
 
 
+@pytest.mark.thorough
 def test_a_course_page_shows_one_screen_and_hears_its_height(
     browser: Browser, elsewhere: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

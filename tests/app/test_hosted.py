@@ -23,13 +23,14 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from app.session import answer
 from app.session import words as session_words
-from app.shell import registry
 from app.shell import words as shell_words
 from app.transport import admission, metrics, rate_limits, security_headers, tracebacks, words
 from core.run.request import RunEnded
 from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
 from tests.app.course_page import frame
+from tests.app.script import box, message, said, visit
 
 APP = "app/main.py"
 SECRET = "Marmalade"  # in a visitor's sentence, and nowhere else
@@ -68,28 +69,7 @@ def test_nobody_leaves_a_file_in_the_server_s_memory(address: str) -> None:
     assert refused.value.code == 404 and refused.value.read().decode() == words.NO_FILES
 
 
-def test_the_policy_lets_every_room_work_and_stops_a_script_that_is_put_in(browser: Browser, address: str) -> None:
-    page = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce").new_page()
-    page.set_default_timeout(PATIENCE)
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.goto(address)
-    page.locator(".hl[data-painted]").wait_for()
-    for room in registry.rooms():
-        page.goto(f"{address}/?view={room.id}")
-        page.locator(f"a[data-room={room.id}][aria-current=page]").first.wait_for(state="attached")
-        page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    assert [text for text in said if "Content Security Policy" in text or "Permissions-Policy" in text] == []
-    page.evaluate("document.head.append(Object.assign(document.createElement('script'), {text: 'window.put = 1'}))")
-    assert page.evaluate("window.put") is None
-
-    def reported() -> None:
-        assert any("Content Security Policy" in text for text in said)
-
-    eventually(page, reported)
-    page.context.close()
-
-
+@pytest.mark.thorough
 def test_another_site_shows_it_in_a_frame_only_where_the_operator_says_so(
     browser: Browser, address: str, elsewhere: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +240,20 @@ def test_the_cookie_says_nothing_and_is_given_once(limited: TestClient) -> None:
     assert rate_limits.named(f"a=b; {given.split(';')[0]}") == given.split(";")[0].removeprefix("headlight=")
 
 
+def test_whoever_types_too_much_is_told_how_long_to_wait_and_keeps_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = rate_limits.Accounts({"runs": rate_limits.Rate(2, 0.01)})
+    monkeypatch.setattr(rate_limits, "accounts", accounts)
+    monkeypatch.setattr(answer, "visitor", lambda: "one visitor")
+    app = visit("explore", text="The first of two")
+    for text in (f"{SECRET} on toast", "One too many"):
+        assert "more than one visitor can have" not in said(app)
+        before = message(app, "explore_stage")["key"]
+        box(app, shell_words.TEXT).set_value(text).run()
+    assert re.search(r"more than one visitor can have at a time\. Try again in \d+ seconds", said(app))
+    assert message(app, "explore_stage")["key"] == before and box(app, shell_words.TEXT).value == "One too many"
+
+
+@pytest.mark.thorough
 def test_whoever_types_too_much_gets_a_sentence_and_keeps_the_picture(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +315,9 @@ def test_nobody_is_let_in_while_all_places_are_taken(house: admission.House) -> 
         assert house.full
         answer = client.get("/?q=<b>", headers=browser)
         assert answer.status_code == 503 and words.FULL.format(n="1") in answer.text and "<b>" not in answer.text
+        # The page tries the same address again by itself.
+        assert answer.headers["retry-after"] == str(admission.AGAIN)
+        assert f'<meta http-equiv="refresh" content="{admission.AGAIN}">' in answer.text
         assert client.get("/healthz").status_code == 200 and client.get("/static/x.js").status_code == 200
         with pytest.raises(WebSocketDisconnect), client.websocket_connect(admission.SOCKET):
             pass
@@ -379,6 +376,7 @@ def test_a_traceback_says_where_and_of_what_kind_but_quotes_nobody(monkeypatch: 
     assert "\nIndexError\n" in said and "FileNotFoundError: [Errno 2] No such file" in said
 
 
+@pytest.mark.thorough
 def test_a_run_that_breaks_is_a_sentence_its_text_stays_out_of_the_log_and_the_next_one_works(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -433,6 +431,7 @@ def test_who_is_asked_to_end_is_the_server_and_no_shell(tmp_path: Path) -> None:
     assert said.startswith(f"json {started.pid} run app/main.py --server.port 8501 ")
 
 
+@pytest.mark.thorough
 def test_a_server_that_is_asked_to_end_answers_what_runs_and_lets_nobody_new_in(
     browser: Browser, tmp_path: Path
 ) -> None:

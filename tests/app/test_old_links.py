@@ -102,6 +102,7 @@ def test_there_are_more_than_thirty() -> None:
     assert len({*EXPLORE, *SHAPES, *PLANNED}) > 30
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("link", part(list(EXPLORE)))
 def test_explore(visitor: Screen, link: str) -> None:
     shown, sentences = EXPLORE[link]
@@ -111,6 +112,7 @@ def test_explore(visitor: Screen, link: str) -> None:
     eventually(visitor.page, lambda: assert_boxes(visitor, sentences))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("link", part(list(SHAPES)))
 def test_shapes(visitor: Screen, link: str) -> None:
     shown, title = SHAPES[link]
@@ -121,6 +123,7 @@ def test_shapes(visitor: Screen, link: str) -> None:
     expect(diagram).to_contain_text(title, timeout=PATIENCE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("link", part(list(PLANNED)))
 def test_sizes_and_training(visitor: Screen, link: str) -> None:
     visitor.page.goto(f"{visitor.address}/?{link}")

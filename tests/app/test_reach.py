@@ -9,9 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.app.axe import faults
-from tests.app.every_room import ROOMS, SEEN_AT, measured, see
+from tests.app.every_room import ROOMS, SEEN_AT, WRONG, measured, see
 from tests.app.lab import sized
 from tests.app.pages import lend
+
+pytestmark = pytest.mark.thorough
 
 APP = "app/main.py"
 LANGUAGES = ("en",)
@@ -20,24 +22,6 @@ LAPTOP = (1280, 720)
 NARROW = (320, 360, 390, 480, 600, 639, 641, 700)
 TWICE, FOUR_TIMES = (640, 512), (320, 256)  # a window of 1280 × 1024 at 200 % and at 400 %
 CONTROL = "button, [role=button], summary, a[href], select, input, textarea, [role=slider], [role=application], [tabindex='0']"
-# The page is not pushed sideways, nothing of it is out of the window, and no button has a second line of the same text.
-WRONG = """(every, _) => {
-  const wrong = [];
-  const main = document.querySelector("[data-testid=stMain]");
-  for (const box of [document.documentElement, main])
-    if (box.scrollWidth > box.clientWidth) wrong.push(`${box.localName} is ${box.scrollWidth - box.clientWidth} pixels too wide`);
-  for (const node of every) {
-    if (!node.matches("button, [role=button], summary, .chip, .go") || !node.checkVisibility({ visibilityProperty: true })) continue;
-    const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
-    while (texts.nextNode()) {
-      const range = document.createRange();
-      range.selectNodeContents(texts.currentNode);
-      const lines = [...range.getClientRects()].filter((line) => line.width > 1 && line.height > 4).map((line) => line.top);
-      if (lines.length && Math.max(...lines) - Math.min(...lines) > 6) wrong.push(`wraps: ${node.className} “${texts.currentNode.data}”`);
-    }
-  }
-  return wrong;
-}"""
 # Controls out of reach: they cannot be brought into sight, or something else lies on them wherever they are.
 UNREACHED = (
     f"""(every, controls) => {{{SEEN_AT}"""

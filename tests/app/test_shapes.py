@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import torch
 from playwright.sync_api import Browser, expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 import core
-from app.rooms.shapes import words
+from app.rooms.shapes import values, words
 from app.rooms.shapes.component import PALETTES
 from app.rooms.shapes.diagram import Diagram, diagram
 from app.rooms.shapes.values import MOST, described
@@ -28,6 +30,7 @@ from core.plan.saved import saved_layer
 from core.service import TensorPlace
 from tests.app.browsing import Screen, box_of
 from tests.app.pages import lend
+from tests.app.script import box, message, said, visit
 from tests.app.served import ask, serve
 from tests.app.test_theme import contrast
 
@@ -192,6 +195,8 @@ def test_dropout_has_rows_of_its_own_in_training_alone():
 def test_gpt3_is_laid_out_whole():
     config = PRESETS["gpt3"].config
     found = diagram(config, Workload(source_len=2048))
+    weights = next(row for part in found.parts for row in part.rows if row.kind == "weights")
+    assert weights.step.shape == (1, 96, 2048, 2048)
     assert found.parameters == parameters(config).total
     assert found.flops == core.plan(config, source_len=2048).flops
 
@@ -247,7 +252,64 @@ def test_each_axis_has_a_colour_of_its_own():
         assert len({palette[axis] for axis in words.AXES}) == len(words.AXES)
 
 
-# end to end
+# the whole page, without a browser
+
+
+def test_a_link_to_what_a_diagram_does_not_have_says_so() -> None:
+    asked = {
+        "tensor": "nowhere",
+        "at": "99",
+        "with_head": "x",
+        "as": "poem",
+        "projector": "maybe",
+        "unfold": "all",
+        "break": "x",
+    }
+    app = visit("shapes", of="gpt9", **asked)
+    for name, value in asked.items():
+        assert f"This link asks for {name} “{value}”" in said(app)
+    assert "“gpt9”" in said(app)
+    assert message(app, "shapes_stage")["run"]  # the run above is shown
+
+
+def test_sizes_of_ones_own_are_counted_and_those_that_cannot_be_are_a_sentence() -> None:
+    typed = {"of": "typed", "typed_encoder": "0", "typed_decoder": "2"}
+    assert "d_model (512) must be a multiple of n_heads (7)" in said(visit("shapes", of="typed", typed_heads="7"))
+    norms = {"typed_norms": "RMSNorm", "typed_activation": "SiLU", "typed_gated": "true", "typed_window": "4"}
+    found = message(visit("shapes", **typed, **norms, length="10"), "shapes_stage")
+    config = ModelConfig(
+        vocab_size=32_000,
+        d_model=512,
+        n_heads=8,
+        d_ff=2048,
+        n_decoder_layers=2,
+        n_ctx=2048,
+        position="sinusoidal",  # the first value of the box
+        norm="rms",
+        activation="silu",
+        gated=True,
+        window=4,
+    )
+    of = core.plan(config, source_len=10)
+    assert (found["parameters"], found["flops"]) == (of.parameters.total, of.flops)
+
+
+def test_a_text_longer_than_the_table_of_positions_leaves_the_last_diagram() -> None:
+    app = visit("shapes", of="gpt2", length="1024")
+    before = message(app, "shapes_stage")
+    box(app, words.LENGTH).set_value(1025).run()
+    assert "is more than n_ctx" in said(app) and words.LAST_DIAGRAM in said(app)
+    assert message(app, "shapes_stage")["lengths"] == before["lengths"]
+
+
+@pytest.mark.parametrize("query", ["", "run=x&layer=0&head=0", "run=x&layer=-1&head=0", "run=x&layer=٣&head=0"])
+def test_the_route_of_values_refuses_in_words(query: str) -> None:
+    with TestClient(Starlette(routes=values.ROUTES)) as client:
+        answer = client.get(f"/headlight/shapes/values?{query}")
+    assert (answer.status_code, answer.text) == (404, words.COMPONENT["values_none"])
+
+
+# in a browser
 
 
 class Shapes(Screen):
@@ -279,6 +341,7 @@ def run() -> core.Trace:
     return core.trace(core.load("minilm"), session_words.EXAMPLE)
 
 
+@pytest.mark.thorough
 def test_the_run_on_the_screen_is_spelled_out(screen: Shapes, run: core.Trace):
     screen.see()
     data = screen.data()
@@ -294,6 +357,7 @@ def test_the_run_on_the_screen_is_spelled_out(screen: Shapes, run: core.Trace):
     assert "768 MiB" in screen.detail()  # at 4,096 tokens
 
 
+@pytest.mark.thorough
 def test_the_first_view_shows_the_rail_and_the_detail_without_scrolling(screen: Shapes):
     screen.see()
     screen.wait(thumbnail="encoder.attn.weights,0,0")  # which is fetched, and makes room for itself
@@ -305,6 +369,7 @@ def test_the_first_view_shows_the_rail_and_the_detail_without_scrolling(screen: 
     assert screen.root.locator(".rail path").count() >= 3  # the stream and two branches
 
 
+@pytest.mark.thorough
 def test_on_a_phone_names_and_shapes_are_whole_and_the_chosen_tensor_leaves_them_room(screen: Shapes):
     screen.page.set_viewport_size({"width": 390, "height": 844})
     screen.see()
@@ -322,6 +387,7 @@ def thumbnail(run: core.Trace, stack: str, layer: int, site: str, what: str, hea
     return described(ask(service.values(facts.key, TensorPlace(stack, layer, site, what, head), MOST)))
 
 
+@pytest.mark.thorough
 def test_values_are_the_run_s(screen: Shapes, run: core.Trace):
     screen.see("&at=3&with_head=1")
     screen.wait(thumbnail="encoder.attn.weights,3,1")
@@ -361,6 +427,7 @@ def test_a_thumbnail_is_small_and_of_what_there_is(run: core.Trace):
         thumbnail(run, "encoder", 0, "attn", "weights", 12)
 
 
+@pytest.mark.thorough
 def test_the_keyboard_and_the_link(screen: Shapes, browser: Browser):
     screen.see()
     screen.row("encoder.attn.weights").focus()
@@ -378,6 +445,7 @@ def test_the_keyboard_and_the_link(screen: Shapes, browser: Browser):
     other.page.context.close()
 
 
+@pytest.mark.thorough
 def test_layers_fold_and_unfold(screen: Shapes):
     screen.see()
     per_layer = screen.root.locator('.row[data-layer="0"]').count()
@@ -390,6 +458,7 @@ def test_layers_fold_and_unfold(screen: Shapes):
     screen.row("encoder.token").wait_for()
 
 
+@pytest.mark.thorough
 def test_encoder_and_decoder_stand_side_by_side_with_the_cross_arrow(screen: Shapes):
     screen.see("&of=transformer-base&batch=2&length=12&target_length=9&tensor=decoder.cross.weights")
     assert screen.data()["shape"] == "2,8,9,12"
@@ -409,14 +478,7 @@ def test_encoder_and_decoder_stand_side_by_side_with_the_cross_arrow(screen: Sha
     screen.wait(tensor="encoder.final")
 
 
-def test_gpt3_is_drawn(screen: Shapes):
-    screen.see("&of=gpt3&length=2048")
-    data = screen.data()
-    plan = core.plan(PRESETS["gpt3"].config, source_len=2048)
-    assert (int(data["parameters"]), int(data["flops"])) == (plan.parameters.total, plan.flops)
-    assert data["shape"] == "1,96,2048,2048"
-
-
+@pytest.mark.thorough
 def test_the_shape_debugger(screen: Shapes):
     screen.see("&tensor=encoder.attn.scores")
     screen.root.get_by_role("button", name=words.COMPONENT["break"]).click()
@@ -433,6 +495,7 @@ def test_the_shape_debugger(screen: Shapes):
     screen.wait(**{"break": ""})
 
 
+@pytest.mark.thorough
 def test_one_product_is_shown_and_timed_beside_three(screen: Shapes):
     screen.see("&tensor=encoder.attn.qkv")
     screen.root.get_by_role("button", name=words.COMPONENT["break"]).click()
@@ -449,6 +512,7 @@ def test_one_product_is_shown_and_timed_beside_three(screen: Shapes):
     assert told["fused"] > 0 and told["separate"] > 0 and told["difference"] < 1e-5
 
 
+@pytest.mark.thorough
 def test_the_table_and_its_file_hold_every_traced_step(screen: Shapes):
     screen.see("&of=lesson-encoder&batch=32&length=50&as=table&dropped=false")
     full = trace_shapes(PRESETS["lesson-encoder"].config, batch=32, source_len=50)
@@ -471,6 +535,7 @@ def test_the_table_and_its_file_hold_every_traced_step(screen: Shapes):
     assert screen.root.locator("tbody tr").count() == len(lines) + 1 >= 20
 
 
+@pytest.mark.thorough
 def test_sizes_of_ones_own_and_what_cannot_be(screen: Shapes):
     screen.page.goto(f"{screen.address}/?view={words.TITLE}&of=typed&typed_heads=7")
     screen.page.get_by_text("d_model (512) must be a multiple of n_heads (7)").wait_for()
@@ -483,6 +548,7 @@ def test_sizes_of_ones_own_and_what_cannot_be(screen: Shapes):
     assert int(screen.data()["flops"]) == plan.flops
 
 
+@pytest.mark.thorough
 def test_sizes_of_ones_own_with_other_norms_a_window_and_a_gate(screen: Shapes):
     link = "&of=typed&typed_encoder=0&typed_decoder=2&typed_norms=RMSNorm&typed_activation=SiLU&typed_gated=true&typed_window=4"
     screen.see(f"{link}&length=10&tensor=decoder.attn.mask")
@@ -506,12 +572,7 @@ def test_sizes_of_ones_own_with_other_norms_a_window_and_a_gate(screen: Shapes):
     assert screen.row("decoder.mlp.gate_act").count() == 1
 
 
-def test_a_link_to_what_is_not_there_says_so(screen: Shapes):
-    screen.see("&of=gpt9&tensor=nowhere&at=99&break=x")
-    assert "gpt9" in screen.sentences()
-    assert screen.data()["tensor"] == "encoder.attn.weights"
-
-
+@pytest.mark.thorough
 def test_a_text_longer_than_the_table_of_positions(screen: Shapes):
     screen.see("&of=gpt2&length=1024")
     box = screen.page.get_by_label(words.LENGTH, exact=True)
@@ -522,6 +583,7 @@ def test_a_text_longer_than_the_table_of_positions(screen: Shapes):
     assert screen.data()["shape"] == "1,12,1024,1024"  # nothing is lost
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark(browser: Browser, address: str, scheme):
     with lend(browser, viewport={"width": 1280, "height": 720}, color_scheme=scheme) as page:
@@ -530,6 +592,7 @@ def test_light_and_dark(browser: Browser, address: str, scheme):
         screen.leave()
 
 
+@pytest.mark.thorough
 def test_a_sentence_outlives_a_visit_to_another_model(screen: Shapes):
     screen.see("&text=One+two+three.")
     before = screen.data()["shape"]
@@ -545,6 +608,7 @@ def test_a_sentence_outlives_a_visit_to_another_model(screen: Shapes):
     assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == "One two three."
 
 
+@pytest.mark.thorough
 def test_a_config_is_pasted(screen: Shapes):
     screen.see()
     screen.page.get_by_label(words.OF).click()
@@ -567,16 +631,9 @@ def test_a_config_is_pasted(screen: Shapes):
     assert screen.data()["shape"] == "1,6,128,128"  # nothing is lost
 
 
+@pytest.mark.thorough
 def test_the_weights_are_shown_on_explore(screen: Shapes):
     screen.see("&at=2&with_head=5")
     screen.root.get_by_role("link", name=words.COMPONENT["explore"]).click()
     screen.wait(layer="2", head="5")
     assert screen.tokens()[2] == "animal"
-
-
-@pytest.mark.parametrize("query", ["", "run=x&layer=0&head=0", "run=x&layer=-1&head=0", "run=x&layer=٣&head=0"])
-def test_the_route_of_values_refuses_in_words(screen: Shapes, query: str):
-    screen.see()
-    answer = screen.page.request.get(f"{screen.address}/headlight/shapes/values?{query}")
-    assert answer.status == 404
-    assert answer.text() == words.COMPONENT["values_none"]

@@ -192,6 +192,7 @@ async def visitors_and_links(address: str) -> tuple[load.Found, load.Found]:
     return found, strange
 
 
+@pytest.mark.thorough
 def test_visitors_get_their_own_runs_while_strangers_open_two_hundred_links(address: str) -> None:
     """In a thread of its own: the test's has Playwright's loop. That the log has no traceback `address` says."""
     with ThreadPoolExecutor(1) as pool:
