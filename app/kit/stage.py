@@ -224,7 +224,9 @@ def sent(on: Stage, followed: Followed) -> dict[str, Any]:
         "values": followed.values,
         "of": followed.of,
         "address": addressed(on.room, on.params, followed.by_rule, followed.asked)
-        | {"view": session_room.shown(), "run": followed.run, "shared": sorted(on.shared), "going": followed.going},
+        | {"view": session_room.shown(), "run": followed.run, "shared": sorted(on.shared), "going": followed.going}
+        # Streamlit hands on no message that is like the one before it, and the visitor may have chosen something since.
+        | {"arrivals": chosen.arrivals()},
     }
 
 

@@ -90,7 +90,7 @@ export class RoomSelection {
     const { addressed, values } = this;
     if (!addressed || addressed.going || addressed.view !== addressed.room || now.get("view") !== addressed.view)
       return false;
-    if (now.has(WAS) || !sameRun(now, addressed.run)) return false;
+    if (now.has(WAS) || (this.of && !sameRun(now, addressed.run))) return false;
     const own = [...Object.keys(values), RULE, WAS, ...window.headlight.settings.names];
     const others = new Set([...now.keys(), ...before.keys()].filter((name) => now.get(name) !== before.get(name)));
     if ([...others].some((name) => !own.includes(name))) return false;
