@@ -57,5 +57,4 @@ class Room:
     of_run: Callable[[Mapping[str, str]], bool] = lambda _: (
         True
     )  # whether that is of a run, by what a link says of the room
-    remade_by: Sequence[str] = ()  # names of `params` of which a change takes another message, such as edits of the run
     routes: Sequence[Route] = ()  # below the path that the page is served at

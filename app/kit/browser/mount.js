@@ -10,7 +10,7 @@ import { el } from "./dom.js";
 const PARTS = new WeakMap();
 
 /** Of a page on which no one hears what is chosen. @type {Host} */
-export const NOBODY = { choose() {}, tell() {}, trigger() {} };
+export const NOBODY = { choose() {}, tell() {}, trigger() {}, message: async () => null };
 
 /**
  * Give a message to the part on this element, which is made with the first one. Its style stands before the element, so that a
