@@ -1,7 +1,7 @@
 """Rooms on a plain page, without Streamlit: the product's routes in the test process, and a page that mounts any room from a link.
 
-A page is kept for as long as the process has tests, and shows one room after the other without being loaded again. docs/developing.md
-says which tests belong here.
+A page is kept as long as the process has tests, and shows one room after another without a reload. docs/developing.md explains which
+tests belong here.
 """
 
 from __future__ import annotations
@@ -235,6 +235,8 @@ def cleared(page: Page, options: dict[str, Any]) -> None:
     page.emulate_media(
         color_scheme=options.get("color_scheme", "light"),
         reduced_motion=options.get("reduced_motion", "no-preference"),
+        media="null",
+        forced_colors="none",
     )
 
 
@@ -249,3 +251,6 @@ def opened(query: str, in_document: bool = False) -> Callable[..., Any]:
         return plain.opened(query, in_document)
 
     return found
+
+
+AnotherPlain = Callable[..., Plain]  # the fixture `plain_another`

@@ -27,7 +27,9 @@ APP = "app/main.py"
 REQUEST = Request(service.DEFAULT_MODEL, ("The cat sat on the mat.",))
 
 
-@pytest.mark.parametrize("model", ["minilm", "storyteller", pytest.param("smollm2", marks=needs_smollm2)])
+@pytest.mark.parametrize(
+    "model", ["minilm", "storyteller", pytest.param("smollm2", marks=(needs_smollm2, pytest.mark.thorough))]
+)
 def test_what_ships_is_of_this_model(model: str) -> None:
     """Every head has an entry, and the strongest examples are found again by running their texts."""
     known, loaded = catalog.atlas_of(model), core.load(model)
@@ -80,6 +82,7 @@ def test_the_route_tells_of_one_head_and_of_no_model_without_an_atlas() -> None:
     assert catalog.atlas_of("../core") is None
 
 
+@pytest.mark.thorough
 def test_the_button_opens_the_head_s_numbers_and_an_example_opens_its_row(screen: Screen) -> None:
     screen.open("?layer=0&head=2")
     button, panel = screen.root.locator("button.atlas"), screen.root.locator("div.menu.atlas")
@@ -102,6 +105,7 @@ def test_the_button_opens_the_head_s_numbers_and_an_example_opens_its_row(screen
     example.page.close()
 
 
+@pytest.mark.thorough
 def test_on_a_phone_nothing_of_the_numbers_is_cut_off(another: Another) -> None:
     phone = another((390, 844)).open("?layer=0&head=2")
     phone.root.locator("button.atlas").click()
@@ -110,12 +114,14 @@ def test_on_a_phone_nothing_of_the_numbers_is_cut_off(another: Another) -> None:
     assert panel.evaluate("panel => panel.scrollWidth - panel.clientWidth") == 0
 
 
+@pytest.mark.thorough
 def test_a_model_without_an_atlas_has_no_button(screen: Screen) -> None:
     with screen.page.expect_response(re.compile("/headlight/atlas")):
         screen.open("?model=Copy")
     expect(screen.root.locator("button.atlas")).to_be_hidden()
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_the_card_of_a_head_says_what_it_does_over_many_texts_with_examples(another: Another) -> None:
     screen = another((1280, 1000)).open("?model=smollm2&layer=16&head=0")
@@ -136,6 +142,7 @@ def test_the_card_of_a_head_says_what_it_does_over_many_texts_with_examples(anot
     expect(screen.root.locator(".map > .head button.atlas")).to_be_visible()
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_in_a_small_window_the_card_takes_no_more_room_than_there_is(another: Another) -> None:
     screen = another((1280, 720)).open("?model=smollm2")

@@ -16,6 +16,8 @@ from app.rooms.step import words as step_words
 from tests.app.lab import Lab, visiting
 from tests.app.test_export import opened
 
+pytestmark = pytest.mark.thorough
+
 APP = "app/main.py"
 KING = "The old king loved the golden bird, and the old"
 READY = {"step": ("painted", "1"), "masks": ("fresh", "true"), "positions": ("pending", "false")}  # with all numbers

@@ -20,6 +20,8 @@ from playwright.sync_api import Browser, expect
 
 from tests.app.browsing import ROOT, Screen, go_to
 
+pytestmark = pytest.mark.thorough
+
 COPIED, LINKED = ("app", "scripts", ".streamlit"), ("core", "cluster", "models")
 LOADED = "headlight_models 1.0"  # what /metrics says of the models in memory
 

@@ -62,6 +62,7 @@ def test_a_model_has_the_stations_of_its_own_end(model: str, ends: list[str]) ->
     assert ids.index("why") == ids.index("add1") + (2 if run.config.norm_order == "post" else 1)
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_the_end_of_the_pass_is_walked_word_by_word(screen: Screen) -> None:
     screen.open("?view=step&model=smollm2&layer=23&head=0&query=13&at=lastnorm")
@@ -97,6 +98,7 @@ def test_the_end_of_the_pass_is_walked_word_by_word(screen: Screen) -> None:
     screen.page.wait_for_url("**at=loss**")
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_why_add_shows_a_backward_pass_with_and_without_the_residual(screen: Screen) -> None:
     screen.open("?view=step&model=smollm2&at=why")

@@ -34,6 +34,7 @@ def test_keys_are_found_in_the_code():
     assert heard("masks") == {"s", "b"} and " " in heard("step")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_key_of_a_room_is_in_its_list(browser: Browser, address: str, room: str):
     told = ROOMS[room].COMPONENT["keys_told"]
@@ -58,6 +59,7 @@ def test_every_key_of_a_room_is_in_its_list(browser: Browser, address: str, room
         assert page.axe() == []
 
 
+@pytest.mark.thorough
 def test_b_compares_before_and_after_in_masks(browser: Browser, address: str):
     with visiting(type("Room", (Lab,), {"ROOM": "masks"}), browser, address, (1280, 720)) as page:
         page.open(model="SmolLM2-135M")

@@ -31,7 +31,8 @@ from core.read import conditional_loss, measures
 from core.run.request import Request
 from core.service import Facts
 from tests.app.browsing import box_of, eventually
-from tests.app.lab import Lab, away, everywhere, printed, sized, visiting
+from tests.app.lab import Lab, away, everywhere, printed, sized
+from tests.app.plain import AnotherPlain
 
 APP = "app/main.py"
 KING = "The old king loved the golden bird, and the old"
@@ -473,9 +474,8 @@ def window(request: pytest.FixtureRequest) -> tuple[int, int]:
 
 
 @pytest.fixture
-def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Room]:
-    with visiting(Room, browser, address, window) as found:
-        yield found
+def room(plain_another: AnotherPlain, window: tuple[int, int]) -> Room:
+    return Room(plain_another(window, reduced_motion="reduce"))
 
 
 def percent(p: float) -> str:
@@ -521,7 +521,7 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     room.page.keyboard.press("ArrowLeft")
     room.page.keyboard.press("Space")
     room.says("may not look at")
-    room.page.goto(link)
+    room.follow(link)
     room.says("In this head, old2 may not look at king.")
     room.fresh()
     assert room.weight(3) == 0
@@ -540,6 +540,7 @@ WALK = [  # place, chance of Mary, loss of the sentence, and words of the fact
 ]
 
 
+@pytest.mark.thorough
 def test_the_walk_of_a_clicker_through_the_masks_and_on_into_the_labs(room: Room):
     room.open(model="SmolLM2-135M", text=IOI)
     aside = room.root.locator("aside")
@@ -778,6 +779,7 @@ def test_on_a_phone_one_map_is_before_or_after_and_cells_beyond_the_text_are_lef
     assert small == []
 
 
+@pytest.mark.thorough
 def test_a_lab_fits_its_window_and_its_headings_stand_apart(room: Room):
     """On a laptop and projected, all of a lab with its buttons; also where two words make narrow maps."""
     labs = {
@@ -815,6 +817,7 @@ def test_a_lab_fits_its_window_and_its_headings_stand_apart(room: Room):
         assert all(one["x"] + one["width"] < two["x"] for one, two in itertools.pairwise(boxes))
 
 
+@pytest.mark.thorough
 def test_a_text_of_hundreds_of_tokens_is_shown_by_row(room: Room):
     """A tile around the row, weights over the whole text; a jump by number and by word, cells painted in the tile, a card over all of it."""
     text = "the king and the queen saw a golden bird " * 40  # 360 tokens

@@ -80,6 +80,7 @@ def ground(node: Locator) -> list[str]:
     return node.evaluate_all("all => all.map((one) => getComputedStyle(one).backgroundColor)")
 
 
+@pytest.mark.thorough
 def test_what_if_saves_the_maps_that_are_on_the_screen(page: Page, address: str):
     said = {"model": "storyteller", "text": "Once upon a time there was a", "edits": "temperature_2", "pick": "off"}
     root = see(page, address, view="whatif", **said)
@@ -117,6 +118,7 @@ def test_what_if_saves_the_maps_that_are_on_the_screen(page: Page, address: str)
     assert (sign(less), sign(more)) == (-1, 1)
 
 
+@pytest.mark.thorough
 def test_train_saves_its_letters_curves_and_maps(page: Page, address: str):
     root = see(page, address, view="train", task="copy", twin="nomask")
     expect(root.locator(".tile canvas").nth(15)).to_be_visible()
@@ -139,6 +141,7 @@ def test_train_saves_its_letters_curves_and_maps(page: Page, address: str):
     assert len({re.findall(r"[\d.]+", one)[0] for one in groups if one.startswith("translate(")}) >= 2 and places
 
 
+@pytest.mark.thorough
 def test_masks_and_step_have_blue_for_what_is_positive(page: Page, address: str):
     run = core.trace(core.load("minilm"), ANIMAL)
     record = run.attention[3]
@@ -163,6 +166,7 @@ def test_masks_and_step_have_blue_for_what_is_positive(page: Page, address: str)
     assert all(colour * value >= 0 for colour, value in signs) and {colour for colour, _ in signs} >= {1, -1}
 
 
+@pytest.mark.thorough
 def test_positions_has_blue_above_0_and_purple_below(page: Page, address: str):
     root = see(page, address, view="positions", model="MiniLM-L6", text=ANIMAL, lab="two")
     root.locator(".heat canvas").wait_for()

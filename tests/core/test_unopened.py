@@ -26,7 +26,6 @@ from core.run.trace import trace
 from tests.core.folders import Tensors, change_config, change_tensors, plus, renamed
 from tests.core.published import reference
 from tests.core.test_checkpoints import agrees
-from tests.thorough import only_thorough
 
 LORA = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": "some-owner/Llama-3.2-1B", "r": 8}
 
@@ -249,7 +248,9 @@ def test_archives_are_unpacked_by_the_command(packed: str, tmp_path: Path) -> No
 # the lines, followed
 
 
-@pytest.mark.parametrize("name", ["llama gqa", *(pytest.param(name, marks=only_thorough) for name in ("bert", "bart"))])
+@pytest.mark.parametrize(
+    "name", ["llama gqa", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("bert", "bart"))]
+)
 def test_a_pickle_is_converted_with_its_head(name: str, folder: Callable[[str], Path]) -> None:
     place = folder(name)
     torch.save(load_file(place / SINGLE), place / "pytorch_model.bin")

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from tests.app.axe import faults
-from tests.app.browsing import PATIENCE, browsing, once
+from tests.app.browsing import PATIENCE, once
 from tests.gallery import serve
 
 # told: what Python hears; answer(changes) is the next header; cover is the module of kit/browser/cover.js
@@ -25,7 +25,7 @@ MOUNT = """async ([name, argument, changes]) => {
     const root = document.createElement("div");
     root.className = "hl fit";
     host.attachShadow({ mode: "open" }).append(root);
-    let header = { key: "memory", ...QUESTIONS[name](argument), chosen: { values: {}, stamp: 0, reported: 0 }, ...changes };
+    let header = { key: "memory", ...QUESTIONS[name](argument), chosen: { values: {} }, ...changes };
     window.told = [];
     window.cover = cover;
     window.answer = (more) => {
@@ -88,11 +88,10 @@ class Part:
 
 
 @pytest.fixture(scope="module")
-def made(chromium: str) -> Iterator[Callable[..., Part]]:
+def made(browser: Browser) -> Iterator[Callable[..., Part]]:
     """made(**how the page is) -> the part on a page of its own"""
     with ExitStack() as stack:
         address = stack.enter_context(serve.serving())
-        browser = stack.enter_context(browsing(chromium))
 
         def make(query: str = "", **options: Any) -> Part:
             context = browser.new_context(
