@@ -87,12 +87,10 @@ export class Explore extends Stage {
 
   /** @type {Underway | null} A run that is not done */
   underway = null;
-  /** @type {{header: Picture, picture: Picture, sites: Site[], remote: Fetcher, values: Record<string, string>} | null} What was on the screen before it */
+  /** @type {{header: Picture, picture: Picture, sites: Site[], remote: Fetcher, values: Record<string, string>, addressed: any} | null} What was on the screen before it */
   before = null;
   /** @type {Underway | null} What was seen of a run whose own message is there now */
   run = null;
-  /** @type {Record<string, string>} What was chosen before the message came */
-  former = {};
   wasUnderway = false; // whether the run on the screen went on when the message came
   isAway = false; // the server did not answer
   /** @type {boolean | undefined} */
@@ -186,7 +184,6 @@ export class Explore extends Stage {
       run.stop();
     }
     if (this.wasUnderway && this.before?.header.key === header.key) this.goBack();
-    this.former = { ...this.values };
     this.unmark();
     super.readMessage(message);
   }
@@ -233,6 +230,10 @@ export class Explore extends Stage {
     view.tip.hide();
     this.forget("place");
     this.forget();
+  }
+
+  get isBusy() {
+    return this.underway !== null;
   }
 
   fetcher() {
@@ -289,10 +290,11 @@ export class Explore extends Stage {
     if (run.isShown && run.ms !== null) this.ended();
     this.show({ underway: this.layersLeft });
     if (run.isShown) return;
-    if (!run.canBeShown || this.selection.number > run.header.chosen.reported) return; // the run's header predates the latest selection
+    if (!run.canBeShown || !this.selection.isAnswer(run.header.chosen)) return; // something else is chosen since: the whole picture has that
     const { header, remote, view } = this;
     const { picture, sites } = view;
-    this.before = header && { header, picture, sites, remote, values: { ...this.values } };
+    const { values, addressed } = this.selection;
+    this.before = header && { header, picture, sites, remote, values: { ...values }, addressed };
     run.isShown = true;
     document.documentElement.dataset.underway = ""; // the page dims what is of the run before
     this.header = run.header;
@@ -327,9 +329,11 @@ export class Explore extends Stage {
 
   // The run that went on is stopped, has failed, or is no longer wanted: the picture before comes back.
   goBack() {
-    const { header, picture, sites, remote, values } = /** @type {NonNullable<Explore["before"]>} */ (this.before);
+    const { header, picture, sites, remote, values, addressed } = /** @type {NonNullable<Explore["before"]>} */ (
+      this.before
+    );
     Object.assign(this, { header, remote });
-    Object.assign(this.selection, { values, of: header.key });
+    Object.assign(this.selection, { values, addressed, of: header.key });
     this.open(picture, sites);
     this.map.open(this.view.options.area);
     this.unmark();
