@@ -160,6 +160,8 @@ def traces(log: str) -> list[Trace]:
 
 def pytest_configure(config: pytest.Config) -> None:
     given = getattr(config, "workerinput", None)  # pytest-xdist's, in a process that shares the tests
+    if not given:
+        signal.signal(signal.SIGTERM, _interrupt)  # a run that is terminated stops its servers, as at Ctrl-C
     config.stash[WORKER] = given["workerid"] if given else ""
     config.stash[ENVIRONMENT] = {name: value for name, value in os.environ.items() if name not in UNSET}
     config.stash[FOLDER] = Path(given["servers"] if given else tempfile.mkdtemp(prefix="headlight-servers-"))
@@ -192,6 +194,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not config.stash[WORKER]:
         shutil.rmtree(config.stash[FOLDER], ignore_errors=True)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _all_traces(folder: Path) -> dict[str, list[Trace]]:

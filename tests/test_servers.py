@@ -112,6 +112,15 @@ def test_a_server_ends_although_the_process_that_started_it_crashed(project: Pat
     assert found["test_a.shared.py"] == found["test_b.shared.py"]
 
 
+def test_a_run_that_is_terminated_stops_its_server(project: Path) -> None:
+    (project / "test_b.py").write_text(
+        "import os, signal\n\ndef test_it():\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    done = run(project, "-p", "no:xdist")
+    assert done.returncode == pytest.ExitCode.INTERRUPTED and "1 passed" in done.stdout
+    ids(project)
+
+
 def test_a_traceback_fails_a_run_whose_tests_passed_and_names_the_module(project: Path) -> None:
     (project / "test_b.py").write_text('def test_it(ask):\n    ask("shared.py", "fail")\n')
     done = run(project, "-p", "no:xdist")
