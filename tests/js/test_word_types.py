@@ -58,6 +58,7 @@ def test_every_table_of_words_has_its_type_from_python() -> None:
     assert told == {path.parent for path in word_types.files()}
 
 
+@pytest.mark.thorough
 def test_a_misspelt_key_fails_wherever_it_stands(copy: Path) -> None:
     """The last word of every file that asks for one, and one of every table inside the words; each is found, and nothing else.
 
