@@ -1,4 +1,4 @@
-"""`make check`: style and types of everything. Parts run side by side, and each says how long it took.
+"""`make check`: style and types of everything. Parts run side by side, and each prints its time.
 
 python -m scripts.check 1    one part at a time
 """

@@ -1,6 +1,6 @@
-"""`make near`: the tests closest to what changed since the branch left main, committed or not, in a few minutes.
+"""`make near`: run the tests closest to the changes since the branch left main, committed or not, in a few minutes.
 
-ROWS says which tests belong to which files. What they miss, `make test` finds.
+ROWS maps files to tests. `make test` finds the rest.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PLAIN = "<plain>"  # files that use the fixture `plain`, in which every room is tested on a plain page
+PLAIN = "<plain>"  # files that test a room on a plain page
 IMPORTS = "<imports>"  # files that import the module
-MANY = 15  # test files; a module that more of them import is covered by its row alone
-PLAIN_FIXTURE = re.compile(r"^def test_.*\bplain(?:_\w+)?\b|^ +plain(?:_\w+)?: ", re.MULTILINE)
+MANY = 15  # test files; a module with more importers has only the tests of its row
 # An expression for paths that changed, and patterns of the files of tests that belong to them; {1} is its first group. A path may
 # match several rows.
 ROWS: tuple[tuple[str, str], ...] = (
@@ -124,7 +123,7 @@ def importing(path: str) -> list[str]:
 def tests_of(path: str, match: re.Match[str], pattern: str) -> list[str]:
     """The files of tests that a pattern of a row names for a path."""
     if pattern == PLAIN:
-        return [file for file, text in files().items() if PLAIN_FIXTURE.search(text)]
+        return importers()["tests.app.plain"]
     if pattern == IMPORTS:
         return importing(path)
     wanted = pattern.replace("{1}", match[1] if match.re.groups else "")

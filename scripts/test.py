@@ -1,7 +1,7 @@
-"""`make test`: `make check` and every test at the same time. Arguments are pytest's.
+"""`make test`: run the checks and all tests at the same time. Arguments are passed to pytest.
 
-The two processes of the tests wait for their browsers now and then, and the checks take one core for as long as they last. What the
-checks say is printed at the end, in one piece.
+The two test processes wait for their browsers a part of the time, and the checks use one core. The output of the checks is printed
+at the end.
 """
 
 from __future__ import annotations

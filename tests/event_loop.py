@@ -1,6 +1,6 @@
 """Event loops of tests next to an open browser.
 
-Playwright marks its own loop as running in the thread of the tests for as long as the browser is open, and asyncio.run() refuses to
+Playwright marks its own loop as running in the thread of the tests while the browser is open, and asyncio.run() refuses to
 start a second one. It needs that mark only where a test uses the browser: all others run without it. tests/conftest.py registers
 this module as a plugin.
 """

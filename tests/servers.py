@@ -1,7 +1,7 @@
 """Application servers that all processes of a test run share.
 
-Starting one takes ten seconds of a core. The first test that needs a script starts it, and the process that began the run stops
-all servers at the end. A traceback in the log of one fails the run, since no single test can be blamed for it.
+Starting a server takes ten seconds of a core. The first test that needs a script starts its server, and the process that began the
+run stops all servers at the end. A traceback in the log of a server fails the run, since no single test can be blamed for it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = pytest.StashKey[Path]()  # of a run: a record, a lock and a log for each server
-WORKER = pytest.StashKey[str]()  # name of this process among those of the run; empty in the one that began it
-ENVIRONMENT = pytest.StashKey[dict[str, str]]()  # of the run, before any test changes it
-UNSET = ("PYTHONPATH", "HEADLIGHT_OWN_MACHINE")  # what a developer's shell may have, and the plain application has not
-# Tests change the state of these servers, so each process of the run has one of its own.
+FOLDER = pytest.StashKey[Path]()  # folder of the run, with a record, a lock and a log for each server
+WORKER = pytest.StashKey[str]()  # name of this process in the run; empty in the process that began it
+ENVIRONMENT = pytest.StashKey[dict[str, str]]()  # variables of the run, before any test changes them
+UNSET = ("PYTHONPATH", "HEADLIGHT_OWN_MACHINE")  # variables of a developer's shell that servers must not have
+# Tests change the state of these servers, so each process of the run starts its own.
 UNSHARED = ("tests/app/slow.py",)
 STOPPING = 20.0  # seconds that a server gets to finish its runs
 TRACEBACK = re.compile(r"^.*Traceback.*\n(?:[ |+│╭╰].*\n|\n)*.*\n?", re.MULTILINE)
@@ -88,7 +88,7 @@ def wait_until_ready(address: str, pid: int, log: Path) -> None:
 
 
 def has_ended(pid: int) -> bool:
-    """True if a server has ended. One that this process started still has its id until poll() collects its exit status."""
+    """True if a server has ended. A child of this process keeps its id until poll() collects its exit status."""
     if pid in _processes:
         return _processes[pid].poll() is not None
     try:
@@ -130,7 +130,7 @@ def shared(script: str, config: pytest.Config) -> Server:
 
 @contextmanager
 def noted(log: Path, module: str) -> Iterator[None]:
-    """Write into a server's log when the tests of a module begin and end, which tells to whom a traceback may belong."""
+    """Write into a server's log when the tests of a module begin and end, so that a traceback can be attributed."""
     _append(log, f"tests: {module} begins\n")
     yield
     _append(log, f"tests: {module} ends\n")
@@ -160,6 +160,8 @@ def traces(log: str) -> list[Trace]:
 
 def pytest_configure(config: pytest.Config) -> None:
     given = getattr(config, "workerinput", None)  # pytest-xdist's, in a process that shares the tests
+    if not given:
+        signal.signal(signal.SIGTERM, _interrupt)  # a run that is terminated stops its servers, as at Ctrl-C
     config.stash[WORKER] = given["workerid"] if given else ""
     config.stash[ENVIRONMENT] = {name: value for name, value in os.environ.items() if name not in UNSET}
     config.stash[FOLDER] = Path(given["servers"] if given else tempfile.mkdtemp(prefix="headlight-servers-"))
@@ -192,6 +194,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not config.stash[WORKER]:
         shutil.rmtree(config.stash[FOLDER], ignore_errors=True)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _all_traces(folder: Path) -> dict[str, list[Trace]]:

@@ -1,4 +1,4 @@
-"""`make near` finds the tests of what changed: every file of the repository has a row in its table, and every row names tests."""
+"""`make near` finds the tests of changed files: every file of the repository has a row in its table, and every row names tests."""
 
 from __future__ import annotations
 

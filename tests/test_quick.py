@@ -1,4 +1,4 @@
-"""`make quick`, `make check` and `make test` run what they say, and fail when a part of them does."""
+"""`make quick`, `make check` and `make test` run all of their parts, and fail if one of them does."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/fail":
-            print("Traceback (most recent call last):\\n  File 'x'\\nKeyError: what was asked", flush=True)
+            print("Traceback (most recent call last):\\n  File 'x'\\nKeyError: asked", flush=True)
         self.send_response(200)
         self.end_headers()
         self.wfile.write(str(os.getpid()).encode())
@@ -74,7 +74,7 @@ def test_it(ask):
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with two modules of tests, each of which asks a shared server and one of its own process for their ids."""
+    """A folder with two modules of tests. Each asks a shared server and its process's own server for their ids."""
     for name in ("shared.py", "own.py"):
         (tmp_path / name).write_text(STUB)
     for name, text in (("conftest", CONFTEST), ("test_a", TEST), ("test_b", TEST)):
@@ -112,11 +112,20 @@ def test_a_server_ends_although_the_process_that_started_it_crashed(project: Pat
     assert found["test_a.shared.py"] == found["test_b.shared.py"]
 
 
+def test_a_run_that_is_terminated_stops_its_server(project: Path) -> None:
+    (project / "test_b.py").write_text(
+        "import os, signal\n\ndef test_it():\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    done = run(project, "-p", "no:xdist")
+    assert done.returncode == pytest.ExitCode.INTERRUPTED and "1 passed" in done.stdout
+    ids(project)
+
+
 def test_a_traceback_fails_a_run_whose_tests_passed_and_names_the_module(project: Path) -> None:
     (project / "test_b.py").write_text('def test_it(ask):\n    ask("shared.py", "fail")\n')
     done = run(project, "-p", "no:xdist")
     assert done.returncode == 1 and "2 passed" in done.stdout
-    assert "Traceback in the log of shared_py" in done.stdout and "KeyError: what was asked" in done.stdout
+    assert "Traceback in the log of shared_py" in done.stdout and "KeyError: asked" in done.stdout
     assert [line for line in done.stdout.splitlines() if line.startswith("During: ")] == ["During: test_b"]
     ids(project)
 

@@ -87,7 +87,7 @@ def underway(
         _draw(mounts, followed, header | {"link": link, "going": True}, b"")
         return True
     with so_far:
-        opened = {"link": link, "chosen": stage.sent(followed), "cover": cover.sent()}
+        opened = {"link": link, "chosen": stage.sent(mounts.stage, followed), "cover": cover.sent()}
         mounts.underway(key="underway", data=messages.pack(header | opened, b""))
     return False
 

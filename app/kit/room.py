@@ -24,9 +24,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Message:
-    """What the browser draws a room from: a header, raw numbers, and the text of each parameter.
+    """Data from which the browser draws a room: a header, raw numbers, and the text of each parameter.
 
-    `notes` are sentences, one for each thing that a link asks for in vain. `shown` is what the parameters are of.
+    `notes` has one sentence for each value of a link that the room does not have. `shown` is the argument that the parameters are read with.
     """
 
     header: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Message:
     body: bytes = b""
 
 
-# Of a run, or of None where the room shows none of the visitor's, and of what a link says of the room
+# Arguments: the run, or None where the room shows no run of the visitor; and the parameters of a link
 MessageOf = Callable[[Any, Mapping[str, str]], Awaitable[Message]]
 
 
@@ -53,9 +53,7 @@ class Room:
     old: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     params: Sequence[Param] = ()  # what can be chosen in it, as links say it
     run: RunOf | None = None  # the run that a link to it shows, where what is chosen there changes it
-    message: MessageOf | None = None  # what the browser draws it from; None for a room that stands on no stage
-    of_run: Callable[[Mapping[str, str]], bool] = lambda _: (
-        True
-    )  # whether that is of a run, by what a link says of the room
-    remade_by: Sequence[str] = ()  # names of `params` of which a change takes another message, such as edits of the run
+    message: MessageOf | None = None  # for the browser; None for a room without a stage
+    # Whether the message of a link is of a run, so that the link needs a text
+    of_run: Callable[[Mapping[str, str]], bool] = lambda _: True
     routes: Sequence[Route] = ()  # below the path that the page is served at

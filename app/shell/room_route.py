@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from app.kit.params import Param
+from app.kit import stage
 from app.kit.room import Message, Room, Run
 from app.session import chosen, resolving, screen, service
 from app.session.screen import Screen
@@ -20,7 +21,6 @@ from core.run.request import Request as RunRequest
 from core.service import Facts
 
 NEWEST = {"Cache-Control": "no-store"}  # a message that was kept could be of a run that the server has let go
-WAS = "was"  # the key of the run that the link's place was chosen on
 
 
 @answering
@@ -39,34 +39,27 @@ async def message(request: Request) -> Response:
         if wait := await _cost(there.request, request):
             return rate_limits.too_much("runs", wait)
         run = Run(there.request, await resolving.facts_of(there.request))
-        if was := said.get(WAS):
+        if was := said.get(chosen.WAS):
             said = await _carried(room, was, run.facts, said)
     made = await room.message(run, said)
-    return as_read(request, await packed(assembled(room, run, said, made)), NEWEST)
+    return as_read(request, await packed(assembled(room, run, said, made, request.query_params)), NEWEST)
 
 
-def assembled(room: Room, run: Run | None, said: Mapping[str, str], made: Message) -> bytes:
-    """The message with what is chosen in it, as kit/browser/selection.js reads it.
-
-    `ruled` are the names whose values a rule chose, `silent` those that a link leaves out while they are empty, and `remade` those of
-    which a change takes another message.
-    """
+def assembled(room: Room, run: Run | None, said: Mapping[str, str], made: Message, asked: Mapping[str, str]) -> bytes:
+    """The message with what is chosen in it, as kit/browser/selection.js reads it: of what the link says (`asked`), carried to the run."""
     params = [param for param in room.params if param.name in made.values]
-    selection = {
+    by_rule = chosen.read(said, ()).by_rule
+    ruled = stage.ruled(params, made.values, {name: said[name] for name in made.values if name in said}, by_rule)
+    selection: dict[str, Any] = {
         "values": made.values,
-        "stamp": 1,
-        "reported": 0,
         "of": run.facts.key if run else "",
-        "ruled": [param.name for param in params if not isinstance(param.default, str) and not _is_said(param, said)],
-        "silent": [param.name for param in params if param.default == ""],
-        "remade": list(room.remade_by),
+        "address": stage.addressed(room.id, params, ruled, stage.read_of(params, asked)),
     }
+    if run:
+        shared = [param.name for param in params if param.name in chosen.SHARED]
+        selection["address"] |= {"run": screen.spelled_out(run.request), "shared": shared}
     more = {"chosen": selection, "cover": None, "notes": list(made.notes)}
     return messages.assembled(messages.written(made.header), made.body, more)
-
-
-def _is_said(param: Param, said: Mapping[str, str]) -> bool:
-    return param.name in said and param.name not in said.get(chosen.RULE, "").split(",")
 
 
 def _linked(query: str) -> Screen:
@@ -89,17 +82,14 @@ async def _cost(asked: RunRequest, request: Request) -> float:
 
 
 async def _carried(room: Room, was: str, facts: Facts, said: Mapping[str, str]) -> Mapping[str, str]:
-    """What was chosen on another run, on this one. Of a run that is no longer known, all that the link says stays."""
+    """What was chosen on another run, on this one. Of a run that is no longer known no place."""
     try:
         before = await service.service().facts(was)
     except Unknown:
-        return said
-    ruled = frozenset(said.get(chosen.RULE, "").split(",")) - {""}
-    names: Sequence[str] = [param.name for param in room.params]
-    place = {name: said[name] for name in chosen.SHARED if name in said}
-    own = {name: said[name] for name in names if name in said and name not in chosen.SHARED}
-    record = chosen.Chosen(place=place, options={room.id: own}, by_rule=ruled, facts=before)
-    return chosen.carried(record, facts).values(room.id, chosen.SHARED)
+        before = None
+    names = [param.name for param in room.params]
+    found = chosen.carried(chosen.read(said, names), before, facts, chosen.of_text(room.id))
+    return {**found.values, chosen.RULE: ",".join(found.by_rule)}
 
 
 ROUTES = [Route("/headlight/room/{id}", message)]

@@ -1,7 +1,7 @@
 """Rooms on a plain page, without Streamlit: the product's routes in the test process, and a page that mounts any room from a link.
 
-A page is kept for as long as the process has tests, and shows one room after the other without being loaded again. docs/developing.md
-says which tests belong here.
+A page is kept as long as the process has tests, and shows one room after another without a reload. docs/developing.md explains which
+tests belong here.
 """
 
 from __future__ import annotations
@@ -154,36 +154,36 @@ class Plain(Screen):
     """A room on the plain page; used as a Screen, but for what stands around a room in the application."""
 
     def arrive(self, query: str = "", in_document: bool = False) -> None:
-        """Open a link; ready when there is something of its picture."""
+        """Open a link; ready when there is something of its picture, whose run may still go on."""
+        self._show(query, in_document, is_whole=False)
+        self.painted()
+
+    def open(self, query: str = "", in_document: bool = False) -> Plain:
+        """Open a link; ready when its picture is there, whole, and laid out."""
+        self._show(query, in_document, is_whole=True)
+        return self
+
+    def opened(self, query: str = "", in_document: bool = False) -> Plain:
+        """The same, unless it is on the screen as it was opened, and no one has touched it."""
+        untouched = "name => !plain.touched && plain.opened === `${name} ${location.href}`"
+        if not self.page.evaluate(untouched, f"{query} {in_document}"):
+            self.open(query, in_document)
+        return self
+
+    def _show(self, query: str, in_document: bool, is_whole: bool) -> None:
         link = completed(query)
         language = dict(parse_qsl(link[1:])).get("lang", "en")
         if self.page.evaluate("document.documentElement.lang") != language:
             self.page.goto(f"{self.address}/?lang={language}")
             once_there(self.page)
-        self.page.evaluate("([link, isIn]) => plain.open(link, isIn)", [link, in_document])
-        self.painted()
-
-    def open(self, query: str = "", in_document: bool = False) -> Plain:
-        """Open a link; ready when its picture is there."""
-        self.arrive(query, in_document)
-        self.until("!root.dataset.underway")
-        self.idle()
-        self.page.evaluate("name => (plain.opened = [name, location.href].join())", f"{query} {in_document}")
-        return self
-
-    def opened(self, query: str = "", in_document: bool = False) -> Plain:
-        """The same, unless it is on the screen as it was opened, and no one has touched it."""
-        untouched = "name => !plain.touched && plain.opened === [name, location.href].join()"
-        if self.page.evaluate(untouched, f"{query} {in_document}"):
-            return self
-        return self.open(query, in_document)
+        asked = [link, in_document, f"{query} {in_document}", is_whole]
+        self.page.evaluate("asked => plain.open(...asked)", asked)
 
     def run_text(self, text: str) -> None:
         """Have the room that is there show another text, as when one is typed, with what is chosen carried over."""
         said = dict(parse_qsl(urlsplit(self.page.url).query, keep_blank_values=True)) | {"text": text}
         said |= {"was": self.data().get("run", "")}
         self.page.evaluate("link => plain.read(link)", f"?{urlencode(said)}")
-        self.idle()
 
 
 def once_there(page: Page) -> None:

@@ -22,7 +22,7 @@ from core import checkpoints
 from core.errors import CheckpointError, TextError
 from tests.app.browsing import Screen, degrees, serving
 from tests.app.test_accessibility import findings
-from tests.app.test_whatif import facts, leave, settled, side, swept
+from tests.app.test_whatif import facts, settled, side, swept
 
 TEXT = "The old man was alone in his boat"
 LONG = "<img src=x onerror=alert(1)> " + "and a name that is as long as some people make them " * 3
@@ -245,6 +245,12 @@ def test_the_classes_are_on_the_screen(
     assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert findings(screen) == []
     leave(screen)
+
+
+def leave(screen: Screen) -> None:
+    """End a visit in which nothing failed, on a page that no other test gets."""
+    screen.leave()
+    screen.page.context.close()
 
 
 def arrived(browser: Browser, address: str, **said: str) -> Screen:

@@ -16,8 +16,6 @@ from tests.app import models
 from tests.app.axe import faults
 from tests.app.plain import Plain
 
-pytestmark = pytest.mark.thorough
-
 APP = "tests/app/gallery.py"
 TEXT = "When Mary and John went to the store, John gave a drink to"
 THOROUGHLY = [pytest.param(room, marks=pytest.mark.thorough) for room in ("step", "positions")]

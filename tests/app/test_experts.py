@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -31,10 +33,15 @@ LONG = "The wolf knocked at the door and said, open the door. " * 70
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("mixtures")
     return {
-        "few": mixture(place / "few", 8, 2, 4),
-        "many": mixture(place / "many", 128, 8, 6),
-        "full": unwalked_mixture(place / "full"),
+        "few-experts": mixture(place / "few-experts", 8, 2, 4),
+        "many-experts": mixture(place / "many-experts", 128, 8, 6),
+        "full-experts": unwalked_mixture(place / "full-experts"),
     }
+
+
+@pytest.fixture(scope="module")
+def run_of(folders: dict[str, Path]) -> Callable[[str, str], core.Trace]:
+    return cache(lambda model, text: core.trace(core.load(folders[model]), text))
 
 
 @pytest.fixture
@@ -45,9 +52,9 @@ def brought(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(models.TITLES, name, spec.title)
 
 
-@pytest.mark.parametrize(("model", "text"), [("few", TEXT), ("many", LONG)])
-def test_they_travel_as_core_has_them(folders: dict[str, Path], model: str, text: str) -> None:
-    run = core.trace(core.load(folders[model]), text)
+@pytest.mark.parametrize(("model", "text"), [("few-experts", TEXT), ("many-experts", LONG)])
+def test_they_travel_as_core_has_them(run_of: Callable[[str, str], core.Trace], model: str, text: str) -> None:
+    run = run_of(model, text)
     service, facts = serve(run)
     found = routing(run)
     header, body = messages.unpack(message.experts(ask(service.experts(facts.key, "decoder"))))
@@ -74,13 +81,15 @@ def test_a_model_without_experts_has_no_such_page() -> None:
 def opened(plain: Plain, **said: str) -> Locator:
     plain.open(f"?{urlencode({'view': 'step', 'page': 'experts', **said})}")
     if "page" not in said:
-        expect(plain.root).to_have_attribute("data-experts", "8" if said["model"] == "few" else "128")
+        expect(plain.root).to_have_attribute("data-experts", "8" if said["model"] == "few-experts" else "128")
     return plain.root
 
 
-def test_the_experts_of_a_token_are_on_the_screen(plain: Plain, brought: None, folders: dict[str, Path]) -> None:
-    found = routing(core.trace(core.load(folders["few"]), TEXT))
-    root = opened(plain, model="few", text=TEXT, layer="2", query="3", show="table")
+def test_the_experts_of_a_token_are_on_the_screen(
+    plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace]
+) -> None:
+    found = routing(run_of("few-experts", TEXT))
+    root = opened(plain, model="few-experts", text=TEXT, layer="2", query="3", show="table")
     at = found.layers.index(2)
     rows = root.locator("table.numbers").first.locator("tbody tr")
     expect(rows).to_have_count(len(found.tokens))
@@ -94,8 +103,10 @@ def test_the_experts_of_a_token_are_on_the_screen(plain: Plain, brought: None, f
     expect(root.locator(".big")).to_contain_text(f"expert {first} ({a:.2f}) and expert {second} ({b:.2f})")
 
 
-def test_the_walk_goes_through_the_experts(plain: Plain, brought: None, folders: dict[str, Path]) -> None:
-    run = core.trace(core.load(folders["few"]), TEXT)
+def test_the_walk_goes_through_the_experts(
+    plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace]
+) -> None:
+    run = run_of("few-experts", TEXT)
     found = walk(run, "decoder", 2, 3)
     service, facts = serve(run)
     sent = ask(service.walk(facts.key, "decoder", 2, 3))
@@ -105,7 +116,7 @@ def test_the_walk_goes_through_the_experts(plain: Plain, brought: None, folders:
         steps = [step for step in steps_of(facts, "decoder", layer) if isinstance(step, Step)]
         assert names <= {step.id for step in steps}
         assert all(step.value in values for step in steps if step.value.startswith(("attn.", "mlp.")))
-    root = opened(plain, model="few", text=TEXT, layer="2", query="3", at="mix", page="run")
+    root = opened(plain, model="few-experts", text=TEXT, layer="2", query="3", at="mix", page="run")
     numbers = terms(found, "mlp.out", int(found.values["mlp.out"].abs().argmax()))
     shown = root.locator(".from .t")
     expect(shown.first).to_contain_text(f"{numbers.value:.3f}".replace("-", "−"))
@@ -116,10 +127,10 @@ def test_the_walk_goes_through_the_experts(plain: Plain, brought: None, folders:
 
 
 def test_arrows_a_click_and_the_box_choose_and_the_link_says_so(
-    plain: Plain, brought: None, folders: dict[str, Path]
+    plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace]
 ) -> None:
-    found = routing(core.trace(core.load(folders["few"]), TEXT))
-    root = opened(plain, model="few", text=TEXT, layer="0", query="3")
+    found = routing(run_of("few-experts", TEXT))
+    root = opened(plain, model="few-experts", text=TEXT, layer="0", query="3")
     root.locator(".pic").focus()
     plain.page.keyboard.press("ArrowDown")  # past the layer that has one MLP
     expect(root).to_have_attribute("data-layer", "2")
@@ -139,23 +150,23 @@ def test_arrows_a_click_and_the_box_choose_and_the_link_says_so(
 
 @pytest.mark.parametrize("size", [(1280, 720), pytest.param((390, 844), marks=pytest.mark.thorough)])
 def test_many_experts_of_a_long_text_have_their_place(
-    plain: Plain, brought: None, folders: dict[str, Path], size: tuple[int, int]
+    plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace], size: tuple[int, int]
 ) -> None:
     plain.page.set_viewport_size({"width": size[0], "height": size[1]})
-    root = opened(plain, model="many", text=LONG, layer="4", query="700")
+    root = opened(plain, model="many-experts", text=LONG, layer="4", query="700")
     expect(root.locator(".expertmap")).to_have_count(3)
     expect(root.locator(".expertmap canvas")).to_have_count(1)  # of 20 tokens by 128 experts; two have fewer cells
     assert plain.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    found = routing(core.trace(core.load(folders["many"]), LONG))
+    found = routing(run_of("many-experts", LONG))
     expert = int(found.chosen[found.layers.index(4), 700, 0])
     expect(root.locator(".from .t").first).to_contain_text(f"expert {expert}")
 
 
 def test_the_load_of_every_layer_is_a_file(
-    plain: Plain, brought: None, folders: dict[str, Path], tmp_path: Path
+    plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace], tmp_path: Path
 ) -> None:
-    found = routing(core.trace(core.load(folders["few"]), TEXT))
-    root = opened(plain, model="few", text=TEXT, layer="0", query="3")
+    found = routing(run_of("few-experts", TEXT))
+    root = opened(plain, model="few-experts", text=TEXT, layer="0", query="3")
     root.get_by_role("button", name="Export").click()
     with plain.page.expect_download() as saved:
         plain.page.get_by_role("button", name="Load of every expert").first.click()
@@ -168,7 +179,7 @@ def test_the_load_of_every_layer_is_a_file(
 
 
 def test_a_layer_without_a_walk_names_the_page(plain: Plain, brought: None) -> None:
-    root = opened(plain, model="full", text=TEXT, page="run")
+    root = opened(plain, model="full-experts", text=TEXT, page="run")
     expect(root.locator(".big")).to_contain_text("is on the page “Experts”")
     root.get_by_role("button", name="Experts", exact=True).click()
     expect(root).to_have_attribute("data-experts", "4")
@@ -183,5 +194,5 @@ AXE = [
 
 @pytest.mark.parametrize("said", AXE)
 def test_axe_finds_nothing(plain: Plain, brought: None, said: dict[str, str]) -> None:
-    opened(plain, model="few", text=TEXT, **said)
+    opened(plain, model="few-experts", text=TEXT, **said)
     assert faults(plain.page) == []

@@ -18,6 +18,7 @@ from app.shell import words as shell_words
 from core.read import measures
 from tests.app.browsing import Screen, box_of, eventually, once
 from tests.app.pages import lend
+from tests.app.plain import AnotherPlain
 
 APP = "tests/app/slow.py"
 WORDS = words.COMPONENT
@@ -144,8 +145,11 @@ def test_an_example_that_is_taken_again_goes_back_to_its_head(screen: Screen):
         screen.page.wait_for_url(re.compile(f"head={example.head + 1}"))
 
 
-@pytest.mark.thorough
-def test_how_to_read_it_is_one_hover_or_one_click_away(screen: Screen):
+@pytest.mark.parametrize(("window", "scheme"), [((1280, 720), "light"), ((390, 844), "dark")], ids=["wide", "phone"])
+def test_how_to_read_it_is_one_hover_or_one_click_away(
+    plain_another: AnotherPlain, window: tuple[int, int], scheme: str
+):
+    screen = plain_another(window, scheme, reduced_motion="reduce")
     screen.open()
     button, card = screen.root.get_by_role("button", name=WORDS["guide"]), screen.root.locator(".card")
     more = {"light": "Darker", "dark": "Brighter"}

@@ -469,7 +469,8 @@ def test_beams_that_come_before_the_text_are_compared_with_greedy_all_the_same(p
     page, held = plain.page, list[Route]()
     page.route(lambda url: "generate/write" in url and "how=beam" in url, lambda route: held.append(route))
     try:
-        plain.arrive(f"?view=generate&model=Storyteller&text={quote_plus(STORY)}&how=beam&beams=3&n=8")
+        link = f"?view=generate&model=Storyteller&text={quote_plus(STORY)}&how=beam&beams=3&n=8"
+        page.evaluate("link => plain.open(link)", link)  # nothing is drawn yet
         ended = "performance.getEntriesByType('resource').some(({ name, responseEnd }) => name.includes('beams') && responseEnd)"
         once(page, ended)
         for route in held:

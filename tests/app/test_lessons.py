@@ -83,8 +83,9 @@ def test_a_link_opens_each_step(name: str):
 
 
 def test_a_room_inside_of_another_is_not_left(monkeypatch: pytest.MonkeyPatch):
-    session = {session_room.STATE: session_room.Shown("lessons", 0, named=True)}
+    session = {session_room.STATE: session_room.Shown("lessons", "lessons")}
     monkeypatch.setattr(session_room.st, "session_state", session)
+    monkeypatch.setattr(session_room.st, "query_params", {"view": "lessons"})
     assert session_room.is_left("memory")
     session_room.hold("memory")
     assert not session_room.is_left("memory") and session_room.is_left("compute")

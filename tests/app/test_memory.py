@@ -285,19 +285,15 @@ def test_the_worker_remembers_and_is_bounded() -> None:
 
 def memory_page() -> None:
     from app.rooms.memory import view
-    from app.session import chosen
 
-    chosen.note_arrival()
-    chosen.enter("memory", lambda _: False)
+    chosen.begin()
     view.show()
 
 
 def compute_page() -> None:
     from app.rooms.compute import view
-    from app.session import chosen
 
-    chosen.note_arrival()
-    chosen.enter("compute", lambda _: False)
+    chosen.begin()
     view.show()
 
 
@@ -351,14 +347,13 @@ def test_what_does_not_fit_together_gets_its_sentence_and_the_picture_stays() ->
     assert len(app.get("plotly_chart")) == 1
 
 
-def test_what_left_before_it_knew_of_a_link_takes_no_slider_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_left_before_it_knew_of_a_link_takes_no_slider_back() -> None:
     """The sliders that a link fills are new ones: what the browser still says of those before counts for nothing."""
     app = opened(memory_page)
     before = {name: slider(app, name).key for name in ("layers", "batch", "heads")}
     app.query_params["plan_layers"], app.query_params["plan_batch"] = "12", "8"
-    with monkeypatch.context() as going:
-        going.setattr(chosen, "is_history_navigation", lambda: True)
-        app.run()
+    app.query_params["arrived"] = "1"
+    app.run()
     linked = headline(app)
     after = {name: slider(app, name) for name in before}
     assert {name: found.key != before[name] for name, found in after.items()} == {

@@ -217,8 +217,8 @@ def test_heads_stand_by_layer_where_that_says_more(plain: Plain, query: str):
 
 def test_twelve_hundred_heads_have_numbers_and_a_list(plain: Plain):
     plain.open("?model=many&metric=entropy")
-    plain.until("root.dataset.metrics")
     run = core.trace(models.load("many"), "The animal didn't cross the street because it was too tired.")
+    plain.until("root.dataset.metrics")
     sent = [float(value) for value in plain.data()["metrics"].split()]
     assert sent == pytest.approx([v for row in numbers(run, "entropy") for v in row], abs=1e-4)
     plain.root.get_by_role("button", name="sort").click()

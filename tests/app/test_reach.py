@@ -15,8 +15,6 @@ from tests.app.lab import sized
 from tests.app.pages import lend
 from tests.app.plain import Plain
 
-pytestmark = pytest.mark.thorough
-
 APP = "app/main.py"
 LANGUAGES = ("en",)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

@@ -135,6 +135,7 @@ def test_the_parts_of_a_real_model_and_the_code_that_gives_them(
         ("mean", {"z0.0": -3.711, "z23.3": -2.553, "z1.5": 0.009}, 0.9462),
     ],
 )
+@pytest.mark.thorough
 def test_silence_and_the_mean_of_a_real_model(
     client: TestClient, capsys: pytest.CaptureFixture[str], how: str, exact: dict[str, float], p: float
 ) -> None:
@@ -148,6 +149,7 @@ def test_silence_and_the_mean_of_a_real_model(
     assert change == pytest.approx(exact["z23.3"], abs=0.01)
 
 
+@pytest.mark.thorough
 def test_silence_needs_no_other_sentence(client: TestClient) -> None:
     run = facts("storyteller", DOROTHY)
     found = parts(client, run, how="zero")

@@ -48,6 +48,7 @@ def asked(**said: str) -> dict[str, str]:
     return {"run": facts().key, "sweep": "patch", "against": SWAPPED, **said}
 
 
+@pytest.mark.thorough
 def test_paths_of_a_real_model_and_the_code_that_gives_them(
     client: TestClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,6 +111,7 @@ def test_three_tests_of_a_head_and_an_mlp(client: TestClient, capsys: pytest.Cap
     assert [name for name, _, _ in alone["tests"]] == ["zero", "mean"]
 
 
+@pytest.mark.thorough
 def test_what_heads_read(client: TestClient) -> None:
     answer = client.get("/headlight/whatif/notes", params=asked())
     header, body = messages.unpack(answer.content)

@@ -122,6 +122,7 @@ def test_a_set_needs_a_model_that_writes_and_counts_as_a_sweep(
 
 
 @needs_smollm2
+@pytest.mark.thorough
 def test_the_sixteen_pairs_of_names(client: TestClient) -> None:
     pairs, rows, about = read(asked(client, NAMES, "smollm2", "The capital of France is").content)
     assert (

@@ -25,7 +25,7 @@ MOUNT = """async ([name, argument, changes]) => {
     const root = document.createElement("div");
     root.className = "hl fit";
     host.attachShadow({ mode: "open" }).append(root);
-    let header = { key: "memory", ...QUESTIONS[name](argument), chosen: { values: {}, stamp: 0, reported: 0 }, ...changes };
+    let header = { key: "memory", ...QUESTIONS[name](argument), chosen: { values: {} }, ...changes };
     window.told = [];
     window.cover = cover;
     window.answer = (more) => {

@@ -314,7 +314,7 @@ export class Export {
     const about = await this.about(view);
     const [header, body] = await this.everything(view);
     const values = { ...placeTexts(view.place), ...textsOf(view.options), frozen: "false" };
-    const chosen = { values, stamp: 1, reported: 0 };
+    const chosen = { values };
     const ids = view.sites.flatMap(({ records }) => records.map((record) => view.remote.idOf("proof", { record })));
     const page = await standalone(about, {
       path: `export?format=page`,

@@ -89,7 +89,7 @@ class Follower {
   stream = null;
   /** @type {Map<string, Uint8Array>} */
   pictures = new Map();
-  /** @type {{view: string, id: string, stamp: number, isTouched: boolean, values: Record<string, string>, box: HTMLElement, root: HTMLElement, Room: any, header: any, body: ArrayBuffer} | null} */
+  /** @type {{view: string, id: string, isTouched: boolean, values: Record<string, string>, box: HTMLElement, root: HTMLElement, Room: any, header: any, body: ArrayBuffer} | null} */
   view = null;
   drawing = "";
   /** @type {Record<string, string>} What a link says of the run that was on the screen last */
@@ -443,7 +443,6 @@ class Follower {
         const view = {
           view: screen.view,
           id: "",
-          stamp: 0,
           isTouched: false,
           values: {},
           box,
@@ -458,7 +457,6 @@ class Follower {
       }
       Object.assign(this.view, { Room, header, body, id: screen.picture });
       this.link = header.link ?? {};
-      this.view.stamp += 1;
       this.view.isTouched = false;
       this.mount();
     } catch {
@@ -471,7 +469,7 @@ class Follower {
     const { view, screen } = this;
     if (!view || !screen) return;
     if (!this.isOwn) view.values = { ...view.header.chosen.values, ...screen.with };
-    const chosen = { values: view.values, stamp: view.stamp, reported: 0 };
+    const chosen = { values: view.values };
     const header = { ...view.header, chosen, cover: null, offline: true, link: view.header.link ?? {} };
     mount(view.root, view.Room, pack(header, new Uint8Array(view.body))); // of what is chosen classroom.chose has heard at once
   }
@@ -502,7 +500,6 @@ class Follower {
       head: String(head),
       query: String(asked.query),
     });
-    view.stamp += 1;
     this.mount();
     this.draw();
     scrollTo(0, 0);

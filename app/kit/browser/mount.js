@@ -1,5 +1,5 @@
-// The one way a part of the page comes to life: a room on its stage, or a part beside one. A host shows it: the application, a page that
-// follows a class, a cell of a notebook, a page that works offline, the gallery, or a test. The part does not know which.
+// The one way a room, or another part of the page, appears in a browser. Its host is the application, a page that follows a class, a
+// notebook cell, an offline page, the gallery or a test. The part does not know which.
 
 import { el } from "./dom.js";
 
@@ -9,12 +9,12 @@ import { el } from "./dom.js";
 /** @type {WeakMap<HTMLElement, Mounted>} */
 const PARTS = new WeakMap();
 
-/** Of a page on which no one hears what is chosen. @type {Host} */
-export const NOBODY = { choose() {}, tell() {}, trigger() {} };
+/** Host of a page where a selection has no listener. @type {Host} */
+export const NOBODY = { choose() {}, tell() {}, trigger() {}, message: async () => null };
 
 /**
- * Give a message to the part on this element, which is made with the first one. Its style stands before the element, so that a
- * shadow root has it as well.
+ * Passes a message to the part on this element. The first message creates the part. Its style is inserted before the element, so that
+ * it also applies in a shadow root.
  * @template {Mounted} Part
  * @param {HTMLElement} element @param {{new (root: HTMLElement): {enter(): Part}, style: string}} Class
  * @param {any} message @param {Host} [host] @returns {Part}
@@ -31,7 +31,7 @@ export function mount(element, Class, message, host = NOBODY) {
   return part;
 }
 
-/** End the part on this element, if there is one. @param {HTMLElement} element */
+/** Destroys the part on this element, if there is one. @param {HTMLElement} element */
 export function unmount(element) {
   PARTS.get(element)?.destroy();
   PARTS.delete(element);

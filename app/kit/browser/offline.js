@@ -10,7 +10,16 @@ import { COLOURS, WORDS as words } from "./words.js";
 
 /** @type {MessagePort | null} To a notebook */
 let port = null;
-const HOST = { ...NOBODY, choose: (/** @type {object} */ report) => port?.postMessage({ chosen: report }) };
+/** @type {number | undefined} A timer, while it is to be told what is chosen */
+let telling;
+const TELL_AFTER = 200; // ms without a change
+const HOST = {
+  ...NOBODY,
+  choose(/** @type {object} */ report) {
+    clearTimeout(telling);
+    telling = setTimeout(() => port?.postMessage({ chosen: report }), TELL_AFTER);
+  },
+};
 
 // What such a page holds: the message that the room was drawn from, and the answers that had come by then
 /** @param {string} room the class of its place in the page, by which its style knows it @param {Class} Room */
@@ -57,8 +66,7 @@ function opened(bytes) {
 /** The same picture with something else chosen in it. @param {Uint8Array} data @param {Record<string, string>} values */
 function chosen(data, values) {
   const [header, body] = unpack(data);
-  const { stamp, ...before } = header.chosen;
-  return pack({ ...header, chosen: { ...before, values: { ...before.values, ...values }, stamp: stamp + 1 } }, body);
+  return pack({ ...header, chosen: { values: { ...header.chosen.values, ...values } } }, body);
 }
 
 // The page's light and dark, and its projector

@@ -12,6 +12,5 @@ ROOM = Room(
     params=component.PARAMS,
     run=message.run_of,
     message=message.message,
-    remade_by=("site",),
     routes=routes.ROUTES,
 )

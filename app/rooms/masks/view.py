@@ -13,8 +13,6 @@ from app.session import service
 from app.shell import request, run
 from core.errors import Refused
 
-LEFT_OUT = "masks_left_out"  # in the session: the stamp of the link whose cells were cut
-
 
 def show() -> None:
     """Draw the room."""
@@ -27,10 +25,8 @@ def show() -> None:
         shown.say(languages.said(refusal))
         _offer_beginning(shown)
         return
-    followed, made = run.draw(shown, STAGE, partial(message.of_opened, opened))
+    _, made = run.draw(shown, STAGE, partial(message.of_opened, opened))
     if made.is_cut:
-        st.session_state[LEFT_OUT] = (followed.stamp, followed.reported)
-    if st.session_state.get(LEFT_OUT) == (followed.stamp, followed.reported):
         shown.say(words.LEFT_OUT)
 
 

@@ -13,6 +13,5 @@ ROOM = Room(
     params=params.PARAMS,
     run=view.run_of,
     message=message.message,
-    remade_by=("edits",),
     routes=routes.ROUTES,
 )

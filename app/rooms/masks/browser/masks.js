@@ -103,6 +103,11 @@ export class Masks extends Stage {
     );
   }
 
+  // The look that is forbidden is one of the row on the screen, until the visitor paints.
+  get remade() {
+    return this.values.stop === "3" ? ["site"] : ["site", "layer", "head", "query"];
+  }
+
   /** @param {{isNew: boolean}} news */
   received({ isNew }) {
     const { header: told } = this;

@@ -136,10 +136,10 @@ class Positions extends Stage {
   }
 
   // A head or a word that is chosen by hand is no finding, and comes beside what the finding has put on the screen
-  /** @param {Record<string, string>} changes @param {boolean} [atOnce] */
-  choose(changes, atOnce) {
+  /** @param {Record<string, string>} changes */
+  choose(changes) {
     const isByHand = !("find" in changes) && OF_A_HEAD.some((name) => name in changes);
-    super.choose(isByHand ? { ...this.lab?.held?.(), find: "", ...changes } : changes, atOnce);
+    super.choose(isByHand ? { ...this.lab?.held?.(), find: "", ...changes } : changes);
   }
 
   site() {

@@ -45,6 +45,7 @@ export class StepThrough extends Stage {
   static style = STYLE;
   static fills = true;
   static palettes = PALETTES;
+  static remade = ["edits"];
   static covers = {
     number: ".pic.tabled, .big, .from, .unseen", // and the grid of the output, by step.css
     shape: SHOWN,
