@@ -1,4 +1,4 @@
-"""What a visitor has chosen, as the address says it: the browser owns it, and a script reads it when it runs.
+"""The visitor's selection in the address: the browser owns it, and a script reads it when it runs.
 
 Nothing is left out of the address because it is as a room opens: rooms, texts and models open differently, so what is left out means
 another head elsewhere. An address that leaves something out, as older links do, shows it as the room opens.
@@ -40,7 +40,7 @@ _many: set[str] = set()  # names that older links say once for each of their val
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is chosen in a room, every text as an address says it, and the names of it that a rule chose."""
+    """The selection in a room as texts of an address, and the names that a rule chose."""
 
     values: Values
     by_rule: frozenset[str] = frozenset()
@@ -75,7 +75,7 @@ def arrivals() -> int:
 
 
 def address() -> dict[str, str]:
-    """What the address says."""
+    """The parameters of the address."""
     many = {name: ",".join(st.query_params.get_all(name)) for name in _many if name in st.query_params}
     return st.query_params.to_dict() | many
 
@@ -92,7 +92,7 @@ def leave(names: Collection[str]) -> None:
 
 
 def run() -> dict[str, str]:
-    """What it says of the run."""
+    """Its run part."""
     said = address()
     return {name: said[name] for name in OF_THE_RUN if name in said}
 
@@ -138,7 +138,7 @@ def facts_of(key: str) -> Facts | None:
 
 
 def read(said: Values, names: Collection[str]) -> Chosen:
-    """What an address says is chosen of these names."""
+    """The values of these names in an address."""
     return Chosen({n: said[n] for n in names if n in said}, frozenset(said.get(RULE, "").split(",")) - {""})
 
 
