@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app.session import service
-from app.session.screen import OF_THE_RUN
+from app.session.screen import AS, CHAT, OF_THE_RUN
 from app.session.session_state import Key
 from app.streamlit_edge import history
 from core.errors import Refused, Unknown
@@ -94,7 +94,12 @@ def leave(names: Collection[str]) -> None:
 def run() -> dict[str, str]:
     """Its run part."""
     said = address()
-    return {name: said[name] for name in OF_THE_RUN if name in said}
+    return {name: said[name] for name in OF_THE_RUN if name in said and _is_of_run(name, said)}
+
+
+def _is_of_run(name: str, said: Values) -> bool:
+    """True unless a room uses the name for a choice of its own, as Shapes does with `as=table`."""
+    return name != AS or said.get(AS, CHAT) == CHAT
 
 
 def ask(wanted: Values, is_arrival: bool) -> None:
@@ -108,7 +113,8 @@ def ask(wanted: Values, is_arrival: bool) -> None:
     elif said and (known := _meant(said)) != wanted and WAS not in address():
         drawn = (RUNS.get() or {}).get(frozenset(known.items()))
         history.assume({WAS: drawn.key if drawn else NOWHERE})
-    history.write({name: wanted.get(name) for name in OF_THE_RUN})
+    now = address()
+    history.write({name: wanted.get(name) for name in OF_THE_RUN if name in wanted or _is_of_run(name, now)})
 
 
 def _meant(said: Values) -> Values:

@@ -440,7 +440,7 @@ def test_what_is_opened_is_noted_even_if_the_script_is_begun_anew_at_once(monkey
     session: dict[str, Any] = {"explore_stage": {"shapes": {"run": "before"}}}
     monkeypatch.setattr(explore.st, "session_state", session)
     on = replace(explore.EXPLORE.stage, mount=lambda **named: given.update(named))
-    component._draw(replace(explore.EXPLORE, stage=on), Followed({}, 1, 0, [], None), {}, b"")
+    component._draw(replace(explore.EXPLORE, stage=on), Followed({}, frozenset(), {}, [], None), {}, b"")
     given["on_shapes_change"]()
     assert explore.OPENED.get() == ("shapes", {})
     session["explore_stage"] = {"inspect": {"run": "now", "layer": 1}}
