@@ -83,7 +83,7 @@ def address() -> dict[str, str]:
 def leave(names: Collection[str]) -> None:
     """The address says no longer what only other rooms have. First thing in a room: what it reads is what its answer is compared with."""
     said = address()
-    kept = said.keys() - set(names)
+    kept = said.keys() - {name for name in names if name not in OF_THE_RUN or not _is_of_run(name, said)}
     if kept == said.keys():
         return
     ruled = ",".join(name for name in said.get(RULE, "").split(",") if name in kept)
