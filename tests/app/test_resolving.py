@@ -104,6 +104,7 @@ def registered() -> tuple[object, ...]:
     )
 
 
+@pytest.mark.thorough
 def test_rooms_that_are_imported_again_are_registered_once_and_as_they_are_now(own_rooms: None) -> None:
     before, first = registered(), resolving._rooms
     assert progress.steps("lessons") == 52 and progress.steps("masks") == 0 and held.holds("lessons")

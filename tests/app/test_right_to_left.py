@@ -57,6 +57,7 @@ def link(room: str, text: str) -> str:
     return f"?{urlencode({'view': room, 'model': MODEL, 'text': text})}"
 
 
+@pytest.mark.thorough
 def test_the_box_has_a_text_at_the_side_where_it_begins(browser: Browser, address: str):
     with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
         see(page, address, "shapes")
@@ -70,6 +71,7 @@ def test_the_box_has_a_text_at_the_side_where_it_begins(browser: Browser, addres
             assert (dark[half:].sum() > dark[:half].sum()) == (side == "right"), (text, dark)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("room", ROWS)
 def test_a_row_of_tokens_begins_at_the_right(plain: Plain, room: str):
     plain.open(link(room, HEBREW))
@@ -86,6 +88,7 @@ def test_a_row_of_tokens_begins_at_the_right(plain: Plain, room: str):
     eventually(plain.page, begins_there)  # some are made again while the room is drawn
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("room", ["explore", "step", "masks", "positions", "generate", "whatif"])
 def test_what_is_said_of_a_token_keeps_its_order(plain: Plain, room: str):
     plain.open(link(room, MIXED))

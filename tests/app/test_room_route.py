@@ -45,6 +45,7 @@ def test_every_room_on_a_stage_has_a_message_and_no_other() -> None:
     assert found == {"explore", "step", "masks", "positions", "generate", "whatif", "train", "shapes"}
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("room", ON_STAGE, ids=lambda room: room.id)
 def test_a_link_without_the_room_s_own_opens_it_and_what_it_shows_leads_there_again(client: TestClient, room) -> None:
     first = header(client, room.id)

@@ -201,6 +201,7 @@ def test_the_page_can_change_its_colours_while_a_run_goes_on(screen: Screen):
     assert screen.data()["theme"] == chosen
 
 
+@pytest.mark.thorough
 def test_who_waits_sees_the_place_in_the_queue_and_gets_the_answer_without_asking_again(another: Another):
     visitors = [another() for _ in range(3)]
     for visitor in visitors:

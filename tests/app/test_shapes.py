@@ -66,6 +66,7 @@ def drawn(name: str) -> tuple[Diagram, TracedRun]:
 # what is drawn is what was traced
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_layers_times_one_layer_is_the_whole_trace(name: str):
     found, run = drawn(name)
@@ -77,12 +78,14 @@ def test_layers_times_one_layer_is_the_whole_trace(name: str):
     )
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_no_work_is_left_out_of_the_rows(name: str):
     found, run = drawn(name)
     assert sum(part.times * sum(row.flops for row in part.rows) for part in found.parts) == run.flops
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_row_is_read_or_is_a_result_and_reads_what_is_there(name: str):
     found, _ = drawn(name)

@@ -485,6 +485,7 @@ def clear(root: Locator, css: str) -> None:
     assert on_another == []
 
 
+@pytest.mark.thorough
 def test_pages_of_small_numbers(plain: Plain) -> None:
     root = plain.root
     plain.open("?view=step&page=one&at=output")

@@ -182,6 +182,7 @@ def test_a_staircase_is_saved_as_it_is_drawn(plain: Plain, run: core.Trace) -> N
     )
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_numbers_are_saved_with_the_sink_and_without(plain: Plain, run: core.Trace) -> None:
     """Once as they are, and once as shares of what it leaves of a row: nothing in its own column and where it leaves nothing."""
@@ -207,6 +208,7 @@ def test_numbers_are_saved_with_the_sink_and_without(plain: Plain, run: core.Tra
     assert "weight_without_sink" not in table(saved(plain, "CSV")[1])[1]
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_a_projected_window_of_any_size_keeps_the_staircase_and_a_heading_that_reads_as_a_sentence(
     plain: Plain, run: core.Trace

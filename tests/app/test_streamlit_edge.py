@@ -288,6 +288,7 @@ def test_a_component_s_script_on_one_line_is_taken_for_a_path() -> None:
     assert not script(components.loader("folder", "module.js")).exception
 
 
+@pytest.mark.thorough
 def test_garbage_is_not_collected_after_every_run(visitor: Page) -> None:
     """If it is, .streamlit/config.toml no longer says otherwise, and every run of a script holds everybody up."""
     before = counted(visitor, "collected")

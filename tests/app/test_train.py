@@ -120,6 +120,7 @@ def test_a_race_that_is_kept_says_what_it_came_to_and_its_table_has_every_frame(
     expect(page.get_by_role("region", name=words.COMPONENT["table"])).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_its_files_have_the_numbers_and_its_code_gives_them_again(
     page: Page, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -699,6 +700,7 @@ def test_of_a_kept_run_the_last_frame_is_a_model(spec: Spec) -> None:
     assert maps is None or abs(maps / 255 - seen.pattern.numpy().ravel()).max() < 0.02
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("spec", part(KEPT, share=4), ids=of_spec)
 def test_a_kept_run_is_the_one_that_its_description_gives(spec: Spec) -> None:
     """Whole in its parts; and its first steps, which any processor comes to, are those of this code."""

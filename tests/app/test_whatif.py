@@ -154,6 +154,7 @@ def test_the_changed_run_is_the_one_of_the_row(client: TestClient, capsys: pytes
     assert warm["edits"] == [["temperature_4", "an attention temperature of 4"]]
 
 
+@pytest.mark.thorough
 def test_of_a_long_text_the_looks_of_one_query_are_cut(client: TestClient) -> None:
     run = facts("storyteller", " and then ".join([DOROTHY] * 4))
     assert changes.is_long(run) and not changes.is_long(facts())
@@ -216,6 +217,7 @@ def test_a_link_stands_beside_with_all_that_it_says(client: TestClient, capsys: 
     assert same["kl"] == pytest.approx(0, abs=1e-6) and same["changed"] == []
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize(
     "there, edits",
     [
@@ -624,6 +626,7 @@ def test_a_long_text_has_a_strip_of_looks_and_a_model_that_cannot_read_it_says_s
     expect(root.locator(".problem")).to_contain_text("This model has no token for")
 
 
+@pytest.mark.thorough
 def test_an_encoder_on_a_phone(plain_another: AnotherPlain) -> None:
     screen = visit(plain_another, PHONE)
     root = screen.page.locator(".hl.whatif")

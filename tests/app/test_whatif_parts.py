@@ -82,6 +82,7 @@ def parts(client: TestClient, run: Facts, **said: str) -> Found:
     return Found(answer.content)
 
 
+@pytest.mark.thorough
 def test_the_parts_of_a_real_model_and_the_code_that_gives_them(
     client: TestClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,6 +161,7 @@ def test_silence_needs_no_other_sentence(client: TestClient) -> None:
     assert "r0.3" not in found.rows and len(found.rows) == found.known["of"]
 
 
+@pytest.mark.thorough
 def test_swaps_are_sentences_that_change_the_answer(client: TestClient) -> None:
     answer = client.get("/headlight/whatif/swaps", params={"run": facts().key})
     assert answer.status_code == 200, answer.text

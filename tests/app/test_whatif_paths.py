@@ -85,6 +85,7 @@ def test_paths_into_one_head(client: TestClient) -> None:
     assert "receivers=[(23, 2)]" in about["snippet"]
 
 
+@pytest.mark.thorough
 def test_three_tests_of_a_head_and_an_mlp(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
     def found(tested: str, **said: str) -> dict:
         answer = client.get("/headlight/whatif/tests", params=asked(tested=tested, **said))

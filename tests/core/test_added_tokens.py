@@ -142,6 +142,7 @@ def random_text(draw: random.Random) -> str:
     return text if draw.random() < 0.7 else text.lower()
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_tokens_get_the_numbers_of_transformers(kind: str, style: str, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def check_alone(found: core.Trace, alone: core.Trace) -> None:
     torch.testing.assert_close(found.last_residual(every), alone.last_residual(every), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.thorough(but=7)
 @pytest.mark.parametrize("hold", [True, False], ids=["held", "from another pass"])
 @pytest.mark.parametrize(
     "config", part([c for c in SAMPLE if "n_decoder_layers" not in c or "n_encoder_layers" not in c], 3), ids=name

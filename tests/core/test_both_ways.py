@@ -49,6 +49,7 @@ def run_of(loaded: Loaded, theirs: Any) -> core.Trace:
     return core.trace(loaded, ids=theirs.source[0].tolist(), target_ids=target)
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("name", decoders())
 def test_every_decoder_reads_both_ways(name: str) -> None:
     loaded, reference = both_ways(name)

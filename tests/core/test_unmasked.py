@@ -23,6 +23,7 @@ def smollm2() -> core.Loaded:
     return core.load("smollm2")
 
 
+@pytest.mark.thorough
 def test_smollm2_reads_the_answers_and_writes_repetitions(smollm2: core.Loaded) -> None:
     found = unmasked(core.trace(smollm2, MARY))
     assert (found.losses.mean().item(), found.without.mean().item()) == pytest.approx((4.218, 0.867), abs=0.01)
@@ -33,6 +34,7 @@ def test_smollm2_reads_the_answers_and_writes_repetitions(smollm2: core.Loaded) 
     torch.testing.assert_close(found.after.sum(-1), torch.ones(len(found.after)))
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     ("text", "losses"),
     [

@@ -64,6 +64,7 @@ def test_a_curve_begins_before_anything_is_judged_and_frames_judge_what_counts(m
     assert watched_training._judged(Spec(), fresh) == judged, "what it writes behind its answer makes no difference"
 
 
+@pytest.mark.thorough
 def test_echo_needs_nobody_else() -> None:
     """The same letters at the same places: learnt at once, and right on its own since nothing is read that was written."""
     spec = Spec(task="echo", steps=120)
@@ -82,6 +83,7 @@ def test_a_fork_goes_on_from_the_state_at_its_step(twin: str) -> None:
     assert (forked == plain[7:]) == (twin == "none")
 
 
+@pytest.mark.thorough
 def test_a_state_can_be_gone_on_from_more_than_once() -> None:
     spec = Spec(steps=12)
     before = watched_training._up_to(spec, 7)
@@ -104,6 +106,7 @@ def same(one: Point | Frame, other: Point | Frame) -> bool:
     return asdict(rest[0]) == asdict(rest[1]) and all(x.equal(other.weights[name]) for name, x in one.weights.items())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("twin", ["none", "nomask", "nowarmup"])
 def test_a_fork_from_a_state_that_was_kept_is_the_same_run(twin: str) -> None:
     """And so is a second one from the same state, which the first one's learning has not changed."""
@@ -120,6 +123,7 @@ def test_a_fork_from_a_state_that_was_kept_is_the_same_run(twin: str) -> None:
         assert len(forked) == len(truth) and all(map(same, forked, truth))
 
 
+@pytest.mark.thorough
 def test_a_fork_leaves_the_states_on_its_way_for_the_next() -> None:
     states, spec = States(), Spec(steps=40, fork=25, twin="nomask")
     next(x for x in watched_training.run(spec, states=states) if x is not None)

@@ -181,6 +181,7 @@ def test_another_line_goes_on_from_keys_and_values_that_are_held(name: str) -> N
                 np.testing.assert_allclose(reading.rows, other.rows, atol=1e-5)
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_the_numbers_of_the_language_model_s_story() -> None:
     """The room opens on a draw that was bolder than the model, and on a name that a head copied."""

@@ -252,6 +252,7 @@ def test_a_tab_is_projected_alone_and_escape_goes_back(made: Callable[..., Part]
     assert all(part.find(".keylist dd").all_inner_texts())
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", ["here", "much", "training", "predicted"])
 @pytest.mark.parametrize("query", ["", "&theme=dark"])
 def test_axe_finds_nothing(made: Callable[..., Part], name: str, query: str):

@@ -195,6 +195,7 @@ def mutated(data: bytes, random: random.Random) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.thorough
 def test_mutated_headers_end_in_a_header_or_a_sentence(tmp_path: Path) -> None:
     """2,400 of them; and what passes, the package's own reader reads without an error, and quickly, since its work is bounded."""
     source, dice = whole(), random.Random(34)

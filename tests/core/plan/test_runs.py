@@ -134,6 +134,7 @@ RULES: tuple[core.Intervention, ...] = (
 )
 
 
+@pytest.mark.thorough
 def test_never_below_where_masks_and_softmaxes_are_edited() -> None:
     for i, case in enumerate(cases(11, 24, source=(100, 300, 2048, 6000), target=(40, 256), vocab=(50,))):
         padded, spelled_out, edits = i % 3 == 0, i % 4 == 0, RULES[i % len(RULES) :][: 1 + i % 2]
