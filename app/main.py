@@ -26,7 +26,6 @@ from app.streamlit_edge import (  # noqa: E402
     connections,
     ending,
     greeting,
-    history,
     page,
     rerunning,
     reserved,
@@ -76,7 +75,6 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     metrics.log_runs()
     tracebacks.keep_texts_out()
     greeting.put_together_once()
-    history.keep_navigations()
     yielding.callbacks_are_whole()
     if edited.ON:
         rerunning.after_what_runs()

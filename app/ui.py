@@ -2,14 +2,13 @@
 
 import streamlit as st
 
-from app.kit import held, progress, stage
+from app.kit import progress, stage
 from app.session import answer, at_end, chosen, language
 from app.shell import all_models, already_here, bar, registry, style, words
-from app.streamlit_edge import collection, history
+from app.streamlit_edge import collection
 
 collection.ran()
-history.repeat_address()
-chosen.note_arrival()
+chosen.begin()
 at_end.begin()
 ROOMS = registry.rooms()
 language.begin()
@@ -21,11 +20,10 @@ shown = bar.bar(
     [bar.Entry(room.id, room.title, room.group, room.line, progress.steps(room.id)) for room in ROOMS],
     registry.redirects(),
 )
-chosen.enter(shown, held.holds)
+chosen.leave(registry.params_elsewhere(shown))
 stage.entered(shown)
 with answer.room():
     next(room.show for room in ROOMS if room.id == shown)()
-chosen.write(registry.params_elsewhere(shown))
 already_here.show()
 all_models.show()
 at_end.reached()

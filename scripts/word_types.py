@@ -1,9 +1,8 @@
-"""The types of the words that browser files get from Python, so that tsc knows every key: a misspelt one fails there.
+"""Write the types of the words that browser files get from Python, so that tsc and an editor know every key.
 
     python -m scripts.word_types            writes app/**/browser/wordtypes.d.ts
-    python -m scripts.word_types --check    1 where one is not of today's words
 
-The files are kept in the repository: tsc, and an editor, know the words without running Python.
+Git ignores the files. `make check` writes them before it runs tsc (scripts/tsc.py).
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NAME = "wordtypes.d.ts"
 # Exports that are tables of words; of the others the types say more than JSON can.
 WORDS = ("WORDS", "ANSWER", "NO_ANSWER", "REPLY")
-HEAD = "// Written by `make format` from the words that Python gives to the browser (scripts/word_types.py).\n"
-OLD = "out of date: {names}. `make format` writes the types of today's words."
+HEAD = "// Written by `make check` from the words that Python gives to the browser (scripts/word_types.py).\n"
 
 
 def declared(value: Any) -> str:
@@ -55,21 +53,16 @@ def files(root: Path = ROOT) -> dict[Path, str]:
     return found
 
 
-def main(arguments: list[str], root: Path = ROOT) -> int:
+def main(root: Path = ROOT) -> int:
+    """Write each file that has changed, and delete those of words that no longer exist."""
     wanted = files(root)
-    there = {path: path.read_text(encoding="utf-8") for path in root.glob(f"app/**/{NAME}")}
-    old = sorted(path for path in wanted.keys() | there.keys() if wanted.get(path) != there.get(path))
-    if "--check" in arguments:
-        if old:
-            print(OLD.format(names=", ".join(path.relative_to(root).as_posix() for path in old)), file=sys.stderr)
-        return 1 if old else 0
-    for path in old:
-        if path in wanted:
-            path.write_text(wanted[path], encoding="utf-8")
-        else:
-            path.unlink()
+    for path in {*root.glob(f"app/**/{NAME}")} - wanted.keys():
+        path.unlink()
+    for path, text in wanted.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -5,14 +5,21 @@ from __future__ import annotations
 import gc
 import os
 import random
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 import torch
 
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer
-from scripts import browser
+from scripts import browser as browsers
+from tests.thorough import THOROUGH, of_part
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytest_plugins = ("tests.servers", "tests.event_loop")
 
 # The screens' tests are of a small model that opens in no time, but those that name another (docs/developing.md).
 os.environ.setdefault("HEADLIGHT_DEFAULT", "minilm")
@@ -26,6 +33,30 @@ TINY: dict[str, Any] = {"vocab_size": 31, "d_model": 22, "n_heads": 4, "d_head":
 def pytest_configure() -> None:
     """Every process of a run draws the same mutants: those that share the tests are started by this one."""
     os.environ.setdefault("MUTANTS_SEED", str(random.SystemRandom().randrange(1_000_000)))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part",
+        metavar="N/OF",
+        default="1/1",
+        help="one part of all files of tests, such as 2/6, for a machine of its own",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests of other parts, and those marked `thorough` unless THOROUGH=1.
+
+    They are not skipped: a list of thousands would hide those that are skipped for another reason.
+    """
+    mine = of_part((item.path for item in items), config.getoption("--part"))
+    kept, left_out = [], []
+    for item in items:
+        is_kept = item.path in mine and (THOROUGH or not item.get_closest_marker("thorough"))
+        (kept if is_kept else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
 
 
 def pytest_collection_finish() -> None:
@@ -75,7 +106,17 @@ def make_model() -> MakeModel:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of this machine's Chromium; `make test` has seen to it that there is one."""
-    path = browser.find()
+    path = browsers.find()
     if path is None:
         pytest.skip("no Chromium or Chrome on this machine: `make test` says how to install one")
     return path
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    """The one browser of this process; Playwright starts no second one next to it."""
+    from tests.app.browsing import browsing  # it brings the application, which few tests of core need
+    from tests.app.far import busy
+
+    with browsing(chromium) as browser:
+        yield busy(browser)

@@ -36,6 +36,7 @@ def words(page: Path) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", page.read_text("utf-8")))
 
 
+@pytest.mark.thorough
 def test_it_builds_without_a_warning_and_has_the_docstrings(pages: Path) -> None:
     said = " ".join(words(pages / "reference.html").split())
     for name in ("trace", "Trace", "from_attentions", "generate", "TooLarge"):
@@ -44,6 +45,7 @@ def test_it_builds_without_a_warning_and_has_the_docstrings(pages: Path) -> None
     assert "headlight.trace(" in said and "core.trace(loaded" not in said
 
 
+@pytest.mark.thorough
 def test_each_page_of_the_folder_is_a_page_there(pages: Path) -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         assert (pages / page.relative_to(ROOT / "docs").with_suffix(".html")).exists(), page

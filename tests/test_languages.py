@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 import threading
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,17 +25,21 @@ from core.errors import TextError
 from scripts import translations
 
 OTHERS = [code for code in languages.CODES if code != languages.ENGLISH]
-FOUND = translations.collected()
+
+
+@cache
+def collected() -> translations.Found:
+    return translations.collected()
 
 
 @pytest.mark.parametrize("code", OTHERS)
 def test_a_language_has_every_sentence_and_no_other(code: str) -> None:
-    assert not translations.lacking(code, FOUND)
+    assert not translations.lacking(code, collected())
     known = languages.catalogue(code)
-    assert set(known.texts) == {text for text in FOUND if isinstance(text, str)}
-    assert set(known.forms) == {text for text in FOUND if not isinstance(text, str)}
+    assert set(known.texts) == {text for text in collected() if isinstance(text, str)}
+    assert set(known.forms) == {text for text in collected() if not isinstance(text, str)}
     path = languages.FOLDER / f"{code}.po"
-    assert path.read_text(encoding="utf-8") == translations.updated(code, FOUND)
+    assert path.read_text(encoding="utf-8") == translations.updated(code, collected())
 
 
 def fields(text: str) -> set[str]:

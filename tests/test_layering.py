@@ -443,16 +443,16 @@ def test_every_room_stands_on_the_stage(room: str) -> None:
     own = ROOT / "app" / "rooms" / room / "browser" / f"{room}.js"
     text = (own if own.exists() else CHART).read_text(encoding="utf-8")
     is_on = (
-        re.search(r"^(?:export )?class \w+ extends Stage\b[\s\S]*^export default stage\(\w+\);", text, re.MULTILINE)
-        is not None
+        re.search(r"^(?:export )?class \w+ extends Stage\b[\s\S]*^export default \w+;", text, re.MULTILINE) is not None
     )
     assert is_on == (room not in OFF_STAGE), f"{room}: {OFF_STAGE.get(room, 'not on the stage')}"
 
 
 @of_every(assets(".js"), lambda path: path.relative_to(ROOT).as_posix())
-def test_only_the_ground_mounts_what_streamlit_shows(path: Path) -> None:
-    if path.name not in ("mount.js", "ground.js") and path.parents[1].name not in OFF_STAGE:
-        assert "/mount.js" not in path.read_text(encoding="utf-8"), "a part of the page stands on ground.js"
+def test_no_room_knows_its_host(path: Path) -> None:
+    if path.parents[2].name == "rooms":
+        found = re.findall(r"/(?:mount|component)\.js|setStateValue", path.read_text(encoding="utf-8"))
+        assert not found, "who shows a room calls mount(), and the room only its host"
 
 
 @of_every(assets(".js"), lambda path: path.relative_to(ROOT).as_posix())

@@ -170,6 +170,7 @@ main(["run"])
 """
 
 
+@pytest.mark.thorough
 def test_what_an_extra_brings_is_asked_for_by_its_name(tmp_path: Path) -> None:
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{WITHOUT}"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")
@@ -181,6 +182,28 @@ def test_what_an_extra_brings_is_asked_for_by_its_name(tmp_path: Path) -> None:
     assert said[-1].startswith("headlight: The screens need streamlit, pandas. They come with")
 
 
+OLD = """
+import sys
+import core
+core.wrap
+assert "transformers" not in sys.modules, "only wrap() imports it"
+from core.given import given
+from core.walk import guesses, terms, walk
+from core.padding import inertness
+from core.leakage import leakage, relearnt
+from core.scaling import WIDTHS
+from core.model import Transformer
+from core.trace import Trace
+from core.planner.runs import run_bytes
+from core.interventions import Ablate
+from core.interventions.masks import Window
+from core import aggregate, live, measures, small
+import core.read.conditional_loss, core.run.trace
+assert given is core.read.conditional_loss.given and Trace is core.Trace and Ablate is core.Ablate
+assert callable(core.trace) and callable(core.generate) and callable(core.build) and callable(core.plan)
+assert core.read.conditional_loss.__spec__.name == core.read.conditional_loss.__name__ == "core.read.conditional_loss"
+assert core.text.from_ids and core.small is small
+"""
 SAME = """
 import core
 import headlight as hl
@@ -199,21 +222,34 @@ except ModuleNotFoundError as error:
 """
 
 
-@pytest.mark.parametrize("first", ["", "import headlight\n"], ids=["core first", "headlight first"])
-def test_in_a_checkout_headlight_is_core_and_never_a_second_copy(first: str) -> None:
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(OLD, id="core and its old names first"),
+        pytest.param("import headlight\n", id="headlight first", marks=pytest.mark.thorough),
+    ],
+)
+def test_in_a_fresh_process_headlight_is_core_and_never_a_second_copy(first: str) -> None:
     assert "headlight.nothing" in wheels.ran(sys.executable, "-W", "error", "-c", first + SAME, cwd=ROOT)
 
 
-def test_both_ways_of_starting_say_their_name(capsys: pytest.CaptureFixture[str]) -> None:
-    for module in ("core", "headlight"):
-        assert wheels.ran(sys.executable, "-m", module, "plan", "-h", cwd=ROOT).startswith(
-            f"usage: python -m {module} plan"
-        )
-    with pytest.raises(SystemExit):
-        command_line.main(["trace", "-h"])
-    assert capsys.readouterr().out.startswith("usage: headlight trace")
-    assert wheels.ran(sys.executable, "-m", "headlight", "--version", cwd=ROOT) == f"Headlight {core.__version__}\n"
+def test_the_command_says_its_name_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, said in (
+        (["trace", "-h"], "usage: headlight trace"),
+        (["--version"], f"Headlight {core.__version__}\n"),
+    ):
+        with pytest.raises(SystemExit):
+            command_line.main(arguments)
+        assert capsys.readouterr().out.startswith(said)
     assert core.__version__ == PROJECT["project"]["version"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("module", ["core", "headlight"])
+def test_a_module_that_is_started_says_its_name(module: str) -> None:
+    usage = wheels.ran(sys.executable, "-m", module, "plan", "-h", cwd=ROOT)
+    assert usage.startswith(f"usage: python -m {module} plan")
+    assert wheels.ran(sys.executable, "-m", module, "--version", cwd=ROOT) == f"Headlight {core.__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -249,6 +285,7 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return wheels.built(source, tmp_path_factory.mktemp("wheel"))
 
 
+@pytest.mark.thorough
 def test_the_package_holds_all_of_core_and_of_the_screens_under_its_own_name(wheel: Path) -> None:
     inside = zipfile.ZipFile(wheel)
     names = set(inside.namelist())
@@ -286,6 +323,7 @@ def test_only_the_names_of_packages_change_in_an_installed_module() -> None:
             as_installed(wrong, "here.py")
 
 
+@pytest.mark.thorough
 def test_an_archive_of_the_source_gives_the_same_wheel(source: Path, wheel: Path, tmp_path: Path) -> None:
     archive = wheels.sdist(source, tmp_path)
     assert archive.stat().st_size < MOST_BYTES["sdist"] and wheel.stat().st_size < MOST_BYTES["wheel"]
@@ -319,6 +357,7 @@ print(headlight.__version__)
 """
 
 
+@pytest.mark.thorough
 def test_the_package_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
     installed = wheels.Environment(tmp_path / "environment", wheel)
     said = wheels.ran(installed.python, "-c", USED, cwd=tmp_path)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.every import of_every
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,6 +56,7 @@ print(core.plan(core.load("copy").config, batch=1, source_len=8).total > 0, len(
 """
 
 
+@pytest.mark.thorough
 def test_every_module_is_imported_and_memory_is_predicted_without_what_windows_lacks() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT], cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr

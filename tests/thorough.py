@@ -1,18 +1,19 @@
-"""How much of a large family of cases a run tries: a fixed part of it, or with THOROUGH=1, as `make thorough` sets it, all."""
+"""What only `make thorough` runs: it sets THOROUGH=1.
+
+A test or a case marked `@pytest.mark.thorough` is deselected otherwise (tests/conftest.py). Of a large family, `part` and `how_many`
+choose the members that every run tries.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TypeVar
-
-import pytest
 
 T = TypeVar("T")
 THOROUGH = os.environ.get("THOROUGH") == "1"
 LEAST = 4  # cases of a family that are always tried
-
-only_thorough = pytest.mark.skipif(not THOROUGH, reason="one of a large family: `make thorough` tries it")
 
 
 def how_many(whole: int, share: int = 4) -> int:
@@ -23,3 +24,14 @@ def how_many(whole: int, share: int = 4) -> int:
 def part(family: Sequence[T], share: int = 2, first: int = 0) -> list[T]:
     """Every `share`-th member of a family, from the one at `first` on."""
     return list(family) if THOROUGH else list(family[first % share :: share])
+
+
+def of_part(files: Iterable[Path], part: str) -> set[Path]:
+    """Files of one part of a run that several machines share: "2/6" is the second of six.
+
+    Every sixth file, since neighbours are about the same room and take about as long.
+    """
+    number, of = map(int, part.split("/"))
+    if not 1 <= number <= of:
+        raise ValueError(f"There is no part {part}. The parts of six are 1/6 to 6/6.")
+    return {*sorted({*files})[number - 1 :: of]}

@@ -9,10 +9,11 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from app.attention import message as attention_message
 from app.attention import params as attention_params
 from app.attention import picture as attention_picture
 from app.attention import place as attention_place
-from app.attention import scripts, transform
+from app.attention import scripts
 from app.kit import cover, stage
 from app.session import boxes, chosen, examples, service
 from app.session.models import TITLES
@@ -60,16 +61,10 @@ def explore(mounts: Mounts, run: Facts, picture: attention_picture.Picture, link
     followed = _followed(mounts, run, header, wish)
     if wish is not None:
         del st.session_state[WISH]
-    place, body = attention_params.place_of(followed.values), picture.body
-    more: dict[str, Any] = {"link": link}
     if not header["whole"] and SEEN.get() != header["key"]:
-        records = next(site["records"] for site in header["sites"] if site["id"] == place.site)
-        head = transform.first(service.service(), run, records[place.layer], place.head, place.query)
-        index, first = service.awaited(head)
-        more["first"] = [[path, params, len(body) + at, size] for path, params, at, size in index]
-        body += first
+        picture = service.awaited(attention_message.with_head(run, picture, followed.values))
     FIRST.put(True)
-    _draw(mounts, followed, header | more, body)
+    _draw(mounts, followed, picture.header | {"link": link}, picture.body)
     return followed.notes
 
 
@@ -92,7 +87,7 @@ def underway(
         _draw(mounts, followed, header | {"link": link, "going": True}, b"")
         return True
     with so_far:
-        opened = {"link": link, "chosen": stage.sent(followed), "cover": cover.sent()}
+        opened = {"link": link, "chosen": stage.sent(mounts.stage, followed), "cover": cover.sent()}
         mounts.underway(key="underway", data=messages.pack(header | opened, b""))
     return False
 
@@ -100,11 +95,8 @@ def underway(
 def _followed(
     mounts: Mounts, run: Facts, header: Mapping[str, Any], wish: Mapping[str, str] | None, going: bool = False
 ) -> stage.Followed:
-    def begin(record: int, head: int) -> int:
-        return service.awaited(service.service().opening(header["key"], record, head)).query
-
     def shown(said: Mapping[str, str]) -> attention_params.Shown:
-        return attention_params.Shown(header, said, begin)
+        return service.awaited(attention_message.shown_for(header, said))
 
     return stage.follow(mounts.stage, shown, run, wish, going)
 

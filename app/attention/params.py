@@ -50,15 +50,21 @@ class Shown:
         return int(text) if there else min(otherwise, below - 1)
 
     @property
-    def first_query(self) -> int:
-        """The token at which the head that is asked for is read first."""
+    def other_head(self) -> tuple[int, int] | None:
+        """Record and head that are asked for; None for the head that the picture opens with, or where no rule says how others begin."""
         opening, site = self.opening, self.site
         layer = self.number("layer", self.layers, opening.layer)
         head = self.number("head", site["heads"], opening.head)
         at_opening = (site["id"], layer, head) == (opening.site, opening.layer, opening.head)
-        if self.begin is None or at_opening or not self.header.get("openings"):
-            return min(opening.query or 0, site["n_query"] - 1)
-        return self.begin(site["records"][layer], head)
+        return None if at_opening or not self.header.get("openings") else (site["records"][layer], head)
+
+    @property
+    def first_query(self) -> int:
+        """The token at which the head that is asked for is read first."""
+        other = self.other_head
+        if self.begin is None or other is None:
+            return min(self.opening.query or 0, self.site["n_query"] - 1)
+        return self.begin(*other)
 
 
 def _site(text: str, shown: Shown) -> str:

@@ -50,7 +50,7 @@ async def message(run: str) -> bytes:
     if not made.header["whole"]:
         made = picture.with_small_pictures(made, await service.service().thumbnails(run))
     values = kit_params.opening(params.PARAMS, params.Shown(made.header))
-    rest = {"chosen": {"values": values, "stamp": 0, "reported": 0}, "cover": None, "link": _link(facts)}
+    rest = {"chosen": {"values": values}, "cover": None, "link": _link(facts)}
     return messages.pack(made.header | rest, made.body)
 
 

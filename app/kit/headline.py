@@ -14,7 +14,7 @@ ENTRY = "kit/browser/headline.js"
 scripts.add()
 SCALES = (0.8, 3.5)  # what a browser may say of its type, in units of 16 pixels
 
-_component = modules.component("planner", ENTRY, html=lambda: '<div class="hl planner"></div>')
+_component = modules.component("planner", ENTRY, html=lambda: '<div class="hl planner"></div>', host=scripts.HOST)
 
 
 def key(view: str) -> str:
@@ -41,7 +41,7 @@ def is_projected(key: str) -> bool:
 
 def header(view: str, data: Mapping[str, Any], seen: str = "") -> dict[str, Any]:
     """The message of a component whose choices are in Streamlit's boxes and not in a record of its own; `seen` as in headline()."""
-    nothing: dict[str, Any] = {"values": {}, "stamp": 0, "reported": 0}
+    nothing: dict[str, Any] = {"values": {}}
     if seen:
         nothing["follow"] = {"room": view, "drawn": seen, "base": {}, "most": stage.MOST_BESIDE}
     return {**data, "view": view, "key": view, "chosen": nothing, "cover": cover.sent()}

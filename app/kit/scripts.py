@@ -18,6 +18,7 @@ MENU = BROWSER / "menu.css"  # of files
 LINK = BROWSER / "share.css"  # to copy by hand
 AXES = BROWSER / "axes.css"  # of the rooms that name the axes of tensors
 TABLE = BROWSER / "table.css"  # of numbers
+HOST = "kit/browser/component.js"  # shows a part of the page where Streamlit has a place for it
 STAGE = BROWSER / "stage.css"  # what every room on a stage looks like, before its own
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -17,13 +17,16 @@ import streamlit as st
 from app.kit import cover, scripts
 from app.kit import params as kit_params
 from app.kit.params import Param
-from app.session import chosen
+from app.session import chosen, screen
+from app.session import room as session_room
 from app.session.chosen import SHARED
+from app.session.session_state import Side
 from app.transport import messages, modules
 from core.errors import Unknown
 from core.service import Facts
 
 VISIT = "stage_visit"  # in the session: the room on the screen, and how many were entered so far
+SHOWN = "stage_values"  # in the session: {room: what it shows}
 DRAWN = "stage_drawn"  # in the session: the last rooms that were sent
 MOST_BESIDE = 700  # bytes of what is chosen that travel beside a room that others see; more goes into what they see
 MOST_DRAWN = 4 << 20  # bytes of a room that others may see
@@ -101,34 +104,21 @@ class Stage:
 
 @dataclass(frozen=True)
 class Followed:
-    """What a room shows now: the text of every parameter, and a sentence for each thing that a link asked for in vain.
+    """What a room shows now: the text of every parameter, which of them a rule chose, and a sentence for each thing that a link asked
+    for in vain.
 
-    `stamp` grows whenever a link decided, and not the visitor's hand in the room: the browser then takes the values as they are.
-    `merged` grows whenever the visitor's hand on the run before found its place in this one: the browser takes them, but for what it
-    has not told yet.
-    `reported` is the number of the browser's last report that these values know of. `shown` is what the parameters are of.
+    `asked` is what the address said of it when the script read it: the browser takes the values where it still says so. `shown` is
+    what the parameters are of.
     """
 
     values: dict[str, str]
-    stamp: int
-    reported: int
+    by_rule: frozenset[str]
+    asked: dict[str, str]
     notes: list[str]
     shown: Any
     of: str = ""  # the run that the values are a choice on
-    merged: int = 0
-
-
-@dataclass
-class _Memory:
-    """Of one room in one session."""
-
-    links: int  # of the record, when the room was last drawn
-    visit: int
-    reported: object  # what the browser sent last
-    values: dict[str, str] = field(default_factory=dict)  # what is shown
-    stamp: int = 0
-    merged: int = 0
-    notes: list[str] = field(default_factory=list)  # of the last link
+    run: Mapping[str, str] = field(default_factory=dict)  # what a link says of that run
+    going: bool = False  # which still goes on, and may be given up
 
 
 def stage(
@@ -148,7 +138,7 @@ def stage(
     scripts.add()
     if is_followed:
         ENTRIES[room] = entry
-    mount = modules.component(f"{room}_stage", entry, html=lambda: f'<div class="hl {room}"></div>')
+    mount = modules.component(f"{room}_stage", entry, html=lambda: f'<div class="hl {room}"></div>', host=scripts.HOST)
     return Stage(room, tuple(params), mount, is_followed, tuple(told), of_run)
 
 
@@ -164,75 +154,94 @@ def entered(room: str) -> None:
 def follow(
     on: Stage, shown: Any, run: Facts | None = None, wish: Mapping[str, str] | None = None, going: bool = False
 ) -> Followed:
-    """What to show on a stage, of what the visitor has chosen in this room and in those before.
+    """What to show on a stage, by what the address says.
 
     `shown` is what the parameters are of, such as the facts of a run, or gives it for what is chosen: a value that it does not have
     gives way to the one it opens with. `run` is the run on the screen, for a place in it. `wish` is what the script itself wants
-    shown from now on. `going`: the run goes on, and may be given up. What the browser reports counts once; a link or a wish counts over it.
+    shown. `going`: the run goes on, and may be given up.
     """
-    visit = st.session_state.get(VISIT, ("", 0))[1]
-    report = (st.session_state.get(f"{on.room}_stage") or {}).get("chosen")
-    memory: _Memory | None = st.session_state.get(f"{on.room}_params")
-    shared, own = on.shared, frozenset(param.name for param in on.params) - on.shared
-    record = chosen.read_address(on.room, own)
-    by_link = memory is None or (memory.links, memory.visit) != (record.links, visit)
-    if memory is None:
-        memory = _Memory(record.links, visit, report)
-    if run is not None:
-        record = chosen.on_run(run, going)
-    is_late = False
-    if by_link:
-        memory.links, memory.visit, memory.reported = record.links, visit, report
-    elif report != memory.reported and (said := _said(on.params, report)) is not None:
-        memory.reported, memory.notes = report, []
-        of = report.get("of") if isinstance(report, Mapping) else None
-        record, is_late = chosen.reported(record, on.room, said, of, shared, memory.values)
-    if wish is not None:
-        record = record.with_values(on.room, {**record.values(on.room, shared), **wish}, shared)
-        by_link = True
-    chosen.RECORD.put(record)
-    st.session_state[f"{on.room}_params"] = memory
-    asked = record.values(on.room, shared)
+    said = chosen.address()
+    was = said.get(chosen.WAS, "")
+    facts = chosen.facts_of(was) if run is not None and was not in ("", run.key) else run
+    found = selected(on, shown, said, run, facts, wish)
+    link = {} if run is None else _link_of(run)
+    if run is not None and not going:
+        chosen.drawn(link, run)
+    st.session_state[SHOWN] = {**st.session_state.get(SHOWN, {}), on.room: found.values}
+    return replace(found, run=link, going=going)
+
+
+def selected(
+    on: Stage,
+    shown: Any,
+    said: Mapping[str, str],
+    run: Facts | None = None,
+    was: Facts | None = None,
+    wish: Mapping[str, str] | None = None,
+) -> Followed:
+    """The same of any address: `was` is the run that it says something of, where that is not `run`; None: no one knows."""
+    names = [param.name for param in on.params]
+    known = chosen.read(said, names)
+    if run is not None and was is not run:
+        known = chosen.carried(known, was, run, chosen.of_text(on.room))
+    asked = {**known.values, **(wish or {})}
     found = shown(asked) if callable(shown) else shown
     values, notes = kit_params.read(on.params, found, asked)
-    memory.stamp += by_link
-    memory.merged += is_late
-    if by_link or is_late:
-        memory.notes = notes
-    memory.values = values
-    there = values if run is not None else {name: text for name, text in values.items() if name not in shared}
-    ruled = [param.name for param in on.params if not isinstance(param.default, str)]
-    silent = [param.name for param in on.params if param.default == ""]
-    said = {
-        name: text for name, text in asked.items() if text or not values.get(name)
-    }  # what was left open, a rule chose
-    chosen.drawn(on.room, there, shared, said, ruled, silent)
-    number = memory.reported.get("number") if isinstance(memory.reported, Mapping) else 0
-    return Followed(
-        values,
-        memory.stamp,
-        number if isinstance(number, int) else 0,
-        list(memory.notes),
-        found,
-        run.key if run else "",
-        memory.merged,
-    )
+    by_rule = ruled(on.params, values, asked, known.by_rule - (wish or {}).keys())
+    return Followed(values, by_rule, read_of(on.params, said), notes, found, run.key if run else "")
+
+
+def ruled(
+    params: Sequence[Param], values: Mapping[str, str], asked: Mapping[str, str], by_rule: Collection[str]
+) -> frozenset[str]:
+    """The names whose values a rule chose: they were not asked for, were left open, or a rule chose them before (`by_rule`)."""
+    given = {name for name, text in asked.items() if text or not values.get(name)}
+    names = (param.name for param in params if not isinstance(param.default, str))
+    return frozenset(name for name in names if name in values and (name not in given or name in by_rule))
+
+
+def read_of(params: Sequence[Param], said: Mapping[str, str]) -> dict[str, str]:
+    """What an address says of a room's choices."""
+    return {name: said[name] for name in (*(param.name for param in params), chosen.RULE, chosen.WAS) if name in said}
+
+
+def _link_of(run: Facts) -> dict[str, str]:
+    """What a link says of a run on the screen."""
+    side = Side("")
+    waiting = side.waiting.get()
+    requests = (side.last_good.get(), waiting.request if waiting is not None else None)
+    return next((screen.spelled_out(one) for one in requests if one is not None and one.key == run.key), {})
 
 
 def values(room: str) -> dict[str, str]:
     """What a room shows, as its parameters say it: {} where it was not drawn in this visit, or has no stage."""
-    memory: _Memory | None = st.session_state.get(f"{room}_params")
-    return {} if memory is None else dict(memory.values)
+    return dict(st.session_state.get(SHOWN, {}).get(room, {}))
 
 
-def sent(followed: Followed) -> dict[str, Any]:
-    """What is chosen, as it travels to the browser."""
+def sent(on: Stage, followed: Followed) -> dict[str, Any]:
+    """What is chosen, as it travels to the browser. `address` is what the page's address is to say of it."""
     return {
         "values": followed.values,
-        "stamp": followed.stamp,
-        "merged": followed.merged,
-        "reported": followed.reported,
         "of": followed.of,
+        "address": addressed(on.room, on.params, followed.by_rule, followed.asked)
+        | {"view": session_room.shown(), "run": followed.run, "shared": sorted(on.shared), "going": followed.going}
+        # Streamlit hands on no message that is like the one before it, and the visitor may have chosen something since.
+        | {"arrivals": chosen.arrivals()},
+    }
+
+
+def addressed(room: str, params: Sequence[Param], by_rule: Collection[str], asked: Mapping[str, str]) -> dict[str, Any]:
+    """What an address is to say of a room that stands in it alone, without a run; kit/browser/types.d.ts names the parts."""
+    return {
+        "view": room,
+        "room": room,
+        "run": {},
+        "rule": sorted(by_rule),
+        "silent": [param.name for param in params if param.default == ""],
+        "shared": [],
+        "of_text": sorted(chosen.of_text(room)),
+        "asked": dict(asked),
+        "going": False,
     }
 
 
@@ -240,7 +249,7 @@ def draw(
     on: Stage, followed: Followed, header: Mapping[str, Any], body: bytes = b"", **opens: Callable[[], None]
 ) -> None:
     """Send a room to the browser: a header, raw numbers, and what is chosen. `opens` are called on what else it may tell."""
-    chosen = sent(followed)
+    chosen = sent(on, followed)
     head = messages.written(header)  # once for the visitor and for the others: of a large room this is most of the work
     if on.is_followed:
         now = _kept(on, followed, head, body)
@@ -250,8 +259,7 @@ def draw(
     on.mount(
         key=f"{on.room}_stage",
         data=messages.assembled(head, body, {"chosen": chosen, "cover": cover.sent()}),
-        default={"chosen": None},
-        on_chosen_change=lambda: None,
+        on_again_change=lambda: None,
         **opens,
     )
 
@@ -274,7 +282,7 @@ def _kept(on: Stage, followed: Followed, head: bytes, body: bytes) -> Drawn | No
     opening = kit_params.opening(on.params, followed.shown)
     other = {name: text for name, text in followed.values.items() if text != opening[name]}
     base = opening if len(json.dumps(other)) <= MOST_BESIDE else followed.values
-    more = {"chosen": {"values": base, "stamp": 0, "reported": 0}, "cover": None}
+    more = {"chosen": {"values": base}, "cover": None}
     message = messages.assembled(head, body, more)
     if len(message) > MOST_DRAWN:
         return None
@@ -300,12 +308,3 @@ def _bound() -> None:
         if held > MOST_KEPT:
             del _drawn[one.digest]  # who is shown it and opens a class is told so, and its next message makes it again
             one.forget()
-
-
-def _said(params: Sequence[Param], reported: object) -> dict[str, str] | None:
-    """What the browser reports, with nothing in it that is not ours."""
-    if not isinstance(reported, Mapping) or not isinstance(reported.get("said"), Mapping):
-        return None
-    known = {param.name for param in params}
-    found = {name: text for name, text in reported["said"].items() if name in known and isinstance(text, str)}
-    return {name: text[: kit_params.MOST + 1] for name, text in found.items()}

@@ -1,4 +1,4 @@
-"""Controls that Streamlit draws, in step with what is chosen: a link fills their boxes, and what they say goes into the record."""
+"""Controls that Streamlit draws, in step with the address: it fills their boxes, and says what they say."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from app import languages
 from app.kit import numbers, params, words
 from app.kit.params import Param
 from app.session import boxes, chosen
+from app.streamlit_edge import history
 from app.transport import limits
 
 Default = str | Callable[[Any], str]
@@ -68,7 +69,7 @@ def switch(name: str, default: Default = "false", title: str = "") -> Control:
 class Panel:
     """The controls of a room, or of rooms that share them."""
 
-    id: str  # in the record
+    id: str  # in the session
     controls: tuple[Control, ...]
 
     @property
@@ -76,14 +77,14 @@ class Panel:
         return tuple(control.param for control in self.controls)
 
     def asked(self) -> dict[str, str]:
-        """What is chosen, as a link or the last script said it."""
-        record = chosen.read_address(self.id, [control.name for control in self.controls])
-        return dict(record.options.get(self.id, {}))
+        """What the address says of them."""
+        said = chosen.address()
+        return {one.name: said[one.name] for one in self.controls if one.name in said}
 
     @property
     def is_link(self) -> bool:
         """Whether a link decides what the boxes hold, or nothing has filled them yet."""
-        return st.session_state.get(f"{self.id}_links") != chosen.now().links
+        return st.session_state.get(f"{self.id}_arrivals") != chosen.arrivals()
 
     def fill(self, shown: Any, names: Collection[str] | None = None) -> list[str]:
         """Where a link decides, have the boxes hold what it asks for; a sentence for each thing that it asks for in vain.
@@ -109,7 +110,7 @@ class Panel:
         }
 
     def keep(self, said: Mapping[str, str], notes: Sequence[str], beside: Mapping[str, str] | None = None) -> list[str]:
-        """Put what they say into the record; the sentences about the link that are still to be read: until a person chooses.
+        """Have the address say what they do; the sentences about the link that are still to be read: until a person chooses.
 
         `beside` is what else can be chosen.
         """
@@ -120,16 +121,19 @@ class Panel:
         elif before != {**said, **(beside or {})}:
             shown = []
         session[key] = (shown, {**said, **(beside or {})})
-        # Before the record: a script that is broken off between the two would find in it nothing that was asked in vain.
-        session[f"{self.id}_links"] = chosen.now().links
-        silent = [one.name for one in self.controls if one.param.default == ""]
-        chosen.drawn(self.id, said, (), said, (), silent)
-        self.leave(said)
+        session[f"{self.id}_arrivals"] = chosen.arrivals()
+        self._write({one.name: said[one.name] for one in self.controls if one.name in said})
         return shown
 
-    def leave(self, said: Collection[str] = ()) -> None:
-        """None of the controls is on the screen, but for those of the names in `said`: the address says nothing of them."""
-        chosen.hidden([control.name for control in self.controls if control.name not in said])
+    def leave(self) -> None:
+        """None of the controls is on the screen: the address says nothing of them."""
+        self._write({})
+
+    def _write(self, said: Mapping[str, str]) -> None:
+        """What is empty, as it opens everywhere, is left out."""
+        silent = {one.name for one in self.controls if one.param.default == ""}
+        spoken = {name: text for name, text in said.items() if text or name not in silent}
+        history.write({one.name: spoken.get(one.name) for one in self.controls})
 
 
 def opens(control: Control) -> Any:

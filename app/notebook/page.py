@@ -128,8 +128,7 @@ def _message(one: OneRun, said: Mapping[str, int]) -> tuple[bytes, dict[str, str
     facts = one.facts
     link = {"model": facts.spec.title, "text": facts.source.text}
     link |= {"target": facts.target.text} if facts.target is not None and facts.target.text else {}
-    chosen = {"values": values, "stamp": 1, "reported": 0}
-    header |= {"link": link, "chosen": chosen, "cover": None, "offline": True}
+    header |= {"link": link, "chosen": {"values": values}, "cover": None, "offline": True}
     return messages.pack(header, body), values, _told(facts, values)
 
 

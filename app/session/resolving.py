@@ -44,6 +44,12 @@ def edited(request: Request, edits: Sequence[Intervention]) -> Request:
     return replace(request, interventions=(*request.interventions, *edits))
 
 
+def edited_as_read(request: Request, facts: Facts, edits: Sequence[Intervention]) -> Request:
+    """The same of a run that is there: the model reads the same text, also a target that it has written itself."""
+    own = request.target_text or (facts.target.text if facts.target is not None else None)
+    return edited(replace(request, target_text=own, write=0), edits)
+
+
 async def facts_of(request: Request) -> Facts:
     """What is known of a run; it is run for that where it was not. Raises Refused."""
     asked = service.service()

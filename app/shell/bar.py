@@ -12,9 +12,11 @@ import streamlit as st
 
 from app import languages
 from app.classroom import component as classroom
-from app.kit import numbers, scripts, stage, theme
-from app.session import chosen, notices, room, screen
+from app.kit import held, numbers, scripts, stage, theme
+from app.session import at_end, chosen, notices, room, screen
+from app.session.session_state import Key
 from app.shell import words
+from app.streamlit_edge import history
 from app.transport import modules
 
 HERE = Path(__file__).with_name("browser")
@@ -22,6 +24,7 @@ GROUPS = ("look", "try", "count", "learn")  # from left to right
 scripts.add()
 modules.add("shell/browser", HERE)
 SETTINGS = {"theme": ("auto", "light", "dark"), "projector": ("true", "false")}  # of the page, which the browser keeps
+LOOKED: Key[int] = Key("bar_looked")  # in the session: chosen.arrivals() when the settings of a link were looked at
 KEYS = "1234567890"  # of the rooms in their order; those of the last group have their first letter
 
 
@@ -38,24 +41,26 @@ class Entry(NamedTuple):
 def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
     """Draw the top line. Returns the id of the chosen room; `redirects` are {what old links say: id}."""
     rooms = [entry.id for entry in entries]
-    if room.is_arrival():
+    said = st.query_params.get(room.PARAM)
+    if at_end.get(LOOKED, 0) != chosen.arrivals():
         _refuse_settings()
+        at_end.put(LOOKED, chosen.arrivals())
     shown, unknown = room.follow(rooms, redirects)
     if unknown:
         known = ", ".join(languages.translated(entry.title) for entry in entries)
         first = languages.translated(entries[0].title)
         notices.add(words.UNKNOWN_VIEW.format(asked=numbers.quoted(unknown), shown=first, known=known))
-    choices = st.session_state[room.STATE].choices
     _component(tuple(entries))(
         key=room.BAR,
         data={
             "room": shown,
-            "choices": choices,
-            "kept": [*screen.OF_THE_RUN, *chosen.SHARED],
+            "said": said,
+            "run": screen.OF_THE_RUN,
+            "place": chosen.SHARED,
+            "holders": [one for one in rooms if held.holds(one)],
             "classroom": f"headlight/m/{modules.address(classroom.TEACH)}",
             "entries": {one: f"headlight/m/{modules.address(entry)}" for one, entry in stage.ENTRIES.items()},
         },
-        default={"chosen": None},
         on_chosen_change=lambda: None,
     )
     return shown
@@ -154,10 +159,9 @@ def spell_out(old_states: Mapping[str, Mapping[str, str]]) -> None:
 
     `old_states` are {what an old link says of a room: {parameter: text}}.
     """
-    if room.STATE in st.session_state:
+    if room.shown():
         return
     meant = old_states.get(st.query_params.get(room.PARAM, ""), {})
     changed = {name: text for name, text in meant.items() if name not in st.query_params}
     if changed:
-        st.query_params.update(changed)
-        st.rerun()
+        history.write(changed)

@@ -17,6 +17,7 @@ from app.session import models as session_models
 from app.session.models import MODELS, TITLES
 from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN, Key
 from app.shell import registry, words
+from app.streamlit_edge import history
 from core import checkpoints
 from core.checkpoints import ModelSpec
 from core.edits import Edit, InterventionError, from_text, to_text
@@ -33,7 +34,7 @@ ALL_LISTED: Key[bool] = Key("all_models")  # in the session: the visitor wants t
 LISTING: Key[bool] = Key("already_here")  # in the session: the visitor wants to see their list
 WRITTEN_AT_ONCE = 20  # tokens
 MOST_TRAINED = 4  # runs of Train among the models of a visitor
-FILLED_FROM = "request_links"  # in the session: chosen.Chosen.links when the boxes were filled
+FILLED_FROM = "request_arrivals"  # in the session: chosen.arrivals() when the boxes were filled
 
 
 def request() -> tuple[Request, DeltaGenerator]:
@@ -43,7 +44,7 @@ def request() -> tuple[Request, DeltaGenerator]:
     """
     offered = titles()
     notes: list[str] = []
-    _fill_boxes(offered, notes)
+    is_link = _fill_boxes(offered, notes)
     place = st.container(key="request", gap="xsmall")
     row = place.container(horizontal=True, gap="small", key="request_row")
     texts, chooser, shown = row.container(width="stretch"), row.container(width=230), row.container(width="content")
@@ -84,7 +85,7 @@ def request() -> tuple[Request, DeltaGenerator]:
     target = None
     if config is None:
         # No one knows yet whether it reads a target: what the link or the box before said waits until that is known.
-        target = boxes.held("target") or chosen.now().run.get("target")
+        target = boxes.held("target") or chosen.run().get("target")
     elif two:
         target = columns[1].text_area(
             words.ANSWER if is_chat else words.TARGET,
@@ -101,23 +102,25 @@ def request() -> tuple[Request, DeltaGenerator]:
         boxes.fill("step", None)
     model_id = _at_step(place, spec) if spec.points else model
     asked = Request(model_id, (text or "",), target or None, EDITS.get() or (), chat=is_chat)
-    chosen.ask(screen.spelled_out(asked))
+    chosen.ask(screen.spelled_out(asked), is_link)
     notices.add(*notes)
     _filled()
     return _with_what_to_write(asked), (line or st).container(key="beneath", gap=None)
 
 
-def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
-    """The boxes are to hold what they held; where a link decided, or where they hold nothing, what it says."""
-    record, session = chosen.now(), st.session_state
-    is_link = session.get(FILLED_FROM, 0) != record.links
-    said = record.run
+def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> bool:
+    """The boxes are to hold what they held; where the address decides, or where they hold nothing, what it says.
+
+    Returns whether it decided.
+    """
+    is_link = st.session_state.get(FILLED_FROM, 0) != chosen.arrivals()
+    said = chosen.run()
 
     def fill(name: str, opens: Callable[[], object]) -> None:
         now = boxes.held(name)
         boxes.fill(name, opens() if is_link or now is None else now)
 
-    asked = said.get("model", session_models.OF_OLD_LINKS if is_link and is_of_old(record) else None)
+    asked = said.get("model", session_models.OF_OLD_LINKS if is_link and is_of_old(chosen.address()) else None)
     fill("model", lambda: _model_of(asked, titles, notes if is_link else []))
     spec = session_models.spec_of(boxes.held("model"))
     fill("text", lambda: said.get("text", examples.first_text(spec)))  # which a link may leave out
@@ -127,15 +130,17 @@ def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> None:
         fill("step", lambda: _step_of(said.get("step"), spec, notes if is_link else []))
     if is_link or EDITS.get() is None:
         EDITS.put(_edits_of(said.get(screen.EDITS, ""), notes))
+    return is_link
 
 
-def is_of_old(record: chosen.Chosen) -> bool:
+def is_of_old(said: Mapping[str, str]) -> bool:
     """Whether an address that names no model was written when another one opened: it says a text, a place or an option of its room.
 
     An address of a room that shows a run has named its model ever since. A lesson's step brings its own.
     """
-    own = () if held.holds(record.room) else registry.params().get(record.room, ())
-    return bool(record.run or record.place or any(name in own for name in record.address or ()))
+    shown = room.shown()
+    own = () if held.holds(shown) else registry.params().get(shown, ())
+    return any(name in said for name in (*screen.OF_THE_RUN, *chosen.SHARED, *own))
 
 
 def _edits_of(text: str, notes: list[str]) -> tuple[Edit, ...]:
@@ -163,7 +168,7 @@ def _fill(model: str) -> None:
 
 def _filled() -> None:
     """The boxes are drawn as they were to be filled. A script that is broken off before leaves that to the next one."""
-    st.session_state[FILLED_FROM] = chosen.now().links
+    st.session_state[FILLED_FROM] = chosen.arrivals()
     FILLED.take()
 
 
@@ -316,9 +321,8 @@ def beneath(asked: Request, answer: session_answer.Answer) -> None:
 def _compare(base: str, model: str) -> None:
     """A model above, and another one beside it, in What if; for a callback."""
     choose_model(base)
-    for name, value in (("other", model), ("against", ""), ("edits", ""), ("pick", "off"), ("moved", "")):
-        chosen.choose("whatif", name, value)
     room.go("whatif")
+    history.write({"other": model, "against": None, "edits": None, "pick": "off", "moved": None})
 
 
 def was_written(asked: Request, run: Facts | None) -> None:
@@ -384,7 +388,7 @@ def take_text(model: str) -> None:
 
 def choose_model(model: str) -> None:
     """Choose a model beside the box that shows the choice; for a callback."""
-    st.session_state[FILLED_FROM] = chosen.now().links
+    st.session_state[FILLED_FROM] = chosen.arrivals()
     boxes.fill("model", model)
     _model_changed()
 
@@ -404,7 +408,7 @@ def _take_chosen() -> None:
 def titles() -> dict[str, str]:
     """The models that this visitor may choose: those on offer, and the runs of Train that a link of theirs has named."""
     own = TRAINED.get() or {}
-    asked = session_models.trained(chosen.now().run.get("model", ""))
+    asked = session_models.trained(chosen.run().get("model", ""))
     key = asked and text_training.key_of(asked.id)
     if key and not own_texts.is_of(key, session_answer.visitor()):
         asked = None  # of another visitor's text, or let go by now

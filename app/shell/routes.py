@@ -11,7 +11,7 @@ from app.attention import routes, turns
 from app.classroom import routes as classroom
 from app.kit import writers
 from app.session import service
-from app.shell import link_preview, registry
+from app.shell import link_preview, registry, room_route
 from app.transport import admission, modules
 from app.transport import metrics as counted
 from app.transport import routes as transport_routes
@@ -35,6 +35,7 @@ PAGE_ROUTES = [
     *turns.ROUTES,
     *classroom.ROUTES,
     *link_preview.ROUTES,
+    *room_route.ROUTES,
     Route("/headlight/m/{digest}/{name}", modules.module),
     Route("/headlight/writer/{name}", writers.writer),
     *(route for room in registry.rooms() for route in room.routes),

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from app.kit import stage
+from app.kit.room import Message, Run
+from app.kit.stage import Followed, Stage
 from app.session import answer as session_answer
-from app.session import examples, notices, screen, service
+from app.session import examples, notices, resolving, screen, service
 from app.session import models as session_models
 from app.shell import request as shell_request
 from app.shell import waiting, words
 from core.edits import Intervention
 from core.run.request import Request
 from core.service import Facts
+
+Made = TypeVar("Made", bound=Message)
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,23 @@ def on_screen() -> OnScreen | None:
     return OnScreen(answer.request, answer.facts, answer.request == request, sentences)
 
 
+def draw(
+    shown: OnScreen, on: Stage, message: Callable[[Run, Mapping[str, str]], Coroutine[Any, Any, Made]]
+) -> tuple[Followed, Made]:
+    """Draw a room by the message of the run on the screen, for what the visitor has chosen. Raises Refused."""
+    found: list[Made] = []
+
+    def shown_for(said: Mapping[str, str]) -> object:
+        found.append(service.awaited(message(Run(shown.request, shown.facts), said)))
+        return found[-1].shown
+
+    followed = stage.follow(on, shown_for, shown.facts)
+    made = found[-1]
+    shown.say(*followed.notes)
+    stage.draw(on, followed, made.header, made.body)
+    return followed, made
+
+
 def has_other_boxes(request: Request, answer: session_answer.Answer) -> bool:
     """Whether a model that no one knew when the boxes were drawn turns out to have others: it reads a target, or conversations."""
     model = screen.model_of(request)
@@ -85,9 +109,7 @@ def edited(shown: OnScreen, edits: tuple[Intervention, ...]) -> Facts | None:
     The text that the model reads stays the same, also a target that it has written itself. None, with a sentence, where it was
     refused.
     """
-    target = shown.facts.target
-    own = shown.request.target_text or (target.text if target is not None else None)
-    request = replace(shown.request, target_text=own, interventions=(*shown.request.interventions, *edits), write=0)
+    request = resolving.edited_as_read(shown.request, shown.facts, edits)
     working = st.empty()
     answer = session_answer.answer(request, _no_picture, waiting.SOON, side="b")
     if answer.waiting is not None:

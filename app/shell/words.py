@@ -20,6 +20,9 @@ EMPTY_FRAME = (
     "The page around this frame lets it load no scripts, so there is nothing to show. Its author can add allow-same-origin to "
     "the frame’s sandbox, or take the sandbox away."
 )
+NO_STAGE = "No room of this name is drawn from a message."
+LINK_WITHOUT_TEXT = "This link names no text: it needs text=…, and may name a model."
+LINK_IN_VAIN = "This link cannot be shown: {why}."
 OPEN_FULL_HELP = "This screen with all rooms, in a tab of its own."
 
 # controls

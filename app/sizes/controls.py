@@ -111,11 +111,11 @@ Parts = Mapping[str, Callable[[Setup, Look], None]]
 @dataclass(frozen=True)
 class Wide:
     """A part that takes the whole width, the sliders folded beneath it: `take` puts into the boxes what was chosen in its picture,
-    the component of this key."""
+    the component of this key; not where a link decides."""
 
     part: str
     key: str
-    take: Callable[[], None]
+    take: Callable[[bool], None]
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def _show(shown: Shown, training: bool, is_run: bool, was_wide: bool, notes: tup
     if room.is_left(view):
         st.rerun()  # another view was chosen in the same moment as something here, and this came instead of it
     if wide is not None and was_wide:
-        wide.take()
+        wide.take(own.is_link)
     is_wide = _is_wide(own, wide)
     if is_wide != was_wide or (is_wide and (boxes.held(MODEL.name) == RUN) != is_run):
         st.rerun()  # the whole page: the sliders and the request box stand elsewhere
@@ -283,7 +283,6 @@ def _show(shown: Shown, training: bool, is_run: bool, was_wide: bool, notes: tup
     unread = SHARED.keep(_said(), notes[0]) + own.keep(own.said(), notes[1])
     for note in [*notices.take(), *unread, *wrong]:
         sentences.text(note)  # never markdown: it quotes what a link says
-    chosen.write()
 
 
 def _said() -> dict[str, str]:
@@ -362,7 +361,7 @@ def leaves(look: Look, counted: Setup, sentence: str, chart: Chart) -> tuple[dic
 
 def _linked(look: Look) -> dict[str, str]:
     """What a link says of the room."""
-    run = chosen.now().run if boxes.held(MODEL.name) == RUN else {}
+    run = chosen.run() if boxes.held(MODEL.name) == RUN else {}
     return {**run, **_said(), **look.own.said()}
 
 

@@ -44,7 +44,7 @@ def keep(view: str, chart: str, said: Mapping[str, Any], link: Mapping[str, str]
                 "chart": chart,
                 "figures": {theme: figure(theme=theme, scale=1.0).to_json() for theme in PALETTES},
                 "plotly": PLOTLY,
-                "chosen": {"values": {}, "stamp": 0, "reported": 0},
+                "chosen": {"values": {}},
                 "cover": None,
                 "link": link,
             },

@@ -12,17 +12,19 @@ import streamlit as st
 KEPT = "edited_components"  # in the session
 
 
-def loader(addresses: Sequence[str], export: str = "default") -> str:
-    """A script that fetches these modules, and is what the first of them exports under that name.
+def loader(addresses: Sequence[str], export: str = "default", is_hosted: bool = False) -> str:
+    """A script that fetches these modules, and is what the first of them exports under that name: or, where it `is_hosted`, what the
+    second one's `component` makes of that.
 
     `addresses` are below the address of the page. Streamlit sends a component's script with every message of it, so it is
     these lines alone. All modules are asked for at once, so that their imports of each other wait for nothing. There must
     be more than one line: Streamlit takes a single one with a slash in it for the path of a file, and refuses it.
     """
+    found = f"host.component(entry.{export})" if is_hosted else f"entry.{export}"
     return f"""
 const get = (address) => import(new URL(address, document.baseURI).href);
-const [entry] = await Promise.all({json.dumps(list(addresses))}.map(get));
-export default entry.{export};
+const [entry, host] = await Promise.all({json.dumps(list(addresses))}.map(get));
+export default {found};
 """
 
 

@@ -1,87 +1,64 @@
-"""Whether the visitor went back or forward: then the address says what they want to see, and the session what they saw."""
+"""The address of the page as Python reads it, and what Python wants it to say; the browser's side of it is scripts/history.js."""
+
+from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
-from weakref import WeakValueDictionary
+from collections.abc import Mapping
+from urllib.parse import parse_qs, urlencode
 
 import streamlit as st
-from streamlit.proto.ClientState_pb2 import ClientState
-from streamlit.proto.WidgetStates_pb2 import WidgetStates
-from streamlit.runtime.app_session import AppSession
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.runtime.state.common import user_key_from_element_id
+
+VIEW = "view"
+SAID = "headlight"  # in what the browser is told: the view that is meant, and what changes in its address
+NOTED = "arrival_noted"  # in the session: the number that the browser gave the last arrival
+ARRIVED = "arrived"  # in what the browser sends: the number of an arrival, by a link or the way back
+
+Changes = Mapping[str, str | None]  # None takes a name out
 
 
-@dataclass(eq=False)
-class Navigation:
-    """The message with which a visitor went back or forward: where to, and what the components had said by then."""
+def read_on() -> None:
+    """Have every message from now on carry the address as it is then. First thing in a script.
 
-    address: str
-    said: WidgetStates
-
-
-NAVIGATION = "_headlight_navigation"  # on a session, and once a script has noted it on what that script runs in
-_untold: WeakValueDictionary[str, AppSession] = WeakValueDictionary()  # by id, the sessions that have one
-
-
-def keep_navigations() -> None:
-    """From now on, in this process: a script that is broken off before it noted that the visitor went back leaves that to the next.
-
-    Streamlit 1.67 forgets it as soon as a component says something in the same moment, and what was chosen before then stands over
-    the address that the visitor went to. That component may have spoken after the address of the room that was left came late and
-    stood over the one they went to, so the next script gets the address of the way back too.
+    Streamlit 1.67 sends what it was told last, and reads the page's own address where that was nothing. Without this a script reads
+    the address that it wrote itself, and not what was chosen since.
     """
-    theirs = AppSession.request_rerun
-
-    def asked(self: AppSession, client_state: ClientState | None) -> None:
-        if client_state is not None and client_state.is_history_navigation:
-            setattr(self, NAVIGATION, Navigation(client_state.query_string, client_state.widget_states))
-            _untold[self.id] = self
-        elif client_state is not None and self.id in _untold:
-            client_state.is_history_navigation = True
-            client_state.query_string = getattr(self, NAVIGATION).address
-        theirs(self, client_state)
-
-    AppSession.request_rerun = asked
+    _tell("")
 
 
-def noted() -> None:
-    """The script has noted in the session that the visitor went back: one that comes after it is another matter."""
-    context = get_script_run_ctx()
-    session = None if context is None else _untold.pop(context.session_id, None)
-    if session is not None:  # for the parts of the page that come later in this script
-        setattr(context, NAVIGATION, getattr(session, NAVIGATION))
+def write(changes: Changes) -> None:
+    """Have the address say this from now on, for this script and for the browser.
 
-
-def said_before(key: str) -> Any:
-    """The value that the component of this key had when the visitor went back, in the script that is for it; None where there was none."""
-    context = get_script_run_ctx()
-    if context is None or not context.is_history_navigation:
-        return None
-    navigation = getattr(_untold.get(context.session_id, context), NAVIGATION, None)
-    if navigation is None:
-        return None
-    spoken = (one for one in navigation.said.widgets if user_key_from_element_id(one.id) == key)
-    return next((json.loads(one.json_value) for one in spoken if one.json_value), None)
-
-
-def is_history_navigation() -> bool:
-    """Whether this run of the script is for the browser's Back or Forward.
-
-    Streamlit knows it, for its own widgets, and has no name for it in its API. Without it, Back leads to another address and not to
-    another room.
+    Where the visitor has left the view by then the browser leaves its address alone.
     """
+    view = st.query_params.get(VIEW)
+    assume(changes)
+    said = {"view": view, "changes": dict(changes), "arrived": st.session_state.get(NOTED, "")}
+    _tell(urlencode({SAID: json.dumps(said)}))
+    _tell("")
+
+
+def assume(changes: Changes) -> None:
+    """Take the address to say this, in this script alone."""
     context = get_script_run_ctx()
-    return context is not None and context.is_history_navigation
+    if context is None:
+        return
+    said = parse_qs(context.query_string, keep_blank_values=True)
+    for name, text in changes.items():
+        if text is None:
+            said.pop(name, None)
+        else:
+            said[name] = [text]
+    context.query_string = urlencode(said, doseq=True)
+    with context.session_state.query_params() as known:
+        known.populate_from_query_string(context.query_string)
 
 
-def repeat_address() -> None:
-    """Have the browser's address say once more where the visitor went, when they went back or forward. First thing in a script.
-
-    An address that the run before has written may still be on its way when they go, and then stands over the one they went to: the
-    browser takes whatever comes, and Streamlit sends no address that it knows already. Without it the room changes and its address
-    stays that of another one.
-    """
-    if is_history_navigation():
-        st.query_params.update({})
+def _tell(query: str) -> None:
+    context = get_script_run_ctx()
+    if context is None:
+        return
+    message = ForwardMsg()
+    message.page_info_changed.query_string = query
+    context.enqueue(message)

@@ -41,8 +41,9 @@ def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def quantised(weights: np.ndarray, top: int = 65535) -> np.ndarray:
-    """Weights in 0..1 as integers 0..top, rounded: uint16, or uint8 for a top of 255."""
+    """Weights in 0..1 as integers 0..top, rounded: uint16, or uint8 for a top of 255. NaN, of a run that overflowed, becomes 0."""
     whole = np.clip(weights, 0, 1, dtype=np.float64)
+    np.copyto(whole, 0, where=np.isnan(whole))
     whole *= top
     return np.rint(whole, out=whole).astype("<u2" if top > 255 else "u1")
 

@@ -196,22 +196,32 @@ def _address(language: str, name: str) -> None:
         _served[found] = text, gzip.compress(text, compresslevel=6)
 
 
-def loader(entry: str, export: str = "default") -> str:
-    """The script that a component is registered with: it is what `entry` exports under that name.
+def loader(entry: str, export: str = "default", host: str = "") -> str:
+    """The script that a component is registered with: it is what `entry` exports under that name, shown by the module `host` if there
+    is one.
 
     The real modules are fetched once and kept by the browser for as long as they stay the same.
     """
     from app.streamlit_edge import components
 
     look()
-    names = [entry, *(name for name in closure(entry) if name != entry)]
-    return components.loader([f"headlight/m/{address(name)}" for name in names], export)
+    entries = [entry, host] if host else [entry]
+    names = dict.fromkeys([*entries, *(name for one in entries for name in closure(one))])
+    return components.loader([f"headlight/m/{address(name)}" for name in names], export, bool(host))
 
 
 def component(
-    name: str, entry: str, export: str = "default", *, html: Callable[[], str], css: Callable[[], str] | None = None
+    name: str,
+    entry: str,
+    export: str = "default",
+    *,
+    html: Callable[[], str],
+    css: Callable[[], str] | None = None,
+    host: str = "",
 ) -> Callable[..., Any]:
     """Register a component of Streamlit's that is what `entry` exports under that name; what mounts it, in the language of the visit.
+
+    Where that is a part of the page, which knows no host, `host` is the module that shows it in Streamlit's place.
 
     While files are edited it is registered at every mount, as its files were when the visit began: a page goes on with what it has
     loaded, and one that is loaded after a change has all of it.
@@ -221,7 +231,7 @@ def component(
     from app.streamlit_edge import components
 
     def now() -> dict[str, Any]:
-        return {"html": html(), "css": None if css is None else css(), "js": loader(entry, export)}
+        return {"html": html(), "css": None if css is None else css(), "js": loader(entry, export, host)}
 
     def mount(**given: Any) -> Any:
         language = languages.current()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
+from ..run.patterns import patterns_of
 from ..run.predictions import labels_of
 from ..run.trace import Trace
 from . import measures
@@ -205,7 +206,7 @@ class _Candidates:
         additions: Tensor | None = None,
         said: Sequence[tuple[int, str]] = (),
     ) -> None:
-        """The next layer's, by a score of every cell, [head, row, key]: -inf where a cell does not count."""
+        """The next layers', by a score of every cell, [head, row, key]: -inf where a cell does not count."""
         best, at = score.flatten(1).max(-1)
         row, key = at // score.shape[-1], at % score.shape[-1]
         every = torch.arange(len(score), device=score.device)
@@ -214,7 +215,7 @@ class _Candidates:
         self._put(seen, best, (row, key), numbers, said)
 
     def add_means(self, seen: _Seen, means: Tensor, cells: Sequence[tuple[int, int]], sign: int = 1) -> None:
-        """The next layer's, by a mean over rows of each head, [head], times `sign`; cells are the (row, key) of each to be shown."""
+        """The next layers', by a mean over rows of each head, [head], times `sign`; cells are the (row, key) of each to be shown."""
         row, key = torch.tensor(cells, device=means.device).unbind(-1)
         self._put(seen, means * sign, (row, key), {"mean": means.cpu()})
 
@@ -227,18 +228,43 @@ class _Candidates:
         said: Sequence[tuple[int, str]] = (),
     ) -> None:
         row, key = cells
-        self.scores.append(score.cpu())
         weight = seen.weights[torch.arange(len(score), device=score.device), row, key].cpu()
-        self.found.append(_Best(seen.record, seen.rows[row].cpu(), key.cpu(), weight, numbers, said, row.cpu()))
+        score, query, row, key = score.cpu(), seen.rows[row].cpu(), row.cpu(), key.cpu()
+        end = 0
+        for record in seen.records:
+            start, end = end, end + record.n_heads
+            of_layer = slice(start, end)
+            own = {name: x[of_layer] for name, x in numbers.items()}
+            places = query[of_layer], key[of_layer], weight[of_layer]
+            self.scores.append(score[of_layer])
+            self.found.append(_Best(record, *places, own, said, row[of_layer]))
 
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """One attention in some of its rows [row]: weights [head, row, key]."""
+    """Some layers' attention in some of its rows [row]: weights [head, row, key], the heads of one layer after the other."""
 
-    record: AttentionRecord
+    records: Sequence[AttentionRecord]
     rows: Tensor
     weights: Tensor
+
+
+def _layers(records: Sequence[AttentionRecord], rows: Tensor) -> Iterator[_Seen]:
+    """Attentions in these rows: layers with the same mask together, up to CELLS weights, since most of a small one is its calls."""
+    together: list[tuple[AttentionRecord, Tensor]] = []
+
+    def seen() -> _Seen:
+        some, weights = zip(*together, strict=True)
+        together.clear()
+        return _Seen(some, rows, torch.cat(weights))
+
+    for record, weights in zip(records, patterns_of(records, rows), strict=True):
+        held = sum(x.numel() for _, x in together) + weights.numel()
+        if together and (held > CELLS or together[0][0].batch_rule.mask is not record.batch_rule.mask):
+            yield seen()
+        together.append((record, weights))
+    if together:
+        yield seen()
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,13 +413,24 @@ class _NextWords:
         return cls(run, rows, tokens, list(zip(first, labels_of(run.loaded, first), strict=True)))
 
     def each(self, take: Callable[[_Seen, Tensor, Tensor], None]) -> None:
-        """take(seen, added, others) of every layer: what each look adds to the first, and to the mean of the others, [head, row, key]."""
+        """take(seen, added, others) of all layers, small ones together: what each look adds to the first, and to the mean of the others,
+        [head, row, key]."""
         n, positions = len(self.rows), self.rows.tolist()
+        together: list[Looked] = []
+
+        def take_these() -> None:
+            weights = torch.cat([found.weights[:, :n] for found in together])
+            added, others = torch.cat([found.additions for found in together]).split(n, 1)
+            take(_Seen([found.record for found in together], self.rows, weights), added, others)
+            together.clear()
 
         def looked(found: Looked) -> None:
-            take(_Seen(found.record, self.rows, found.weights[:, :n]), *found.additions.split(n, 1))
+            if together and sum(one.weights.numel() for one in together) + found.weights.numel() > CELLS:
+                take_these()
+            together.append(found)
 
         each_look(Asked(self.run, site_of(self.run, None), (*positions, *positions), self.tokens), looked)
+        take_these()
 
 
 def _pushing(texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
@@ -455,8 +492,7 @@ def _habits(run: Trace, kinds: Collection[Kind] | None = None) -> dict[Kind, _Ca
     counted = texts.real_keys.expand(back.shape)
     if run.config.kind == "decoder":
         counted = counted & ~texts.rests & (back >= 0)
-    for record in records:
-        seen = _Seen(record, rows, record.pattern(queries=rows))
+    for seen in _layers(records, rows):
         if links:
             by_distance, by_key = _elsewhere(seen.weights, back, counted)
             beyond = seen.weights - by_distance
@@ -468,7 +504,7 @@ def _habits(run: Trace, kinds: Collection[Kind] | None = None) -> dict[Kind, _Ca
                 if kind in found:
                     found[kind].add(seen, (seen.weights - habit).where(links[kind], -math.inf), habit)
         if len(spoken) < len(rows):
-            seen = _Seen(record, spoken, seen.weights[:, ~texts.rests[rows]])
+            seen = _Seen(seen.records, spoken, seen.weights[:, ~texts.rests[rows]])
         for kind, ahead in NEIGHBOURS.items():
             if kind in found:
                 found[kind].add_means(seen, *_next_to(seen, texts, ahead))
@@ -573,7 +609,7 @@ def _resting(seen: _Seen, texts: _Texts) -> tuple[Tensor, list[tuple[int, int]]]
     """The mean weight that rests of each head, [head], over rows that may see another key, and the last row's cell."""
     keys = texts.rests.nonzero()[:, 0]
     resting = seen.weights[:, :, keys].sum(-1)  # [head, row]
-    rows = seen.record.mask(queries=seen.rows).sum(-1) > 1
+    rows = seen.records[0].mask(queries=seen.rows).sum(-1) > 1  # of all: they have one mask
     means = resting[:, rows].mean(-1) if rows.any() else resting.mean(-1)
     last = len(seen.rows) - 1
     return means, [(last, int(keys[i])) for i in seen.weights[:, last, keys].argmax(-1).tolist()]

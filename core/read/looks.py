@@ -19,6 +19,7 @@ from .. import memory
 from ..errors import InterventionError, TextError
 from ..model.transformer import Attention
 from ..run.attention import AttentionRecord
+from ..run.patterns import patterns_of
 from ..run.predictions import strings_of
 from ..run.recorder import held_bytes
 from ..run.trace import Trace
@@ -131,10 +132,12 @@ def each_look(wanted: Asked, take: Callable[[Looked], T], layers: Sequence[int] 
     records = records if layers is None else tuple(_at(records, layer) for layer in layers)
     rows = list(wanted.positions)
 
+    patterns = patterns_of(records, rows)
+
     def look(record: AttentionRecord, v: Tensor, z: Tensor | None, result: Tensor | None) -> T:
         weight = _weight(run, record)  # [d_model, head, d_head]
         reads = torch.einsum("rm,mhd->hrd", g[cast(int, record.layer)], weight)  # what a row takes from a head's z
-        weights = record.pattern(queries=rows)
+        weights = next(patterns)
         added = _shared(reads, v.mT) * weights
         if z is not None or result is not None:
             added *= _left(_shared(weights, v), z, result, weight, rows)[..., None]

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from ..errors import Refused
-from ..read.findings import opened, opening_look
 from ..read.head_roles import opening_of
 from ..run.attention import Receipt
 from ..run.brought import WeightsTrace, not_drawn
@@ -61,10 +60,7 @@ def one_run(run: Trace, key: str, most: int) -> OneRun:
     if facts.weights > most:
         small = [thumbnails_of(record) for record in run.attention]
         return OneRun(facts, None, begin, small, partial(_head, run), still=partial(_still, run))
-    whole = whole_of(run, facts.sites)
-    look = opening_look(run) if facts.non_finite is None else None
-    links = whole.openings if look is None else opened(whole.openings, look)
-    whole = WholeRun(whole.heads, links, whole.roles, whole.sinks, look)
+    whole = whole_of(run, facts.sites, looks=facts.non_finite is None)
     # Values that a long run does not hold would take another pass for each of its records.
     if not all(isinstance(record.values, Held) for record in run.attention):
         alone = [record.receipt() for record in run.attention] if isinstance(run, WeightsTrace) else []

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import socket
 import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +16,9 @@ from playwright.sync_api import Browser, Dialog, FloatRect, Locator, Page, Reque
 
 from app.attention import words
 from app.shell import bar, registry
+from tests import servers
+from tests.servers import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 # Chromium draws the list below its address bar as a page of its own, made anew for every window: three times the work of the
 # window, and no test sees it. Of two such lists Chromium takes the last, so those that Playwright turns off are here again.
 TURNED_OFF = (
@@ -64,45 +62,21 @@ def degrees(distance: float) -> float:
 
 @contextmanager
 def serving(script: str, log: Path, *options: str) -> Iterator[str]:
-    """`streamlit run <script>` from the root of the repository, on a free port; its address once it answers."""
-    command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless", "true", *options, "--server.port"]
-    with running(command, log, ROOT) as (address, _):
+    """Address of a server of a script's own, which tests need that set its environment, its options or its end."""
+    with running(servers.command(script, *options), log, ROOT) as (address, _):
         yield address
 
 
 @contextmanager
 def running(command: Sequence[str | Path], log: Path, folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A command that serves at the port that is its last argument: its address, once it answers, and its process."""
-    kept = socket.socket()  # the port is nobody else's until the server listens there
-    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    kept.bind(("127.0.0.1", 0))
-    port = kept.getsockname()[1]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    with log.open("w", encoding="utf-8") as out:
-        server = subprocess.Popen(
-            [*command, str(port)], cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT
-        )
-    address = f"http://localhost:{port}"
+    address, process = servers.start(command, log, folder, environment)
     try:
-        for _ in range(240):
-            if server.poll() is not None:
-                raise RuntimeError(f"the server stopped: {log.read_text(encoding='utf-8')}")
-            try:
-                with urllib.request.urlopen(f"{address}/healthz", timeout=5):
-                    break
-            except OSError:
-                time.sleep(0.25)
-        else:
-            raise RuntimeError(f"the server does not answer: {log.read_text(encoding='utf-8')}")
-        yield address, server
+        servers.wait_until_ready(address, process.pid, log)
+        yield address, process
     finally:
-        kept.close()
-        server.terminate()
-        try:
-            server.wait(20)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+        servers.stop(process.pid)
 
 
 @contextmanager
@@ -208,8 +182,12 @@ class Screen:
             "pageerror": lambda error: self.errors.append(str(error.stack or error)),
             "dialog": self._dismiss,
         }
+        self.listen()
+
+    def listen(self) -> None:
+        """From now on hear what goes wrong on the page."""
         for event, hear in self._listeners.items():
-            page.on(event, hear)  # type: ignore[call-overload]
+            self.page.on(event, hear)  # type: ignore[call-overload]
 
     def leave(self) -> None:
         """The visit ends: it asked no other host for anything and nothing in it failed. Its page may be somebody else's next."""
@@ -217,6 +195,8 @@ class Screen:
         assert wrong == ([], [], []), wrong
         for event, hear in self._listeners.items():
             self.page.remove_listener(event, hear)
+        self._listeners.pop("request", None)
+        self.requests.clear()
 
     def record(self) -> Screen:
         """Keep in `requests` whatever the page asks for from now on. Not of every page: to tell of 170 requests takes a third

@@ -1,41 +1,25 @@
-"""Rules and fixtures of the tests of the screen: the servers and the browser, each started once, and a visitor's page."""
+"""Fixtures of the tests of the screen: the servers of the run, and a visitor's page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ViewportSize, expect
 
 from app.transport import modules
-from tests.app.browsing import PATIENCE, Another, Screen, browsing, serving
+from tests import servers
+from tests.app import plain as plain_page
+from tests.app.browsing import PATIENCE, Another, Screen
 from tests.app.course_page import course_page
-from tests.app.far import away, busy
+from tests.app.far import away
 from tests.app.pages import lend
+from tests.app.plain import AnotherPlain, Plain
 
 expect.set_options(timeout=PATIENCE)  # its own five seconds are short for a machine that does something else as well
 LAPTOP: ViewportSize = {"width": 1280, "height": 720}
-# Files of half a minute and more, the longest first: begun last, one of them would keep one process busy and the other idle.
-LONGEST = (
-    "test_train",
-    "test_planning_pages",
-    "test_accessibility",
-    "test_hosted",
-    "test_explore",
-    "test_export",
-    "test_running",
-    "test_session",
-    "test_projector",
-    "test_shapes",
-    "test_memory",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 @pytest.fixture
@@ -53,34 +37,26 @@ def elsewhere() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory) -> Iterator[Callable[[str], tuple[str, Path]]]:
-    """server(script) -> address and log of that application, which is started when it is first asked for."""
-    started: dict[str, tuple[str, Path]] = {}
+def server(request: pytest.FixtureRequest) -> Iterator[Callable[[str], servers.Server]]:
+    """server(script) -> address and log of that application, which the whole run shares (tests/servers.py)."""
+    reached: dict[str, servers.Server] = {}
     with ExitStack() as stack:
 
-        def start(script: str) -> tuple[str, Path]:
-            if script not in started:
-                log = tmp_path_factory.mktemp("server") / "log"
-                address = stack.enter_context(serving(script, log))
-                started[script] = stack.enter_context(away(address)), log
-            return started[script]
+        def reach(script: str) -> servers.Server:
+            if script not in reached:
+                address, log = servers.shared(script, request.config)
+                reached[script] = servers.Server(stack.enter_context(away(address)), log)
+            return reached[script]
 
-        yield start
+        yield reach
 
 
 @pytest.fixture(scope="module")
-def address(request, server: Callable[[str], tuple[str, Path]]) -> Iterator[str]:
-    """Where the application answers that a module names as its APP; whatever the module did, the log has no traceback of it."""
+def address(request: pytest.FixtureRequest, server: Callable[[str], servers.Server]) -> Iterator[str]:
+    """Address of the application that a module names as its APP."""
     address, log = server(request.module.APP)
-    before = log.stat().st_size
-    yield address
-    assert "Traceback" not in log.read_bytes()[before:].decode()
-
-
-@pytest.fixture(scope="session")
-def browser(chromium: str) -> Iterator[Browser]:
-    with browsing(chromium) as browser:
-        yield busy(browser)
+    with servers.noted(log, request.module.__name__):
+        yield address
 
 
 @pytest.fixture
@@ -115,3 +91,55 @@ def another(browser: Browser, address: str) -> Iterator[Another]:
             return screen
 
         yield visit
+
+
+@pytest.fixture(scope="session")
+def plain_address() -> Iterator[str]:
+    """Where this process serves rooms on a plain page (tests/app/plain.py)."""
+    with plain_page.serving() as address:
+        yield address
+
+
+@pytest.fixture
+def plain_models(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The models of the script that a module names as its APP."""
+    with plain_page.offered(getattr(request.module, "APP", "")):
+        yield
+
+
+@pytest.fixture
+def plain(browser: Browser, plain_address: str, plain_models: None) -> Iterator[Plain]:
+    """A visitor's page as `screen` is one, on which a room stands without Streamlit. plain.open("?view=step&at=mask")"""
+    with plain_page.visiting(browser, plain_address, viewport=LAPTOP, reduced_motion="reduce") as screen:
+        yield screen
+
+
+@pytest.fixture
+def plain_another(browser: Browser, plain_address: str, plain_models: None) -> Iterator[AnotherPlain]:
+    """plain_another(size=(390, 844), scheme="dark") -> the same for one more visitor."""
+    with ExitStack() as visits:
+
+        def visit(size: tuple[int, int] = (1280, 720), scheme: str = "light", **options: Any) -> Plain:
+            window = {"width": size[0], "height": size[1]}
+            found = plain_page.visiting(browser, plain_address, viewport=window, color_scheme=scheme, **options)
+            return visits.enter_context(found)
+
+        yield visit
+
+
+@pytest.fixture
+def own_plain(browser: Browser, plain_address: str, plain_models: None) -> Iterator[Plain]:
+    """The same on a page that no test gets afterwards: for one that changes the page's own functions."""
+    context = browser.new_context(viewport=LAPTOP, reduced_motion="reduce")
+    screen = Plain(context.new_page(), plain_address)
+    screen.page.goto(f"{plain_address}/")
+    plain_page.once_there(screen.page)
+    yield screen
+    screen.leave()
+    context.close()
+
+
+@pytest.fixture
+def plain_phone(plain_another: AnotherPlain) -> Plain:
+    """The same on a phone, in the dark."""
+    return plain_another(size=(390, 844), scheme="dark", has_touch=True, reduced_motion="reduce")

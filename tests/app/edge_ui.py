@@ -6,18 +6,18 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from app.shell import style
+from app.streamlit_edge import history
 from app.streamlit_edge.departures import when_gone
-from app.streamlit_edge.history import is_history_navigation, repeat_address
 from app.streamlit_edge.yielding import give_way
 from tests.app.edge_events import BROKEN_OFF, CLEARED, COLLECTED, GONE
 
-repeat_address()
+history.read_on()
 st.set_page_config(layout="wide")
 st.html(style.page_style())
 who = st.session_state.setdefault("who", st.query_params.get("who", ""))  # a visitor's name, to be told from all others
 when_gone(lambda: GONE.append(who))
 st.text(f"broken off: {' '.join(BROKEN_OFF)}, gone: {' '.join(GONE)}, cleared: {' '.join(CLEARED)}, all")
-st.text(f"history: {is_history_navigation()}")
+st.text(f"address: {st.query_params.to_dict()}")
 st.session_state["runs"] = st.session_state.get("runs", 0) + 1
 st.text(f"runs: {st.session_state['runs']}, collected: {len(COLLECTED)}")
 left, right = st.columns(2)

@@ -37,10 +37,29 @@ const holds = (node, other) => {
   for (let up = other; up; up = up.parentNode ?? up.host) if (up === node) return true;
   return false;
 };"""
+# The page is not pushed sideways, nothing of it is out of the window, and no button has a second line of the same text.
+WRONG = """(every, _) => {
+  const wrong = [];
+  const main = document.querySelector("[data-testid=stMain]");
+  for (const box of [document.documentElement, main])
+    if (box.scrollWidth > box.clientWidth) wrong.push(`${box.localName} is ${box.scrollWidth - box.clientWidth} pixels too wide`);
+  for (const node of every) {
+    if (!node.matches("button, [role=button], summary, .chip, .go") || !node.checkVisibility({ visibilityProperty: true })) continue;
+    const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      const range = document.createRange();
+      range.selectNodeContents(texts.currentNode);
+      const lines = [...range.getClientRects()].filter((line) => line.width > 1 && line.height > 4).map((line) => line.top);
+      if (lines.length && Math.max(...lines) - Math.min(...lines) > 6) wrong.push(`wraps: ${node.className} “${texts.currentNode.data}”`);
+    }
+  }
+  return wrong;
+}"""
 # Whatever says that a room is drawn
 DRAWN = {room: f".hl.{room}[data-painted]" for room in ROOMS} | {
     "memory": ".hl.fit[data-painted]",
     "compute": "[data-testid=stDataFrame] canvas",
+    "generate": ".hl.generate[data-painted][data-lens=ready]",  # its text is written
     "lessons": ".st-key-lessons_view .hl[data-painted]",
 }
 

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.app.axe import faults
-from tests.app.browsing import PATIENCE, eventually, once
+from tests.app.browsing import PATIENCE, Screen, eventually, once
 from tests.app.pages import lend
 
 # A new size is heard of when the page is laid out, behind the callbacks of that frame; what it asks for is drawn in the next one.
@@ -22,24 +22,25 @@ HEARD = "?heard"  # of a request that asks whether those of its route are held
 
 
 class Lab:
-    """A page on one room, by its id."""
+    """A page on one room, by its id: on the plain page, or in the application."""
 
     ROOM: str
 
-    def __init__(self, page: Page, address: str) -> None:
-        self.page, self.address = page, address
-        page.set_default_timeout(PATIENCE)
+    def __init__(self, screen: Screen) -> None:
+        self.screen, self.page, self.address = screen, screen.page, screen.address
 
     @property
     def root(self) -> Locator:
         return self.page.locator(f".hl.{self.ROOM}")
 
     def open(self, **said: str) -> Self:
-        self.page.goto(f"{self.address}/?{urlencode({'view': self.ROOM, **said})}")
-        self.root.and_(self.page.locator("[data-painted]")).wait_for()
-        self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+        self.screen.open(f"?{urlencode({'view': self.ROOM, **said})}")
         self.page.evaluate("document.fonts.ready.then(() => true)")  # no size is read in another type
         return self
+
+    def follow(self, link: str) -> None:
+        """Open the link that an address or a button gave."""
+        self.screen.open(f"?{urlsplit(link).query}")
 
     def says(self, *texts: str) -> None:
         for text in texts:
@@ -132,14 +133,11 @@ def everywhere(root: Locator, check: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def visiting(kind: type[Lab], browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Any]:
-    """Somebody on that room, on whose page no script fails."""
-    errors: list[str] = []
-    hear = lambda error: errors.append(str(error))  # noqa: E731
+    """Somebody on that room of the application, on whose page no script fails."""
     with lend(browser, viewport={"width": window[0], "height": window[1]}, reduced_motion="reduce") as page:
-        page.on("pageerror", hear)
-        yield kind(page, address)
-        page.remove_listener("pageerror", hear)
-        assert errors == []
+        screen = Screen(page, address)
+        yield kind(screen)
+        screen.leave()
 
 
 @contextlib.contextmanager

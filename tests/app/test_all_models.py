@@ -78,6 +78,7 @@ def opened(screen: Screen) -> Locator:
     return dialog
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [(1280, 720), (390, 844)], ids=str)
 def test_three_hundred_models_are_found_by_name_form_and_keys(
     browser: Browser, address: str, size: tuple[int, int]

@@ -118,6 +118,7 @@ def choose(screen: Screen, title: str) -> None:
     screen.page.get_by_role("option", name=title, exact=True).click()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_none_three_and_two_hundred_models(
     browser: Browser, address: str, home: Path, tmp_path: Path, size: tuple[int, int]
@@ -170,6 +171,7 @@ def test_none_three_and_two_hundred_models(
         screen.leave()
 
 
+@pytest.mark.thorough
 def test_no_link_opens_one_and_a_host_shows_none(browser: Browser, address: str, home: Path, tmp_path: Path) -> None:
     if not (home / ".ollama").exists():
         ollama(home, "tiny", 1, tiny(tmp_path))

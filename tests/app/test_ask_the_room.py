@@ -213,6 +213,7 @@ def test_a_step_is_asked_answered_asked_again_and_shown(screen: Screen, another:
         expect(phone.page.locator(".follow .place .hl.explore")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_numbers_from_phones_are_dots_on_a_line_and_the_truth_is_a_line(screen: Screen, another: Another):
     teacher = screen.open()
     at_step(teacher, "3.7")
@@ -245,6 +246,7 @@ def test_numbers_from_phones_are_dots_on_a_line_and_the_truth_is_a_line(screen: 
         expect(phone.page.locator(".follow .panel .note").last).to_have_text("10 others chose the same.")
 
 
+@pytest.mark.thorough
 def test_answers_of_a_phone_that_come_back_too_late_leave_the_one_that_had_arrived(screen: Screen, another: Another):
     teacher = screen.open()
     at_step(teacher, "1.2")
@@ -264,6 +266,7 @@ def test_answers_of_a_phone_that_come_back_too_late_leave_the_one_that_had_arriv
     expect(over(teacher).get_by_role("img", name="animal: 1", exact=True)).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_the_wall_says_which_mistake_the_commonest_wrong_answer_is(screen: Screen, another: Another):
     teacher = screen.open()
     at_step(teacher, "1.2")
@@ -281,6 +284,7 @@ def test_the_wall_says_which_mistake_the_commonest_wrong_answer_is(screen: Scree
     expect(phone.page.locator(".follow .reply").first).to_contain_text(re.compile(r"“it” gets [\d.]+ % here, rank \d"))
 
 
+@pytest.mark.thorough
 def test_a_step_that_no_phone_can_answer_says_why(screen: Screen):
     teacher = screen.open()
     teacher.page.goto(f"{teacher.address}/?view=lessons&lesson=1.5")
@@ -293,6 +297,7 @@ def test_a_step_that_no_phone_can_answer_says_why(screen: Screen):
     expect(over(teacher).get_by_role("button", name=text("begin"))).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_votes_count_while_the_teacher_has_no_connection(screen: Screen, another: Another):
     teacher = screen.open()
     at_step(teacher, "1.3")
@@ -314,6 +319,7 @@ def test_votes_count_while_the_teacher_has_no_connection(screen: Screen, another
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.thorough
 def test_axe_finds_nothing_while_a_step_is_asked(another: Another, scheme: str):
     teacher = another((1280, 720), scheme, reduced_motion="reduce").open()
     at_step(teacher, "3.7")

@@ -19,7 +19,8 @@ from core.checkpoints import catalog
 from core.read.head_roles import roles_of
 from core.run.request import Request
 from core.sweep import atlas
-from tests.app.browsing import Another, Screen, box_of
+from tests.app.browsing import box_of
+from tests.app.plain import AnotherPlain, Plain
 from tests.app.served import local
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 
@@ -27,7 +28,9 @@ APP = "app/main.py"
 REQUEST = Request(service.DEFAULT_MODEL, ("The cat sat on the mat.",))
 
 
-@pytest.mark.parametrize("model", ["minilm", "storyteller", pytest.param("smollm2", marks=needs_smollm2)])
+@pytest.mark.parametrize(
+    "model", ["minilm", "storyteller", pytest.param("smollm2", marks=(needs_smollm2, pytest.mark.thorough))]
+)
 def test_what_ships_is_of_this_model(model: str) -> None:
     """Every head has an entry, and the strongest examples are found again by running their texts."""
     known, loaded = catalog.atlas_of(model), core.load(model)
@@ -80,45 +83,45 @@ def test_the_route_tells_of_one_head_and_of_no_model_without_an_atlas() -> None:
     assert catalog.atlas_of("../core") is None
 
 
-def test_the_button_opens_the_head_s_numbers_and_an_example_opens_its_row(screen: Screen) -> None:
-    screen.open("?layer=0&head=2")
-    button, panel = screen.root.locator("button.atlas"), screen.root.locator("div.menu.atlas")
+def test_the_button_opens_the_head_s_numbers_and_an_example_opens_its_row(plain: Plain) -> None:
+    plain.open("?layer=0&head=2")
+    button, panel = plain.root.locator("button.atlas"), plain.root.locator("div.menu.atlas")
     expect(button).to_have_text("over 1,000 texts")
     button.focus()
-    screen.page.keyboard.press("Enter")
+    plain.page.keyboard.press("Enter")
     expect(panel.get_by_role("row")).to_have_count(1 + len(atlas.METRICS))
     expect(panel).to_contain_text("attention to the previous token, 99.9 % on average")
-    screen.page.keyboard.press("Escape")
+    plain.page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
-    screen.page.keyboard.press("ArrowRight")
+    plain.page.keyboard.press("ArrowRight")
     button.click()
     expect(panel.get_by_role("heading").first).to_have_text(re.compile(r"Layer \d, head \d+, over 1,000 texts"))
     link = panel.get_by_role("link").first
     asked = parse_qs(urlsplit(link.get_attribute("href") or "").query)
-    with screen.page.expect_popup() as opened:
+    with plain.page.expect_popup() as example:
         link.click()
-    example = Screen(opened.value, screen.address)
-    example.wait(query=asked["query"][0], head=asked.get("head", ["0"])[0])
-    example.page.close()
+    told = parse_qs(urlsplit(example.value.url).query)
+    assert (told["text"], told["query"]) == (asked["text"], asked["query"])
 
 
-def test_on_a_phone_nothing_of_the_numbers_is_cut_off(another: Another) -> None:
-    phone = another((390, 844)).open("?layer=0&head=2")
+def test_on_a_phone_nothing_of_the_numbers_is_cut_off(plain_phone: Plain) -> None:
+    phone = plain_phone.open("?layer=0&head=2")
     phone.root.locator("button.atlas").click()
     panel = phone.root.locator("div.menu.atlas")
     expect(panel.get_by_role("row")).to_have_count(1 + len(atlas.METRICS))
     assert panel.evaluate("panel => panel.scrollWidth - panel.clientWidth") == 0
 
 
-def test_a_model_without_an_atlas_has_no_button(screen: Screen) -> None:
-    with screen.page.expect_response(re.compile("/headlight/atlas")):
-        screen.open("?model=Copy")
-    expect(screen.root.locator("button.atlas")).to_be_hidden()
+def test_a_model_without_an_atlas_has_no_button(plain: Plain) -> None:
+    with plain.page.expect_response(re.compile("/headlight/atlas")):
+        plain.open("?model=Copy")
+    expect(plain.root.locator("button.atlas")).to_be_hidden()
 
 
+@pytest.mark.thorough
 @needs_smollm2
-def test_the_card_of_a_head_says_what_it_does_over_many_texts_with_examples(another: Another) -> None:
-    screen = another((1280, 1000)).open("?model=smollm2&layer=16&head=0")
+def test_the_card_of_a_head_says_what_it_does_over_many_texts_with_examples(plain_another: AnotherPlain) -> None:
+    screen = plain_another((1280, 1000)).open("?model=smollm2&layer=16&head=0")
     known = catalog.atlas_of("smollm2")
     assert known is not None
     told = known["heads"]["decoder.attn.16.0"]
@@ -136,9 +139,10 @@ def test_the_card_of_a_head_says_what_it_does_over_many_texts_with_examples(anot
     expect(screen.root.locator(".map > .head button.atlas")).to_be_visible()
 
 
+@pytest.mark.thorough
 @needs_smollm2
-def test_in_a_small_window_the_card_takes_no_more_room_than_there_is(another: Another) -> None:
-    screen = another((1280, 720)).open("?model=smollm2")
+def test_in_a_small_window_the_card_takes_no_more_room_than_there_is(plain_another: AnotherPlain) -> None:
+    screen = plain_another((1280, 720)).open("?model=smollm2")
     expect(screen.root.locator(".headcard .corpus button.atlas")).to_be_visible()
     expect(screen.root.locator(".headcard .corpus")).to_contain_text("on average")
     low, foot = (box_of(screen.root.locator(name)) for name in (".headcard", "footer"))

@@ -13,10 +13,11 @@ from playwright.sync_api import Browser, expect
 from app.kit import words as kit_words
 from app.rooms.positions import words as positions_words
 from app.rooms.step import words as step_words
-from tests.app.lab import Lab, visiting
+from tests.app.browsing import Screen
+from tests.app.lab import Lab
+from tests.app.plain import Plain
 from tests.app.test_export import opened
 
-APP = "app/main.py"
 KING = "The old king loved the golden bird, and the old"
 READY = {"step": ("painted", "1"), "masks": ("fresh", "true"), "positions": ("pending", "false")}  # with all numbers
 SAYS = {"step": ".big", "masks": ".fact", "positions": ".fact"}
@@ -69,10 +70,14 @@ ROOMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "said", "agree", "key", "then"), ROOMS, ids=lambda one: getattr(one, "ROOM", ""))
+@pytest.mark.parametrize(
+    ("kind", "said", "agree", "key", "then"),
+    [pytest.param(*room, marks=() if room[0] is Step else pytest.mark.thorough) for room in ROOMS],
+    ids=lambda one: getattr(one, "ROOM", ""),
+)
 def test_arrays_the_code_that_makes_them_and_the_page_that_works_offline(
     browser: Browser,
-    address: str,
+    plain: Plain,
     tmp_path: Path,
     kind: type[Lab],
     said: dict[str, str],
@@ -80,28 +85,28 @@ def test_arrays_the_code_that_makes_them_and_the_page_that_works_offline(
     key: str,
     then: str,
 ) -> None:
-    with visiting(kind, browser, address, (1280, 720)) as room:
-        room.open(**said)
-        room.has(*READY[room.ROOM])
-        sentence = room.root.locator(SAYS[room.ROOM])
-        found = arrays(room.saved("NPZ"))
-        shown = sentence.inner_text()
-        assert str(found["alt"]).startswith(shown.strip()[:40])
-        names: dict[str, Any] = {}
-        exec(compile(str(found["snippet"]), "snippet", "exec"), names)
-        agree(names, found)
-        if kind is Step:
-            drawn = room.saved("SVG").read_text("utf-8")
-            assert "68 %" in drawn and "animal" in drawn
-            assert room.saved("PNG 1×").read_bytes().startswith(b"\x89PNG")
-            lines = room.saved(f"CSV: {step_words.COMPONENT['csv']}").read_text("utf-8-sig").splitlines()
-            columns, *rows = csv.reader(line for line in lines if line[0] != "#")
-            weights = [float(row[columns.index("weight")]) for row in rows]
-            assert weights == pytest.approx(found["weight"], abs=1e-6)
-        data = room.saved("HTML").read_bytes()
+    room = kind(plain)
+    room.open(**said)
+    room.has(*READY[room.ROOM])
+    sentence = room.root.locator(SAYS[room.ROOM])
+    found = arrays(room.saved("NPZ"))
+    shown = sentence.inner_text()
+    assert str(found["alt"]).startswith(shown.strip()[:40])
+    names: dict[str, Any] = {}
+    exec(compile(str(found["snippet"]), "snippet", "exec"), names)
+    agree(names, found)
+    if kind is Step:
+        drawn = room.saved("SVG").read_text("utf-8")
+        assert "68 %" in drawn and "animal" in drawn
+        assert room.saved("PNG 1×").read_bytes().startswith(b"\x89PNG")
+        lines = room.saved(f"CSV: {step_words.COMPONENT['csv']}").read_text("utf-8-sig").splitlines()
+        columns, *rows = csv.reader(line for line in lines if line[0] != "#")
+        weights = [float(row[columns.index("weight")]) for row in rows]
+        assert weights == pytest.approx(found["weight"], abs=1e-6)
+    data = room.saved("HTML").read_bytes()
     assert len(data) < 3_000_000
     page, faults = opened(browser, tmp_path / f"{kind.ROOM}.html", data)
-    away = kind(page, "file://")
+    away = kind(Screen(page, "file://"))
     away.root.and_(page.locator("[data-painted]")).wait_for()
     expect(away.root.locator(SAYS[room.ROOM])).to_have_text(shown)
     assert "hl.trace" in (page.locator("#snippet").text_content() or "")

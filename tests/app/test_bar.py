@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -30,36 +29,18 @@ WIDE, NARROW, PHONE = (1280, 720), (768, 900), (390, 844)
 
 
 class Visit:
-    """The messages of one visitor, each a run of the script."""
+    """The messages of one visitor, each a run of the script with the address that the browser had by then."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.session: dict[str, Any] = {}
         self.query: dict[str, str] = {}
-        self.back = False
-        monkeypatch.setattr(room, "st", SimpleNamespace(session_state=self.session, query_params=self.query))
-        monkeypatch.setattr(room, "is_history_navigation", lambda: self.back)
-        monkeypatch.setattr(room, "said_before", lambda _: self.before)
+        monkeypatch.setattr(room, "st", SimpleNamespace(session_state={}, query_params=self.query))
+        monkeypatch.setattr(room.history, "write", self.query.update)
 
-    def message(
-        self,
-        address: str | None = None,
-        choice: tuple[int, str] | None = None,
-        back: bool = False,
-        before: tuple[int, str] | None = None,
-    ) -> str:
-        """A message with this address and, from then on, this choice. Returns the room that it shows.
-
-        `before` is what was chosen when the visitor went back.
-        """
-        self.back = back
-        self.before = None if before is None else {"chosen": {"number": before[0], "room": before[1]}}
+    def message(self, address: str | None = None) -> str:
         self.query.clear()
         if address is not None:
             self.query["view"] = address
-        if choice is not None:
-            self.session["bar"] = {"chosen": {"number": choice[0], "room": choice[1]}}
         shown, self.unknown = room.follow(ROOMS, REDIRECTS)
-        self.query["view"] = shown  # as the one writer of the address does (app/session/chosen.py)
         return shown
 
     @property
@@ -85,70 +66,18 @@ def test_a_visit_begins_where_its_link_says(visit: Visit, asked: str | None, sho
     assert (visit.message(asked), visit.address, visit.unknown) == (shown, address, "")
 
 
-def test_a_room_that_there_is_not_is_reported_once_and_leaves_the_address(visit: Visit):
+def test_a_room_that_there_is_not_is_named_and_leaves_the_address(visit: Visit):
     assert (visit.message("Nowhere"), visit.address, visit.unknown) == ("explore", "explore", "Nowhere")
-    assert (visit.message("Nowhere"), visit.unknown) == ("explore", "")  # it left before it knew the new address
-    assert (visit.message(None), visit.unknown) == ("explore", "")
-
-
-def test_a_choice_counts_although_its_message_knows_the_address_before(visit: Visit):
-    visit.message("shapes")
-    assert (visit.message("shapes", (1, "memory")), visit.address) == ("memory", "memory")
-    assert (visit.message("shapes"), visit.address) == ("memory", "memory")  # a slider, moved in the same moment
-    assert visit.message("memory") == "memory"
-
-
-def test_of_two_choices_the_second_counts_although_the_first_was_never_run(visit: Visit):
-    visit.message("shapes")
-    assert visit.message("shapes", (2, "explore")) == "explore" == visit.address
-
-
-def test_back_counts_although_the_choice_is_still_told(visit: Visit):
-    visit.message("shapes")
-    visit.message("shapes", (1, "memory"))
-    assert visit.message("shapes", back=True) == "shapes"
-    assert visit.message("memory", back=True) == "memory"
-
-
-def test_back_takes_back_a_choice_that_was_never_run(visit: Visit):
-    visit.message("shapes")
-    assert visit.message("shapes", (1, "memory"), back=True, before=(1, "memory")) == "shapes"
-    assert visit.message("shapes") == "shapes"
-
-
-def test_a_choice_after_back_counts_although_its_message_came_with_it(visit: Visit):
-    visit.message("shapes")
-    assert visit.message("shapes", (2, "explore"), back=True, before=(1, "memory")) == "explore"
-
-
-def test_the_address_of_the_room_that_was_left_is_late_after_back(visit: Visit):
-    visit.message("shapes")
-    visit.message("shapes", (1, "memory"))
-    visit.message("memory")
-    assert visit.message("shapes", back=True) == "shapes"
-    assert visit.message("memory") == "shapes"  # it wrote its own over the one that the visitor went back to
-    assert visit.message("shapes") == "shapes"
-
-
-def test_back_counts_although_another_message_overtook_it(visit: Visit):
-    visit.message("shapes")
-    visit.message("shapes", (1, "memory"))
-    visit.message("memory")  # the browser has the new address
-    assert visit.message("shapes") == "shapes"
-
-
-@pytest.mark.parametrize("told", [None, "memory", {"number": "1", "room": "memory"}, {"room": "memory"}])
-def test_what_is_no_choice_changes_nothing(visit: Visit, told: object):
-    visit.message("shapes")
-    visit.session["bar"] = {"chosen": told}
-    assert visit.message("shapes") == "shapes"
+    assert (visit.message(visit.address), visit.unknown) == ("explore", "")
 
 
 def test_a_fragment_knows_that_its_room_was_left(visit: Visit):
     assert not room.is_left("memory")  # drawn without a bar
-    visit.message("memory")
+    visit.message("Memory")
     assert not room.is_left("memory") and room.is_left("shapes")
-    visit.session["bar"] = {"chosen": {"number": 1, "room": "shapes"}}
+    visit.query["view"] = "Memory"  # its message left before the address was completed
+    assert not room.is_left("memory")
+    visit.query["view"] = "shapes"
     assert room.is_left("memory")
 
 

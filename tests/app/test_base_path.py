@@ -14,7 +14,6 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal
 from urllib.parse import quote
 
 import pytest
@@ -24,11 +23,12 @@ from app.attention import words
 from app.classroom import words as classroom_words
 from app.kit import words as kit_words
 from app.shell import registry
-from app.shell import words as shell_words
 from tests.app.browsing import ARGUMENTS, PATIENCE, ROOT, Screen, go_to, serving
 from tests.app.outside import PARTS, proxying
-from tests.thorough import part
 
+pytestmark = pytest.mark.thorough
+
+APP = "app/main.py"  # of the tests that need no path
 SEED = int(os.environ["MUTANTS_SEED"])
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 NGINX, HAPROXY = (shutil.which(name, path=PLACES) for name in ("nginx", "haproxy"))
@@ -177,9 +177,7 @@ def way(name: str, served: Serve, folder: Path) -> Iterator[str]:
 # ---------------------------------------------------------------------- what is there
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=MARKS.get(str(WAYS[name][2]), ())) for name in part(list(WAYS))]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(str(WAYS[name][2]), ())) for name in WAYS])
 def test_rooms_files_and_a_class_are_where_the_browser_sees_the_page(
     anywhere: Browser, served: Serve, name: str, tmp_path: Path
 ) -> None:
@@ -263,6 +261,7 @@ def its_files(visit: Screen, folder: Path) -> None:
         ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("base", ["headlight", "static", drawn()])
 def test_the_page_is_found_without_its_last_slash(served: Serve, base: str) -> None:
     """Also where another path, or none, is put in the place of the server's own, and where nothing is."""
@@ -277,37 +276,12 @@ def test_the_page_is_found_without_its_last_slash(served: Serve, base: str) -> N
 # ---------------------------------------------------------------------- no websockets
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_to_which_no_websocket_comes_says_so_and_goes_on_once_one_does(
-    served: Serve, browser: Browser, scheme: Literal["light", "dark"]
-) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
-    page = context.new_page()
-    page.set_default_timeout(60_000)  # Streamlit waits longer before each try
-    with proxying(served(""), websockets=False) as proxy:
-        page.goto(f"http://127.0.0.1:{proxy.port}/{TEXT}")
-        said = page.get_by_role("alert").and_(page.locator("#headlight-refused"))
-        said.wait_for()
-        assert proxy.refused >= 3
-        title, why, tries = (shell_words.REFUSED[name] for name in ("title", "why", "tries"))
-        expect(said.get_by_role("heading")).to_have_text(str(title))
-        expect(said.locator("p")).to_have_text(str(why))
-        expect(said.get_by_role("listitem")).to_have_text(
-            [text.replace("{host}", f"127.0.0.1:{proxy.port}") for text in tries]
-        )
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        proxy.websockets = True
-        page.locator(".hl[data-painted]").wait_for()
-        expect(said).to_have_count(0)
-    context.close()
-
-
-def test_a_full_house_is_no_network_that_refuses_websockets(served: Serve, browser: Browser) -> None:
+def test_a_full_house_is_no_network_that_refuses_websockets(address: str, browser: Browser) -> None:
     """The server refuses a websocket while all places are taken: then the page is the one that says so, and tries again."""
     context = browser.new_context()
     page = context.new_page()
     page.set_default_timeout(60_000)
-    with proxying(served(""), websockets=False) as proxy:
+    with proxying(address, websockets=False) as proxy:
         full = {"status": 503, "content_type": "text/html", "body": "<title>All places are taken</title>"}
         page.goto(f"http://127.0.0.1:{proxy.port}/")
         page.route(f"http://127.0.0.1:{proxy.port}/", lambda route: route.fulfill(**full))

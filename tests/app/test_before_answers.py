@@ -10,9 +10,10 @@ from playwright.sync_api import Browser, Page, Route
 
 from tests.app.axe import faults
 from tests.app.browsing import bar_hears, idle
-from tests.app.every_room import DRAWN, MODEL, ROOMS, measured, see
+from tests.app.every_room import DRAWN, MODEL, ROOMS, WRONG, measured, see
 from tests.app.pages import lend
-from tests.app.test_reach import WRONG
+
+pytestmark = pytest.mark.thorough
 
 APP = "app/main.py"
 BEGUN = {room: f".hl.{room}" for room in ("step", "generate")}  # rooms that have no picture before an answer is there

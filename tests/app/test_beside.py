@@ -14,7 +14,8 @@ from app.attention import export
 from app.attention import selection as attention_selection
 from app.session.examples import MARY
 from core.service.facts import facts_of
-from tests.app.browsing import Screen, box_of
+from tests.app.browsing import box_of
+from tests.app.plain import Plain
 from tests.app.test_export import SVG, saved
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
@@ -40,31 +41,31 @@ def test_a_caption_names_the_heads_and_code_has_each_of_them(run: core.Trace) ->
 
 
 @needs_smollm2
-def test_heads_are_added_by_a_click_and_by_keys_up_to_four(screen: Screen, run: core.Trace) -> None:
-    screen.open("?model=smollm2")
-    root, page = screen.root, screen.page
+def test_heads_are_added_by_a_click_and_by_keys_up_to_four(plain: Plain, run: core.Trace) -> None:
+    plain.open("?model=smollm2")
+    root, page = plain.root, plain.page
     grid = root.locator(".headmap .grid")
     grid.focus()
     for step in ("ArrowRight", "ArrowDown", "ArrowDown"):
         page.keyboard.press(f"Shift+{step}")
     heads = [[23, 0], [24, 0], [24, 1], [24, 2]]
-    screen.wait(show="beside", layer="24", head="2", members=json.dumps(heads).replace(" ", ""))
+    plain.wait(show="beside", layer="24", head="2", members=json.dumps(heads).replace(" ", ""))
     maps = root.locator(".beside figure:visible")
     expect(maps).to_have_count(4)
     page.keyboard.press("Shift+ArrowDown")  # a fifth
-    screen.wait(head="3", members=json.dumps(heads).replace(" ", ""))
+    plain.wait(head="3", members=json.dumps(heads).replace(" ", ""))
     page.keyboard.press("ArrowUp")
-    screen.wait(head="2")
+    plain.wait(head="2")
     page.keyboard.press("Space")
-    screen.wait(members="[[23,0],[24,0],[24,1]]")
+    plain.wait(members="[[23,0],[24,0],[24,1]]")
     expect(maps).to_have_count(3)
     page.wait_for_url(re.compile(r"show=beside.*heads=23\.0%2C24\.0%2C24\.1(&|$)"))
 
 
 @needs_smollm2
-def test_one_cell_is_pointed_at_in_all_of_them_and_the_link_shows_the_same(screen: Screen, run: core.Trace) -> None:
-    screen.open("?model=smollm2&show=beside&heads=23.0,24.4&layer=23&head=0&query=13")
-    root, page = screen.root, screen.page
+def test_one_cell_is_pointed_at_in_all_of_them_and_the_link_shows_the_same(plain: Plain, run: core.Trace) -> None:
+    plain.open("?model=smollm2&show=beside&heads=23.0,24.4&layer=23&head=0&query=13")
+    root, page = plain.root, plain.page
     said = root.locator(".beside figcaption .mute")
     expect(said).to_have_text(["Mary 69 %", "Mary 81 %"])
     box = box_of(root.locator(".beside svg").nth(1))
@@ -73,13 +74,13 @@ def test_one_cell_is_pointed_at_in_all_of_them_and_the_link_shows_the_same(scree
     )
     step = size / len(run.source)
     page.mouse.move(box["x"] + left + (JOHN + 0.5) * step, box["y"] + top + (TO + 0.5) * step)
-    screen.wait(cell=f"{TO},{JOHN}")
+    plain.wait(cell=f"{TO},{JOHN}")
     shares = [run.attention.at(layer).row(head, TO)[JOHN].item() for layer, head in ((23, 0), (24, 4))]
     for i, share in enumerate(shares):
         text = said.nth(i).inner_text()
         assert text.startswith("John") and float(text.split()[1].lstrip("<")) == pytest.approx(100 * share, abs=0.6)
-    _, svg = saved(screen, "SVG")
+    _, svg = saved(plain, "SVG")
     texts = ["".join(node.itertext()) for node in ElementTree.fromstring(svg).iter(f"{SVG}text")]
     assert {"Layer 23 · Head 0", "Layer 24 · Head 4"} <= set(texts)
     root.locator(".beside figcaption button").nth(1).click()
-    screen.wait(layer="24", head="4", show="beside", members="[[23,0],[24,4]]")
+    plain.wait(layer="24", head="4", show="beside", members="[[23,0],[24,4]]")

@@ -14,6 +14,7 @@ from app.session import answer, at_end, chosen, notices
 from app.session.session_state import FILLED, WRITING, Side
 from app.shell import request
 from core.run.request import Request
+from tests.app.visits import Address
 
 ASKED = Request("storyteller", ("Once upon a time",))
 LONGEST = 200  # looks into the session that a part of a script takes at most
@@ -86,7 +87,7 @@ def test_a_sentence_that_waits_is_said(sessions: Any):
         assert notices.take() == [], n
 
 
-def test_what_a_link_asks_in_vain_is_said(sessions: Any):
+def test_what_a_link_asks_in_vain_is_said(sessions: Any, monkeypatch: pytest.MonkeyPatch):
     panel = widgets.Panel("part", (widgets.whole("layer", (0, 5), "0"), widgets.whole("head", (0, 3), "0")))
 
     def says() -> list[str]:
@@ -95,7 +96,8 @@ def test_what_a_link_asks_in_vain_is_said(sessions: Any):
         return panel.keep(panel.said(), notes)
 
     def link() -> None:
-        chosen.RECORD.put(chosen.Chosen(room="part", address={"layer": "99", "head": "2"}, links=1))
+        monkeypatch.setattr(st, "query_params", Address(layer="99", head="2"))
+        chosen.ARRIVALS.put(1)
 
     for n in sessions(link, says):
         (said,) = says()

@@ -22,7 +22,7 @@ from core import checkpoints
 from core.errors import CheckpointError, TextError
 from tests.app.browsing import Screen, degrees, serving
 from tests.app.test_accessibility import findings
-from tests.app.test_whatif import facts, leave, settled, side, swept
+from tests.app.test_whatif import facts, settled, side, swept
 
 TEXT = "The old man was alone in his boat"
 LONG = "<img src=x onerror=alert(1)> " + "and a name that is as long as some people make them " * 3
@@ -222,6 +222,7 @@ def brought(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
             yield address
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
 def test_the_classes_are_on_the_screen(
     browser: Browser, brought: str, folders: dict[str, Path], size: tuple[int, int]
@@ -246,6 +247,12 @@ def test_the_classes_are_on_the_screen(
     leave(screen)
 
 
+def leave(screen: Screen) -> None:
+    """End a visit in which nothing failed, on a page that no other test gets."""
+    screen.leave()
+    screen.page.context.close()
+
+
 def arrived(browser: Browser, address: str, **said: str) -> Screen:
     """A new visitor in What if, where the numbers of all heads are there."""
     screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), address)
@@ -254,6 +261,7 @@ def arrived(browser: Browser, address: str, **said: str) -> Screen:
     return screen
 
 
+@pytest.mark.thorough
 def test_an_adapter_is_compared_with_its_base_by_one_button(
     browser: Browser, brought: str, folders: dict[str, Path]
 ) -> None:
@@ -280,6 +288,7 @@ def test_an_adapter_is_compared_with_its_base_by_one_button(
     leave(screen)
 
 
+@pytest.mark.thorough
 def test_a_model_without_a_tokenizer_says_what_to_type(browser: Browser, brought: str) -> None:
     screen = arrived(browser, brought, model="bare")
     page = screen.page
@@ -295,6 +304,7 @@ def test_a_model_without_a_tokenizer_says_what_to_type(browser: Browser, brought
     leave(screen)
 
 
+@pytest.mark.thorough
 def test_steps_of_a_trainer_are_on_the_slider_and_beside_each_other(
     browser: Browser, brought: str, folders: dict[str, Path]
 ) -> None:
@@ -317,6 +327,7 @@ def masked(folder: Path, key: int, query: int) -> core.Trace:
     return core.trace(loaded, TEXT, interventions=[edit])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["moods", "topics"])
 def test_masks_have_the_classes_before_and_after(
     browser: Browser, brought: str, folders: dict[str, Path], model: str
@@ -346,6 +357,7 @@ def percent(p: float) -> str:
     return f"{100 * p:.{1 if close else 0}f} %"
 
 
+@pytest.mark.thorough
 def test_masks_have_the_number_of_a_regression(browser: Browser, brought: str, folders: dict[str, Path]) -> None:
     screen = Screen(browser.new_page(), brought)
     screen.page.goto(f"{brought}/?{urlencode({'view': 'masks', 'model': 'stars', 'text': TEXT, 'forbid': '3-2'})}")
@@ -357,6 +369,7 @@ def test_masks_have_the_number_of_a_regression(browser: Browser, brought: str, f
     screen.page.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["moods", "topics", "stars"])
 def test_step_ends_in_the_classes(browser: Browser, brought: str, folders: dict[str, Path], model: str) -> None:
     screen = Screen(browser.new_page(), brought)
@@ -381,6 +394,7 @@ def test_step_ends_in_the_classes(browser: Browser, brought: str, folders: dict[
     screen.page.close()
 
 
+@pytest.mark.thorough
 def test_a_regression_is_a_number_on_the_screen(browser: Browser, brought: str, folders: dict[str, Path]) -> None:
     screen = Screen(browser.new_page(), brought)
     screen.page.goto(f"{brought}/?{urlencode({'view': 'whatif', 'model': 'stars', 'text': TEXT})}")

@@ -15,6 +15,8 @@ from tests.app.browsing import eventually
 from tests.app.every_room import DRAWN, EVERY, ROOMS, SEEN_AT, drawn, see
 from tests.app.pages import lend
 
+pytestmark = pytest.mark.thorough
+
 APP = "app/main.py"
 MOST = 160  # stops of a page, and more than any has
 CELLS = 60  # stops within one table of Streamlit's, whose cells are drawn on one canvas

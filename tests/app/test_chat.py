@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -14,15 +15,17 @@ from app.export import about
 from app.rooms.generate import export as generate_export
 from app.rooms.generate.message import marks
 from app.rooms.whatif import changes
+from app.session import models
 from app.session import screen as session_screen
 from app.session.screen import Screen as Shown
 from app.shell import words
 from core.model.text import Tokens
 from core.run.request import Request
 from core.service import Facts
+from tests.app import script
 from tests.app.browsing import Another, Screen, eventually, go_to
 from tests.app.served import ask
-from tests.core.chats import chat_model
+from tests.core.chats import chat_model, write_chat_model
 
 APP = "tests/app/chatting.py"
 MODEL, TEXT = "chatter", "Hello there"
@@ -123,9 +126,43 @@ def test_code_gives_the_same_run() -> None:
     assert isinstance(facts.source, Tokens)
 
 
+@pytest.fixture
+def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chat model is on offer."""
+    for name, spec in models.read(str(write_chat_model(tmp_path / MODEL)), ()).items():
+        monkeypatch.setitem(models.MODELS, name, spec)
+        monkeypatch.setitem(models.TITLES, name, spec.title)
+
+
+@pytest.mark.usefixtures("offered")
+def test_a_page_reads_a_sentence_as_it_is_or_as_a_chat_as_its_link_says() -> None:
+    app = script.visit("explore", model=MODEL, text=TEXT)
+    (how,) = app.get("button_group")
+    assert how.value == "" and script.message(app, "explore_stage")["turns"]["source"] == []
+    how.set_value("chat").run()
+    assert [role for _, role in script.message(app, "explore_stage")["turns"]["source"]] == [
+        "system",
+        "user",
+        "assistant",
+    ]
+    assert script.box(app, words.TEXT).value == TEXT and script.box(app, words.ANSWER).value == ""
+    answered = script.visit("explore", model=MODEL, text=TEXT, target="model", **{"as": "chat"})
+    assert script.box(answered, words.ANSWER).value == "model"
+    (how,) = answered.get("button_group")
+    assert how.value == "chat"
+    how.set_value("").run()
+    assert words.ANSWER not in [area.label for area in answered.text_area]
+
+
+def test_a_page_of_a_model_without_a_template_says_so_and_offers_no_choice() -> None:
+    app = script.visit("explore", model="storyteller", text=TEXT, **{"as": "chat"})
+    assert words.NO_CHAT.format(title="Storyteller") in script.said(app) and not app.get("button_group")
+
+
 # in a browser
 
 
+@pytest.mark.thorough
 def test_switching_keeps_the_sentence_and_is_in_the_address(screen: Screen) -> None:
     screen.open(f"?model={MODEL}&text={TEXT}")
     expect(choice(screen, "")).to_be_checked()  # as an older link opened it
@@ -145,6 +182,7 @@ def test_switching_keeps_the_sentence_and_is_in_the_address(screen: Screen) -> N
     expect(box).to_have_value(TEXT)
 
 
+@pytest.mark.thorough
 def test_every_room_that_runs_a_text_reads_the_conversation(another: Callable[..., Screen]) -> None:
     screen = another()
     screen.open(f"?model={MODEL}&text={TEXT}&as=chat")
@@ -160,6 +198,7 @@ def test_every_room_that_runs_a_text_reads_the_conversation(another: Callable[..
         assert address(screen)["text"] == TEXT
 
 
+@pytest.mark.thorough
 def test_the_turns_are_named_in_rooms_that_write_the_text_in_their_own_way(screen: Screen) -> None:
     page, link = screen.page, f"model={MODEL}&text={TEXT}&as=chat"
     for room, names in (
@@ -181,6 +220,7 @@ def test_the_turns_are_named_in_rooms_that_write_the_text_in_their_own_way(scree
     expect(said).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_answer_so_far_is_read_after_the_conversation(screen: Screen) -> None:
     screen.open(f"?model={MODEL}&text={TEXT}&as=chat&target=model")
     answer = screen.page.get_by_role("textbox", name=words.ANSWER, exact=True)
@@ -191,6 +231,7 @@ def test_answer_so_far_is_read_after_the_conversation(screen: Screen) -> None:
     eventually(screen.page, lambda: _is("target" in address(screen), False))
 
 
+@pytest.mark.thorough
 def test_a_model_without_a_template_offers_no_choice_and_says_so(screen: Screen) -> None:
     screen.open(f"?model=storyteller&text={TEXT}&as=chat")
     expect(choice(screen, "chat")).to_have_count(0)
@@ -199,6 +240,7 @@ def test_a_model_without_a_template_offers_no_choice_and_says_so(screen: Screen)
     eventually(screen.page, lambda: _is("as" in address(screen), False))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [(390, 844), (1920, 1080)])
 def test_names_of_turns_are_seen_whole(another: Another, size: tuple[int, int]) -> None:
     screen = another(size, scheme="dark")

@@ -3,50 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Locator, expect
 
 import core
 from app.kit.words import COMPONENT as WORDS
 from core.read.sinks import sink
 from tests.app import models
 from tests.app.axe import faults
-from tests.app.browsing import PATIENCE, Screen
-from tests.app.pages import lend
+from tests.app.plain import Plain
 
 APP = "tests/app/gallery.py"
 TEXT = "When Mary and John went to the store, John gave a drink to"
-ROOMS = ["masks", "step", "positions", "generate"]
-expect.set_options(timeout=PATIENCE)
+THOROUGHLY = [pytest.param(room, marks=pytest.mark.thorough) for room in ("step", "positions")]
 
 
-@pytest.fixture
-def screen(browser: Browser, address: str) -> Iterator[Screen]:
-    with lend(browser, viewport={"width": 1280, "height": 720}) as page:
-        screen = Screen(page, address)
-        yield screen
-        screen.leave()
-
-
-def opened(screen: Screen, room: str, **said: str):
+def opened(plain: Plain, room: str, **said: str) -> Locator:
     """A room with this model, ready for its keys."""
-    query = urlencode({"view": room, "model": "deep", "text": TEXT, "layer": "3", "head": "1"} | said)
-    screen.page.goto(f"{screen.address}/?{query}")
-    root = screen.page.locator(f".hl.{room}[data-painted]")
-    root.wait_for()
-    screen.page.evaluate("document.activeElement?.blur()")
-    return root
+    plain.open(f"?{urlencode({'view': room, 'model': 'deep', 'text': TEXT, 'layer': '3', 'head': '1'} | said)}")
+    plain.page.evaluate("document.activeElement?.blur()")
+    return plain.root
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_keys_choose_a_head_from_the_map_of_all(screen: Screen, room: str) -> None:
-    root = opened(screen, room)
+@pytest.mark.parametrize("room", ["masks", "generate", *THOROUGHLY])
+def test_keys_choose_a_head_from_the_map_of_all(plain: Plain, room: str) -> None:
+    root = opened(plain, room)
     button = root.locator(".head-button")
     expect(button).to_have_text("Layer 3 · Head 1")
-    screen.page.keyboard.press("h")
+    plain.page.keyboard.press("h")
     box = root.get_by_role("dialog", name=WORDS["heads_choose"])
     expect(box).to_be_visible()
     expect(button).to_have_attribute("aria-expanded", "true")
@@ -54,14 +41,13 @@ def test_keys_choose_a_head_from_the_map_of_all(screen: Screen, room: str) -> No
     expect(grid).to_be_focused()
     expect(grid).to_have_attribute("aria-valuemax", "269")
     for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
-        screen.page.keyboard.press(key)
+        plain.page.keyboard.press(key)
     expect(grid).to_have_attribute("aria-valuetext", re.compile("^Layer 5 · Head 2(: |$)"))  # its number comes later
     expect(box.locator(".heads-strongest button")).to_have_count(7)
-    assert [fault for fault in faults(screen.page) if "color-contrast" not in fault] == []
-    screen.page.keyboard.press("Enter")
+    plain.page.keyboard.press("Enter")
     expect(box).to_be_hidden()
     expect(button).to_have_text("Layer 5 · Head 2")
-    screen.page.wait_for_url(
+    plain.page.wait_for_url(
         lambda url: {"layer": ["5"], "head": ["2"]}.items() <= parse_qs(urlsplit(url).query).items()
     )
     # by its numbers, and one that is not there
@@ -75,14 +61,24 @@ def test_keys_choose_a_head_from_the_map_of_all(screen: Screen, room: str) -> No
     expect(button).to_have_text("Layer 29 · Head 8")
     # Escape closes it, and nothing else
     button.click()
-    screen.page.keyboard.press("Escape")
+    plain.page.keyboard.press("Escape")
     expect(box).to_be_hidden()
     expect(button).to_have_text("Layer 29 · Head 8")
 
 
-def test_the_map_is_coloured_by_the_run_s_own_numbers(screen: Screen) -> None:
+@pytest.mark.thorough
+@pytest.mark.parametrize("room", ["masks", "step", "positions", "generate"])
+def test_axe_finds_nothing_in_the_map_of_all(plain: Plain, room: str) -> None:
+    root = opened(plain, room)
+    plain.page.keyboard.press("h")
+    box = root.get_by_role("dialog", name=WORDS["heads_choose"])
+    expect(box.locator(".heads-strongest button")).to_have_count(7)
+    assert [fault for fault in faults(plain.page) if "color-contrast" not in fault] == []
+
+
+def test_the_map_is_coloured_by_the_run_s_own_numbers(plain: Plain) -> None:
     run = core.trace(models.load("deep"), TEXT)
-    root = opened(screen, "step", query="13", at="softmax")
+    root = opened(plain, "step", query="13", at="softmax")
     root.locator(".head-button").click()
     box = root.get_by_role("dialog", name=WORDS["heads_choose"])
     key = int(root.get_attribute("data-key") or "")
@@ -95,30 +91,28 @@ def test_the_map_is_coloured_by_the_run_s_own_numbers(screen: Screen) -> None:
     expect(root).to_have_attribute("data-layer", str(at // 9))
 
 
-def test_a_finger_looks_first_and_takes_with_a_second_touch(browser: Browser, address: str) -> None:
-    with lend(browser, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True) as page:
-        screen = Screen(page, address)
-        root = opened(screen, "masks")
-        root.locator(".head-button").tap()
-        box = root.get_by_role("dialog", name=WORDS["heads_choose"])
-        expect(box).to_be_visible()
-        canvas = box.locator(".heads-map canvas").first.bounding_box()
-        assert canvas and canvas["x"] >= 0 and canvas["x"] + canvas["width"] <= 390, "the map is as wide as the phone"
-        place = (canvas["x"] + canvas["width"] * 0.6, canvas["y"] + canvas["height"] * 0.4)
-        page.touchscreen.tap(*place)
-        said = box.locator(".heads-low > .quiet")
-        expect(said).not_to_contain_text("Layer 3 · Head 1")
-        name = (said.text_content() or "").split(":")[0]
-        expect(box).to_be_visible()
-        page.touchscreen.tap(*place)
-        expect(box).to_be_hidden()
-        short = name.replace("Layer ", "L").replace("· Head ", "H")
-        expect(root.locator(".head-button")).to_have_text(re.compile(f"^({name}|{short})$"))  # as the phone has room
-        screen.leave()
+def test_a_finger_looks_first_and_takes_with_a_second_touch(plain_another: Callable[..., Plain]) -> None:
+    phone = plain_another((390, 844), has_touch=True, is_mobile=True)
+    root, page = opened(phone, "masks"), phone.page
+    root.locator(".head-button").tap()
+    box = root.get_by_role("dialog", name=WORDS["heads_choose"])
+    expect(box).to_be_visible()
+    canvas = box.locator(".heads-map canvas").first.bounding_box()
+    assert canvas and canvas["x"] >= 0 and canvas["x"] + canvas["width"] <= 390, "the map is as wide as the phone"
+    place = (canvas["x"] + canvas["width"] * 0.6, canvas["y"] + canvas["height"] * 0.4)
+    page.touchscreen.tap(*place)
+    said = box.locator(".heads-low > .quiet")
+    expect(said).not_to_contain_text("Layer 3 · Head 1")
+    name = (said.text_content() or "").split(":")[0]
+    expect(box).to_be_visible()
+    page.touchscreen.tap(*place)
+    expect(box).to_be_hidden()
+    short = name.replace("Layer ", "L").replace("· Head ", "H")
+    expect(root.locator(".head-button")).to_have_text(re.compile(f"^({name}|{short})$"))  # as the phone has room
 
 
-def test_all_heads_of_what_if_are_in_sight(screen: Screen) -> None:
-    root = opened(screen, "whatif", layer="", head="")
+def test_all_heads_of_what_if_are_in_sight(plain: Plain) -> None:
+    root = opened(plain, "whatif", layer="", head="")
     svg = root.locator(".parts svg")
     expect(svg.locator("rect").nth(269)).to_be_attached()
     box = svg.bounding_box()
@@ -128,11 +122,11 @@ def test_all_heads_of_what_if_are_in_sight(screen: Screen) -> None:
     expect(root.locator(".board .fact")).not_to_be_empty()
 
 
-def test_the_sink_is_named_by_the_run_s_numbers_and_leaves_the_colours_alone(screen: Screen) -> None:
+def test_the_sink_is_named_by_the_run_s_numbers_and_leaves_the_colours_alone(plain: Plain) -> None:
     found = sink(core.trace(core.load("minilm"), TEXT).attention)
     assert found is not None and found.is_sink
     # Without a mask, which would take the line of the sink
-    root = opened(screen, "masks", model="MiniLM-L6", text=TEXT, layer="2", head="1", forbid="")
+    root = opened(plain, "masks", model="MiniLM-L6", text=TEXT, layer="2", head="1", forbid="")
     low, high = (round(100 * share) for share in found.between)
     line = root.locator(".sink")
     expect(line).to_contain_text(f"{low}–{high} % of their attention")
@@ -143,5 +137,5 @@ def test_the_sink_is_named_by_the_run_s_numbers_and_leaves_the_colours_alone(scr
     assert "rgb" in before or "#" in before
     line.get_by_role("button", name=WORDS["sink_out"]).click()
     expect(line.get_by_role("button")).to_have_attribute("aria-pressed", "true")
-    screen.page.wait_for_url(lambda url: "sink=out" in url)
+    plain.page.wait_for_url(lambda url: "sink=out" in url)
     assert root.evaluate(fills) != before and root.locator(".row").inner_text() == numbers

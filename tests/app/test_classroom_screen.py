@@ -179,6 +179,7 @@ def test_a_class_follows_says_sees_and_is_asked_again(screen: Screen, another: A
     assert "%" in teacher.facts()
 
 
+@pytest.mark.thorough
 def test_a_follower_looks_around_and_comes_back(screen: Screen, another: Another):
     teacher = screen.open("?layer=3&head=1&query=10")
     phone = follow(another(PHONE), share(teacher))
@@ -274,6 +275,7 @@ def test_rooms_and_lessons_are_followed_and_what_is_not_gets_a_link(screen: Scre
         ),
     ],
 )
+@pytest.mark.thorough
 def test_a_phone_shows_what_the_teacher_chooses_in_a_room(
     screen: Screen, another: Another, link: str, room: str, choice: str, said: tuple[str, ...]
 ):
@@ -296,6 +298,7 @@ def test_a_phone_shows_what_the_teacher_chooses_in_a_room(
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
+@pytest.mark.thorough
 def test_a_race_is_watched_as_long_as_its_teacher_lets_it_go_on(screen: Screen, another: Another):
     teacher = screen.open()
     code = share(teacher)
@@ -364,6 +367,7 @@ def test_a_code_is_typed_and_a_wrong_one_is_answered_in_a_sentence(screen: Scree
         ("https://headlight.example/lab/r/BCDFGHJK?theme=dark", ("No class has this code",)),
     ],
 )
+@pytest.mark.thorough
 def test_what_is_no_code_says_what_is_wrong_with_it(another: Another, typed: str, said: tuple[str, ...]):
     """In the field, by the button and by Enter; and in the address, where it may be typed as well."""
     follower = another(PHONE)
@@ -393,6 +397,7 @@ def test_what_is_no_code_says_what_is_wrong_with_it(another: Another, typed: str
     expect(alert).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_an_address_that_is_no_text_is_no_code(another: Another):
     follower = another(PHONE)
     follower.page.goto(f"{follower.address}/r/%E0%A4%A")
@@ -436,6 +441,7 @@ BACK_AND_ASK = """() => {
 
 
 @pytest.mark.parametrize("how", LEAVES)
+@pytest.mark.thorough
 def test_however_the_answer_leaves_the_wall_the_phones_go_on(screen: Screen, another: Another, how: str):
     """And those who come in while it is there wait for what comes next."""
     teacher = screen.open("?view=explore&layer=3&head=1")
@@ -472,6 +478,7 @@ def test_however_the_answer_leaves_the_wall_the_phones_go_on(screen: Screen, ano
     counted(teacher, 2)
 
 
+@pytest.mark.thorough
 def test_a_class_that_was_cut_off_hears_that_the_answer_has_left_the_wall(screen: Screen, another: Another):
     teacher = screen.open()
     phone = follow(another(PHONE), share(teacher))
@@ -489,6 +496,7 @@ def test_a_class_that_was_cut_off_hears_that_the_answer_has_left_the_wall(screen
     expect(over(teacher)).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_the_projector_has_the_code_in_a_corner_and_a_reload_keeps_the_class(screen: Screen):
     teacher = screen.open()
     code = share(teacher)
@@ -509,6 +517,7 @@ INSIDE = """node => {
 
 
 @pytest.mark.parametrize("size", [(1280, 720), (1024, 768), (1920, 1080)])
+@pytest.mark.thorough
 def test_the_last_row_can_read_the_whole_code(another: Another, size: tuple[int, int]):
     teacher = another(size, reduced_motion="reduce").open()
     share(teacher)
@@ -525,6 +534,7 @@ def test_the_last_row_can_read_the_whole_code(another: Another, size: tuple[int,
     eventually(teacher.page, fits)  # type grows behind the click
 
 
+@pytest.mark.thorough
 def test_the_link_of_a_class_is_copied_or_stands_there_to_be_copied(own_screen: Screen, another: Another):
     for teacher, allowed in ((own_screen, False), (another(permissions=["clipboard-read", "clipboard-write"]), True)):
         teacher.open()
@@ -540,6 +550,7 @@ def test_the_link_of_a_class_is_copied_or_stands_there_to_be_copied(own_screen: 
         assert link == f"{teacher.address}/R/{code}"
 
 
+@pytest.mark.thorough
 def test_who_chooses_a_room_sees_it_and_the_bar_leads_back_to_the_question(screen: Screen, another: Another):
     teacher = screen.open("?layer=3&head=1&query=10")
     phone = follow(another(PHONE), share(teacher))
@@ -570,6 +581,7 @@ def test_who_chooses_a_room_sees_it_and_the_bar_leads_back_to_the_question(scree
     expect(main(phone)).to_have_attribute("data-state", "follow")
 
 
+@pytest.mark.thorough
 def test_a_question_says_its_kind_of_attention_and_its_word_in_full(screen: Screen, another: Another):
     teacher = screen.open("?model=translator")
     phone = follow(another(PHONE), share(teacher))
@@ -587,6 +599,7 @@ def test_a_question_says_its_kind_of_attention_and_its_word_in_full(screen: Scre
     assert pieces == [["Ein"], ["Hund"], ["rennt"], ["durch"], ["den"], ["Schnee", "."], ["</s>"]]
 
 
+@pytest.mark.thorough
 def test_words_that_are_read_from_the_right_stand_so_and_move_no_number(screen: Screen, another: Another):
     teacher = screen.open("?text=%D7%94%D7%97%D7%AA%D7%95%D7%9C")  # five letters, a token each
     phone = follow(another(PHONE), share(teacher))
@@ -608,6 +621,7 @@ def test_words_that_are_read_from_the_right_stand_so_and_move_no_number(screen: 
     assert label < number, "the number stands behind the word it is of"
 
 
+@pytest.mark.thorough
 def test_what_the_mask_hides_is_no_word_of_a_question(screen: Screen, another: Another):
     teacher = screen.open("?model=storyteller&text=Once+upon+a+time+there+was+a+cat")
     phone = follow(another(PHONE), share(teacher))
@@ -626,6 +640,7 @@ def test_what_the_mask_hides_is_no_word_of_a_question(screen: Screen, another: A
     assert {label.split("\n")[0] for label in shown} == {"<s>", "Once", "upon", "a", "time", "there"}
 
 
+@pytest.mark.thorough
 def test_the_marks_of_the_round_before_stand_in_the_chart_and_the_menu_of_files_over_it(
     screen: Screen, another: Another
 ):
@@ -659,6 +674,7 @@ def test_the_marks_of_the_round_before_stand_in_the_chart_and_the_menu_of_files_
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.thorough
 def test_axe_finds_nothing_on_any_page_of_the_class(another: Another, scheme: str):
     teacher = another((1280, 720), scheme, reduced_motion="reduce").open()
     code = share(teacher)
@@ -686,6 +702,7 @@ def test_axe_finds_nothing_on_any_page_of_the_class(another: Another, scheme: st
     assert not any(found.values()), found
 
 
+@pytest.mark.thorough
 def test_what_a_finger_hits_is_large_enough(screen: Screen, another: Another):
     teacher = screen.open()
     phone = follow(another(PHONE), share(teacher))

@@ -1,4 +1,4 @@
-"""The Compute view in a browser: each thing that it is for, against core.plan, and the links that bring it back."""
+"""Compute: each thing that it is for, against core.plan, and the links that bring it back."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from core.plan import DEVICES, PRESETS, parameters, plan
 from core.plan.operations import ideal_bytes
 from tests.app.browsing import once
 from tests.app.planning_screen import visiting
+from tests.app.script import headline, said, slider, visit
 
 APP = "app/main.py"
 GPT2 = Setup("gpt2", PRESETS["gpt2"].config, 1, 1024, 0, attention="eager")
@@ -25,6 +26,51 @@ ROOF = {"compute_part": words.COMPUTE_PARTS["roofline"], "plan_model": "gpt2"}
 CARD = next(device for device in DEVICES if device.name == "RTX 4090")
 
 
+# the whole page, without a browser
+
+
+def test_a_link_says_model_attention_layers_and_step() -> None:
+    found = plan(replace(GPT2.config, n_decoder_layers=16), source_len=1024, attention="efficient")
+    app = visit("Compute", plan_model="gpt2", plan_attention="efficient", plan_layers="16")
+    assert f"{numbers.count(found.flops)}FLOP and {numbers.both(found.traffic)}" in headline(app)
+    useful = sum(op.times * op.useful_flops for op in found.prefill)
+    assert f"{numbers.count(useful)}FLOP are of use" in said(app)
+    one = visit("Compute", plan_model="gpt2", compute_step="one token", **EAGER)
+    assert f"{numbers.count(plan(GPT2.config, GPT2.workload).decode_flops)}FLOP" in headline(one)
+    assert "one token after 1,024" in headline(one)
+
+
+def test_a_larger_batch_feeds_each_byte_more_arithmetic() -> None:
+    """Lesson E8: decoding is limited by memory."""
+    app = visit("Compute", **ROOF)
+    assert "153 FLOPs" in headline(app)
+    assert f"The next token gives {intensity(1):.1f} FLOPs per byte: memory is the limit" in said(app)
+    slider(app, "batch").set_value(4).run()
+    assert f"The next token gives {intensity(4):.1f} FLOPs per byte: memory is the limit" in said(app)
+
+
+def test_a_figure_in_a_link_moves_the_roof_and_one_that_cannot_be_read_is_named() -> None:
+    app = visit("Compute", **ROOF, compute_card=CARD.name, cards="rtx-4090:2016:165.2,abacus:1:1")
+    assert headline(app) == words.ROOF.format(device=CARD.name, ridge=CARD.ridge / 2)
+    assert "“abacus:1:1”" in said(app)
+
+
+def test_an_rnn_a_translator_and_parameters_are_counted_in_their_sentences() -> None:
+    """Lessons E9, E10, B5 and D5."""
+    assert f"{numbers.count(4 * 50 * 512**2)}FLOP in 50 steps" in headline(
+        visit("Compute", plan_model="lesson-encoder", compute_part=words.COMPUTE_PARTS["rnn"])
+    )
+    cross = visit("Compute", compute_part=words.COMPUTE_PARTS["cross"], plan_model="transformer-base", plan_batch="32")
+    assert headline(cross).startswith("Transformer base reads 32 × ")
+    found = visit("Compute", plan_model="lesson-encoder", compute_part=words.COMPUTE_PARTS["parameters"])
+    assert f"{parameters(PRESETS['lesson-encoder'].config).total:,} parameters" in headline(found)
+    assert "It has 93,324,544 parameters, not about 65 M" in said(found)
+
+
+# in a browser
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_operations_with_their_causal_counts_and_one_token(browser: Browser, address: str, scheme: str) -> None:
     """Lesson E7: rows with exact constants beside the O(), of the whole text and of one token."""
@@ -49,6 +95,7 @@ def test_operations_with_their_causal_counts_and_one_token(browser: Browser, add
         screen.page.wait_for_url(lambda url: "compute_step=one+token" in url)
 
 
+@pytest.mark.thorough
 def test_the_batch_slider_moves_the_limit(browser: Browser, address: str) -> None:
     """Lesson E8: decoding is limited by memory; a larger batch feeds each byte more arithmetic."""
     with visiting(browser, address) as screen:
@@ -70,6 +117,7 @@ def intensity(batch: int) -> float:
     return found.decode_flops / ideal_bytes(found.decode)
 
 
+@pytest.mark.thorough
 def test_a_card_of_ones_own(browser: Browser, address: str) -> None:
     """A figure in a link moves the roof, a part of the link that says nothing is named, and the cards can be opened."""
     with visiting(browser, address) as screen:
@@ -84,6 +132,7 @@ def test_a_card_of_ones_own(browser: Browser, address: str) -> None:
         screen.page.locator("[data-testid=stDataFrame]").last.wait_for()
 
 
+@pytest.mark.thorough
 def test_a_figure_typed_into_the_table_of_cards(browser: Browser, address: str) -> None:
     """It moves the roof and is in the link; one that is no rate gets a sentence, and the maker's stays."""
     with visiting(browser, address) as screen:
@@ -152,6 +201,7 @@ def test_no_link_is_too_long_to_read() -> None:
     assert found == list(DEVICES) and len(sentences) <= devices.LONGEST
 
 
+@pytest.mark.thorough
 def test_an_rnn_beside_attention(browser: Browser, address: str) -> None:
     """Lesson E9: n·d² in n steps against n²·d in one; the lines cross at n = d."""
     with visiting(browser, address) as screen:
@@ -163,6 +213,7 @@ def test_an_rnn_beside_attention(browser: Browser, address: str) -> None:
         assert rnn[512] == maps[512] and rnn[256] > maps[256] and rnn[1024] < maps[1024]
 
 
+@pytest.mark.thorough
 def test_the_terms_of_an_encoder_decoder(browser: Browser, address: str) -> None:
     """Lesson E10: n², m² and nm, whose sum is the trace's."""
     with visiting(browser, address) as screen:
@@ -177,6 +228,7 @@ def test_the_terms_of_an_encoder_decoder(browser: Browser, address: str) -> None
         screen.page.wait_for_url(lambda url: "plan_model=transformer-base" in url)
 
 
+@pytest.mark.thorough
 def test_parameters_by_depth_and_beside_known_models(browser: Browser, address: str) -> None:
     """Lessons B5, D4 and D5."""
     with visiting(browser, address) as screen:
@@ -194,6 +246,7 @@ def test_parameters_by_depth_and_beside_known_models(browser: Browser, address: 
         assert known[words.YOURS] == own.total
 
 
+@pytest.mark.thorough
 def test_a_link_brings_back_what_was_seen(browser: Browser, address: str) -> None:
     with visiting(browser, address) as screen:
         screen.see("Compute", plan_model="gpt2")

@@ -74,6 +74,7 @@ def test_the_header_of_a_space_names_the_port() -> None:
     assert f':{fields["app_port"]}"' in compose and "build: ." in compose
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="a container's shell")
 def test_it_starts_is_healthy_draws_and_ends(browser: Browser, tmp_path: Path) -> None:
     for name in copied():

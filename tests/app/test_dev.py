@@ -20,6 +20,8 @@ from playwright.sync_api import Browser, expect
 
 from tests.app.browsing import ROOT, Screen, go_to
 
+pytestmark = pytest.mark.thorough
+
 COPIED, LINKED = ("app", "scripts", ".streamlit"), ("core", "cluster", "models")
 LOADED = "headlight_models 1.0"  # what /metrics says of the models in memory
 
@@ -142,7 +144,7 @@ def test_a_view_that_is_edited_while_it_is_drawn_is_drawn_again_on_the_same_scre
 
 def test_a_page_that_is_open_goes_on_with_the_files_that_it_has_loaded(edited: Edited, screen: Screen):
     screen.open()
-    edited.edit("app/kit/browser/mount.js", "// A component's view", "// Changed. A component's view")
+    edited.edit("app/kit/browser/mount.js", "// The one way", "// Changed. The one way")
     edited.edit("app/attention/browser/attention.css", "text-decoration-line: underline;", "")
     screen.run_text("Another sentence.")
     go_to(screen.page, "Masks")

@@ -63,6 +63,7 @@ def test_a_link_with_edits_runs_them_in_every_room_until_they_are_taken_back(bro
     page.close()
 
 
+@pytest.mark.thorough
 def test_the_model_goes_on_with_a_text_as_it_is_edited(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     screen = Screen(page, address).open("?model=copy&text=dabbi%3D&with=ablate_decoder_L1_H1")
@@ -78,7 +79,7 @@ def test_the_model_goes_on_with_a_text_as_it_is_edited(browser: Browser, address
     page.close()
 
 
-@pytest.mark.parametrize("asked", ["ablate_encoder_L99_H0", "scale_1e999"])
+@pytest.mark.parametrize("asked", ["ablate_encoder_L99_H0", pytest.param("scale_1e999", marks=pytest.mark.thorough)])
 def test_edits_that_cannot_be_get_a_sentence(browser: Browser, address: str, asked: str) -> None:
     """Those that this model has no place for are refused with the way back beside it; what nobody can read is left out."""
     page = browser.new_page()

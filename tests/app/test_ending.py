@@ -16,7 +16,7 @@ from app.transport import messages
 from core.read.ending import ending
 from core.service.facts import facts_of
 from core.service.walks.compute import ending_facts, residual_path_facts
-from tests.app.browsing import Screen
+from tests.app.plain import Plain
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
 
@@ -62,10 +62,11 @@ def test_a_model_has_the_stations_of_its_own_end(model: str, ends: list[str]) ->
     assert ids.index("why") == ids.index("add1") + (2 if run.config.norm_order == "post" else 1)
 
 
+@pytest.mark.thorough
 @needs_smollm2
-def test_the_end_of_the_pass_is_walked_word_by_word(screen: Screen) -> None:
-    screen.open("?view=step&model=smollm2&layer=23&head=0&query=13&at=lastnorm")
-    root, keys = screen.root, screen.page.keyboard
+def test_the_end_of_the_pass_is_walked_word_by_word(plain: Plain) -> None:
+    plain.open("?view=step&model=smollm2&layer=23&head=0&query=13&at=lastnorm")
+    root, keys = plain.root, plain.page.keyboard
     found, big, summed = ending(mary(), 13), root.locator(".big"), root.locator(".from")
     expect(big).to_have_text(
         "The 6 layers after it do the same. Then to₂ is 884 long, and the last norm divides by 36.85."
@@ -74,7 +75,7 @@ def test_the_end_of_the_pass_is_walked_word_by_word(screen: Screen) -> None:
     expect(summed).to_contain_text(f"h[{j}]")
     expect(summed).to_contain_text(f"{abs(found.after[j].item()):.3f}")
     keys.press("PageDown")
-    screen.wait(at="words")
+    plain.wait(at="words")
     expect(big).to_have_text(
         "49,152 words get a logit each, their own 576 numbers · h. Softmax makes chances: Mary 92 %."
     )
@@ -85,22 +86,23 @@ def test_the_end_of_the_pass_is_walked_word_by_word(screen: Screen) -> None:
     root.get_by_role("button", name="Table").click()
     expect(root.locator(".tablebox tbody tr")).to_have_count(10)
     keys.press("PageDown")
-    screen.wait(at="loss", show="table")
+    plain.wait(at="loss", show="table")
     expect(root.locator(".tablebox tbody tr")).to_have_count(13)
     root.get_by_role("button", name="Picture").click()
     expect(big).to_have_text("If Mary follows, the loss is 0.08; with the it is 3.84.")
     root.locator(".pic .rowhit").nth(9).click()  # after John: gave
-    screen.wait(query="9", at="loss")
+    plain.wait(query="9", at="loss")
     expect(big).to_have_text(
         "Here the text has gave: 3.3 %, so the loss is 3.41. Had it been bought, the loss would be 2.48."
     )
-    screen.page.wait_for_url("**at=loss**")
+    plain.page.wait_for_url("**at=loss**")
 
 
+@pytest.mark.thorough
 @needs_smollm2
-def test_why_add_shows_a_backward_pass_with_and_without_the_residual(screen: Screen) -> None:
-    screen.open("?view=step&model=smollm2&at=why")
-    root = screen.root
+def test_why_add_shows_a_backward_pass_with_and_without_the_residual(plain: Plain) -> None:
+    plain.open("?view=step&model=smollm2&at=why")
+    root = plain.root
     expect(root.locator(".big")).to_have_text(
         "Without residual or norm the gradient fades to 6·10⁻⁹. With norms, words become alike instead.", timeout=60_000
     )
@@ -110,6 +112,7 @@ def test_why_add_shows_a_backward_pass_with_and_without_the_residual(screen: Scr
     expect(root.locator(".tablebox tbody tr")).to_have_count(25)
 
 
+@pytest.mark.thorough
 def test_the_backward_passes_travel_in_four_digits() -> None:
     facts = residual_path_facts()
     sent = message.residual(facts)["paths"]

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 import core
 from app.rooms.step import message
 from app.rooms.step.params import pages_of
 from app.rooms.step.steps import Step, steps_of
+from app.session import models
 from app.transport import messages
 from core.read.experts import routing
 from core.read.layer_walk import terms, walk
-from tests.app.browsing import Screen, serving
+from tests.app.axe import faults
 from tests.app.mixtures import mixture, unwalked_mixture
+from tests.app.plain import Plain
 from tests.app.served import ask, serve
-from tests.app.test_accessibility import findings
 
 TEXT = "The wolf knocked at the door and said"
 LONG = "The wolf knocked at the door and said, open the door. " * 70
@@ -31,24 +33,28 @@ LONG = "The wolf knocked at the door and said, open the door. " * 70
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("mixtures")
     return {
-        "few": mixture(place / "few", 8, 2, 4),
-        "many": mixture(place / "many", 128, 8, 6),
-        "full": unwalked_mixture(place / "full"),
+        "few-experts": mixture(place / "few-experts", 8, 2, 4),
+        "many-experts": mixture(place / "many-experts", 128, 8, 6),
+        "full-experts": unwalked_mixture(place / "full-experts"),
     }
 
 
 @pytest.fixture(scope="module")
-def brought(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server that offers them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEADLIGHT_MODELS", ",".join(map(str, folders.values())))
-        with serving("app/main.py", tmp_path_factory.mktemp("experts") / "log") as address:
-            yield address
+def run_of(folders: dict[str, Path]) -> Callable[[str, str], core.Trace]:
+    return cache(lambda model, text: core.trace(core.load(folders[model]), text))
 
 
-@pytest.mark.parametrize(("model", "text"), [("few", TEXT), ("many", LONG)])
-def test_they_travel_as_core_has_them(folders: dict[str, Path], model: str, text: str) -> None:
-    run = core.trace(core.load(folders[model]), text)
+@pytest.fixture
+def brought(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are among the models that a visitor may choose."""
+    for name, spec in models.read(",".join(map(str, folders.values())), []).items():
+        monkeypatch.setitem(models.MODELS, name, spec)
+        monkeypatch.setitem(models.TITLES, name, spec.title)
+
+
+@pytest.mark.parametrize(("model", "text"), [("few-experts", TEXT), ("many-experts", LONG)])
+def test_they_travel_as_core_has_them(run_of: Callable[[str, str], core.Trace], model: str, text: str) -> None:
+    run = run_of(model, text)
     service, facts = serve(run)
     found = routing(run)
     header, body = messages.unpack(message.experts(ask(service.experts(facts.key, "decoder"))))
@@ -72,27 +78,18 @@ def test_a_model_without_experts_has_no_such_page() -> None:
         ask(service.experts(facts.key, "encoder"))
 
 
-def opened(browser: Browser, address: str, size: tuple[int, int] = (1280, 720), **said: str) -> tuple[Screen, Locator]:
-    context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce", accept_downloads=True
-    )
-    screen = Screen(context.new_page(), address)
-    screen.page.goto(f"{address}/?{urlencode({'view': 'step', 'page': 'experts', **said})}")
-    root = screen.page.locator(".hl.step")
+def opened(plain: Plain, **said: str) -> Locator:
+    plain.open(f"?{urlencode({'view': 'step', 'page': 'experts', **said})}")
     if "page" not in said:
-        expect(root).to_have_attribute("data-experts", "8" if said["model"] == "few" else "128")
-    screen.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    return screen, root
+        expect(plain.root).to_have_attribute("data-experts", "8" if said["model"] == "few-experts" else "128")
+    return plain.root
 
 
-def left(screen: Screen) -> None:
-    screen.leave()
-    screen.page.context.close()
-
-
-def test_the_experts_of_a_token_are_on_the_screen(browser: Browser, brought: str, folders: dict[str, Path]) -> None:
-    found = routing(core.trace(core.load(folders["few"]), TEXT))
-    screen, root = opened(browser, brought, model="few", text=TEXT, layer="2", query="3", show="table")
+def test_the_experts_of_a_token_are_on_the_screen(
+    plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace]
+) -> None:
+    found = routing(run_of("few-experts", TEXT))
+    root = opened(plain, model="few-experts", text=TEXT, layer="2", query="3", show="table")
     at = found.layers.index(2)
     rows = root.locator("table.numbers").first.locator("tbody tr")
     expect(rows).to_have_count(len(found.tokens))
@@ -104,12 +101,12 @@ def test_the_experts_of_a_token_are_on_the_screen(browser: Browser, brought: str
     assert [float(row.split("\t")[1]) for row in loads] == pytest.approx(found.load[at].tolist(), abs=6e-5)
     (first, second), (a, b) = found.chosen[at, 3].tolist(), found.weights[at, 3].tolist()
     expect(root.locator(".big")).to_contain_text(f"expert {first} ({a:.2f}) and expert {second} ({b:.2f})")
-    assert findings(screen) == []
-    left(screen)
 
 
-def test_the_walk_goes_through_the_experts(browser: Browser, brought: str, folders: dict[str, Path]) -> None:
-    run = core.trace(core.load(folders["few"]), TEXT)
+def test_the_walk_goes_through_the_experts(
+    plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace]
+) -> None:
+    run = run_of("few-experts", TEXT)
     found = walk(run, "decoder", 2, 3)
     service, facts = serve(run)
     sent = ask(service.walk(facts.key, "decoder", 2, 3))
@@ -119,28 +116,25 @@ def test_the_walk_goes_through_the_experts(browser: Browser, brought: str, folde
         steps = [step for step in steps_of(facts, "decoder", layer) if isinstance(step, Step)]
         assert names <= {step.id for step in steps}
         assert all(step.value in values for step in steps if step.value.startswith(("attn.", "mlp.")))
-    screen, root = opened(browser, brought, model="few", text=TEXT, layer="2", query="3", at="mix", page="run")
+    root = opened(plain, model="few-experts", text=TEXT, layer="2", query="3", at="mix", page="run")
     numbers = terms(found, "mlp.out", int(found.values["mlp.out"].abs().argmax()))
     shown = root.locator(".from .t")
     expect(shown.first).to_contain_text(f"{numbers.value:.3f}".replace("-", "−"))
     expect(shown.nth(1)).to_contain_text(f"expert {found.chosen[0]} · {found.values['mlp.taken'][0]:.3f}")
-    screen.page.locator(".station[data-step=router]").click()
+    plain.page.locator(".station[data-step=router]").click()
     expect(root.locator(".big")).to_contain_text(f"takes 2 of them: {found.chosen[0]}, {found.chosen[1]}")
     expect(root.locator(".from .note")).to_contain_text(f"Expert {found.chosen[0]} was taken")
-    assert findings(screen) == []
-    left(screen)
 
 
 def test_arrows_a_click_and_the_box_choose_and_the_link_says_so(
-    browser: Browser, brought: str, folders: dict[str, Path]
+    plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace]
 ) -> None:
-    found = routing(core.trace(core.load(folders["few"]), TEXT))
-    screen, root = opened(browser, brought, model="few", text=TEXT, layer="0", query="3")
-    assert findings(screen) == []
+    found = routing(run_of("few-experts", TEXT))
+    root = opened(plain, model="few-experts", text=TEXT, layer="0", query="3")
     root.locator(".pic").focus()
-    screen.page.keyboard.press("ArrowDown")  # past the layer that has one MLP
+    plain.page.keyboard.press("ArrowDown")  # past the layer that has one MLP
     expect(root).to_have_attribute("data-layer", "2")
-    screen.page.keyboard.press("ArrowRight")
+    plain.page.keyboard.press("ArrowRight")
     expect(root).to_have_attribute("data-query", "4")
     root.get_by_label("layer", exact=True).select_option("3")
     expect(root).to_have_attribute("data-layer", "3")
@@ -149,48 +143,56 @@ def test_arrows_a_click_and_the_box_choose_and_the_link_says_so(
         f"expert {expert}{found.weights[found.layers.index(3), 4, 0]:.3f}\u00a0"
     )
     root.locator(".toks .tok").nth(2).click()
-    screen.page.wait_for_url("**query=2*")
-    asked = parse_qs(urlsplit(screen.page.url).query)
+    plain.page.wait_for_url("**query=2*")
+    asked = parse_qs(urlsplit(plain.page.url).query)
     assert (asked["page"], asked["layer"], asked["query"]) == (["experts"], ["3"], ["2"])
-    left(screen)
 
 
-@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
+@pytest.mark.parametrize("size", [(1280, 720), pytest.param((390, 844), marks=pytest.mark.thorough)])
 def test_many_experts_of_a_long_text_have_their_place(
-    browser: Browser, brought: str, folders: dict[str, Path], size: tuple[int, int]
+    plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace], size: tuple[int, int]
 ) -> None:
-    screen, root = opened(browser, brought, size, model="many", text=LONG, layer="4", query="700")
+    plain.page.set_viewport_size({"width": size[0], "height": size[1]})
+    root = opened(plain, model="many-experts", text=LONG, layer="4", query="700")
     expect(root.locator(".expertmap")).to_have_count(3)
     expect(root.locator(".expertmap canvas")).to_have_count(1)  # of 20 tokens by 128 experts; two have fewer cells
-    assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    found = routing(core.trace(core.load(folders["many"]), LONG))
+    assert plain.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    found = routing(run_of("many-experts", LONG))
     expert = int(found.chosen[found.layers.index(4), 700, 0])
     expect(root.locator(".from .t").first).to_contain_text(f"expert {expert}")
-    left(screen)
 
 
 def test_the_load_of_every_layer_is_a_file(
-    browser: Browser, brought: str, folders: dict[str, Path], tmp_path: Path
+    plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace], tmp_path: Path
 ) -> None:
-    found = routing(core.trace(core.load(folders["few"]), TEXT))
-    screen, root = opened(browser, brought, model="few", text=TEXT, layer="0", query="3")
+    found = routing(run_of("few-experts", TEXT))
+    root = opened(plain, model="few-experts", text=TEXT, layer="0", query="3")
     root.get_by_role("button", name="Export").click()
-    with screen.page.expect_download() as saved:
-        screen.page.get_by_role("button", name="Load of every expert").first.click()
+    with plain.page.expect_download() as saved:
+        plain.page.get_by_role("button", name="Load of every expert").first.click()
     path = tmp_path / "load.csv"
     saved.value.save_as(path)
     lines = [line for line in path.read_text("utf-8-sig").splitlines() if line and not line.startswith("#")]
     rows = list(csv.DictReader(lines))
     assert len(rows) == len(found.layers) * 8
     assert [float(row["load"]) for row in rows] == pytest.approx(found.load.flatten().tolist(), abs=1e-6)
-    left(screen)
 
 
-def test_a_layer_without_a_walk_names_the_page(browser: Browser, brought: str) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    page = context.new_page()
-    page.goto(f"{brought}/?{urlencode({'view': 'step', 'model': 'full', 'text': TEXT})}")
-    expect(page.locator(".hl.step .big")).to_contain_text("is on the page “Experts”")
-    page.get_by_role("button", name="Experts", exact=True).click()
-    expect(page.locator(".hl.step")).to_have_attribute("data-experts", "4")
-    context.close()
+def test_a_layer_without_a_walk_names_the_page(plain: Plain, brought: None) -> None:
+    root = opened(plain, model="full-experts", text=TEXT, page="run")
+    expect(root.locator(".big")).to_contain_text("is on the page “Experts”")
+    root.get_by_role("button", name="Experts", exact=True).click()
+    expect(root).to_have_attribute("data-experts", "4")
+
+
+AXE = [
+    {"layer": "2", "query": "3", "show": "table"},
+    pytest.param({"layer": "0", "query": "3"}, marks=pytest.mark.thorough),
+    pytest.param({"layer": "2", "query": "3", "at": "mix", "page": "run"}, marks=pytest.mark.thorough),
+]
+
+
+@pytest.mark.parametrize("said", AXE)
+def test_axe_finds_nothing(plain: Plain, brought: None, said: dict[str, str]) -> None:
+    opened(plain, model="few-experts", text=TEXT, **said)
+    assert faults(plain.page) == []

@@ -1,10 +1,11 @@
-"""Explore, end to end: a server as users start it, a real browser, and core as the judge of every number."""
+"""Explore in a browser, with core as the judge of every number."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
@@ -15,10 +16,13 @@ from app.kit.stage import Followed
 from app.rooms.explore import component as explore
 from app.session import words
 from app.shell import words as shell_words
-from tests.app.browsing import Another, Screen, box_of, once
+from tests.app.browsing import Screen, box_of, once
+from tests.app.plain import Plain, opened
 
 APP = "app/main.py"
 LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2  # where the view opens, and what it shows there
+
+first = opened("")  # the view as it opens
 
 
 @pytest.fixture(scope="module")
@@ -26,111 +30,113 @@ def model() -> core.Loaded:
     return core.load("minilm")
 
 
-def test_it_opens_on_a_result_that_is_core_s(screen: Screen, model: core.Loaded):
-    screen.open()
+def test_it_opens_on_a_result_that_is_core_s(first: Plain, model: core.Loaded):
     run = core.trace(model, words.EXAMPLE)
-    data = screen.data()
+    data = first.data()
     assert (data["site"], data["layer"], data["head"], data["locked"]) == ("encoder", str(LAYER), str(HEAD), str(IT))
-    assert screen.tokens() == list(run.source.labels)
+    assert first.tokens() == list(run.source.labels)
     weight = run.attention[LAYER].row(HEAD, IT)[ANIMAL].item()
-    assert f"{weight:.0%}".replace("%", " %") in screen.facts()
-    assert screen.facts() == f"it gives {weight * 100:.0f} % of its attention to animal, rank 1 of 16."
-    screen.until("root.querySelectorAll('.proofs .holds').length === 2")
-    assert screen.root.locator(".proofs .fails").count() == 0
+    assert f"{weight:.0%}".replace("%", " %") in first.facts()
+    assert first.facts() == f"it gives {weight * 100:.0f} % of its attention to animal, rank 1 of 16."
+    first.until("root.querySelectorAll('.proofs .holds').length === 2")
+    assert first.root.locator(".proofs .fails").count() == 0
 
 
-def test_the_first_view_needs_no_scrolling_and_no_plotly(screen: Screen):
-    screen.record().open()
-    height, window = screen.page.evaluate("[document.querySelector('[data-testid=stMain]').scrollHeight, innerHeight]")
-    assert height <= window == 720
-    width = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
-    assert width <= 1280
-    for part in (".strip", ".overview", ".matrix", ".facts", "footer"):
-        box = box_of(screen.root.locator(part))
-        assert box["y"] + box["height"] <= 720
-    assert not [url for url in screen.requests if "plotly" in url.lower()]
-
-
-def test_a_hovered_cell_shows_the_value_that_core_gives(screen: Screen, model: core.Loaded):
-    screen.open()
+def test_a_hovered_cell_shows_the_value_that_core_gives(first: Plain, model: core.Loaded):
     run = core.trace(model, words.EXAMPLE)
     for query, key in ((IT, ANIMAL), (0, 0), (15, 15), (6, 8)):
-        screen.page.mouse.move(*screen.cell(query, key))
-        screen.wait(cell=f"{query},{key}")
+        first.page.mouse.move(*first.cell(query, key))
+        first.wait(cell=f"{query},{key}")
         row = run.attention[LAYER].row(HEAD, query)
-        assert float(screen.data()["value"]) == pytest.approx(row[key].item(), abs=0.5 / 65535 + 1e-6)
-        tip = screen.root.locator(".tip").inner_text()
+        assert float(first.data()["value"]) == pytest.approx(row[key].item(), abs=0.5 / 65535 + 1e-6)
+        tip = first.root.locator(".tip").inner_text()
         rank = 1 + int((row > row[key]).sum())
         assert f"{row[key].item():.4f}"[:5] in tip
         assert f"rank {rank} of 16" in tip
         assert run.source.labels[query] in tip and f"position {query}" in tip and f"position {key}" in tip
-    screen.page.mouse.move(5, 5)
-    screen.wait(cell="", query=str(IT))
+    first.page.mouse.move(5, 5)
+    first.wait(cell="", query=str(IT))
 
 
-def test_a_typed_sentence_changes_tokens_overview_and_map(screen: Screen, model: core.Loaded):
-    screen.open()
+def test_light_and_dark_follow_the_page(first: Plain):
+    for scheme in ("light", "dark"):
+        first.page.emulate_media(color_scheme=scheme)
+        first.wait(theme=scheme)
+        x, y, size = (float(first.data()[name]) for name in ("left", "top", "size"))
+        ratio = first.page.evaluate("devicePixelRatio")
+        at = f"{(x + 12.5 * size) * ratio}, {(y + 2.5 * size) * ratio}"  # a weight near 0: close to the page
+        pixels = "root.querySelector('.matrix canvas').getContext('2d')"
+        colour = first.root.evaluate(f"root => [...{pixels}.getImageData({at}, 1, 1).data]")
+        assert (sum(colour[:3]) < 300) is (scheme == "dark")
+
+
+def test_the_table_holds_the_same_numbers(first: Plain, model: core.Loaded):
+    first.root.get_by_role("button", name="table", exact=True).click()
+    first.wait(show="table")
+    rows = first.root.locator("table tbody tr").all_inner_texts()
+    weights = core.trace(model, words.EXAMPLE).attention[LAYER].row(HEAD, IT)
+    assert len(rows) == 16
+    for row in rows:
+        _, _, position, weight = row.split("\t")
+        assert float(weight) == pytest.approx(weights[int(position)].item(), abs=6e-5)
+    assert "What it looks at, layer 3, head 1" in first.root.locator("caption").inner_text()
+
+
+def test_a_typed_sentence_changes_tokens_overview_and_map(plain: Plain, model: core.Loaded):
+    plain.open()
     pictures = "[...root.querySelectorAll('.overview canvas, .matrix canvas')].map((c) => c.toDataURL())"
-    before = screen.root.evaluate(f"root => {pictures}")
-    screen.run_text("A bird in the hand is worth two in the bush.")
+    before = plain.root.evaluate(f"root => {pictures}")
+    plain.run_text("A bird in the hand is worth two in the bush.")
     run = core.trace(model, "A bird in the hand is worth two in the bush.")
-    assert screen.tokens() == list(run.source.labels)
-    after = screen.root.evaluate(f"root => {pictures}")
+    assert plain.tokens() == list(run.source.labels)
+    after = plain.root.evaluate(f"root => {pictures}")
     assert before[0] != after[0] and before[2] != after[2]
-    screen.page.mouse.move(*screen.cell(3, 5))
-    screen.wait(cell="3,5")
-    layer, head = (int(screen.data()[name]) for name in ("layer", "head"))
-    assert float(screen.data()["value"]) == pytest.approx(run.attention[layer].row(head, 3)[5].item(), abs=1e-5)
-    screen.page.wait_for_url(re.compile(r"text=A\+bird"))
+    plain.page.mouse.move(*plain.cell(3, 5))
+    plain.wait(cell="3,5")
+    layer, head = (int(plain.data()[name]) for name in ("layer", "head"))
+    assert float(plain.data()["value"]) == pytest.approx(run.attention[layer].row(head, 3)[5].item(), abs=1e-5)
+    plain.page.wait_for_url(re.compile(r"text=A\+bird"))
 
 
-def test_the_keyboard_moves_between_heads_and_the_link_reproduces_the_screen(screen: Screen, another: Another):
-    screen.open("?metric=maps")
-    screen.root.locator(".overview").focus()
+def test_keys_move_between_heads_without_a_fetch_and_the_link_and_back_follow(plain: Plain):
+    plain.record().open("?metric=maps")
+    plain.page.wait_for_load_state("networkidle")
+    asked = len(plain.requests)
+    plain.root.locator(".overview").focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp"):
-        screen.page.keyboard.press(key)
-    screen.wait(layer="2", head="3")
-    screen.page.wait_for_url(re.compile(r"layer=2"))
-    screen.page.wait_for_url(re.compile(r"head=3"))
-    other = another()
-    other.open(screen.page.url.removeprefix(f"{screen.address}/"))
-    data = other.data()
-    assert (data["layer"], data["head"], data["locked"]) == ("2", "3", str(IT))
-    assert other.facts() == screen.facts()
-
-
-def test_switching_heads_does_not_fetch_anything(screen: Screen):
-    screen.record().open("?metric=maps")
-    screen.page.wait_for_load_state("networkidle")
-    asked = len(screen.requests)
-    screen.root.locator(".overview").focus()
-    for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp"):
-        screen.page.keyboard.press(key)
-    screen.wait(head="5", layer="3")
-    screen.page.wait_for_url(re.compile("head=5"))
+        plain.page.keyboard.press(key)
+    plain.wait(layer="2", head="3")
+    plain.page.wait_for_url(re.compile(r"layer=2.*head=3"))
     # A proof comes when it is done, and the browser asks for the page's icon whenever it likes.
-    later = [url for url in screen.requests[asked:] if "/headlight/proof" not in url and "/favicon" not in url]
+    later = [url for url in plain.requests[asked:] if "/headlight/proof" not in url and "/favicon" not in url]
     assert later == []
+    facts, link = plain.facts(), plain.page.url.removeprefix(f"{plain.address}/")
+    plain.open(link)
+    data = plain.data()
+    assert (data["layer"], data["head"], data["locked"]) == ("2", "3", str(IT))
+    assert plain.facts() == facts
+    plain.root.locator(".overview").focus()
+    plain.page.keyboard.press("ArrowRight")
+    plain.page.wait_for_url(re.compile("head=4"))
+    plain.page.go_back()
+    plain.wait(layer="2", head="3")
 
 
-def test_a_click_on_the_overview_chooses_that_head(screen: Screen):
-    screen.open()
+def test_a_click_chooses_a_head_or_locks_a_token_which_a_second_releases(plain: Plain):
+    plain.open()
     for head in (0, 5, 11):
-        screen.page.mouse.click(*screen.head(3, head))
-        screen.until(f"root.dataset.head === '{head}'")
-        assert screen.data()["layer"] == "3"
+        plain.page.mouse.click(*plain.head(3, head))
+        plain.until(f"root.dataset.head === '{head}'")
+        assert plain.data()["layer"] == "3"
+    token = plain.root.locator(".strip [data-i='13']")
+    token.click()
+    plain.wait(locked="13")
+    assert plain.facts().startswith("tired gives")
+    token.click()
+    plain.wait(locked="")
 
 
-def test_going_back_goes_back_to_the_head_before(screen: Screen):
-    screen.open()
-    screen.root.locator(".overview").focus()
-    screen.page.keyboard.press("ArrowRight")
-    screen.page.wait_for_url(re.compile("head=2"))
-    screen.page.go_back()
-    screen.wait(head="1")
-    assert screen.data()["layer"] == str(LAYER)
-
-
+@pytest.mark.thorough
 def test_going_back_to_a_sentence_goes_back_to_its_token(screen: Screen):
     screen.open()
     before, address = screen.data(), screen.page.evaluate("location.search")
@@ -149,6 +155,7 @@ def test_going_back_to_a_sentence_goes_back_to_its_token(screen: Screen):
     assert screen.page.evaluate("location.search") == address
 
 
+@pytest.mark.thorough
 def test_steps_back_in_one_breath_end_where_the_link_says(screen: Screen):
     screen.open()
     first, address = screen.data()["run"], screen.page.evaluate("location.search")
@@ -171,6 +178,7 @@ def test_steps_back_in_one_breath_end_where_the_link_says(screen: Screen):
     assert (screen.data()["locked"], screen.page.evaluate("location.search")) == ("10", address)
 
 
+@pytest.mark.thorough
 def test_keys_reach_the_examples_again_and_again(screen: Screen):
     screen.open()
     shown = []
@@ -193,113 +201,89 @@ def test_keys_reach_the_examples_again_and_again(screen: Screen):
     screen.page.get_by_role("menu").wait_for(state="detached")
 
 
-def test_keys_mean_the_same_from_the_page_s_body_as_in_every_room(screen: Screen):
+def test_keys_mean_the_same_from_the_page_s_body_as_in_every_room(plain: Plain):
     """Arrows go through heads and tokens, Page keys through findings, "/" finds a head, and Escape lets go of what is locked."""
-    screen.open()
-    keys = screen.page.keyboard
+    plain.open()
+    keys = plain.page.keyboard
     for _ in range(3):  # within one frame, each begins where the one before has led
         keys.press("ArrowRight")
-    screen.wait(layer=str(LAYER), head=str(HEAD + 3))
+    plain.wait(layer=str(LAYER), head=str(HEAD + 3))
     keys.press("ArrowLeft")
     keys.press("ArrowDown")
-    screen.wait(head=str(HEAD + 2), locked=str(IT + 1))
+    plain.wait(head=str(HEAD + 2), locked=str(IT + 1))
     keys.press("/")
     keys.type("0.5")
     keys.press("Enter")
-    screen.wait(layer="0", head="5", locked=str(IT + 1))
+    plain.wait(layer="0", head="5", locked=str(IT + 1))
     keys.press("Escape")
-    screen.wait(locked="", query="")
-    screen.page.wait_for_url(re.compile("query=none"))
-    screen.root.locator(".matrix").focus()
+    plain.wait(locked="", query="")
+    plain.page.wait_for_url(re.compile("query=none"))
+    plain.root.locator(".matrix").focus()
     keys.press("ArrowRight")
-    screen.until("root.dataset.cell !== ''")  # of the map, which has the focus
-    assert (screen.data()["layer"], screen.data()["head"]) == ("0", "5")
+    plain.until("root.dataset.cell !== ''")  # of the map, which has the focus
+    assert (plain.data()["layer"], plain.data()["head"]) == ("0", "5")
 
 
-def test_the_head_that_is_picked_is_offered_and_never_taken(screen: Screen):
-    screen.open()
-    screen.run_text("A bird in the hand is worth two in the bush.")
-    picked, offer = screen.data(), screen.root.locator(".offer")
-    expect(screen.root.locator(".rule")).to_be_visible()
+def test_the_head_that_is_picked_is_offered_and_never_taken(plain: Plain):
+    plain.open()
+    plain.run_text("A bird in the hand is worth two in the bush.")
+    picked, offer = plain.data(), plain.root.locator(".offer")
+    expect(plain.root.locator(".rule")).to_be_visible()
     expect(offer).to_be_hidden()
-    screen.root.locator(".overview").focus()
-    screen.page.keyboard.press("PageDown")
-    screen.until(f"root.dataset.head !== '{picked['head']}'")
+    plain.root.locator(".overview").focus()
+    plain.page.keyboard.press("PageDown")
+    plain.until(f"root.dataset.head !== '{picked['head']}'")
     expect(offer).to_have_text("clearest: L{layer} H{head}".format(**picked))
-    screen.run_text("Two birds in the bush are worth one in the hand.")
+    plain.run_text("Two birds in the bush are worth one in the hand.")
     expect(offer).to_have_text(re.compile("clearest: L[0-9]+ H[0-9]+$"))
     layer, head = re.findall(" [LH]([0-9]+)", offer.inner_text())
-    assert (screen.data()["layer"], screen.data()["head"]) != (layer, head)
+    assert (plain.data()["layer"], plain.data()["head"]) != (layer, head)
     offer.click()
-    screen.wait(layer=layer, head=head)
+    plain.wait(layer=layer, head=head)
     expect(offer).to_be_hidden()
 
 
-def test_the_map_is_walked_locked_and_released_by_keyboard(screen: Screen):
-    screen.open()
-    screen.root.locator(".matrix").focus()
-    screen.page.keyboard.press("ArrowRight")
-    screen.wait(cell=f"{IT},{ANIMAL}")
-    screen.page.keyboard.press("ArrowDown")
-    screen.page.keyboard.press("ArrowLeft")
-    screen.wait(cell=f"{IT + 1},{ANIMAL - 1}")
-    assert "The" in screen.facts() and screen.facts().startswith("was")
-    screen.page.keyboard.press("Enter")
-    screen.wait(locked=str(IT + 1))
-    screen.page.keyboard.press("Escape")
-    screen.wait(locked="", query="")
-    assert "On average" in screen.facts()
-    screen.page.wait_for_url(re.compile("query=none"))
+def test_the_map_is_walked_locked_and_released_by_keyboard(plain: Plain):
+    plain.open()
+    plain.root.locator(".matrix").focus()
+    plain.page.keyboard.press("ArrowRight")
+    plain.wait(cell=f"{IT},{ANIMAL}")
+    plain.page.keyboard.press("ArrowDown")
+    plain.page.keyboard.press("ArrowLeft")
+    plain.wait(cell=f"{IT + 1},{ANIMAL - 1}")
+    assert "The" in plain.facts() and plain.facts().startswith("was")
+    plain.page.keyboard.press("Enter")
+    plain.wait(locked=str(IT + 1))
+    plain.page.keyboard.press("Escape")
+    plain.wait(locked="", query="")
+    assert "On average" in plain.facts()
+    plain.page.wait_for_url(re.compile("query=none"))
 
 
-def test_tab_reaches_strip_overview_and_map_and_the_summary_is_spoken(screen: Screen):
-    screen.open("?metric=maps")
-    screen.page.get_by_role("textbox", name="Sentence", exact=True).focus()
+def test_tab_reaches_strip_overview_and_map_and_the_summary_is_spoken(plain: Plain):
+    plain.open("?metric=maps")
     reached = []
     for _ in range(24):
-        screen.page.keyboard.press("Tab")
-        reached.append(screen.root.evaluate("root => root.getRootNode().activeElement?.className ?? ''"))
+        plain.page.keyboard.press("Tab")
+        reached.append(plain.root.evaluate("root => root.getRootNode().activeElement?.className ?? ''"))
     assert "overview" in reached and "matrix" in reached
     assert any(name.split()[:1] == ["q"] for name in reached)
-    screen.root.locator(".overview").focus()
-    screen.page.keyboard.press("ArrowDown")
-    screen.until("root.querySelector('.unseen[role=status]').textContent.includes('Layer 4 · Head 1')")
-    assert screen.facts() in (screen.root.locator(".unseen[role=status]").text_content() or "")
+    plain.root.locator(".overview").focus()
+    plain.page.keyboard.press("ArrowDown")
+    plain.until("root.querySelector('.unseen[role=status]').textContent.includes('Layer 4 · Head 1')")
+    assert plain.facts() in (plain.root.locator(".unseen[role=status]").text_content() or "")
 
 
-def test_a_click_on_a_token_locks_it_and_a_second_releases_it(screen: Screen):
-    screen.open()
-    token = screen.root.locator(".strip [data-i='13']")
-    token.click()
-    screen.wait(locked="13")
-    assert screen.facts().startswith("tired gives")
-    token.click()
-    screen.wait(locked="")
+def test_markup_in_a_sentence_is_text(plain: Plain):
+    plain.open(f"?text={quote('<img src=x onerror=alert(1)> & <script>alert(2)</script>')}")
+    assert "".join(plain.tokens()).replace("[CLS]", "").startswith("<imgsrc=xonerror=alert(1)>")
+    assert plain.page.locator(".hl img, .hl script").count() == 0
+    plain.page.mouse.move(*plain.cell(2, 3))
+    plain.wait(cell="2,3")
+    assert "im" in plain.root.locator(".tip").inner_text()
 
 
-def test_the_table_holds_the_same_numbers(screen: Screen, model: core.Loaded):
-    screen.open()
-    screen.root.get_by_role("button", name="table", exact=True).click()
-    screen.wait(show="table")
-    rows = screen.root.locator("table tbody tr").all_inner_texts()
-    weights = core.trace(model, words.EXAMPLE).attention[LAYER].row(HEAD, IT)
-    assert len(rows) == 16
-    for row in rows:
-        _, _, position, weight = row.split("\t")
-        assert float(weight) == pytest.approx(weights[int(position)].item(), abs=6e-5)
-    assert "What it looks at, layer 3, head 1" in screen.root.locator("caption").inner_text()
-
-
-def test_markup_in_a_sentence_is_text(screen: Screen):
-    screen.open()
-    screen.run_text("<img src=x onerror=alert(1)> & <script>alert(2)</script>")
-    assert "".join(screen.tokens()).replace("[CLS]", "").startswith("<imgsrc=xonerror=alert(1)>")
-    assert screen.page.locator(".hl img, .hl script").count() == 0
-    screen.page.mouse.move(*screen.cell(2, 3))
-    screen.wait(cell="2,3")
-    assert "im" in screen.root.locator(".tip").inner_text()
-
-
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "said"),
     [("", "empty"), ("   ", "spaces"), ("word " * 600, "MiniLM-L6 has positions for 512")],
@@ -316,6 +300,7 @@ def test_a_text_that_cannot_run_gets_a_sentence_and_nothing_is_lost(screen: Scre
     screen.page.locator(".st-key-sentences").get_by_text(words.LAST_PICTURE).wait_for(state="detached")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -343,12 +328,13 @@ def test_a_link_to_what_does_not_exist_says_so_and_shows_what_does(screen: Scree
     assert screen.page.locator(".st-key-sentences b").count() == 0
 
 
-def test_a_link_may_name_the_model_by_its_id(screen: Screen):
-    screen.open("?model=minilm&layer=0&head=2&query=5")
-    assert screen.page.locator(".st-key-sentences").get_by_text("This link").count() == 0
-    assert (screen.data()["layer"], screen.data()["head"], screen.data()["locked"]) == ("0", "2", "5")
+def test_a_link_may_name_the_model_by_its_id(plain: Plain):
+    plain.open(f"?model=minilm&text={quote(words.EXAMPLE)}&layer=0&head=2&query=5")
+    assert plain.sentences() == ""
+    assert (plain.data()["layer"], plain.data()["head"], plain.data()["locked"]) == ("0", "2", "5")
 
 
+@pytest.mark.thorough
 def test_a_link_that_names_another_model_by_its_id_keeps_it(screen: Screen):
     screen.open("?model=copy")
     screen.page.wait_for_url(re.compile("model=Copy"))
@@ -358,8 +344,19 @@ def test_a_link_that_names_another_model_by_its_id_keeps_it(screen: Screen):
     assert screen.page.locator("[class*=st-key-box_model_] input").input_value() == "Copy"
 
 
+def test_what_is_chosen_counts_in_the_picture_of_the_next_sentence(plain: Plain):
+    plain.open()
+    plain.root.get_by_role("button", name="hide [CLS]", exact=True).click()
+    plain.root.get_by_role("button", name="lines", exact=True).click()
+    plain.page.wait_for_url(re.compile("show=lines.*hide=0"))
+    plain.run_text("At once another one.")
+    assert (plain.data()["show"], plain.data()["hide"]) == ("lines", "[0]")
+    assert "show=lines" in plain.page.url and "hide=0" in plain.page.url
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("choice", ["lines", "hide"])
-def test_what_is_chosen_right_before_a_sentence_counts_in_its_picture(screen: Screen, choice: str):
+def test_what_is_chosen_right_before_a_sentence_is_typed_counts_in_its_picture(screen: Screen, choice: str):
     screen.open()
     name = "lines" if choice == "lines" else "hide [CLS]"
     screen.root.get_by_role("button", name=name, exact=True).click()
@@ -369,13 +366,14 @@ def test_what_is_chosen_right_before_a_sentence_counts_in_its_picture(screen: Sc
 
 
 @pytest.mark.parametrize("query", ["", "&projector=true"])
-def test_nothing_of_a_locked_token_is_cut_off(screen: Screen, query: str):
-    screen.open(f"?query=2{query}")
-    room, token = (screen.root.locator(part).bounding_box() for part in (".strip", ".strip span.q"))
+def test_nothing_of_a_locked_token_is_cut_off(plain: Plain, query: str):
+    plain.open(f"?query=2{query}")
+    room, token = (plain.root.locator(part).bounding_box() for part in (".strip", ".strip span.q"))
     assert room and token and room["y"] <= token["y"] and token["x"] >= room["x"]  # the ring is inside of it
     assert token["y"] + token["height"] <= room["y"] + room["height"]
 
 
+@pytest.mark.thorough
 def test_a_first_visit_with_a_text_that_cannot_run_is_taught(screen: Screen):
     screen.page.goto(f"{screen.address}/?text=%20")
     screen.page.get_by_text(shell_words.NOTHING_YET).wait_for()
@@ -384,32 +382,25 @@ def test_a_first_visit_with_a_text_that_cannot_run_is_taught(screen: Screen):
     assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == words.EXAMPLE
 
 
-def test_repeated_tokens_keep_their_own_places(screen: Screen, model: core.Loaded):
-    screen.open()
+def test_repeated_tokens_keep_their_own_places(plain: Plain, model: core.Loaded):
     text = "the the the the"
-    screen.run_text(text)
+    plain.open(f"?text={text.replace(' ', '+')}")
     run = core.trace(model, text)
-    assert screen.tokens() == ["[CLS]", "the", "the", "the", "the", "[SEP]"]
+    assert plain.tokens() == ["[CLS]", "the", "the", "the", "the", "[SEP]"]
     for key in (1, 4):
-        screen.page.mouse.move(*screen.cell(2, key))
-        screen.wait(cell=f"2,{key}")
-        layer, head = (int(screen.data()[name]) for name in ("layer", "head"))
-        assert float(screen.data()["value"]) == pytest.approx(run.attention[layer].row(head, 2)[key].item(), abs=1e-5)
+        plain.page.mouse.move(*plain.cell(2, key))
+        plain.wait(cell=f"2,{key}")
+        layer, head = (int(plain.data()[name]) for name in ("layer", "head"))
+        assert float(plain.data()["value"]) == pytest.approx(run.attention[layer].row(head, 2)[key].item(), abs=1e-5)
 
 
-@pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
-def test_light_and_dark_follow_the_page(another: Another, scheme: str, dark: bool):
-    screen = another((1280, 720), scheme=scheme).open()
-    assert screen.data()["theme"] == scheme
-    pixel = "root.querySelector('.matrix canvas').getContext('2d')"
-    x, y = (float(screen.data()[name]) for name in ("left", "top"))
-    ratio = screen.page.evaluate("devicePixelRatio")
-    size = float(screen.data()["size"])
-    at = f"{(x + 12.5 * size) * ratio}, {(y + 2.5 * size) * ratio}"  # a weight near 0: close to the page
-    colour = screen.root.evaluate(f"root => [...{pixel}.getImageData({at}, 1, 1).data]")
-    assert (sum(colour[:3]) < 300) is dark
+def test_the_shapes_of_the_run_are_asked_for_with_one_click(plain: Plain):
+    plain.open()
+    plain.shapes().click()
+    assert [name for name, _ in plain.page.evaluate("plain.asked")] == ["shapes"]
 
 
+@pytest.mark.thorough
 def test_the_shapes_of_the_run_are_one_click_away(screen: Screen):
     screen.open()
     screen.shapes().click()
@@ -417,6 +408,7 @@ def test_the_shapes_of_the_run_are_one_click_away(screen: Screen):
     expect(screen.page.get_by_role("dialog").get_by_text("cpu, float32")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_the_shapes_are_of_the_sentence_that_was_on_its_way_when_they_were_asked_for(screen: Screen):
     screen.open()
     screen.type("A shorter one.")
@@ -425,20 +417,20 @@ def test_the_shapes_are_of_the_sentence_that_was_on_its_way_when_they_were_asked
     assert screen.tokens() == ["[CLS]", "A", "shorter", "one", ".", "[SEP]"]
 
 
-def test_what_is_beside_the_proofs_keeps_its_place_when_they_come(screen: Screen):
+def test_what_is_beside_the_proofs_keeps_its_place_when_they_come(plain: Plain):
     """A click on it that is under way when a picture comes would else be lost."""
-    screen.open()
-    screen.until("root.querySelectorAll('.proofs .holds').length === 2")
-    ran, held = screen.root.locator("footer .ran"), []
+    plain.open()
+    plain.until("root.querySelectorAll('.proofs .holds').length === 2")
+    ran, held = plain.root.locator("footer .ran"), []
     left = box_of(ran)["x"]
-    screen.page.route("**/headlight/proof*", lambda route: held.append(route))
+    plain.page.route("**/headlight/proof*", lambda route: held.append(route))
     try:
-        screen.type("A shorter one.")
-        screen.until("root.dataset.tokens === '6' && !root.querySelector('.proofs .holds')")
+        plain.run_text("A shorter one.")
+        plain.until("root.dataset.tokens === '6' && !root.querySelector('.proofs .holds')")
         assert abs(box_of(ran)["x"] - left) <= 1
     finally:
-        screen.page.unroute("**/headlight/proof*")  # which lets those continue that were held
-    screen.until("root.querySelectorAll('.proofs .holds').length === 2")
+        plain.page.unroute("**/headlight/proof*")  # which lets those continue that were held
+    plain.until("root.querySelectorAll('.proofs .holds').length === 2")
     assert abs(box_of(ran)["x"] - left) <= 1
 
 
@@ -456,27 +448,45 @@ def test_what_is_opened_is_noted_even_if_the_script_is_begun_anew_at_once(monkey
     assert explore.OPENED.get() == ("inspect", {"run": "now", "layer": 1})
 
 
-def test_a_wide_window_shows_it_larger(another: Another):
-    screen = another((1920, 1080)).open()
-    height = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+def test_a_wide_window_shows_it_larger(plain: Plain):
+    plain.page.set_viewport_size({"width": 1920, "height": 1080})
+    plain.open()
+    height = plain.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     assert height <= 1080
-    assert float(screen.data()["size"]) > 27  # with the guide open, and the strip of the whole model above
+    assert float(plain.data()["size"]) > 27  # with the guide open, and the strip of the whole model above
 
 
-def test_a_phone_has_one_column_and_no_sideways_scroll(another: Another):
-    screen = another((390, 844), has_touch=True).open()
-    assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
-    assert screen.root.evaluate("root => root.classList.contains('narrow')")
-    screen.run_text(
+def test_a_phone_has_one_column_and_no_sideways_scroll(plain_phone: Plain):
+    plain_phone.open()
+    assert plain_phone.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+    assert plain_phone.root.evaluate("root => root.classList.contains('narrow')")
+    plain_phone.run_text(
         "The old keeper climbed the narrow stairs every single evening to light the lamp, because many ships needed it so very badly."
     )
-    columns = [[float(x) for x in part.split(":")] for part in screen.data()["folded"].split()]
+    columns = [[float(x) for x in part.split(":")] for part in plain_phone.data()["folded"].split()]
     assert len([key for key, *_ in columns if key >= 0]) > 5
     assert min(abs(right - left) for _, left, right in columns) >= 24  # every name is written, over what a finger finds
-    assert float(screen.data()["size"]) >= 16
-    assert "Tap ⋯" in screen.root.locator(".map > .note").inner_text()
-    screen.run_text("שלום לכל העולם")  # all of it has room
-    xs = [float(x) for x in screen.data()["columns"].split()]
-    assert xs == sorted(xs, reverse=True) and not screen.data()["folded"]  # the first key stands at the right
-    screen.page.mouse.move(*screen.cell(4, 1))
-    screen.wait(cell="4,1")
+    assert float(plain_phone.data()["size"]) >= 16
+    assert "Tap ⋯" in plain_phone.root.locator(".map > .note").inner_text()
+    plain_phone.run_text("שלום לכל העולם")  # all of it has room
+    xs = [float(x) for x in plain_phone.data()["columns"].split()]
+    assert xs == sorted(xs, reverse=True) and not plain_phone.data()["folded"]  # the first key stands at the right
+    plain_phone.page.mouse.move(*plain_phone.cell(4, 1))
+    plain_phone.wait(cell="4,1")
+
+
+def test_the_first_view_needs_no_scrolling_and_no_plotly_and_stays_where_a_text_cannot_run(screen: Screen):
+    screen.record().open()
+    height, window = screen.page.evaluate("[document.querySelector('[data-testid=stMain]').scrollHeight, innerHeight]")
+    assert height <= window == 720
+    width = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+    assert width <= 1280
+    for part in (".strip", ".overview", ".matrix", ".facts", "footer"):
+        box = box_of(screen.root.locator(part))
+        assert box["y"] + box["height"] <= 720
+    assert not [url for url in screen.requests if "plotly" in url.lower()]
+    run = screen.data()["run"]
+    screen.type("")
+    screen.page.locator(".st-key-sentences").get_by_text("empty").wait_for()
+    assert words.LAST_PICTURE in screen.sentences()
+    assert screen.data()["run"] == run and len(screen.tokens()) == 16

@@ -32,7 +32,8 @@ from app.session import words
 from app.transport import modules
 from core.errors import Refused
 from core.read import aggregate, measures
-from tests.app.browsing import ROOT, Another, Screen
+from tests.app.browsing import ROOT, Screen
+from tests.app.plain import AnotherPlain, Plain
 from tests.app.served import ask, serve
 
 APP = "tests/app/gallery.py"
@@ -99,11 +100,11 @@ def matrix(frame: pd.DataFrame, unit: str = "weight") -> np.ndarray:
 # ---------------------------------------------------------------- pictures
 
 
-def test_png_has_its_size_and_says_what_it_shows(screen: Screen):
-    screen.open()
+def test_png_has_its_size_and_says_what_it_shows(plain: Plain):
+    plain.open()
     sizes = []
     for scale in (1, 2, 4):
-        name, png = saved(screen, f"PNG {scale}×")
+        name, png = saved(plain, f"PNG {scale}×")
         sizes.append(size(png))
         assert name == "minilm-l6-layer-3-head-1" + (f"@{scale}x" if scale > 1 else "") + ".png"
         texts = chunks(png)
@@ -131,9 +132,9 @@ def pixel(page: Page, data: bytes, kind: str, x: int, y: int) -> list[int]:
     )
 
 
-def test_svg_has_real_text_and_agrees_with_the_png(screen: Screen, run: core.Trace):
-    screen.open("?columns=equal")
-    _, data = saved(screen, "SVG")
+def test_svg_has_real_text_and_agrees_with_the_png(plain: Plain, run: core.Trace):
+    plain.open("?columns=equal")
+    _, data = saved(plain, "SVG")
     root = ElementTree.fromstring(data)
     texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
     for label in run.source.labels:
@@ -149,18 +150,18 @@ def test_svg_has_real_text_and_agrees_with_the_png(screen: Screen, run: core.Tra
         node for node in root.iter(f"{SVG}rect") if float(node.get("width", "0")) == float(node.get("height", "1"))
     ]
     assert len(cells) == 16 * 16
-    _, png = saved(screen, "PNG 1×")
+    _, png = saved(plain, "PNG 1×")
     for cell in (cells[0], cells[IT * 16 + ANIMAL], cells[40]):
         x, y = (int(float(cell.attrib[name])) + 9 for name in ("x", "y"))
-        drawn = pixel(screen.page, data, "image/svg+xml", x, y)
-        assert drawn == pixel(screen.page, png, "image/png", x, y)
+        drawn = pixel(plain.page, data, "image/svg+xml", x, y)
+        assert drawn == pixel(plain.page, png, "image/png", x, y)
         assert cell.attrib["fill"] == f"rgb({drawn[0]},{drawn[1]},{drawn[2]})"
 
 
-def test_a_map_under_its_words_is_saved_as_it_is_drawn(screen: Screen):
+def test_a_map_under_its_words_is_saved_as_it_is_drawn(plain: Plain):
     """Columns as wide as the words over them, the arc, and of a decoder what each row is about to write."""
-    screen.open()
-    root = ElementTree.fromstring(saved(screen, "SVG")[1])
+    plain.open()
+    root = ElementTree.fromstring(saved(plain, "SVG")[1])
     cells = [node for node in root.iter(f"{SVG}rect") if node.get("height") == "30"]
     assert len(cells) == 16 * 16
     widths = {round(float(node.attrib["width"])) for node in cells}
@@ -168,32 +169,32 @@ def test_a_map_under_its_words_is_saved_as_it_is_drawn(screen: Screen):
     assert not any(node.get("transform") for node in root.iter(f"{SVG}text"))  # no name leans
     arcs = [node for node in root.iter(f"{SVG}path") if node.get("fill") == "none" and node.get("stroke") == "#b45309"]
     assert len(arcs) == 1
-    screen.open("?model=translator")
-    screen.until("root.querySelector('.facts').textContent.includes('next in the text')")
-    root = ElementTree.fromstring(saved(screen, "SVG")[1])
+    plain.open("?model=translator")
+    plain.until("root.querySelector('.facts').textContent.includes('next in the text')")
+    root = ElementTree.fromstring(saved(plain, "SVG")[1])
     texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
     assert {"→", "snow", "96.0 %", "will write"} <= {*texts}
 
 
-def test_a_folded_map_is_saved_as_it_is_folded(screen: Screen):
+def test_a_folded_map_is_saved_as_it_is_folded(plain: Plain):
     """Its rows and columns and no others, and how much of the row the others hold."""
-    screen.open("?model=minilm&text=" + "+".join(f"the+cat+saw+{i}+dogs" for i in range(14)))
-    screen.wait(fetching="false")  # its rows are fetched, and which columns are shown follows from them
-    shown = [part.split(":")[0] for part in screen.data()["folded"].split()]
-    keys = [screen.tokens()[int(k)] for k in shown if int(k) >= 0]
-    _, data = saved(screen, "SVG")
+    plain.open("?model=minilm&text=" + "+".join(f"the+cat+saw+{i}+dogs" for i in range(14)))
+    plain.wait(fetching="false")  # its rows are fetched, and which columns are shown follows from them
+    shown = [part.split(":")[0] for part in plain.data()["folded"].split()]
+    keys = [plain.tokens()[int(k)] for k in shown if int(k) >= 0]
+    _, data = saved(plain, "SVG")
     written = ["".join(node.itertext()) for node in ElementTree.fromstring(data).iter(f"{SVG}text")]
     assert all(key in written for key in keys)
-    folded = len(screen.tokens()) - len(keys)
-    assert any(f"{folded} of {len(screen.tokens())} columns are folded (" in line for line in written)
+    folded = len(plain.tokens()) - len(keys)
+    assert any(f"{folded} of {len(plain.tokens())} columns are folded (" in line for line in written)
     assert not any("Click" in line for line in written)
 
 
-def test_a_picture_of_hebrew_has_its_first_key_at_the_right(screen: Screen):
-    screen.open("?model=minilm&columns=equal&text=שלום לכל")
-    root = ElementTree.fromstring(saved(screen, "SVG")[1])
+def test_a_picture_of_hebrew_has_its_first_key_at_the_right(plain: Plain):
+    plain.open("?model=minilm&columns=equal&text=שלום לכל")
+    root = ElementTree.fromstring(saved(plain, "SVG")[1])
     cells = [float(node.attrib["x"]) for node in root.iter(f"{SVG}rect") if node.get("width") == node.get("height")]
-    n = len(screen.tokens())
+    n = len(plain.tokens())
     assert len(cells) == n * n and cells[:n] == sorted(cells[:n], reverse=True)
     texts = [("".join(node.itertext()), node.get("transform", "")) for node in root.iter(f"{SVG}text")]
     across = {label: float(turned.split("(")[1].split(" ")[0]) for label, turned in texts if turned}
@@ -201,34 +202,34 @@ def test_a_picture_of_hebrew_has_its_first_key_at_the_right(screen: Screen):
     assert "← key" in [label for label, _ in texts]
 
 
-def test_a_picture_is_in_the_colours_on_screen_or_on_white(another: Another):
-    screen = another((1280, 720), scheme="dark").open()
-    assert sum(pixel(screen.page, saved(screen, "PNG 1×")[1], "image/png", 3, 3)[:3]) < 150
-    assert pixel(screen.page, saved(screen, "PNG 1×", "on white")[1], "image/png", 3, 3)[:3] == [255, 255, 255]
+def test_a_picture_is_in_the_colours_on_screen_or_on_white(plain_another: AnotherPlain):
+    plain = plain_another((1280, 720), scheme="dark").open()
+    assert sum(pixel(plain.page, saved(plain, "PNG 1×")[1], "image/png", 3, 3)[:3]) < 150
+    assert pixel(plain.page, saved(plain, "PNG 1×", "on white")[1], "image/png", 3, 3)[:3] == [255, 255, 255]
 
 
-def test_masked_cells_are_hatched_and_the_picture_says_why(screen: Screen):
-    screen.open("?model=grouped&layer=3")
-    root = ElementTree.fromstring(saved(screen, "SVG")[1])
+def test_masked_cells_are_hatched_and_the_picture_says_why(plain: Plain):
+    plain.open("?model=grouped&layer=3")
+    root = ElementTree.fromstring(saved(plain, "SVG")[1])
     hatched = [node for node in root.iter(f"{SVG}rect") if node.get("fill") == "url(#hatch)"]
     assert len(hatched) > 16
     assert any("in the future" in "".join(node.itertext()) for node in root.iter(f"{SVG}text"))
 
 
 @pytest.mark.parametrize("label", ["SVG", "CSV", "NPZ", "HTML", "PNG 1×"])
-def test_a_file_is_of_what_was_on_the_screen_when_it_was_asked_for(screen: Screen, label: str):
-    screen.open()
-    quiet = saved(screen, label)
-    screen.page.evaluate("""() => {
+def test_a_file_is_of_what_was_on_the_screen_when_it_was_asked_for(plain: Plain, label: str):
+    plain.open()
+    quiet = saved(plain, label)
+    plain.page.evaluate("""() => {
         const ask = window.fetch;
         window.fetch = async (...given) => { await new Promise((wait) => setTimeout(wait, 200)); return ask(...given); };
     }""")
-    with screen.page.expect_download() as download:
-        screen.files().get_by_role("button", name=label, exact=True).click(no_wait_after=True)
-        screen.root.locator(".overview").focus()
-        screen.page.keyboard.press("ArrowDown")
-        screen.page.keyboard.press("Escape")
-    assert screen.data()["layer"] == "4"
+    with plain.page.expect_download() as download:
+        plain.files().get_by_role("button", name=label, exact=True).click(no_wait_after=True)
+        plain.root.locator(".overview").focus()
+        plain.page.keyboard.press("ArrowDown")
+        plain.page.keyboard.press("Escape")
+    assert plain.data()["layer"] == "4"
     assert download.value.suggested_filename == quiet[0]
     hasty = Path(download.value.path()).read_bytes()
     assert content(label, hasty) == content(label, quiet[1])
@@ -242,9 +243,9 @@ def content(label: str, data: bytes) -> object:
     return data
 
 
-def test_the_lines_on_the_screen_are_exported_as_lines(screen: Screen):
-    screen.open("?show=lines")
-    name, data = saved(screen, "SVG")
+def test_the_lines_on_the_screen_are_exported_as_lines(plain: Plain):
+    plain.open("?show=lines")
+    name, data = saved(plain, "SVG")
     root = ElementTree.fromstring(data)
     assert name == "minilm-l6-layer-3-head-1-lines.svg"
     assert len(list(root.iter(f"{SVG}path"))) > 16
@@ -254,9 +255,9 @@ def test_the_lines_on_the_screen_are_exported_as_lines(screen: Screen):
 
 
 @pytest.mark.parametrize("query", ["", "?metric=entropy"])
-def test_all_heads_are_one_picture(screen: Screen, run: core.Trace, query: str):
-    screen.open(query)
-    name, data = saved(screen, "SVG", "all heads")
+def test_all_heads_are_one_picture(plain: Plain, run: core.Trace, query: str):
+    plain.open(query)
+    name, data = saved(plain, "SVG", "all heads")
     root = ElementTree.fromstring(data)
     texts = ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
     assert name == "minilm-l6-all-heads.svg" and "Outlined: Layer 3 · Head 1" in texts
@@ -282,9 +283,9 @@ def test_all_heads_are_one_picture(screen: Screen, run: core.Trace, query: str):
         ("?bounds=0.01,0.3", ["linear colour scale from 0.01 to 0.3"]),
     ],
 )
-def test_the_caption_says_what_was_done(screen: Screen, query: str, said: list[str]):
-    screen.open(query)
-    root = ElementTree.fromstring(saved(screen, "SVG")[1])
+def test_the_caption_says_what_was_done(plain: Plain, query: str, said: list[str]):
+    plain.open(query)
+    root = ElementTree.fromstring(saved(plain, "SVG")[1])
     about = {node.tag.split("}")[1]: node.text or "" for node in root.find(f"{SVG}metadata") or ()}
     drawn = " ".join("".join(node.itertext()) for node in root.iter(f"{SVG}text"))
     for part in said:
@@ -295,16 +296,16 @@ def test_the_caption_says_what_was_done(screen: Screen, query: str, said: list[s
 # ---------------------------------------------------------------- numbers
 
 
-def test_csv_and_npz_hold_core_s_numbers(screen: Screen, run: core.Trace):
-    screen.open()
+def test_csv_and_npz_hold_core_s_numbers(plain: Plain, run: core.Trace):
+    plain.open()
     pattern = run.attention[LAYER].pattern(HEAD)[0].numpy()
-    name, data = saved(screen, "CSV")
+    name, data = saved(plain, "CSV")
     comments, frame = table(data)
     assert name == "minilm-l6-layer-3-head-1.csv" and b"\r\n" in data
     assert comments[0].startswith("MiniLM-L6, self-attention, layer 3, head 1") and "68 %" in comments[1]
     assert np.array_equal(matrix(frame).astype(np.float32), pattern)
     assert frame["query"].iloc[IT * 16] == "it" and frame["key"].iloc[ANIMAL] == "animal"
-    name, data = saved(screen, "NPZ")
+    name, data = saved(plain, "NPZ")
     arrays = np.load(io.BytesIO(data), allow_pickle=False)
     assert np.array_equal(arrays["weight"], pattern) and arrays["weight"].dtype == np.float32
     assert list(arrays["keys"]) == list(run.source.labels) and not arrays["masked"].any()
@@ -323,20 +324,20 @@ def snippet_numbers(snippet: str, tmp_path: Path) -> np.ndarray:
     return np.load(out)
 
 
-def test_numbers_of_a_decoder_say_what_each_row_is_about_to_write(screen: Screen):
-    screen.open("?model=translator")
-    _, frame = table(saved(screen, "CSV")[1])
+def test_numbers_of_a_decoder_say_what_each_row_is_about_to_write(plain: Plain):
+    plain.open("?model=translator")
+    _, frame = table(saved(plain, "CSV")[1])
     told = core.trace(core.load("translator"), "Ein Hund rennt durch den Schnee.", "A dog runs through the snow.")
     rows = frame.drop_duplicates("query_position")
     assert rows["next_word"].tolist() == ["A", "dog", "runs", "through", "the", "snow", ".", "</s>"]
     chances = [told.predictions([i], 1).probs[0][0] for i in range(8)]
     assert rows["next_probability"].tolist() == pytest.approx(chances, abs=1e-5)
-    with np.load(io.BytesIO(saved(screen, "NPZ")[1])) as found:
+    with np.load(io.BytesIO(saved(plain, "NPZ")[1])) as found:
         assert found["next_words"].tolist() == rows["next_word"].tolist()
         assert found["next_probabilities"] == pytest.approx(chances, abs=1e-5)
-    screen.root.get_by_role("button", name="self", exact=True).click()
-    screen.wait(site="encoder")
-    assert "next_word" not in table(saved(screen, "CSV")[1])[1]  # an encoder writes nothing
+    plain.root.get_by_role("button", name="self", exact=True).click()
+    plain.wait(site="encoder")
+    assert "next_word" not in table(saved(plain, "CSV")[1])[1]  # an encoder writes nothing
 
 
 @pytest.mark.parametrize(
@@ -351,26 +352,26 @@ def test_numbers_of_a_decoder_say_what_each_row_is_about_to_write(screen: Screen
         ),
     ],
 )
-def test_the_code_of_an_export_gives_its_numbers(screen: Screen, tmp_path: Path, query: str, unit: str):
-    screen.open(query)
-    comments, frame = table(saved(screen, "CSV")[1])
+def test_the_code_of_an_export_gives_its_numbers(plain: Plain, tmp_path: Path, query: str, unit: str):
+    plain.open(query)
+    comments, frame = table(saved(plain, "CSV")[1])
     snippet = "\n".join(comments[2:])
     assert np.allclose(snippet_numbers(snippet, tmp_path), matrix(frame, unit), rtol=1e-5, atol=1e-7)
 
 
-def test_numbers_of_a_zoomed_map_are_still_whole_and_a_picture_says_which_part_it_is(screen: Screen):
-    screen.open("?whole=true&text=" + "+".join(["one two three"] * 10))
-    screen.root.get_by_role("button", name="Zoom in").click()
-    screen.until("root.querySelector('.matrix')")
-    _, frame = table(saved(screen, "CSV")[1])
+def test_numbers_of_a_zoomed_map_are_still_whole_and_a_picture_says_which_part_it_is(plain: Plain):
+    plain.open("?whole=true&text=" + "+".join(["one two three"] * 10))
+    plain.root.get_by_role("button", name="Zoom in").click()
+    plain.until("root.querySelector('.matrix')")
+    _, frame = table(saved(plain, "CSV")[1])
     assert len(frame) == 32 * 32
-    drawn = " ".join("".join(n.itertext()) for n in ElementTree.fromstring(saved(screen, "SVG")[1]).iter(f"{SVG}text"))
+    drawn = " ".join("".join(n.itertext()) for n in ElementTree.fromstring(saved(plain, "SVG")[1]).iter(f"{SVG}text"))
     assert "part of the map: queries" in drawn and "of 32" in drawn
 
 
-def test_what_the_map_hides_is_said_in_the_table(screen: Screen):
-    screen.open("?model=grouped&layer=3&hide=1")
-    _, frame = table(saved(screen, "CSV")[1])
+def test_what_the_map_hides_is_said_in_the_table(plain: Plain):
+    plain.open("?model=grouped&layer=3&hide=1")
+    _, frame = table(saved(plain, "CSV")[1])
     assert set(frame["masked"]) == {"", "future", "outside the window", "hidden"}
     assert (frame.loc[frame["masked"] != "", "weight"] == 0).all()
 
@@ -457,11 +458,11 @@ def test_parameters_that_do_not_do_get_a_sentence(run: core.Trace, params: dict[
     assert said in str(refusal.value)
 
 
-def test_the_route_answers_for_runs_that_it_does_not_know(screen: Screen):
-    screen.open()
-    answer = screen.page.request.get(f"{screen.address}/headlight/export?format=csv&run=none")
+def test_the_route_answers_for_runs_that_it_does_not_know(plain: Plain):
+    plain.open()
+    answer = plain.page.request.get(f"{plain.address}/headlight/export?format=csv&run=none")
     assert answer.status == 404 and "Reload" in answer.text()
-    answer = screen.page.request.get(f"{screen.address}/headlight/export?format=exe")
+    answer = plain.page.request.get(f"{plain.address}/headlight/export?format=exe")
     assert answer.status == 400 and "format must be one of" in answer.text()
 
 
@@ -486,16 +487,16 @@ def opened(browser: Browser, path: Path, data: bytes) -> tuple[Page, list[str]]:
     return page, faults
 
 
-def test_the_page_works_offline(screen: Screen, browser: Browser, tmp_path: Path, run: core.Trace):
-    screen.open("?layer=2&head=7&query=6&scale=log&metric=maps")
-    name, data = saved(screen, "HTML")
+def test_the_page_works_offline(plain: Plain, browser: Browser, tmp_path: Path, run: core.Trace):
+    plain.open("?layer=2&head=7&query=6&scale=log&metric=maps")
+    name, data = saved(plain, "HTML")
     assert name == "minilm-l6-layer-2-head-7.html" and b"default-src 'none'" in data
     page, faults = opened(browser, tmp_path / name, data)
     offline = Screen(page, "file://")
     offline.painted()
     shown = offline.data()
     assert (shown["layer"], shown["head"], shown["locked"], shown["scale"]) == ("2", "7", "6", "log")
-    assert offline.facts() == screen.facts()
+    assert offline.facts() == plain.facts()
     for text in ("MiniLM-L6, self-attention, layer 2, head 7", "cross gives", "Heat map of 16 queries"):
         assert text in page.locator("aside").inner_text()
     assert "hl.trace" in (page.locator("#snippet").text_content() or "")
@@ -516,12 +517,12 @@ def test_the_page_works_offline(screen: Screen, browser: Browser, tmp_path: Path
 
 
 def test_markup_in_a_sentence_is_text_in_every_export(
-    screen: Screen, browser: Browser, tmp_path: Path, model: core.Loaded
+    plain: Plain, browser: Browser, tmp_path: Path, model: core.Loaded
 ):
-    screen.open()
-    screen.run_text(NASTY)
+    plain.open()
+    plain.run_text(NASTY)
     for label in ("SVG", "HTML"):
-        name, data = saved(screen, label)
+        name, data = saved(plain, label)
         assert b"<img" not in data and data.count(b"<script") == (2 if label == "HTML" else 0)
         page, faults = opened(browser, tmp_path / name, data)
         if label == "HTML":
@@ -531,14 +532,14 @@ def test_markup_in_a_sentence_is_text_in_every_export(
         assert page.evaluate("document.querySelectorAll('img, foreignObject').length") == 0
         assert faults == []
         page.context.close()
-    texts = chunks(saved(screen, "PNG 1×")[1])
+    texts = chunks(saved(plain, "PNG 1×")[1])
     assert "<img src=x onerror=alert(1)>" in texts["Source"]
     labels = list(core.trace(model, NASTY).source.labels)
-    name, data = saved(screen, "CSV")
+    name, data = saved(plain, "CSV")
     assert name.endswith(".csv")  # which a browser saves and never shows
     table = pd.read_csv(io.BytesIO(data), comment="#", keep_default_na=False)
     assert [text.removeprefix("'") for text in table["query"].unique()] == list(dict.fromkeys(labels))
-    with np.load(io.BytesIO(saved(screen, "NPZ")[1])) as arrays:
+    with np.load(io.BytesIO(saved(plain, "NPZ")[1])) as arrays:
         assert arrays["queries"].tolist() == labels
         assert "<img src=x onerror=alert(1)>" in str(arrays["snippet"])
 
@@ -568,6 +569,7 @@ def test_modules_are_bundled_in_the_order_of_their_imports(tmp_path: Path):
 # ---------------------------------------------------------------- Plotly, the clipboard, the keyboard
 
 
+@pytest.mark.thorough
 def test_plotly_opens_on_demand(screen: Screen):
     screen.record().open("?scale=log")
     saved(screen, "CSV")
@@ -604,34 +606,34 @@ def test_the_figure_keeps_equal_tokens_apart_and_masked_cells_empty(model: core.
         inspect.check_size(serve(run)[1], attention_selection.Selection(record=0), most=10)
 
 
-def test_code_and_description_go_to_the_clipboard(screen: Screen):
-    screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    screen.open()
-    saved(screen, "CSV")
-    menu = screen.files()
+def test_code_and_description_go_to_the_clipboard(plain: Plain):
+    plain.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    plain.open()
+    saved(plain, "CSV")
+    menu = plain.files()
     for label, part in (("code", "run.attention[3].pattern(1)"), ("description", "Heat map of 16 queries")):
         menu.get_by_role("button", name=label, exact=True).click()
         menu.get_by_text("Copied.").wait_for()
-        assert part in screen.page.evaluate("navigator.clipboard.readText()")
+        assert part in plain.page.evaluate("navigator.clipboard.readText()")
         menu.get_by_role("button", name="as on screen").click()
 
 
-def test_the_menu_is_used_by_keyboard_alone(screen: Screen):
-    screen.open()
-    screen.root.get_by_role("button", name=attention_words.COMPONENT["export"], exact=True).focus()
-    screen.page.keyboard.press("Enter")
-    screen.files().wait_for()
+def test_the_menu_is_used_by_keyboard_alone(plain: Plain):
+    plain.open()
+    plain.root.get_by_role("button", name=attention_words.COMPONENT["export"], exact=True).focus()
+    plain.page.keyboard.press("Enter")
+    plain.files().wait_for()
     reached: list[str] = []
     for _ in range(14):
-        reached.append(screen.root.evaluate("root => root.getRootNode().activeElement?.textContent ?? ''"))
+        reached.append(plain.root.evaluate("root => root.getRootNode().activeElement?.textContent ?? ''"))
         if reached[-1] == "SVG":
             break
-        screen.page.keyboard.press("Tab")
+        plain.page.keyboard.press("Tab")
     assert {"map", "all heads", "PNG 1×", "SVG"} <= set(reached)
-    with screen.page.expect_download() as download:
-        screen.page.keyboard.press("Enter")
+    with plain.page.expect_download() as download:
+        plain.page.keyboard.press("Enter")
     assert download.value.suggested_filename.endswith(".svg")
-    screen.page.keyboard.press("Escape")
-    screen.files().wait_for(state="hidden")
-    focused = screen.root.evaluate("root => root.getRootNode().activeElement?.textContent")
+    plain.page.keyboard.press("Escape")
+    plain.files().wait_for(state="hidden")
+    focused = plain.root.evaluate("root => root.getRootNode().activeElement?.textContent")
     assert focused == attention_words.COMPONENT["export"]

@@ -28,7 +28,12 @@ FIRST, LAST = 700, 2500  # ms of a word, and of the last
 
 
 @pytest.fixture
-def page(browser: Browser, address: str):
+def address(plain_address: str) -> str:
+    return plain_address
+
+
+@pytest.fixture
+def page(browser: Browser):
     with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
         page.set_default_timeout(PATIENCE)
         yield page
@@ -81,6 +86,7 @@ def test_a_generation_is_a_gif_with_a_frame_for_each_word(page: Page, address: s
     assert not [url for url in asked if not re.search(r"/headlight/(writer|m)/|^blob:|^data:|\.woff2$", url)]
 
 
+@pytest.mark.thorough
 def test_a_generation_is_a_video_that_says_what_it_shows(page: Page, address: str):
     menu = see(page, address, **TEXT, path=WRITTEN)
     written(page)
@@ -102,6 +108,7 @@ def test_a_generation_is_a_video_that_says_what_it_shows(page: Page, address: st
     assert found.tags["©nam"] == title and "hl.load(" in found.tags["©cmt"]
 
 
+@pytest.mark.thorough
 def test_without_an_encoder_the_browser_records_and_says_that_there_are_no_tags(browser: Browser, address: str):
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     page = context.new_page()
@@ -120,6 +127,7 @@ def test_where_nothing_moves_a_sentence_says_what_to_do(page: Page, address: str
     expect(menu.get_by_role("status")).to_have_text(generate_words.COMPONENT["film_nothing"])
 
 
+@pytest.mark.thorough
 def test_a_training_is_played_from_its_first_step(page: Page, address: str):
     menu = see(page, address, view="train", task="copy", at="150")
     root = page.locator(".hl[data-painted]:visible").first
@@ -133,6 +141,7 @@ def test_a_training_is_played_from_its_first_step(page: Page, address: str):
     expect(root).to_have_attribute("data-at", "150")
 
 
+@pytest.mark.thorough
 def test_a_walk_is_every_step_in_motion_and_ends_by_escape(page: Page, address: str):
     menu = see(page, address, view="step", model="storyteller", text="Once upon a time", at="scores")
     root = page.locator(".hl[data-at]:visible").first
@@ -153,6 +162,7 @@ def test_a_walk_is_every_step_in_motion_and_ends_by_escape(page: Page, address: 
     assert "at=scores" in page.url
 
 
+@pytest.mark.thorough
 def test_what_a_visitor_chooses_meanwhile_ends_it_and_stays(page: Page, address: str):
     menu = see(page, address, view="train", task="copy")
     root = page.locator(".hl[data-painted]:visible").first

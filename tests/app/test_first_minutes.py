@@ -18,6 +18,7 @@ from app.shell import words as shell_words
 from core.read import measures
 from tests.app.browsing import Screen, box_of, eventually, once
 from tests.app.pages import lend
+from tests.app.plain import AnotherPlain
 
 APP = "tests/app/slow.py"
 WORDS = words.COMPONENT
@@ -84,7 +85,11 @@ def test_the_resting_place_gets_nearly_all(model: core.Loaded):
 # on the screen
 
 
-@pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
+WIDE = pytest.param((1280, 720, "light"), id="wide")
+PHONE = pytest.param((390, 844, "dark"), id="phone", marks=pytest.mark.thorough)
+
+
+@pytest.fixture(params=[WIDE, PHONE])
 def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
     size = {"width": width, "height": height}
@@ -102,7 +107,14 @@ def visitor(browser: Browser, address: str) -> Iterator[Screen]:
         screen.leave()
 
 
-@pytest.mark.parametrize("example", EXAMPLES["minilm"], ids=lambda example: example.title)
+FIRST, *OTHERS = EXAMPLES["minilm"]
+
+
+@pytest.mark.parametrize(
+    "example",
+    [FIRST, *(pytest.param(example, marks=pytest.mark.thorough) for example in OTHERS)],
+    ids=lambda example: example.title,
+)
 def test_an_example_opens_at_its_head_and_word(visitor: Screen, example: Example):
     screen = visitor.open("?layer=5&head=7&query=1&kind=mean&hide=0")
     screen.page.get_by_role("button", name=shell_words.EXAMPLES).click()
@@ -116,6 +128,7 @@ def test_an_example_opens_at_its_head_and_word(visitor: Screen, example: Example
     )  # what stands above may go last
 
 
+@pytest.mark.thorough
 def test_an_example_that_is_taken_again_goes_back_to_its_head(screen: Screen):
     example = EXAMPLES["minilm"][0]
     screen.open("?head=7")
@@ -132,7 +145,11 @@ def test_an_example_that_is_taken_again_goes_back_to_its_head(screen: Screen):
         screen.page.wait_for_url(re.compile(f"head={example.head + 1}"))
 
 
-def test_how_to_read_it_is_one_hover_or_one_click_away(screen: Screen):
+@pytest.mark.parametrize(("window", "scheme"), [((1280, 720), "light"), ((390, 844), "dark")], ids=["wide", "phone"])
+def test_how_to_read_it_is_one_hover_or_one_click_away(
+    plain_another: AnotherPlain, window: tuple[int, int], scheme: str
+):
+    screen = plain_another(window, scheme, reduced_motion="reduce")
     screen.open()
     button, card = screen.root.get_by_role("button", name=WORDS["guide"]), screen.root.locator(".card")
     more = {"light": "Darker", "dark": "Brighter"}
@@ -158,6 +175,7 @@ def test_how_to_read_it_is_one_hover_or_one_click_away(screen: Screen):
     card.wait_for(state="hidden")
 
 
+@pytest.mark.thorough
 def test_a_long_run_keeps_the_picture_and_can_be_cancelled_and_started_again(screen: Screen):
     screen.open()
     before = screen.data()["run"]
@@ -197,6 +215,7 @@ def check(holds: bool) -> None:
     assert holds
 
 
+@pytest.mark.thorough
 def test_who_goes_on_with_the_picture_before_stays_at_that_head_in_the_new_one(screen: Screen):
     sent: list[str] = []
     screen.page.on("websocket", lambda socket: socket.on("framesent", lambda _: sent.append("frame")))
@@ -223,6 +242,7 @@ def test_who_goes_on_with_the_picture_before_stays_at_that_head_in_the_new_one(s
     assert screen.errors == []
 
 
+@pytest.mark.thorough
 def test_another_sentence_while_one_runs_is_the_one_that_counts(screen: Screen):
     screen.open()
     screen.type("Time goes slowly here.")

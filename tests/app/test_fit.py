@@ -253,8 +253,7 @@ def memory_page() -> None:
     from app.rooms.memory import view
     from app.session import chosen
 
-    chosen.note_arrival()
-    chosen.enter("memory", lambda _: False)
+    chosen.begin()
     view.show()
 
 

@@ -78,6 +78,7 @@ def test_the_first_thing_is_the_answer(browser: Browser, address: str) -> None:
         assert screen.page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
+@pytest.mark.thorough
 def test_an_offer_makes_it_fit_and_back_undoes_it(browser: Browser, address: str) -> None:
     with asking(browser, address, TOO_MUCH) as screen:
         page = screen.page
@@ -96,6 +97,7 @@ def test_an_offer_makes_it_fit_and_back_undoes_it(browser: Browser, address: str
             says(other.page, "^Fits: ")
 
 
+@pytest.mark.thorough
 def test_tokens_are_typed_as_people_type_them(browser: Browser, address: str) -> None:
     with asking(browser, address, LLAMA) as screen:
         page = screen.page
@@ -125,6 +127,7 @@ def test_tokens_are_typed_as_people_type_them(browser: Browser, address: str) ->
         expect(field).to_have_value("1,048,576")
 
 
+@pytest.mark.thorough
 def test_the_line_moves_with_the_hand_and_stays_where_it_is_let_go(browser: Browser, address: str) -> None:
     """All follows at once; the address when it is let go."""
     with asking(browser, address, LLAMA) as screen:
@@ -146,6 +149,7 @@ def test_the_line_moves_with_the_hand_and_stays_where_it_is_let_go(browser: Brow
         assert url_says(page, plan_source=n.replace(",", ""))
 
 
+@pytest.mark.thorough
 def test_every_part_of_the_sentence_changes_the_answer(browser: Browser, address: str) -> None:
     with asking(browser, address, LLAMA) as screen:
         page = screen.page
@@ -169,6 +173,7 @@ def test_every_part_of_the_sentence_changes_the_answer(browser: Browser, address
         says(page, "GiB")
 
 
+@pytest.mark.thorough
 def test_a_press_that_back_overtakes_is_taken_back_with_it(browser: Browser, address: str) -> None:
     with asking(browser, address, LLAMA) as screen:
         page = screen.page
@@ -187,6 +192,7 @@ def test_a_press_that_back_overtakes_is_taken_back_with_it(browser: Browser, add
         assert url_says(page, plan_batch="2")
 
 
+@pytest.mark.thorough
 def test_presses_that_come_faster_than_answers_all_count(browser: Browser, address: str) -> None:
     with asking(browser, address, LLAMA) as screen:
         more = fit(screen.page).locator(".sentence").get_by_role("button", name=re.compile("more"))
@@ -196,6 +202,7 @@ def test_presses_that_come_faster_than_answers_all_count(browser: Browser, addre
         says(screen.page, "too much")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tab", list(words.FIT_TABS))
 def test_each_tab_opens_and_is_in_the_address(browser: Browser, address: str, tab: str) -> None:
     with asking(browser, address, LLAMA) as screen:
@@ -207,6 +214,7 @@ def test_each_tab_opens_and_is_in_the_address(browser: Browser, address: str, ta
         assert foot["y"] + foot["height"] <= 720
 
 
+@pytest.mark.thorough
 def test_an_assumption_is_switched_off_and_says_what_it_changes(browser: Browser, address: str) -> None:
     with asking(browser, address, LLAMA) as screen:
         page = screen.page
@@ -217,6 +225,7 @@ def test_an_assumption_is_switched_off_and_says_what_it_changes(browser: Browser
         says(page, "too much")
 
 
+@pytest.mark.thorough
 def test_a_prediction_hides_the_answer_until_it_is_seen(browser: Browser, address: str) -> None:
     with asking(browser, address, LLAMA) as screen:
         page = screen.page
@@ -231,6 +240,7 @@ def test_a_prediction_hides_the_answer_until_it_is_seen(browser: Browser, addres
         page.wait_for_url(re.compile(r"memory_predict=\d+"))
 
 
+@pytest.mark.thorough
 def test_another_part_and_back_keeps_the_question(browser: Browser, address: str) -> None:
     with asking(browser, address, TOO_MUCH) as screen:
         page = screen.page
@@ -240,6 +250,7 @@ def test_another_part_and_back_keeps_the_question(browser: Browser, address: str
         assert says(page, "^7.8 GiB too much")
 
 
+@pytest.mark.thorough
 def test_a_size_is_changed_below_and_the_answer_follows(browser: Browser, address: str) -> None:
     with asking(browser, address, LLAMA) as screen:
         page = screen.page
@@ -249,6 +260,7 @@ def test_a_size_is_changed_below_and_the_answer_follows(browser: Browser, addres
         says(page, r"^Fits: 1[0-8]\.")
 
 
+@pytest.mark.thorough
 def test_on_a_phone_everything_can_be_pressed(browser: Browser, address: str) -> None:
     with asking(browser, address, TOO_MUCH, (390, 844)) as screen:
         page = screen.page
@@ -264,6 +276,7 @@ def test_on_a_phone_everything_can_be_pressed(browser: Browser, address: str) ->
         says(page, "^Fits: ")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_projected_the_answer_fills_the_wall(browser: Browser, address: str, scheme: str) -> None:
     with asking(browser, address, LLAMA | {"projector": "true"}, (1920, 1080), scheme) as screen:
@@ -293,6 +306,7 @@ def test_projected_the_answer_fills_the_wall(browser: Browser, address: str, sch
         expect(fit(page).locator(".side")).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_the_picture_has_a_table(browser: Browser, address: str) -> None:
     with asking(browser, address, LLAMA) as screen:
         page = screen.page
@@ -302,6 +316,7 @@ def test_the_picture_has_a_table(browser: Browser, address: str) -> None:
         expect(table).to_contain_text("19.2 GiB")
 
 
+@pytest.mark.thorough
 def test_a_sentence_of_ones_own_is_asked_about(browser: Browser, address: str) -> None:
     """The visitor's text stands below the answer; a chip asks about as many tokens as it has."""
     with visiting(browser, address) as screen:
@@ -314,6 +329,7 @@ def test_a_sentence_of_ones_own_is_asked_about(browser: Browser, address: str) -
         assert url_says(page, plan_source="8192", plan_model="run")
 
 
+@pytest.mark.thorough
 def test_a_memory_of_ones_own_is_typed(browser: Browser, address: str) -> None:
     """An exercise: GPT-2 medium in 8 GB."""
     params = {"memory_part": "Does it fit", "plan_model": "gpt2-medium", "plan_phase": "train", "plan_source": "1024"}
@@ -332,6 +348,7 @@ def test_a_memory_of_ones_own_is_typed(browser: Browser, address: str) -> None:
         says(page, "too much")
 
 
+@pytest.mark.thorough
 def test_a_config_json_is_asked_about(browser: Browser, address: str) -> None:
     """The box to paste it into stands where it is seen; until then the last answer stays."""
     config = {"model_type": "gpt2", "vocab_size": 500, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64}

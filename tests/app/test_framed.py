@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.error import HTTPError
@@ -11,15 +12,23 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
+from httpx2 import Response
 from PIL import Image
 from playwright.sync_api import Browser, expect
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
 from app.shell import link_preview, words
+from app.streamlit_edge import page
 from app.transport import security_headers
 from tests.app.browsing import PATIENCE, ROOT, eventually, serving, stays
 from tests.app.course_page import HEARS, frame
 
 APP = "app/main.py"
+SITE = "https://course.example"
 SHOWN = f"view=explore&model=copy&text={quote('dabbi=')}"
 
 
@@ -81,6 +90,44 @@ def test_a_host_that_is_none_is_repeated_nowhere(address: str) -> None:
     assert behind.meta["og:image"] == "https://lab.example.org/headlight/preview.png"
 
 
+@pytest.fixture
+def framed(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    """A server that SITE may show in a frame."""
+    monkeypatch.setenv(security_headers.EMBED, SITE)
+    policy = partial(security_headers.policy, embedding=security_headers.ancestors())
+    routes = [
+        Route("/", lambda _: HTMLResponse("<html><head><title>Streamlit</title></head></html>")),
+        *link_preview.ROUTES,
+    ]
+    middleware = [Middleware(page.Scripted, policy=policy, head=link_preview.head)]
+    with TestClient(Starlette(routes=routes, middleware=middleware), "http://headlight.example") as client:
+        yield client
+
+
+def test_a_server_that_a_site_may_show_says_so_and_answers_oembed(framed: TestClient) -> None:
+    answer = framed.get(f"/?{SHOWN}")
+    assert f"frame-ancestors 'self' {SITE}" in answer.headers["content-security-policy"].split("; ")
+    head = Head(answer.text)
+    assert head.meta["headlight-frames"] == "allowed"
+    link = head.links["application/json+oembed"]
+    found = framed.get(link).json()
+    assert (found["version"], found["type"], found["width"], found["height"]) == ("1.0", "rich", 1000, 700)
+    src = re.findall(r'src="([^"]+)"', found["html"])[0].replace("&amp;", "&")
+    assert dict(parse_qsl(urlsplit(src).query)) == {**dict(parse_qsl(SHOWN)), "embed": "true"}
+    small = framed.get(f"{link}&maxwidth=500&maxheight=10").json()
+    assert (small["width"], small["height"]) == (500, 320)
+
+    def asked(url: str, **more: str) -> Response:
+        return framed.get("/headlight/oembed", params={"url": url, **more})
+
+    for other in ("https://other.example/?x", "http://headlight.example/metrics", "javascript:alert(1)"):
+        assert asked(other).status_code == 404
+    xml = asked("http://headlight.example/", format="xml")
+    assert (xml.status_code, xml.text) == (501, words.OEMBED_JSON)
+    assert "<script" not in asked('http://headlight.example/?text="><script>').json()["html"]
+
+
+@pytest.mark.thorough
 def test_a_course_page_shows_one_screen_and_hears_its_height(
     browser: Browser, elsewhere: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,23 +190,6 @@ def test_a_course_page_shows_one_screen_and_hears_its_height(
         expect(alert).to_contain_text(words.EMPTY_FRAME)
         expect(alert.get_by_role("link", name=words.OPEN_FULL)).to_have_attribute("href", re.compile("text=dabbi"))
         context.close()
-
-        # oEmbed, as a page that others write in asks for it
-        head = Head(read(f"{address}/?{SHOWN}"))
-        assert head.meta["headlight-frames"] == "allowed"
-        found = json.loads(read(head.links["application/json+oembed"]))
-        assert (found["version"], found["type"], found["width"], found["height"]) == ("1.0", "rich", 1000, 700)
-        src = re.findall(r'src="([^"]+)"', found["html"])[0].replace("&amp;", "&")
-        assert dict(parse_qsl(urlsplit(src).query)) == {**dict(parse_qsl(SHOWN)), "embed": "true"}
-        small = json.loads(read(head.links["application/json+oembed"] + "&maxwidth=500&maxheight=10"))
-        assert (small["width"], small["height"]) == (500, 320)
-        ask = f"{address}/headlight/oembed?url="
-        assert status(ask + quote("https://other.example/?x", safe=""))[0] == 404
-        assert status(ask + quote(f"{address}/metrics", safe=""))[0] == 404
-        assert status(ask + quote("javascript:alert(1)", safe=""))[0] == 404
-        assert status(f"{ask}{quote(address, safe='')}&format=xml") == (501, words.OEMBED_JSON)
-        quoted = json.loads(read(ask + quote(f'{address}/?text="><script>', safe="")))
-        assert "<script" not in quoted["html"]
 
 
 def test_the_docs_give_the_lines_that_are_tested() -> None:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, quote_plus, urlsplit
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Error, Expect, Locator, Page, Route
+from playwright.sync_api import Error, Expect, Locator, Page, Route
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -26,7 +26,8 @@ from app.transport import messages
 from core.service import MOST_WRITTEN, Facts, OpenedText
 from core.write.writing import label
 from tests.app.axe import faults
-from tests.app.browsing import PATIENCE, Screen, idle, once
+from tests.app.browsing import PATIENCE, Screen, once
+from tests.app.plain import Plain
 
 APP = "app/main.py"
 expect = Expect()
@@ -226,7 +227,7 @@ def see(screen: Screen, **params: str) -> Locator:
     """The room by its link, once its columns and all that belongs to them are drawn. Nothing is written at once unless n says so."""
     said = {"view": "generate", "n": "0", "how": "greedy", **params}
     query = "&".join(f"{name}={value.replace(' ', '+')}" for name, value in said.items())
-    screen.page.goto(f"{screen.address}/?{query}")
+    screen.arrive(f"?{query}")
     found = room(screen.page)
     expect(found).to_have_attribute("data-lens", "ready")
     return found
@@ -243,8 +244,8 @@ def near(found: list[float], expected: list[float]) -> bool:
     return found == [pytest.approx(x, abs=0.051 if x < 9.95 or x > 98.5 else 0.51) for x in expected]
 
 
-def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
-    page, found = screen.page, see(screen, model="Storyteller", text=STORY, path=f"{KING}.{WHO}", f=str(LAST + 1))
+def test_what_is_on_the_screen_is_core_s(plain: Plain) -> None:
+    page, found = plain.page, see(plain, model="Storyteller", text=STORY, path=f"{KING}.{WHO}", f=str(LAST + 1))
     opening = core.opening(storyteller(), STORY, path=[KING, WHO])
     column = opening.readings[LAST + 1]
     told = asked("wrote", run=run_of("storyteller", STORY)[0], path=f"{KING}.{WHO}").json()[-1]
@@ -362,9 +363,9 @@ def test_what_is_on_the_screen_is_core_s(screen: Screen) -> None:
     page.evaluate("headlight.settings.set('projector', null)")
 
 
-def test_the_room_opens_on_words_that_it_draws_and_rests_on_the_boldest(screen: Screen) -> None:
-    page = screen.page
-    page.goto(f"{screen.address}/?view=generate&model=Storyteller&text={STORY.replace(' ', '+')}")
+def test_the_room_opens_on_words_that_it_draws_and_rests_on_the_boldest(plain: Plain) -> None:
+    page = plain.page
+    plain.arrive(f"?view=generate&model=Storyteller&text={quote_plus(STORY)}")
     found = room(page)
     (drawn,) = core.generate(storyteller(), STORY, max_tokens=26, temperature=0.8, seed=3)
     expect(found).to_have_attribute("data-path", ".".join(map(str, drawn.ids)))
@@ -405,18 +406,18 @@ def test_the_room_opens_on_words_that_it_draws_and_rests_on_the_boldest(screen: 
     expect(found.locator("svg .line-words")).to_have_count(1)
 
 
-def test_greedy_that_repeats_itself_says_so_and_offers_to_draw(screen: Screen) -> None:
-    found = see(screen, model="Storyteller", text=STORY, n="64")
+def test_greedy_that_repeats_itself_says_so_and_offers_to_draw(plain: Plain) -> None:
+    found = see(plain, model="Storyteller", text=STORY, n="64")
     (greedy,) = core.generate(storyteller(), STORY, max_tokens=64)
     expect(found).to_have_attribute("data-path", ".".join(map(str, greedy.ids)))
     expect(found.locator(".notice")).to_contain_text("Greedy repeats itself")
     found.get_by_role("button", name=SAID["draw_instead"], exact=True).click()
-    screen.page.wait_for_url(lambda url: "how=sample" in url)
+    plain.page.wait_for_url(lambda url: "how=sample" in url)
     expect(found.locator(".notice")).to_be_hidden()
 
 
-def test_greedy_that_repeats_itself_opens_on_the_strongest_look_into_the_first_copy(screen: Screen) -> None:
-    found = see(screen, model="Storyteller", text=STORY, n="64")
+def test_greedy_that_repeats_itself_opens_on_the_strongest_look_into_the_first_copy(plain: Plain) -> None:
+    found = see(plain, model="Storyteller", text=STORY, n="64")
     (greedy,) = core.generate(storyteller(), STORY, max_tokens=64)
     expect(found).to_have_attribute("data-path", ".".join(map(str, greedy.ids)))
     ids, n = list(greedy.ids), len(greedy.ids)
@@ -444,8 +445,8 @@ def test_greedy_that_repeats_itself_opens_on_the_strongest_look_into_the_first_c
     expect(found.locator(".fact .big")).to_contain_text(f"{length} tokens")
 
 
-def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(screen: Screen) -> None:
-    found = see(screen, model="Storyteller", text=STORY, how="beam", beams="3", n="8")
+def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(plain: Plain) -> None:
+    found = see(plain, model="Storyteller", text=STORY, how="beam", beams="3", n="8")
     *_, (last, _) = framed(asked("beams", run=run_of("storyteller", STORY)[0], beams=3, n=8).content)
     best, *others = [(ids, log_prob) for ids, log_prob, *_ in last["finished"]]
     expect(found).to_have_attribute("data-path", ".".join(map(str, best[0])))
@@ -462,16 +463,16 @@ def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(scr
     expect(found.locator("svg .line-words")).to_have_count(len(others))
 
 
-def test_beams_that_come_before_the_text_are_compared_with_greedy_all_the_same(screen: Screen) -> None:
+def test_beams_that_come_before_the_text_are_compared_with_greedy_all_the_same(plain: Plain) -> None:
     """However late a server says what follows the text."""
-    focus = see(screen, model="Storyteller", text=STORY, how="beam", beams="3", n="8").get_attribute("data-focus")
-    page, held = screen.page, list[Route]()
+    focus = see(plain, model="Storyteller", text=STORY, how="beam", beams="3", n="8").get_attribute("data-focus")
+    page, held = plain.page, list[Route]()
     page.route(lambda url: "generate/write" in url and "how=beam" in url, lambda route: held.append(route))
     try:
-        page.goto(f"{screen.address}/?view=generate&model=Storyteller&text={quote_plus(STORY)}&how=beam&beams=3&n=8")
+        link = f"?view=generate&model=Storyteller&text={quote_plus(STORY)}&how=beam&beams=3&n=8"
+        page.evaluate("link => plain.open(link)", link)  # nothing is drawn yet
         ended = "performance.getEntriesByType('resource').some(({ name, responseEnd }) => name.includes('beams') && responseEnd)"
         once(page, ended)
-        idle(page)
         for route in held:
             with suppress(Error):  # the page may have let go of it
                 route.continue_()
@@ -490,13 +491,13 @@ STOPS = """(root, most) => void new MutationObserver((_, watch) => {
 }).observe(root, { attributes: true, attributeFilter: ["data-columns"] })"""
 
 
-def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
-    page, found = screen.page, see(screen, model="Storyteller", text=STORY)
+def test_words_come_one_by_one_and_stop(plain: Plain) -> None:
+    page, found = plain.page, see(plain, model="Storyteller", text=STORY)
     before = int(found.get_attribute("data-columns") or 0)
     found.evaluate(STOPS, before + 1)
     found.locator(".go").click()
-    screen.until(f"Number(root.dataset.columns) > {before + 1}")
-    # Drawn together with the path: that nothing is written any more is said a frame before the last words are on the screen.
+    plain.until(f"Number(root.dataset.columns) > {before + 1}")
+    # Drawn together with the path: that nothing is written any more is said a frame before the last words are on the plain.
     expect(found.locator(".go")).to_have_attribute("aria-pressed", "false")
     path = (found.get_attribute("data-path") or "").split(".")
     assert 2 <= len(path) < 256
@@ -504,7 +505,7 @@ def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
     assert path == [str(i) for i in whole.ids]
     page.wait_for_url(lambda url: f"path={'.'.join(path)}" in url)
     expect(found).to_have_attribute("data-path", ".".join(path))
-    page.reload()
+    plain.open(f"?{urlsplit(page.url).query}")
     expect(found).to_have_attribute("data-path", ".".join(path))
     expect(found).to_have_attribute("data-complete", "true")
     found.get_by_role("button", name=SAID["begin_again"], exact=True).click()
@@ -515,15 +516,15 @@ def test_words_come_one_by_one_and_stop(screen: Screen) -> None:
     expect(found).not_to_have_attribute("data-path", "")
     page.wait_for_url(re.compile(r"[?&]path=\d+(&|$)"))  # the room has told of it
     key = found.get_attribute("data-run") or ""
-    screen.type("The queen had a")
+    plain.run_text("The queen had a")
     expect(found).not_to_have_attribute("data-run", key)
     (other,) = core.generate(storyteller(), "The queen had a", max_tokens=26)
     expect(found).to_have_attribute("data-path", ".".join(map(str, other.ids)))
     expect(found.locator("svg")).to_contain_text("5 tokens")
 
 
-def test_keys_are_the_room_s_where_nothing_has_the_focus(screen: Screen) -> None:
-    page, found = screen.page, see(screen, model="Storyteller", text=STORY, path=f"{KING}.{WHO}")
+def test_keys_are_the_room_s_where_nothing_has_the_focus(plain: Plain) -> None:
+    page, found = plain.page, see(plain, model="Storyteller", text=STORY, path=f"{KING}.{WHO}")
     page.evaluate("document.activeElement?.blur()")
     page.keyboard.press("ArrowLeft")
     expect(found).to_have_attribute("data-focus", str(LAST + 1))
@@ -553,11 +554,10 @@ def test_keys_are_the_room_s_where_nothing_has_the_focus(screen: Screen) -> None
     expect(found).to_have_attribute("data-columns", str(LAST + 4))
     found.evaluate(STOPS, LAST + 5)
     page.keyboard.press("Space")
-    screen.until(f"Number(root.dataset.columns) > {LAST + 5}")
-    page.keyboard.press("1")  # a digit chooses a room there
-    page.locator(".hl[data-painted]:not(.generate)").wait_for()
+    plain.until(f"Number(root.dataset.columns) > {LAST + 5}")
 
 
+@pytest.mark.thorough
 def test_what_was_written_goes_along_into_other_rooms(screen: Screen) -> None:
     page, found = screen.page, see(screen, model="Storyteller", text=STORY)
     onward = found.get_by_label(SAID["open_in"], exact=True)
@@ -574,8 +574,8 @@ def test_what_was_written_goes_along_into_other_rooms(screen: Screen) -> None:
     assert page.get_by_role("textbox", name="Sentence").first.input_value() == f"{STORY} king who"
 
 
-def test_the_translator_writes_with_its_alignment_and_its_files_say_so(screen: Screen) -> None:
-    page, found = screen.page, see(screen, model="Translator", text=FOREST, layer="1", head="5")
+def test_the_translator_writes_with_its_alignment_and_its_files_say_so(plain: Plain) -> None:
+    page, found = plain.page, see(plain, model="Translator", text=FOREST, layer="1", head="5")
     found.locator(".go").click()
     expect(found.locator(".said")).to_contain_text("The text is over")
     expect(found).to_have_attribute("data-lens", "ready")
@@ -611,16 +611,17 @@ def test_the_translator_writes_with_its_alignment_and_its_files_say_so(screen: S
     assert "forest" in drawing and "generate-hatch" in drawing and "hl.opening" in drawing
 
 
-def test_a_spoiled_link_gives_the_room_and_a_sentence_for_each(screen: Screen) -> None:
+def test_a_spoiled_link_gives_the_room_and_a_sentence_for_each(plain: Plain) -> None:
     nonsense = {
         name: said for name, said in NONSENSE.items() if name != "n"
     }  # whose words would make the sentences old
-    found = see(screen, model="Storyteller", text=STORY, **nonsense)
+    found = see(plain, model="Storyteller", text=STORY, **nonsense)
     for name in nonsense:
-        expect(screen.page.locator(".st-key-sentences")).to_contain_text(f"for {name} ")
+        expect(plain.page.locator(".st-key-sentences")).to_contain_text(f"for {name} ")
     expect(found).to_have_attribute("data-page", "columns")
 
 
+@pytest.mark.thorough
 def test_an_encoder_gets_a_sentence_and_one_click_to_a_model_that_writes(screen: Screen) -> None:
     page = screen.page
     page.goto(f"{screen.address}/?view=generate&model=MiniLM-L6&text=A+cat+sat.")
@@ -629,22 +630,16 @@ def test_an_encoder_gets_a_sentence_and_one_click_to_a_model_that_writes(screen:
     expect(room(page)).to_have_attribute("data-lens", "ready")
 
 
-def test_a_phone_shows_the_columns_first_and_the_words_below_them(browser: Browser, address: str) -> None:
-    context = browser.new_context(
-        viewport={"width": 390, "height": 844}, reduced_motion="reduce", has_touch=True, color_scheme="dark"
-    )
-    screen = Screen(context.new_page(), address)
-    found = see(screen, model="Storyteller", text=STORY)
+def test_a_phone_shows_the_columns_first_and_the_words_below_them(plain_phone: Plain) -> None:
+    found = see(plain_phone, model="Storyteller", text=STORY)
     bars, figure = (found.locator(name).bounding_box() for name in (".bars", ".figure"))
     assert bars is not None and figure is not None and figure["y"] < bars["y"] < 844
     assert found.locator(".figure").evaluate("box => box.scrollWidth <= box.clientWidth")
-    assert screen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert plain_phone.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     small = found.locator(".controls button, .controls select, .bar, .chip, footer button").evaluate_all(
         "all => all.filter(one => one.offsetParent && one.getBoundingClientRect().height < 43.5).map(one => one.outerHTML)"
     )
     assert not small
     found.locator(".bar").nth(1).click()
     expect(found).to_have_attribute("data-path", str(KING))
-    assert faults(screen.page) == []
-    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
-    context.close()
+    assert faults(plain_phone.page) == []

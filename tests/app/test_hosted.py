@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -23,13 +24,15 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from app.session import answer
 from app.session import words as session_words
-from app.shell import registry
 from app.shell import words as shell_words
 from app.transport import admission, metrics, rate_limits, security_headers, tracebacks, words
 from core.run.request import RunEnded
 from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
 from tests.app.course_page import frame
+from tests.app.outside import proxying
+from tests.app.script import box, message, said, visit
 
 APP = "app/main.py"
 SECRET = "Marmalade"  # in a visitor's sentence, and nowhere else
@@ -68,28 +71,7 @@ def test_nobody_leaves_a_file_in_the_server_s_memory(address: str) -> None:
     assert refused.value.code == 404 and refused.value.read().decode() == words.NO_FILES
 
 
-def test_the_policy_lets_every_room_work_and_stops_a_script_that_is_put_in(browser: Browser, address: str) -> None:
-    page = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce").new_page()
-    page.set_default_timeout(PATIENCE)
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.goto(address)
-    page.locator(".hl[data-painted]").wait_for()
-    for room in registry.rooms():
-        page.goto(f"{address}/?view={room.id}")
-        page.locator(f"a[data-room={room.id}][aria-current=page]").first.wait_for(state="attached")
-        page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    assert [text for text in said if "Content Security Policy" in text or "Permissions-Policy" in text] == []
-    page.evaluate("document.head.append(Object.assign(document.createElement('script'), {text: 'window.put = 1'}))")
-    assert page.evaluate("window.put") is None
-
-    def reported() -> None:
-        assert any("Content Security Policy" in text for text in said)
-
-    eventually(page, reported)
-    page.context.close()
-
-
+@pytest.mark.thorough
 def test_another_site_shows_it_in_a_frame_only_where_the_operator_says_so(
     browser: Browser, address: str, elsewhere: tuple[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +242,20 @@ def test_the_cookie_says_nothing_and_is_given_once(limited: TestClient) -> None:
     assert rate_limits.named(f"a=b; {given.split(';')[0]}") == given.split(";")[0].removeprefix("headlight=")
 
 
+def test_whoever_types_too_much_is_told_how_long_to_wait_and_keeps_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = rate_limits.Accounts({"runs": rate_limits.Rate(2, 0.01)})
+    monkeypatch.setattr(rate_limits, "accounts", accounts)
+    monkeypatch.setattr(answer, "visitor", lambda: "one visitor")
+    app = visit("explore", text="The first of two")
+    for text in (f"{SECRET} on toast", "One too many"):
+        assert "more than one visitor can have" not in said(app)
+        before = message(app, "explore_stage")["key"]
+        box(app, shell_words.TEXT).set_value(text).run()
+    assert re.search(r"more than one visitor can have at a time\. Try again in \d+ seconds", said(app))
+    assert message(app, "explore_stage")["key"] == before and box(app, shell_words.TEXT).value == "One too many"
+
+
+@pytest.mark.thorough
 def test_whoever_types_too_much_gets_a_sentence_and_keeps_the_picture(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +317,9 @@ def test_nobody_is_let_in_while_all_places_are_taken(house: admission.House) -> 
         assert house.full
         answer = client.get("/?q=<b>", headers=browser)
         assert answer.status_code == 503 and words.FULL.format(n="1") in answer.text and "<b>" not in answer.text
+        # The page tries the same address again by itself.
+        assert answer.headers["retry-after"] == str(admission.AGAIN)
+        assert f'<meta http-equiv="refresh" content="{admission.AGAIN}">' in answer.text
         assert client.get("/healthz").status_code == 200 and client.get("/static/x.js").status_code == 200
         with pytest.raises(WebSocketDisconnect), client.websocket_connect(admission.SOCKET):
             pass
@@ -379,6 +378,7 @@ def test_a_traceback_says_where_and_of_what_kind_but_quotes_nobody(monkeypatch: 
     assert "\nIndexError\n" in said and "FileNotFoundError: [Errno 2] No such file" in said
 
 
+@pytest.mark.thorough
 def test_a_run_that_breaks_is_a_sentence_its_text_stays_out_of_the_log_and_the_next_one_works(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -395,28 +395,33 @@ def test_a_run_that_breaks_is_a_sentence_its_text_stays_out_of_the_log_and_the_n
     assert "A request failed" in written and "KeyError" in written and "armalade" not in written
 
 
-# turns
+# a network that lets no websocket through
 
 
-def test_who_waits_sees_the_place_in_the_queue_and_gets_the_answer_without_asking_again(
-    browser: Browser, tmp_path: Path
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
+def test_a_page_to_which_no_websocket_comes_says_so_and_goes_on_once_one_does(
+    browser: Browser, address: str, scheme: Literal["light", "dark"]
 ) -> None:
-    with serving("tests/app/slow.py", tmp_path / "log") as address:
-        visitors = [Screen(browser.new_context(reduced_motion="reduce").new_page(), address) for _ in range(3)]
-        for visitor in visitors:
-            visitor.open()
-        first, second, third = visitors
-        first.type("Wait a while for the first")
-        first.page.locator(".hl-working").wait_for()
-        second.type("The second visitor")
-        second.page.get_by_text(shell_words.ONE_BEFORE).wait_for()
-        third.type("The third visitor")
-        third.page.get_by_text(shell_words.SOME_BEFORE.format(n=2)).wait_for()
-        urlopen(f"{address}/go-on").close()
-        for visitor, word in zip(visitors, ("first", "second", "third"), strict=True):
-            visitor.page.locator(".strip [data-axis=query]").get_by_text(word, exact=True).wait_for()
-            expect(visitor.page.get_by_text(re.compile("Waiting for a turn"))).to_have_count(0)
-            visitor.page.context.close()
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(60_000)  # Streamlit waits longer before each try
+    with proxying(address, websockets=False) as proxy:
+        page.goto(f"http://127.0.0.1:{proxy.port}/?text=Kept")
+        alert = page.get_by_role("alert").and_(page.locator("#headlight-refused"))
+        alert.wait_for()
+        assert proxy.refused >= 3
+        title, why, tries = (shell_words.REFUSED[name] for name in ("title", "why", "tries"))
+        expect(alert.get_by_role("heading")).to_have_text(str(title))
+        expect(alert.locator("p")).to_have_text(str(why))
+        expect(alert.get_by_role("listitem")).to_have_text(
+            [text.replace("{host}", f"127.0.0.1:{proxy.port}") for text in tries]
+        )
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        proxy.websockets = True
+        page.locator(".hl[data-painted]").wait_for()
+        assert "text=Kept" in page.url
+        expect(alert).to_have_count(0)
+    context.close()
 
 
 # the end
@@ -433,6 +438,7 @@ def test_who_is_asked_to_end_is_the_server_and_no_shell(tmp_path: Path) -> None:
     assert said.startswith(f"json {started.pid} run app/main.py --server.port 8501 ")
 
 
+@pytest.mark.thorough
 def test_a_server_that_is_asked_to_end_answers_what_runs_and_lets_nobody_new_in(
     browser: Browser, tmp_path: Path
 ) -> None:

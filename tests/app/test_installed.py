@@ -12,6 +12,8 @@ from app.shell import registry
 from tests import wheels
 from tests.app.browsing import bar_hears, idle, running
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> wheels.Environment:

@@ -6,14 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from app.kit import words as kit_words
 from app.rooms.masks import words as masks
 from app.rooms.positions import words as positions
 from app.rooms.step import words as step
 from tests.app.browsing import PATIENCE
-from tests.app.lab import Lab, visiting
+from tests.app.lab import Lab
+from tests.app.plain import Plain
 
 APP = "app/main.py"
 ROOMS = {"masks": masks, "step": step, "positions": positions}
@@ -35,34 +36,33 @@ def test_keys_are_found_in_the_code():
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_every_key_of_a_room_is_in_its_list(browser: Browser, address: str, room: str):
+def test_every_key_of_a_room_is_in_its_list(plain: Plain, room: str):
     told = ROOMS[room].COMPONENT["keys_told"]
     assert heard(room) <= told.keys() and {"arrows", "pages"} <= told.keys()
-    of_room = type("Room", (Lab,), {"ROOM": room})
-    with visiting(of_room, browser, address, (1280, 720)) as page:
-        page.open(model="SmolLM2-135M")
-        listed = page.root.locator(".keylist")
-        expect(listed).to_be_hidden()
-        page.page.keyboard.press("?")
-        expect(listed).to_be_visible(timeout=PATIENCE)
-        named = kit_words.COMPONENT["keys_named"]
-        own = {named.get(key, key.upper() if len(key) == 1 else key) for key in told}
-        keys = listed.locator("kbd").all_inner_texts()
-        assert own | {"/", "H", "P", "Esc", "?"} == set(keys) and len(keys) == len(set(keys))
-        says = listed.locator("dd").all_inner_texts()
-        assert len(says) == len(keys) and all(text.strip() for text in says)
-        page.page.keyboard.press("Escape")
-        expect(listed).to_be_hidden()
-        page.press(kit_words.COMPONENT["keys"])
-        expect(listed).to_be_visible()
-        assert page.axe() == []
+    page = type("Room", (Lab,), {"ROOM": room})(plain)
+    page.open(model="Storyteller")
+    listed = page.root.locator(".keylist")
+    expect(listed).to_be_hidden()
+    page.page.keyboard.press("?")
+    expect(listed).to_be_visible(timeout=PATIENCE)
+    named = kit_words.COMPONENT["keys_named"]
+    own = {named.get(key, key.upper() if len(key) == 1 else key) for key in told}
+    keys = listed.locator("kbd").all_inner_texts()
+    assert own | {"/", "H", "P", "Esc", "?"} == set(keys) and len(keys) == len(set(keys))
+    says = listed.locator("dd").all_inner_texts()
+    assert len(says) == len(keys) and all(text.strip() for text in says)
+    page.page.keyboard.press("Escape")
+    expect(listed).to_be_hidden()
+    page.press(kit_words.COMPONENT["keys"])
+    expect(listed).to_be_visible()
+    assert page.axe() == []
 
 
-def test_b_compares_before_and_after_in_masks(browser: Browser, address: str):
-    with visiting(type("Room", (Lab,), {"ROOM": "masks"}), browser, address, (1280, 720)) as page:
-        page.open(model="SmolLM2-135M")
-        page.has("stop", "1")
-        page.page.keyboard.press("b")
-        assert "whose=model" in page.link("whose=model")
-        page.page.keyboard.press("b")
-        assert "stop=1" in page.link("whose=yours")
+def test_b_compares_before_and_after_in_masks(plain: Plain):
+    page = type("Room", (Lab,), {"ROOM": "masks"})(plain)
+    page.open(model="Storyteller")
+    page.has("stop", "1")
+    page.page.keyboard.press("b")
+    assert "whose=model" in page.link("whose=model")
+    page.page.keyboard.press("b")
+    assert "stop=1" in page.link("whose=yours")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
@@ -14,9 +13,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.languages import PSEUDO
 from app.shell.registry import ROOMS
-from tests.app.browsing import PATIENCE, eventually, idle, serving
+from tests.app.browsing import PATIENCE, eventually, idle
+from tests.app.script import said, visit
 
-MODEL = "model=SmolLM2-135M"
+APP = "app/main.py"
+MODEL, SMALL = "model=SmolLM2-135M", "model=MiniLM-L6"
 # Of Streamlit's own, which it says in English to everybody, and of names that are the same in all languages
 STREAMLIT = {
     "Skip to main content",
@@ -87,12 +88,6 @@ TEXT = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving("app/main.py", tmp_path_factory.mktemp("languages") / "log") as found:
-        yield found
-
-
 def opened(browser: Browser, link: str, **options: str) -> Page:
     page = browser.new_page(viewport={"width": 1280, "height": 720}, **options)  # type: ignore[arg-type]
     page.goto(link)
@@ -104,6 +99,7 @@ def bar(page: Page) -> str:
     return page.locator(".bar nav").first.inner_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_text_of_a_room_was_written_elsewhere(browser: Browser, address: str, room: str) -> None:
     page = opened(browser, f"{address}/?view={room}&{MODEL}&lang={PSEUDO}")
@@ -114,19 +110,24 @@ def test_no_text_of_a_room_was_written_elsewhere(browser: Browser, address: str,
 
 
 def test_the_browser_s_own_language_is_spoken(browser: Browser, address: str) -> None:
-    page = opened(browser, f"{address}/?{MODEL}", locale="de-AT")
+    """Also where a link asks for a language that is unknown, which is a sentence."""
+    page = opened(browser, f"{address}/?{SMALL}", locale="de-AT")
     expect(page.locator(".bar nav")).to_contain_text("Masken")
     assert page.evaluate("document.documentElement.lang") == "de"
     idle(page)
     assert "lang" not in parse_qs(urlsplit(page.url).query)  # a link opens in the reader's language
+    page.goto(f"{address}/?{SMALL}&lang=xx")
+    expect(page.locator(".bar nav")).to_contain_text("Masken")
+    expect(page.get_by_text("Dieser Link verlangt die Sprache „xx“")).to_be_visible(timeout=PATIENCE)
     page.close()
-    page = opened(browser, f"{address}/?{MODEL}", locale="fr-FR")
-    assert "Masks" in bar(page) and page.evaluate("document.documentElement.lang") == "en"
-    page.close()
+
+
+def test_a_language_that_nobody_has_translated_is_english(address: str) -> None:
+    assert '<html lang="en"' in read(f"{address}/", **{"Accept-Language": "fr-FR"})
 
 
 def test_the_switch_says_it_in_the_address_and_back_leads_to_the_other(browser: Browser, address: str) -> None:
-    page = opened(browser, f"{address}/?view=masks&{MODEL}&text=The+cat+sat")
+    page = opened(browser, f"{address}/?view=masks&{SMALL}&text=The+cat+sat")
     assert "Masks" in bar(page)
     idle(page)
     page.get_by_label("Language").first.focus()
@@ -148,6 +149,7 @@ def test_the_switch_says_it_in_the_address_and_back_leads_to_the_other(browser: 
     page.close()
 
 
+@pytest.mark.thorough
 def test_who_goes_back_before_anything_is_drawn_reads_the_language_of_the_address(
     browser: Browser, address: str
 ) -> None:
@@ -169,6 +171,7 @@ def expect_in(page: Page, *parts: str) -> None:
     assert all(part in page.url for part in parts), page.url
 
 
+@pytest.mark.thorough
 def test_two_visitors_at_once_each_have_their_own(browser: Browser, address: str) -> None:
     """No word of another visit is on the screen, in whatever order they come."""
     pages = {code: opened(browser, f"{address}/?view=shapes&{MODEL}&lang={code}") for code in ("de", PSEUDO, "en")}
@@ -187,24 +190,12 @@ def test_two_visitors_at_once_each_have_their_own(browser: Browser, address: str
         page.close()
 
 
-def test_an_unknown_language_is_a_sentence_and_the_browser_s_own_is_shown(browser: Browser, address: str) -> None:
-    page = opened(browser, f"{address}/?{MODEL}&lang=xx", locale="de-DE")
-    expect(page.locator(".bar nav")).to_contain_text("Masken")
-    expect(page.get_by_text("Dieser Link verlangt die Sprache „xx“")).to_be_visible(timeout=PATIENCE)
-    page.close()
-
-
-def test_a_refusal_of_core_and_a_sentence_about_a_link_are_in_the_language(browser: Browser, address: str) -> None:
-    page = opened(browser, f"{address}/?view=explore&model=copy&text=ABC123&lang=de")
-    idle(page)
-    text: str = page.evaluate(TEXT)
-    assert "hat kein Token für „A“" in text or "kein Token für „A“" in text
+def test_a_refusal_of_core_and_a_sentence_about_a_link_are_in_the_language() -> None:
+    text = said(visit("explore", model="copy", text="ABC123", lang="de"))
+    assert "kein Token für „A“" in text
     assert "no token" not in text and "A tiny decoder" not in text
-    page.goto(f"{address}/?view=explore&{MODEL}&text=hello&layer=99&lang=de")
-    idle(page)
-    text = page.evaluate(TEXT)
-    assert "Dieser Link verlangt" in text and "eine ganze Zahl von 0 bis 29" in text
-    page.close()
+    text = said(visit("explore", model="minilm", text="hello", layer="99", lang="de"))
+    assert "Dieser Link verlangt" in text and "eine ganze Zahl von 0 bis 5" in text
 
 
 def read(address: str, **headers: str) -> str:

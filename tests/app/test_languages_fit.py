@@ -12,6 +12,8 @@ from app.shell import registry
 from tests.app.browsing import idle
 from tests.app.pages import lend
 
+pytestmark = pytest.mark.thorough
+
 APP = "app/main.py"
 ASKED = {"lang": "de", "model": "Storyteller", "text": "The old king loved the golden bird, and the old"}
 LABS = {  # pages of a room beside its first

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 import torch
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from torch import Tensor
 
 import core
@@ -16,8 +16,8 @@ from core.read import aggregate
 from core.run.trace import Trace
 from core.service import word_groups
 from tests.app import models
-from tests.app.browsing import Another, Screen, eventually
-from tests.app.pages import lend
+from tests.app.browsing import Screen, eventually
+from tests.app.plain import Plain, opened
 
 APP = "tests/app/gallery.py"
 LAYER, HEAD, IT = 3, 1, 10
@@ -25,13 +25,7 @@ PIECES = "unbelievably overcomplicated tokenization of transformers"
 LONG = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i in range(60))  # 726 tokens
 STEP = 0.5 / 65535
 
-
-@pytest.fixture
-def screen(browser: Browser, address: str) -> Iterator[Screen]:
-    with lend(browser, viewport={"width": 1280, "height": 720}) as page:
-        screen = Screen(page, address)
-        yield screen
-        screen.leave()
+first = opened("")
 
 
 @pytest.fixture(scope="module")
@@ -74,115 +68,123 @@ def title(screen: Screen) -> str:
 MEMBERS = [(3, 1), (3, 4), (5, 2)]
 
 
-@pytest.mark.parametrize(("kind", "members"), [("mean", []), ("max", []), ("max", MEMBERS), ("", MEMBERS)])
-def test_several_heads_are_core_s_and_named(screen: Screen, run: Trace, kind: str, members: list[tuple[int, int]]):
+@pytest.mark.parametrize(
+    ("kind", "members"),
+    [
+        ("max", []),
+        ("", MEMBERS),
+        pytest.param("mean", [], marks=pytest.mark.thorough),
+        pytest.param("max", MEMBERS, marks=pytest.mark.thorough),
+    ],
+)
+def test_several_heads_are_core_s_and_named(plain: Plain, run: Trace, kind: str, members: list[tuple[int, int]]):
     """Their mean also where a link names heads alone."""
     heads = ",".join(f"{layer}.{head}" for layer, head in members)
-    screen.open("?show=table" + (f"&kind={kind}" if kind else "") + (f"&heads={heads}" if heads else ""))
+    plain.open("?show=table" + (f"&kind={kind}" if kind else "") + (f"&heads={heads}" if heads else ""))
     pairs = members or [(LAYER, head) for head in range(12)]
     together = aggregate.maximum if kind == "max" else aggregate.mean
-    assert_row(screen, together([(run.attention[layer], head) for layer, head in pairs], IT)[0])
+    assert_row(plain, together([(run.attention[layer], head) for layer, head in pairs], IT)[0])
     name = "Maximum" if kind == "max" else "Mean"
-    assert title(screen) == (
+    assert title(plain) == (
         f"{name} of 3 heads: L3 H1, L3 H4, L5 H2" if members else f"{name} of all 12 heads of layer 3"
     )
-    assert title(screen) in screen.root.locator("caption").inner_text()
-    assert ("As spread out as" in screen.root.locator(".facts").inner_text()) == (kind != "max")
+    assert title(plain) in plain.root.locator("caption").inner_text()
+    assert ("As spread out as" in plain.root.locator(".facts").inner_text()) == (kind != "max")
 
 
-def test_rollout_is_core_s(screen: Screen, run: Trace):
-    screen.open("?show=table&kind=rollout")
-    assert_row(screen, aggregate.rollout(run.attention, LAYER)[IT])
-    assert title(screen) == "Attention rollout, layers 0 to 3"
-    assert "arXiv:2005.00928" in (screen.root.locator(".map h2 .hint").get_attribute("title") or "")
-    assert screen.facts().startswith("Rollout attributes")
+def test_rollout_is_core_s(plain: Plain, run: Trace):
+    plain.open("?show=table&kind=rollout")
+    assert_row(plain, aggregate.rollout(run.attention, LAYER)[IT])
+    assert title(plain) == "Attention rollout, layers 0 to 3"
+    assert "arXiv:2005.00928" in (plain.root.locator(".map h2 .hint").get_attribute("title") or "")
+    assert plain.facts().startswith("Rollout attributes")
 
 
-def test_norms_are_core_s_and_not_called_shares(screen: Screen, run: Trace):
-    screen.open("?kind=value")
+def test_norms_are_core_s_and_not_called_shares(plain: Plain, run: Trace):
+    plain.open("?kind=value")
     norms = aggregate.value_weighted(run.attention[LAYER], HEAD)
-    screen.until("root.dataset.exact === 'true'")  # norms come when somebody wants them
-    legend = screen.root.locator("footer .legend").inner_text().split()
+    plain.until("root.dataset.exact === 'true'")  # norms come when somebody wants them
+    legend = plain.root.locator("footer .legend").inner_text().split()
     assert float(legend[-1]) == pytest.approx(norms.max().item(), rel=0.05)
-    assert "%" not in screen.root.locator(".facts").inner_text().split("Lines")[0]
-    assert "rows do not sum to 1" in screen.root.locator(".map > .note").inner_text()
-    screen.root.get_by_role("button", name="table").click()
-    assert_row(screen, norms[IT], off=6e-5 + STEP * run.attention[LAYER].value_norms(HEAD).max().item())
+    assert "%" not in plain.root.locator(".facts").inner_text().split("Lines")[0]
+    assert "rows do not sum to 1" in plain.root.locator(".map > .note").inner_text()
+    plain.root.get_by_role("button", name="table").click()
+    assert_row(plain, norms[IT], off=6e-5 + STEP * run.attention[LAYER].value_norms(HEAD).max().item())
 
 
-@pytest.mark.parametrize("keys", [[0], [0, 2, 15]])
-def test_hidden_tokens_are_taken_out_and_rows_renormalised(screen: Screen, run: Trace, keys: list[int]):
-    screen.open(f"?show=table&hide={','.join(map(str, keys))}")
+@pytest.mark.parametrize("keys", [[0, 2, 15], pytest.param([0], marks=pytest.mark.thorough)])
+def test_hidden_tokens_are_taken_out_and_rows_renormalised(plain: Plain, run: Trace, keys: list[int]):
+    plain.open(f"?show=table&hide={','.join(map(str, keys))}")
     row = run.attention[LAYER].row(HEAD, IT)
-    eventually(screen.page, lambda: assert_row(screen, hidden(row, keys)))  # of faint rows exact numbers come later
-    assert all(shown(screen)[key] == attention_words.COMPONENT["tip_hidden"] for key in keys)
-    facts = screen.root.locator(".facts").inner_text()
+    eventually(plain.page, lambda: assert_row(plain, hidden(row, keys)))  # of faint rows exact numbers come later
+    assert all(shown(plain)[key] == attention_words.COMPONENT["tip_hidden"] for key in keys)
+    facts = plain.root.locator(".facts").inner_text()
     assert f"{1 - row[keys].sum().item():.0%}".replace("%", " %") + " of this row's attention remains" in facts
     for part in (".map > .note", "caption"):
-        assert "[CLS]" in screen.root.locator(part).inner_text()
-        assert "rows renormalised" in screen.root.locator(part).inner_text()
+        assert "[CLS]" in plain.root.locator(part).inner_text()
+        assert "rows renormalised" in plain.root.locator(part).inner_text()
 
 
-def test_the_sink_goes_with_one_click_and_comes_back_with_another(screen: Screen, run: Trace):
-    screen.open("?layer=2&head=5")
+def test_the_sink_goes_with_one_click_and_comes_back_with_another(plain: Plain, run: Trace):
+    plain.open("?layer=2&head=5")
     pattern = run.attention[2].pattern(5)[0]
     sink = int(pattern.mean(0).argmax())
-    button = screen.root.get_by_role("button", name=f"hide {run.source.labels[sink]}")
+    button = plain.root.get_by_role("button", name=f"hide {run.source.labels[sink]}")
     button.click()
-    screen.wait(hide=f"[{sink}]")
-    screen.page.wait_for_url(lambda url: f"hide={sink}" in url)
-    screen.page.mouse.move(*screen.cell(4, 3))
-    screen.wait(cell="4,3")
+    plain.wait(hide=f"[{sink}]")
+    plain.page.wait_for_url(lambda url: f"hide={sink}" in url)
+    plain.page.mouse.move(*plain.cell(4, 3))
+    plain.wait(cell="4,3")
     expected = hidden(pattern[4], [sink])[3].item()
-    assert float(screen.data()["value"]) == pytest.approx(expected, abs=1e-4)
-    screen.page.mouse.move(*screen.cell(4, sink))
-    screen.wait(cell=f"4,{sink}")
-    assert attention_words.COMPONENT["tip_hidden"] in screen.root.locator(".tip:not(.card)").inner_text()
-    screen.root.get_by_role("button", name="show hidden").click()
-    screen.wait(hide="[]")
+    assert float(plain.data()["value"]) == pytest.approx(expected, abs=1e-4)
+    plain.page.mouse.move(*plain.cell(4, sink))
+    plain.wait(cell=f"4,{sink}")
+    assert attention_words.COMPONENT["tip_hidden"] in plain.root.locator(".tip:not(.card)").inner_text()
+    plain.root.get_by_role("button", name="show hidden").click()
+    plain.wait(hide="[]")
 
 
-def test_a_key_is_hidden_by_keyboard_and_the_last_one_stays(screen: Screen):
-    screen.open("?text=Hi")
-    screen.root.locator(".matrix").focus()
+def test_a_key_is_hidden_by_keyboard_and_the_last_one_stays(plain: Plain):
+    plain.open("?text=Hi")
+    plain.root.locator(".matrix").focus()
     for key, hide in (("h", 1), ("ArrowRight", 1), ("h", 2)):
-        screen.page.keyboard.press(key)
-        screen.until(f"JSON.parse(root.dataset.hide).length === {hide}")
-    last = ({0, 1, 2} - set(map(int, screen.data()["hide"].strip("[]").split(",")))).pop()
-    screen.page.mouse.move(*screen.cell(0, last))
-    screen.wait(cell=f"0,{last}")
-    screen.page.keyboard.press("h")
-    screen.page.get_by_text(attention_words.COMPONENT["hide_last"]).wait_for()
-    assert screen.data()["hide"].count(",") == 1
+        plain.page.keyboard.press(key)
+        plain.until(f"JSON.parse(root.dataset.hide).length === {hide}")
+    last = ({0, 1, 2} - set(map(int, plain.data()["hide"].strip("[]").split(",")))).pop()
+    plain.page.mouse.move(*plain.cell(0, last))
+    plain.wait(cell=f"0,{last}")
+    plain.page.keyboard.press("h")
+    plain.page.get_by_text(attention_words.COMPONENT["hide_last"]).wait_for()
+    assert plain.data()["hide"].count(",") == 1
 
 
-def test_a_token_is_hidden_in_the_sentence(screen: Screen, run: Trace):
-    screen.open("?show=table")
-    token = screen.root.locator(".strip [data-i='2']")
+def test_a_token_is_hidden_in_the_sentence(plain: Plain, run: Trace):
+    plain.open("?show=table")
+    token = plain.root.locator(".strip [data-i='2']")
     token.focus()
-    screen.page.keyboard.press("h")
-    screen.wait(hide="[2]")
-    assert_row(screen, hidden(run.attention[3].row(1, 2)[None], [2])[0])
+    plain.page.keyboard.press("h")
+    plain.wait(hide="[2]")
+    assert_row(plain, hidden(run.attention[3].row(1, 2)[None], [2])[0])
     assert token.evaluate("node => node.getRootNode().activeElement === node")  # still there, to take it back
-    screen.page.keyboard.press("h")
-    screen.wait(hide="[]")
-    locked = screen.data()["locked"]
-    screen.root.locator(".strip [data-i='0']").dblclick()
-    screen.wait(hide="[0]", locked=locked)
+    plain.page.keyboard.press("h")
+    plain.wait(hide="[]")
+    locked = plain.data()["locked"]
+    plain.root.locator(".strip [data-i='0']").dblclick()
+    plain.wait(hide="[0]", locked=locked)
 
 
-def test_a_key_of_cross_attention_is_locked_and_hidden_by_keyboard(screen: Screen):
-    screen.open("?model=pair&target=das+Tier&site=cross")
-    screen.root.locator(".strip.key [data-i='0']").focus()
-    screen.page.keyboard.press("ArrowRight")
-    screen.page.keyboard.press("Enter")
-    screen.wait(pin="1", locked="")
-    assert screen.root.locator(".strip.key [aria-selected=true]").all_text_contents() == [screen.tokens("key")[1]]
-    screen.page.keyboard.press("h")
-    screen.wait(hide="[1]")
+def test_a_key_of_cross_attention_is_locked_and_hidden_by_keyboard(plain: Plain):
+    plain.open("?model=pair&target=das+Tier&site=cross")
+    plain.root.locator(".strip.key [data-i='0']").focus()
+    plain.page.keyboard.press("ArrowRight")
+    plain.page.keyboard.press("Enter")
+    plain.wait(pin="1", locked="")
+    assert plain.root.locator(".strip.key [aria-selected=true]").all_text_contents() == [plain.tokens("key")[1]]
+    plain.page.keyboard.press("h")
+    plain.wait(hide="[1]")
 
 
-def test_a_row_of_which_little_is_left_says_so_and_its_numbers_are_exact(screen: Screen, run: Trace):
+def test_a_row_of_which_little_is_left_says_so_and_its_numbers_are_exact(plain: Plain, run: Trace):
     """Sixteen bits of what is left of such a row would be made up."""
     found = [
         (1 - record.pattern()[..., 0].max().item(), layer, divmod(int(record.pattern()[..., 0].argmax()), 16))
@@ -190,83 +192,82 @@ def test_a_row_of_which_little_is_left_says_so_and_its_numbers_are_exact(screen:
     ]
     left, layer, (head, query) = min(found)
     assert left < 0.01
-    screen.open(f"?show=table&layer={layer}&head={head}&query={query}&hide=0")
+    plain.open(f"?show=table&layer={layer}&head={head}&query={query}&hide=0")
     row = run.attention[layer].row(head, query)
     exact = hidden(row.double(), [0]).float()
-    eventually(screen.page, lambda: assert_row(screen, exact, off=2e-4))  # they come when they are needed
-    facts = screen.root.locator(".facts").inner_text()
+    eventually(plain.page, lambda: assert_row(plain, exact, off=2e-4))  # they come when they are needed
+    facts = plain.root.locator(".facts").inner_text()
     assert "of this row's attention remains" in facts
     percent = float(facts.split(" % of this row's")[0].split()[-1])
     assert percent == pytest.approx(100 * row[1:].sum().item(), rel=0.6)
 
 
-def test_a_row_of_which_nothing_is_left_says_who_took_it(screen: Screen):
-    screen.open("?model=grouped&layer=2&query=0&hide=0")
-    screen.until("root.querySelector('.big').textContent.includes('All that')")
-    assert "may look at is hidden" in screen.facts() and "all zeros" not in screen.facts()
+def test_a_row_of_which_nothing_is_left_says_who_took_it(plain: Plain):
+    plain.open("?model=grouped&layer=2&query=0&hide=0")
+    plain.until("root.querySelector('.big').textContent.includes('All that')")
+    assert "may look at is hidden" in plain.facts() and "all zeros" not in plain.facts()
 
 
-@pytest.mark.parametrize("model", ["minilm", "grouped"])
-def test_pieces_are_put_together_to_words(screen: Screen, model: str):
+@pytest.mark.parametrize("model", ["minilm", pytest.param("grouped", marks=pytest.mark.thorough)])
+def test_pieces_are_put_together_to_words(plain: Plain, model: str):
     trace = core.trace(models.load(model), PIECES)
     groups = word_groups(trace.source)
     assert len(groups) < len(trace.source)
     query = groups[2].start + 1
-    screen.open(f"?model={model}&layer=2&head=1&words=true&show=table&query={query}&text={PIECES.replace(' ', '+')}")
+    plain.open(f"?model={model}&layer=2&head=1&words=true&show=table&query={query}&text={PIECES.replace(' ', '+')}")
     expected = merged(trace.attention[2].pattern(1)[0], groups, groups)[2]
-    assert_row(screen, expected, [group.start for group in groups])
-    assert "Sub-words merged to words" in screen.root.locator(".map > .note").inner_text()
-    assert screen.facts().startswith("overcomplicated")
-    assert screen.data()["locked"] == str(query)
+    assert_row(plain, expected, [group.start for group in groups])
+    assert "Sub-words merged to words" in plain.root.locator(".map > .note").inner_text()
+    assert plain.facts().startswith("overcomplicated")
+    assert plain.data()["locked"] == str(query)
 
 
-def test_hidden_then_merged(screen: Screen):
+def test_hidden_then_merged(plain: Plain):
     trace = core.trace(core.load("minilm"), PIECES)
     groups = word_groups(trace.source)
-    screen.open(f"?layer={LAYER}&head={HEAD}&words=true&show=table&hide=0,2&query=3&text={PIECES.replace(' ', '+')}")
+    plain.open(f"?layer={LAYER}&head={HEAD}&words=true&show=table&hide=0,2&query=3&text={PIECES.replace(' ', '+')}")
     rows = hidden(trace.attention[LAYER].pattern(HEAD)[0], [0, 2])
     at = next(i for i, group in enumerate(groups) if 3 in group)
     expected = merged(rows, groups, groups)[at]
-    eventually(screen.page, lambda: assert_row(screen, expected, [group.start for group in groups]))
+    eventually(plain.page, lambda: assert_row(plain, expected, [group.start for group in groups]))
 
 
-def test_a_cell_gives_raw_and_scaled_score(screen: Screen, run: Trace):
-    screen.open()
-    record = run.attention[LAYER]
-    screen.page.mouse.move(*screen.cell(IT, 2))
-    raw, scaled = record.raw(HEAD, IT)[0, 0, 2].item(), record.scores(HEAD, IT)[0, 0, 2].item()
-    screen.page.get_by_text(f"q·k {raw:.3f}, scaled {scaled:.3f}").wait_for()
-    assert scaled == pytest.approx(raw / record.q.shape[-1] ** 0.5, abs=1e-4)
-
-
-def test_masked_cells_keep_their_reason_in_a_mean(screen: Screen):
-    screen.open("?model=grouped&kind=mean&heads=0.1,1.2&query=9&show=table")
+def test_masked_cells_keep_their_reason_in_a_mean(plain: Plain):
+    plain.open("?model=grouped&kind=mean&heads=0.1,1.2&query=9&show=table")
     trace = core.trace(models.load("grouped"), words.EXAMPLE)
-    row = shown(screen)
+    row = shown(plain)
     assert row[12] == "masked: in the future"
     assert row[2][0].isdecimal()  # outside the window of one of the two heads only
     expected = aggregate.mean([(trace.attention[0], 1), (trace.attention[1], 2)], 9)[0]
-    assert_row(screen, expected)
+    assert_row(plain, expected)
 
 
-def test_rollout_of_a_decoder_and_of_neither_stack(screen: Screen):
-    screen.open("?model=pair&target=das+Tier&kind=rollout&site=decoder&layer=2&query=3&show=table")
+def test_rollout_of_a_decoder_and_of_neither_stack(plain: Plain):
+    plain.open("?model=pair&target=das+Tier&kind=rollout&site=decoder&layer=2&query=3&show=table")
     trace = core.trace(models.load("pair"), words.EXAMPLE, "das Tier")
     stack = [record for record in trace.attention if record.stack == "decoder" and record.site == "attn"]
-    assert_row(screen, aggregate.rollout(stack, 2)[3])
-    screen.root.get_by_role("button", name="map").click()
-    screen.root.get_by_role("button", name="cross").click()
-    screen.wait(site="cross")
-    assert attention_words.COMPONENT["rollout_cross"] in screen.root.locator(".refusal").inner_text()
-    assert screen.facts() == attention_words.COMPONENT["rollout_cross"]
+    assert_row(plain, aggregate.rollout(stack, 2)[3])
+    plain.root.get_by_role("button", name="map").click()
+    plain.root.get_by_role("button", name="cross").click()
+    plain.wait(site="cross")
+    assert attention_words.COMPONENT["rollout_cross"] in plain.root.locator(".refusal").inner_text()
+    assert plain.facts() == attention_words.COMPONENT["rollout_cross"]
 
 
 @pytest.mark.parametrize(
-    "options", ["kind=mean&heads=2.1,3.5", "kind=max", "kind=rollout", "kind=value", "hide=0,3", "words=true&hide=0"]
+    "options",
+    [
+        "kind=mean&heads=2.1,3.5",
+        "words=true&hide=0",
+        *(
+            pytest.param(options, marks=pytest.mark.thorough)
+            for options in ("kind=max", "kind=rollout", "kind=value", "hide=0,3")
+        ),
+    ],
 )
-def test_a_long_text_has_the_same_pictures_from_the_server(screen: Screen, options: str):
+def test_a_long_text_has_the_same_pictures_from_the_server(plain: Plain, options: str):
     trace = core.trace(models.load("grouped"), LONG)
-    screen.open(f"?model=grouped&layer=2&head=1&query=400&whole=true&{options}&text={LONG.replace(' ', '+')}")
+    plain.open(f"?model=grouped&layer=2&head=1&query=400&whole=true&{options}&text={LONG.replace(' ', '+')}")
     pattern = trace.attention[2].pattern(1)[0]
     groups = word_groups(trace.source)
     expected = {
@@ -280,42 +281,49 @@ def test_a_long_text_has_the_same_pictures_from_the_server(screen: Screen, optio
         ],
     }[options]()
     key = int(expected.argmax())
-    screen.until("root.dataset.exact === 'false'")
-    screen.root.locator(".matrix").focus()
-    screen.until("root.querySelector('.big').textContent.includes('rank 1')")
-    screen.page.keyboard.press("ArrowRight")
+    plain.until("root.dataset.exact === 'false'")
+    plain.root.locator(".matrix").focus()
+    plain.until("root.querySelector('.big').textContent.includes('rank 1')")
+    plain.page.keyboard.press("ArrowRight")
     at = groups[key].start if "words" in options else key
-    screen.until(f"root.dataset.cell.endsWith(',{at}')")
-    screen.until("root.dataset.value !== ''")
-    assert float(screen.data()["value"]) == pytest.approx(expected[key].item(), abs=1e-4)
+    plain.until(f"root.dataset.cell.endsWith(',{at}')")
+    plain.until("root.dataset.value !== ''")
+    assert float(plain.data()["value"]) == pytest.approx(expected[key].item(), abs=1e-4)
 
 
-def test_the_ends_of_the_colours_are_set_by_hand_and_a_wrong_pair_changes_nothing(screen: Screen):
-    screen.open()
-    screen.page.keyboard.press("o")
-    low, high = (screen.root.get_by_label(attention_words.COMPONENT[f"bounds_{end}"]) for end in ("low", "high"))
+def test_a_cell_gives_raw_and_scaled_score(first: Plain, run: Trace):
+    record = run.attention[LAYER]
+    first.page.mouse.move(*first.cell(IT, 2))
+    raw, scaled = record.raw(HEAD, IT)[0, 0, 2].item(), record.scores(HEAD, IT)[0, 0, 2].item()
+    first.page.get_by_text(f"q·k {raw:.3f}, scaled {scaled:.3f}").wait_for()
+    assert scaled == pytest.approx(raw / record.q.shape[-1] ** 0.5, abs=1e-4)
+
+
+def test_the_ends_of_the_colours_are_set_by_hand_and_a_wrong_pair_changes_nothing(first: Plain):
+    first.page.keyboard.press("o")
+    low, high = (first.root.get_by_label(attention_words.COMPONENT[f"bounds_{end}"]) for end in ("low", "high"))
     high.fill("0,3")  # as half of the world writes it
     high.press("Enter")
-    screen.wait(bounds="[0,0.3]")
-    expect(screen.root.locator("footer .legend")).to_have_text("00.15≥ 0.3")
+    first.wait(bounds="[0,0.3]")
+    expect(first.root.locator("footer .legend")).to_have_text("00.15≥ 0.3")
     low.fill("0.5")
     low.press("Enter")
-    expect(screen.root.locator(".bounds [role=status]")).to_contain_text("0.5 to 0,3 is no range")
-    assert screen.data()["bounds"] == "[0,0.3]" and low.input_value() == "0.5"
+    expect(first.root.locator(".bounds [role=status]")).to_contain_text("0.5 to 0,3 is no range")
+    assert first.data()["bounds"] == "[0,0.3]" and low.input_value() == "0.5"
     low.fill("0.1")
     low.press("Enter")
-    screen.wait(bounds="[0.1,0.3]")
-    expect(screen.root.locator(".bounds [role=status]")).to_be_empty()
-    screen.page.wait_for_url(lambda url: "bounds=0.1" in url)
-    expect(screen.root.locator("footer .legend")).to_have_text("≤ 0.10.2≥ 0.3")
-    screen.root.get_by_role("button", name=attention_words.COMPONENT["per_row"], exact=True).click()
+    first.wait(bounds="[0.1,0.3]")
+    expect(first.root.locator(".bounds [role=status]")).to_be_empty()
+    first.page.wait_for_url(lambda url: "bounds=0.1" in url)
+    expect(first.root.locator("footer .legend")).to_have_text("≤ 0.10.2≥ 0.3")
+    first.root.get_by_role("button", name=attention_words.COMPONENT["per_row"], exact=True).click()
     expect(low).to_be_disabled()
 
 
-def test_the_link_brings_the_same_picture_back(screen: Screen, another: Another):
-    screen.open("?kind=max&heads=3.1,4.2&hide=0&scale=log&bounds=0.001,0.5&metric=entropy")
-    other = another()
-    other.open(screen.page.url.removeprefix(f"{screen.address}/"))
+def test_the_link_brings_the_same_picture_back(plain: Plain):
     names = ("kind", "members", "hide", "scale", "bounds", "metric")
-    assert [other.data()[name] for name in names] == [screen.data()[name] for name in names]
-    assert screen.data()["members"] == "[[3,1],[4,2]]" and other.facts() == screen.facts()
+    plain.open("?kind=max&heads=3.1,4.2&hide=0&scale=log&bounds=0.001,0.5&metric=entropy")
+    shown, facts = [plain.data()[name] for name in names], plain.facts()
+    assert shown[1] == "[[3,1],[4,2]]"
+    plain.open(plain.page.url.removeprefix(f"{plain.address}/"))
+    assert [plain.data()[name] for name in names] == shown and plain.facts() == facts

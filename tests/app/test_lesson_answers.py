@@ -96,7 +96,7 @@ ANSWERS: dict[str, tuple[str, Callable[[Locator], None], tuple[str, str], Callab
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ANSWERS)
+@pytest.mark.parametrize("kind", part([*ANSWERS], share=4))
 def test_a_right_and_a_wrong_answer_get_their_words(page: Page, address: str, kind: str) -> None:
     step, right, said_right, wrong, said_wrong = ANSWERS[kind]
     rail = open_step(page, address, step)
@@ -134,6 +134,7 @@ def test_a_second_try_that_is_right_counts_as_one_and_what_is_shown_counts_as_sh
     page.evaluate("localStorage.clear()")
 
 
+@pytest.mark.thorough
 def test_what_ties_is_right_whichever_was_pointed_at(page: Page, address: str) -> None:
     """At a temperature of a million every key gets the same: all of them tie."""
     rail = open_step(page, address, "1.2", "&with=temperature_1000000")
@@ -146,6 +147,7 @@ def test_what_ties_is_right_whichever_was_pointed_at(page: Page, address: str) -
         cover_again(rail)
 
 
+@pytest.mark.thorough
 def test_who_looks_without_a_word_is_told_the_answer(page: Page, address: str) -> None:
     rail = open_step(page, address, "1.5")
     expect(look(rail).nth(0)).to_have_text("The answer: [4, 3, 2].")
@@ -153,6 +155,7 @@ def test_who_looks_without_a_word_is_told_the_answer(page: Page, address: str) -
     cover_again(rail)
 
 
+@pytest.mark.thorough
 def test_a_shape_is_dragged_into_its_slots(page: Page, address: str) -> None:
     rail = open_step(page, address, "1.5")
     tiles, slots = rail.locator(".tiles button"), rail.locator(".slots .slot")
@@ -170,6 +173,7 @@ def test_a_shape_is_dragged_into_its_slots(page: Page, address: str) -> None:
     cover_again(rail)
 
 
+@pytest.mark.thorough
 def test_what_is_covered_before_it_is_drawn_gets_the_size_of_what_is_drawn(page: Page, address: str) -> None:
     """So that nothing below it moves when somebody looks."""
     rail = open_step(page, address, "1.6")
@@ -191,6 +195,7 @@ def test_what_is_covered_before_it_is_drawn_gets_the_size_of_what_is_drawn(page:
     cover_again(rail)
 
 
+@pytest.mark.thorough
 def test_a_text_that_cannot_answer_gives_way_to_the_example(page: Page, address: str) -> None:
     rail = open_step(page, address, "2.1", "&text=Hi")
     expect(rail.locator(".question")).to_have_text(words.FEW_WORDS)
@@ -201,6 +206,7 @@ def test_a_text_that_cannot_answer_gives_way_to_the_example(page: Page, address:
     expect(page.get_by_role("textbox", name="Sentence", exact=True)).not_to_have_value("Hi")
 
 
+@pytest.mark.thorough
 def test_progress_that_cannot_be_read_is_said_and_nobody_s_own_is_lost(page: Page, address: str) -> None:
     rail = open_step(page, address, "1.5")
     page.evaluate("localStorage.clear()")
@@ -216,6 +222,7 @@ def test_progress_that_cannot_be_read_is_said_and_nobody_s_own_is_lost(page: Pag
     page.evaluate("localStorage.clear()")
 
 
+@pytest.mark.thorough
 def test_what_is_no_number_stays_in_the_box_with_a_sentence(page: Page, address: str) -> None:
     rail = open_step(page, address, "3.5")
     box = rail.locator(".place").get_by_role("textbox")
@@ -233,6 +240,7 @@ def test_what_is_no_number_stays_in_the_box_with_a_sentence(page: Page, address:
 
 @pytest.mark.parametrize("size", [(1280, 720), (390, 844)], ids=["laptop", "phone"])
 @pytest.mark.parametrize("step", part([*STEPS], share=8, first=1))
+@pytest.mark.thorough
 def test_a_question_and_its_first_answer_stand_on_the_first_screen(
     page: Page, address: str, step: str, size: tuple[int, int]
 ) -> None:

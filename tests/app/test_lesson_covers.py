@@ -39,7 +39,7 @@ def open_step(page: Page, address: str, step: str) -> Locator:
     return page.locator(f'.lessons[data-ready=true][data-step="{step}"]')
 
 
-CASES = [*((step, WINDOW) for step in STAYS), *((step, PHONE) for step in part([*STAYS], 4))]
+CASES = [*((step, WINDOW) for step in part([*STAYS], 9)), *((step, PHONE) for step in part([*STAYS], 18, first=4))]
 
 
 @pytest.mark.parametrize(("step", "size"), CASES, ids=[f"{step} at {size['width']}" for step, size in CASES])
@@ -90,6 +90,7 @@ def test_a_hint_is_a_sentence_without_the_answer(step: str) -> None:
 
 
 @pytest.mark.parametrize("step", ["1.6", "1.7"])
+@pytest.mark.thorough
 def test_scores_stay_where_a_mask_is_asked_about(page: Page, address: str, step: str) -> None:
     """Those of every key of the row: the sum of the weights can be computed of them."""
     page.set_viewport_size(WINDOW)
@@ -124,6 +125,7 @@ def test_a_pointer_on_a_covered_row_says_nothing_of_it(page: Page, address: str)
     assert told[0] == "?" and "%" in told[1] and "%" in told[2] and told[1] == told[3]
 
 
+@pytest.mark.thorough
 def test_a_cell_of_a_row_without_its_mask_is_an_answer_and_paints_nothing(page: Page, address: str) -> None:
     page.set_viewport_size(WINDOW)
     rail = open_step(page, address, "1.6")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, serving
 from tests.app.pages import lend
 from tests.app.rail import rail, ready
+from tests.servers import Server
 
 GOOD = """---
 lesson: Keys & <b>cabinets</b>
@@ -272,6 +273,7 @@ def test_a_dropped_file_tells_its_faults_then_opens_and_is_answered(page: Page, 
     expect(on.locator(".lessons-all .yours")).to_have_text("yours")
 
 
+@pytest.mark.thorough
 def test_a_file_is_chosen_by_keyboard(page: Page, address: str) -> None:
     on = at_lessons(page, address)
     on.get_by_role("button", name="All lessons").press("Enter")
@@ -284,6 +286,7 @@ def test_a_file_is_chosen_by_keyboard(page: Page, address: str) -> None:
     expect(on.locator("h2")).to_have_text("Keys & <b>cabinets</b>")
 
 
+@pytest.mark.thorough
 def test_two_visitors_do_not_see_each_others(browser: Browser, page: Page, address: str) -> None:
     at_lessons(page, address)
     drop(page, "mine.md", GOOD.encode())
@@ -299,6 +302,7 @@ def test_two_visitors_do_not_see_each_others(browser: Browser, page: Page, addre
         other.context.close()
 
 
+@pytest.mark.thorough
 def test_what_is_wrong_is_mended_in_write(page: Page, address: str) -> None:
     on = at_lessons(page, address)
     drop(page, "keys.md", broken("a key of the head").encode())
@@ -334,6 +338,7 @@ def test_what_is_wrong_is_mended_in_write(page: Page, address: str) -> None:
     expect(text).to_have_value(GOOD)
 
 
+@pytest.mark.thorough
 def test_a_text_that_is_typed_is_kept_read_and_rehearsed(page: Page, address: str) -> None:
     write = writing(page, address)
     text = page.get_by_label("The lesson as text")
@@ -372,15 +377,9 @@ def test_a_text_that_is_typed_is_kept_read_and_rehearsed(page: Page, address: st
     expect(write).to_contain_text("This text has 200,001 characters, and this browser keeps 200,000 at most")
 
 
-@pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(settings.OWN_MACHINE, raising=False)
-        with serving("app/main.py", tmp_path_factory.mktemp("hosted") / "log") as address:
-            yield address
-
-
-def test_a_server_of_others_says_what_to_do(page: Page, hosted: str) -> None:
+@pytest.mark.thorough
+def test_a_server_of_others_says_what_to_do(page: Page, server: Callable[[str], Server]) -> None:
+    hosted = server("app/main.py").address
     on = at_lessons(page, hosted)
     drop(page, "keys.md", GOOD.encode())
     expect(on.locator(".own .state")).to_contain_text(ELSEWHERE)

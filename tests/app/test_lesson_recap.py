@@ -88,6 +88,7 @@ def test_a_lesson_ends_with_three_of_its_questions_about_another_text(page: Page
     assert "recap" not in page.url
 
 
+@pytest.mark.thorough
 def test_a_first_wrong_answer_fails_nothing_and_a_second_one_opens_a_known_step(page: Page, address: str) -> None:
     opened(page, address, "lesson=1&at=2&recap=1", "ff.ff")
     rail = at(page, "1.2")
@@ -107,6 +108,7 @@ def test_a_first_wrong_answer_fails_nothing_and_a_second_one_opens_a_known_step(
     assert "recap" not in page.url
 
 
+@pytest.mark.thorough
 def test_a_link_into_a_recap_shows_the_same_question_and_answer(page: Page, address: str) -> None:
     opened(page, address, "lesson=1&at=2&recap=1", "")
     rail = at(page, "1.2")
@@ -124,6 +126,7 @@ def test_a_link_into_a_recap_shows_the_same_question_and_answer(page: Page, addr
 
 
 @pytest.mark.parametrize("lesson", [3, 5])
+@pytest.mark.thorough
 def test_a_recap_without_a_lesson_before_it_asks_three(page: Page, address: str, lesson: int) -> None:
     opened(page, address, f"lesson={lesson}&recap=1", "")
     first = next(name for name in AGAIN if name.startswith(f"{lesson}."))

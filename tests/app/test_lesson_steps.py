@@ -138,28 +138,22 @@ def test_a_room_follows_every_parameter_of_its_steps(name: str) -> None:
 
 def memory_page() -> None:
     from app.rooms.memory import view
-    from app.session import chosen
 
-    chosen.note_arrival()
-    chosen.enter("memory", lambda _: False)
+    chosen.begin()
     view.show()
 
 
 def compute_page() -> None:
     from app.rooms.compute import view
-    from app.session import chosen
 
-    chosen.note_arrival()
-    chosen.enter("compute", lambda _: False)
+    chosen.begin()
     view.show()
 
 
 def shapes_page() -> None:
     from app.rooms.shapes import view
-    from app.session import chosen
 
-    chosen.note_arrival()
-    chosen.enter("shapes", lambda _: False)
+    chosen.begin()
     view.show()
 
 
@@ -174,7 +168,7 @@ def test_a_room_of_sizes_opens_as_its_step_asks(name: str) -> None:
     assert not app.exception
     said = "\n".join(item.value for item in app.text)
     assert "link" not in said, said
-    shown = {name: text for name, text in app.session_state[chosen.DRAWN.name].items() if text is not None}
+    shown = {name: text for name, (text, *_) in app.query_params.items()}
     assert {key: shown[key] for key in step.state} == dict(step.state)
 
 

@@ -83,8 +83,9 @@ def test_a_link_opens_each_step(name: str):
 
 
 def test_a_room_inside_of_another_is_not_left(monkeypatch: pytest.MonkeyPatch):
-    session = {session_room.STATE: session_room.Shown("lessons", 0, named=True)}
+    session = {session_room.STATE: session_room.Shown("lessons", "lessons")}
     monkeypatch.setattr(session_room.st, "session_state", session)
+    monkeypatch.setattr(session_room.st, "query_params", {"view": "lessons"})
     assert session_room.is_left("memory")
     session_room.hold("memory")
     assert not session_room.is_left("memory") and session_room.is_left("compute")
@@ -155,6 +156,7 @@ def test_back_takes_a_look_back_and_a_link_shows_the_answer(visit: Screen):
     expect(rail(page).locator(".answer")).to_contain_text("That is where it looks most.")
 
 
+@pytest.mark.thorough
 def test_a_cell_of_the_covered_row_is_an_answer(visit: Screen):
     page = open_step(visit, "1.2")
     strip = page.locator(".st-key-lessons_view .strip [data-i='8']")
@@ -167,6 +169,7 @@ def test_a_cell_of_the_covered_row_is_an_answer(visit: Screen):
 @pytest.mark.parametrize(
     ("step", "token", "said"), [("4.6", ".step .tok[data-i='2']", "2"), ("5.6", ".strip.own span >> nth=1", "1")]
 )
+@pytest.mark.thorough
 def test_a_token_above_what_is_covered_is_an_answer(visit: Screen, step: str, token: str, said: str):
     """Where a picture has nothing that can be pointed at, the step does not say so."""
     page = open_step(visit, step)
@@ -177,6 +180,7 @@ def test_a_token_above_what_is_covered_is_an_answer(visit: Screen, step: str, to
     expect(rail(page).locator(".asks .hint")).not_to_contain_text("in the picture")
 
 
+@pytest.mark.thorough
 def test_beside_a_lesson_nothing_lies_over_the_maps_of_masks(visit: Screen):
     page = open_step(visit, "1.6")
     rail(page).get_by_role("button", name="Look", exact=True).click()
@@ -186,6 +190,7 @@ def test_beside_a_lesson_nothing_lies_over_the_maps_of_masks(visit: Screen):
     assert boxes[0]["x"] + boxes[0]["width"] <= 1280
 
 
+@pytest.mark.thorough
 def test_on_a_small_laptop_no_control_beside_a_lesson_is_cut(visit: Screen):
     page = visit.page
     page.set_viewport_size({"width": 1024, "height": 768})
@@ -201,6 +206,7 @@ def test_on_a_small_laptop_no_control_beside_a_lesson_is_cut(visit: Screen):
         page.set_viewport_size({"width": 1280, "height": 720})
 
 
+@pytest.mark.thorough
 def test_back_to_the_step_leads_to_its_address_and_the_next_answer_is_in_it(visit: Screen):
     page = open_step(visit, "1.2")
     page.goto(page.url.replace("query=10", "query=8"))
@@ -213,28 +219,33 @@ def test_back_to_the_step_leads_to_its_address_and_the_next_answer_is_in_it(visi
     assert "query=10" in page.url and rail(page).get_attribute("data-said") == "8"
 
 
+@pytest.mark.thorough
 def test_a_rail_that_starts_after_what_is_true_was_told_hears_it(visit: Screen):
     """Streamlit starts the components of a page in any order: here a second rail comes when all the rest is there."""
     page = open_step(visit, "1.2")
     late = page.evaluate(
-        """async (address) => {
+        """async (addresses) => {
           const root = document.body.appendChild(document.createElement("div"));
           root.attachShadow({ mode: "open" }).innerHTML = '<div class="hl lessons"></div>';
-          const parentElement = root.shadowRoot;
+          const place = root.shadowRoot.querySelector(".hl");
           const states = new Proxy({}, { get: () => ({}) });
           const data = { step: "1.2", fresh: false, rooms: {}, models: {}, states, own: {}, written: {} };
-          const { default: rail } = await import(address);
-          const leave = rail({ data, parentElement, setStateValue() {} });
-          const { ready } = parentElement.querySelector(".hl").dataset;
+          const [{ default: Rail }, { mount, unmount }] = await Promise.all(addresses.map((address) => import(address)));
+          mount(place, Rail, data);
+          const { ready } = place.dataset;
           root.remove();
-          leave();
+          unmount(place);
           return ready;
         }""",
-        f"{visit.address}/headlight/m/{modules.address('rooms/lessons/browser/lessons.js')}",
+        [
+            f"{visit.address}/headlight/m/{modules.address(name)}"
+            for name in ("rooms/lessons/browser/lessons.js", "kit/browser/mount.js")
+        ],
     )
     assert late == "true"
 
 
+@pytest.mark.thorough
 def test_progress_is_kept_by_the_browser_and_goes_along_in_a_copied_link(visit: Screen):
     page = open_step(visit, "1.2")
     expect(page.locator(".bar nav .steps")).to_have_text("")
@@ -249,6 +260,7 @@ def test_progress_is_kept_by_the_browser_and_goes_along_in_a_copied_link(visit: 
     expect(page.locator(".bar nav .steps")).to_have_text(f"2 of {len(STEPS)}")
 
 
+@pytest.mark.thorough
 def test_a_link_to_no_step_says_so(visit: Screen):
     visit.page.goto(f"{visit.address}/?view=Lessons&lesson=9&at=1")
     ready(visit.page, FIRST)
@@ -260,6 +272,7 @@ def test_a_step_has_no_fault_of_access(visit: Screen):
     assert faults(page, ".st-key-lessons_rail_box") == []
 
 
+@pytest.mark.thorough
 def test_keys_alone_lead_through_all_steps(visit: Screen):
     """From the bar's key on, the first third, with THOROUGH=1 all: each step is answered with arrows and Enter, looked at with Enter, and left with Enter.
 
@@ -301,6 +314,7 @@ def test_keys_alone_lead_through_all_steps(visit: Screen):
     assert bin(int(passed.split(".")[0], 16)).count("1") == len(steps)
 
 
+@pytest.mark.thorough
 def test_a_clicker_leads_through_all_steps_in_front_of_a_class(visit: Screen):
     """The last third, with THOROUGH=1 all: with two keys alone, and nothing of what a step asks is to be read before the first of them is pressed on it: neither what its
     room says then nor the answer, unless that is a word of the sentence."""
@@ -336,6 +350,7 @@ def test_a_clicker_leads_through_all_steps_in_front_of_a_class(visit: Screen):
         page.set_viewport_size({"width": 1280, "height": 720})
 
 
+@pytest.mark.thorough
 def test_a_finished_lesson_is_a_page_that_asks_nobody_for_anything(visit: Screen):
     page = open_step(visit, "1.2")
     expect(rail(page).get_by_role("button", name="Save the lesson")).to_be_hidden()

@@ -153,6 +153,7 @@ def test_every_room_is_one_click_from_the_first_screen(page: Page, address: str)
 
 
 @pytest.mark.parametrize("rows", thorough.part(list(PATHS), share=3))
+@pytest.mark.thorough
 def test_three_clicks_from_the_first_screen(page: Page, address: str, rows: str) -> None:
     """The first of them is the room, where its link leads."""
     room, clicks, says = PATHS[rows]

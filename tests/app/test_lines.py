@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -16,14 +16,19 @@ from app.kit import theme
 from app.session import words
 from app.transport import messages
 from tests.app import models
-from tests.app.browsing import Another, Screen, box_of
+from tests.app.browsing import Screen, box_of
+from tests.app.plain import Plain, opened
 from tests.app.served import serve
 
 APP = "tests/app/gallery.py"
 LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2  # where the view opens, and what it shows there
 SHORT = "I love old dogs."
 LONGER = " ".join(["The old keeper watched the ships pass in the evening, and he wrote down their names."] * 3)
+LARGE = f"?show=lines&layer={LAYER}&head={HEAD}&text={' '.join([LONGER] * 3)}"
 PAIR = "?model=pair&text=The+dog+sat+down+there&target=Der+Hund+sass+dort&site=cross&query=3&show=lines"
+
+
+drawn = opened("?show=lines&query=none")
 
 
 @pytest.fixture(scope="module")
@@ -79,190 +84,184 @@ def settled(screen: Screen, **attributes: object) -> None:
     screen.page.locator(f".tokenlines{wanted}").wait_for(state="attached")
 
 
-def test_the_lines_are_those_of_the_definition_at_every_share(screen: Screen, run: core.Trace):
-    screen.open("?show=lines&query=none")
-    pattern = sent(run.attention[LAYER].pattern(HEAD)[0])
-    counts = []
-    for keep in (80, 50, 100):
-        screen.root.locator(".keep input").evaluate(
-            "(input, keep) => { input.value = keep; input.dispatchEvent(new Event('input')); }", keep
-        )
-        expected = sum(len(fewest(row, keep)) for row in pattern)
-        settled(screen, lines=expected, all=expected)
-        counts.append(expected)
-    assert counts[1] < counts[0] < counts[2]
-    screen.page.wait_for_url("**keep=100**")
-
-
-def test_the_share_moves_by_keyboard_and_stands_in_the_link(screen: Screen, run: core.Trace):
-    screen.open("?show=lines&query=none&keep=90")
-    slider = screen.page.get_by_role("slider", name="keep")
-    assert slider.input_value() == "90"
-    slider.focus()
-    screen.page.keyboard.press("ArrowRight")
-    screen.wait(keep="91")
-    pattern = sent(run.attention[LAYER].pattern(HEAD)[0])
-    settled(screen, all=sum(len(fewest(row, 91)) for row in pattern))
-    assert "91 % of each row" in screen.root.locator(".keep").inner_text()
-    screen.page.keyboard.press("Home")
-    screen.wait(keep="50")
-
-
-def test_a_query_under_the_pointer_stands_alone_with_core_s_numbers(screen: Screen, run: core.Trace):
-    screen.open("?show=lines&query=none")
+def test_a_query_under_the_pointer_stands_alone_with_core_s_numbers(drawn: Plain, run: core.Trace):
     for query in (IT, 0, 14):
-        screen.page.mouse.move(*place(screen, "queries", query))
-        alone(screen, f"{query},")
+        drawn.page.mouse.move(*place(drawn, "queries", query))
+        alone(drawn, f"{query},")
         row = run.attention[LAYER].row(HEAD, query)
         expected = fewest(sent(row), 80)
-        found = edges(screen)
+        found = edges(drawn)
         assert {key for _, key, _ in found} == set(expected) and {q for q, _, _ in found} == {query}
         for (_, key, _), weight in found.items():
             assert weight == pytest.approx(row[key].item(), abs=1e-5)
-    assert screen.facts().startswith("“.”")
-    screen.wait(query="14")
-    assert screen.root.locator(".strip .q").text_content() == "."
-    screen.page.mouse.move(5, 5)
-    alone(screen, "")
-    assert screen.root.locator(".scroller canvas").first.evaluate("canvas => canvas.style.opacity") == "1"
+    assert drawn.facts().startswith("“.”")
+    drawn.wait(query="14")
+    assert drawn.root.locator(".strip .q").text_content() == "."
+    drawn.page.mouse.move(5, 5)
+    alone(drawn, "")
+    assert drawn.root.locator(".scroller canvas").first.evaluate("canvas => canvas.style.opacity") == "1"
 
 
-def test_a_key_under_the_pointer_shows_who_looks_at_it_on_every_part_of_the_screen(screen: Screen, run: core.Trace):
-    screen.open("?show=lines&query=none")
-    screen.page.mouse.move(*place(screen, "keys", ANIMAL))
-    alone(screen, f",{ANIMAL}")
+def test_a_key_under_the_pointer_shows_who_looks_at_it_on_every_part_of_the_screen(drawn: Plain, run: core.Trace):
+    drawn.page.mouse.move(*place(drawn, "keys", ANIMAL))
+    alone(drawn, f",{ANIMAL}")
     pattern = sent(run.attention[LAYER].pattern(HEAD)[0])
     expected = {q for q, row in enumerate(pattern) if ANIMAL in fewest(row, 80)}
-    assert {q for q, _, _ in edges(screen)} == expected and {k for _, k, _ in edges(screen)} == {ANIMAL}
-    screen.wait(key=str(ANIMAL), query="")
+    assert {q for q, _, _ in edges(drawn)} == expected and {k for _, k, _ in edges(drawn)} == {ANIMAL}
+    drawn.wait(key=str(ANIMAL), query="")
     most = pattern[:, ANIMAL].max()
-    assert screen.facts() == f"animal is looked at most by it, with {most * 100:.0f} % of its attention."
-    assert screen.root.locator(".strip .k").text_content() == "animal"
-    assert screen.root.locator(".looks .rows u").first.inner_text() == f"{most * 100:.1f} %"
-    label = screen.root.locator(".scroller").get_attribute("aria-label") or ""
-    assert "Layer 3 · Head 1" in label and screen.facts() in label
+    assert drawn.facts() == f"animal is looked at most by it, with {most * 100:.0f} % of its attention."
+    assert drawn.root.locator(".strip .k").text_content() == "animal"
+    assert drawn.root.locator(".looks .rows u").first.inner_text() == f"{most * 100:.1f} %"
+    label = drawn.root.locator(".scroller").get_attribute("aria-label") or ""
+    assert "Layer 3 · Head 1" in label and drawn.facts() in label
 
 
-def test_a_click_locks_either_side_and_escape_releases(screen: Screen):
-    screen.open("?show=lines&query=none")
-    screen.page.mouse.click(*place(screen, "keys", ANIMAL))
-    screen.page.mouse.move(5, 5)
-    screen.wait(pin=str(ANIMAL))
-    alone(screen, f",{ANIMAL}")
-    screen.page.mouse.click(*place(screen, "queries", 4))
-    screen.wait(locked="4", pin="")
-    screen.page.mouse.move(5, 5)
-    alone(screen, "4,")
-    screen.page.wait_for_url("**query=4**")
-    screen.page.keyboard.press("Escape")
-    screen.wait(locked="")
-    alone(screen, "")
-    assert screen.data()["pin"] == ""
+def test_the_lines_are_those_of_the_definition_at_every_share(drawn: Plain, run: core.Trace):
+    pattern = sent(run.attention[LAYER].pattern(HEAD)[0])
+    counts = []
+    for keep in (80, 50, 100):
+        drawn.root.locator(".keep input").evaluate(
+            "(input, keep) => { input.value = keep; input.dispatchEvent(new Event('input')); }", keep
+        )
+        expected = sum(len(fewest(row, keep)) for row in pattern)
+        settled(drawn, lines=expected, all=expected)
+        counts.append(expected)
+    assert counts[1] < counts[0] < counts[2]
+    drawn.page.wait_for_url("**keep=100**")
 
 
-def test_the_exact_value_of_a_line_is_in_the_tip(screen: Screen, run: core.Trace):
-    screen.open("?show=lines")
-    (x0, y0), (x1, y1) = place(screen, "queries", IT), place(screen, "keys", ANIMAL)
-    screen.page.mouse.move((x0 + x1) / 2, (y0 + y1) / 2)
-    screen.wait(cell=f"{IT},{ANIMAL}")
+def test_the_share_moves_by_keyboard_and_stands_in_the_link(plain: Plain, run: core.Trace):
+    plain.open("?show=lines&query=none&keep=90")
+    slider = plain.page.get_by_role("slider", name="keep")
+    assert slider.input_value() == "90"
+    slider.focus()
+    plain.page.keyboard.press("ArrowRight")
+    plain.wait(keep="91")
+    pattern = sent(run.attention[LAYER].pattern(HEAD)[0])
+    settled(plain, all=sum(len(fewest(row, 91)) for row in pattern))
+    assert "91 % of each row" in plain.root.locator(".keep").inner_text()
+    plain.page.keyboard.press("Home")
+    plain.wait(keep="50")
+
+
+def test_a_click_locks_either_side_and_escape_releases(plain: Plain):
+    plain.open("?show=lines&query=none")
+    plain.page.mouse.click(*place(plain, "keys", ANIMAL))
+    plain.page.mouse.move(5, 5)
+    plain.wait(pin=str(ANIMAL))
+    alone(plain, f",{ANIMAL}")
+    plain.page.mouse.click(*place(plain, "queries", 4))
+    plain.wait(locked="4", pin="")
+    plain.page.mouse.move(5, 5)
+    alone(plain, "4,")
+    plain.page.wait_for_url("**query=4**")
+    plain.page.keyboard.press("Escape")
+    plain.wait(locked="")
+    alone(plain, "")
+    assert plain.data()["pin"] == ""
+
+
+def test_arrow_keys_walk_tokens_and_sides(plain: Plain):
+    plain.open("?show=lines&query=none")
+    plain.root.locator(".scroller").focus()
+    plain.page.keyboard.press("ArrowDown")
+    alone(plain, "0,")
+    for _ in range(IT):
+        plain.page.keyboard.press("ArrowDown")
+    alone(plain, f"{IT},")
+    plain.page.keyboard.press("ArrowRight")  # to the key it looks at most
+    alone(plain, f",{ANIMAL}")
+    plain.page.keyboard.press("Enter")
+    plain.wait(pin=str(ANIMAL))
+    plain.page.keyboard.press("ArrowLeft")  # to the query that looks at it most
+    alone(plain, f"{IT},")
+    plain.page.keyboard.press("Enter")
+    plain.wait(locked=str(IT), pin="")
+    plain.until("root.querySelector('.unseen[role=status]').textContent.includes('it gives')")
+    plain.page.keyboard.press("Escape")
+    plain.wait(locked="", query="")
+    plain.page.keyboard.press("End")
+    alone(plain, "15,")
+    assert plain.data()["locked"] == ""
+
+
+def test_the_exact_value_of_a_line_is_in_the_tip(plain: Plain, run: core.Trace):
+    plain.open("?show=lines")
+    (x0, y0), (x1, y1) = place(plain, "queries", IT), place(plain, "keys", ANIMAL)
+    plain.page.mouse.move((x0 + x1) / 2, (y0 + y1) / 2)
+    plain.wait(cell=f"{IT},{ANIMAL}")
     value = run.attention[LAYER].row(HEAD, IT)[ANIMAL].item()
-    assert float(screen.data()["value"]) == pytest.approx(value, abs=1e-5)
-    tip = screen.root.locator(".tip:not(.card)").inner_text()
+    assert float(plain.data()["value"]) == pytest.approx(value, abs=1e-5)
+    tip = plain.root.locator(".tip:not(.card)").inner_text()
     assert f"{value:.4f}"[:5] in tip and "rank 1 of 16" in tip and f"position {ANIMAL}" in tip
 
 
-def test_arrow_keys_walk_tokens_and_sides(screen: Screen):
-    screen.open("?show=lines&query=none")
-    screen.root.locator(".scroller").focus()
-    screen.page.keyboard.press("ArrowDown")
-    alone(screen, "0,")
-    for _ in range(IT):
-        screen.page.keyboard.press("ArrowDown")
-    alone(screen, f"{IT},")
-    screen.page.keyboard.press("ArrowRight")  # to the key it looks at most
-    alone(screen, f",{ANIMAL}")
-    screen.page.keyboard.press("Enter")
-    screen.wait(pin=str(ANIMAL))
-    screen.page.keyboard.press("ArrowLeft")  # to the query that looks at it most
-    alone(screen, f"{IT},")
-    screen.page.keyboard.press("Enter")
-    screen.wait(locked=str(IT), pin="")
-    screen.until("root.querySelector('.unseen[role=status]').textContent.includes('it gives')")
-    screen.page.keyboard.press("Escape")
-    screen.wait(locked="", query="")
-    screen.page.keyboard.press("End")
-    alone(screen, "15,")
-    assert screen.data()["locked"] == ""
-
-
-def test_tab_reaches_the_slider_the_heads_and_the_lines(screen: Screen):
-    screen.open("?show=lines&heads=3.0,3.1")
+def test_tab_reaches_the_slider_the_heads_and_the_lines(plain: Plain):
+    plain.open("?show=lines&heads=3.0,3.1")
     reached = set()
-    screen.page.get_by_role("textbox", name="Sentence", exact=True).focus()
     for _ in range(30):
-        screen.page.keyboard.press("Tab")
+        plain.page.keyboard.press("Tab")
         reached.add(
-            screen.root.evaluate("root => root.getRootNode().activeElement?.closest('[class]')?.className ?? ''")
+            plain.root.evaluate("root => root.getRootNode().activeElement?.closest('[class]')?.className ?? ''")
         )
     assert {"scroller", "chip"} <= reached
-    assert (
-        any("keep" in name for name in reached) or screen.root.locator(".keep input").evaluate("i => i.tabIndex") == 0
-    )
+    assert any("keep" in name for name in reached) or plain.root.locator(".keep input").evaluate("i => i.tabIndex") == 0
 
 
-def test_several_heads_have_a_hue_a_dash_and_a_name_each(screen: Screen, run: core.Trace):
-    screen.open("?show=lines")
-    screen.page.get_by_role("button", name="several heads").click()
+def test_several_heads_have_a_hue_a_dash_and_a_name_each(plain: Plain, run: core.Trace):
+    plain.open("?show=lines")
+    plain.page.get_by_role("button", name="several heads").click()
     heads = [f"{LAYER}.{head}" for head in range(12)]
-    settled(screen, heads=",".join(heads))
-    chips = screen.root.locator(".chip:not(.chips *)")  # and not those of the findings
+    settled(plain, heads=",".join(heads))
+    chips = plain.root.locator(".chip:not(.chips *)")  # and not those of the findings
     assert chips.all_inner_texts() == [f"H{head}" for head in range(12)]
     pictures = chips.evaluate_all("chips => chips.map((chip) => chip.querySelector('canvas').toDataURL())")
     assert len(set(pictures)) == 12
     patterns = sent(run.attention[LAYER].pattern())
     expected = {(IT, key, heads[h]) for h in range(12) for key in fewest(patterns[h, IT], 80)}
-    assert set(edges(screen)) == expected
-    for (query, key, head), weight in edges(screen).items():
+    assert set(edges(plain)) == expected
+    for (query, key, head), weight in edges(plain).items():
         assert weight == pytest.approx(patterns[int(head.split(".")[1]), query, key], abs=1e-5)
-    assert screen.root.locator(".map h2").inner_text() == "Layer 3 · 12 heads"
-    assert "the average of these heads" in screen.root.locator(".tokenlines .note").inner_text()
-    assert screen.facts().startswith("Averaged over these heads")
+    assert plain.root.locator(".map h2").inner_text() == "Layer 3 · 12 heads"
+    assert "the average of these heads" in plain.root.locator(".tokenlines .note").inner_text()
+    assert plain.facts().startswith("Averaged over these heads")
     assert (
-        screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 720
+        plain.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") <= 720
     )  # nothing is cut off
-    screen.page.wait_for_url("**heads=3.0%2C3.1**")
+    plain.page.wait_for_url("**heads=3.0%2C3.1**")
     chips.nth(4).click()
-    settled(screen, heads=",".join(heads[:4] + heads[5:]))
+    settled(plain, heads=",".join(heads[:4] + heads[5:]))
     assert chips.nth(4).get_attribute("aria-pressed") == "false"
-    assert not [head for _, _, head in edges(screen) if head == "3.4"]
+    assert not [head for _, _, head in edges(plain) if head == "3.4"]
     chips.nth(7).focus()
-    screen.page.keyboard.press("Shift+Enter")
-    settled(screen, heads="3.7")
-    screen.page.get_by_role("button", name="this head").click()
-    settled(screen, heads=f"{LAYER}.{HEAD}")
+    plain.page.keyboard.press("Shift+Enter")
+    settled(plain, heads="3.7")
+    plain.page.get_by_role("button", name="this head").click()
+    settled(plain, heads=f"{LAYER}.{HEAD}")
     assert not chips.first.is_visible()
 
 
-def test_the_heads_that_are_drawn_go_to_the_next_layer_with_it(screen: Screen):
-    screen.open("?show=lines&heads=3.1,3.5&metric=maps")
-    screen.root.locator(".overview").focus()
-    screen.page.keyboard.press("ArrowDown")
-    settled(screen, heads="4.1,4.5")
-    screen.wait(layer="4", members="[[4,1],[4,5]]")
-    screen.page.wait_for_url("**heads=4.1%2C4.5**")
-    assert screen.data()["head"] == "1"
+def test_the_heads_that_are_drawn_go_to_the_next_layer_with_it(plain: Plain):
+    plain.open("?show=lines&heads=3.1,3.5&metric=maps")
+    plain.root.locator(".overview").focus()
+    plain.page.keyboard.press("ArrowDown")
+    settled(plain, heads="4.1,4.5")
+    plain.wait(layer="4", members="[[4,1],[4,5]]")
+    plain.page.wait_for_url("**heads=4.1%2C4.5**")
+    assert plain.data()["head"] == "1"
 
 
-def test_strips_beside_the_keys_are_as_dark_as_each_head_s_weight(screen: Screen, run: core.Trace):
-    screen.open("?show=lines&heads=3.1,3.5")
-    settled(screen, heads="3.1,3.5")
+def test_strips_beside_the_keys_are_as_dark_as_each_head_s_weight(plain: Plain, run: core.Trace):
+    plain.open("?show=lines&heads=3.1,3.5")
+    settled(plain, heads="3.1,3.5")
     row = sent(run.attention[LAYER].pattern())[:, IT]
-    x, y = next((x, y) for i, x, y in shown(screen)["keys"] if i == ANIMAL)
+    x, y = next((x, y) for i, x, y in shown(plain)["keys"] if i == ANIMAL)
     ink = """(canvas, [x, y]) => {
         const ratio = devicePixelRatio, line = canvas.getContext('2d').getImageData(0, y * ratio, x * ratio, 1).data;
         return [...Array(line.length / 4).keys()].map((i) => [...line.slice(4 * i, 4 * i + 4)]);
     }"""
-    pixels = screen.root.locator(".scroller canvas").nth(1).evaluate(ink, [x - 20, y - 5])
+    pixels = plain.root.locator(".scroller canvas").nth(1).evaluate(ink, [x - 20, y - 5])
     hue = [int(theme.LIGHT["heads"][1][i : i + 2], 16) for i in (1, 3, 5)]
     page = [int(theme.LIGHT["background"][i : i + 2], 16) for i in (1, 3, 5)]
     opacity = row[1, ANIMAL] ** 0.7
@@ -271,57 +270,57 @@ def test_strips_beside_the_keys_are_as_dark_as_each_head_s_weight(screen: Screen
     assert len(near) >= 3  # a cell's width
 
 
-def test_cross_attention_names_its_sides_and_has_two_strips(screen: Screen):
-    screen.open(PAIR)
+def test_cross_attention_names_its_sides_and_has_two_strips(plain: Plain):
+    plain.open(PAIR)
     loaded = models.load("pair")
     run = core.trace(loaded, "The dog sat down there", target="Der Hund sass dort")
-    data = screen.data()
+    data = plain.data()
     assert data["site"] == "cross"
     site = next(place for place in serve(run)[1].sites if place.id == "cross")
     pattern = sent(run.attention[site.records[int(data["layer"])]].pattern(int(data["head"]))[0])
-    alone(screen, "3,")
-    assert {key for _, key, _ in edges(screen)} == set(fewest(pattern[3], 80))
-    assert screen.tokens("query") == list(run.target.labels) and screen.tokens("key") == list(run.source.labels)  # type: ignore[union-attr]
-    labels = screen.root.locator(".strip small").all_inner_texts()
+    alone(plain, "3,")
+    assert {key for _, key, _ in edges(plain)} == set(fewest(pattern[3], 80))
+    assert plain.tokens("query") == list(run.target.labels) and plain.tokens("key") == list(run.source.labels)  # type: ignore[union-attr]
+    labels = plain.root.locator(".strip small").all_inner_texts()
     assert labels == [attention_words.COMPONENT["target"], attention_words.COMPONENT["source"]]
-    shades = screen.root.locator(".strip.key span").evaluate_all("s => s.map((t) => t.style.backgroundColor)")
+    shades = plain.root.locator(".strip.key span").evaluate_all("s => s.map((t) => t.style.backgroundColor)")
     assert all(shades) and len(set(shades)) > 1
-    screen.root.locator(".strip.key span").nth(2).hover()
-    alone(screen, ",2")
-    found = {q for q, _, _ in edges(screen)}
+    plain.root.locator(".strip.key span").nth(2).hover()
+    alone(plain, ",2")
+    found = {q for q, _, _ in edges(plain)}
     assert found == {q for q, row in enumerate(pattern) if 2 in fewest(row, 80)}
 
 
-def test_masked_pairs_are_never_drawn(screen: Screen):
-    screen.open("?model=grouped&text=The+dog+sat+down+over+there+and+slept&show=lines&query=none&keep=100")
+def test_masked_pairs_are_never_drawn(plain: Plain):
+    plain.open("?model=grouped&text=The+dog+sat+down+over+there+and+slept&show=lines&query=none&keep=100")
     run = core.trace(models.load("grouped"), "The dog sat down over there and slept")
-    data = screen.data()
+    data = plain.data()
     record = run.attention[int(data["layer"])]
     allowed = record.mask(range(record.n_query), range(record.n_key), int(data["head"])).numpy()
     pattern = sent(record.pattern(int(data["head"]))[0])
-    settled(screen, all=int((pattern > 0).sum()))
+    settled(plain, all=int((pattern > 0).sum()))
     for query in range(record.n_query):
-        screen.page.mouse.move(*place(screen, "queries", query))
-        alone(screen, f"{query},")
-        assert all(allowed[q, k] for q, k, _ in edges(screen))
+        plain.page.mouse.move(*place(plain, "queries", query))
+        alone(plain, f"{query},")
+        assert all(allowed[q, k] for q, k, _ in edges(plain))
 
 
-def test_a_short_sentence_stands_in_rows_and_a_long_one_in_columns(screen: Screen):
-    screen.open(f"?show=lines&text={SHORT}")
-    assert shown(screen)["layout"] == "rows"
-    screen.page.mouse.move(*place(screen, "queries", 2))
-    alone(screen, "2,")
-    screen.page.mouse.move(*place(screen, "keys", 4))
-    alone(screen, ",4")
-    screen.run_text(words.EXAMPLE)
-    settled(screen, layout="columns")
+def test_a_short_sentence_stands_in_rows_and_a_long_one_in_columns(plain: Plain):
+    plain.open(f"?show=lines&text={SHORT}")
+    assert shown(plain)["layout"] == "rows"
+    plain.page.mouse.move(*place(plain, "queries", 2))
+    alone(plain, "2,")
+    plain.page.mouse.move(*place(plain, "keys", 4))
+    alone(plain, ",4")
+    plain.run_text(words.EXAMPLE)
+    settled(plain, layout="columns")
 
 
-def test_in_rows_masked_neighbours_are_named_once_and_values_never_touch(own_screen: Screen):
-    screen = own_screen
-    screen.page.add_init_script("""window.said = new Map();
-        const write = CanvasRenderingContext2D.prototype.fillText;
-        CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
+def test_in_rows_masked_neighbours_are_named_once_and_values_never_touch(plain: Plain):
+    plain.page.evaluate("""() => {
+        const canvas = CanvasRenderingContext2D.prototype, write = canvas.fillText, said = window.said = new Map();
+        window.asBefore = () => { canvas.fillText = write; };
+        canvas.fillText = function (text, x, y, ...more) {
             if (/^(masked|[0-9]+ %)$/.test(text)) {
                 const half = this.measureText(text).width / 2;
                 const now = document.timeline.currentTime; // the same for all of one drawing
@@ -330,95 +329,97 @@ def test_in_rows_masked_neighbours_are_named_once_and_values_never_touch(own_scr
                 said.set(`${text} ${x}`, [text, x - half, x + half]);
             }
             write.call(this, text, x, y, ...more);
-        };""")
-    screen.open("?model=grouped&show=lines&layer=2&head=1&query=4&keep=100&text=I+am+a+cat+or+a+dog")
-    settled(screen, layout="rows")
-    said = sorted(screen.page.evaluate("[...said.values()]"), key=lambda label: label[1])
+        };
+    }""")
+    plain.open("?model=grouped&show=lines&layer=2&head=1&query=4&keep=100&text=I+am+a+cat+or+a+dog")
+    settled(plain, layout="rows")
+    said = sorted(plain.page.evaluate("[...said.values()]"), key=lambda label: label[1])
     assert [text for text, *_ in said].count("masked") == 1 and len(said) > 2
     assert all(before[2] < after[1] for before, after in itertools.pairwise(said))
+    plain.page.evaluate("asBefore()")
 
 
-def test_a_long_text_is_capped_says_so_and_scrolls_inside(screen: Screen):
+def test_a_long_text_is_capped_says_so_and_scrolls_inside(plain: Plain):
     text = LONGER + " " + LONGER
-    screen.open(f"?model=one&show=lines&query=none&keep=100&text={text}")
+    plain.open(f"?model=one&show=lines&query=none&keep=100&text={text}")
     run = core.trace(models.load("one"), text)
     total = int((sent(run.attention[0].pattern(0)[0]) > 0).sum())
-    settled(screen, lines=3000, all=total)
-    assert f"The 3,000 strongest of {total:,} lines are drawn." in screen.root.locator(".tokenlines .note").inner_text()
-    assert float(shown(screen)["font"]) >= 11
-    height, scroll = screen.root.locator(".scroller").evaluate("s => [s.clientHeight, s.scrollHeight]")
+    settled(plain, lines=3000, all=total)
+    assert f"The 3,000 strongest of {total:,} lines are drawn." in plain.root.locator(".tokenlines .note").inner_text()
+    assert float(shown(plain)["font"]) >= 11
+    height, scroll = plain.root.locator(".scroller").evaluate("s => [s.clientHeight, s.scrollHeight]")
     assert scroll > height
-    page = screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+    page = plain.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     assert page <= 720
     last = len(run.source) - 1
-    screen.root.locator(".scroller").focus()
-    screen.page.keyboard.press("End")
-    alone(screen, f"{last},")
-    screen.until(f"JSON.parse(root.querySelector('.tokenlines').dataset.queries).some(([i]) => i === {last})")
+    plain.root.locator(".scroller").focus()
+    plain.page.keyboard.press("End")
+    alone(plain, f"{last},")
+    plain.until(f"JSON.parse(root.querySelector('.tokenlines').dataset.queries).some(([i]) => i === {last})")
 
 
-def test_a_large_run_shows_one_token_s_lines_at_a_time_and_says_so(screen: Screen, model: core.Loaded):
-    text = LONGER + " " + LONGER + " " + LONGER
-    screen.open(f"?show=lines&layer={LAYER}&head={HEAD}&query=20&text={text}")
-    assert screen.root.locator(".tokenlines .note").inner_text() == attention_words.COMPONENT["lines_large"]
-    run = core.trace(model, text)
-    screen.until("JSON.parse(root.querySelector('.tokenlines').dataset.edges || '[]').length > 0")
-    assert {key for _, key, _ in edges(screen)} == set(fewest(sent(run.attention[LAYER].row(HEAD, 20)), 80))
+def test_a_large_run_shows_one_token_s_lines_at_a_time_and_says_so(plain: Plain, model: core.Loaded):
+    plain.open(f"{LARGE}&query=20")
+    assert plain.root.locator(".tokenlines .note").inner_text() == attention_words.COMPONENT["lines_large"]
+    run = core.trace(model, " ".join([LONGER] * 3))
+    plain.until("JSON.parse(root.querySelector('.tokenlines').dataset.edges || '[]').length > 0")
+    assert {key for _, key, _ in edges(plain)} == set(fewest(sent(run.attention[LAYER].row(HEAD, 20)), 80))
 
 
-def test_a_locked_key_of_a_large_run_shows_who_makes_up_most_of_what_it_gets(screen: Screen, model: core.Loaded):
-    text = LONGER + " " + LONGER + " " + LONGER
-    screen.open(f"?show=lines&layer={LAYER}&head={HEAD}&key=3&text={text}")
-    column = core.trace(model, text).attention[LAYER].pattern(HEAD)[0, :, 3]
-    screen.until("JSON.parse(root.querySelector('.tokenlines').dataset.edges || '[]').length > 0")
-    drawn = edges(screen)
+def test_a_locked_key_of_a_large_run_shows_who_makes_up_most_of_what_it_gets(plain: Plain, model: core.Loaded):
+    plain.open(f"{LARGE}&key=3")
+    column = core.trace(model, " ".join([LONGER] * 3)).attention[LAYER].pattern(HEAD)[0, :, 3]
+    plain.until("JSON.parse(root.querySelector('.tokenlines').dataset.edges || '[]').length > 0")
+    drawn = edges(plain)
     assert {key for _, key, _ in drawn} == {3}
     assert {query for query, _, _ in drawn} == set(fewest(sent(column), 80))
     for (query, _, _), weight in drawn.items():
         assert weight == pytest.approx(float(column[query]), abs=1e-4)
-    assert screen.root.locator(".tokenlines .note").inner_text() == attention_words.COMPONENT["lines_large_key"].format(
+    assert plain.root.locator(".tokenlines .note").inner_text() == attention_words.COMPONENT["lines_large_key"].format(
         keep=80
     )
 
 
-def test_hidden_tokens_and_words_are_the_lens_s(screen: Screen, run: core.Trace):
-    screen.open("?show=lines&hide=0&query=10")
+def test_hidden_tokens_and_words_are_the_lens_s(plain: Plain, run: core.Trace):
+    plain.open("?show=lines&hide=0&query=10")
     row = sent(run.attention[LAYER].row(HEAD, IT))
     row[0] = 0
     row /= row.sum()
-    alone(screen, f"{IT},")
+    alone(plain, f"{IT},")
     expected = fewest(row, 80)
-    assert {key for _, key, _ in edges(screen)} == set(expected)
-    for (_, key, _), weight in edges(screen).items():
+    assert {key for _, key, _ in edges(plain)} == set(expected)
+    for (_, key, _), weight in edges(plain).items():
         assert weight == pytest.approx(expected[key], abs=1e-4)
-    assert "[CLS] hidden" in screen.root.locator(".tokenlines .note").inner_text()
-    assert screen.root.locator(".strip .gone").text_content() == "[CLS]"
+    assert "[CLS] hidden" in plain.root.locator(".tokenlines .note").inner_text()
+    assert plain.root.locator(".strip .gone").text_content() == "[CLS]"
 
 
-def test_the_strip_reads_as_the_sentence_was_typed(screen: Screen):
-    screen.open()
+def test_the_strip_reads_as_the_sentence_was_typed(plain: Plain):
+    plain.open()
     read = "root => root.querySelector('.strip').textContent"
-    assert screen.root.evaluate(read) == f"[CLS] {words.EXAMPLE} [SEP]"
+    assert plain.root.evaluate(read) == f"[CLS] {words.EXAMPLE} [SEP]"
     text = "Unbelievably, the re-tokenised word-pieces (all of them) touch!"
-    screen.run_text(text)
-    assert screen.root.evaluate(read) == f"[CLS] {text} [SEP]"
-    screen.root.get_by_role("button", name="lines", exact=True).click()  # over the map, each has a column
-    screen.wait(show="lines")
-    gaps = screen.root.locator(".strip .joined").evaluate_all(
+    plain.run_text(text)
+    assert plain.root.evaluate(read) == f"[CLS] {text} [SEP]"
+    plain.root.get_by_role("button", name="lines", exact=True).click()  # over the map, each has a column
+    plain.wait(show="lines")
+    gaps = plain.root.locator(".strip .joined").evaluate_all(
         """pieces => pieces.map((piece) => [piece, piece.previousElementSibling].map((node) => node.getBoundingClientRect()))
             .filter(([a, b]) => a.top === b.top).map(([a, b]) => Math.abs(a.left - b.right))"""
     )
     assert gaps and max(gaps) < 0.6
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_ink_on_every_shade_of_the_strip_reaches_aa(another: Another, scheme: str):
-    screen = another((1280, 720), scheme=scheme).open()
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
+def test_ink_on_every_shade_of_the_strip_reaches_aa(plain: Plain, scheme: Literal["light", "dark"]):
+    plain.page.emulate_media(color_scheme=scheme)
+    plain.open()
+    plain.wait(theme=scheme)
     pairs: set[tuple[str, str]] = set()
     for token in range(16):
-        screen.root.locator(f".strip [data-i='{token}']").hover()
-        screen.wait(query=str(token))
-        found = screen.root.locator(".strip [data-i]").evaluate_all(
+        plain.root.locator(f".strip [data-i='{token}']").hover()
+        plain.wait(query=str(token))
+        found = plain.root.locator(".strip [data-i]").evaluate_all(
             "tokens => tokens.map((t) => getComputedStyle(t)).map((s) => [s.color, s.backgroundColor])"
         )
         pairs |= {(ink, ground) for ink, ground in found}
@@ -427,13 +428,13 @@ def test_ink_on_every_shade_of_the_strip_reaches_aa(another: Another, scheme: st
         assert contrast(channels(ink), channels(ground)) >= 4.5
 
 
-def test_a_phone_has_the_lines_without_a_sideways_scroll(another: Another):
-    screen = another((390, 844), has_touch=True).open("?show=lines&heads=3.0,3.1,3.2")
-    settled(screen, heads="3.0,3.1,3.2")
-    assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
-    assert box_of(screen.root.locator(".scroller"))["height"] > 200
-    assert box_of(screen.root.locator(".keep input"))["height"] >= 44
-    assert float(shown(screen)["font"]) >= 11
+def test_a_phone_has_the_lines_without_a_sideways_scroll(plain_phone: Plain):
+    plain = plain_phone.open("?show=lines&heads=3.0,3.1,3.2")
+    settled(plain, heads="3.0,3.1,3.2")
+    assert plain.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+    assert box_of(plain.root.locator(".scroller"))["height"] > 200
+    assert box_of(plain.root.locator(".keep input"))["height"] >= 44
+    assert float(shown(plain)["font"]) >= 11
 
 
 def channels(css: str) -> tuple[float, ...]:

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from app.streamlit_edge.sockets import send_at_once
-
-
-def running(main: Coroutine[None, None, int]) -> int:
-    """What a coroutine returns, run by a loop of its own: that of this thread may be Playwright's."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, main).result()
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
@@ -46,7 +38,7 @@ def test_connections_to_a_socket_without_a_protocol_send_at_once(family: socket.
             await writer.wait_closed()
         return at_once
 
-    assert running(connect()) == 1
+    assert asyncio.run(connect()) == 1
 
 
 def test_an_address_is_listened_on_as_before():
@@ -55,4 +47,4 @@ def test_an_address_is_listened_on_as_before():
         async with await asyncio.get_running_loop().create_server(asyncio.Protocol, "127.0.0.1", 0) as server:
             return len(server.sockets)
 
-    assert running(listen()) == 1
+    assert asyncio.run(listen()) == 1

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 import core
 from app.kit import params as kit_params
-from app.rooms.masks import choices, routes, sheet, view, words
+from app.rooms.masks import choices, message, routes, sheet, words
 from app.session import service
 from app.session import words as session_words
 from app.transport import messages
@@ -31,7 +31,8 @@ from core.read import conditional_loss, measures
 from core.run.request import Request
 from core.service import Facts
 from tests.app.browsing import box_of, eventually
-from tests.app.lab import Lab, away, everywhere, printed, sized, visiting
+from tests.app.lab import Lab, away, everywhere, printed, sized
+from tests.app.plain import AnotherPlain
 
 APP = "app/main.py"
 KING = "The old king loved the golden bird, and the old"
@@ -114,12 +115,12 @@ def test_a_room_without_keys_leads_to_the_look_of_its_row(german: sheet.Opened, 
     for shown in (german, king):
         look = shown.look
         assert look is not None
-        found = values(view._shown(shown, {"key": ""}), key="")
+        found = values(message._shown(shown, {"key": ""}), key="")
         assert found["key"] == str(look.key) and (found["stop"], found["scope"]) == ("1", "one")
-        assert values(view._shown(shown, {"key": "", "table": "on"}), key="", table="on")["stop"] == "1"
+        assert values(message._shown(shown, {"key": "", "table": "on"}), key="", table="on")["stop"] == "1"
         beside = {"key": "", "encoder": "0.1", "decoder": "1.1", "show": "scores"}  # of the text before
-        assert values(view._shown(shown, beside), **beside)["stop"] == "1"
-        assert values(view._shown(shown, {"key": "", "mask": "none"}), key="", mask="none")["stop"] == "0"
+        assert values(message._shown(shown, beside), **beside)["stop"] == "1"
+        assert values(message._shown(shown, {"key": "", "mask": "none"}), key="", mask="none")["stop"] == "0"
 
 
 def test_cells_of_a_link_that_the_text_does_not_have_are_left_out_and_said(king: sheet.Opened):
@@ -170,12 +171,12 @@ def test_a_long_text_opens_by_row_and_no_map_is_worked_out():
     header, body = sheet.packed(found, values(found.shown), {}, LONG)
     assert len(body) == 0 and header["isByRow"] and header["sites"][0]["sent"] == []
     link = {"layer": "3", "head": "6", "query": "100"}
-    shown = view._shown(ask(view._with_row(found, link)), link)
+    shown = message._shown(ask(message._with_row(found, link)), link)
     row = core.trace(core.load("storyteller"), LONG).attention[3].pattern(6, 100)[0, 0]
     row[[0, 100]] = -1
     assert shown.look == choices.Look("decoder", 3, 6, 100, int(row.argmax())) and shown.is_shown
     for wrong in ({"site": "cross"}, {"layer": "99", "query": "100"}, {"query": "999"}):
-        assert view._shown(ask(view._with_row(found, wrong)), wrong).look is not None
+        assert message._shown(ask(message._with_row(found, wrong)), wrong).look is not None
 
 
 def test_a_text_whose_rows_alone_are_too_much_to_send_is_told_both_numbers(monkeypatch: pytest.MonkeyPatch):
@@ -473,9 +474,8 @@ def window(request: pytest.FixtureRequest) -> tuple[int, int]:
 
 
 @pytest.fixture
-def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Room]:
-    with visiting(Room, browser, address, window) as found:
-        yield found
+def room(plain_another: AnotherPlain, window: tuple[int, int]) -> Room:
+    return Room(plain_another(window, reduced_motion="reduce"))
 
 
 def percent(p: float) -> str:
@@ -521,7 +521,7 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     room.page.keyboard.press("ArrowLeft")
     room.page.keyboard.press("Space")
     room.says("may not look at")
-    room.page.goto(link)
+    room.follow(link)
     room.says("In this head, old2 may not look at king.")
     room.fresh()
     assert room.weight(3) == 0
@@ -540,6 +540,7 @@ WALK = [  # place, chance of Mary, loss of the sentence, and words of the fact
 ]
 
 
+@pytest.mark.thorough
 def test_the_walk_of_a_clicker_through_the_masks_and_on_into_the_labs(room: Room):
     room.open(model="SmolLM2-135M", text=IOI)
     aside = room.root.locator("aside")
@@ -778,6 +779,7 @@ def test_on_a_phone_one_map_is_before_or_after_and_cells_beyond_the_text_are_lef
     assert small == []
 
 
+@pytest.mark.thorough
 def test_a_lab_fits_its_window_and_its_headings_stand_apart(room: Room):
     """On a laptop and projected, all of a lab with its buttons; also where two words make narrow maps."""
     labs = {
@@ -815,6 +817,7 @@ def test_a_lab_fits_its_window_and_its_headings_stand_apart(room: Room):
         assert all(one["x"] + one["width"] < two["x"] for one, two in itertools.pairwise(boxes))
 
 
+@pytest.mark.thorough
 def test_a_text_of_hundreds_of_tokens_is_shown_by_row(room: Room):
     """A tile around the row, weights over the whole text; a jump by number and by word, cells painted in the tile, a card over all of it."""
     text = "the king and the queen saw a golden bird " * 40  # 360 tokens

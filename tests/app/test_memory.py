@@ -24,13 +24,13 @@ from app.session import chosen
 from app.shell import words as shell_words
 from app.sizes import pasted, words
 from app.sizes.setup import Setup, Sizes, shaped
-from app.transport import messages
 from core.errors import ConfigError, Refused, TooLarge
 from core.model.config import ModelConfig
 from core.plan import DEVICES, PRESETS, longest_fit, parameters, plan, trace_shapes
 from core.plan import measured as measure
 from tests.app.browsing import box_of, once
 from tests.app.planning_screen import visiting
+from tests.app.script import box, headline, keyed, said, slider, visit
 
 APP = "app/main.py"
 MiB = 1 << 20
@@ -285,19 +285,15 @@ def test_the_worker_remembers_and_is_bounded() -> None:
 
 def memory_page() -> None:
     from app.rooms.memory import view
-    from app.session import chosen
 
-    chosen.note_arrival()
-    chosen.enter("memory", lambda _: False)
+    chosen.begin()
     view.show()
 
 
 def compute_page() -> None:
     from app.rooms.compute import view
-    from app.session import chosen
 
-    chosen.note_arrival()
-    chosen.enter("compute", lambda _: False)
+    chosen.begin()
     view.show()
 
 
@@ -311,32 +307,10 @@ def opened(page: object, **params: str) -> AppTest:
     return app
 
 
-def headline(app: AppTest) -> dict[str, Any]:
-    """What the planner component is told."""
-    (found,) = [
-        messages.unpack(item.proto.bytes)[0]  # type: ignore[attr-defined]
-        for item in app.get("bidi_component")
-        if item.proto.component_name.endswith("planner")  # type: ignore[attr-defined]
-    ]
-    return found
-
-
-def heading(app: AppTest) -> str:
-    return headline(app)["sentence"]
-
-
-def said(app: AppTest) -> str:
-    return "\n".join(item.value for item in app.text)
-
-
-def slider(app: AppTest, name: str) -> Any:
-    return next(item for item in app.select_slider if str(item.key).startswith(f"box_plan_{name}_"))
-
-
 def test_memory_opens_on_the_lessons_encoder() -> None:
     app = opened(memory_page, **EAGER)
     planned = plan(LESSON.config, replace(LESSON, training=True).workload)
-    assert numbers.both(planned.total) in heading(app)
+    assert numbers.both(planned.total) in headline(app)
     assert len(app.get("plotly_chart")) == 1
 
 
@@ -353,7 +327,7 @@ def test_a_slider_changes_the_number() -> None:
     app = opened(memory_page, **EAGER)
     slider(app, "batch").set_value(64).run()
     planned = plan(LESSON.config, replace(LESSON, training=True, batch=64).workload)
-    assert numbers.both(planned.total) in heading(app)
+    assert numbers.both(planned.total) in headline(app)
 
 
 def test_a_preset_sets_the_sliders() -> None:
@@ -365,23 +339,22 @@ def test_a_preset_sets_the_sliders() -> None:
 
 def test_what_does_not_fit_together_gets_its_sentence_and_the_picture_stays() -> None:
     app = opened(memory_page)
-    before = heading(app)
+    before = headline(app)
     slider(app, "heads").set_value(12).run()
     assert "d_model (512) must be a multiple of n_heads (12)" in said(app)
     assert words.LAST_PICTURE in said(app)
-    assert heading(app) == before
+    assert headline(app) == before
     assert len(app.get("plotly_chart")) == 1
 
 
-def test_what_left_before_it_knew_of_a_link_takes_no_slider_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_left_before_it_knew_of_a_link_takes_no_slider_back() -> None:
     """The sliders that a link fills are new ones: what the browser still says of those before counts for nothing."""
     app = opened(memory_page)
     before = {name: slider(app, name).key for name in ("layers", "batch", "heads")}
     app.query_params["plan_layers"], app.query_params["plan_batch"] = "12", "8"
-    with monkeypatch.context() as going:
-        going.setattr(chosen, "is_history_navigation", lambda: True)
-        app.run()
-    linked = heading(app)
+    app.query_params["arrived"] = "1"
+    app.run()
+    linked = headline(app)
     after = {name: slider(app, name) for name in before}
     assert {name: found.key != before[name] for name, found in after.items()} == {
         "layers": True,
@@ -390,9 +363,9 @@ def test_what_left_before_it_knew_of_a_link_takes_no_slider_back(monkeypatch: py
     }
     assert (after["layers"].value, after["batch"].value) == (12, 8)
     slider(app, "batch").set_value(16).run()
-    assert heading(app) != linked and slider(app, "layers").value == 12, "one is moved by a hand"
+    assert headline(app) != linked and slider(app, "layers").value == 12, "one is moved by a hand"
     slider(app, "batch").set_value(8).run()
-    assert heading(app) == linked, "also back"
+    assert headline(app) == linked, "also back"
 
 
 def test_a_link_says_sizes_that_no_slider_has_and_what_it_cannot_say() -> None:
@@ -400,9 +373,9 @@ def test_a_link_says_sizes_that_no_slider_has_and_what_it_cannot_say() -> None:
     assert slider(app, "batch").value == 7
     assert slider(app, "heads").value == 12
     assert "“<b>many</b>”" in said(app)
-    assert heading(app).startswith("GPT-2 small")
+    assert headline(app).startswith("GPT-2 small")
     other = opened(memory_page, plan_model="no such model")
-    assert "no such model" in said(other) and "encoder" in heading(other)
+    assert "no such model" in said(other) and "encoder" in headline(other)
 
 
 def test_a_text_longer_than_the_table_is_said() -> None:
@@ -441,14 +414,14 @@ def test_llama_on_a_card_as_an_engineer_asks() -> None:
     """Llama 3 8B in float16 at 32,768 tokens: the last row's logits, and read in pieces; on a 4090; with other weights; chats."""
     params = {"plan_model": "llama-3-8b", "plan_dtype": "float16", "plan_source": "32768", "plan_phase": "run"}
     app = opened(memory_page, **params)
-    assert "Llama 3 8B takes 22.4 GiB (24.0 GB) to run" in heading(app)
+    assert "Llama 3 8B takes 22.4 GiB (24.0 GB) to run" in headline(app)
     assert "Read in pieces of 2,048 tokens, as vLLM reads a prompt, it would be 19.2 GiB" in said(app)
     assert "With the logits of every position it would be 27.3 GiB" in said(app)
     assert "The model was made for texts of at most 8,192 tokens." in said(app)
     assert "With scores and weights as tensors it would be 149.4 GiB" in said(app)
     assert "the smallest of them the RTX 4090: 1.3 GiB of its 23.6 GiB for programs are left." in said(app)
     pieces = opened(memory_page, **params, plan_piece="2,048 tokens at a time", plan_weights="Q4_K_M", plan_kv="Q8_0")
-    assert "takes 6.9 GiB" in heading(pieces)
+    assert "takes 6.9 GiB" in headline(pieces)
     large = opened(memory_page, plan_model="llama-3.1-405b", plan_phase="run")
     assert "It fits on none of the 18 cards here; the largest, MI300X, offers programs 191.7 GiB" in said(large)
     longer = opened(memory_page, **params, memory_part="Longer texts", memory_devices="A100 80 GB")
@@ -478,15 +451,15 @@ def test_a_config_json_is_counted_in_both_rooms() -> None:
         "plan_phase": "run",
     }
     app = opened(memory_page, **params, memory_part="KV cache")
-    assert "139.0 MiB (145.8 MB)" in said(app) and heading(app).startswith(words.PASTED_TITLE)
+    assert "139.0 MiB (145.8 MB)" in said(app) and headline(app).startswith(words.PASTED_TITLE)
     compute = opened(compute_page, plan_model="pasted", config=link, compute_part="Parameters")
     total = parameters(pasted.config_of(json.dumps(GEMMA_3_1B))).total
-    assert f"has {total:,} parameters" in heading(compute)
+    assert f"has {total:,} parameters" in headline(compute)
     empty = opened(memory_page, plan_model="pasted")
     assert words.PASTE_FIRST in said(empty)
     box = next(area for area in empty.text_area if str(area.key).startswith("box_config_"))
     box.set_value(json.dumps(GEMMA_3_1B)).run()
-    assert not empty.exception and heading(empty).startswith(words.PASTED_TITLE)
+    assert not empty.exception and headline(empty).startswith(words.PASTED_TITLE)
     assert slider(empty, "layers").value == 26 and empty.query_params["config"] in (link, [link])
     box = next(area for area in empty.text_area if str(area.key).startswith("box_config_"))
     box.set_value('{"model_type": "dbrx"}').run()
@@ -540,7 +513,7 @@ def test_too_large_to_measure_is_said_on_the_page() -> None:
 
 def test_what_is_kept_is_itemised() -> None:
     app = opened(memory_page, memory_part="What is kept", **EAGER)
-    assert "five terms come to 30.6 MiB (32.1 MB), autograd keeps 52.5 MiB (55.0 MB)" in heading(app)
+    assert "five terms come to 30.6 MiB (32.1 MB), autograd keeps 52.5 MiB (55.0 MB)" in headline(app)
     assert "183.4 MiB (192.3 MB) and 314.8 MiB (330.1 MB)" in said(app)
     assert "mlp up 12.5 MiB (13.1 MB)" in said(app)
 
@@ -548,12 +521,12 @@ def test_what_is_kept_is_itemised() -> None:
 def test_a_cache_grows_and_an_encoder_is_shown_what_a_decoder_of_its_sizes_would_keep() -> None:
     app = opened(memory_page, memory_part="KV cache")
     per_token = numbers.both(2 * 6 * 512 * 4)
-    assert f"is an encoder: it keeps nothing for later. A decoder of its sizes would add {per_token}" in heading(app)
+    assert f"is an encoder: it keeps nothing for later. A decoder of its sizes would add {per_token}" in headline(app)
     assert len(app.get("plotly_chart")) == 1
     next(button for button in app.button if button.key == "memory_take").click().run()
-    assert heading(app).startswith("GPT-2 small adds 72.0 KiB")
+    assert headline(app).startswith("GPT-2 small adds 72.0 KiB")
     half = opened(memory_page, memory_part="KV cache", plan_model="Llama 3 8B", plan_dtype="float16", plan_phase="run")
-    assert "128.0 KiB" in heading(half)
+    assert "128.0 KiB" in headline(half)
 
 
 @pytest.mark.parametrize("model", ["BERT tiny", "GPT-2 small", "Transformer base", "T5 small", "Mistral 7B"])
@@ -567,27 +540,79 @@ def test_every_part_of_both_views_draws_every_model(model: str) -> None:
             if part == memory_words.MEMORY_PARTS["fit"]:
                 continue  # which the browser draws: test_fit.py
             assert app.get("plotly_chart")
-            assert said(app) or heading(app)
+            assert said(app) or headline(app)
 
 
 def test_compute_says_prefill_and_decode() -> None:
     app = opened(compute_page, plan_model="GPT-2 small")
-    assert "291.6 GFLOP" in heading(app) and "are of use" in said(app)
+    assert "291.6 GFLOP" in headline(app) and "are of use" in said(app)
     roof = opened(compute_page, plan_model="GPT-2 small", compute_part="Roofline")
-    assert "153 FLOPs" in heading(roof)
+    assert "153 FLOPs" in headline(roof)
     assert "arithmetic is the limit" in said(roof) and "memory is the limit" in said(roof)
 
 
 def test_compute_cross_needs_an_encoder_decoder() -> None:
     app = opened(compute_page, compute_part="Encoder–decoder")
     next(button for button in app.button if button.key == "compute_take").click().run()
-    assert heading(app).startswith("Transformer base reads 32 × 50 tokens")
+    assert headline(app).startswith("Transformer base reads 32 × 50 tokens")
+
+
+# the whole page
+
+
+@pytest.mark.parametrize(
+    ("view", "params", "wanted"),
+    [
+        (
+            "Memory",
+            {
+                "plan_attention": "slow",
+                "plan_dtype": "<b>float8</b>",
+                "memory_part": "Everything",
+                "plan_batch": "1e9",
+                "projector": "maybe",
+            },
+            ["Attention “slow”", "Data type “<b>float8</b>”", "Part “Everything”", "Batch “1e9”", "projector “maybe”"],
+        ),
+        ("Memory", {"memory_part": "Longer texts", "memory_devices": "Abacus"}, ["Compare cards “Abacus”"]),
+        (
+            "Compute",
+            {"compute_part": "Roofline", "compute_card": "Abacus", "cards": "abacus:1:2"},
+            ["Card “Abacus”", "“abacus:1:2”"],
+        ),
+        ("Compute", {"compute_step": "backwards", "plan_model": "gpt2"}, ["Step “backwards”"]),
+        (
+            "Training",
+            {"training_part": "Everything", "training_measure": "luck"},
+            ["Part “Everything”", "Measure “luck”"],
+        ),
+    ],
+)
+def test_a_link_with_values_that_are_not_possible_says_so(view: str, params: dict[str, str], wanted: list[str]) -> None:
+    sentences = said(visit(view, **params))
+    assert [sentence for sentence in wanted if sentence not in sentences] == []
+
+
+def test_memory_and_compute_count_the_run_of_the_visitor_and_follow_its_sentence() -> None:
+    config = PRESETS["minilm"].config
+    app = visit("memory", memory_part="Where it goes", text="The cat sat on the mat.")
+    assert headline(app).startswith(f"MiniLM-L6 takes {numbers.both(plan(config, source_len=9).total)} to run")
+    assert slider(app, "source").value == 9
+    box(app, shell_words.TEXT).set_value("A cat.").run()
+    assert slider(app, "source").value == 5
+    keyed(app.selectbox, "plan_model").set_value("gpt2").run()
+    assert headline(app).startswith("GPT-2 small takes") and not app.text_area
+    keyed(app.selectbox, "plan_model").set_value("run").run()
+    assert box(app, shell_words.TEXT).value == "A cat." and slider(app, "source").value == 5
+    compute = visit("compute", plan_model="run", text="A cat.")
+    work = numbers.count(plan(config, source_len=5).flops)
+    assert headline(compute).startswith(f"MiniLM-L6, 1 × 5 tokens: {work}FLOP")
 
 
 # in a browser
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_sliders_presets_and_links(browser: Browser, address: str, scheme: str) -> None:
     """A slider changes the number to core.plan's, a preset sets the sliders, the link brings both back."""
     with visiting(browser, address, scheme) as screen:
@@ -617,6 +642,7 @@ def test_sliders_presets_and_links(browser: Browser, address: str, scheme: str) 
             other.says(seen)
 
 
+@pytest.mark.thorough
 def test_lines_of_cards_and_where_it_breaks(browser: Browser, address: str) -> None:
     """Lesson A7: n fits, n + 1 does not, each with its bytes, and the line of every card that was chosen."""
     with visiting(browser, address) as screen:
@@ -643,6 +669,7 @@ def test_lines_of_cards_and_where_it_breaks(browser: Browser, address: str) -> N
         assert round(at["flash MiB"] * MiB) == plan(config, source_len=1024, training=True, attention="flash").total
 
 
+@pytest.mark.thorough
 def test_predicted_beside_measured(browser: Browser, address: str) -> None:
     """The button runs it here; its points are drawn on the curve and what stays is predicted to the byte."""
     with visiting(browser, address) as screen:
@@ -671,6 +698,7 @@ def test_predicted_beside_measured(browser: Browser, address: str) -> None:
         assert chart["y"] + chart["height"] <= 720  # what was measured is seen where it lies
 
 
+@pytest.mark.thorough
 def test_the_cache_grows_by_the_token(browser: Browser, address: str) -> None:
     """Lesson E6, with grouped heads: 2 · layers · KV heads · d_head · bytes."""
     with visiting(browser, address) as screen:
@@ -682,6 +710,7 @@ def test_the_cache_grows_by_the_token(browser: Browser, address: str) -> None:
         screen.text(re.compile(r"2 · 32 layers · 8 KV heads · 128 · 2 bytes"))
 
 
+@pytest.mark.thorough
 def test_five_terms_beside_autograd(browser: Browser, address: str) -> None:
     """Lessons A4 and A5, in MiB and in MB."""
     with visiting(browser, address) as screen:

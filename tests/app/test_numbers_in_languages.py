@@ -225,6 +225,7 @@ def test_what_counts_as_a_number_in_english() -> None:
     assert not any(map(is_english, others))
 
 
+@pytest.mark.thorough
 def test_no_room_shows_a_number_in_english_to_a_german(browser: Browser, address: str) -> None:
     rooms = [room.id for room in registry.rooms()]
     assert len(rooms) == 11
@@ -246,6 +247,7 @@ def test_no_room_shows_a_number_in_english_to_a_german(browser: Browser, address
     assert len(decimals) >= 8, decimals
 
 
+@pytest.mark.thorough
 def test_the_ends_of_the_colours_are_read_and_said_as_a_german_writes_them(browser: Browser, address: str) -> None:
     with lend(browser, viewport=LAPTOP, reduced_motion="reduce") as page:
         page.set_default_timeout(PATIENCE)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from urllib.parse import parse_qsl
 
 import pytest
 from playwright.sync_api import Browser, expect
+from streamlit.testing.v1 import AppTest
 
+from tests.app import script
 from tests.app.browsing import PATIENCE, Screen, eventually
-from tests.thorough import part
 
 APP = "app/main.py"
 ANIMAL = "The animal didn't cross the street because it was too tired."
@@ -71,10 +73,61 @@ PLANNED = {
     "view=Memory&memory_part=KV+cache&plan_model=gpt2-xl&plan_phase=run": "600.0 KiB",
     "view=Memory&memory_part=Longer+texts&plan_model=lesson-encoder&plan_attention=flash&plan_dtype=bfloat16": "728.7 MiB",
     "view=Compute&compute_part=Roofline&compute_step=one+token": "A100 80 GB",
-    "view=Compute&compute_part=Known+models": "21 known models",
+    "view=Compute&compute_part=Known+models": "25 known models",
     "view=Training": "step 467",
     "view=Training&training_part=Where+the+norm+stands&training_measure=loss": "Post-LN",
 }
+
+
+# without a browser
+
+
+def test_there_are_more_than_thirty() -> None:
+    assert len({*EXPLORE, *SHAPES, *PLANNED}) > 30
+
+
+def opened(link: str) -> AppTest:
+    app = script.follow(dict(parse_qsl(link)))
+    unknown = {"model=Nobody", "view=Nowhere"} & {*link.split("&")}
+    assert script.said(app).count("This link asks for") == len(unknown)
+    return app
+
+
+def selects(app: AppTest, component: str, link: str, shown: Mapping[str, str]) -> None:
+    """The selection has every value of the link, and every expected one."""
+    found = script.selection(app, component)
+    asked = dict(parse_qsl(link))
+    named = {name: text for name, text in shown.items() if name not in ("query", "hide")}
+    wanted = {name: text for name, text in (named | asked).items() if name in found}
+    assert {name: found[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("link", EXPLORE)
+def test_explore_opens_with_the_selection_of_the_link(link: str) -> None:
+    shown, sentences = EXPLORE[link]
+    app = opened(link)
+    selects(app, "explore_stage", link, shown)
+    tokens = script.message(app, "explore_stage")["tokens"]["source"]
+    assert str(len(tokens)) == shown.get("tokens", str(len(tokens)))
+    assert not sentences or [area.value for area in app.text_area] == sentences
+
+
+@pytest.mark.parametrize("link", SHAPES)
+def test_shapes_opens_with_the_selection_of_the_link(link: str) -> None:
+    shown, title = SHAPES[link]
+    app = opened(link)
+    selects(app, "shapes_stage", link, {name: text for name, text in shown.items() if f"{name}=" in link})
+    header = script.message(app, "shapes_stage")
+    lengths = f"{header['lengths'][0]} tokens"
+    assert title in (header["title"].split(" · ")[0], lengths, f"{lengths} × {header['batch']} texts")
+
+
+@pytest.mark.parametrize("link", PLANNED)
+def test_memory_compute_and_training_say_the_numbers_of_the_link(link: str) -> None:
+    assert PLANNED[link] in script.headline(opened(link))
+
+
+# in a browser
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +151,8 @@ def assert_boxes(screen: Screen, sentences: list[str]) -> None:
     assert boxes(screen) == sentences
 
 
-def test_there_are_more_than_thirty() -> None:
-    assert len({*EXPLORE, *SHAPES, *PLANNED}) > 30
-
-
-@pytest.mark.parametrize("link", part(list(EXPLORE)))
+@pytest.mark.thorough
+@pytest.mark.parametrize("link", EXPLORE)
 def test_explore(visitor: Screen, link: str) -> None:
     shown, sentences = EXPLORE[link]
     visitor.open(f"?{link}")
@@ -111,7 +161,8 @@ def test_explore(visitor: Screen, link: str) -> None:
     eventually(visitor.page, lambda: assert_boxes(visitor, sentences))
 
 
-@pytest.mark.parametrize("link", part(list(SHAPES)))
+@pytest.mark.thorough
+@pytest.mark.parametrize("link", SHAPES)
 def test_shapes(visitor: Screen, link: str) -> None:
     shown, title = SHAPES[link]
     visitor.page.goto(f"{visitor.address}/?{link}")
@@ -121,7 +172,8 @@ def test_shapes(visitor: Screen, link: str) -> None:
     expect(diagram).to_contain_text(title, timeout=PATIENCE)
 
 
-@pytest.mark.parametrize("link", part(list(PLANNED)))
+@pytest.mark.thorough
+@pytest.mark.parametrize("link", PLANNED)
 def test_sizes_and_training(visitor: Screen, link: str) -> None:
     visitor.page.goto(f"{visitor.address}/?{link}")
     expect(visitor.page.locator(".hl.planner h2")).to_contain_text(PLANNED[link], timeout=PATIENCE)

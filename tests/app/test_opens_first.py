@@ -71,6 +71,7 @@ def test_a_link_that_only_names_a_room_opens_as_today(room: str) -> None:
     assert request.is_of_old(Chosen(room=room, address={}, place={"layer": "1"}))
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_the_first_picture_and_the_links_of_before(
     browser: Browser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -68,6 +68,10 @@ def test_a_message_comes_back_as_it_went_and_its_numbers_are_aligned():
     assert (len(message) - 4) % 4 == 0
 
 
+def test_a_weight_that_is_no_number_travels_as_0():
+    assert messages.quantised(np.array([np.nan, 0.5, 1], np.float32)).tolist() == [0, 32768, 65535]
+
+
 def test_every_weight_of_a_small_run_is_within_half_a_step():
     trace = run(n_encoder_layers=2)
     picture = drawn(trace)

@@ -63,7 +63,9 @@ def letters(text: str) -> str:
     return re.sub(r"\s", "", text)
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize(
+    "room", [room if room == "explore" else pytest.param(room, marks=pytest.mark.thorough) for room in ROOMS]
+)
 def test_a_room_s_picture_is_a_page_of_text_and_lines(page: Page, address: str, room: str):
     menu = see(page, address, view=room, **ROOMS[room])
     drawn = ElementTree.fromstring(saved(menu, "SVG"))
@@ -87,6 +89,7 @@ def test_a_room_s_picture_is_a_page_of_text_and_lines(page: Page, address: str, 
     assert [node.text for node in found.iter(f"{EXPORT}snippet")] == [snippet]
 
 
+@pytest.mark.thorough
 def test_any_script_can_be_read_and_copied(page: Page, address: str):
     menu = see(page, address, view="explore", model="minilm", text="Привет 你好 سلام x")
     pdf = Pdf(saved(menu, "PDF"))
@@ -110,6 +113,7 @@ def test_nothing_of_it_is_fetched_before_it_is_asked_for(page: Page, address: st
     assert page.request.get(f"{address}/headlight/writer/none.js").status == 404
 
 
+@pytest.mark.thorough
 def test_a_page_that_works_offline_writes_it_too(page: Page, address: str, tmp_path: Path):
     menu = see(page, address, view="step", model="minilm")
     path = tmp_path / "step.html"

@@ -22,6 +22,7 @@ from app.rooms.shapes import words as shapes_words
 from app.sizes import pasted, words
 from core.checkpoints.families import FAMILIES
 from core.errors import Refused
+from tests.app import script
 from tests.app.browsing import Screen, once
 from tests.app.pages import lend
 
@@ -170,7 +171,32 @@ def client() -> Iterator[TestClient]:
         yield client
 
 
-# end to end
+# the whole page, without a browser
+
+
+def test_a_pasted_config_is_drawn_said_by_the_link_and_replaced_by_the_next_one():
+    app = script.visit("shapes", of="pasted", config=pasted.to_link(json.dumps(SMALL | LABELS)))
+    assert script.message(app, "shapes_stage")["heads"] == 6 and script.message(app, "shapes_stage")["layers"] == {
+        "decoder": 5
+    }
+    assert json.loads(script.box(app, words.PASTE).value) == SMALL
+    script.box(app, words.PASTE).set_value(json.dumps(OTHER)).run()
+    assert script.message(app, "shapes_stage")["heads"] == 4
+    assert script.message(app, "shapes_stage")["link"]["config"] == pasted.to_link(json.dumps(OTHER))
+    script.box(app, words.PASTE).set_value("<b>no</b>").run()
+    assert (
+        words.PASTE_PAGE in script.said(app) and script.message(app, "shapes_stage")["heads"] == 4
+    )  # the last diagram stays
+
+
+def test_a_config_that_a_link_breaks_is_a_sentence_and_the_box_is_still_there():
+    app = script.visit("shapes", of="pasted", config="<b>no</b>", text="One two.")
+    assert "This link asks for config “<b>no</b>”." in script.said(app) and words.PASTE_FIRST in script.said(app)
+    script.box(app, words.PASTE).set_value(json.dumps(SMALL)).run()
+    assert script.message(app, "shapes_stage")["heads"] == 6
+
+
+# in a browser
 
 
 @pytest.fixture
@@ -191,6 +217,7 @@ def in_the_address(screen: Screen, values: object) -> None:
     once(screen.page, "said => new URLSearchParams(location.search).get('config') === said", arg=pasted.to_link(json.dumps(values)))  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_a_pasted_config_is_in_the_link_and_a_step_of_back(screen: Screen):
     screen.page.goto(f"{screen.address}/?view=shapes&of=pasted&config={pasted.to_link(json.dumps(SMALL | LABELS))}")
     screen.wait(shape="1,6,128,128")
@@ -207,6 +234,7 @@ def test_a_pasted_config_is_in_the_link_and_a_step_of_back(screen: Screen):
     in_the_address(screen, SMALL)
 
 
+@pytest.mark.thorough
 def test_a_broken_link_says_so_and_the_box_is_still_there(screen: Screen):
     screen.page.goto(f"{screen.address}/?view=shapes&of=pasted&config=%3Cb%3Eno%3C%2Fb%3E&text=One+two.")
     expect(screen.page.get_by_text("This link asks for config “<b>no</b>”.")).to_be_visible()
@@ -218,6 +246,7 @@ def test_a_broken_link_says_so_and_the_box_is_still_there(screen: Screen):
     in_the_address(screen, SMALL)
 
 
+@pytest.mark.thorough
 def test_a_pasted_config_outlives_a_visit_to_another_model(screen: Screen):
     screen.page.goto(f"{screen.address}/?view=shapes&of=pasted&config={pasted.to_link(json.dumps(SMALL))}")
     screen.wait(shape="1,6,128,128")

@@ -11,12 +11,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 import core
 from app.rooms.train import words as train_words
-from tests.app.browsing import PATIENCE
-from tests.app.pages import lend
+from tests.app.plain import Plain
 
 APP = "app/main.py"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -29,18 +28,8 @@ ROW = """(canvas, n) => {
 }"""
 
 
-@pytest.fixture
-def page(browser: Browser, address: str):
-    with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
-        page.set_default_timeout(PATIENCE)
-        yield page
-
-
-def see(page: Page, address: str, **said: str) -> Locator:
-    page.goto(f"{address}/?{urlencode(said)}")
-    root = page.locator(f".hl.{said['view']}")
-    root.wait_for()
-    return root
+def see(plain: Plain, **said: str) -> Locator:
+    return plain.open(f"?{urlencode(said)}").root
 
 
 def saved(root: Locator, name: str) -> bytes:
@@ -80,10 +69,11 @@ def ground(node: Locator) -> list[str]:
     return node.evaluate_all("all => all.map((one) => getComputedStyle(one).backgroundColor)")
 
 
-def test_what_if_saves_the_maps_that_are_on_the_screen(page: Page, address: str):
+@pytest.mark.thorough
+def test_what_if_saves_the_maps_that_are_on_the_screen(plain: Plain):
     said = {"model": "storyteller", "text": "Once upon a time there was a", "edits": "temperature_2", "pick": "off"}
-    root = see(page, address, view="whatif", **said)
-    root.and_(page.locator("[data-settled=true]")).wait_for()
+    root = see(plain, view="whatif", **said)
+    root.and_(plain.page.locator("[data-settled=true]")).wait_for()
     cells = root.locator(".grid svg g").first.locator("rect")
     expect(cells).to_have_count(48)
     on_screen = [channels(one) for one in cells.evaluate_all("all => all.map((one) => one.getAttribute('fill'))")]
@@ -117,8 +107,8 @@ def test_what_if_saves_the_maps_that_are_on_the_screen(page: Page, address: str)
     assert (sign(less), sign(more)) == (-1, 1)
 
 
-def test_train_saves_its_letters_curves_and_maps(page: Page, address: str):
-    root = see(page, address, view="train", task="copy", twin="nomask")
+def test_train_saves_its_letters_curves_and_maps(plain: Plain):
+    root = see(plain, view="train", task="copy", twin="nomask")
     expect(root.locator(".tile canvas").nth(15)).to_be_visible()
     maps = root.locator(".map svg")
     expect(maps).to_have_count(2)
@@ -139,13 +129,11 @@ def test_train_saves_its_letters_curves_and_maps(page: Page, address: str):
     assert len({re.findall(r"[\d.]+", one)[0] for one in groups if one.startswith("translate(")}) >= 2 and places
 
 
-def test_masks_and_step_have_blue_for_what_is_positive(page: Page, address: str):
+def test_masks_and_step_have_blue_for_what_is_positive(plain: Plain):
     run = core.trace(core.load("minilm"), ANIMAL)
     record = run.attention[3]
-    root = see(
-        page, address, view="masks", model="MiniLM-L6", text=ANIMAL, layer="3", head="1", stop="0", show="scores"
-    )
-    root.and_(page.locator("[data-painted]")).wait_for()
+    root = see(plain, view="masks", model="MiniLM-L6", text=ANIMAL, layer="3", head="1", stop="0", show="scores")
+    root.and_(plain.page.locator("[data-painted]")).wait_for()
     scores = record.scores(1)[0].flatten().tolist()
     cells = (
         root.locator(".map.before svg g")
@@ -155,7 +143,7 @@ def test_masks_and_step_have_blue_for_what_is_positive(page: Page, address: str)
     seen = [(sign(channels(one)), value) for one, value in zip(cells, scores, strict=True)]
     assert all(colour * value >= 0 for colour, value in seen) and {colour for colour, _ in seen} >= {1, -1}
 
-    root = see(page, address, view="step", model="MiniLM-L6", text=ANIMAL, layer="3", head="1", query="10", at="qkv")
+    root = see(plain, view="step", model="MiniLM-L6", text=ANIMAL, layer="3", head="1", query="10", at="qkv")
     strip = root.locator(".pic canvas.grid").first
     strip.wait_for()
     q = record.q[1, 10].tolist()
@@ -163,8 +151,8 @@ def test_masks_and_step_have_blue_for_what_is_positive(page: Page, address: str)
     assert all(colour * value >= 0 for colour, value in signs) and {colour for colour, _ in signs} >= {1, -1}
 
 
-def test_positions_has_blue_above_0_and_purple_below(page: Page, address: str):
-    root = see(page, address, view="positions", model="MiniLM-L6", text=ANIMAL, lab="two")
+def test_positions_has_blue_above_0_and_purple_below(plain: Plain):
+    root = see(plain, view="positions", model="MiniLM-L6", text=ANIMAL, lab="two")
     root.locator(".heat canvas").wait_for()
     less, more = root.locator(".legend i").evaluate_all(
         "all => all.slice(0, 2).map((one) => getComputedStyle(one).backgroundImage.match(/rgb\\([^)]*\\)/g)[3])"

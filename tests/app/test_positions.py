@@ -6,7 +6,7 @@ import csv
 import json
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,9 @@ from app.transport import messages, modules
 from core.read.long_context import end_loss, rescaled, stretches
 from core.read.word_swap import follows
 from core.service import Facts
-from tests.app.browsing import PATIENCE, box_of, eventually
-from tests.app.lab import Lab, away, everywhere, printed, sized, visiting
+from tests.app.browsing import PATIENCE, Screen, box_of, eventually
+from tests.app.lab import Lab, away, everywhere, printed, sized
+from tests.app.plain import Plain
 from tests.app.served import ask, local
 
 APP = "app/main.py"
@@ -327,9 +328,8 @@ def window(request: pytest.FixtureRequest) -> tuple[int, int]:
 
 
 @pytest.fixture
-def room(browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Room]:
-    with visiting(Room, browser, address, window) as found:
-        yield found
+def room(plain_another: Callable[..., Plain], window: tuple[int, int]) -> Room:
+    return Room(plain_another(window, reduced_motion="reduce"))
 
 
 def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
@@ -381,7 +381,7 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
     room.press(WORDS["shuffle"])
     room.link("seed=1")
     room.has("pending", "false")
-    room.page.goto(link)
+    room.follow(link)
     room.says("You swapped animal and street.")
     room.has("head", "3.1")
     code, rows = room.csv("How much each head changes")
@@ -402,6 +402,19 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
         expect(page.locator(".fact")).to_contain_text(
             "You swapped animal and street. it → animal (layer 3, head 1) falls from 68 % to"
         )
+
+
+def test_a_choice_is_in_the_address_back_takes_it_back_and_the_link_leads_there(screen: Screen) -> None:
+    """Through the application, whose script writes the address."""
+    room = Room(screen).open(lab="order", order="words", swap="2-8")
+    room.says("You swapped animal and street.")
+    room.press(WORDS["shuffle"])
+    link = room.link("seed=1")
+    screen.idle()
+    room.page.go_back()
+    room.says("You swapped animal and street.")
+    room.page.goto(link)
+    room.says("The words are in another order")
 
 
 def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Browser, tmp_path: Path) -> None:
@@ -467,7 +480,7 @@ def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Brows
     room.page.go_back()
     room.has("pair", "2-7")
     # a link brings it back, and its files say the same
-    room.page.goto(link)
+    room.follow(link)
     room.has("pair", str(before))
     room.has("finding", "place")
     code, rows = room.csv(WORDS["table_swap"])
@@ -481,12 +494,10 @@ def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Brows
         expect(page.locator(".fact")).to_contain_text("follows the place")
 
 
-def test_words_glide_once_their_maps_are_there(browser: Browser, address: str) -> None:
+def test_words_glide_once_their_maps_are_there(plain_another: Callable[..., Plain]) -> None:
     """With motion: nothing is drawn of maps that have not come, and the sentence is of the maps that it stands over."""
-    page = browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="no-preference")
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    room = Room(page, address).open(lab="swap", model="Storyteller", text=KING)
+    room = Room(plain_another()).open(lab="swap", model="Storyteller", text=KING)
+    page = room.page
     room.has("pending", "false")
     room.says("follows the word")
     with room.late("positions/swapped"):
@@ -494,8 +505,6 @@ def test_words_glide_once_their_maps_are_there(browser: Browser, address: str) -
         room.has("pair", re.compile(r"^3-"))
         expect(room.root.locator(".fact")).not_to_contain_text("%")
     expect(room.root.locator(".fact")).to_contain_text("%", timeout=PATIENCE)
-    assert errors == []
-    page.context.close()
 
 
 def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) -> None:

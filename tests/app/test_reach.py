@@ -8,10 +8,12 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, Page
 
+from app.shell import registry
 from tests.app.axe import faults
-from tests.app.every_room import ROOMS, SEEN_AT, measured, see
+from tests.app.every_room import ROOMS, SEEN_AT, WRONG, measured, see
 from tests.app.lab import sized
 from tests.app.pages import lend
+from tests.app.plain import Plain
 
 APP = "app/main.py"
 LANGUAGES = ("en",)
@@ -20,24 +22,6 @@ LAPTOP = (1280, 720)
 NARROW = (320, 360, 390, 480, 600, 639, 641, 700)
 TWICE, FOUR_TIMES = (640, 512), (320, 256)  # a window of 1280 × 1024 at 200 % and at 400 %
 CONTROL = "button, [role=button], summary, a[href], select, input, textarea, [role=slider], [role=application], [tabindex='0']"
-# The page is not pushed sideways, nothing of it is out of the window, and no button has a second line of the same text.
-WRONG = """(every, _) => {
-  const wrong = [];
-  const main = document.querySelector("[data-testid=stMain]");
-  for (const box of [document.documentElement, main])
-    if (box.scrollWidth > box.clientWidth) wrong.push(`${box.localName} is ${box.scrollWidth - box.clientWidth} pixels too wide`);
-  for (const node of every) {
-    if (!node.matches("button, [role=button], summary, .chip, .go") || !node.checkVisibility({ visibilityProperty: true })) continue;
-    const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
-    while (texts.nextNode()) {
-      const range = document.createRange();
-      range.selectNodeContents(texts.currentNode);
-      const lines = [...range.getClientRects()].filter((line) => line.width > 1 && line.height > 4).map((line) => line.top);
-      if (lines.length && Math.max(...lines) - Math.min(...lines) > 6) wrong.push(`wraps: ${node.className} “${texts.currentNode.data}”`);
-    }
-  }
-  return wrong;
-}"""
 # Controls out of reach: they cannot be brought into sight, or something else lies on them wherever they are.
 UNREACHED = (
     f"""(every, controls) => {{{SEEN_AT}"""
@@ -68,7 +52,11 @@ def language(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture(scope="module", params=ROOMS)
+# Explore stands for what is around a room; the rooms themselves are measured on a plain page as well.
+IN_THE_APPLICATION = [room if room == "explore" else pytest.param(room, marks=pytest.mark.thorough) for room in ROOMS]
+
+
+@pytest.fixture(scope="module", params=IN_THE_APPLICATION)
 def room(request: pytest.FixtureRequest, browser: Browser, address: str, language: str) -> Iterator[Page]:
     """The page of a visitor in a room, in one language; every test of this file looks at it."""
     with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce", locale=language) as page:
@@ -76,12 +64,16 @@ def room(request: pytest.FixtureRequest, browser: Browser, address: str, languag
 
 
 @pytest.fixture(autouse=True)
-def as_it_was(room: Page) -> Iterator[None]:
+def as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
+    if "room" not in request.fixturenames:
+        return
+    room: Page = request.getfixturevalue("room")
     room.emulate_media(color_scheme="light", media="screen", forced_colors="none", reduced_motion="reduce")
     sized(room, *LAPTOP)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_axe_finds_nothing(room: Page, scheme: Literal["light", "dark"]):
     room.emulate_media(color_scheme=scheme)
@@ -90,6 +82,7 @@ def test_axe_finds_nothing(room: Page, scheme: Literal["light", "dark"]):
     assert faults(room) == []
 
 
+@pytest.mark.thorough
 def test_axe_finds_nothing_on_the_narrowest_phone(room: Page):
     sized(room, 320, 640)
     assert faults(room) == []
@@ -174,3 +167,22 @@ def test_on_paper_there_is_the_picture_and_nothing_to_press(room: Page):
     drawn = room.locator(".hl :is(svg, canvas), .js-plotly-plot .main-svg").filter(visible=True)
     drawn.first.wait_for()
     assert "".join(room.locator(".hl").all_inner_texts()).strip()
+
+
+@pytest.mark.parametrize("place", [room.id for room in registry.rooms() if room.message is not None])
+def test_a_room_fits_any_window_and_any_colours(plain: Plain, place: str):
+    plain.open(f"?view={place}&model=Storyteller")
+    page = plain.page
+    for width in (320, 641):
+        sized(page, width, 800)
+        assert measured(page, WRONG) == [], width
+    sized(page, *FOUR_TIMES)
+    assert measured(page, WRONG) == []
+    assert measured(page, UNREACHED, CONTROL) == []
+    sized(page, *LAPTOP)
+    measured(page, MARKS)
+    page.emulate_media(forced_colors="active")
+    assert measured(page, LOST) == []
+    page.emulate_media(forced_colors="none", media="print")
+    sized(page, 718, 1000)
+    assert measured(page, PRINTED) == []

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 from tests.app.browsing import eventually
-from tests.app.every_room import measured, see
+from tests.app.every_room import MODEL, measured, see
 from tests.app.pages import lend
+from tests.app.plain import Plain
 
 APP = "app/main.py"
 HEBREW, ARABIC, MIXED = "החתול ישב", "القطة جلست", "החתול said 42 مرحبا"
@@ -52,27 +53,27 @@ LOOSE = """(every, _) => {
 }"""
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def link(room: str, text: str) -> str:
+    return f"?{urlencode({'view': room, 'model': MODEL, 'text': text})}"
+
+
+def test_the_box_has_a_text_at_the_side_where_it_begins(browser: Browser, address: str):
     with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
-        yield page
-
-
-@pytest.mark.parametrize(("text", "side"), [(HEBREW, "right"), (ARABIC, "right"), ("The cat sat", "left")])
-def test_the_box_has_a_text_at_the_side_where_it_begins(page: Page, address: str, text: str, side: str):
-    see(page, address, "shapes", text=text)
-    box = page.get_by_role("textbox", name="Sentence", exact=True)
-    assert box.evaluate("box => getComputedStyle(box).unicodeBidi") == "plaintext"
-    grey = np.asarray(Image.open(BytesIO(box.screenshot())).convert("L")).astype(float)[8:-8, 12:-12]
-    dark = (grey < grey.mean() - 60).sum(0)  # pixels of letters in each column
-    half = len(dark) // 2
-    assert (dark[half:].sum() > dark[:half].sum()) == (side == "right"), dark
+        see(page, address, "shapes")
+        box = page.get_by_role("textbox", name="Sentence", exact=True)
+        assert box.evaluate("box => getComputedStyle(box).unicodeBidi") == "plaintext"
+        for text, side in ((HEBREW, "right"), (ARABIC, "right"), ("The cat sat", "left")):
+            box.fill(text)
+            grey = np.asarray(Image.open(BytesIO(box.screenshot())).convert("L")).astype(float)[8:-8, 12:-12]
+            dark = (grey < grey.mean() - 60).sum(0)  # pixels of letters in each column
+            half = len(dark) // 2
+            assert (dark[half:].sum() > dark[:half].sum()) == (side == "right"), (text, dark)
 
 
 @pytest.mark.parametrize("room", ROWS)
-def test_a_row_of_tokens_begins_at_the_right(page: Page, address: str, room: str):
-    see(page, address, room, text=HEBREW)
-    tokens = page.locator(f".hl.{room}").locator(ROWS[room])
+def test_a_row_of_tokens_begins_at_the_right(plain: Plain, room: str):
+    plain.open(link(room, HEBREW))
+    tokens = plain.root.locator(ROWS[room])
     tokens.first.wait_for()
 
     def begins_there() -> None:
@@ -82,21 +83,20 @@ def test_a_row_of_tokens_begins_at_the_right(page: Page, address: str, room: str
         first = [left for top, left in lefts if top == lefts[0][0]]
         assert len(first) > 3 and first == sorted(first, reverse=True)
 
-    eventually(page, begins_there)  # some are made again while the room is drawn
+    eventually(plain.page, begins_there)  # some are made again while the room is drawn
 
 
 @pytest.mark.parametrize("room", ["explore", "step", "masks", "positions", "generate", "whatif"])
-def test_what_is_said_of_a_token_keeps_its_order(page: Page, address: str, room: str):
-    see(page, address, room, text=MIXED)
-    assert measured(page, LOOSE) == []
+def test_what_is_said_of_a_token_keeps_its_order(plain: Plain, room: str):
+    plain.open(link(room, MIXED))
+    assert measured(plain.page, LOOSE) == []
 
 
-def test_a_file_has_such_tokens_where_the_page_has_them(page: Page, address: str):
-    see(page, address, "step", text=HEBREW)
-    root = page.locator(".hl.step")
-    root.get_by_role("button", name="Export", exact=True).click()
-    with page.expect_download() as waiting:
-        root.get_by_role("dialog").get_by_role("button", name="SVG", exact=True).click()
+def test_a_file_has_such_tokens_where_the_page_has_them(plain: Plain):
+    plain.open(link("step", HEBREW))
+    plain.root.get_by_role("button", name="Export", exact=True).click()
+    with plain.page.expect_download() as waiting:
+        plain.root.get_by_role("dialog").get_by_role("button", name="SVG", exact=True).click()
     drawn = Path(waiting.value.path()).read_text(encoding="utf-8")
     texts = re.findall(r"<text([^>]*)>([^<]*)</text>", drawn)
     rows = [(attributes, said) for attributes, said in texts if FROM_RIGHT.search(said)]

@@ -15,7 +15,7 @@ import core
 from app.attention import words
 from app.session import words as session_words
 from app.shell import words as shell_words
-from tests.app.browsing import Screen, bar_hears, digit, once
+from tests.app.browsing import Another, Screen, bar_hears, digit, once
 from tests.app.pages import lend
 
 APP = "tests/app/slow.py"
@@ -29,7 +29,8 @@ PART = 16
 LAYER, HEAD, QUERY = 1, 3, 5
 
 
-WIDE, PHONE = pytest.param((1280, 720, "light"), id="wide"), pytest.param((390, 844, "dark"), id="phone")
+WIDE = pytest.param((1280, 720, "light"), id="wide")
+PHONE = pytest.param((390, 844, "dark"), id="phone", marks=pytest.mark.thorough)
 
 
 @pytest.fixture(params=[WIDE, PHONE])
@@ -117,6 +118,7 @@ def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_re
     screen.until(f"root.dataset.layer === '{LAYER + 2}'")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("screen", [WIDE], indirect=True)
 @pytest.mark.parametrize(
     ("keys", "shown"),
@@ -162,8 +164,12 @@ def test_a_run_that_is_cancelled_gives_way_to_the_picture_before(screen: Screen)
     screen.page.keyboard.press("ArrowRight")
     screen.until(f"root.dataset.head === '{HEAD + 1}'")  # and it goes on as before
     screen.page.wait_for_url(re.compile(f"head={HEAD + 1}"))
+    begin(screen, f"{text}!")
+    screen.run_text("Never mind.")  # replaces a text that is still running
+    assert screen.tokens()[1:3] == ["Never", "mind"] and not screen.data()["underway"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("screen", [WIDE], indirect=True)
 def test_another_sentence_takes_the_place_of_one_that_is_on_the_screen_half_done(screen: Screen):
     begin(screen, own(screen, SLOWLY) + "!")
@@ -178,6 +184,7 @@ def test_another_sentence_takes_the_place_of_one_that_is_on_the_screen_half_done
     assert screen.tokens()[1:3] == ["Never", "mind"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("screen", [PHONE], indirect=True)
 def test_the_page_can_change_its_colours_while_a_run_goes_on(screen: Screen):
     begin(screen, own(screen, SLOWLY) + ":")
@@ -192,6 +199,23 @@ def test_the_page_can_change_its_colours_while_a_run_goes_on(screen: Screen):
     screen.page.get_by_role("button", name=shell_words.CANCEL).click()
     screen.until(f"root.dataset.run !== '{run}'")
     assert screen.data()["theme"] == chosen
+
+
+def test_who_waits_sees_the_place_in_the_queue_and_gets_the_answer_without_asking_again(another: Another):
+    visitors = [another() for _ in range(3)]
+    for visitor in visitors:
+        visitor.open()
+    first, second, third = visitors
+    first.type("Wait a while for the first")
+    first.page.locator(".hl-working").wait_for()
+    second.type("The second visitor")
+    second.page.get_by_text(shell_words.ONE_BEFORE).wait_for()
+    third.type("The third visitor")
+    third.page.get_by_text(shell_words.SOME_BEFORE.format(n=2)).wait_for()
+    go_on(first)
+    for visitor, word in zip(visitors, ("first", "second", "third"), strict=True):
+        visitor.page.locator(".strip [data-axis=query]").get_by_text(word, exact=True).wait_for()
+        expect(visitor.page.get_by_text(re.compile("Waiting for a turn"))).to_have_count(0)
 
 
 # the first picture of a visit
@@ -220,6 +244,7 @@ def top(screen: Screen) -> float:
     )
 
 
+@pytest.mark.thorough
 def test_a_link_to_a_long_text_shows_its_layers_as_they_come(newcomer: Screen):
     text = own(newcomer, WHILE) + " first"
     arrive(newcomer, text)
@@ -242,6 +267,7 @@ def test_a_link_to_a_long_text_shows_its_layers_as_they_come(newcomer: Screen):
     assert top(newcomer) == place  # nothing has moved
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_a_text_that_is_read_in_parts_says_which_part_it_is_at(newcomer: Screen):
     text = own(newcomer, IN_PARTS)
@@ -260,6 +286,7 @@ def test_a_text_that_is_read_in_parts_says_which_part_it_is_at(newcomer: Screen)
     assert newcomer.tokens() == list(core.trace(loaded, text).source.labels)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_what_a_link_asks_in_vain_is_said_while_its_text_runs_and_after(newcomer: Screen):
     arrive(newcomer, own(newcomer, WHILE) + " in vain", view="Nowhere", model="nothing")
@@ -275,6 +302,7 @@ def test_what_a_link_asks_in_vain_is_said_while_its_text_runs_and_after(newcomer
     assert (newcomer.sentences(), top(newcomer)) == (said, place)
 
 
+@pytest.mark.thorough
 def test_a_first_picture_that_is_cancelled_leaves_its_text_and_the_way_on(newcomer: Screen):
     text = own(newcomer, SLOWLY) + " first"
     arrive(newcomer, text)
@@ -288,6 +316,7 @@ def test_a_first_picture_that_is_cancelled_leaves_its_text_and_the_way_on(newcom
     assert newcomer.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == session_words.EXAMPLE
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_another_sentence_takes_the_place_of_a_first_one_that_is_half_done(newcomer: Screen):
     arrive(newcomer, own(newcomer, SLOWLY) + " first;")
@@ -311,6 +340,7 @@ def runs_become(address: str, wanted: int) -> bool:
     return False
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_a_room_that_shows_no_run_cancels_it_and_one_that_does_goes_on(newcomer: Screen, address: str):
     assert runs_become(address, 0)
@@ -327,6 +357,7 @@ def test_a_room_that_shows_no_run_cancels_it_and_one_that_does_goes_on(newcomer:
     assert runs_become(address, 0)
 
 
+@pytest.mark.thorough
 def test_a_tab_that_is_closed_cancels_its_run(browser: Browser, address: str):
     assert runs_become(address, 0)
     leaver = Screen(browser.new_context().new_page(), address)
@@ -341,6 +372,7 @@ def see_shapes(newcomer: Screen, text: str) -> None:
     newcomer.page.get_by_role("button", name=shell_words.CANCEL).wait_for()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_shapes_waits_for_a_run_and_draws_it_when_it_has_ended(newcomer: Screen):
     text = own(newcomer, WHILE) + " in Shapes"
@@ -352,6 +384,7 @@ def test_shapes_waits_for_a_run_and_draws_it_when_it_has_ended(newcomer: Screen)
     expect(newcomer.page.locator(".hl.shapes[data-tensor]")).to_have_count(1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("newcomer", [WIDE], indirect=True)
 def test_a_run_that_shapes_waits_for_can_be_cancelled_and_taken_up_again(newcomer: Screen, address: str):
     assert runs_become(address, 0)

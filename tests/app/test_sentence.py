@@ -13,12 +13,18 @@ from app.session.models import TITLES
 from app.shell import words
 from tests.app.browsing import Another, Screen, box_of, eventually
 from tests.app.pages import lend
+from tests.app.plain import Plain
 
 APP = "app/main.py"
+LINES = 'One day Tom ran.\n\n"Stop!" said Anna.'
 LONG = "The old keeper watched the ships for a while in the evening, and he wrote down all of their names. " * 4
 
 
-@pytest.fixture(params=[(1280, 720, "light"), (390, 844, "dark")], ids=["wide", "phone"])
+WIDE = pytest.param((1280, 720, "light"), id="wide")
+PHONE = pytest.param((390, 844, "dark"), id="phone", marks=pytest.mark.thorough)
+
+
+@pytest.fixture(params=[WIDE, PHONE])
 def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
     size = {"width": width, "height": height}
@@ -53,23 +59,6 @@ def top(screen: Screen) -> float:
     return box_of(screen.root)["y"]
 
 
-def test_enter_shows_the_text_and_shift_enter_begins_a_line(screen: Screen):
-    box, keyboard = text_box(screen), screen.page.keyboard
-    before = screen.data()["run"]
-    box.fill("One bird sang.")
-    keyboard.press("Shift+Enter")
-    keyboard.type("Two birds sang.")
-    assert screen.data()["run"] == before
-    keyboard.press("Enter")
-    screen.until(f"root.dataset.run !== '{before}'")
-    assert box.input_value() == "One bird sang.\nTwo birds sang."
-    assert screen.tokens()[1:-1] == ["One", "bird", "sang", ".", "Two", "birds", "sang", "."]
-    keyboard.press("End")
-    keyboard.type(" Three")
-    keyboard.press("Control+Enter")  # as in Streamlit's own boxes
-    screen.until("root.dataset.tokens === '11'")
-
-
 SENT = """() => {
   const later = window.setTimeout, send = WebSocket.prototype.send, order = window.order = [];
   addEventListener("keydown", () => requestAnimationFrame(() => order.push("frame")), { once: true, capture: true });
@@ -78,6 +67,7 @@ SENT = """() => {
 }"""
 
 
+@pytest.mark.thorough
 def test_what_enter_shows_is_sent_before_the_next_frame(screen: Screen):
     """Streamlit's own timeout would wait for that frame: some 10 ms of a picture that takes 100."""
     before = screen.data()["run"]
@@ -89,20 +79,32 @@ def test_what_enter_shows_is_sent_before_the_next_frame(screen: Screen):
     assert screen.page.evaluate("asBefore()")
 
 
-def test_lines_are_of_the_text_in_the_picture_and_in_a_link_to_it(screen: Screen, another: Another):
-    text = 'One day Tom ran.\n\n"Stop!" said Anna.'
+def test_lines_are_of_the_text_in_the_picture_and_in_a_link_to_it(plain: Plain):
+    plain.open(f"?view=explore&model={TITLES['storyteller']}")
+    plain.run_text(LINES)
+    labels = list(core.trace(core.load("storyteller"), LINES).source.labels)
+    assert plain.tokens() == labels and "↵" in "".join(labels)
+    assert parse_qs(urlsplit(plain.page.url).query)["text"] == [LINES]
+    plain.open(plain.page.url.removeprefix(f"{plain.address}/"))
+    assert plain.tokens() == labels
+
+
+@pytest.mark.thorough
+def test_lines_are_of_the_text_in_the_box_that_a_link_fills(screen: Screen, another: Another):
     screen.open(f"?model={TITLES['storyteller']}")
-    screen.run_text(text)
-    labels = list(core.trace(core.load("storyteller"), text).source.labels)
+    screen.run_text(LINES)
+    labels = list(core.trace(core.load("storyteller"), LINES).source.labels)
     assert screen.tokens() == labels and "↵" in "".join(labels)
-    screen.page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("text") == [text])
+    screen.page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("text") == [LINES])
     link = screen.page.url
     other = another()
     other.open(link.removeprefix(screen.address + "/"))
-    assert text_box(other).input_value() == text and other.tokens() == labels
+    assert text_box(other).input_value() == LINES and other.tokens() == labels
 
 
-def test_the_box_is_as_high_as_its_text_only_while_somebody_writes_in_it(screen: Screen):
+def test_the_box_is_as_high_as_its_text_while_somebody_writes_and_enter_shows_what_shift_enter_broke_into_lines(
+    screen: Screen,
+):
     box = text_box(screen)
     one, below = height(box), top(screen)
     box.fill("A line.")
@@ -122,3 +124,18 @@ def test_the_box_is_as_high_as_its_text_only_while_somebody_writes_in_it(screen:
     becomes(screen, lambda: same(height(box), one))
     box.click()
     becomes(screen, lambda: height(box) > 2.5 * one)
+
+    keyboard = screen.page.keyboard
+    before = screen.data()["run"]
+    box.fill("One bird sang.")
+    keyboard.press("Shift+Enter")
+    keyboard.type("Two birds sang.")
+    assert screen.data()["run"] == before
+    keyboard.press("Enter")
+    screen.until(f"root.dataset.run !== '{before}'")
+    assert box.input_value() == "One bird sang.\nTwo birds sang."
+    assert screen.tokens()[1:-1] == ["One", "bird", "sang", ".", "Two", "birds", "sang", "."]
+    keyboard.press("End")
+    keyboard.type(" Three")
+    keyboard.press("Control+Enter")  # as in Streamlit's own boxes
+    screen.until("root.dataset.tokens === '11'")

@@ -5,24 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser
 
-import core
 from app.attention import words
 from app.kit import words as kit_words
 from app.session import words as session_words
 from app.shell import words as shell_words
-from tests.app import models
 from tests.app.browsing import Screen, box_of
 from tests.app.pages import lend
+from tests.app.test_visit import MARKUP, PHONE, TOO_WIDE, WORDS
+
+pytestmark = pytest.mark.thorough
 
 APP = "tests/app/gallery.py"
-MARKUP = "<img src=x onerror=alert(1)>"
-PHONE = {"width": 390, "height": 844}
-WORDS = words.COMPONENT
 
 # What has the focus, inside the component too, and whether anything shows it: a ring around it, or its box's border. A frame later:
 # what a room draws for the focus, such as the name of a row that it shows now, is there.
@@ -42,15 +40,6 @@ FOCUSED = """(primary) => new Promise((done) => requestAnimationFrame(done)).the
   };
 })"""
 PRIMARY = "rgb(15, 118, 110)"  # of .streamlit/config.toml, on a light page
-# Whatever is wider than the window, and does not scroll inside a box of its own
-TOO_WIDE = """root => [...root.querySelectorAll("*")].filter((node) => {
-  if (node.closest(".unseen, .tip[hidden]") || !node.getClientRects().length) return false;
-  for (let box = node.parentElement; box && box !== root; box = box.parentElement) {
-    if (getComputedStyle(box).overflowX !== "visible") return false;
-  }
-  const { left, right } = node.getBoundingClientRect();
-  return left < -1 || right > innerWidth + 1;
-}).map((node) => `${node.tagName} ${node.className}`)"""
 
 
 @pytest.fixture
@@ -284,40 +273,6 @@ def test_what_the_keyboard_did_is_said(screen: Screen, keyboard: Keyboard):
     assert screen.facts() in (screen.root.locator(".unseen[role=status]").text_content() or "")
 
 
-def test_markup_is_text_on_the_page_and_through_the_url(screen: Screen, browser: Browser):
-    screen.record().open()
-    screen.run_text(f"{MARKUP} it")
-    tokens = list(core.trace(models.load("minilm"), f"{MARKUP} it").source.labels)
-    assert screen.tokens() == tokens
-    screen.page.wait_for_url(re.compile("text="))
-    assert parse_qs(urlsplit(screen.page.url).query)["text"] == [f"{MARKUP} it"]
-
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    other = Screen(context.new_page(), screen.address).record()
-    other.open(screen.page.url.removeprefix(f"{screen.address}/"))
-    assert other.page.get_by_role("textbox", name=shell_words.TEXT, exact=True).input_value() == f"{MARKUP} it"
-    assert other.tokens() == tokens
-    for visit in (screen, other):
-        visit.page.mouse.move(*visit.cell(1, 2))
-        visit.wait(cell="1,2")
-        visit.root.get_by_role("button", name=WORDS["table"], exact=True).click()
-        visit.root.locator("table tbody tr").first.wait_for()
-        assert set(visit.root.locator("td.k").all_text_contents()) == set(tokens)
-        assert visit.page.locator("img[src='x'], .hl img, .hl script, .st-key-sentences img").count() == 0
-        assert not [url for url in visit.requests if urlsplit(url).path.endswith("/x")]
-        assert (visit.foreign, visit.errors, visit.dialogs) == ([], [], [])
-    context.close()
-
-
-@pytest.mark.parametrize("names", [["text"], ["model", "layer", "head", "query", "site", "target", "view"]])
-def test_markup_in_any_part_of_a_link_is_text(screen: Screen, names: list[str]):
-    screen.record().open("?" + "&".join(f"{name}={MARKUP.replace(' ', '%20')}" for name in names))
-    screen.root.locator(".strip [data-i]").first.wait_for()
-    assert screen.page.locator("img[src='x']").count() == 0
-    assert not [url for url in screen.requests if urlsplit(url).path.endswith("/x")]
-    assert screen.dialogs == []
-
-
 def test_a_visit_asks_nothing_of_another_host(screen: Screen):
     """Everything there is to open is opened; whatever the page asks for, sockets too, it asks of the server it came from."""
     screen.record().open("?metric=maps")
@@ -384,42 +339,8 @@ def test_a_phone_shows_strip_and_map_and_never_scrolls_sideways(phone: Screen, q
         assert phone.page.evaluate(f"{page}.scrollWidth") <= PHONE["width"]
 
 
-def test_a_phone_has_what_is_said_then_the_strip_then_the_map_and_all_heads_folded_away(phone: Screen):
-    phone.open("?metric=maps")
-    parts = [phone.root.locator(part).bounding_box() for part in (".big", ".strip", ".matrix", ".fold summary")]
-    tops = [part["y"] for part in parts if part]
-    assert len(tops) == 4 and tops == sorted(tops)
-    ends = [part["y"] + part["height"] for part in parts[:3] if part]
-    assert ends[0] <= tops[1] and ends[1] <= tops[2]
-    middle = (tops[2] + ends[2]) / 2
-    assert middle <= PHONE["height"]  # what is said, the words and most of the map need no scrolling
-    small = "(all) => all.filter((one) => one.offsetParent && one.getBoundingClientRect().height < 44).map((one) => one.textContent)"
-    assert (
-        phone.root.locator("button, select, summary, .strip [data-i]").evaluate_all(small) == []
-    )  # a finger hits them
-    overview = phone.root.locator(".overview")
-    assert not overview.is_visible()
-    phone.root.locator(".fold summary").press("Enter")
-    overview.wait_for()
-    overview.focus()
-    phone.page.keyboard.press("ArrowDown")
-    phone.wait(layer="4")
-    assert phone.root.evaluate(TOO_WIDE) == []
-    phone.page.set_viewport_size({"width": 1280, "height": 720})
-    phone.until("!root.classList.contains('narrow')")
-    strip, heads = box_of(phone.root.locator(".strip")), box_of(overview)
-    assert strip["y"] < heads["y"] and phone.root.locator("section .overview").is_visible()
-
-
 def test_a_phone_s_table_fits(phone: Screen):
     phone.open()
     phone.root.get_by_role("button", name=WORDS["table"], exact=True).click()
     phone.root.locator("table tbody tr").first.wait_for()
     assert phone.root.evaluate(TOO_WIDE) == []
-
-
-def test_a_tap_on_a_phone_locks_a_token(phone: Screen):
-    phone.open()
-    phone.root.locator(".strip [data-i='13']").tap()
-    phone.wait(locked="13")
-    assert phone.facts().startswith("tired gives")

@@ -6,15 +6,17 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import pytest
 import torch
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Locator, expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 import core
-from app.rooms.shapes import words
+from app.rooms.shapes import values, words
 from app.rooms.shapes.component import PALETTES
 from app.rooms.shapes.diagram import Diagram, diagram
 from app.rooms.shapes.values import MOST, described
@@ -27,7 +29,8 @@ from core.plan import PRESETS, TracedRun, Workload, parameters, trace_shapes
 from core.plan.saved import saved_layer
 from core.service import TensorPlace
 from tests.app.browsing import Screen, box_of
-from tests.app.pages import lend
+from tests.app.plain import AnotherPlain, Plain
+from tests.app.script import box, message, said, visit
 from tests.app.served import ask, serve
 from tests.app.test_theme import contrast
 
@@ -192,6 +195,8 @@ def test_dropout_has_rows_of_its_own_in_training_alone():
 def test_gpt3_is_laid_out_whole():
     config = PRESETS["gpt3"].config
     found = diagram(config, Workload(source_len=2048))
+    weights = next(row for part in found.parts for row in part.rows if row.kind == "weights")
+    assert weights.step.shape == (1, 96, 2048, 2048)
     assert found.parameters == parameters(config).total
     assert found.flops == core.plan(config, source_len=2048).flops
 
@@ -247,31 +252,77 @@ def test_each_axis_has_a_colour_of_its_own():
         assert len({palette[axis] for axis in words.AXES}) == len(words.AXES)
 
 
-# end to end
+# the whole page, without a browser
 
 
-class Shapes(Screen):
-    """One visitor's page on the Shapes view."""
+def test_a_link_to_what_a_diagram_does_not_have_says_so() -> None:
+    asked = {
+        "tensor": "nowhere",
+        "at": "99",
+        "with_head": "x",
+        "as": "poem",
+        "projector": "maybe",
+        "unfold": "all",
+        "break": "x",
+    }
+    app = visit("shapes", of="gpt9", **asked)
+    for name, value in asked.items():
+        assert f"This link asks for {name} “{value}”" in said(app)
+    assert "“gpt9”" in said(app)
+    assert message(app, "shapes_stage")["run"]  # the run above is shown
 
-    def see(self, query: str = "") -> Shapes:
-        self.page.goto(f"{self.address}/?view={words.TITLE}{query}")
-        self.page.locator(".hl.shapes[data-painted]").wait_for()
-        self.idle()
-        return self
 
-    def row(self, id: str):
-        return self.root.locator(f'.row[data-id="{id}"]')
+def test_sizes_of_ones_own_are_counted_and_those_that_cannot_be_are_a_sentence() -> None:
+    typed = {"of": "typed", "typed_encoder": "0", "typed_decoder": "2"}
+    assert "d_model (512) must be a multiple of n_heads (7)" in said(visit("shapes", of="typed", typed_heads="7"))
+    norms = {"typed_norms": "RMSNorm", "typed_activation": "SiLU", "typed_gated": "true", "typed_window": "4"}
+    found = message(visit("shapes", **typed, **norms, length="10"), "shapes_stage")
+    config = ModelConfig(
+        vocab_size=32_000,
+        d_model=512,
+        n_heads=8,
+        d_ff=2048,
+        n_decoder_layers=2,
+        n_ctx=2048,
+        position="sinusoidal",  # the first value of the box
+        norm="rms",
+        activation="silu",
+        gated=True,
+        window=4,
+    )
+    of = core.plan(config, source_len=10)
+    assert (found["parameters"], found["flops"]) == (of.parameters.total, of.flops)
 
-    def detail(self) -> str:
-        return self.root.locator(".detail").inner_text()
+
+def test_a_text_longer_than_the_table_of_positions_leaves_the_last_diagram() -> None:
+    app = visit("shapes", of="gpt2", length="1024")
+    before = message(app, "shapes_stage")
+    box(app, words.LENGTH).set_value(1025).run()
+    assert "is more than n_ctx" in said(app) and words.LAST_DIAGRAM in said(app)
+    assert message(app, "shapes_stage")["lengths"] == before["lengths"]
 
 
-@pytest.fixture
-def screen(browser: Browser, address: str) -> Iterator[Shapes]:
-    with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
-        screen = Shapes(page, address)
-        yield screen
-        screen.leave()
+@pytest.mark.parametrize("query", ["", "run=x&layer=0&head=0", "run=x&layer=-1&head=0", "run=x&layer=٣&head=0"])
+def test_the_route_of_values_refuses_in_words(query: str) -> None:
+    with TestClient(Starlette(routes=values.ROUTES)) as client:
+        answer = client.get(f"/headlight/shapes/values?{query}")
+    assert (answer.status_code, answer.text) == (404, words.COMPONENT["values_none"])
+
+
+# on a plain page
+
+
+def see(screen: Screen, query: str = "") -> None:
+    """Open Shapes by its link."""
+    screen.open(f"?view=shapes{query}")
+
+
+def row(screen: Screen, id: str) -> Locator:
+    return screen.root.locator(f'.row[data-id="{id}"]')
+
+
+def detail(screen: Screen) -> str:
+    return screen.root.locator(".detail").inner_text()
 
 
 @pytest.fixture(scope="module")
@@ -279,23 +330,24 @@ def run() -> core.Trace:
     return core.trace(core.load("minilm"), session_words.EXAMPLE)
 
 
-def test_the_run_on_the_screen_is_spelled_out(screen: Shapes, run: core.Trace):
-    screen.see()
-    data = screen.data()
+def test_the_run_on_the_screen_is_spelled_out(plain: Plain, run: core.Trace):
+    see(plain)
+    data = plain.data()
     n = len(run.source)
     assert (data["tensor"], data["shape"]) == ("encoder.attn.weights", f"1,12,{n},{n}")
     assert int(data["bytes"]) == 12 * n * n * 4
-    assert f"12 heads × {n} queries × {n} keys" in screen.detail()
+    assert f"12 heads × {n} queries × {n} keys" in detail(plain)
     full = trace_shapes(run.config, source_len=n)
     assert (int(data["flops"]), int(data["parameters"])) == (full.flops, full.parameters)
     scores = next(step for step in full.steps if step.name.endswith("0.attn.matmul"))
-    screen.row("encoder.attn.scores").click()
-    screen.wait(tensor="encoder.attn.scores", rowflops=str(scores.flops))
-    assert "768 MiB" in screen.detail()  # at 4,096 tokens
+    row(plain, "encoder.attn.scores").click()
+    plain.wait(tensor="encoder.attn.scores", rowflops=str(scores.flops))
+    assert "768 MiB" in detail(plain)  # at 4,096 tokens
 
 
-def test_the_first_view_shows_the_rail_and_the_detail_without_scrolling(screen: Shapes):
-    screen.see()
+@pytest.mark.thorough
+def test_the_first_view_shows_the_rail_and_the_detail_without_scrolling(screen: Screen):
+    see(screen)
     screen.wait(thumbnail="encoder.attn.weights,0,0")  # which is fetched, and makes room for itself
     for part in (".top", ".detail"):
         box = box_of(screen.root.locator(part))
@@ -305,9 +357,10 @@ def test_the_first_view_shows_the_rail_and_the_detail_without_scrolling(screen: 
     assert screen.root.locator(".rail path").count() >= 3  # the stream and two branches
 
 
-def test_on_a_phone_names_and_shapes_are_whole_and_the_chosen_tensor_leaves_them_room(screen: Shapes):
+@pytest.mark.thorough
+def test_on_a_phone_names_and_shapes_are_whole_and_the_chosen_tensor_leaves_them_room(screen: Screen):
     screen.page.set_viewport_size({"width": 390, "height": 844})
-    screen.see()
+    see(screen)
     screen.wait(thumbnail="encoder.attn.weights,0,0")
     cut = """(root) => [...root.querySelectorAll(".row :is(.name, .shape)")].filter((text) => text.scrollWidth > text.clientWidth)
         .map((text) => text.innerText)"""
@@ -322,20 +375,20 @@ def thumbnail(run: core.Trace, stack: str, layer: int, site: str, what: str, hea
     return described(ask(service.values(facts.key, TensorPlace(stack, layer, site, what, head), MOST)))
 
 
-def test_values_are_the_run_s(screen: Shapes, run: core.Trace):
-    screen.see("&at=3&with_head=1")
-    screen.wait(thumbnail="encoder.attn.weights,3,1")
+def test_values_are_the_run_s(plain: Plain, run: core.Trace):
+    see(plain, "&at=3&with_head=1")
+    plain.wait(thumbnail="encoder.attn.weights,3,1")
     shown = thumbnail(run, "encoder", 3, "attn", "weights", 1)
     weights = run.attention[3].pattern(1)[0]
     assert shown["values"] == pytest.approx(weights.flatten().tolist(), abs=1e-6)
-    assert float(screen.data()["high"]) == pytest.approx(weights.max().item(), abs=1e-4)
-    screen.root.get_by_label("next head").click()
-    screen.wait(thumbnail="encoder.attn.weights,3,2")
-    screen.page.wait_for_url(re.compile("with_head=2"))
-    screen.row("encoder.attn.scores").click()  # which have a sign: purple below 0, blue above
-    screen.wait(thumbnail="encoder.attn.scores,3,2", signed="true")
+    assert float(plain.data()["high"]) == pytest.approx(weights.max().item(), abs=1e-4)
+    plain.root.get_by_label("next head").click()
+    plain.wait(thumbnail="encoder.attn.weights,3,2")
+    plain.page.wait_for_url(re.compile("with_head=2"))
+    row(plain, "encoder.attn.scores").click()  # which have a sign: purple below 0, blue above
+    plain.wait(thumbnail="encoder.attn.scores,3,2", signed="true")
     scores = thumbnail(run, "encoder", 3, "attn", "scores", 2)
-    drawn = screen.root.locator(".detail canvas").evaluate(
+    drawn = plain.root.locator(".detail canvas").evaluate(
         """(canvas, [rows, columns]) => Array.from({ length: rows * columns }, (_, i) => [...canvas.getContext("2d").getImageData(
             ((i % columns) + 0.5) * canvas.width / columns, (Math.floor(i / columns) + 0.5) * canvas.height / rows, 1, 1).data])""",
         [scores["rows"], scores["columns"]],
@@ -361,120 +414,109 @@ def test_a_thumbnail_is_small_and_of_what_there_is(run: core.Trace):
         thumbnail(run, "encoder", 0, "attn", "weights", 12)
 
 
-def test_the_keyboard_and_the_link(screen: Shapes, browser: Browser):
-    screen.see()
-    screen.row("encoder.attn.weights").focus()
+def test_the_keyboard_and_the_link(plain: Plain, plain_another: AnotherPlain):
+    see(plain)
+    row(plain, "encoder.attn.weights").focus()
     for key in ("ArrowUp", "ArrowUp", "ArrowUp", "ArrowRight", "ArrowRight"):
-        screen.page.keyboard.press(key)
-    screen.wait(tensor="encoder.attn.scores", at="2")
-    assert screen.page.evaluate("document.activeElement.shadowRoot?.activeElement?.dataset.id ?? document.activeElement.dataset.id") == "encoder.attn.scores"  # fmt: skip
-    screen.page.wait_for_url(re.compile("tensor=encoder.attn.scores"))
-    screen.page.wait_for_url(re.compile("at=2"))
-    screen.wait(thumbnail="encoder.attn.scores,2,0")  # numbers in the detail are fetched
-    other = Shapes(browser.new_context(viewport={"width": 1280, "height": 720}).new_page(), screen.address)
-    other.page.goto(screen.page.url)
+        plain.page.keyboard.press(key)
+    plain.wait(tensor="encoder.attn.scores", at="2")
+    assert plain.page.evaluate("document.activeElement.shadowRoot?.activeElement?.dataset.id ?? document.activeElement.dataset.id") == "encoder.attn.scores"  # fmt: skip
+    plain.page.wait_for_url(re.compile("tensor=encoder.attn.scores"))
+    plain.page.wait_for_url(re.compile("at=2"))
+    plain.wait(thumbnail="encoder.attn.scores,2,0")  # numbers in the detail are fetched
+    other = plain_another().open(f"?{urlsplit(plain.page.url).query}")
     other.wait(tensor="encoder.attn.scores", at="2")
-    expect(other.root.locator(".detail")).to_have_text(screen.detail(), use_inner_text=True)
-    other.page.context.close()
+    expect(other.root.locator(".detail")).to_have_text(detail(plain), use_inner_text=True)
 
 
-def test_layers_fold_and_unfold(screen: Shapes):
-    screen.see()
-    per_layer = screen.root.locator('.row[data-layer="0"]').count()
-    screen.root.get_by_role("button", name=words.COMPONENT["unfold"]).click()
-    screen.until("root.querySelectorAll('.row[data-id=\"encoder.attn.weights\"]').length === 6")
-    assert screen.root.locator('.row[data-layer="5"]').count() == per_layer - screen.root.locator('.row[data-id="encoder.final"]').count()  # fmt: skip
-    screen.root.get_by_role("button", name="Fold", exact=True).click()
-    screen.until("root.querySelectorAll('.row[data-id=\"encoder.attn.weights\"]').length === 1")
-    screen.root.get_by_role("button", name=re.compile("Embedding")).click()
-    screen.row("encoder.token").wait_for()
+def test_layers_fold_and_unfold(plain: Plain):
+    see(plain)
+    per_layer = plain.root.locator('.row[data-layer="0"]').count()
+    plain.root.get_by_role("button", name=words.COMPONENT["unfold"]).click()
+    plain.until("root.querySelectorAll('.row[data-id=\"encoder.attn.weights\"]').length === 6")
+    assert plain.root.locator('.row[data-layer="5"]').count() == per_layer - plain.root.locator('.row[data-id="encoder.final"]').count()  # fmt: skip
+    plain.root.get_by_role("button", name="Fold", exact=True).click()
+    plain.until("root.querySelectorAll('.row[data-id=\"encoder.attn.weights\"]').length === 1")
+    plain.root.get_by_role("button", name=re.compile("Embedding")).click()
+    row(plain, "encoder.token").wait_for()
 
 
-def test_encoder_and_decoder_stand_side_by_side_with_the_cross_arrow(screen: Shapes):
-    screen.see("&of=transformer-base&batch=2&length=12&target_length=9&tensor=decoder.cross.weights")
-    assert screen.data()["shape"] == "2,8,9,12"
-    assert "8 heads × 9 queries × 12 keys" in screen.detail() and "In each of 2 texts" in screen.detail()
-    columns = [box_of(screen.root.locator(".column").nth(i)) for i in (0, 1)]
+def test_encoder_and_decoder_stand_side_by_side_with_the_cross_arrow(plain: Plain):
+    see(plain, "&of=transformer-base&batch=2&length=12&target_length=9&tensor=decoder.cross.weights")
+    assert plain.data()["shape"] == "2,8,9,12"
+    assert "8 heads × 9 queries × 12 keys" in detail(plain) and "In each of 2 texts" in detail(plain)
+    columns = [box_of(plain.root.locator(".column").nth(i)) for i in (0, 1)]
     assert columns[0]["x"] + columns[0]["width"] <= columns[1]["x"]
-    assert screen.root.locator(".over path.cross").count() == 1
-    row = screen.row("decoder.cross.scores")
-    assert row.locator("code").is_visible() and row.locator("code").inner_text().startswith("q @ k.mT * scale")
-    assert (
-        row.locator(".flops").is_visible()
-        and row.locator(".flops").get_attribute("title") == f"{2 * 2 * 9 * 12 * 512:,} FLOP"
-    )
-    screen.row("decoder.cross.kv").click()
-    screen.page.wait_for_url(re.compile(r"of=transformer-base"))
-    screen.root.locator(".detail").get_by_role("button", name="result of the stack").click()
-    screen.wait(tensor="encoder.final")
+    assert plain.root.locator(".over path.cross").count() == 1
+    scores = row(plain, "decoder.cross.scores")
+    code, flops = scores.locator("code"), scores.locator(".flops")
+    assert code.is_visible() and code.inner_text().startswith("q @ k.mT * scale")
+    assert flops.is_visible() and flops.get_attribute("title") == f"{2 * 2 * 9 * 12 * 512:,} FLOP"
+    row(plain, "decoder.cross.kv").click()
+    plain.page.wait_for_url(re.compile(r"of=transformer-base"))
+    plain.root.locator(".detail").get_by_role("button", name="result of the stack").click()
+    plain.wait(tensor="encoder.final")
 
 
-def test_gpt3_is_drawn(screen: Shapes):
-    screen.see("&of=gpt3&length=2048")
-    data = screen.data()
-    plan = core.plan(PRESETS["gpt3"].config, source_len=2048)
-    assert (int(data["parameters"]), int(data["flops"])) == (plan.parameters.total, plan.flops)
-    assert data["shape"] == "1,96,2048,2048"
-
-
-def test_the_shape_debugger(screen: Shapes):
-    screen.see("&tensor=encoder.attn.scores")
-    screen.root.get_by_role("button", name=words.COMPONENT["break"]).click()
-    screen.wait(verdict="error")
+def test_the_shape_debugger(plain: Plain):
+    see(plain, "&tensor=encoder.attn.scores")
+    plain.root.get_by_role("button", name=words.COMPONENT["break"]).click()
+    plain.wait(verdict="error")
     q, k = torch.zeros(1, 12, 16, 32), torch.zeros(1, 12, 16, 32)
     with pytest.raises(RuntimeError) as raised:
         torch.matmul(q, k)
-    assert str(raised.value) in screen.detail()
-    screen.root.get_by_role("button", name="q.transpose(1, 2) @ k.transpose(1, 2).mT").click()
-    screen.wait(verdict="wrong")
-    assert "torch.Size([1, 16, 12, 12])" in screen.detail()
-    screen.page.wait_for_url(re.compile("break=3"))
-    screen.root.get_by_role("button", name=words.COMPONENT["break_close"]).click()
-    screen.wait(**{"break": ""})
+    assert str(raised.value) in detail(plain)
+    plain.root.get_by_role("button", name="q.transpose(1, 2) @ k.transpose(1, 2).mT").click()
+    plain.wait(verdict="wrong")
+    assert "torch.Size([1, 16, 12, 12])" in detail(plain)
+    plain.page.wait_for_url(re.compile("break=3"))
+    plain.root.get_by_role("button", name=words.COMPONENT["break_close"]).click()
+    plain.wait(**{"break": ""})
 
 
-def test_one_product_is_shown_and_timed_beside_three(screen: Shapes):
-    screen.see("&tensor=encoder.attn.qkv")
-    screen.root.get_by_role("button", name=words.COMPONENT["break"]).click()
-    screen.wait(verdict="right")
-    assert words.ONE_PRODUCT in screen.detail() and "torch.Size([1, 16, 384])" in screen.detail()
-    screen.root.get_by_role("button", name="chunk(3, 1)").click()
-    screen.wait(verdict="wrong")
-    screen.root.locator(".tries button").first.click()
-    expect(screen.root.locator(".result")).to_contain_text(words.THREE_PRODUCTS)
-    screen.root.get_by_role("button", name=words.COMPONENT["compare"]).click()
-    line = screen.root.locator(".compared")
+def test_one_product_is_shown_and_timed_beside_three(plain: Plain):
+    see(plain, "&tensor=encoder.attn.qkv")
+    plain.root.get_by_role("button", name=words.COMPONENT["break"]).click()
+    plain.wait(verdict="right")
+    assert words.ONE_PRODUCT in detail(plain) and "torch.Size([1, 16, 384])" in detail(plain)
+    plain.root.get_by_role("button", name="chunk(3, 1)").click()
+    plain.wait(verdict="wrong")
+    plain.root.locator(".tries button").first.click()
+    expect(plain.root.locator(".result")).to_contain_text(words.THREE_PRODUCTS)
+    plain.root.get_by_role("button", name=words.COMPONENT["compare"]).click()
+    line = plain.root.locator(".compared")
     expect(line).to_contain_text("16 tokens × 384")
     told = {name: float(line.get_attribute(f"data-{name}") or "nan") for name in ("fused", "separate", "difference")}
     assert told["fused"] > 0 and told["separate"] > 0 and told["difference"] < 1e-5
 
 
-def test_the_table_and_its_file_hold_every_traced_step(screen: Shapes):
-    screen.see("&of=lesson-encoder&batch=32&length=50&as=table&dropped=false")
+def test_the_table_and_its_file_hold_every_traced_step(plain: Plain):
+    see(plain, "&of=lesson-encoder&batch=32&length=50&as=table&dropped=false")
     full = trace_shapes(PRESETS["lesson-encoder"].config, batch=32, source_len=50)
-    with screen.page.expect_download() as waiting:
-        screen.root.get_by_role("button", name="Export", exact=True).click()
-        table = screen.root.get_by_role("button", name="CSV: table")
+    with plain.page.expect_download() as waiting:
+        plain.root.get_by_role("button", name="Export", exact=True).click()
+        table = plain.root.get_by_role("button", name="CSV: table")
         table.wait_for()
-        assert screen.root.get_by_role("button", name="SVG").count() == 0  # a table is no picture
+        assert plain.root.get_by_role("button", name="SVG").count() == 0  # a table is no picture
         table.click()
     text = waiting.value.path().read_text(encoding="utf-8-sig")
-    plain = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+    rows = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
     assert "Headlight" in text.splitlines()[0] and "hl.plan(config, batch=32, source_len=50)" in text
-    lines = [line for line in csv.DictReader(io.StringIO(plain)) if line["traced_as"] != "ids"]
+    lines = [line for line in csv.DictReader(io.StringIO(rows)) if line["traced_as"] != "ids"]
     assert sum(int(line["times"]) for line in lines) == len(full.steps)
     assert sum(int(line["times"]) * int(line["flops"]) for line in lines) == full.flops
     assert sum(int(line["times"]) * int(line["bytes"]) for line in lines) == sum(step.bytes for step in full.steps)
     scores = next(line for line in lines if line["traced_as"].endswith("hook_scores"))
     assert scores["shape"] == "32 × 8 × 50 × 50" and scores["axes"] == "batch × head × query × key"
     assert float(scores["mib"]) == pytest.approx(2.44140625) and float(scores["mb"]) == pytest.approx(2.56)
-    assert screen.root.locator("tbody tr").count() == len(lines) + 1 >= 20
+    assert plain.root.locator("tbody tr").count() == len(lines) + 1 >= 20
 
 
-def test_sizes_of_ones_own_and_what_cannot_be(screen: Shapes):
+@pytest.mark.thorough
+def test_sizes_of_ones_own_and_what_cannot_be(screen: Screen):
     screen.page.goto(f"{screen.address}/?view={words.TITLE}&of=typed&typed_heads=7")
     screen.page.get_by_text("d_model (512) must be a multiple of n_heads (7)").wait_for()
-    screen.see("&of=typed&typed_heads=16&typed_kv=4&typed_encoder=0&typed_decoder=2&length=10")
+    see(screen, "&of=typed&typed_heads=16&typed_kv=4&typed_encoder=0&typed_decoder=2&length=10")
     assert screen.data()["shape"] == "1,16,10,10"
     typed = ModelConfig(
         vocab_size=32_000, d_model=512, n_heads=16, n_kv_heads=4, d_ff=2048, n_decoder_layers=2, n_ctx=2048
@@ -483,9 +525,9 @@ def test_sizes_of_ones_own_and_what_cannot_be(screen: Shapes):
     assert int(screen.data()["flops"]) == plan.flops
 
 
-def test_sizes_of_ones_own_with_other_norms_a_window_and_a_gate(screen: Shapes):
+def test_sizes_of_ones_own_with_other_norms_a_window_and_a_gate(plain: Plain):
     link = "&of=typed&typed_encoder=0&typed_decoder=2&typed_norms=RMSNorm&typed_activation=SiLU&typed_gated=true&typed_window=4"
-    screen.see(f"{link}&length=10&tensor=decoder.attn.mask")
+    see(plain, f"{link}&length=10&tensor=decoder.attn.mask")
     typed = ModelConfig(
         vocab_size=32_000,
         d_model=512,
@@ -500,20 +542,15 @@ def test_sizes_of_ones_own_with_other_norms_a_window_and_a_gate(screen: Shapes):
         window=4,
     )
     plan = core.plan(typed, source_len=10)
-    assert (int(screen.data()["parameters"]), int(screen.data()["flops"])) == (plan.parameters.total, plan.flops)
-    assert "beyond 4" in screen.row("decoder.attn.mask").inner_text()
-    assert "RMSNorm" in screen.row("decoder.attn.norm").inner_text()
-    assert screen.row("decoder.mlp.gate_act").count() == 1
+    assert (int(plain.data()["parameters"]), int(plain.data()["flops"])) == (plan.parameters.total, plan.flops)
+    assert "beyond 4" in row(plain, "decoder.attn.mask").inner_text()
+    assert "RMSNorm" in row(plain, "decoder.attn.norm").inner_text()
+    assert row(plain, "decoder.mlp.gate_act").count() == 1
 
 
-def test_a_link_to_what_is_not_there_says_so(screen: Shapes):
-    screen.see("&of=gpt9&tensor=nowhere&at=99&break=x")
-    assert "gpt9" in screen.sentences()
-    assert screen.data()["tensor"] == "encoder.attn.weights"
-
-
-def test_a_text_longer_than_the_table_of_positions(screen: Shapes):
-    screen.see("&of=gpt2&length=1024")
+@pytest.mark.thorough
+def test_a_text_longer_than_the_table_of_positions(screen: Screen):
+    see(screen, "&of=gpt2&length=1024")
     box = screen.page.get_by_label(words.LENGTH, exact=True)
     box.fill("1025")
     box.press("Enter")
@@ -523,15 +560,15 @@ def test_a_text_longer_than_the_table_of_positions(screen: Shapes):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_light_and_dark(browser: Browser, address: str, scheme):
-    with lend(browser, viewport={"width": 1280, "height": 720}, color_scheme=scheme) as page:
-        screen = Shapes(page, address).see()
-        assert screen.data()["theme"] == scheme
-        screen.leave()
+def test_light_and_dark(plain: Plain, scheme: Literal["light", "dark"]):
+    plain.page.emulate_media(color_scheme=scheme)
+    see(plain)
+    plain.wait(theme=scheme)
 
 
-def test_a_sentence_outlives_a_visit_to_another_model(screen: Shapes):
-    screen.see("&text=One+two+three.")
+@pytest.mark.thorough
+def test_a_sentence_outlives_a_visit_to_another_model(screen: Screen):
+    see(screen, "&text=One+two+three.")
     before = screen.data()["shape"]
     chooser = screen.page.get_by_label(words.OF)
     chooser.click()
@@ -545,8 +582,9 @@ def test_a_sentence_outlives_a_visit_to_another_model(screen: Shapes):
     assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == "One two three."
 
 
-def test_a_config_is_pasted(screen: Shapes):
-    screen.see()
+@pytest.mark.thorough
+def test_a_config_is_pasted(screen: Screen):
+    see(screen)
     screen.page.get_by_label(words.OF).click()
     screen.page.get_by_role("option", name=words.OF_PASTED).click()
     screen.page.get_by_text("Paste the text").wait_for()
@@ -567,16 +605,9 @@ def test_a_config_is_pasted(screen: Shapes):
     assert screen.data()["shape"] == "1,6,128,128"  # nothing is lost
 
 
-def test_the_weights_are_shown_on_explore(screen: Shapes):
-    screen.see("&at=2&with_head=5")
+@pytest.mark.thorough
+def test_the_weights_are_shown_on_explore(screen: Screen):
+    see(screen, "&at=2&with_head=5")
     screen.root.get_by_role("link", name=words.COMPONENT["explore"]).click()
     screen.wait(layer="2", head="5")
     assert screen.tokens()[2] == "animal"
-
-
-@pytest.mark.parametrize("query", ["", "run=x&layer=0&head=0", "run=x&layer=-1&head=0", "run=x&layer=٣&head=0"])
-def test_the_route_of_values_refuses_in_words(screen: Shapes, query: str):
-    screen.see()
-    answer = screen.page.request.get(f"{screen.address}/headlight/shapes/values?{query}")
-    assert answer.status == 404
-    assert answer.text() == words.COMPONENT["values_none"]

@@ -279,6 +279,7 @@ def process(address: str) -> int:
     return load._process(int(address.rsplit(":", 1)[1]))
 
 
+@pytest.mark.thorough
 def test_strange_and_slow_visitors_hold_nobody_up(address: str, process: int) -> None:
     there = urlsplit(address)
     with contextlib.ExitStack() as stack:

@@ -7,6 +7,8 @@ from playwright.sync_api import Browser
 
 from tests.app.every_room import see
 
+pytestmark = pytest.mark.thorough
+
 APP = "app/main.py"
 
 

@@ -1,4 +1,4 @@
-"""What is chosen in a room, the link and the browser's reports agree, in whichever order they come."""
+"""What a room shows of what its address says, and what others see of it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from app.classroom import pictures
 from app.kit import params as kit_params
 from app.kit import stage as kit_stage
 from app.kit.params import Param, number, one_of, whole
-from app.kit.stage import Stage, entered, follow
+from app.kit.stage import Stage, entered, follow, selected
 from app.session import chosen
 from app.transport import messages
 from core.errors import Unknown
-from tests.app.visits import Address
+from tests.app.visits import Address, facts
 
 PARAMS = (
     one_of("show", "map", "lines"),
@@ -32,23 +32,14 @@ class Visit:
     """A visitor's session and address, without a browser."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.session: dict[str, Any] = {}
         self.address = Address()
-        monkeypatch.setattr(st, "session_state", self.session)
+        monkeypatch.setattr(st, "session_state", {})
         monkeypatch.setattr(st, "query_params", self.address)
-        monkeypatch.setattr(chosen, "is_history_navigation", lambda: False)
         self.stage = Stage("toy", PARAMS, lambda **_: None, of_run=False)
-        self.number = 0
 
     def run(self, shown: Any = SHOWN) -> kit_stage.Followed:
-        chosen.note_arrival()
-        chosen.enter("toy", lambda _: False)
         entered("toy")
         return follow(self.stage, shown)
-
-    def choose(self, **said: str) -> None:
-        self.number += 1
-        self.session["toy_stage"] = {"chosen": {"number": self.number, "said": said}}
 
 
 @pytest.fixture
@@ -56,11 +47,14 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Visit:
     return Visit(monkeypatch)
 
 
-def test_a_link_decides_when_a_visit_begins(visit: Visit) -> None:
-    visit.address |= {"layer": "3", "show": "map", "other": "x"}
+def test_a_room_shows_what_the_address_says_and_says_what_it_has_read(visit: Visit) -> None:
+    visit.address |= {"layer": "3", "show": "map", "other": "x", "rule": "layer"}
     found = visit.run()
     assert found.values == {"show": "map", "layer": "3", "key": "", "divide": "4"}
-    assert (found.stamp, found.notes) == (1, [])
+    assert (found.asked, found.notes) == ({"layer": "3", "show": "map", "rule": "layer"}, [])
+    assert kit_stage.values("toy") == found.values and kit_stage.values("other") == {}
+    sent = kit_stage.sent(visit.stage, found)
+    assert sent["address"]["silent"] == ["key"] and sent["address"]["shared"] == []
 
 
 @pytest.mark.parametrize(
@@ -73,26 +67,41 @@ def test_what_a_link_asks_in_vain_gets_a_sentence_with_what_is_possible(visit: V
     assert found.values == kit_params.opening(PARAMS, SHOWN)
     (note,) = found.notes
     assert name in note and text[:8] in note and len(note) < 200
-    assert visit.run().notes == [note], "it stays until something else is chosen"
-    visit.choose(layer="1")
+    visit.address |= found.values
     assert visit.run().notes == []
 
 
-def test_what_the_browser_reports_is_shown_with_nothing_in_it_that_is_not_ours(visit: Visit) -> None:
-    visit.run()
-    visit.choose(layer="2", show="lines", key="", divide="4", foreign="x")
-    found = visit.run()
-    assert found.values == {"show": "lines", "layer": "2", "key": "", "divide": "4"}
-    assert found.reported == 1 and found.stamp == 1
-
-
-@pytest.mark.parametrize(
-    "said", [None, "x", {"said": 3}, {"number": "x", "said": {"layer": 1}}, {"said": {"layer": "9"}}]
+OF_RUN = Stage(
+    "run",
+    (
+        whole("head", lambda run: str(len(run.labels) % 4), lambda _: 4),
+        whole("query", lambda run: str(len(run.labels) - 1), lambda run: len(run.labels)),
+        whole("key", "", lambda run: len(run.labels), empty=True),
+        one_of("show", "map", "lines"),
+    ),
+    lambda **_: None,
 )
-def test_a_report_that_says_nothing_readable_changes_nothing(visit: Visit, said: Any) -> None:
-    before = visit.run().values
-    visit.session["toy_stage"] = {"chosen": said}
-    assert visit.run().values == before
+
+
+def test_what_is_left_out_or_open_a_rule_chooses_and_keeps_until_a_person_does() -> None:
+    cat = facts("cat")
+    opened = selected(OF_RUN, cat, {"head": ""}, cat, cat)
+    assert opened.values == {"head": "2", "query": "5", "key": "", "show": "map"}
+    assert opened.by_rule == {"head", "query"} and opened.of == cat.key
+    again = selected(OF_RUN, cat, opened.values | {chosen.RULE: "query"}, cat, cat)
+    assert (again.values, again.by_rule) == (opened.values, {"query"})
+    wished = selected(OF_RUN, cat, opened.values | {chosen.RULE: "query"}, cat, cat, {"query": "2"})
+    assert (wished.values["query"], wished.by_rule) == ("2", frozenset())
+
+
+def test_what_was_chosen_on_another_run_is_looked_for_in_this_one() -> None:
+    cat, dog = facts("cat"), facts("dog")
+    said = {"head": "1", "query": "2", "show": "lines", "rule": "head", "was": cat.key}
+    found = selected(OF_RUN, dog, said, dog, cat)
+    assert found.values == {"head": "3", "query": "5", "key": "", "show": "lines"}
+    assert found.by_rule == {"head"} and found.asked == said
+    unknown = selected(OF_RUN, dog, said, dog, None)
+    assert unknown.values["query"] == "6" and unknown.by_rule == {"head", "query"}
 
 
 def test_a_room_has_no_name_of_the_request() -> None:
@@ -124,7 +133,7 @@ def test_a_room_is_kept_for_others_once_as_nobody_chose_and_goes_with_who_shows_
     header, body = messages.unpack(found.message)
     assert (header["title"], header["chosen"]["values"]["layer"], header["cover"], body) == ("one", "0", None, b"1234")
     assert told["base"] == header["chosen"]["values"]
-    visit.choose(show="lines", layer="3")
+    visit.address |= {"show": "lines", "layer": "3"}
     assert drawn(visit, mounted, {"title": "one"}) == told and kit_stage.drawn(told["drawn"]) is found, "one copy"
     said = {"layer": "5", "key": "99", "show": "map", "<b>": "x"}
     assert found.chosen(said) == {"layer": "5"}, "nothing that the room does not have, and nothing twice"
@@ -175,7 +184,7 @@ def test_what_is_too_much_for_a_message_comes_with_the_room(visit: Visit):
     mounted: list[Any] = []
     on = Stage("toy", params, lambda **said: mounted.append(said["data"]), is_followed=True, of_run=False)
     for text, base in (("1-2", ""), ("1-2," * 300, "1-2," * 300)):
-        visit.choose(forbid=text)
+        visit.address["forbid"] = text
         kit_stage.draw(on, follow(on, SHOWN), {})
         assert messages.unpack(mounted[-1])[0]["chosen"]["follow"]["base"] == {"forbid": base}
 

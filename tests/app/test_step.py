@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, get_args
 from urllib.parse import parse_qs, urlsplit
@@ -12,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 import core
 from app.kit import params as kit_params
@@ -29,6 +28,7 @@ from core.read.layer_walk import guesses, terms, walk
 from core.service import Facts, LocalService
 from tests.app.browsing import Screen, box_of, eventually
 from tests.app.lab import everywhere, printed, sized
+from tests.app.plain import Plain
 from tests.app.served import ask, serve
 from tests.app.test_accessibility import findings
 
@@ -282,19 +282,19 @@ def go(screen: Screen, step: str) -> None:
     screen.wait(at=step)
 
 
-def big(screen: Screen) -> str:
-    return screen.root.locator(".big").inner_text().replace("\xa0", " ")
+def big(plain: Plain) -> str:
+    return plain.root.locator(".big").inner_text().replace("\xa0", " ")
 
 
-def test_one_token_through_one_layer(screen: Screen) -> None:
+def test_one_token_through_one_layer(plain: Plain) -> None:
     found = walk(run_of("minilm", ANIMAL), "encoder", 3, 10)
     values = found.values
-    root, page = screen.root, screen.page
-    screen.open("?view=step")
-    screen.wait(at="scores", layer="3", head="1", query="10", steps="21")  # opens where q meets the keys
-    screen.open("?view=step&at=softmax")  # an older link keeps its station
-    screen.wait(at="softmax", layer="3", head="1", query="10", steps="21")
-    assert big(screen) == "it gives 68 % of its attention to animal. The 16 weights add up to 1."
+    root, page = plain.root, plain.page
+    plain.open("?view=step")
+    plain.wait(at="scores", layer="3", head="1", query="10", steps="21")  # opens where q meets the keys
+    plain.open("?view=step&at=softmax")  # an older link keeps its station
+    plain.wait(at="softmax", layer="3", head="1", query="10", steps="21")
+    assert big(plain) == "it gives 68 % of its attention to animal. The 16 weights add up to 1."
     # every number of the ledger that is on the page is core's
     cells = [text.replace("\xa0", " ") for text in root.locator(".lab.num").all_inner_texts()]
     assert cells[:16] == [fixed(v) for v in values["attn.raw"][1].tolist()]
@@ -302,8 +302,8 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     assert cells[64:66] == [percent(v) for v in values["attn.weights"][1][:2].tolist()]
     # keys: right to the next step, whose sum is of the largest number and adds up as it stands
     page.keyboard.press("ArrowRight")
-    screen.wait(at="z", cell="2.10")
-    assert float(screen.data()["total"]) == pytest.approx(values["attn.z"][1, 10].item(), abs=1e-5)
+    plain.wait(at="z", cell="2.10")
+    assert float(plain.data()["total"]) == pytest.approx(values["attn.z"][1, 10].item(), abs=1e-5)
     shown = root.locator(".from .sum .t").evaluate_all(
         "parts => parts.map((part) => (part.children[2].textContent.trim() || part.children[1].textContent))"
     )
@@ -312,64 +312,55 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     # arrows in the picture go from number to number, and say the sum
     root.locator(".pic").focus()
     page.keyboard.press("ArrowRight")
-    screen.wait(cell="2.11")
+    plain.wait(cell="2.11")
     expect(root.locator(".unseen[role=status]")).to_contain_text(f"is {fixed(values['attn.z'][1, 11].item(), 3)}:")
     # a number whose terms the server works out
-    go(screen, "wo")
-    screen.until("root.dataset.total")
-    j = int(screen.data()["cell"].split(".")[1])
-    assert float(screen.data()["total"]) == pytest.approx(terms(found, "attn.out", j).value, abs=1e-5)
-    go(screen, "add1")
-    assert big(screen) == "Attention does not replace it, it is added: 10.9 long and 6.24 long make 13.4."
-    go(screen, "act")
-    assert big(screen).endswith("none ends below −0.17.")
+    go(plain, "wo")
+    plain.until("root.dataset.total")
+    j = int(plain.data()["cell"].split(".")[1])
+    assert float(plain.data()["total"]) == pytest.approx(terms(found, "attn.out", j).value, abs=1e-5)
+    go(plain, "add1")
+    assert big(plain) == "Attention does not replace it, it is added: 10.9 long and 6.24 long make 13.4."
+    go(plain, "act")
+    assert big(plain).endswith("none ends below −0.17.")
     root.get_by_role("button", name="SiLU").click()
     expect(root.locator(".big")).to_contain_text("none ends below −0.28.")
     root.get_by_role("button", name="ReLU").click()
     expect(root.locator(".big")).to_have_text(
         "ReLU keeps the 340 neurons above 0 and sets the other 1,196 to exactly 0."
     )
-    go(screen, "norm1")
-    page.wait_for_url("**at=norm1**")
-    screen.idle()
+    go(plain, "norm1")
     expect(root.locator(".stats").first).to_contain_text("mean 0.02   sd 0.68")
     expect(root.locator(".stats").last).to_contain_text("mean 0.00   sd 1.00")
-    batch = root.get_by_role("button", name="BatchNorm")
-    batch.click()
+    root.get_by_role("button", name="BatchNorm").click()
     expect(root.locator(".stats").last).to_contain_text("mean 0.01   sd 1.01")
     expect(root.locator(".stats").last).to_contain_text("mean 0.00   sd 1.00")
-    page.wait_for_url("**norm=batch**")
-    assert "at=norm1" in page.url
-    screen.idle()
-    page.go_back()
-    expect(batch).to_have_attribute("aria-pressed", "false")
-    screen.wait(at="norm1")
     # what is done to one head, and the same as a run of its own
-    go(screen, "scale")
-    assert "spread by 10.1 and animal takes >99.9 %; divided by 5.66 it takes 68 %" in big(screen)
-    go(screen, "mask")
+    go(plain, "scale")
+    assert "spread by 10.1 and animal takes >99.9 %; divided by 5.66 it takes 68 %" in big(plain)
+    go(plain, "mask")
     root.locator(".rowhit[data-key='2']").click(position={"x": 12, "y": 6})  # on the name; beside it lie the products
     expect(root.locator(".big")).to_contain_text("You hid animal: −∞")
-    assert "68 %" in big(screen)
+    assert "68 %" in big(plain)
     root.get_by_role("button", name=words.COMPONENT["run_it"]).click()
-    screen.until("root.dataset.edited === 'true'")
+    plain.until("root.dataset.edited === 'true'")
     edit = core.EditMask("encoder", 3, queries=[10], keys=[2], head=1)
     after = walk(core.trace(run_of("minilm", ANIMAL).loaded, ANIMAL, interventions=[edit]), "encoder", 3, 10)
-    go(screen, "add1")
-    assert f"and {long(after.values['attn.out'])} long make" in big(screen)
+    go(plain, "add1")
+    assert f"and {long(after.values['attn.out'])} long make" in big(plain)
     root.get_by_role("button", name=words.COMPONENT["run_leave"]).click()
-    screen.until("root.dataset.edited === 'false'")
+    plain.until("root.dataset.edited === 'false'")
     expect(root.locator(".big")).to_contain_text("and 6.24 long make")
     # another token, another layer: another walk
     root.locator(".tok[data-i='2']").click()
     root.get_by_role("button", name="Layer 3 · Head 1").click()
     root.get_by_label("Go to").fill("0.1")
     page.keyboard.press("Enter")
-    screen.wait(query="2", layer="0")
+    plain.wait(query="2", layer="0")
     other = walk(run_of("minilm", ANIMAL), "encoder", 0, 2).values
-    assert f"and {long(other['attn.out'])} long make" in big(screen)
+    assert f"and {long(other['attn.out'])} long make" in big(plain)
     # the code that gives the numbers again
-    go(screen, "z")
+    go(plain, "z")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     root.get_by_role("button", name="Export").click()
     root.get_by_role("dialog").get_by_role("button", name="code").click()
@@ -377,75 +368,96 @@ def test_one_token_through_one_layer(screen: Screen) -> None:
     names: dict[str, Any] = {}
     exec(page.evaluate("navigator.clipboard.readText()"), names)
     assert np.allclose(names["numbers"].numpy(), other["attn.z"][1].numpy(), atol=1e-6)
-    screen.idle()  # what a running script has not drawn yet is dimmed
-    assert findings(screen) == []
-    go(screen, "add1")
+    assert findings(plain) == []
+    go(plain, "add1")
     adds = f"and {long(other['attn.out'])} long make"
     everywhere(root, lambda: expect(root.locator(".big")).to_contain_text(adds))
 
 
-def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(screen: Screen) -> None:
-    screen.open(f"?view=step&model=Storyteller&at=end&head=77&text={WOLF.replace(' ', '+')}")
-    expect(screen.root.locator(".big")).to_contain_text("door, 38 %")
-    assert "best since layer 3’s attention" in big(screen)
-    expect(screen.page.locator(".st-key-sentences")).to_contain_text("This link asks for head “77”")
+def test_a_choice_is_in_the_address_and_back_takes_it_back(screen: Screen) -> None:
+    """Through the application: the address, Back, and a run of its own for what was tried in one head."""
+    root, page = screen.root, screen.page
+    screen.open("?view=step")
+    go(screen, "norm1")
+    page.wait_for_url("**at=norm1**")
+    screen.idle()
+    batch = root.get_by_role("button", name="BatchNorm")
+    batch.click()
+    page.wait_for_url("**norm=batch**")
+    assert "at=norm1" in page.url
+    screen.idle()
+    page.go_back()
+    expect(batch).to_have_attribute("aria-pressed", "false")
+    screen.wait(at="norm1")
+    go(screen, "mask")
+    root.locator(".rowhit[data-key='2']").click(position={"x": 12, "y": 6})
+    root.get_by_role("button", name=words.COMPONENT["run_it"]).click()
+    screen.until("root.dataset.edited === 'true'")
+    page.wait_for_url("**edits=mask**")
+
+
+def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(plain: Plain) -> None:
+    plain.open(f"?view=step&model=Storyteller&at=end&head=77&text={WOLF.replace(' ', '+')}")
+    expect(plain.root.locator(".big")).to_contain_text("door, 38 %")
+    assert "best since layer 3’s attention" in big(plain)
+    expect(plain.page.locator(".st-key-sentences")).to_contain_text("This link asks for head “77”")
     found = guesses(run_of("storyteller", WOLF))
-    assert screen.root.locator(".rowhit").count() == len(found) == 13
+    assert plain.root.locator(".rowhit").count() == len(found) == 13
     jump = max(range(1, len(found)), key=lambda i: found[i].final_probability - found[i - 1].final_probability)
-    screen.wait(cell=f"{jump}.0")  # it opens where the word gains most
-    text = screen.root.locator(".from").inner_text().replace("\xa0", " ")
+    plain.wait(cell=f"{jump}.0")  # it opens where the word gains most
+    text = plain.root.locator(".from").inner_text().replace("\xa0", " ")
     gain = f"After layer {found[jump].layer}’s attention: best guess door, {percent(found[jump].probability)}"
     assert gain in text and "a reading, not its output" in text
-    screen.root.locator(".rowhit").nth(7).click(position={"x": 12, "y": 6})
-    screen.wait(cell="7.0")
-    screen.page.mouse.move(0, 0)  # whatever is pointed at is shown, and a line above that comes or goes moves the rows
+    plain.root.locator(".rowhit").nth(7).click(position={"x": 12, "y": 6})
+    plain.wait(cell="7.0")
+    plain.page.mouse.move(0, 0)  # whatever is pointed at is shown, and a line above that comes or goes moves the rows
     best = f"After layer 3’s attention: best guess door, {percent(found[7].probability)}"
-    expect(screen.root.locator(".from")).to_contain_text(best)  # drawn with the frame after the click
+    expect(plain.root.locator(".from")).to_contain_text(best)  # drawn with the frame after the click
     door = f"door, {percent(found[-1].probability)}"
-    everywhere(screen.root, lambda: expect(screen.root.locator(".big")).to_contain_text(door))
+    everywhere(plain.root, lambda: expect(plain.root.locator(".big")).to_contain_text(door))
 
 
-def test_a_copied_link_brings_back_what_was_changed_and_where(screen: Screen) -> None:
-    screen.open("?view=step&at=mask")
-    go(screen, "scale")
-    slider = screen.root.locator(".panel input[type=range]")
+def test_a_copied_link_brings_back_what_was_changed_and_where(plain: Plain) -> None:
+    plain.open("?view=step&at=mask")
+    go(plain, "scale")
+    slider = plain.root.locator(".panel input[type=range]")
     slider.press("ArrowRight")  # one press is seen
-    expect(screen.root.locator(".big")).to_contain_text("divided by 5.94 it takes")
+    expect(plain.root.locator(".big")).to_contain_text("divided by 5.94 it takes")
     slider.press("ArrowLeft")  # and the way back ends at the model's own
-    screen.until("!new URLSearchParams(location.search).get('divide')")
-    expect(screen.root.locator(".big")).to_contain_text("divided by 5.66 it takes")
+    plain.until("!new URLSearchParams(location.search).get('divide')")
+    expect(plain.root.locator(".big")).to_contain_text("divided by 5.66 it takes")
     slider.press("ArrowUp")
     slider.press("ArrowUp")
-    screen.until("new URLSearchParams(location.search).get('divide') === '6.22'")
-    go(screen, "mask")
-    screen.root.locator(".rowhit[data-key='2']").click(position={"x": 12, "y": 6})
-    expect(screen.root.locator(".big")).to_contain_text("You hid animal: −∞")
-    said = big(screen)
-    screen.root.get_by_role("button", name="Copy link", exact=True).click()
-    screen.until("root.dataset.link")
-    link = screen.data()["link"]
+    plain.until("new URLSearchParams(location.search).get('divide') === '6.22'")
+    go(plain, "mask")
+    plain.root.locator(".rowhit[data-key='2']").click(position={"x": 12, "y": 6})
+    expect(plain.root.locator(".big")).to_contain_text("You hid animal: −∞")
+    said = big(plain)
+    plain.root.get_by_role("button", name="Copy link", exact=True).click()
+    plain.until("root.dataset.link")
+    link = plain.data()["link"]
     asked = parse_qs(urlsplit(link).query)
     wanted = {"view": "step", "text": ANIMAL, "at": "mask", "layer": "3", "head": "1", "query": "10", "hide": "2"}
     assert {name: asked[name][0] for name in wanted} == wanted and asked["divide"]
-    screen.open("?" + urlsplit(link).query)
-    screen.wait(at="mask", layer="3", head="1", query="10")
-    assert big(screen) == said
+    plain.open("?" + urlsplit(link).query)
+    plain.wait(at="mask", layer="3", head="1", query="10")
+    assert big(plain) == said
     # the pages of small numbers have an address as well
-    screen.root.get_by_role("button", name="3 × 4, every number").click()
-    screen.wait(page="one")
-    screen.root.get_by_role("button", name="Copy link", exact=True).click()
-    screen.until("root.dataset.link.includes('page=one')")
+    plain.root.get_by_role("button", name="3 × 4, every number").click()
+    plain.wait(page="one")
+    plain.root.get_by_role("button", name="Copy link", exact=True).click()
+    plain.until("root.dataset.link.includes('page=one')")
 
 
-def test_cross_attention_is_a_branch_of_its_own_and_the_projector_shows_it(screen: Screen) -> None:
-    screen.open(f"?view=step&model=Translator&at=cross-softmax&projector=true&text={GERMAN.replace(' ', '+')}")
-    screen.wait(at="cross-softmax", stack="decoder", projector="true")
-    labels = screen.root.locator(".lab.k").all_inner_texts()
+def test_cross_attention_is_a_branch_of_its_own_and_the_projector_shows_it(plain: Plain) -> None:
+    plain.open(f"?view=step&model=Translator&at=cross-softmax&projector=true&text={GERMAN.replace(' ', '+')}")
+    plain.wait(at="cross-softmax", stack="decoder", projector="true")
+    labels = plain.root.locator(".lab.k").all_inner_texts()
     assert "Wald" in labels and "Pferd" in labels  # keys are of the source
-    assert screen.root.locator(".station.cross").count() == 11
-    screen.page.keyboard.press("PageDown")
-    screen.wait(at="cross-z")
-    assert screen.root.locator(".from .sum").is_visible()
+    assert plain.root.locator(".station.cross").count() == 11
+    plain.page.keyboard.press("PageDown")
+    plain.wait(at="cross-z")
+    assert plain.root.locator(".from .sum").is_visible()
 
 
 def clear(root: Locator, css: str) -> None:
@@ -473,14 +485,14 @@ def clear(root: Locator, css: str) -> None:
     assert on_another == []
 
 
-def test_pages_of_small_numbers(screen: Screen) -> None:
-    root = screen.root
-    screen.open("?view=step&page=one&at=output")
-    screen.wait(page="one", small="own")
-    assert float(screen.data()["total"]) == pytest.approx(0.3172, abs=5e-5)
-    assert "0.348 · V[0] + 0.326 · V[1] + 0.326 · V[2] = [0.32, 0.10, 0.34, 0.47]" in big(screen)
+def test_pages_of_small_numbers(plain: Plain) -> None:
+    root = plain.root
+    plain.open("?view=step&page=one&at=output")
+    plain.wait(page="one", small="own")
+    assert float(plain.data()["total"]) == pytest.approx(0.3172, abs=5e-5)
+    assert "0.348 · V[0] + 0.326 · V[1] + 0.326 · V[2] = [0.32, 0.10, 0.34, 0.47]" in big(plain)
     root.get_by_label("x[0, 0]").fill("2.5")
-    screen.wait(small="changed")
+    plain.wait(small="changed")
     x = small.one_head().x.clone()
     x[0, 0] = 2.5
     row = small.one_head(x).output[0].tolist()
@@ -491,16 +503,15 @@ def test_pages_of_small_numbers(screen: Screen) -> None:
     root.get_by_role("button", name="F.softmax(scaled, dim=-1)").click()
     for cell in (".3505 .2858 .3637", ".3872 .2564 .3564", ".2689 .7311", ".1886 .8114"):  # printed, and what it is
         expect(root.locator(".slips").get_by_text(cell, exact=True)).to_be_visible()
-    screen.idle()  # what a running script has not drawn yet is dimmed
-    assert findings(screen) == []
+    assert findings(plain) == []
     root.get_by_role("button", name=words.COMPONENT["page_batch"]).click()
-    screen.wait(page="batch")
+    plain.wait(page="batch")
     batch = small.batch()
     expect(root.locator(".msg.bad").first).to_contain_text(batch.error)
     wrong_by = f"{batch.wrong_by:.2f}"
     everywhere(root, lambda: expect(root.locator(".msg.bad").last).to_contain_text(wrong_by))
     root.get_by_role("button", name=words.COMPONENT["page_reshape"]).click()
-    screen.wait(page="reshape", cell="a0.2.5")
+    plain.wait(page="reshape", cell="a0.2.5")
     text = root.locator(".from").inner_text()
     assert "0.5029" in text and "memory 53" in text and "memory 21" in text and "[0, 1, 2, 1]" in text
     number = f"{small.reshape().qkv[0, 2, 5].item():.4f}"
@@ -509,90 +520,89 @@ def test_pages_of_small_numbers(screen: Screen) -> None:
     expect(root.locator("tbody tr").nth(2).locator("td").nth(5)).to_have_text(number)
     root.get_by_role("button", name="Picture").click()
     expect(root.locator("tbody")).to_have_count(0)
-    page = screen.page
+    page = plain.page
     page.evaluate("headlight.settings.set('projector', 'true')")
-    screen.wait(projector="true")
+    plain.wait(projector="true")
     for name, overlaps in (
         ("reshape", ".lab, .from .h > span"),
         ("batch", ".lab, .msg, .foot button, .from .h > span"),
     ):
         if name == "batch":
-            screen.open("?view=step&page=batch&projector=true")
+            plain.open("?view=step&page=batch&projector=true")
         for size in ((1280, 720), (1920, 1080)):
             sized(page, *size)
             eventually(page, lambda css=overlaps: clear(root, css))
     page.evaluate("headlight.settings.set('projector', null)")
-    screen.wait(projector="false")
-    screen.idle()  # what a running script has not drawn yet is dimmed
-    assert findings(screen) == []
+    plain.wait(projector="false")
+    assert findings(plain) == []
 
 
-def test_an_x_that_was_dragged_is_in_the_link(screen: Screen) -> None:
-    root = screen.root
-    screen.open("?view=step&page=one&at=output")
-    screen.wait(page="one", small="own")
+def test_an_x_that_was_dragged_is_in_the_link(plain: Plain) -> None:
+    root = plain.root
+    plain.open("?view=step&page=one&at=output")
+    plain.wait(page="one", small="own")
     for label, value in (("x[0, 0]", "2.5"), ("x[2, 3]", "-4"), ("x[0, 0]", "1.25")):
         root.get_by_label(label).fill(value)
-    screen.page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("x") == ["0-0:1.25,2-3:-4"])
-    link = screen.page.url
-    screen.open("?view=step&page=batch")
-    screen.wait(page="batch")
-    screen.page.goto(link)
-    screen.wait(page="one", small="changed")
+    plain.page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("x") == ["0-0:1.25,2-3:-4"])
+    link = plain.page.url
+    plain.open("?view=step&page=batch")
+    plain.wait(page="batch")
+    plain.page.goto(link)
+    plain.wait(page="one", small="changed")
     x = small.one_head().x.clone()
     x[0, 0], x[2, 3] = 1.25, -4
     output = small.one_head(x).output[0].tolist()
     expect(root.locator(".big")).to_contain_text(f"= [{', '.join(fixed(v) for v in output)}]")
     expect(root.get_by_label("x[2, 3]")).to_have_value("-4.00")
     root.get_by_role("button", name=words.COMPONENT["small_back"]).click()
-    screen.wait(small="own")
-    screen.page.wait_for_url(lambda url: "x=" not in url)
+    plain.wait(small="own")
+    plain.page.wait_for_url(lambda url: "x=" not in url)
 
 
-def test_files_of_the_small_pages_opened_by_their_links(screen: Screen) -> None:
+def test_files_of_the_small_pages_opened_by_their_links(plain: Plain) -> None:
     """Their code gives what is on the screen: also an x that was dragged, and the number that is followed."""
-    root = screen.root
+    root = plain.root
 
     def saved(name: str) -> str:
         root.get_by_role("button", name="Export").click()
-        with screen.page.expect_download() as waiting:
+        with plain.page.expect_download() as waiting:
             root.get_by_role("dialog").get_by_role("button", name=name).click()
-        screen.page.keyboard.press("Escape")
+        plain.page.keyboard.press("Escape")
         return waiting.value.path().read_text("utf-8-sig") if name != "NPZ" else str(waiting.value.path())
 
     def code() -> str:
         return str(np.load(saved("NPZ"))["snippet"])
 
-    screen.open("?view=step&page=one")
-    screen.wait(page="one")
+    plain.open("?view=step&page=one")
+    plain.wait(page="one")
     assert "0.3172" in printed(code())
     root.get_by_label("x[0, 0]").fill("2.5")
-    screen.wait(small="changed")
+    plain.wait(small="changed")
     x = small.one_head().x.clone()
     x[0, 0] = 2.5
     assert str(small.one_head(x).output) in printed(code())
-    screen.open("?view=step&page=batch")
-    screen.wait(page="batch")
+    plain.open("?view=step&page=batch")
+    plain.wait(page="batch")
     assert f"{small.batch().wrong_by:.4f}"[:4] in printed(code())
     assert "<svg" in saved("SVG")
-    screen.open("?view=step&page=reshape")
-    screen.wait(page="reshape", cell="a0.2.5")
+    plain.open("?view=step&page=reshape")
+    plain.wait(page="reshape", cell="a0.2.5")
     root.locator(".pic").focus()
-    screen.page.keyboard.press("ArrowRight")
-    screen.wait(cell="a0.2.6")
+    plain.page.keyboard.press("ArrowRight")
+    plain.wait(cell="a0.2.6")
     assert str(small.follow((2, 4, 24), 2, (0, 2, 6), parts=3)) in printed(code())
     assert "qkv[0]" in saved("CSV")
 
 
-def between(screen: Screen, step: str, share: float) -> None:
+def between(plain: Plain, step: str, share: float) -> None:
     """Click the line at a share of the way that leads to a step."""
-    middles = screen.root.locator(".station").evaluate_all(
+    middles = plain.root.locator(".station").evaluate_all(
         "all => all.map((one) => [one.dataset.step, one.getBoundingClientRect().x + one.getBoundingClientRect().width / 2])"
     )
     at = [name for name, _ in middles].index(step)
     x = middles[at - 1][1] + share * (middles[at][1] - middles[at - 1][1])
-    box = box_of(screen.root.locator(".line"))
-    screen.page.mouse.click(x, box["y"] + box["height"] / 2)
+    box = box_of(plain.root.locator(".line"))
+    plain.page.mouse.click(x, box["y"] + box["height"] / 2)
 
 
 @pytest.mark.parametrize(
@@ -600,15 +610,15 @@ def between(screen: Screen, step: str, share: float) -> None:
     [("minilm", ANIMAL), ("Storyteller", WOLF), ("Translator", GERMAN)],
     ids=["post", "rotary", "pair"],
 )
-def test_the_line_has_a_station_for_every_step_and_is_the_slider(screen: Screen, model: str, text: str) -> None:
+def test_the_line_has_a_station_for_every_step_and_is_the_slider(plain: Plain, model: str, text: str) -> None:
     run = served(model.lower(), text)[1]
     stack = run.config.stacks[-1][0]
     ids = list(ids_of(run, stack))
-    screen.open(f"?view=step&model={model}&at=x&layer=1&stack={stack}&text={text.replace(' ', '+')}")
-    screen.wait(at="x")
-    stations = screen.root.locator(".station")
+    plain.open(f"?view=step&model={model}&at=x&layer=1&stack={stack}&text={text.replace(' ', '+')}")
+    plain.wait(at="x")
+    stations = plain.root.locator(".station")
     assert stations.evaluate_all("all => all.map((one) => one.dataset.step)") == ids
-    slider = screen.root.get_by_role("slider", name=words.COMPONENT["rail"])
+    slider = plain.root.get_by_role("slider", name=words.COMPONENT["rail"])
     expect(slider).to_have_attribute("aria-valuemax", str(len(ids)))
     slider.focus()
     for key, at in (
@@ -618,19 +628,19 @@ def test_the_line_has_a_station_for_every_step_and_is_the_slider(screen: Screen,
         ("PageDown", ids[2]),
         ("PageUp", ids[1]),
     ):
-        screen.page.keyboard.press(key)
-        screen.wait(at=at)
+        plain.page.keyboard.press(key)
+        plain.wait(at=at)
         expect(slider).to_have_attribute("aria-valuenow", str(ids.index(at) + 1))
 
 
-def test_in_the_middle_of_a_step_its_numbers_are_the_run_s(screen: Screen) -> None:
+def test_in_the_middle_of_a_step_its_numbers_are_the_run_s(plain: Plain) -> None:
     found = walk(run_of("minilm", ANIMAL), "encoder", 3, 10).values
-    screen.open("?view=step&at=heads")
-    screen.wait(at="heads")
-    root = screen.root
-    between(screen, "scores", 0.53)
-    screen.wait(at="scores")
-    moment = float(screen.data()["moment"])
+    plain.open("?view=step&at=heads")
+    plain.wait(at="heads")
+    root = plain.root
+    between(plain, "scores", 0.53)
+    plain.wait(at="scores")
+    moment = float(plain.data()["moment"])
     assert 0.4 < moment < 0.6
     cells = root.locator(".lab.num.now").all_inner_texts()
     whole = int(moment * 16)
@@ -640,85 +650,73 @@ def test_in_the_middle_of_a_step_its_numbers_are_the_run_s(screen: Screen) -> No
     done = round((moment * 16 - whole) * 32)
     assert cells[whole] in [fixed(v) for v in sofar[done - 3 : done + 3]]
     assert not any(cells[whole + 1 : 16])
-    between(screen, "scale", 0.5)
-    screen.wait(at="scale")
+    between(plain, "scale", 0.5)
+    plain.wait(at="scale")
     shown = [float(text.replace("−", "-")) for text in root.locator(".lab.num.now").all_inner_texts()]
     for value, before, after in zip(shown, raw.tolist(), (raw / 32**0.5).tolist(), strict=True):
         assert min(before, after) - 0.01 <= value <= max(before, after) + 0.01
-    between(screen, "scale", 1.0)
-    screen.wait(at="scale", moment="1")
+    between(plain, "scale", 1.0)
+    plain.wait(at="scale", moment="1")
     assert root.locator(".lab.num.now").all_inner_texts() == [fixed(v) for v in (raw / 32**0.5).tolist()]
 
 
-def test_a_second_press_ends_the_motion_and_starts_the_next(screen: Screen) -> None:
-    screen.open("?view=step&at=mask")
-    screen.wait(at="mask", moment="1")
-    next_ = screen.root.get_by_role("button", name=words.COMPONENT["next"])
+def test_a_second_press_ends_the_motion_and_starts_the_next(plain: Plain) -> None:
+    plain.open("?view=step&at=mask")
+    plain.wait(at="mask", moment="1")
+    next_ = plain.root.get_by_role("button", name=words.COMPONENT["next"])
     next_.click()
     next_.click()
-    screen.wait(at="z", moment="1")
-    screen.page.keyboard.press("PageUp")
-    screen.wait(at="softmax", moment="1")
+    plain.wait(at="z", moment="1")
+    plain.page.keyboard.press("PageUp")
+    plain.wait(at="softmax", moment="1")
     found = walk(run_of("minilm", ANIMAL), "encoder", 3, 10).values["attn.weights"][1]
-    assert screen.root.locator(".lab.num").all_inner_texts()[64].replace("\xa0", " ") == percent(found[0].item())
+    assert plain.root.locator(".lab.num").all_inner_texts()[64].replace("\xa0", " ") == percent(found[0].item())
 
 
-@pytest.fixture
-def phone(browser: Browser, address: str) -> Iterator[Screen]:
-    context = browser.new_context(
-        viewport={"width": 390, "height": 844}, color_scheme="dark", has_touch=True, reduced_motion="reduce"
-    )
-    screen = Screen(context.new_page(), address)
-    yield screen
-    assert (screen.foreign, screen.errors) == ([], [])
-    context.close()
-
-
-def test_on_a_phone_the_line_stays_at_the_bottom_and_a_table_has_the_numbers(phone: Screen) -> None:
-    phone.open("?view=step&at=mask")
-    assert phone.page.evaluate("document.documentElement.scrollWidth") <= 390
-    slider = phone.root.get_by_role("slider", name=words.COMPONENT["rail"])
+def test_on_a_phone_the_line_stays_at_the_bottom_and_a_table_has_the_numbers(plain_phone: Plain) -> None:
+    plain_phone.open("?view=step&at=mask")
+    assert plain_phone.page.evaluate("document.documentElement.scrollWidth") <= 390
+    slider = plain_phone.root.get_by_role("slider", name=words.COMPONENT["rail"])
     steps = len(ids_of(served("minilm", ANIMAL)[1], "encoder"))
     expect(slider).to_have_attribute(
         "aria-valuetext",
         f"step {1 + list(ids_of(served('minilm', ANIMAL)[1], 'encoder')).index('mask')} of {steps}: mask",
     )
-    for part in (slider, phone.root.get_by_role("button", name=words.COMPONENT["next"])):
+    for part in (slider, plain_phone.root.get_by_role("button", name=words.COMPONENT["next"])):
         box = box_of(part)
         assert 844 - 60 < box["y"] + box["height"] <= 844
-    sizes = phone.root.evaluate(
+    sizes = plain_phone.root.evaluate(
         "root => [...root.querySelectorAll('button, select, input[type=range]')].map((n) => n.getBoundingClientRect()).filter((b) => b.width).map((b) => b.height)"
     )
     assert min(sizes) >= 43.5
-    phone.idle()  # what a running script has not drawn yet is dimmed
-    assert findings(phone) == []
+    assert findings(plain_phone) == []
     slider.focus()
-    phone.page.keyboard.press("ArrowRight")
-    phone.wait(at="softmax")
-    phone.root.get_by_role("button", name="Table").click()
+    plain_phone.page.keyboard.press("ArrowRight")
+    plain_phone.wait(at="softmax")
+    plain_phone.root.get_by_role("button", name="Table").click()
     values = walk(run_of("minilm", ANIMAL), "encoder", 3, 10).values
-    cells = phone.root.locator("tbody tr").nth(2).locator("td")
+    cells = plain_phone.root.locator("tbody tr").nth(2).locator("td")
     expect(cells.first).to_have_text("animal")
     row = cells.all_inner_texts()
     assert row[1] == fixed(values["attn.raw"][1, 2].item(), 4)
     assert row[-1] == fixed(values["attn.weights"][1, 2].item(), 4)
 
 
-def test_a_chip_leads_to_a_step_that_is_worth_it(screen: Screen) -> None:
-    screen.open(f"?view=step&model=Storyteller&text={WOLF.replace(' ', '+')}")
+def test_a_chip_leads_to_a_step_that_is_worth_it(plain: Plain) -> None:
+    plain.open(f"?view=step&model=Storyteller&text={WOLF.replace(' ', '+')}")
     found = ask(served("storyteller", WOLF)[0].worth(served("storyteller", WOLF)[1].key))
-    chips = screen.root.get_by_role("group", name=words.COMPONENT["worth"]).get_by_role("button")
+    chips = plain.root.get_by_role("group", name=words.COMPONENT["worth"]).get_by_role("button")
     expect(chips).to_have_count(len(found) + 1)  # and the one that asks why the stream is added to
     for i, one in enumerate(found):
         chips.nth(i).click()
         at = message.worth([one])["found"][0]["at"]
-        screen.wait(at=at, layer=str(one.layer), query=str(one.query))
+        plain.wait(at=at, layer=str(one.layer), query=str(one.query))
         expect(chips.nth(i)).to_have_attribute("aria-pressed", "true")
         if one.head is not None:
-            screen.wait(head=str(one.head), key=str(one.key))
-        screen.page.wait_for_url(f"**at={at}**")
+            plain.wait(head=str(one.head), key=str(one.key))
+        plain.page.wait_for_url(f"**at={at}**")
     chips.last.click()
-    screen.wait(at="why")
+    plain.wait(at="why")
 
 
 @pytest.mark.parametrize("model", ["minilm", "storyteller", "translator"])
@@ -732,15 +730,15 @@ def test_every_chip_has_a_station_on_its_layer_s_line(model: str) -> None:
     assert set(message.STATIONS) == set(get_args(Kind)) | {"the turn decides", "the MLP decides"}
 
 
-def test_closed_branches_have_less_room_and_each_station_stays_on_the_line(screen: Screen) -> None:
-    screen.open(f"?view=step&model=translator&at=cross-softmax&text={GERMAN.replace(' ', '+')}")
-    screen.wait(at="cross-softmax")
-    stations = screen.root.locator(".station")
+def test_closed_branches_have_less_room_and_each_station_stays_on_the_line(plain: Plain) -> None:
+    plain.open(f"?view=step&model=translator&at=cross-softmax&text={GERMAN.replace(' ', '+')}")
+    plain.wait(at="cross-softmax")
+    stations = plain.root.locator(".station")
     width = "nodes => nodes.map((node) => [node.dataset.step, node.getBoundingClientRect().width])"
     rooms = dict(stations.evaluate_all(width))
-    assert len(rooms) == int(screen.data()["steps"])
+    assert len(rooms) == int(plain.data()["steps"])
     assert rooms["cross-mask"] > 2 * rooms["mask"] and rooms["cross-mask"] > 2 * rooms["up"]
-    expect(screen.root.locator(".branch")).to_have_text(["attention", "MLP"])
-    go(screen, "up")
+    expect(plain.root.locator(".branch")).to_have_text(["attention", "MLP"])
+    go(plain, "up")
     rooms = dict(stations.evaluate_all(width))
     assert rooms["up"] > 2 * rooms["cross-mask"]

@@ -7,9 +7,8 @@ import gc
 import queue
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,12 +16,12 @@ from typing import Any, cast
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+from playwright.sync_api import Browser, Page, expect
 from streamlit import config, runtime
 from streamlit.components.lib.local_component_registry import LocalComponentRegistry
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
-from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime import Runtime, RuntimeConfig, app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
@@ -35,9 +34,9 @@ from streamlit.runtime.state import SafeSessionState, SessionState
 from streamlit.testing.v1 import AppTest
 
 from app import streamlit_edge
-from app.streamlit_edge import collection, components, departures, greeting, history, page, rerunning, yielding
+from app.streamlit_edge import collection, components, departures, greeting, page, rerunning, yielding
 from app.transport import compress
-from tests.app.browsing import PATIENCE, eventually, once
+from tests.app.browsing import PATIENCE, once
 from tests.app.pages import lend
 
 APP = "tests/app/edge.py"
@@ -195,9 +194,8 @@ def test_enter_sends_a_text_as_one_step_that_back_takes(visitor: Page) -> None:
         says(visitor, f"said: '{text}'")
     visitor.locator('[data-test-script-state="notRunning"]').wait_for()
     assert visitor.evaluate("history.length") == steps + 2
-    says(visitor, "history: False")
     visitor.go_back()
-    says(visitor, "history: True")
+    says(visitor, "'arrived': '1'")
     expect(box).to_have_value("two")
     visitor.go_back()
     expect(box).to_have_value("one")
@@ -205,40 +203,14 @@ def test_enter_sends_a_text_as_one_step_that_back_takes(visitor: Page) -> None:
     assert "\n" in box.input_value()
 
 
-def test_an_address_that_comes_late_does_not_stay_over_the_one_that_a_visitor_went_to(
-    browser: Browser, address: str
-) -> None:
-    held: list[bytes] = []
-    holds = False
-
-    def through(server: WebSocketRoute) -> None:
-        there = server.connect_to_server()
-        sent.append(server.send)
-        there.on_message(lambda said: held.append(as_bytes(said)) if holds else server.send(said))
-
-    def written() -> None:
-        assert any(b"late=yes" in message for message in held)
-
-    sent: list[Callable[[str | bytes], None]] = []
-    # Not a page that others get after it: what stands between it and the server stays there.
-    with browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as context:
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        page.route_web_socket(re.compile("_stcore"), through)
-        arrive(page, address)
-        page.locator('[data-test-script-state="notRunning"]').wait_for()
-        holds = True
-        page.get_by_role("button", name="Write").click()
-        eventually(page, written)
-        page.evaluate("""history.pushState(history.state, "", "?box_text_0=two");
-            dispatchEvent(new PopStateEvent("popstate", { state: history.state }))""")
-        while held:  # and what comes meanwhile comes behind it
-            sent[-1](held.pop(0))
-        holds = False
-        says(page, "history: True")
-        page.locator('[data-test-script-state="notRunning"]').wait_for()
-        expect(page).to_have_url(f"{address}/?box_text_0=two")
-        expect(page.get_by_label("Text")).to_have_value("two")
+def test_a_script_reads_the_address_that_the_page_has_and_runs_for_no_change_of_it(visitor: Page) -> None:
+    visitor.locator('[data-test-script-state="notRunning"]').wait_for()
+    runs = visitor.get_by_text(re.compile("runs: ")).inner_text()
+    for head in "123":
+        visitor.evaluate("head => headlight.address.write({ head }, 'choice')", head)
+    assert visitor.get_by_text(re.compile("runs: ")).inner_text() == runs
+    visitor.get_by_role("button", name="Next").click()
+    says(visitor, "'head': '3'")
 
 
 def test_a_link_s_theme_wins_over_the_browser_s_and_can_change(visitor: Page, address: str) -> None:
@@ -395,46 +367,6 @@ def test_an_edited_script_runs_again_once_and_after_the_one_that_runs(monkeypatc
     # In a thread of its own: in this one a browser may have left a loop running.
     with ThreadPoolExecutor(1) as own:
         own.submit(asyncio.run, asyncio.wait_for(edit(), 20)).result()
-
-
-@dataclass(eq=False)
-class Asking:
-    """As much of a session as a message from its browser needs."""
-
-    id: str
-
-
-def test_who_went_back_is_followed_though_a_component_speaks_in_the_same_moment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Streamlit forgets the way back as soon as anything else is asked for before the script has begun, or breaks it off."""
-    asked: list[ClientState] = []
-    monkeypatch.setattr(AppSession, "request_rerun", lambda _, said: asked.append(said))
-    history.keep_navigations()
-    here, other = Asking("a"), Asking("b")
-
-    def ask(of: Asking, address: str, chosen: int, is_history_navigation: bool = False) -> tuple[bool, str]:
-        said = WidgetStates(widgets=[WidgetState(id="$$ID-0a1b-bar", json_value=f'{{"chosen": {chosen}}}')])
-        state = ClientState(query_string=address, widget_states=said, is_history_navigation=is_history_navigation)
-        AppSession.request_rerun(cast(AppSession, of), state)
-        return asked[-1].is_history_navigation, asked[-1].query_string
-
-    script = SimpleNamespace(session_id=here.id, is_history_navigation=True)
-    monkeypatch.setattr(history, "get_script_run_ctx", lambda: script)
-    assert history.said_before("bar") is None
-    assert ask(here, "view=explore", 1, True) == (True, "view=explore")
-    assert ask(here, "view=late", 2) == (True, "view=explore"), "before a script has noted it"
-    assert ask(other, "view=late", 3) == (False, "view=late")
-    assert history.said_before("bar") == {"chosen": 1}, "when they went back"
-    assert history.said_before("box") is None
-    assert ask(here, "view=memory", 4, True) == (True, "view=memory"), "once more"
-    assert history.said_before("bar") == {"chosen": 4}
-    history.noted()
-    assert history.said_before("bar") == {"chosen": 4}, "as long as that script runs"
-    script.is_history_navigation = False
-    assert history.said_before("bar") is None
-    assert ask(here, "view=late", 5) == (False, "view=late"), "that is another matter"
-    AppSession.request_rerun(cast(AppSession, here), None)
 
 
 class BrokenOff(BaseException):

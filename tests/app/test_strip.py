@@ -7,13 +7,19 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 import core
 from app.attention import picture
 from app.session.examples import MARY
+from app.shell import routes
 from core.read.strip import strip
+from core.run.request import Request
 from core.service.walks.compute import strip_facts
-from tests.app.browsing import Screen, box_of
+from tests.app.browsing import box_of
+from tests.app.plain import Plain
+from tests.app.served import local
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
 
@@ -36,9 +42,9 @@ def test_its_message_has_the_run_s_numbers_in_five_digits() -> None:
 
 
 @needs_smollm2
-def test_layers_are_chosen_by_a_click_and_by_keys(screen: Screen) -> None:
-    screen.open("?view=step&model=smollm2&layer=23&head=0&at=softmax")
-    root, page = screen.root, screen.page
+def test_layers_are_chosen_by_a_click_and_by_keys(plain: Plain) -> None:
+    plain.open("?view=step&model=smollm2&layer=23&head=0&at=softmax")
+    root, page = plain.root, plain.page
     whole = root.locator(".model-strip")
     expect(whole).to_have_attribute("aria-label", "All layers at to₂")
     expect(whole).to_have_attribute("aria-valuenow", "23")
@@ -50,34 +56,34 @@ def test_layers_are_chosen_by_a_click_and_by_keys(screen: Screen) -> None:
     expect(root.locator(".tip:not([hidden])")).to_contain_text("Layer 29: the stream is 778 long before it")
     page.mouse.down()
     page.mouse.up()
-    screen.wait(layer="29", head="0", at="softmax")
+    plain.wait(layer="29", head="0", at="softmax")
     page.wait_for_url("**layer=29**")
     whole.focus()
     page.keyboard.press("ArrowLeft")
-    screen.wait(layer="28")
+    plain.wait(layer="28")
     expect(whole).to_have_attribute("aria-valuenow", "28")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    screen.wait(at="words")
+    plain.wait(at="words")
     expect(whole).to_have_attribute("aria-valuenow", str(LAYERS))
     page.mouse.click(box["x"] + 4, box["y"] + box["height"] / 2)
-    screen.wait(at="embed", layer="0")
+    plain.wait(at="embed", layer="0")
     expect(whole).to_have_attribute("aria-valuetext", "The embedding: 2.86 long. Click for how it is made.")
 
 
-def test_an_encoder_and_a_decoder_are_two_strips_with_wires(screen: Screen) -> None:
-    screen.open(
+def test_an_encoder_and_a_decoder_are_two_strips_with_wires(plain: Plain) -> None:
+    plain.open(
         "?view=step&model=translator&text=Ein+Hund+rennt+durch+den+Schnee.&target=A&stack=decoder&layer=1&query=1"
     )
-    whole = screen.root.locator(".model-strip")
+    whole = plain.root.locator(".model-strip")
     expect(whole).to_contain_text("encoder at Hund")  # at which all layers together look most
     for share in ("86 %", "80 %", "88 %"):
         expect(whole).to_contain_text(f"{share} on Hund")
     expect(whole).to_contain_text("dog 93 %")
     upper = box_of(whole.locator("text", has_text="encoder at"))
     layer = box_of(whole.locator("text", has_text="2").first)
-    screen.page.mouse.click(layer["x"] + layer["width"] / 2, upper["y"] + 10)
-    screen.wait(stack="encoder", layer="2")
+    plain.page.mouse.click(layer["x"] + layer["width"] / 2, upper["y"] + 10)
+    plain.wait(stack="encoder", layer="2")
 
 
 @pytest.mark.parametrize(
@@ -88,20 +94,20 @@ def test_an_encoder_and_a_decoder_are_two_strips_with_wires(screen: Screen) -> N
         ("stack=decoder&query=-1", "query"),
     ],
 )
-def test_a_route_that_is_asked_for_what_is_not_there_says_what_is(query: str, said: str, screen: Screen) -> None:
-    screen.open("?view=step&model=translator&text=Ein+Hund")
-    run = screen.data()["run"]
-    answer = screen.page.request.get(f"{screen.address}/headlight/strip?run={run}&{query}")
-    assert answer.status == 400 and said in answer.text()
+def test_a_route_that_is_asked_for_what_is_not_there_says_what_is(query: str, said: str) -> None:
+    run = Request("translator", ("Ein Hund",)).key
+    local().engine.run(Request("translator", ("Ein Hund",)))
+    with TestClient(Starlette(routes=[*routes.ROUTES])) as client:
+        answer = client.get(f"/headlight/strip?run={run}&{query}")
+    assert answer.status_code == 400 and said in answer.text
 
 
 @needs_smollm2
-@pytest.mark.parametrize("room", ["explore", "masks", "whatif"])
-def test_every_room_with_heads_has_it_in_one_line_and_keeps_the_head(room: str, screen: Screen) -> None:
-    screen.page.set_viewport_size({"width": 1280, "height": 720})
+@pytest.mark.parametrize("room", ["explore", "masks", pytest.param("whatif", marks=pytest.mark.thorough)])
+def test_every_room_with_heads_has_it_in_one_line_and_keeps_the_head(room: str, plain: Plain) -> None:
     pick = "&sweep=heads&pick=on&at=13" if room == "whatif" else ""
-    screen.open(f"?view={room}&model=smollm2&layer=23&head=4&query=13{pick}")
-    page, whole = screen.page, screen.root.locator(".model-strip")
+    plain.open(f"?view={room}&model=smollm2&layer=23&head=4&query=13{pick}")
+    page, whole = plain.page, plain.root.locator(".model-strip")
     expect(whole).to_contain_text("Mary 92 %")
     expect(whole).to_have_attribute("aria-label", "All layers at to₂")
     expect(whole).to_have_attribute("aria-valuenow", "23")
@@ -111,7 +117,7 @@ def test_every_room_with_heads_has_it_in_one_line_and_keeps_the_head(room: str, 
     assert box["height"] <= 30
     number = box_of(whole.locator("text", has_text="29").last)
     page.mouse.move(number["x"] + number["width"] / 2, box["y"] + box["height"] / 2)
-    expect(screen.root.locator(".tip:not([hidden])")).to_contain_text("Layer 29: the stream is 778 long before it")
+    expect(plain.root.locator(".tip:not([hidden])")).to_contain_text("Layer 29: the stream is 778 long before it")
     page.mouse.down()
     page.mouse.up()
     expect(whole).to_have_attribute("aria-valuenow", "29")
@@ -133,23 +139,21 @@ def test_every_room_with_heads_has_it_in_one_line_and_keeps_the_head(room: str, 
 
 
 @needs_smollm2
-def test_in_explore_it_follows_the_word_and_leaves_a_guess_to_the_visitor(screen: Screen) -> None:
-    screen.page.set_viewport_size({"width": 1280, "height": 720})
-    screen.open("?view=explore&model=smollm2&layer=23&head=0&query=13")
-    whole = screen.root.locator(".model-strip")
+def test_in_explore_it_follows_the_word_and_leaves_a_guess_to_the_visitor(plain: Plain) -> None:
+    plain.open("?view=explore&model=smollm2&layer=23&head=0&query=13")
+    whole = plain.root.locator(".model-strip")
     expect(whole).to_contain_text("Mary 92 %")
-    screen.root.locator(".strip [data-i='10']").click()
+    plain.root.locator(".strip [data-i='10']").click()
     expect(whole).to_contain_text("stream at gave")
     expect(whole).not_to_contain_text("Mary 92 %")
     expect(whole).to_have_attribute("aria-valuenow", "23")
-    screen.root.get_by_role("button", name="predict first").click()
+    plain.root.get_by_role("button", name="predict first").click()
     expect(whole).to_be_hidden()
 
 
-def test_in_one_line_too_an_encoder_and_a_decoder_are_two(screen: Screen) -> None:
-    screen.page.set_viewport_size({"width": 1280, "height": 720})
-    screen.open("?view=explore&model=translator&text=Ein+Hund+rennt+durch+den+Schnee.&target=A&site=cross&layer=1&head=5&query=1")  # fmt: skip
-    whole = screen.root.locator(".model-strip")
+def test_in_one_line_too_an_encoder_and_a_decoder_are_two(plain: Plain) -> None:
+    plain.open("?view=explore&model=translator&text=Ein+Hund+rennt+durch+den+Schnee.&target=A&site=cross&layer=1&head=5&query=1")  # fmt: skip
+    whole = plain.root.locator(".model-strip")
     expect(whole).to_contain_text("encoder at Hund")
     expect(whole).to_contain_text("decoder at A")
     expect(whole).to_have_attribute("aria-valuetext", re.compile("Its cross-attention gives Hund 80 %"))
@@ -158,6 +162,6 @@ def test_in_one_line_too_an_encoder_and_a_decoder_are_two(screen: Screen) -> Non
     assert read["y"] == written["y"]
     layer = box_of(whole.locator("text", has_text="2").first)
     assert read["x"] < layer["x"] < written["x"]
-    screen.page.mouse.click(layer["x"] + 3, layer["y"] + 5)
-    screen.wait(site="encoder", layer="2", head="5")
+    plain.page.mouse.click(layer["x"] + 3, layer["y"] + 5)
+    plain.wait(site="encoder", layer="2", head="5")
     expect(whole).to_have_attribute("aria-valuenow", "2")

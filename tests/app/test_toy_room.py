@@ -10,6 +10,8 @@ from playwright.sync_api import Browser, expect
 from tests.app.pages import lend
 from tests.app.planning_screen import Planner
 
+pytestmark = pytest.mark.thorough
+
 APP = "tests/app/toy.py"
 SENTENCE = "This room stands in a temporary folder."
 WIDE, PHONE = (1280, 720), (390, 844)

@@ -35,6 +35,7 @@ from core.service import FrameFacts, LookFacts, News
 from core.service.training.trainer import DIED
 from tests.app.axe import faults
 from tests.app.browsing import idle
+from tests.app.plain import AnotherPlain
 from tests.app.rail import rail, read, ready
 from tests.thorough import part
 
@@ -44,13 +45,13 @@ pytestmark = pytest.mark.timeout(900)  # a training gives way to everything else
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, address: str) -> Iterator[Page]:
+def page(browser: Browser, plain_address: str) -> Iterator[Page]:
     """A visitor's page that opens on a race which is kept; one page for all tests of this file."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(f"{address}/?view=train&task=copy&twin=nomask")
+    page.goto(f"{plain_address}/?view=train&task=copy&twin=nomask")
     page.locator('.train[data-painted][data-kept="2"]').wait_for()
     yield page
     assert errors == []
@@ -196,12 +197,12 @@ def test_a_kept_race_reads_another_example_and_is_a_model(page: Page) -> None:
     assert data(page)["state"] == "none"
 
 
-def test_the_room_opens_alive_and_stops_where_it_is_told_to(browser: Browser, address: str) -> None:
+def test_the_room_opens_alive_and_stops_where_it_is_told_to(plain_another: AnotherPlain) -> None:
     """The kept run is played once, and nothing is trained for it. Where nothing shall move, it is at its end at once."""
     for motion in ("reduce", "no-preference"):
-        context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion=motion)  # pyright: ignore[reportArgumentType]
-        page = context.new_page()
-        page.goto(f"{address}/?view=train")
+        screen = plain_another(size=(1280, 720), reduced_motion=motion)
+        page = screen.page
+        screen.arrive("?view=train")
         if motion == "reduce":
             page.locator('.train[data-kept="1"][data-at="600"]').wait_for()
         else:
@@ -218,13 +219,12 @@ def test_the_room_opens_alive_and_stops_where_it_is_told_to(browser: Browser, ad
         expect(page.locator(".fact")).to_contain_text("48 of 48 unseen problems written whole")
         assert data(page)["state"] == "none"
         assert page.evaluate("document.documentElement.scrollHeight") <= 720
-        context.close()
 
 
-def test_moments_are_steps_of_the_run_with_their_heads(browser: Browser, address: str) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    page = context.new_page()
-    page.goto(f"{address}/?view=train")
+def test_moments_are_steps_of_the_run_with_their_heads(plain_another: AnotherPlain) -> None:
+    screen = plain_another(size=(1280, 720), reduced_motion="reduce")
+    page = screen.page
+    screen.arrive("?view=train")
     page.locator('.train[data-kept="1"][data-at="600"]').wait_for()
     message, _ = messages.unpack(gzip.decompress(records.opened(Spec("induction"))))
     found = message["moments"]
@@ -244,31 +244,29 @@ def test_moments_are_steps_of_the_run_with_their_heads(browser: Browser, address
     )
     written = page.locator(".map").inner_text()
     assert "not " in written, "wrong letters stay to be seen"
-    context.close()
 
 
-def test_a_race_is_told_by_its_seeds(browser: Browser, address: str) -> None:
+def test_a_race_is_told_by_its_seeds(plain_another: AnotherPlain) -> None:
     """A lead is one of all seeds over all seeds; without seeds nothing is said of it."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    page = context.new_page()
+    screen = plain_another(size=(1280, 720), reduced_motion="reduce")
+    page = screen.page
     fact = page.locator(".fact")
-    page.goto(f"{address}/?view=train&twin=heads1&at=330")
+    screen.arrive("?view=train&twin=heads1&at=330")
     page.locator('.train[data-kept="2"]').wait_for()
     message, _ = messages.unpack(gzip.decompress(records.opened(Spec("induction", "heads1"))))
     lead = next(one for one in message["leads"] if one["first"] <= 330 <= one["last"])
     expect(fact).to_contain_text(f"All three seeds of as it is are ahead, since step {lead['first']}.")
-    page.goto(f"{address}/?view=train&twin=heads1&at=100")
+    screen.arrive("?view=train&twin=heads1&at=100")
     expect(fact).to_contain_text(words.COMPONENT["seeds_level"])
-    page.goto(f"{address}/?view=train&task=copy&twin=heads1&at=100")
+    screen.arrive("?view=train&task=copy&twin=heads1&at=100")
     expect(fact).to_contain_text("Unseen symbols right:")
     assert "ahead" not in fact.inner_text() and "lead" not in fact.inner_text()
-    context.close()
 
 
-def test_who_predicts_sees_nothing_before(browser: Browser, address: str) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    page = context.new_page()
-    page.goto(f"{address}/?view=train&predict=on")
+def test_who_predicts_sees_nothing_before(plain_another: AnotherPlain) -> None:
+    screen = plain_another(size=(1280, 720), reduced_motion="reduce")
+    page = screen.page
+    screen.arrive("?view=train&predict=on")
     page.locator('.train[data-kept="1"]').wait_for()
     expect(page.locator(".fact")).to_have_text(words.COMPONENT["predict_ask"])
     expect(page.locator(".tile")).to_have_count(0)
@@ -281,9 +279,9 @@ def test_who_predicts_sees_nothing_before(browser: Browser, address: str) -> Non
         re.compile(r"You said step \d+; it was step \d+, \d+ steps (later|earlier)")
     )
     expect(page.locator(".tile")).to_have_count(8)
-    context.close()
 
 
+@pytest.mark.thorough
 def test_a_visitors_own_text_is_learnt_stopped_and_gone_on_with(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
     page = context.new_page()
@@ -310,6 +308,7 @@ def test_a_visitors_own_text_is_learnt_stopped_and_gone_on_with(browser: Browser
     context.close()
 
 
+@pytest.mark.thorough
 def test_the_model_of_a_text_opens_for_its_visitor_alone_and_its_files_are_its_own(
     browser: Browser, address: str, tmp_path: Path
 ) -> None:
@@ -374,6 +373,7 @@ def test_the_model_of_a_text_opens_for_its_visitor_alone_and_its_files_are_its_o
     context.close()
 
 
+@pytest.mark.thorough
 def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, address: str) -> None:
     look_at(page, "fade")
     buttons = page.locator(":is(.ways, .races) button").element_handles()
@@ -405,6 +405,7 @@ def test_a_race_runs_and_the_curve_goes_back_with_letters_and_heads(page: Page, 
     assert data(page)["frame"] == str(frame)
 
 
+@pytest.mark.thorough
 def test_its_model_is_a_file(raced: Page) -> None:
     link = raced.get_by_role("link", name=words.COMPONENT["download"])
     with urlopen(str(link.get_attribute("href"))) as answer:
@@ -412,6 +413,7 @@ def test_its_model_is_a_file(raced: Page) -> None:
     assert names == ["card.md", "config.json", "model.safetensors", "recipe.json", "tokenizer.json"]
 
 
+@pytest.mark.thorough
 def test_a_head_that_is_held_down_is_not_drawn_anew(raced: Page) -> None:
     page = raced
     page.locator(".tile").first.hover()
@@ -426,6 +428,7 @@ def test_a_head_that_is_held_down_is_not_drawn_anew(raced: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
 
 
+@pytest.mark.thorough
 def test_an_example_that_the_task_does_not_read_gets_a_sentence_and_loses_nothing(raced: Page) -> None:
     page, last = raced, data(raced)["last"]
     look_at(page, "12")
@@ -439,6 +442,7 @@ def test_an_example_that_the_task_does_not_read_gets_a_sentence_and_loses_nothin
 NUMBER = re.compile(r"\d+\.\d+|\d+ %|\d+ of 48")  # that a race comes to
 
 
+@pytest.mark.thorough
 def test_a_lesson_about_a_race_that_is_paused_answers_what_it_has_come_to(page: Page, address: str) -> None:
     """And no number that its room shows was in the page before Look. What the other races are asked: test_lesson_steps.py."""
     page.goto(f"{address}/?view=lessons&lesson=4.3")
@@ -461,6 +465,7 @@ def test_a_lesson_about_a_race_that_is_paused_answers_what_it_has_come_to(page: 
     page.get_by_role("button", name=words.COMPONENT["go_on"], exact=True).wait_for()  # the lesson has not ended it
 
 
+@pytest.mark.thorough
 def test_a_run_goes_on_from_a_step_with_one_thing_changed(page: Page, address: str) -> None:
     page.goto(f"{address}/?view=train&twin=none&seed=1")
     page.locator(".train[data-painted]").wait_for()
@@ -480,6 +485,7 @@ def test_a_run_goes_on_from_a_step_with_one_thing_changed(page: Page, address: s
     expect(page).to_have_url(re.compile(rf"[?&]from={at}(&|$)"))
 
 
+@pytest.mark.thorough
 def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
     page.goto(f"{address}/?view=train&task=copy&twin=nomask&example=fade&at=20")
     page.locator(".train[data-painted]").wait_for()
@@ -510,6 +516,7 @@ def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
     page.locator('.train[data-painted][data-task="copy"]').wait_for()
 
 
+@pytest.mark.thorough
 def test_the_recorded_curves_are_train_s_and_lead_back(page: Page, address: str) -> None:
     page.goto(f"{address}/?view=Training")
     expect(page.get_by_role("heading", name=re.compile("99 % of tokens right"))).to_be_visible()
@@ -528,7 +535,7 @@ def test_who_learns_at_the_same_step_is_named_together() -> None:
     assert said == "99 % of tokens right: one and two first, at step 5; four and eight last, at step 9."
 
 
-def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, address: str) -> None:
+def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, plain_address: str) -> None:
     """What is lost and when one is refused: core/test_trainer.py."""
     full = "20 trainings wait already, and that is the most. Try again in a minute."
     begun = News("running", points=tuple(watched_training.Point(step, 2.5, 0.5) for step in (1, 2)))
@@ -541,7 +548,7 @@ def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, add
         lambda route: route.fulfill(body=ended, content_type="application/x-ndjson"),
     ]
     page.route("**/headlight/train/run?*", lambda route: answers.pop(0)(route))
-    page.goto(f"{address}/?view=train&task=copy&twin=none")
+    page.goto(f"{plain_address}/?view=train&task=copy&twin=none")
     page.locator('.train[data-painted][data-kept="1"]').wait_for()
     expect(page.locator(".kept")).to_have_text(words.COMPONENT["finished"])
     message, _ = messages.unpack(records.read(Spec()))
@@ -573,13 +580,13 @@ def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, add
     page.reload()
 
 
-def test_a_phone_has_it_all_and_never_scrolls_sideways(browser: Browser, address: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844})
-    page = context.new_page()
-    page.goto(f"{address}/?view=train&task=sort&twin=nonsense&from=x")
+def test_a_phone_has_it_all_and_never_scrolls_sideways(plain_another: AnotherPlain) -> None:
+    screen = plain_another(size=(390, 844))
+    page = screen.page
+    screen.arrive("?view=train&task=sort&twin=nonsense&from=x")
     page.locator('.train[data-painted][data-kept="1"]').wait_for()
     expect(page.get_by_text("Possible here: none, heads1")).to_be_visible()
-    idle(page)
+    screen.idle()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     controls = page.locator(".train .tasks, .train .example")
     assert not any(one.is_visible() for one in controls.all()), "what a run shows comes first"
@@ -595,14 +602,13 @@ def test_a_phone_has_it_all_and_never_scrolls_sideways(browser: Browser, address
         "all => all.filter((one) => one.getBoundingClientRect().height < 43.5).map((one) => one.textContent)"
     )
     assert small == []
-    context.close()
 
 
-def test_a_clicker_goes_from_moment_to_moment_and_from_twin_to_twin(browser: Browser, address: str) -> None:
+def test_a_clicker_goes_from_moment_to_moment_and_from_twin_to_twin(plain_another: AnotherPlain) -> None:
     """And begins no training."""
-    context = browser.new_context(viewport={"width": 1024, "height": 768}, reduced_motion="reduce")
-    page = context.new_page()
-    page.goto(f"{address}/?view=train&projector=true")
+    screen = plain_another(size=(1024, 768), reduced_motion="reduce")
+    page = screen.page
+    screen.arrive("?view=train&projector=true")
     train = page.locator(".train.projector[data-painted]")
     page.locator('.train.projector[data-kept="1"]').wait_for()
     page.keyboard.press("PageDown")
@@ -611,21 +617,20 @@ def test_a_clicker_goes_from_moment_to_moment_and_from_twin_to_twin(browser: Bro
     expect(train).not_to_have_attribute("data-at", "0")
     page.keyboard.press("PageUp")
     expect(train).to_have_attribute("data-at", "0")
-    page.goto(f"{address}/?view=train&twin=heads1&projector=true")
+    screen.arrive("?view=train&twin=heads1&projector=true")
     page.locator('.train.projector[data-kept="2"]').wait_for()
     page.keyboard.press("PageDown")
     expect(train).not_to_have_attribute("data-twin", "heads1")
     page.keyboard.press("PageUp")
     expect(train).to_have_attribute("data-twin", "heads1")
     assert data(page)["state"] == "none"
-    context.close()
 
 
-def test_keys_move_the_step_the_head_and_the_twin_and_begin_no_training(browser: Browser, address: str) -> None:
+def test_keys_move_the_step_the_head_and_the_twin_and_begin_no_training(plain_another: AnotherPlain) -> None:
     """From the page's body, which has the focus where nothing was pressed."""
-    context = browser.new_context(viewport={"width": 1024, "height": 768}, reduced_motion="reduce")
-    page = context.new_page()
-    page.goto(f"{address}/?view=train")
+    screen = plain_another(size=(1024, 768), reduced_motion="reduce")
+    page = screen.page
+    screen.arrive("?view=train")
     page.locator('.train[data-painted][data-kept="1"][data-at="600"]').wait_for()
     train = page.locator(".train")
     for key, at in (("ArrowLeft", "595"), ("Home", "0"), ("ArrowRight", "5"), ("End", "600")):
@@ -639,7 +644,6 @@ def test_keys_move_the_step_the_head_and_the_twin_and_begin_no_training(browser:
     page.keyboard.press("Space")
     page.locator('.train[data-at="600"]').wait_for()
     assert data(page)["state"] == "none"
-    context.close()
 
 
 def test_news_travels_as_lines_and_a_loss_that_is_none_as_null() -> None:

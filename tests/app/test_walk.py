@@ -1,8 +1,7 @@
 """A visitor walks through the real app: after each move screen, address and a fresh browser at that address say the same.
 
 They type, choose models and examples, go from room to room, choose in them, change the run in What if, take a lesson, go back and
-forward, and reload. WALK=300 walks further, and WALK_SEED=7 the same way again; tests/app/test_chosen.py does it some thousand times without a
-browser.
+forward, and reload. WALK=300 walks further, and WALK_SEED=7 the same way again.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ from app.session.examples import EXAMPLES, Example
 from app.session.models import TITLES
 from app.shell import words
 from tests.app.browsing import PATIENCE, Screen, bar_hears, idle, once
-from tests.thorough import how_many
 
 APP = "app/main.py"
-MOVES = int(os.environ.get("WALK", str(how_many(32))))
+MOVES = int(os.environ.get("WALK", "128"))
 SEED = int(os.environ.get("WALK_SEED", "7"))  # the same way each time; WALK_SEED=$RANDOM looks for new ones
 TEXTS = (
     "Birds sing at dawn because they are happy.",
@@ -59,7 +57,7 @@ MODEL = "[class*=st-key-box_model_] input"
 KEEPS = (whatif_words.COMPONENT["keep"], whatif_words.COMPONENT["undo"])
 # That fit wherever they are: of sizes that do not, a page keeps the picture before them, which a fresh browser never had.
 FREE = ("batch", "layers", "d_ff", "vocab")
-QUIET = 450  # ms: what is chosen is told after 200 of them
+QUIET = 450  # ms: choices that follow each other more closely than 200 are one step
 
 
 READY = """({ dataset }) => !dataset.underway && (dataset.pending ?? 'false') === 'false' && (dataset.settled ?? 'true') === 'true'
@@ -301,6 +299,7 @@ def unlike(now: dict[str, str], wanted: dict[str, str]) -> str:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(120 + 12 * MOVES)
 def test_screen_address_and_a_fresh_browser_say_the_same_after_every_move(screen: Screen, browser: Browser):
     screen.open()

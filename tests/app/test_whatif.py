@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -34,8 +34,8 @@ from core.edits import Ablate, EditMask, to_text
 from core.read import comparison
 from core.run.request import Request
 from core.service import Facts, SilenceHeads
-from tests.app.browsing import Screen
 from tests.app.lab import everywhere
+from tests.app.plain import AnotherPlain, Plain
 from tests.app.served import ask
 from tests.app.test_accessibility import findings
 
@@ -433,11 +433,11 @@ def test_words_are_aligned_one_by_one() -> None:
 # the screen
 
 
-def visit(browser: Browser, address: str, size: tuple[int, int], /, **said: str) -> Screen:
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    screen = Screen(context.new_page(), address)
-    screen.page.goto(f"{address}/?{urlencode({'view': 'whatif', **said})}")
+def visit(plain_another: AnotherPlain, size: tuple[int, int], /, **said: str) -> Plain:
+    """A visitor's page on the room, once the sweep and the changed run are on it."""
+    screen = plain_another(size=size, reduced_motion="reduce")
+    screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    screen.open(f"?{urlencode({'view': 'whatif', **said})}")
     settled(screen.page)
     return screen
 
@@ -448,18 +448,13 @@ def settled(page: Page, **attributes: str) -> None:
     page.locator(f".hl.whatif{said}").wait_for()
 
 
-def leave(screen: Screen) -> None:
-    assert (screen.foreign, screen.errors, screen.dialogs) == ([], [], [])
-    screen.page.context.close()
-
-
-def test_a_word_keeps_the_focus_when_the_other_sentence_comes_beside_it(browser: Browser, address: str) -> None:
+def test_a_word_keeps_the_focus_when_the_other_sentence_comes_beside_it(plain_another: AnotherPlain) -> None:
     """Each word is made again then, in a column of its own."""
-    screen = visit(browser, address, WIDE, **STORY, against=UNCLE)
+    screen = visit(plain_another, WIDE, **STORY, against=UNCLE)
     page, held = screen.page, list[Route]()
     settled(page)
     page.route("**/headlight/whatif/side?*", lambda route: held.append(route))
-    page.reload()
+    screen.page.evaluate("plain.open(location.href)")
     word = page.locator(".hl.whatif button.token").nth(2)
     said = word.inner_text()
     word.focus()
@@ -472,11 +467,10 @@ def test_a_word_keeps_the_focus_when_the_other_sentence_comes_beside_it(browser:
     focused = page.locator(".hl.whatif .aligned button.token:focus")
     expect(focused).to_have_count(1)
     assert focused.inner_text() == said
-    leave(screen)
 
 
-def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
-    screen = visit(browser, address, WIDE, **STORY)
+def test_the_screen_says_what_core_says(plain_another: AnotherPlain) -> None:
+    screen = visit(plain_another, WIDE, **STORY)
     page, root = screen.page, screen.page.locator(".hl.whatif")
     settled(page, pick="decoder.0.5", swept="true", sweep="parts")
     fact = root.locator(".fact:visible")
@@ -556,13 +550,11 @@ def test_the_screen_says_what_core_says(browser: Browser, address: str) -> None:
         assert findings(screen) == [] and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     everywhere(root, check)
-    leave(screen)
 
 
-def test_a_link_brings_back_the_state_and_a_wrong_one_a_sentence(browser: Browser, address: str) -> None:
+def test_a_link_brings_back_the_state_and_a_wrong_one_a_sentence(plain_another: AnotherPlain) -> None:
     screen = visit(
-        browser,
-        address,
+        plain_another,
         WIDE,
         **STORY,
         sweep="patch",
@@ -596,15 +588,11 @@ def test_a_link_brings_back_the_state_and_a_wrong_one_a_sentence(browser: Browse
     root.get_by_role("button", name="Copy link").click()
     link = screen.page.locator(".hl.whatif[data-link]").get_attribute("data-link") or ""
     assert "sweep=parts" in link and "head=5" in link and "against=Dorothy" in link
-    leave(screen)
 
 
-def test_a_translators_other_sentence_is_a_source_and_its_words_are_marked_there(
-    browser: Browser, address: str
-) -> None:
+def test_a_translators_other_sentence_is_a_source_and_its_words_are_marked_there(plain_another: AnotherPlain) -> None:
     screen = visit(
-        browser,
-        address,
+        plain_another,
         WIDE,
         model="Translator",
         text="Der Hund läuft durch den Wald.",
@@ -621,13 +609,10 @@ def test_a_translators_other_sentence_is_a_source_and_its_words_are_marked_there
     shaded = root.locator(".lines .token").evaluate_all(ground)
     sources = 2 * len(core.trace(core.load("translator"), "Der Hund läuft durch den Wald.").source)
     assert all(shaded[:sources]) and not any(shaded[sources:])
-    leave(screen)
 
 
-def test_a_long_text_has_a_strip_of_looks_and_a_model_that_cannot_read_it_says_so(
-    browser: Browser, address: str
-) -> None:
-    screen = visit(browser, address, WIDE, **(STORY | {"text": " ".join([DOROTHY] * 4)}), sweep="looks")
+def test_a_long_text_has_a_strip_of_looks_and_a_model_that_cannot_read_it_says_so(plain_another: AnotherPlain) -> None:
+    screen = visit(plain_another, WIDE, **(STORY | {"text": " ".join([DOROTHY] * 4)}), sweep="looks")
     root = screen.page.locator(".hl.whatif")
     cell = root.locator(".grid rect").first.bounding_box()
     assert cell and cell["height"] >= 20, "one query's looks are no hairline"
@@ -637,11 +622,10 @@ def test_a_long_text_has_a_strip_of_looks_and_a_model_that_cannot_read_it_says_s
     settled(screen.page, pick="")
     root.locator("label.other", has_text="another model").locator("select").select_option("copy")
     expect(root.locator(".problem")).to_contain_text("This model has no token for")
-    leave(screen)
 
 
-def test_an_encoder_on_a_phone(browser: Browser, address: str) -> None:
-    screen = visit(browser, address, PHONE)
+def test_an_encoder_on_a_phone(plain_another: AnotherPlain) -> None:
+    screen = visit(plain_another, PHONE)
     root = screen.page.locator(".hl.whatif")
     settled(screen.page, pick="encoder.5.11", rows="72")
     expect(root.locator(".fact")).to_contain_text("Silence layer 5 head 11 and the sentence’s vector turns by 22.9°.")
@@ -654,4 +638,3 @@ def test_an_encoder_on_a_phone(browser: Browser, address: str) -> None:
     expect(root.get_by_role("button", name="no causal mask")).to_be_disabled()
     root.get_by_role("button", name="weaker").click()
     settled(screen.page, pick="encoder.5.7")
-    leave(screen)

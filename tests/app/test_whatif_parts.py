@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -26,8 +26,9 @@ from core.run.request import Request
 from core.service import Facts, Part
 from tests.app.browsing import Screen
 from tests.app.lab import everywhere
+from tests.app.plain import AnotherPlain, Plain
 from tests.app.test_accessibility import findings
-from tests.app.test_whatif import DOROTHY, PHONE, STORY, UNCLE, leave, printed, settled, visit
+from tests.app.test_whatif import DOROTHY, PHONE, STORY, UNCLE, printed, settled, visit
 
 APP = "app/main.py"
 PATIENCE = 90_000  # ms
@@ -134,6 +135,7 @@ def test_the_parts_of_a_real_model_and_the_code_that_gives_them(
         ("mean", {"z0.0": -3.711, "z23.3": -2.553, "z1.5": 0.009}, 0.9462),
     ],
 )
+@pytest.mark.thorough
 def test_silence_and_the_mean_of_a_real_model(
     client: TestClient, capsys: pytest.CaptureFixture[str], how: str, exact: dict[str, float], p: float
 ) -> None:
@@ -147,6 +149,7 @@ def test_silence_and_the_mean_of_a_real_model(
     assert change == pytest.approx(exact["z23.3"], abs=0.01)
 
 
+@pytest.mark.thorough
 def test_silence_needs_no_other_sentence(client: TestClient) -> None:
     run = facts("storyteller", DOROTHY)
     found = parts(client, run, how="zero")
@@ -221,12 +224,18 @@ def test_a_part_in_a_link() -> None:
 # the screen
 
 
-def test_the_screen_says_what_the_runs_say(browser: Browser, address: str) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    screen = Screen(context.new_page(), address)
+def patient(plain_another: AnotherPlain, **said: str) -> Plain:
+    """A page on the room for a test whose runs take long."""
+    screen = plain_another(reduced_motion="reduce")
+    screen.page.set_default_timeout(PATIENCE)
+    screen.arrive(f"?{urlencode({'view': 'whatif', **said})}")
+    return screen
+
+
+@pytest.mark.thorough
+def test_the_screen_says_what_the_runs_say(plain_another: AnotherPlain) -> None:
+    screen = patient(plain_another, **IOI)  # 450 runs of a real model
     page, root = screen.page, screen.page.locator(".hl.whatif")
-    page.set_default_timeout(PATIENCE)  # of 450 runs of a real model
-    page.goto(f"{address}/?{urlencode({'view': 'whatif', **IOI})}")
     settled(page, pick="decoder.23.3", rows="450", swept="true")
     fact = root.locator(".board .fact")
     expect(fact).to_have_text(
@@ -300,15 +309,12 @@ def test_the_screen_says_what_the_runs_say(browser: Browser, address: str) -> No
         assert findings(screen) == [] and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     everywhere(root, check)
-    leave(screen)
 
 
-def test_a_swap_is_offered_and_never_chosen(browser: Browser, address: str) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    screen = Screen(context.new_page(), address)
+@pytest.mark.thorough
+def test_a_swap_is_offered_and_never_chosen(plain_another: AnotherPlain) -> None:
+    screen = patient(plain_another, **IOI | {"against": ""})
     page, root = screen.page, screen.page.locator(".hl.whatif")
-    page.set_default_timeout(PATIENCE)
-    page.goto(f"{address}/?{urlencode({'view': 'whatif', **IOI, 'against': ''})}")
     offer = root.get_by_role("button", name="John → Mary", exact=True)
     offer.wait_for()
     assert "against=When" not in page.url
@@ -319,11 +325,10 @@ def test_a_swap_is_offered_and_never_chosen(browser: Browser, address: str) -> N
     expect(root.locator(".problem")).to_be_hidden()
     expect(root.locator(".offers")).to_be_hidden()
     expect(root.get_by_label("Another sentence")).to_have_value(SWAPPED)
-    leave(screen)
 
 
-def test_silence_is_one_switch_away_and_keeps_the_part(browser: Browser, address: str) -> None:
-    screen = visit(browser, address, (1280, 720), **STORY, sweep="patch", against=UNCLE)
+def test_silence_is_one_switch_away_and_keeps_the_part(plain_another: AnotherPlain) -> None:
+    screen = visit(plain_another, (1280, 720), **STORY, sweep="patch", against=UNCLE)
     page, root = screen.page, screen.page.locator(".hl.whatif")
     settled(page, pick="decoder.0.5", swept="true")
     root.get_by_role("button", name="silence", exact=True).click()
@@ -349,15 +354,13 @@ def test_silence_is_one_switch_away_and_keeps_the_part(browser: Browser, address
     expect(fact).to_contain_text("Without L0 H5, Em falls from 90 % to 2.9 %")
     expect(root.locator(".problem")).to_be_hidden()
     expect(root.locator(".lines .says")).to_have_count(1)
-    leave(screen)
 
 
-def test_estimates_are_no_facts(browser: Browser, address: str) -> None:
+def test_estimates_are_no_facts(own_plain: Plain) -> None:
     """While runs are held back, the map has estimates and the sentence says that the run is to come."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    page = context.new_page()
-    page.add_init_script(
-        """const fetched = window.fetch; window.fetch = async (url, ...more) => {
+    page = own_plain.page
+    page.evaluate(
+        """() => { const fetched = window.fetch; window.fetch = async (url, ...more) => {
           const answer = await fetched(url, ...more);
           if (!String(url).includes("whatif/parts")) return answer;
           const all = new Uint8Array(await answer.arrayBuffer());
@@ -366,10 +369,9 @@ def test_estimates_are_no_facts(browser: Browser, address: str) -> None:
             sink.enqueue(all.slice(0, first));
             window.release = () => { sink.enqueue(all.slice(first)); sink.close(); };
           } }));
-        };"""
+        }; }"""
     )
-    said = {"view": "whatif", **STORY, "sweep": "patch", "against": UNCLE}
-    page.goto(f"{address}/?{'&'.join(f'{name}={text}' for name, text in said.items())}")
+    own_plain.arrive(f"?{urlencode({'view': 'whatif', **STORY, 'sweep': 'patch', 'against': UNCLE})}")
     root = page.locator('.hl.whatif[data-estimates="true"]')
     expect(root.locator(".board .legend b")).to_contain_text("0 exact")
     expect(root.locator(".board .legend b")).to_contain_text("estimates (small)")
@@ -379,11 +381,10 @@ def test_estimates_are_no_facts(browser: Browser, address: str) -> None:
     root.locator(".board .one").nth(2).click()
     expect(root.locator(".board .fact")).to_contain_text("its run has not come yet.")
     assert "%" not in (root.locator(".board .fact").text_content() or "")
-    context.close()
 
 
-def test_unequal_sentences_and_a_phone(browser: Browser, address: str) -> None:
-    screen = visit(browser, address, PHONE, **STORY, sweep="patch", against=f"{DOROTHY} Em")
+def test_unequal_sentences_and_a_phone(plain_another: AnotherPlain) -> None:
+    screen = visit(plain_another, PHONE, **STORY, sweep="patch", against=f"{DOROTHY} Em")
     root = screen.page.locator(".hl.whatif")
     expect(root.locator(".problem")).to_contain_text("tokens")
     expect(root.locator(".board .parts")).to_be_hidden()
@@ -400,7 +401,6 @@ def test_unequal_sentences_and_a_phone(browser: Browser, address: str) -> None:
     assert low and top and top["y"] < low["y"], "the map comes before the words"
     root.get_by_role("button", name="weaker").first.click()
     expect(root.locator(".board .fact")).not_to_contain_text("L0 H5")
-    leave(screen)
 
 
 # how the room opens
@@ -451,25 +451,22 @@ def test_an_encoder_opens_as_it_did() -> None:
     ],
 )
 def test_older_links_and_a_text_of_ones_own_open_the_map(
-    browser: Browser, address: str, more: dict[str, str], how: str, part: str
+    plain_another: AnotherPlain, more: dict[str, str], how: str, part: str
 ) -> None:
-    screen = visit(browser, address, (1280, 720), **STORY, **more)
+    screen = visit(plain_another, (1280, 720), **STORY, **more)
     root = screen.page.locator(".hl.whatif")
     settled(screen.page, sweep="parts", swept="true")
     expect(root.locator(".board .fact")).to_contain_text(part)
     expect(root.get_by_role("button", name=how, exact=True)).to_have_attribute("aria-pressed", "true")
     expect(root.locator(".columns")).to_be_hidden()
-    leave(screen)
 
 
-def test_an_example_opens_with_its_own_pair_and_another_text_lets_it_go(browser: Browser, address: str) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    screen = Screen(context.new_page(), address)
-    page, root = screen.page, screen.page.locator(".hl.whatif")
+@pytest.mark.thorough
+def test_an_example_opens_with_its_own_pair_and_another_text_lets_it_go(own_screen: Screen) -> None:
+    page, root = own_screen.page, own_screen.page.locator(".hl.whatif")
     page.set_default_timeout(PATIENCE)
-    page.goto(
-        f"{address}/?{urlencode({'view': 'whatif', 'model': 'SmolLM2-135M', 'text': 'The capital of France is'})}"
-    )
+    said = {"view": "whatif", "model": "SmolLM2-135M", "text": "The capital of France is"}
+    page.goto(f"{own_screen.address}/?{urlencode(said)}")
     settled(page, sweep="parts")
     expect(root.get_by_label("Another sentence")).to_have_value("The capital of Italy is")
     page.wait_for_url(lambda url: "against=The+capital+of+Italy+is" in url and "rule=against" in url)
@@ -480,11 +477,10 @@ def test_an_example_opens_with_its_own_pair_and_another_text_lets_it_go(browser:
     settled(page, sweep="parts")
     expect(root.get_by_role("button", name="log p", exact=True)).to_have_attribute("aria-pressed", "true")
     expect(root.locator(".board .fact")).to_contain_text("Without L")
-    leave(screen)
 
 
-def test_what_the_map_lacks_is_one_step_away(browser: Browser, address: str) -> None:
-    screen = visit(browser, address, (1280, 720), **STORY, against=UNCLE)
+def test_what_the_map_lacks_is_one_step_away(plain_another: AnotherPlain) -> None:
+    screen = visit(plain_another, (1280, 720), **STORY, against=UNCLE)
     page, root = screen.page, screen.page.locator(".hl.whatif")
     settled(page, sweep="parts", swept="true")
     scale = root.get_by_role("button", name="no 1/√d")
@@ -509,17 +505,13 @@ def test_what_the_map_lacks_is_one_step_away(browser: Browser, address: str) -> 
     root.get_by_role("button", name="each part in turn").click()
     settled(page, sweep="parts", pick="decoder.0.5")
     expect(root.locator(".board .fact")).to_contain_text("Take only L0 H5 from the other sentence")
-    leave(screen)
 
 
-def test_the_pair_of_an_example_stays_on_the_map(browser: Browser, address: str) -> None:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
-    screen = Screen(context.new_page(), address)
+@pytest.mark.thorough
+def test_the_pair_of_an_example_stays_on_the_map(plain_another: AnotherPlain) -> None:
+    said = {"model": "SmolLM2-135M", "text": "The capital of France is", "edits": "noscale", "pick": "off"}
+    screen = patient(plain_another, **said)
     page, root = screen.page, screen.page.locator(".hl.whatif")
-    page.set_default_timeout(PATIENCE)
-    said = {"view": "whatif", "model": "SmolLM2-135M", "text": "The capital of France is", "edits": "noscale"}
-    page.goto(f"{address}/?{urlencode({**said, 'pick': 'off'})}")
     settled(page, sweep="heads", pick="")
     expect(root.locator(".columns .fact")).to_contain_text("With no 1/√d, Paris")
     expect(root.locator(".lines .name")).to_have_text(["as it is", "changed"])
-    leave(screen)

@@ -8,11 +8,10 @@ import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -20,10 +19,10 @@ from app.kit import params as kit_params
 from app.rooms.whatif import changes
 from app.shell import routes
 from app.transport import messages
-from tests.app.browsing import Screen
+from tests.app.plain import AnotherPlain
 from tests.app.test_accessibility import findings
-from tests.app.test_whatif import DOROTHY, PHONE, STORY, UNCLE, leave, printed, settled, visit
-from tests.app.test_whatif_parts import IOI, MARY, PATIENCE, SWAPPED, facts
+from tests.app.test_whatif import DOROTHY, PHONE, STORY, UNCLE, printed, settled, visit
+from tests.app.test_whatif_parts import IOI, MARY, SWAPPED, facts, patient
 
 APP = "app/main.py"
 NINE = "23.3,29.1,29.0,24.4,20.0,19.2,23.0,17.4,23.2"
@@ -49,6 +48,7 @@ def asked(**said: str) -> dict[str, str]:
     return {"run": facts().key, "sweep": "patch", "against": SWAPPED, **said}
 
 
+@pytest.mark.thorough
 def test_paths_of_a_real_model_and_the_code_that_gives_them(
     client: TestClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +111,7 @@ def test_three_tests_of_a_head_and_an_mlp(client: TestClient, capsys: pytest.Cap
     assert [name for name, _, _ in alone["tests"]] == ["zero", "mean"]
 
 
+@pytest.mark.thorough
 def test_what_heads_read(client: TestClient) -> None:
     answer = client.get("/headlight/whatif/notes", params=asked())
     header, body = messages.unpack(answer.content)
@@ -163,20 +164,13 @@ def test_words_of_a_link() -> None:
 # the screen
 
 
-def opened(browser: Browser, address: str, size: tuple[int, int] = (1280, 720), **said: str) -> Screen:
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
-    screen = Screen(context.new_page(), address)
-    screen.page.set_default_timeout(PATIENCE)
-    screen.page.goto(f"{address}/?{urlencode({'view': 'whatif', **IOI, **said})}")
-    return screen
-
-
 def free(page: Page) -> None:
     page.evaluate("document.activeElement?.blur()")
 
 
-def test_paths_on_the_screen(browser: Browser, address: str) -> None:
-    screen = opened(browser, address)
+@pytest.mark.thorough
+def test_paths_on_the_screen(plain_another: AnotherPlain) -> None:
+    screen = patient(plain_another, **IOI)
     page, root = screen.page, screen.page.locator(".hl.whatif")
     settled(page, pick="decoder.23.3", rows="450", noted="true")
     rows = root.locator(".board .one")
@@ -234,11 +228,11 @@ def test_paths_on_the_screen(browser: Browser, address: str) -> None:
     expect(root.locator(".board .paths")).to_be_hidden()
     root.get_by_role("button", name="silence", exact=True).click()
     expect(root.get_by_role("button", name="paths", exact=True)).to_be_disabled()
-    leave(screen)
 
 
-def test_a_link_to_paths_and_tests_opens_the_same(browser: Browser, address: str) -> None:
-    screen = opened(browser, address, draw="paths", low="tests", layer="1", head="5")
+@pytest.mark.thorough
+def test_a_link_to_paths_and_tests_opens_the_same(plain_another: AnotherPlain) -> None:
+    screen = patient(plain_another, **IOI, draw="paths", low="tests", layer="1", head="5")
     page, root = screen.page, screen.page.locator(".hl.whatif")
     settled(page, pick="decoder.1.5", rows="450", paths="132")
     tests = root.locator(".board .test")
@@ -269,11 +263,11 @@ def test_a_link_to_paths_and_tests_opens_the_same(browser: Browser, address: str
     root.locator(".board .one").first.click()
     expect(root.get_by_role("button", name="3 tests")).to_be_disabled()
     expect(said).to_contain_text("all that earlier layers have written there")
-    leave(screen)
 
 
-def test_how_good_the_estimates_were(browser: Browser, address: str) -> None:
-    screen = opened(browser, address, low="check")
+@pytest.mark.thorough
+def test_how_good_the_estimates_were(plain_another: AnotherPlain) -> None:
+    screen = patient(plain_another, **IOI, low="check")
     page, root = screen.page, screen.page.locator(".hl.whatif")
     settled(page, pick="decoder.23.3", rows="450")
     check = root.locator(".board .check")
@@ -290,13 +284,10 @@ def test_how_good_the_estimates_were(browser: Browser, address: str) -> None:
     check.locator(".off").first.click()
     settled(page, pick="decoder.20.0")
     page.wait_for_url(lambda url: "low=check" in url and "layer=20" in url)
-    leave(screen)
 
 
-def test_all_that_comes_into_one_head_on_demand(browser: Browser, address: str) -> None:
-    screen = visit(
-        browser, address, (1280, 720), **STORY, sweep="patch", against=UNCLE, draw="paths", layer="1", head="0"
-    )
+def test_all_that_comes_into_one_head_on_demand(plain_another: AnotherPlain) -> None:
+    screen = visit(plain_another, (1280, 720), **STORY, sweep="patch", against=UNCLE, draw="paths", layer="1", head="0")
     page, root = screen.page, screen.page.locator(".hl.whatif")
     settled(page, pick="decoder.1.0", swept="true")
     button = root.get_by_role("button", name="All that comes into L1 H0")
@@ -308,14 +299,13 @@ def test_all_that_comes_into_one_head_on_demand(browser: Browser, address: str) 
     root.get_by_role("button", name="Back to the nine strongest heads").click()
     page.wait_for_url(lambda url: "into=" not in url)
     expect(root.locator(".board .paths")).to_contain_text("one head passes its change to one other")
-    leave(screen)
 
 
 def test_a_text_that_is_too_long_for_paths_says_so(
-    browser: Browser, address: str, monkeypatch: pytest.MonkeyPatch
+    plain_another: AnotherPlain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The picture is refused with a sentence in its place; the map and the rest of the room stay."""
-    screen = visit(browser, address, (1280, 720), **STORY, sweep="patch", against=UNCLE)
+    screen = visit(plain_another, (1280, 720), **STORY, sweep="patch", against=UNCLE)
     page, root = screen.page, screen.page.locator(".hl.whatif")
     settled(page, swept="true")
     sentence = (
@@ -328,11 +318,10 @@ def test_a_text_that_is_too_long_for_paths_says_so(
     expect(root.locator(".board .fact")).to_contain_text("Take only")
     expect(root.locator(".board .paths svg")).to_be_hidden()
     assert "Traceback" not in page.inner_text("body") and findings(screen) == []
-    leave(screen)
 
 
-def test_paths_and_tests_on_a_phone(browser: Browser, address: str) -> None:
-    screen = visit(browser, address, PHONE, **STORY, sweep="patch", against=UNCLE, draw="paths", low="tests")
+def test_paths_and_tests_on_a_phone(plain_another: AnotherPlain) -> None:
+    screen = visit(plain_another, PHONE, **STORY, sweep="patch", against=UNCLE, draw="paths", low="tests")
     page, root = screen.page, screen.page.locator(".hl.whatif")
     settled(page, swept="true")
     expect(root.locator(".board .paths svg")).to_contain_text("reads")
@@ -342,4 +331,3 @@ def test_paths_and_tests_on_a_phone(browser: Browser, address: str) -> None:
         "root => [...root.querySelectorAll('button, select, input')].filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.textContent || e.type)"
     )
     assert small == [] and findings(screen) == []
-    leave(screen)

@@ -13,15 +13,16 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from app.rooms.whatif import words
 from app.shell import routes
 from app.transport import messages, rate_limits
+from tests.app.plain import AnotherPlain
 from tests.app.test_accessibility import findings
-from tests.app.test_whatif import DOROTHY, PHONE, STORY, UNCLE, facts, leave, printed, settled, visit
+from tests.app.test_whatif import DOROTHY, PHONE, STORY, UNCLE, facts, printed, settled, visit
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 
 APP = "app/main.py"
@@ -121,6 +122,7 @@ def test_a_set_needs_a_model_that_writes_and_counts_as_a_sweep(
 
 
 @needs_smollm2
+@pytest.mark.thorough
 def test_the_sixteen_pairs_of_names(client: TestClient) -> None:
     pairs, rows, about = read(asked(client, NAMES, "smollm2", "The capital of France is").content)
     assert (
@@ -138,8 +140,8 @@ def test_the_sixteen_pairs_of_names(client: TestClient) -> None:
 # the screen
 
 
-def test_a_set_on_the_screen(browser: Browser, address: str) -> None:
-    screen = visit(browser, address, (1280, 720), **STORY, against=UNCLE)
+def test_a_set_on_the_screen(plain_another: AnotherPlain) -> None:
+    screen = visit(plain_another, (1280, 720), **STORY, against=UNCLE)
     page, root = screen.page, screen.page.locator(".hl.whatif")
     root.get_by_role("button", name="more than one sentence").click()
     box = root.locator(".set")
@@ -188,11 +190,10 @@ def test_a_set_on_the_screen(browser: Browser, address: str) -> None:
     box.get_by_role("button", name="Back to one").click()
     settled(page, sweep="parts", swept="true")
     expect(root.locator(".lines")).to_be_visible()
-    leave(screen)
 
 
-def test_a_set_stops_when_it_is_told_to(browser: Browser, address: str) -> None:
-    screen = visit(browser, address, PHONE, **STORY, against=UNCLE)
+def test_a_set_stops_when_it_is_told_to(plain_another: AnotherPlain) -> None:
+    screen = visit(plain_another, PHONE, **STORY, against=UNCLE)
     page, root = screen.page, screen.page.locator(".hl.whatif")
     root.get_by_role("button", name="more than one sentence").click()
     box = root.locator(".set")
@@ -210,4 +211,3 @@ def test_a_set_stops_when_it_is_told_to(browser: Browser, address: str) -> None:
         "root => [...root.querySelectorAll('button, select, input, summary')].filter(e => e.offsetParent && e.type !== 'checkbox' && e.getBoundingClientRect().height < 43.5).map(e => e.textContent || e.type)"
     )
     assert small == [] and findings(screen) == []
-    leave(screen)

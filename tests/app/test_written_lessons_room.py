@@ -117,6 +117,7 @@ def all_lessons(page: Page) -> list[str]:
     return [re.sub(r" \d+ of \d+$", "", said) for said in rail(page).locator(".lessons-all h3").all_inner_texts()]
 
 
+@pytest.mark.thorough
 def test_the_good_file_and_the_examples_are_listed_and_the_faulty_one_is_told_the_operator_alone(
     page: Page, address: str, log: Path
 ) -> None:
@@ -155,6 +156,7 @@ def test_a_wrong_and_a_right_answer_are_told_what_the_file_says(page: Page, addr
     expect(on.locator(".reply")).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_the_row_of_a_step_is_covered_and_pointed_at(page: Page, address: str) -> None:
     on = open_step(page, address, "file-keys", 2, "explore")
     assert "query=4" in page.url and "layer=26" in page.url
@@ -168,6 +170,7 @@ def test_the_row_of_a_step_is_covered_and_pointed_at(page: Page, address: str) -
     is_there(page, "73")
 
 
+@pytest.mark.thorough
 def test_a_number_has_the_reply_to_its_mistake(page: Page, address: str) -> None:
     on = open_step(page, address, "file-keys", 3, "generate")
     number = on.locator(".typed input")
@@ -181,6 +184,7 @@ def test_a_number_has_the_reply_to_its_mistake(page: Page, address: str) -> None
     expect(on.get_by_role("button", name="The next step")).to_be_disabled()  # it leads into no other lesson
 
 
+@pytest.mark.thorough
 def test_a_link_says_what_was_answered(page: Page, address: str) -> None:
     page.goto(f"{address}/?view=lessons&lesson=file-keys&at=1&said=1&seen=1")
     ready(page, "file-keys.1", "generate")
@@ -188,12 +192,14 @@ def test_a_link_says_what_was_answered(page: Page, address: str) -> None:
     expect(rail(page).locator(".answer p").nth(1)).to_have_text("The answer is are.")
 
 
+@pytest.mark.thorough
 def test_a_link_to_a_lesson_that_is_gone_says_so(page: Page, address: str) -> None:
     page.goto(f"{address}/?view=lessons&lesson=faulty&at=1")
     ready(page, "1.1")
     expect(page.get_by_text("step “faulty, 1” of the lessons, which does not exist: 1.1 is shown")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_progress_is_kept_apart_from_the_course(page: Page, address: str) -> None:
     page.goto(f"{address}/?view=lessons&lesson=1&at=1&done=3")
     ready(page, "1.1")
@@ -215,6 +221,7 @@ def test_progress_is_kept_apart_from_the_course(page: Page, address: str) -> Non
         expect(rail(page).locator("li.done")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_the_second_example_ends_with_the_list_of_lessons(page: Page, address: str) -> None:
     page.evaluate("localStorage.clear()")
     on = open_step(page, address, "example-pronouns", 1, "generate")
@@ -235,6 +242,7 @@ def test_the_second_example_ends_with_the_list_of_lessons(page: Page, address: s
     expect(on.locator(".lessons-all")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_an_own_sentence_of_the_visitor_does_not_go_along(page: Page, address: str) -> None:
     open_step(page, address, "example-agreement", 1, "generate")
     box = page.get_by_label("Sentence", exact=True)
@@ -247,6 +255,7 @@ def test_an_own_sentence_of_the_visitor_does_not_go_along(page: Page, address: s
     expect(rail(page).locator(".place")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_file_that_is_mended_is_listed(page: Page, address: str, place: Path) -> None:
     (place / "faulty.md").write_text(FAULTY.replace("modle:", "model:"), encoding="utf-8")
     page.goto(f"{address}/?view=lessons&lesson=file-faulty&at=1")
@@ -258,6 +267,7 @@ def test_a_file_that_is_mended_is_listed(page: Page, address: str, place: Path) 
     assert "Never seen" not in all_lessons(page)
 
 
+@pytest.mark.thorough
 def test_a_written_step_has_no_fault_of_access(page: Page, address: str) -> None:
     open_step(page, address, "file-keys", 1, "generate")
     assert faults(page, ".st-key-lessons_rail_box") == []

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 import httpx2
 import pytest
+from playwright.sync_api import Browser
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
@@ -26,7 +27,7 @@ from app.classroom import codes, sentences, words
 from app.session.service import DEFAULT_REQUEST
 from app.transport import rate_limits
 from core.run.request import Request
-from tests.app.browsing import ROOT, Screen, browsing, serving
+from tests.app.browsing import ROOT, Screen, serving
 from tests.app.school import PLACE, screen
 
 HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -126,6 +127,7 @@ async def typed(address: str, cookies: dict[str, str], text: str) -> str:
                 return key
 
 
+@pytest.mark.thorough
 def test_a_visitor_stays_on_one_process_by_websocket_and_by_request(behind: Behind) -> None:
     on: dict[str, dict[str, str]] = {}
     for _ in range(8):  # whoever has no cookie goes where there are fewest
@@ -146,6 +148,7 @@ def test_a_visitor_stays_on_one_process_by_websocket_and_by_request(behind: Behi
         assert status == {name: 200, **{other: 404 for other in behind.direct if other != name}}
 
 
+@pytest.mark.thorough
 def test_limits_see_the_visitor_and_not_the_proxy(behind: Behind) -> None:
     """Visitors without our cookie, on one process: each address has its own limits, and says nobody else's."""
     at_one = {PROCESS: "one"}
@@ -157,11 +160,13 @@ def test_limits_see_the_visitor_and_not_the_proxy(behind: Behind) -> None:
         assert second.get(url).status_code == 200
 
 
+@pytest.mark.thorough
 def test_what_is_the_operators_stays_behind_the_proxy(behind: Behind) -> None:
     assert httpx2.get(f"{behind.address}/metrics").status_code == 404
     assert httpx2.get(f"{behind.direct['one']}/metrics").status_code == 200
 
 
+@pytest.mark.thorough
 def test_the_page_knows_whether_it_came_by_tls(behind: Behind) -> None:
     """The cookie would be Secure behind a proxy that speaks TLS; a visitor cannot claim it."""
     plain = httpx2.get(behind.address, headers={"Accept": "text/html", "X-Forwarded-Proto": "https"})
@@ -186,6 +191,7 @@ def first(stream: httpx2.Response, name: str) -> str:
     return next(next(lines) for line in lines if line == f"event: {name}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("at", "elsewhere"), [("one", "two"), ("two", "one")])
 def test_a_class_is_found_from_wherever_its_followers_come(behind: Behind, at: str, elsewhere: str) -> None:
     """Its teacher is on one process; of its followers one has no cookie, one has a visit on the other process."""
@@ -225,6 +231,7 @@ def test_a_class_is_found_from_wherever_its_followers_come(behind: Behind, at: s
         assert (lost.status_code, lost.text) == (404, sentences.NO_CLASS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("at", "elsewhere"), [("one", "two"), ("two", "one")])
 def test_what_a_followers_page_asks_for_comes_from_where_its_class_is(behind: Behind, at: str, elsewhere: str) -> None:
     """A run that only the teacher's process has; whoever does not follow is where the cookie says."""
@@ -243,6 +250,7 @@ def test_what_a_followers_page_asks_for_comes_from_where_its_class_is(behind: Be
         )
 
 
+@pytest.mark.thorough
 def test_a_class_whose_process_has_gone_is_over_and_not_waited_for(direct: dict[str, str]) -> None:
     here = direct["one"].replace("http://localhost", "127.0.0.1")
     with socket.socket() as nobody:  # a port at which nobody answers
@@ -257,34 +265,35 @@ def test_a_class_whose_process_has_gone_is_over_and_not_waited_for(direct: dict[
                 assert teach(teacher, address)[0][0] in SIGNS["one"]
 
 
-def test_two_browsers_meet_in_a_class_through_the_proxy(behind: Behind, chromium: str) -> None:
+@pytest.mark.thorough
+def test_two_browsers_meet_in_a_class_through_the_proxy(behind: Behind, browser: Browser) -> None:
     said = words.COMPONENT
-    with browsing(chromium) as browser:
-        pages = []
-        for name in ("two", "one"):  # the phone has a visit on the other process
-            context = browser.new_context(reduced_motion="reduce")
-            context.add_cookies([{"name": PROCESS, "value": name, "url": behind.address}])
-            pages.append(Screen(context.new_page(), behind.address))
-        teacher, phone = pages
-        teacher.open("?text=The+proxy+finds+the+class+because+it+reads+the+code.")
-        over = teacher.page.locator(".classroom .over")
-        teacher.page.keyboard.press("j")
-        over.locator(".share .code").wait_for()
-        code = over.locator(".share .code").inner_text().replace(" ", "")
-        assert code[0] in SIGNS["two"]
-        phone.page.goto(f"{behind.address}/R/{code}")
-        over.get_by_role("button", name=str(said["begin"])).click()
-        teacher.root.locator(".strip [data-axis=query]").get_by_text("it", exact=True).click()
-        phone.page.locator(".follow .words").get_by_role("button", name="class", exact=True).click()
-        over.locator(".said em", has_text="1").wait_for()
-        teacher.page.keyboard.press("r")
-        phone.page.locator(".follow .result", has_text="You chose class").wait_for()
-        phone.page.get_by_role("button", name=str(said["look_around"])).click()
-        phone.painted()
-        over.get_by_role("button", name=str(said["end"])).click()
-        phone.page.get_by_role("heading", name=str(said["closed_title"])).wait_for()
-        for page in pages:
-            page.leave()
+    pages = []
+    for name in ("two", "one"):  # the phone has a visit on the other process
+        context = browser.new_context(reduced_motion="reduce")
+        context.add_cookies([{"name": PROCESS, "value": name, "url": behind.address}])
+        pages.append(Screen(context.new_page(), behind.address))
+    teacher, phone = pages
+    teacher.open("?text=The+proxy+finds+the+class+because+it+reads+the+code.")
+    over = teacher.page.locator(".classroom .over")
+    teacher.page.keyboard.press("j")
+    over.locator(".share .code").wait_for()
+    code = over.locator(".share .code").inner_text().replace(" ", "")
+    assert code[0] in SIGNS["two"]
+    phone.page.goto(f"{behind.address}/R/{code}")
+    over.get_by_role("button", name=str(said["begin"])).click()
+    teacher.root.locator(".strip [data-axis=query]").get_by_text("it", exact=True).click()
+    phone.page.locator(".follow .words").get_by_role("button", name="class", exact=True).click()
+    over.locator(".said em", has_text="1").wait_for()
+    teacher.page.keyboard.press("r")
+    phone.page.locator(".follow .result", has_text="You chose class").wait_for()
+    phone.page.get_by_role("button", name=str(said["look_around"])).click()
+    phone.painted()
+    over.get_by_role("button", name=str(said["end"])).click()
+    phone.page.get_by_role("heading", name=str(said["closed_title"])).wait_for()
+    for page in pages:
+        page.leave()
+        page.page.context.close()
 
 
 def test_the_signs_of_codes_are_shared_out_and_the_proxy_knows_them() -> None:

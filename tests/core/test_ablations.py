@@ -17,12 +17,13 @@ from core.sweep import ablations
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, doubled, texts
+from tests.thorough import part
 
 Tiny = Callable[..., core.Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
-@pytest.mark.parametrize("config", SAMPLE[::6], ids=name)
+@pytest.mark.parametrize("config", part(SAMPLE[::6]), ids=name)
 @pytest.mark.parametrize("batch_bytes", [1 << 28, 1])
 def test_a_batch_of_silenced_heads_is_what_each_alone_gives(
     config: dict[str, Any], batch_bytes: int, monkeypatch: Any

@@ -15,13 +15,14 @@ from core.errors import Outdated, TextError, TooLarge
 from tests.core.conftest import make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import CUSTOM, Custom, doubled, texts, tilted
+from tests.thorough import part
 
 Tiny = Callable[..., core.Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 DECODERS = [config for config in SAMPLE if config["head"] == "lm"]
 
 
-@pytest.mark.parametrize("config", DECODERS, ids=name)
+@pytest.mark.parametrize("config", part(DECODERS, 3), ids=name)
 def test_contributions_add_up_to_the_logit(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config, embed_norm=config["window"] is None)
     rng = random.Random(name(config))
@@ -97,7 +98,7 @@ def test_what_has_no_linear_head_says_so(tiny: Tiny) -> None:
         run.contributions(8)
 
 
-@pytest.mark.parametrize("config", SAMPLE[::6], ids=name)
+@pytest.mark.parametrize("config", part(SAMPLE[::6]), ids=name)
 def test_the_lens_ends_at_the_models_own_predictions(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     run = core.trace(loaded, ids=IDS, target_ids=IDS[:5] if loaded.config.kind == "encoder-decoder" else None)
@@ -128,7 +129,7 @@ def test_attribution_is_of_the_weights_of_the_run(tiny: Tiny) -> None:
 # any moment
 
 
-@pytest.mark.parametrize("config", SAMPLE[::4], ids=name)
+@pytest.mark.parametrize("config", part(SAMPLE[::4], 3), ids=name)
 def test_any_moments_value_is_what_passed_there(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     rng = random.Random(name(config))

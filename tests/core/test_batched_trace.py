@@ -24,6 +24,7 @@ from core.service import engine as engine_module
 from tests.core.conftest import make_loaded
 from tests.core.test_engine import WORDS, Gate, engine, sentences
 from tests.core.test_invariants import SAMPLE, name
+from tests.thorough import part
 
 IDS = ([3, 1, 4, 1, 5, 9, 2, 6], [27, 1, 8], [31, 4, 15, 9, 2, 6, 5, 3, 5, 8, 9], [7])
 
@@ -54,7 +55,7 @@ def check_alone(found: core.Trace, alone: core.Trace) -> None:
 
 @pytest.mark.parametrize("hold", [True, False], ids=["held", "from another pass"])
 @pytest.mark.parametrize(
-    "config", [c for c in SAMPLE if "n_decoder_layers" not in c or "n_encoder_layers" not in c], ids=name
+    "config", part([c for c in SAMPLE if "n_decoder_layers" not in c or "n_encoder_layers" not in c], 3), ids=name
 )
 def test_each_run_is_that_of_its_text_alone(
     config: dict[str, Any], hold: bool, monkeypatch: pytest.MonkeyPatch

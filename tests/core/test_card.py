@@ -21,6 +21,7 @@ from core.plan import chunked_run_bytes, run_bytes
 from core.run.chunks import Chunks
 from core.run.recorder import HELD_BYTES
 from core.sweep import atlas
+from tests.thorough import THOROUGH
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 97,
@@ -91,6 +92,8 @@ def test_a_trace_changes_nothing_and_shows_what_the_pass_did(device: torch.devic
 def test_a_trace_takes_no_more_than_was_predicted(
     device: torch.device, dtype: torch.dtype, config: dict[str, Any], n: int
 ) -> None:
+    if device.type == "cpu" and not THOROUGH:
+        n //= 4
     loaded = built(device, dtype, **config)
     shape = loaded.config
     last = n * shape.d_model * dtype.itemsize
@@ -187,15 +190,17 @@ def test_what_does_not_fit_is_refused_and_not_a_fault(device: torch.device) -> N
     assert torch.ones(3, device=device).sum() == 3  # the device still works
 
 
-def test_a_tile_of_100_000_tokens_is_exact_and_small(device: torch.device) -> None:
-    n, side = 100_000, 256
+def test_a_tile_of_a_very_long_text_is_exact_and_small(device: torch.device) -> None:
+    n, side = 20_000 if device.type == "cpu" and not THOROUGH else 100_000, 256
     record = record_of(n, device, heads=2)
     given = [record.batch_q, record.batch_k]
     for start in (0, (n - side) // 2, n - side):
         window = slice(start, start + side)
         held: list[torch.Tensor] = []
         taken = peak_bytes(lambda w=window, held=held: held.append(record.pattern(1, w, w)), device, given)
-        assert taken - sum(tensor.nbytes for tensor in given) <= 256 * MiB  # where the whole map is 37 GiB
+        assert (
+            taken - sum(tensor.nbytes for tensor in given) <= 256 * MiB
+        )  # the whole map of 100,000 tokens takes 37 GiB
         queries = record.q[1, window].double()
         scores = queries @ record.k[1].double().T / 8
         hidden = torch.arange(n, device=device) > torch.arange(start, start + side, device=device)[:, None]

@@ -19,6 +19,7 @@ from core.model.hooks import Look, hooked
 from core.model.text import Tokens, from_ids, pad
 from core.plan import chunked_run_bytes
 from core.run import chunks
+from tests.thorough import part
 
 tracing = sys.modules["core.run.trace"]  # core.trace is the function
 N = 37
@@ -159,8 +160,16 @@ def test_every_kind_of_edit_is_tried() -> None:
     assert {edit.word for edit in tried} == KINDS.keys()
 
 
-@pytest.mark.parametrize("edits", IN_CHUNKS)
-@pytest.mark.parametrize("shape", ["learned", "windows", "windows, alibi", "relative", "windows, let go"])
+EDITED = ("windows", "windows, alibi", "relative", "windows, let go")  # each edit meets one of them in a usual run
+
+
+@pytest.mark.parametrize(
+    ("shape", "edits"),
+    [
+        *(("learned", edits) for edits in IN_CHUNKS),
+        *((shape, edits) for i, edits in enumerate(IN_CHUNKS) for shape in part(EDITED, 4, i)),
+    ],
+)
 def test_edited_chunks_are_the_edited_run_in_one_go(
     shape: str, edits: str, cut: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,8 +204,9 @@ def test_what_sees_ahead_goes_whole_or_not_at_all(edit: Any, monkeypatch: pytest
         core.trace(loaded, ids=IDS, interventions=[edit])
 
 
-@pytest.mark.parametrize("rows", [1, 8, 36])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "rows"), [(shape, rows) for i, shape in enumerate(SHAPES) for rows in part((1, 8, 36), 3, i)]
+)
 def test_chunks_are_one_go(shape: str, rows: int, cut: Any) -> None:
     loaded = core.build(replace(BASE, **SHAPES[shape]), seed=3)
     whole = core.trace(loaded, ids=IDS)
@@ -204,8 +214,9 @@ def test_chunks_are_one_go(shape: str, rows: int, cut: Any) -> None:
     assert_same(core.trace(loaded, ids=IDS), whole)
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "side"), [(shape, side) for i, shape in enumerate(SHAPES) for side in part(("left", "right"), 2, i)]
+)
 def test_padded_texts_side_by_side(shape: str, side: Literal["left", "right"], cut: Any) -> None:
     loaded = core.build(replace(BASE, **SHAPES[shape]), seed=4)
     whole = core.trace_tokens(loaded, two(side), None, ())

@@ -22,6 +22,7 @@ from core.model.text import from_ids
 from core.read import report
 from core.run.prompt import padded, read_again
 from tests.core.published import RELATIVES
+from tests.thorough import part
 
 IDS = [7, 30, 11, 45, 23, 8, 50, 12, 19]
 LABELS = {0: "calm", 1: "<b>angry</b>", 2: "glad"}
@@ -76,7 +77,7 @@ def bert(folder: Path, **more: Any) -> core.Loaded:
     return saved(made(HEADS["BERT"], **more), folder)
 
 
-@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("name", part(list(HEADS), 3))
 def test_logits_are_those_of_transformers(name: str, tmp_path: Path) -> None:
     model = made(HEADS[name])
     loaded = saved(model, tmp_path)

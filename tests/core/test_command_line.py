@@ -84,13 +84,25 @@ def test_what_takes_no_part_is_said_beside_the_output(tmp_path: Path, capsys: py
     assert "adapter_config.json" in json.loads(said.out)["model"]["notices"][0]
 
 
-def test_it_starts_as_a_program_and_says_what_it_saw() -> None:
+LOOKS = r"^  {}\.blocks\.\d+\.attn head \d+: (\S+) looks at (\S+), \d+%$"
+
+
+def test_a_trace_says_what_it_saw(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["trace", TEXT, "--model", "minilm"]) == 0
+    said = capsys.readouterr().out
+    assert "16 tokens: [CLS] The animal" in said and "6 encoder layers" in said
+    looks = re.findall(LOOKS.format("encoder"), said, re.MULTILINE)
+    assert len(looks) == 6 and not any(key in ("[CLS]", query) for query, key in looks)
+
+
+@pytest.mark.thorough
+def test_it_starts_as_a_program_with_the_default_model() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "core", "trace", TEXT], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "13 tokens: The animal" in done.stdout and "30 decoder layers" in done.stdout
-    looks = re.findall(r"^  decoder\.blocks\.\d+\.attn head \d: (\S+) looks at (\S+), \d+%$", done.stdout, re.MULTILINE)
+    looks = re.findall(LOOKS.format("decoder"), done.stdout, re.MULTILINE)
     assert len(looks) == 30 and not any(key in ("'The'", query) for query, key in looks)
 
 

@@ -25,6 +25,7 @@ from core.service import engine as engine_module
 from core.write.continuation import CONTINUATION, with_continuation
 from core.write.generate import candidates, pick
 from tests.core.conftest import make_loaded
+from tests.thorough import how_many
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "it", "ran", "far", "away", "from", "all", "of", "us"]
 
@@ -58,10 +59,10 @@ def sentences(n: int) -> list[str]:
     return [" ".join(WORDS[(i * 7 + j * (i % 5 + 1)) % len(WORDS)] for j in range(3 + i % 11)) for i in range(n)]
 
 
-def test_300_traces_from_threads_are_those_of_a_queue() -> None:
+def test_traces_from_threads_are_those_of_a_queue() -> None:
     loaded = Loader()("one")
     edits = [(), (core.Ablate("decoder", 0, 1),), (core.Temperature(2.0),), (core.ShufflePositions(3),)]
-    jobs = [(text, edits[i % 4]) for i, text in enumerate(sentences(300))]
+    jobs = [(text, edits[i % 4]) for i, text in enumerate(sentences(how_many(300, 5)))]
 
     def run(job: tuple[str, Any]) -> list[torch.Tensor]:
         trace = core.trace(loaded, job[0], interventions=job[1])

@@ -21,6 +21,7 @@ from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import texts
+from tests.thorough import part
 
 Tiny = Callable[..., core.Loaded]
 IOI = "When Mary and John went to the store, John gave a drink to"
@@ -59,7 +60,7 @@ OPENINGS = (
 
 
 @needs_smollm2
-@pytest.mark.parametrize("case", OPENINGS, ids=[case[1] for case in OPENINGS])
+@pytest.mark.parametrize("case", part(OPENINGS, 3), ids=lambda case: case[1])
 def test_openings_of_smollm2(case: tuple[Any, ...]) -> None:
     text, word, probability, kind, layer, head, query, key, weight, addition = case
     of = run(text)
@@ -129,6 +130,7 @@ def test_where_heads_rest_without_the_row_that_sees_nothing_else() -> None:
 
 
 @needs_smollm2
+@pytest.mark.thorough
 def test_a_long_text_opens_on_a_word_far_back() -> None:
     of = core.trace(smollm2(), ALICE.read_text(encoding="utf-8"))
     assert len(of.source) == 960
@@ -145,7 +147,8 @@ def test_a_long_text_opens_on_a_word_far_back() -> None:
 
 @needs_smollm2
 @pytest.mark.parametrize(
-    "text", ["Hello", "Good morning", "def add(a, b):\n    return a +", "Der Hund", "🎉🎉🎉", "blue blue blue blue"]
+    "text",
+    part(["Hello", "Good morning", "🎉🎉🎉", "Der Hund", "blue blue blue blue", "def add(a, b):\n    return a +"]),
 )
 def test_any_text_opens_on_something_that_was_typed(text: str) -> None:
     of = run(text)
@@ -185,7 +188,7 @@ def test_findings_of_an_encoder_and_of_a_translator() -> None:
 WITHOUT_WORDS = {"n_encoder_layers": 2, "n_decoder_layers": 2, "head": "none"}  # an encoder–decoder that writes none
 
 
-@pytest.mark.parametrize("config", [*SAMPLE[::2], WITHOUT_WORDS], ids=name)
+@pytest.mark.parametrize("config", [*part(SAMPLE[::2], 3), WITHOUT_WORDS], ids=name)
 def test_every_kind_of_model_has_findings_that_are_cells_of_its_maps(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     rng = random.Random(name(config))

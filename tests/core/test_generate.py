@@ -25,6 +25,7 @@ from core.write.beams import beam_search, beam_steps
 from core.write.generate import GenerationStep, RawPrompt, begin, candidates, generate, stream
 from tests.core.conftest import make_loaded
 from tests.core.published import PUBLISHED, VOCAB, reads_both_ways, reference
+from tests.thorough import part
 
 TINY_VOCAB = 61
 WRITERS = [name for name, case in PUBLISHED.items() if not reads_both_ways(case.model.config_class(**case.sizes))]
@@ -66,12 +67,12 @@ def assert_cache_changes_nothing(loaded: Loaded, **arguments: Any) -> list[Gener
 # with and without the cache
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", part(WRITERS, 3))
 def test_every_family_writes_the_same_with_a_cache(name: str) -> None:
     assert_cache_changes_nothing(published(name), ids=prompt(9))
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", part(WRITERS, 3, first=1))
 def test_every_family_writes_the_same_in_a_padded_batch(name: str) -> None:
     loaded, texts = published(name), [prompt(9), prompt(3, 1), prompt(6, 2)]
     batch = assert_cache_changes_nothing(loaded, ids=texts)
@@ -108,7 +109,7 @@ def configs() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("config", configs(), ids=lambda config: "-".join(map(str, config.values())))
+@pytest.mark.parametrize("config", part(configs(), 4), ids=lambda config: "-".join(map(str, config.values())))
 def test_every_config_writes_the_same_with_a_cache(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     assert_cache_changes_nothing(loaded, ids=[prompt(7, 0, TINY_VOCAB), prompt(4, 1, TINY_VOCAB)])

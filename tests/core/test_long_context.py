@@ -83,13 +83,18 @@ def test_pairs_add_up_to_the_score() -> None:
         assert whole[0].item() == pytest.approx((parts.sum() + rest).item(), abs=1e-12)
 
 
-def test_smollm2_s_clocks_and_the_loss_of_a_page() -> None:
+def test_smollm2_s_clocks() -> None:
     loaded = core.load("smollm2")
     found = {one.rule: one for one in stretches(loaded.config, 4)}
     turns = {rule: one.frequencies * 8192 / (2 * torch.pi) for rule, one in found.items()}
     assert turns["none"][[0, 19, 20, 31]].tolist() == pytest.approx([1303.8, 1.401, 0.978, 0.0187], rel=1e-3)
     assert int((turns["none"] < 1).sum()) == 12
     assert found["yarn"].factor == pytest.approx(1.1386, abs=1e-4) and found["llama3"].factor == 1
+
+
+@pytest.mark.thorough
+def test_the_loss_of_a_page_under_each_rule() -> None:
+    loaded = core.load("smollm2")
     ids = loaded.tokens(ALICE.read_text("utf-8")).ids[:512]
     losses: list[tuple[Rule, int, float]] = [
         ("none", 1, 3.387),

@@ -18,6 +18,7 @@ from core.read.looks import SAME
 from tests.core.conftest import make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, doubled, texts, tilted
+from tests.thorough import part
 
 Tiny = Callable[..., core.Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -43,7 +44,7 @@ def heads_of(run: core.Trace, position: int | None, token: int | None, site: str
     return torch.tensor([p.value for p in parts]).view(-1, run.config.n_heads)
 
 
-@pytest.mark.parametrize("config", WRITERS, ids=name)
+@pytest.mark.parametrize("config", part(WRITERS, 3), ids=name)
 def test_looks_add_up_to_heads_and_heads_to_the_logit(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config, embed_norm=config["window"] is None)
     rng = random.Random(name(config))
@@ -70,7 +71,7 @@ def test_looks_add_up_to_heads_and_heads_to_the_logit(config: dict[str, Any]) ->
         assert heads + others == pytest.approx(found.logit, abs=5e-4)
 
 
-@pytest.mark.parametrize("config", WRITERS[::3], ids=name)
+@pytest.mark.parametrize("config", part(WRITERS[::3], 3), ids=name)
 def test_a_layer_from_all_positions_is_each_position_s(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     run = core.trace(loaded, ids=IDS, target_ids=IDS[:5] if loaded.config.kind == "encoder-decoder" else None)
@@ -87,7 +88,7 @@ def test_a_layer_from_all_positions_is_each_position_s(config: dict[str, Any]) -
     assert torch.allclose(moved.values[..., 0], core.looks(run).sum(-1), atol=1e-4)
 
 
-@pytest.mark.parametrize("config", WRITERS[1::4], ids=name)
+@pytest.mark.parametrize("config", part(WRITERS[1::4]), ids=name)
 def test_no_look_depends_on_the_other_texts_of_a_batch(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     target = IDS[2:6] if loaded.config.kind == "encoder-decoder" else None
@@ -173,7 +174,7 @@ def test_looks_are_of_the_weights_of_the_run(tiny: Tiny) -> None:
             ask(run)
 
 
-@pytest.mark.parametrize("config", SAMPLE[::5], ids=name)
+@pytest.mark.parametrize("config", part(SAMPLE[::5]), ids=name)
 def test_the_strongest_keys_and_one_link_are_cells_of_the_maps(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     run = core.trace(loaded, ids=IDS, target_ids=IDS[:5] if loaded.config.kind == "encoder-decoder" else None)

@@ -18,6 +18,7 @@ from core import CheckpointError, Loaded, ModelConfig, RotaryScaling
 from core.checkpoints import load, save_model
 from core.checkpoints.own import HEADLIGHT, MODULES
 from tests.core.test_invariants import SAMPLE, name
+from tests.thorough import part
 
 RICH: list[dict[str, Any]] = [
     {"position": "rotary", "rotary_scaling": RotaryScaling(kind="yarn", factor=4.0, n_ctx_original=16, mscale=0.7)},
@@ -70,7 +71,7 @@ def logits(loaded: Loaded) -> torch.Tensor:
         return loaded.model(ids, ids[:, :7] if loaded.config.kind == "encoder-decoder" else None)
 
 
-@pytest.mark.parametrize("config", [*SAMPLE[::3], *RICH], ids=name)
+@pytest.mark.parametrize("config", [*part(SAMPLE[::3], 3), *RICH], ids=name)
 def test_saved_and_loaded_is_the_same_to_the_last_bit(
     tiny: Callable[..., Loaded], tmp_path: Path, config: dict[str, Any]
 ) -> None:

@@ -61,6 +61,7 @@ def check(to: To, parts: tuple[Part, ...], leads: Sequence[float], mary: Sequenc
         np.testing.assert_allclose(p[:, 0], mary, atol=0.002)
 
 
+@pytest.mark.thorough
 def test_heads_and_mlps_taken_from_the_other_sentence() -> None:
     parts = (*heads((23, 3), (29, 1), (29, 0), (24, 4), (20, 0)), Part("mlp", 0), Part("mlp", 21))
     check("other", parts, [-7.082, -3.032, 2.336, 2.143, -1.868, -11.568, -1.519])
@@ -72,6 +73,7 @@ def test_heads_and_mlps_taken_from_the_other_sentence() -> None:
     np.testing.assert_allclose(p[2:4, 0], [0.9693, 0.9691], atol=0.002)
 
 
+@pytest.mark.thorough
 def test_words_taken_from_the_other_sentence() -> None:
     john, to = 9, 13
     parts = tuple(Part("resid", *place) for place in ((17, john), (22, john), (23, john), (22, to), (23, to)))
@@ -79,6 +81,7 @@ def test_words_taken_from_the_other_sentence() -> None:
     np.testing.assert_allclose(change / WHOLE, [1.022, 0.613, 0.040, 0.401, 0.976], atol=0.002)
 
 
+@pytest.mark.thorough
 def test_silence_and_mean_disagree() -> None:
     parts = heads((23, 3), (1, 5), (29, 1), (24, 4), (29, 0))
     leads, mary = [-3.044, -2.182, -1.677, 0.723, 1.281, -7.287], [0.8729, 0.6544, 0.7249, 0.9782, 0.9702, 0.059]
@@ -88,6 +91,7 @@ def test_silence_and_mean_disagree() -> None:
     assert silent < 0.7 < 0.94 < mean
 
 
+@pytest.mark.thorough
 def test_estimates_give_an_order_and_no_fact() -> None:
     found = estimates()
     assert found.lead == pytest.approx(6.120, abs=0.01)

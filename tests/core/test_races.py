@@ -19,7 +19,6 @@ from core.learn.training import Batch, Recipe, State, state_of, train
 from core.learn.watched_training import FRAMES, Frame, Point, Spec
 from core.model.config import ModelConfig
 from core.model.hooks import Hook
-from tests.thorough import only_thorough
 
 
 @pytest.fixture(autouse=True)
@@ -72,13 +71,13 @@ def mean(losses: list[float], step: int) -> float:
         ("copy", "none", 2.18, (0.0, 0.01), (45, 48)),
         ("copy", "nomask", 1.921, (0.0, 0.001), (0, 0)),
         ("copy", "heads1", 1.94, (0.01, 0.06), (44, 48)),
-        pytest.param("copy", "heads16", 2.267, (0.005, 0.05), (42, 48), marks=only_thorough),
-        pytest.param("copy", "postln", 2.693, (0.009, 0.03), (44, 48), marks=only_thorough),
+        pytest.param("copy", "heads16", 2.267, (0.005, 0.05), (42, 48), marks=pytest.mark.thorough),
+        pytest.param("copy", "postln", 2.693, (0.009, 0.03), (44, 48), marks=pytest.mark.thorough),
         ("copy", "rate10", 1.203, (0.2, 1.6), (0, 28)),
-        pytest.param("copy", "nopositions", 2.169, (0.2, 0.5), (12, 30), marks=only_thorough),
-        pytest.param("copy", "noscale", 2.507, (0.0, 0.1), (36, 48), marks=only_thorough),
-        pytest.param("sort", "none", 1.491, (0.02, 0.12), (38, 48), marks=only_thorough),
-        pytest.param("reverse", "none", 2.347, (0.0, 0.02), (45, 48), marks=only_thorough),
+        pytest.param("copy", "nopositions", 2.169, (0.2, 0.5), (12, 30), marks=pytest.mark.thorough),
+        pytest.param("copy", "noscale", 2.507, (0.0, 0.1), (36, 48), marks=pytest.mark.thorough),
+        pytest.param("sort", "none", 1.491, (0.02, 0.12), (38, 48), marks=pytest.mark.thorough),
+        pytest.param("reverse", "none", 2.347, (0.0, 0.02), (45, 48), marks=pytest.mark.thorough),
     ],
 )
 def test_what_a_run_comes_to(

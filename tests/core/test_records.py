@@ -25,6 +25,7 @@ from core.model.text import from_ids, pad
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_engine import word_tokenizer
 from tests.core.test_invariants import SAMPLE, name
+from tests.thorough import part
 
 Tiny = Callable[..., core.Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -164,7 +165,7 @@ def watch(loaded: core.Loaded, end: str) -> tuple[dict[str, Tensor], dict[str, H
     return seen, {point: look(point) for point in core.hook_points(loaded.model) if point.endswith(end)}
 
 
-@pytest.mark.parametrize("config", PROPERTY, ids=name)
+@pytest.mark.parametrize("config", part(PROPERTY, 3), ids=name)
 def test_what_the_record_says_was_added_is_what_the_pass_added(config: dict[str, Any], hold: str) -> None:
     """pattern @ v · W_O (with edits of z) = what each attention really handed to the residual stream, or to a norm before it."""
     loaded = make_loaded(**config)

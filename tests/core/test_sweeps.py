@@ -22,6 +22,7 @@ from core.sweep.sweeps import HeadPlace, LookPlace, begin_heads
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, texts
+from tests.thorough import part
 
 Tiny = Callable[..., core.Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -60,7 +61,7 @@ def check_row(found: core.Sweep, row: int, plain: core.Trace, alone: core.Trace)
     assert after.likeliest[row, 0] == pytest.approx(y.max().item(), abs=1e-4)
 
 
-@pytest.mark.parametrize("config", SAMPLE[::7], ids=name)
+@pytest.mark.parametrize("config", part(SAMPLE[::7]), ids=name)
 def test_rows_are_single_runs_for_every_family(config: dict[str, Any], monkeypatch: Any) -> None:
     loaded = make_loaded(**config)
     sources, targets = texts(loaded.config.kind, "right", random.Random(5))
@@ -350,8 +351,8 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
         mine = [(await anext(begun)).first for _ in range(2)]
         theirs = [(await anext(joined)).first]
         await begun.aclose()
-        async for part in joined:
-            theirs += range(part.first, part.first + part.sweep.after.n_rows)
+        async for more in joined:
+            theirs += range(more.first, more.first + more.sweep.after.n_rows)
         return mine, theirs
 
     mine, theirs = calls.result(join_one_that_leaves())

@@ -36,9 +36,15 @@ async def until(trainer: TextTrainer, visitor: str, n_frames: int = 1_000) -> li
 
 
 def test_a_text_is_learnt_stopped_and_goes_on_to_the_same_end(trainer: TextTrainer) -> None:
-    of = Text(STORY)
-    trainer.begin("me", of)
+    """While the run rests, its visitor has its model; each start of a process takes five seconds of a core."""
+    gone: list[str] = []
+    trainer.let_go = gone.append
+    trainer.begin("me", Text(STORY))
+    with pytest.raises(Refused, match="Nothing of this text is learnt yet"):
+        trainer.model("me")
     first = asyncio.run(until(trainer, "me", n_frames=2))
+    assert first[0].state in ("waiting", "running")
+    assert not any(news.key for news in first), "there is no model while it learns"
     trainer.stop("me")
     (still,) = asyncio.run(until(trainer, "me"))
     assert still.state == "stopped" and still.begun is not None and still.begun["pairs"] < still.begun["blind"]
@@ -46,15 +52,25 @@ def test_a_text_is_learnt_stopped_and_goes_on_to_the_same_end(trainer: TextTrain
     assert [point[0] for point in still.points] == list(range(1, last + 1)), (
         "what was learnt after its last frame is gone"
     )
+    assert still.key and trainer.is_of(still.key, "me")
+    assert not trainer.is_of(still.key, "another") and not trainer.is_of("", "me")
+    model = trainer.model_of(still.key)
+    assert (model.state.step, model.loss) == (last, still.frames[-1]["loss"])
     trainer.go_on("me")
+    assert gone == [still.key]
+    with pytest.raises(Refused, match="not kept any more"):
+        trainer.model_of(still.key)
     rest = asyncio.run(until(trainer, "me"))[-1]
-    assert rest.state == "ended" and first[0].state in ("waiting", "running")
+    assert rest.state == "ended"
+    assert rest.key not in ("", still.key) and trainer.model_of(rest.key).state.step == 24
     (whole,) = asyncio.run(until(trainer, "me"))
     assert [point[0] for point in whole.points] == list(range(1, 25))
     assert [frame["step"] for frame in whole.frames] == [0, 10, 20, 24]
     assert all("state" not in frame and len(frame["map"]) > 1_000 for frame in whole.frames)
     seconds = [point[2] for point in whole.points]
     assert seconds == sorted(seconds)
+    trainer.forget("me")
+    assert gone == [still.key, rest.key]
 
 
 def test_two_learn_the_rest_wait_and_a_visitor_has_one(trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,30 +110,6 @@ def test_a_process_that_dies_is_told(trainer: TextTrainer) -> None:
     trainer.begin("me", Text(STORY))
     news = asyncio.run(until(trainer, "me"))[-1]
     assert news.state == "failed" and news.why == text_trainer.DIED
-
-
-def test_the_model_of_a_run_that_rests_is_its_visitors_until_it_continues_or_is_let_go(trainer: TextTrainer) -> None:
-    gone: list[str] = []
-    trainer.let_go = gone.append
-    trainer.begin("me", Text(STORY))
-    with pytest.raises(Refused, match="Nothing of this text is learnt yet"):
-        trainer.model("me")
-    first = asyncio.run(until(trainer, "me", n_frames=2))
-    assert not any(news.key for news in first), "there is none while it learns"
-    trainer.stop("me")
-    (still,) = asyncio.run(until(trainer, "me"))
-    assert still.key and trainer.is_of(still.key, "me")
-    assert not trainer.is_of(still.key, "another") and not trainer.is_of("", "me")
-    found = trainer.model_of(still.key)
-    assert (found.state.step, found.loss) == (still.frames[-1]["step"], still.frames[-1]["loss"])
-    trainer.go_on("me")
-    assert gone == [still.key]
-    with pytest.raises(Refused, match="not kept any more"):
-        trainer.model_of(still.key)
-    last = asyncio.run(until(trainer, "me"))[-1]
-    assert last.state == "ended" and last.key not in ("", still.key) and trainer.model_of(last.key).state.step == 24
-    trainer.forget("me")
-    assert gone == [still.key, last.key]
 
 
 def test_a_text_stays_while_its_page_is_open_and_is_let_go_by_itself(

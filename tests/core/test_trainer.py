@@ -38,11 +38,22 @@ SHORT = Spec(steps=12)
 LONG = Spec(steps=2000)
 
 
-@pytest.fixture
-def trainer() -> Iterator[Trainer]:
+@pytest.fixture(scope="module")
+def one_process() -> Iterator[Trainer]:
+    """A trainer whose process serves test after test: each start imports torch again."""
     made = Trainer()
     yield made
     made.close()
+
+
+@pytest.fixture
+def trainer(one_process: Trainer) -> Iterator[Trainer]:
+    """A trainer without runs."""
+    yield one_process
+    with one_process._lock:
+        for run in list(one_process._runs.values()):
+            one_process._end(run)
+        one_process._runs.clear()
 
 
 def ask(call: Coroutine[Any, Any, T]) -> T:
@@ -411,11 +422,13 @@ def test_what_a_stopped_run_had_still_to_say_is_none_of_the_next_one_s() -> None
     assert [point.step for news in found for point in news.points] == [1]
 
 
-def test_a_paused_run_that_waits_for_its_turn_again_is_stopped_where_it_is_paused(trainer: Trainer) -> None:
+def test_a_paused_run_that_waits_for_its_turn_again_is_stopped_where_it_is_paused(
+    trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Or its model would stay in the process for good."""
     told: list[dict[str, Any]] = []
     send = trainer._tell
-    trainer._tell = lambda command: (told.append(dict(command)), send(command))[1]  # type: ignore[method-assign]
+    monkeypatch.setattr(trainer, "_tell", lambda command: (told.append(dict(command)), send(command))[1])
 
     async def pause_and_leave_while_it_waits() -> None:
         async with aclosing(trainer.watch(LONG)) as coming:

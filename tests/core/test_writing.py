@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cache
@@ -305,12 +304,6 @@ def test_with_and_without_the_cache_the_words_are_the_same() -> None:
 # through a Service
 
 
-def ask(coroutine: Any) -> Any:
-    """What it gives; not in this thread, whose event loop may be the browser's."""
-    with ThreadPoolExecutor(1) as apart:
-        return apart.submit(asyncio.run, coroutine).result()
-
-
 @pytest.fixture(scope="module")
 def service() -> LocalService:
     return LocalService(core.Engine(device=torch.device("cpu"), dtype=torch.float32))
@@ -325,7 +318,7 @@ def test_tokens_come_one_by_one_with_labels_told_once(service: LocalService) -> 
         key = await begun(service)
         return [answer async for answer in service.write(key, [KING], 4, Sampling(), also=[5, 10**9])]
 
-    first, *rest = ask(collect())
+    first, *rest = asyncio.run(collect())
     assert isinstance(first, OpenedText) and first.prompt_labels[-1] == "a"
     assert first.per_token.self_attention == 12_288
     assert (first.per_token.as_mha, first.per_token.as_mqa) == (12_288, 1_536)
@@ -349,7 +342,7 @@ def test_every_token_that_a_column_names_has_its_label(service: LocalService, te
         async with aclosing(service.write(key, (), 0, Sampling())) as coming:
             return cast(OpenedText, await anext(coming))
 
-    found = ask(opened())
+    found = asyncio.run(opened())
     taken = [reading.taken for reading in found.opening.readings if reading.taken]
     assert any(one.rank > LISTED for one in taken), "a word that is not among the likeliest"
     for one in taken:
@@ -370,9 +363,9 @@ def test_a_text_that_was_opened_goes_on_without_its_readings(service: LocalServi
         key = await begun(service)
         return [answer async for answer in service.write(key, [KING], n, Sampling(0.8, seed=3))]
 
-    fresh = ask(collect(3))
-    (shown,) = ask(collect(0))
-    first, *rest = ask(collect(3))
+    fresh = asyncio.run(collect(3))
+    (shown,) = asyncio.run(collect(0))
+    first, *rest = asyncio.run(collect(3))
     assert first is shown and len(opened) == 2, "nobody waits for readings that are there"
     assert first.labels == fresh[0].labels
     for one, other in zip(fresh[1:], rest, strict=True):
@@ -396,9 +389,9 @@ def test_nothing_is_written_that_nobody_waits_for(service: LocalService) -> None
         service.engine.again = again  # type: ignore[method-assign]
         return n, len(turns)
 
-    assert ask(stop()) == (3, 0)
+    assert asyncio.run(stop()) == (3, 0)
     service.engine._pool.submit(lambda: None).result()  # behind a turn that had begun
-    assert ask(service.status())["running_or_waiting"] == 0
+    assert asyncio.run(service.status())["running_or_waiting"] == 0
 
 
 def test_another_run_gets_its_turn_between_two_tokens(service: LocalService) -> None:
@@ -420,7 +413,7 @@ def test_another_run_gets_its_turn_between_two_tokens(service: LocalService) -> 
         await asyncio.gather(write(), other())
         return order
 
-    order = ask(both())
+    order = asyncio.run(both())
     assert order.count("token") == 61
     assert order.index("run") < 60, "the run did not wait for the text to be written"
 
@@ -435,7 +428,7 @@ def test_a_line_that_is_written_on_has_no_opening_and_begins_with_the_word_that_
         alone = [answer async for answer in service.write(key, [KING, 342], 2, how)]
         return first, line, alone
 
-    first, line, (opened_, *alone) = ask(collect())
+    first, line, (opened_, *alone) = asyncio.run(collect())
     assert all(isinstance(answer, WrittenToken) for answer in (*first, *line)) and isinstance(opened_, OpenedText)
     assert [answer.taken.id for answer in line] == [342, *(answer.taken.id for answer in alone)]
     assert line[0].labels, "another reader knows no labels"
@@ -448,7 +441,7 @@ def test_beams_lens_and_cache_through_the_service(service: LocalService) -> None
         told = await service.wrote(key, [KING]), await service.lens_columns(key, [KING], [6, 7])
         return steps, await service.lens_at(key, [KING], 8, 415), await service.cache_cost(key, [KING], 32), told
 
-    steps, rows, cost, (words, layers) = ask(collect())
+    steps, rows, cost, (words, layers) = asyncio.run(collect())
     assert words.words[-1].token == KING and words.words[-1].position == 7
     assert layers.columns[-1].ranks[-1] == 2 and layers.labels[KING] == "king"
     assert len(steps) == 8 and steps[-1].step.finished[0][0].log_prob == pytest.approx(-12.272, abs=1e-3)
@@ -472,7 +465,7 @@ def test_what_cannot_be_written_is_refused(
             pass
 
     with pytest.raises(core.Refused, match=says):
-        ask(collect())
+        asyncio.run(collect())
 
 
 def test_tokens_say_whether_they_bring_a_space() -> None:

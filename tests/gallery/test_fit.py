@@ -8,30 +8,30 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from tests.app.axe import faults
-from tests.app.browsing import PATIENCE, browsing, once
+from tests.app.browsing import PATIENCE, once
 from tests.gallery import serve
 
 # told: what Python hears; answer(changes) is the next header; cover is the module of kit/browser/cover.js
 MOUNT = """async ([name, argument, changes]) => {
-    const [{ default: Fit }, { pack }, { STYLE }, { QUESTIONS }, { cover }] = await Promise.all([
+    const [{ default: Fit }, { pack }, { STYLE }, { QUESTIONS }, { cover }, { mount, NOBODY }] = await Promise.all([
         "/app/rooms/memory/browser/fit.js", "/app/kit/browser/messages.js", "/app/rooms/memory/browser/constants.js",
-        "/tests/gallery/data/memory.js", "/app/kit/browser/cover.js",
+        "/tests/gallery/data/memory.js", "/app/kit/browser/cover.js", "/app/kit/browser/mount.js",
     ].map((path) => import(path)));
     const host = document.createElement("div");
     document.querySelector("main").replaceChildren(host);
     const root = document.createElement("div");
     root.className = "hl fit";
     host.attachShadow({ mode: "open" }).append(root);
-    let header = { key: "memory", ...QUESTIONS[name](argument), chosen: { values: {}, stamp: 0, reported: 0 }, ...changes };
+    let header = { key: "memory", ...QUESTIONS[name](argument), chosen: { values: {} }, ...changes };
     window.told = [];
     window.cover = cover;
     window.answer = (more) => {
         header = { ...header, ...more };
-        const hears = (what, value) => what === "asks" && window.told.push(structuredClone(value));
-        Fit({ data: pack(header, new Uint8Array()), parentElement: host.shadowRoot, setStateValue: hears, setTriggerValue: () => {} });
+        const tell = (what, value) => what === "asks" && window.told.push(structuredClone(value));
+        mount(root, Fit, pack(header, new Uint8Array()), { ...NOBODY, tell });
     };
     window.answer({});
     await document.fonts.ready;
@@ -88,11 +88,10 @@ class Part:
 
 
 @pytest.fixture(scope="module")
-def made(chromium: str) -> Iterator[Callable[..., Part]]:
+def made(browser: Browser) -> Iterator[Callable[..., Part]]:
     """made(**how the page is) -> the part on a page of its own"""
     with ExitStack() as stack:
         address = stack.enter_context(serve.serving())
-        browser = stack.enter_context(browsing(chromium))
 
         def make(query: str = "", **options: Any) -> Part:
             context = browser.new_context(

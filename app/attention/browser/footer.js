@@ -92,6 +92,7 @@ export class Footer {
         size: 6,
         value: bounds ? pointed(String(bounds[i])) : "",
       });
+      this.markEnd(field);
       field.setAttribute("aria-label", label);
       field.addEventListener("change", (e) =>
         this.bound(
@@ -128,11 +129,15 @@ export class Footer {
     this.legend.hidden = this.view.options.show === "beside"; // which has one scale for all of its maps
     this.box.dataset.scale = this.view.shading.scale;
     this.scale.textContent = words.scale_said[this.view.shading.scale];
-    for (const field of this.ends) {
-      field.disabled = this.view.shading.scale === "row";
-      field.title = field.disabled ? words.bounds_row : "";
-    }
+    for (const field of this.ends) this.markEnd(field);
     this.legend.title = worded(words.units, this.view.lens().unit);
+  }
+
+  // Where each row has colours of its own, their ends cannot be chosen.
+  /** @param {HTMLInputElement} field */
+  markEnd(field) {
+    field.disabled = this.view.shading.scale === "row";
+    field.title = field.disabled ? words.bounds_row : "";
   }
 
   draw() {

@@ -51,6 +51,8 @@ const HIT = 0.5; // em; a cell with a smaller side is hard to hit: what is aroun
 const TALL = [5.5, 9.4]; // em, of all cells: the least and the most
 const TOGETHER = 1200; // heads: what they add to all candidates comes in one answer of at most 24 kB
 const SHARE = 0.155; // of the room's height
+// Measures words. It is in no page: where the type of a canvas in one is set, the browser lays that page out first.
+const RULER = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
 
 // The additions of all heads to the likeliest words after the chosen token, of very many heads to the chosen word alone; null while it is
 // fetched, or where there is no such number
@@ -76,15 +78,19 @@ export class HeadMap {
   /** @type {ArrayLike<number> | null} */
   values = null;
   drawn = "";
+  isFitted = true; // whether the names of the kinds that are there were measured
   row = ""; // the run and the token whose next word is meant,
   meant = ""; // the candidate that was chosen there, "" for the likeliest,
   lost = ""; // and the one that was chosen before, where it is none of the candidates here
   /** @type {(at: import("../../kit/browser/chooser.js").Head) => string} The colour of a head */
   tone = () => "";
-  /** @type {unknown[] | undefined} What the cells on the screen were painted for */
+  /** @type {unknown[] | undefined} What the cells are painted for */
   painted;
   /** @type {number[]} Their numbers */
   of = [];
+  isPainted = false; // whether they are on the screen so
+  /** @type {[width: number, height: number]} Of both canvases, px */
+  size = [0, 0];
 
   /** @param {import("./types.js").View} view @param {HTMLElement} parent */
   constructor(view, parent) {
@@ -280,23 +286,29 @@ export class HeadMap {
       devicePixelRatio,
       top,
     ];
-    if (!same(looks, this.painted) || !same(Array.from(this.values ?? []), this.of)) {
-      this.painted = looks;
-      this.of = Array.from(this.values ?? []);
-      this.paint(width, height);
-    }
-    this.drawChosen();
+    const values = Array.from(this.values ?? []);
+    this.isPainted &&= same(looks, this.painted) && same(values, this.of);
+    Object.assign(this, { painted: looks, of: values, size: [width, height] });
+    this.grid.style.height = `${height}px`;
     this.drawLegend(by, top, parts);
   }
 
+  // What has to be measured, or needs the page to be laid out: the room does this when all else of the side is drawn.
+  finish() {
+    if (this.box.hidden) return;
+    this.fitKinds();
+    if (!this.isPainted) this.paint();
+    this.isPainted = true;
+    this.drawChosen();
+  }
+
   // All cells and the numbers beside them, which another head leaves as they are
-  /** @param {number} width @param {number} height */
-  paint(width, height) {
+  paint() {
     const { site, room } = this.view;
     const { cells, tone } = this;
     if (!cells || !tone) return;
     const [left, up] = this.origin;
-    const context = fit(this.base, width, height);
+    const context = fit(this.base, ...this.size);
     const gap = Math.min(2, Math.min(cells.w, cells.h) / 6);
     for (let layer = 0; layer < site.layers; layer++)
       for (let head = 0; head < site.heads; head++) {
@@ -305,12 +317,11 @@ export class HeadMap {
         context.fillRect(left + x, up + y, cells.w - gap, cells.h - gap);
       }
     this.drawNumbers(context, left, room.narrow);
-    this.grid.style.height = `${height}px`;
   }
 
   // The letters have changed, so that all is to be drawn again.
   forget() {
-    this.painted = undefined;
+    this.isPainted = false;
   }
 
   // The largest number, whose colour is the strongest
@@ -378,7 +389,13 @@ export class HeadMap {
     );
     this.more.value = isMore ? by : "";
     this.more.classList.toggle("on", isMore);
-    // Where they are not all to be read, the names without their word, which the line below the map says.
+    this.isFitted = false;
+  }
+
+  // Where they are not all to be read, the names without their word, which the line below the map says
+  fitKinds() {
+    if (this.isFitted) return;
+    this.isFitted = true;
     const buttons = /** @type {HTMLElement[]} */ ([...this.kinds.children]);
     if (!buttons.some((made) => made.scrollWidth > made.clientWidth)) return;
     for (const made of buttons) {
@@ -395,10 +412,9 @@ export class HeadMap {
   // How wide the names at the left of the cells are
   namesWidth() {
     const { em } = this.view.room;
-    const context = /** @type {CanvasRenderingContext2D} */ (this.base.getContext("2d"));
-    context.font = this.type;
+    RULER.font = this.type;
     const names = [fill(words.finding_head, { head: 0 }), fill(words.finding_layer, { layer: 0 })];
-    const most = Math.max(...names.map((name) => context.measureText(name).width));
+    const most = Math.max(...names.map((name) => RULER.measureText(name).width));
     return clamp(most + 0.45 * em, 3.1 * em, 6 * em);
   }
 
@@ -448,7 +464,8 @@ export class HeadMap {
     const { cells, view } = this;
     if (!cells || this.box.hidden) return;
     this.enlarge();
-    const context = fit(this.over, this.base.clientWidth, this.base.clientHeight);
+    const [width, height] = this.size.map(Math.round); // as the browser has it
+    const context = fit(this.over, width, height);
     const { place, peeked } = view.chosen;
     for (const [at, colour] of /** @type {const} */ ([
       [peeked, view.palette.ink],

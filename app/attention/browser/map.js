@@ -661,11 +661,12 @@ export class HeadMap {
     this.faded = of;
     const isOther = before !== undefined && before !== of && before.split("|")[0] === of.split("|")[0];
     this.ghost?.remove();
+    if (!isOther || isStill()) return;
     const isSame =
       base.clientWidth > 0 &&
       Math.abs(base.clientWidth - view.room.mapWidth) < 1 &&
       Math.abs(base.clientHeight - view.room.mapHeight) < 1;
-    if (!isOther || !isSame || isStill()) return;
+    if (!isSame) return;
     const ghost = (this.ghost ??= Object.assign(document.createElement("canvas"), { className: "ghost" }));
     Object.assign(ghost, { width: base.width, height: base.height });
     Object.assign(ghost.style, { width: base.style.width, height: base.style.height });

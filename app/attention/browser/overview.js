@@ -233,20 +233,25 @@ export class Overview {
     return [g.left + head * g.pitch + group * g.between, block.top + layer * g.pitch];
   }
 
+  // The number of each head, where numbers are asked for
+  count() {
+    const { metric } = this;
+    this.waiting = false;
+    this.numbers = new Map();
+    if (metric === "maps") return;
+    for (const site of this.shown) {
+      if (!metricsOf(site).includes(metric)) continue;
+      const found = measured(this.view, site, metric);
+      if (found) this.numbers.set(site, found);
+      else this.waiting = true;
+    }
+  }
+
   draw() {
     const { em } = this.view.room;
     this.build();
     const { metric } = this;
-    this.waiting = false;
-    this.numbers = new Map();
-    if (metric !== "maps") {
-      for (const site of this.shown) {
-        if (!metricsOf(site).includes(metric)) continue;
-        const found = measured(this.view, site, metric);
-        if (found) this.numbers.set(site, found);
-        else this.waiting = true;
-      }
-    }
+    this.count();
     this.drawLegend();
     this.box.hidden = this.isList;
     this.list.box.hidden = !this.isList;
@@ -413,10 +418,10 @@ export class Overview {
   }
 
   // The pass has left one more layer: its small pictures alone, while it goes on
-  /** @param {Site} site @param {number} layer */
-  fill(site, layer) {
+  /** @param {Site} site @param {number} layer @param {boolean} isShown */
+  fill(site, layer, isShown) {
     this.atlases.delete(site);
-    if (this.isList || this.numbers.has(site)) return;
+    if (!isShown || this.isList || this.numbers.has(site)) return;
     this.drawLayer(
       /** @type {CanvasRenderingContext2D} */ (this.base.getContext("2d")),
       site,

@@ -1,7 +1,7 @@
 // The row above the picture: which picture it is, and behind one button every option of it.
 //
 // Any part of the view may add to it: tools() gives nodes for the row itself, settings() gives {label, node, help} for the
-// options. They are asked for again at every layout.
+// options. They are asked for again at every layout; the options only while they are open.
 
 import { WORDS as words } from "./constants.js";
 import { add, button, choice, described, el } from "../../kit/browser/dom.js";
@@ -47,6 +47,12 @@ export class Tools {
     this.shown.replaceChildren(
       choice(words.shown_as, tabs, options.show, (show, e) => view.chosen.set("show", show, e)),
     );
+    if (!this.panel.hidden) this.buildOptions();
+    this.mark();
+  }
+
+  buildOptions() {
+    const { parts } = this;
     const lines = [...parts.flatMap((part) => part.settings?.() ?? []), this.theme()].map(({ label, node, help }) => {
       const line = el("div", "line");
       line.append(el("span", "mute", label), node);
@@ -61,7 +67,6 @@ export class Tools {
     title.append(el("h2", "", ""), close);
     /** @type {HTMLElement} */ (title.firstChild).append(el("b", "", words.options_label));
     this.panel.replaceChildren(title, ...lines);
-    this.mark();
   }
 
   // Light or dark, which is of the whole page
@@ -90,6 +95,7 @@ export class Tools {
   /** @param {boolean} open */
   toggle(open) {
     if (this.panel.hidden === !open) return;
+    if (open) this.buildOptions();
     this.panel.hidden = !open;
     this.open.setAttribute("aria-expanded", String(open));
     this.place.classList.toggle("under-options", open);

@@ -72,7 +72,7 @@ export interface Picture {
   ms?: number | null;
   size: number;
   link: Record<string, string>;
-  chosen: import("../../kit/browser/selection.js").FromPython;
+  chosen: import("../../kit/browser/types.js").Chosen;
   first?: [path: string, params: Record<string, string | number>, at: number, size: number][];
   going?: boolean;
   offline?: boolean;

@@ -9,6 +9,7 @@ import { codeOf, impossible, lengthOf, SIGNS } from "./place.js";
 import { cover } from "../../kit/browser/cover.js";
 import { paint } from "./parts.js";
 import { pack, unpack } from "../../kit/browser/messages.js";
+import { mount, unmount } from "../../kit/browser/mount.js";
 import { answered, ask as askedStep, wait } from "./phonestep.js";
 import { Question } from "./question.js";
 import { revealed, vote } from "./phone.js";
@@ -88,7 +89,7 @@ class Follower {
   stream = null;
   /** @type {Map<string, Uint8Array>} */
   pictures = new Map();
-  /** @type {{view: string, id: string, stamp: number, isTouched: boolean, values: Record<string, string>, box: HTMLElement, component: any, leave: () => void, header: any, body: ArrayBuffer} | null} */
+  /** @type {{view: string, id: string, isTouched: boolean, values: Record<string, string>, box: HTMLElement, root: HTMLElement, Room: any, header: any, body: ArrayBuffer} | null} */
   view = null;
   drawing = "";
   /** @type {Record<string, string>} What a link says of the run that was on the screen last */
@@ -431,23 +432,22 @@ class Follower {
     try {
       const bytes = await this.picture(screen.picture);
       if (!bytes || this.screen !== screen || this.isOwn) return;
-      const component = (await import(new URL(this.views[screen.view], document.baseURI).href)).default;
+      const Room = (await import(new URL(this.views[screen.view], document.baseURI).href)).default;
       if (this.screen !== screen || this.isOwn) return;
       const [header, body] = unpack(bytes);
       if (this.view?.view !== screen.view) {
         this.unmount();
         const box = add(this.place, "div", `view ${screen.view}`);
-        add(box, "div", `hl ${screen.view}`);
+        const root = add(box, "div", `hl ${screen.view}`);
         /** @type {NonNullable<Follower["view"]>} */
         const view = {
           view: screen.view,
           id: "",
-          stamp: 0,
           isTouched: false,
           values: {},
           box,
-          component,
-          leave: () => {},
+          root,
+          Room,
           header,
           body,
         };
@@ -455,9 +455,8 @@ class Follower {
         for (const kind of ["pointerdown", "keydown"])
           box.addEventListener(kind, () => (view.isTouched = true), { capture: true });
       }
-      Object.assign(this.view, { component, header, body, id: screen.picture });
+      Object.assign(this.view, { Room, header, body, id: screen.picture });
       this.link = header.link ?? {};
-      this.view.stamp += 1;
       this.view.isTouched = false;
       this.mount();
     } catch {
@@ -470,20 +469,17 @@ class Follower {
     const { view, screen } = this;
     if (!view || !screen) return;
     if (!this.isOwn) view.values = { ...view.header.chosen.values, ...screen.with };
-    const chosen = { values: view.values, stamp: view.stamp, reported: 0 };
+    const chosen = { values: view.values };
     const header = { ...view.header, chosen, cover: null, offline: true, link: view.header.link ?? {} };
-    view.leave = view.component({
-      data: pack(header, new Uint8Array(view.body)),
-      parentElement: view.box,
-      setStateValue: () => {}, // of what is chosen classroom.chose has heard at once
-      setTriggerValue: () => {},
-    });
+    mount(view.root, view.Room, pack(header, new Uint8Array(view.body))); // of what is chosen classroom.chose has heard at once
   }
 
   // What a room watches ends with it: of a training, as long as anybody watches it, the server lets it go on.
   unmount() {
-    this.view?.box.remove();
-    this.view?.leave();
+    if (this.view) {
+      this.view.box.remove();
+      unmount(this.view.root);
+    }
     this.view = null;
   }
 
@@ -504,7 +500,6 @@ class Follower {
       head: String(head),
       query: String(asked.query),
     });
-    view.stamp += 1;
     this.mount();
     this.draw();
     scrollTo(0, 0);

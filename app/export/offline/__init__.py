@@ -23,7 +23,9 @@ HERE = Path(__file__).parent
 STILL, DATA = "{{STILL}}", "{{DATA}}"  # the places of a page that are filled, in its order; its script comes after them
 IMPORT = re.compile(r"^import\s+(\w+|\{[^}]*\})\s+from\s+\"(\.[^\"\n]+)\";\n", re.MULTILINE)
 NAMED_EXPORT = re.compile(r"^export ((?:(?:async )?function\*?|class|const|let)\s+(\w+))", re.MULTILINE)
-DEFAULT_EXPORT = re.compile(r"^export default (?=(?:function )?\(|[a-z]\w*\()", re.MULTILINE)  # a value, not a name
+DEFAULT_EXPORT = re.compile(
+    r"^export default (?=(?:function )?\(|[a-z]\w*\(|[A-Z]\w*;)", re.MULTILINE
+)  # a value, or a class by its name
 LEFT_OVER = re.compile(r"^\s*(?:import|export)\b(?!\(|\s*:)", re.MULTILINE)
 
 

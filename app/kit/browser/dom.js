@@ -203,7 +203,8 @@ export function keepingFocus(root, work) {
     /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(isText ? tag : `${tag}[aria-label]`));
   const before = such(); // their names are read only where the focus is lost: this is done at every drawing
   work();
-  if (focusedIn(root)) return;
+  const now = focusedIn(root);
+  if (now && now !== root.ownerDocument.body) return; // a document has its body there when nothing has the focus, and a shadow root null
   const there = /** @type {HTMLElement | undefined} */ (
     path.reduce((/** @type {Element | undefined} */ at, i) => at?.children[i], root)
   );

@@ -3,25 +3,12 @@
 
 import { paletteOf, themeOf } from "./colours.js";
 import { button, keepingFocus, same } from "./dom.js";
-import { mounted } from "./mount.js";
+import { NOBODY } from "./mount.js";
 import { mainBlock, scrolled } from "../../streamlit_edge/browser/page.js";
 
 const LONGEST_PRESS = 5000; // ms for which a button that is pressed keeps the part from being drawn again under it
 
 /** @typedef {"data" | "selection" | "answer" | "size" | "type" | "theme" | "projector" | "cover"} Stale what a part was not drawn of yet */
-
-/**
- * What a component's module exports: the part in its place on the page, made once and given every message.
- * @template Data @param {{new (root: HTMLElement): Ground & {receive(data: Data, tell: import("./types.js").Tell): void}, style: string}} Part
- */
-export const ground =
-  (Part) =>
-  (/** @type {import("./types.js").Given<Data>} */ { data, parentElement, setStateValue, setTriggerValue }) => {
-    const [part, leave] = mounted(parentElement, Part.style, (root) => new Part(root).enter());
-    part.trigger = setTriggerValue;
-    part.receive(data, setStateValue);
-    return leave;
-  };
 
 /** @type {Set<{announce(text: string): void}>} The rooms in the page, which have its live regions */
 export const voices = new Set();
@@ -58,8 +45,8 @@ export class Ground {
   pressed = -Infinity; // when a button was pressed that is still held
   /** @type {Set<Stale | Piece>} */
   stale = new Set();
-  /** @type {import("./types.js").Tell} Asks the script for something once, such as a dialog */
-  trigger = () => {};
+  /** @type {import("./types.js").Host} Who shows it, and hears what is done in it */
+  host = NOBODY;
   size = ""; // that it was drawn at
   #off = new AbortController();
   /** @type {Map<string, unknown[]>} What each part was drawn of */
@@ -75,6 +62,9 @@ export class Ground {
   get leaving() {
     return this.#off.signal;
   }
+
+  /** A message is there. @param {any} _ */
+  receive(_) {}
 
   /** Its elements are made: what is listened to. @returns {this} */
   enter() {

@@ -4,7 +4,7 @@
 import { chartOf, sliders, turn, watchSliders } from "../../streamlit_edge/browser/page.js";
 import { add, setText } from "./dom.js";
 import { chart } from "./drawing.js";
-import { Stage, stage } from "./stage.js";
+import { Stage } from "./stage.js";
 import { TypeScale } from "./type_scale.js";
 import { COLOURS, STYLE } from "./words.js";
 
@@ -83,4 +83,4 @@ class Headline extends Stage {
   }
 }
 
-export default stage(Headline);
+export default Headline;

@@ -1,35 +1,38 @@
-// A component's view on its place in the page: made once, kept while the place is there.
-//
-// Streamlit calls a component's default export again whenever its data or the theme changes, always with the same parentElement.
-// What that returns it calls when the component leaves the page, but also right after a call that came too late, when there was
-// other data by then. So a view whose place is still in the page stays.
+// The one way a room, or another part of the page, appears in a browser. Its host is the application, a page that follows a class, a
+// notebook cell, an offline page, the gallery or a test. The part does not know which.
 
 import { el } from "./dom.js";
 
-/** @type {WeakMap<HTMLElement, import("./types.js").Mounted>} */
-const VIEWS = new WeakMap();
+/** @typedef {import("./types.js").Mounted} Mounted */
+/** @typedef {import("./types.js").Host} Host */
 
-// The view of this place, and what to return to Streamlit. make(root) is called where there is none yet.
+/** @type {WeakMap<HTMLElement, Mounted>} */
+const PARTS = new WeakMap();
+
+/** Host of a page where a selection has no listener. @type {Host} */
+export const NOBODY = { choose() {}, tell() {}, trigger() {}, message: async () => null };
+
 /**
- * @template {import("./types.js").Mounted} View
- * @param {HTMLElement} parentElement
- * @param {string} style
- * @param {(root: HTMLElement) => View} make
- * @returns {[view: View, leave: () => void]}
+ * Passes a message to the part on this element. The first message creates the part. Its style is inserted before the element, so that
+ * it also applies in a shadow root.
+ * @template {Mounted} Part
+ * @param {HTMLElement} element @param {{new (root: HTMLElement): {enter(): Part}, style: string}} Class
+ * @param {any} message @param {Host} [host] @returns {Part}
  */
-export function mounted(parentElement, style, make) {
-  const root = /** @type {HTMLElement} */ (parentElement.querySelector(".hl"));
-  let view = /** @type {View | undefined} */ (VIEWS.get(parentElement));
-  if (view?.root !== root) {
-    view?.destroy();
-    root.before(el("style", "", style));
-    view = make(root);
-    VIEWS.set(parentElement, view);
+export function mount(element, Class, message, host = NOBODY) {
+  let part = /** @type {Part | undefined} */ (PARTS.get(element));
+  if (!part) {
+    element.before(el("style", "", Class.style));
+    part = new Class(element).enter();
+    PARTS.set(element, part);
   }
-  const leave = () => {
-    if (root.isConnected || VIEWS.get(parentElement) !== view) return;
-    view.destroy();
-    VIEWS.delete(parentElement);
-  };
-  return [view, leave];
+  part.host = host;
+  part.receive(message);
+  return part;
+}
+
+/** Destroys the part on this element, if there is one. @param {HTMLElement} element */
+export function unmount(element) {
+  PARTS.get(element)?.destroy();
+  PARTS.delete(element);
 }

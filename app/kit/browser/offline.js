@@ -3,22 +3,35 @@
 
 import { pack, unpack } from "./messages.js";
 import { Fetcher } from "./fetcher.js";
+import { mount, NOBODY } from "./mount.js";
 import { COLOURS, WORDS as words } from "./words.js";
 
-/** @typedef {(given: {data: Uint8Array, parentElement: HTMLElement, setStateValue: import("./types.js").Tell, setTriggerValue: import("./types.js").Tell}) => unknown} Component */
+/** @typedef {Parameters<typeof mount>[1]} Class */
 
 /** @type {MessagePort | null} To a notebook */
 let port = null;
+/** @type {number | undefined} A timer, while it is to be told what is chosen */
+let telling;
+const TELL_AFTER = 200; // ms without a change
+const HOST = {
+  ...NOBODY,
+  choose(/** @type {object} */ report) {
+    clearTimeout(telling);
+    telling = setTimeout(() => port?.postMessage({ chosen: report }), TELL_AFTER);
+  },
+};
 
 // What such a page holds: the message that the room was drawn from, and the answers that had come by then
-/** @param {string} room the class of its place in the page, by which its style knows it @param {Component} component */
-export function offline(room, component) {
-  document.querySelector("#screen .hl")?.classList.add(room);
+/** @param {string} room the class of its place in the page, by which its style knows it @param {Class} Room */
+export function offline(room, Room) {
+  const place = /** @type {HTMLElement} */ (document.querySelector("#screen .hl"));
+  place.classList.add(room);
   const { headlightData } = /** @type {{headlightData?: Uint8Array}} */ (/** @type {unknown} */ (window));
   const text = document.getElementById("data")?.textContent?.trim() ?? "";
   let message = opened(headlightData ?? Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
   page(message.theme);
-  draw(component, message.data);
+  const draw = () => mount(place, Room, message.data, HOST);
+  draw();
   if (window.parent === window) return;
   addEventListener("message", ({ source, data, ports }) => {
     if (source !== window.parent || data?.headlight !== "connect" || !ports[0]) return;
@@ -26,7 +39,7 @@ export function offline(room, component) {
     port.onmessage = ({ data: said }) => {
       if (said.picture) message = opened(said.picture);
       if (said.chosen) message.data = chosen(message.data, said.chosen);
-      draw(component, message.data);
+      draw();
     };
   });
   window.parent.postMessage({ headlight: "ready" }, "*"); // it holds nothing: who listens may send a port
@@ -53,18 +66,7 @@ function opened(bytes) {
 /** The same picture with something else chosen in it. @param {Uint8Array} data @param {Record<string, string>} values */
 function chosen(data, values) {
   const [header, body] = unpack(data);
-  const { stamp, ...before } = header.chosen;
-  return pack({ ...header, chosen: { ...before, values: { ...before.values, ...values }, stamp: stamp + 1 } }, body);
-}
-
-/** @param {Component} component @param {Uint8Array} data */
-function draw(component, data) {
-  component({
-    data,
-    parentElement: /** @type {HTMLElement} */ (document.getElementById("screen")),
-    setStateValue: (name, value) => port?.postMessage({ [name]: value }),
-    setTriggerValue: () => {},
-  });
+  return pack({ ...header, chosen: { values: { ...header.chosen.values, ...values } } }, body);
 }
 
 // The page's light and dark, and its projector

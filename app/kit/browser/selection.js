@@ -1,62 +1,137 @@
-// What is chosen in a room, as texts of its link: the visitor changes it here, and Python is told once, a moment later.
+// What is chosen in a room, as texts of its link. The visitor changes it here, and the page's address says so in the same frame.
+//
+// A message says which texts of the address it answers. Whoever has chosen something since keeps it: of the same run the message
+// brings only what the room is drawn from, and of another run it is asked for once more (stage.js).
 
 import { classroom } from "./classroom.js";
+import { NOBODY } from "./mount.js";
+import { remember, sameRun } from "./remembered.js";
 
-const TELL_AFTER = 200; // ms without a change before Python is told
+const HEAD = ["site", "layer", "head"]; // are one choice
+const RULE = "rule"; // in the address: the names that a rule chose
+const WAS = "was"; // in the address: the run that is meant, where that is not the one whose text is there
 
-/** @typedef {{values: Record<string, string>, stamp: number, merged?: number, reported: number, of?: string, follow?: Follow}} FromPython */
-/** @typedef {{room: string, drawn: string, base: Record<string, string>, most: number}} Follow `most` are the bytes of what is chosen that a class is told at once */
+/** @typedef {import("./types.js").Chosen} Chosen */
+/** @typedef {import("./types.js").Follow} Follow */
+
+/** The page's address, where it has one that a room may write. */
+const addressOfPage = () => globalThis.window?.headlight?.address;
 
 export class RoomSelection {
   /** @type {Record<string, string>} */
   values = {};
   of = ""; // the run that they were chosen on
-  /** @type {number | undefined} */
-  stamp;
-  /** @type {number | undefined} */
-  merged;
-  /** @type {Record<string, string>} What Python is still to be told */
-  untold = {};
-  number = 0; // of the last change
-  /** @type {number | undefined} A timer, while Python is still to be told */
-  telling;
-  /** @type {import("./types.js").Tell} */
-  set = () => {};
+  /** @type {Set<string>} The names that a rule chose, and no person */
+  ruled = new Set();
+  /** @type {import("./types.js").Addressed | undefined} How the page's address says them; of a page without one nothing */
+  addressed;
+  /** @type {{of: string, run: Record<string, string>} | null} The run that those in the address were chosen on */
+  written = null;
+  /** @type {import("./types.js").Host} */
+  host = NOBODY;
+  number = 0; // of the last change by the visitor
+  taken = 0; // how often a message or an address has changed them
+  /** @type {(names: string[]) => void} Hears what the visitor has changed */
+  changed = () => {};
   /** @type {Follow | undefined} What a class that follows is to see */
   follow;
+  isTooLong = false; // whether it has to come with the room once more, to be seen by a class
   /** @type {Record<string, string>} What a class hears beside the link */
   beside = {};
-  // Before the visitor goes elsewhere: told later, it would come between and take the way there for a choice.
-  leaving = () => {
-    if (this.telling !== undefined) this.tell();
-  };
+  leave = addressOfPage()?.watch((_, __, isWay) => {
+    if (isWay)
+      this.written = null; // what another entry says is of its own run
+    else this.settle();
+  });
 
-  constructor() {
-    addEventListener("popstate", this.leaving, true);
+  /** The page's address, where it is this room's to write. */
+  get page() {
+    const page = addressOfPage();
+    return page && this.addressed && page.read().get("view") === this.addressed.view ? page : null;
   }
 
-  // What Python sends. Returns whether it decided, by a link or in a place that it found in another run: then all is as it says. Otherwise
-  // a change that Python does not know yet stays.
-  // `sent.of` is the run that Python places the choice on. What was chosen on the run before goes to Python first, which finds its place in this one.
-  /** @param {FromPython} sent @param {import("./types.js").Tell} setStateValue */
-  take(sent, setStateValue) {
-    const of = sent.of ?? "";
-    this.set = setStateValue;
-    const byLink = sent.stamp !== this.stamp;
-    const isMerged = sent.merged !== this.merged;
-    const isOther = of !== this.of;
-    if (isOther && !byLink) this.leaving();
-    if (byLink) this.hush();
-    this.of = of;
-    if (byLink || isMerged || isOther || sent.reported >= this.number) {
-      this.values = { ...sent.values, ...this.untold };
-      this.number = Math.max(this.number, sent.reported);
-    }
-    this.stamp = sent.stamp;
-    this.merged = sent.merged;
+  /** Whether the address still says what a message answers. @param {Chosen} sent */
+  isAnswer({ values, address }) {
+    const page = addressOfPage();
+    if (!address || !page) return true;
+    const here = page.read();
+    const names = [...Object.keys(values), RULE, WAS];
+    return here.get("view") === address.view && names.every((name) => here.get(name) === (address.asked[name] ?? null));
+  }
+
+  /** Whether a message can be shown: not where the visitor has chosen something since on another run. @param {Chosen} sent */
+  canTake(sent) {
+    const isLeft = !this.page;
+    return isLeft || (sent.of ?? "") === this.of || this.isAnswer(sent);
+  }
+
+  /** What a message says. Returns whether anything is another choice than before. @param {Chosen} sent @returns {boolean} */
+  take(sent) {
+    const isAnswer = this.isAnswer(sent);
+    const isKept = this.addressed !== undefined && !isAnswer && (sent.of ?? "") === this.of;
+    this.of = sent.of ?? "";
+    this.addressed = sent.address;
     this.follow = sent.follow;
+    const before = this.values;
+    if (!isKept) {
+      this.values = { ...sent.values };
+      this.ruled = new Set(sent.address?.rule);
+      if (isAnswer && !sent.address?.going) this.write("rule");
+    }
+    return this.#shown(before);
+  }
+
+  /**
+   * What the address says that the visitor went back to. False where it is not of the run on the screen, or something else than the
+   * choices in this room is another, or one of `remade`, for which the room needs a message.
+   * @param {URLSearchParams} now @param {URLSearchParams} before @param {readonly string[]} remade
+   */
+  goTo(now, before, remade) {
+    const { addressed, values } = this;
+    if (!addressed || addressed.going || addressed.view !== addressed.room || now.get("view") !== addressed.view)
+      return false;
+    if (now.has(WAS) || (this.of && !sameRun(now, addressed.run))) return false;
+    const own = [...Object.keys(values), RULE, WAS, ...window.headlight.settings.names];
+    const others = new Set([...now.keys(), ...before.keys()].filter((name) => now.get(name) !== before.get(name)));
+    if ([...others].some((name) => !own.includes(name))) return false;
+    const opens = (/** @type {string} */ name) => (addressed.silent.includes(name) ? "" : null);
+    const said = Object.keys(values).map((name) => [name, now.get(name) ?? opens(name)]);
+    if (said.some(([name, text]) => text === null || (text !== values[String(name)] && remade.includes(String(name)))))
+      return false;
+    this.values = Object.fromEntries(said);
+    this.ruled = new Set((now.get(RULE) ?? "").split(",").filter(Boolean));
+    this.written = { of: this.of, run: addressed.run };
+    this.#shown(values);
+    return true;
+  }
+
+  /** @param {Record<string, string>} before */
+  #shown(before) {
+    const isOther = JSON.stringify(this.values) !== JSON.stringify(before);
+    if (isOther) this.taken += 1;
+    remember(this);
     this.show();
-    return byLink || isMerged;
+    return isOther;
+  }
+
+  /** Have the address say it. @param {"choice" | "rule"} kind */
+  write(kind) {
+    const { page, addressed, values, of } = this;
+    if (!page || !addressed) return;
+    const said = Object.entries(values).map(([name, text]) => [
+      name,
+      text || !addressed.silent.includes(name) ? text : null,
+    ]);
+    const ruled = said.flatMap(([name, text]) => (text !== null && this.ruled.has(String(name)) ? [name] : []));
+    page.write({ ...Object.fromEntries(said), [RULE]: ruled.sort().join(",") || null }, kind);
+    this.written = { of, run: addressed.run };
+    this.settle();
+  }
+
+  /** The address names another run than the one it was chosen on as long as that is on its way. */
+  settle() {
+    const { page, written } = this;
+    if (page && written) page.write({ [WAS]: sameRun(page.read(), written.run) ? null : written.of || null }, "rule");
   }
 
   // A class that follows this screen sees the room as it came, and what is chosen otherwise.
@@ -68,8 +143,9 @@ export class RoomSelection {
           Object.entries({ ...this.values, ...this.beside }).filter(([name, text]) => text !== base[name]),
         )
       : {};
-    const length = JSON.stringify(chosen).replace(/[^ -~]/g, "\\u0000").length; // as it travels; of more the class hears when Python knows it
-    if (length <= most) classroom.show({ view: room, run: drawn, text: "", with: chosen, labels: () => [] }, this);
+    const length = JSON.stringify(chosen).replace(/[^ -~]/g, "\\u0000").length; // as it travels; of more the class hears with the room
+    this.isTooLong = length > most;
+    if (!this.isTooLong) classroom.show({ view: room, run: drawn, text: "", with: chosen, labels: () => [] }, this);
   }
 
   /** The class that follows hears of something that no link says. @param {Record<string, string>} beside */
@@ -78,33 +154,23 @@ export class RoomSelection {
     this.show();
   }
 
-  // The visitor changes something.
-  /** @param {Record<string, string>} changes @param {boolean} [atOnce] */
-  choose(changes, atOnce = false) {
+  /** The visitor changes something. @param {Record<string, string>} changes */
+  choose(changes) {
+    const other = Object.keys(changes).filter((name) => changes[name] !== this.values[name]);
+    const hand = other.some((name) => HEAD.includes(name)) ? [...other, ...HEAD] : other;
+    for (const name of hand) this.ruled.delete(name);
     Object.assign(this.values, changes);
-    Object.assign(this.untold, changes);
     this.number += 1;
+    if (other.length) this.write("choice");
+    remember(this);
     classroom.chose();
     this.show();
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => this.tell(), atOnce ? 0 : TELL_AFTER);
-  }
-
-  tell() {
-    this.hush();
-    this.set("chosen", { number: this.number, said: { ...this.values }, of: this.of });
-  }
-
-  // Nothing is to be told any more.
-  hush() {
-    clearTimeout(this.telling);
-    this.telling = undefined;
-    this.untold = {};
+    this.host.choose({ number: this.number, said: { ...this.values }, of: this.of });
+    this.changed(other);
   }
 
   destroy() {
-    removeEventListener("popstate", this.leaving, true);
-    this.hush();
+    this.leave?.();
     classroom.leave(this);
   }
 }

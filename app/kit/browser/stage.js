@@ -4,11 +4,12 @@
 // what its keys do (keys, arrow, turn). It has nothing to tidy up but what it adds to `leaving`, and no listener of its own on the
 // window. docs/adding-a-room.md shows one from beginning to end.
 
+import { classroom } from "./classroom.js";
 import { cover, Guard } from "./cover.js";
 import { add, arrow, el, fill, setText } from "./dom.js";
 import { Fetcher } from "./fetcher.js";
 import { Files } from "./files.js";
-import { Ground, ground, voices } from "./ground.js";
+import { Ground, voices } from "./ground.js";
 import { HeadFinder } from "./head_finder.js";
 import { unpack } from "./messages.js";
 import { Projector } from "./projector.js";
@@ -22,13 +23,8 @@ import { WORDS as words } from "./words.js";
 /** @typedef {import("./ground.js").Stale} Stale */
 /** @typedef {(event: KeyboardEvent) => boolean | void} Act what a key does; false where it does nothing here, so that the browser may */
 
+const SETTLED = 200; // ms without a change before what depends on it is told
 const PATIENCE = 6000; // ms that a moment of a film waits for what it shows
-
-/**
- * What a component's module exports: the room in its place on the page, made once and given every message.
- * @param {{new (root: HTMLElement): Stage<any, any, any>, style: string}} Room
- */
-export const stage = (Room) => ground(Room);
 
 /**
  * @template {StageHeader} [Header=any] @template {object} [Palette=any] @template {string} [Piece=Stale] what a room of many pieces draws one by one
@@ -39,6 +35,8 @@ export class Stage extends Ground {
 
   /** @type {Record<string, string>} A selector for each part that a lesson may cover */
   static covers = {};
+  /** @type {readonly string[]} Choices for which the room needs another message */
+  static remade = [];
   static offers = words.clearest; // in these words the head that it would rather show
   /** @type {readonly string[]} Pieces that a choice makes stale: they are drawn before the next key is heard */
   static choices = ["selection"];
@@ -126,6 +124,8 @@ export class Stage extends Ground {
   /** @type {[header: any, body: ArrayBuffer]} What Python sent last */
   message;
   selection = new RoomSelection();
+  /** @type {Record<string, string>} What was chosen before the last message, or before the visitor went back */
+  former = {};
   /** @type {Fetcher} Answers about the run of the header */
   remote;
   /** @type {import("./chooser.js").HeadChooser | null} Where the room shows one head: "h" opens it */
@@ -172,6 +172,8 @@ export class Stage extends Ground {
     if (!this.offer.parentNode) this.acts.before(this.offer); // a room may have a better place for it
     this.acts.append(...this.buttons());
     root.append(this.share.box, this.finder.box, this.keyList.box, this.live);
+    const off = window.headlight.address?.take((now, before) => this.#goTo(now, before));
+    this.selection.changed = (names) => this.#changed(names);
     const guard = new Guard(root, /** @type {typeof Stage} */ (this.constructor).covers, () =>
       this.invalidate("cover"),
     );
@@ -189,6 +191,8 @@ export class Stage extends Ground {
     signal.addEventListener("abort", () => {
       voices.delete(this);
       uncovers();
+      off?.();
+      clearTimeout(this.#again);
       for (const part of [guard, this.files, this.selection]) part.destroy();
     });
     return this;
@@ -216,39 +220,100 @@ export class Stage extends Ground {
 
   // ------------------------------------------------------------------ messages in, choices out
 
-  /** @param {Uint8Array} data @param {import("./types.js").Tell} tell */
-  receive(data, tell) {
+  /** @param {Uint8Array} data */
+  receive(data) {
+    this.selection.host = this.host;
     const isOther = data !== this.#data; // the same again: the page may have other colours
     this.#data = data;
-    this.selection.set = tell;
-    if (isOther) this.readMessage(unpack(data), tell);
+    const message = isOther ? unpack(data) : null;
+    if (message && this.header && !message[0].going && !this.canTake(message[0].chosen)) this.again();
+    else if (message) this.readMessage(message);
     else if (this.readTheme()) this.invalidate();
   }
 
-  /** @param {[header: any, body: ArrayBuffer]} message @param {import("./types.js").Tell} tell */
-  readMessage(message, tell) {
-    const [key, before, told] = [this.key, this.#state(), this.#told];
+  /** @param {[header: any, body: ArrayBuffer]} message */
+  readMessage(message) {
+    const [key, told] = [this.key, this.#told];
     const isFirst = !this.header;
+    this.former = { ...this.values };
     this.message = message;
     this.header = message[0];
     this.#told = JSON.stringify({ ...this.header, chosen: null, cover: null });
     cover.take(this.header.cover);
-    const byLink = this.selection.take(this.header.chosen, tell);
+    const byLink = this.selection.take(this.header.chosen);
     this.share.isOffline = this.isOffline;
     const isNew = isFirst || key !== this.key;
     if (isNew) this.remote = this.fetcher();
     this.readTheme();
-    const isDrawn = this.received({ isNew, isOther: isNew || told !== this.#told, byLink });
-    if (isDrawn === false) return;
-    if (isDrawn !== true && this.root.dataset.painted && this.#state() === before) return; // Python's answer to what is drawn already
+    if (this.received({ isNew, isOther: isNew || told !== this.#told, byLink }) === false) return;
     this.stale.add("data");
     if (this.isPressed) this.invalidate("data");
     else this.drawNow();
   }
 
-  // All that Python and the page decide of what is drawn
-  #state() {
-    return `${this.#told} ${JSON.stringify(this.values)} ${this.scheme}`;
+  /** Whether a message can be shown. One that answers what the address said before is asked for once more, and then taken. @param {import("./types.js").Chosen} chosen */
+  canTake(chosen) {
+    const address = window.headlight.address?.read().toString();
+    if (this.selection.canTake(chosen) || address === this.#askedFor) {
+      this.#askedFor = "";
+      return true;
+    }
+    this.#askedFor = address;
+    return false;
+  }
+
+  #askedFor = /** @type {string | undefined} */ (""); // what the address said when a message was asked for once more
+  /** @type {number | undefined} A timer, while the script is to run again */
+  #again;
+  #times = 0;
+
+  /** The script runs again, for the address as it is now. */
+  again(after = 0) {
+    clearTimeout(this.#again);
+    this.#again = setTimeout(() => this.host.trigger("again", ++this.#times), after);
+  }
+
+  /** The message is made once more, for the address as it is now; what is on the screen stays until then. @returns {Promise<void>} */
+  async remake() {
+    const { addressed } = this.selection;
+    const address = window.headlight.address?.read().toString();
+    if (!addressed || address === undefined) return;
+    // What a class is to see the script keeps for it.
+    const data = classroom.heard.size ? null : await this.host.message(addressed.room, address).catch(() => null);
+    if (window.headlight.address?.read().toString() !== address) return this.remake();
+    if (!data) return this.again();
+    const [header, body] = unpack(data);
+    header.chosen.address.view = addressed.view;
+    this.readMessage([{ ...header, cover: this.header.cover }, body]);
+  }
+
+  // What else depends on a choice: the question of a lesson, and a class that follows where there is too much to tell.
+  /** @param {string[]} names */
+  #changed(names) {
+    const { addressed, isTooLong } = this.selection;
+    if (!names.length || !addressed) return;
+    if (addressed.view !== addressed.room || (isTooLong && classroom.heard.size)) this.again(SETTLED);
+    else if (names.some((name) => this.remade.includes(name))) void this.remake();
+  }
+
+  get remade() {
+    return /** @type {typeof Stage} */ (this.constructor).remade;
+  }
+
+  // The visitor went back or forward, to another choice in this room.
+  /** @param {URLSearchParams} now @param {URLSearchParams} before */
+  #goTo(now, before) {
+    if (!this.header || this.isBusy || !this.root.isConnected) return false;
+    const former = { ...this.values };
+    if (!this.selection.goTo(now, before, this.remade)) return false;
+    this.former = former;
+    if (this.received({ isNew: false, isOther: false, byLink: true }) !== false) this.invalidate("selection", "data");
+    return true;
+  }
+
+  /** Whether another message is on its way. */
+  get isBusy() {
+    return false;
   }
 
   get values() {
@@ -259,9 +324,9 @@ export class Stage extends Ground {
     return Boolean(this.header.offline);
   }
 
-  /** The visitor chooses: the screen changes with the next frame, the address a moment later. @param {Record<string, string>} changes */
-  choose(changes, atOnce = false) {
-    this.selection.choose(changes, atOnce);
+  /** The visitor chooses: the screen and the address change with the next frame. @param {Record<string, string>} changes */
+  choose(changes) {
+    this.selection.choose(changes);
     this.invalidate("selection");
   }
 
@@ -358,7 +423,7 @@ export class Stage extends Ground {
   }
 
   get #from() {
-    return `${this.key} ${this.selection.stamp}`;
+    return `${this.key} ${this.selection.taken}`;
   }
 
   #heads = () => this.chooser?.toggle() ?? false;
@@ -378,11 +443,11 @@ export class Stage extends Ground {
    */
   rehearsal() {
     const { selection } = this;
-    const { number, stamp } = selection;
+    const { number, taken } = selection;
     const still = { ...selection.values };
     let shown = still;
     const show = (/** @type {Record<string, string>} */ changes) => {
-      if (selection.number !== number || selection.stamp !== stamp) throw { sentence: words.film_changed };
+      if (selection.number !== number || selection.taken !== taken) throw { sentence: words.film_changed };
       this.isShown = true;
       shown = { ...still, ...changes };
       selection.values = { ...shown };
@@ -391,10 +456,10 @@ export class Stage extends Ground {
     };
     const end = () => {
       this.isShown = false;
-      if (selection.stamp === stamp) {
+      if (selection.taken === taken) {
         const own = Object.entries(selection.values).filter(([name, text]) => text !== shown[name]);
         selection.values = still;
-        if (selection.number !== number) this.choose(Object.fromEntries(own), true);
+        if (selection.number !== number) this.choose(Object.fromEntries(own));
       }
       this.invalidate("selection");
     };
@@ -415,7 +480,7 @@ export class Stage extends Ground {
   page() {
     if (this.isOffline || !this.offlinePage) return undefined;
     const [header, body] = this.message;
-    const chosen = { values: { ...this.values }, stamp: 1, reported: 0 };
+    const chosen = { values: { ...this.values } };
     const message = /** @type {[object, ArrayBuffer]} */ ([{ ...header, chosen, offline: true }, body]);
     return { path: this.offlinePage, theme: this.scheme, message, remotes: this.remotes };
   }

@@ -4,7 +4,7 @@ const SETTLED = 200; // ms without a change of the window's size
 const TELLS = 5;
 const ANSWERED = 1000; // ms in which Python answers, unless it never heard
 
-/** @typedef {{header: {scale: number}, selection: {set: import("./types.js").Tell}, isProjected: boolean}} Room */
+/** @typedef {{header: {scale: number}, host: import("./types.js").Host, isProjected: boolean}} Room */
 
 // The size of the page's type, in units of 16 pixels
 const now = () => Math.round((parseFloat(getComputedStyle(document.documentElement).fontSize) / 16) * 10) / 10;
@@ -50,7 +50,7 @@ export class TypeScale {
     if (scale === room.header.scale || this.asked || !this.left) return;
     this.left -= 1;
     this.said = scale;
-    room.selection.set("page", { scale, projected: room.isProjected });
+    room.host.tell("page", { scale, projected: room.isProjected });
     this.asked = setTimeout(() => {
       this.asked = undefined;
       this.measure();

@@ -9,19 +9,61 @@ export interface Given<Data> {
 }
 export type Tell = (name: string, value: unknown) => void;
 
+/** What a message says is chosen in a room, and the run that it is a choice on. */
+export interface Chosen {
+  values: Record<string, string>;
+  of?: string;
+  address?: Addressed;
+  follow?: Follow;
+}
+
+/** How the page's address says it: of `view`, the room itself or one that shows it. */
+export interface Addressed {
+  view: string;
+  room: string;
+  run: Record<string, string>;
+  rule: string[]; // the names that a rule chose
+  silent: string[]; // names that are left out while they are empty
+  shared: string[]; // names that mean the same in every room
+  of_text: string[]; // names that mean nothing on another text
+  asked: Record<string, string>; // what it said of all that when Python read it
+  going: boolean; // the run still goes on, and may be given up
+}
+
+/** What a class that follows is to see; `most` are the bytes of what is chosen that it is told at once. */
+export interface Follow {
+  room: string;
+  drawn: string;
+  base: Record<string, string>;
+  most: number;
+}
+
+/** Who shows a part of the page: it hears what is done there. */
+export interface Host {
+  /** What is chosen in a room now, after so many changes, and the run that it was chosen on. */
+  choose(report: { number: number; said: Record<string, string>; of: string }): void;
+  /** What else a part says of itself, such as how large its type is. */
+  tell: Tell;
+  /** A part asks for something once, such as a dialog. */
+  trigger: Tell;
+  /** The message of a room for what a link says; null where none is to be had. */
+  message(room: string, link: string): Promise<Uint8Array | null>;
+}
+
 /** What every room's message says in its header, beside what is the room's own (app/kit/stage.py). */
 export interface StageHeader {
   key: string;
-  chosen: import("./selection.js").FromPython;
+  chosen: Chosen;
   cover?: Covered | null;
   link?: Record<string, string>;
   offline?: boolean;
   clearest?: { layer: number; head: number } | null;
 }
 
-/** What a view does that mount.js keeps on its place in the page. */
+/** A part of the page as mount.js needs it. */
 export interface Mounted {
-  root: HTMLElement;
+  host: Host;
+  receive(message: any): void;
   destroy(): void;
 }
 

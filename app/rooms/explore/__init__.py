@@ -2,7 +2,7 @@
 
 from app.attention import params
 from app.kit.room import Room
-from app.rooms.explore import routes, view
+from app.rooms.explore import message, routes, view
 from app.shell import words as shell_words
 
 ROOM = Room(
@@ -13,5 +13,6 @@ ROOM = Room(
     show=view.show,
     old={"Explore": {}},
     params=params.PARAMS,
+    message=message.message,
     routes=routes.ROUTES,
 )

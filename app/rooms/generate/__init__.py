@@ -1,7 +1,7 @@
 """Generate: a text as a path through everything that it might have been."""
 
 from app.kit.room import Room
-from app.rooms.generate import choices, routes, view
+from app.rooms.generate import choices, message, routes, view
 from app.rooms.generate import words as generate_words
 
 ROOM = Room(
@@ -12,5 +12,6 @@ ROOM = Room(
     show=view.show,
     params=choices.PARAMS,
     run=routes.run_of,
+    message=message.message,
     routes=routes.ROUTES,
 )

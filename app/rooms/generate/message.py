@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from app.attention import picture
+from app.kit import params as kit_params
+from app.kit.room import Message, Run
+from app.rooms.generate import choices, export, words
+from app.session.screen import Screen
 from app.transport import messages
+from core.errors import Refused
 from core.model.text import Tokens
 from core.service import BeamsGrown, Facts, OpenedText, Reading, WrittenToken
 
 WHOLE = 1_000_000  # weights of one message; above, the mean of all heads travels with the head that is looked with
+
+
+async def message(run: Run, said: Mapping[str, str]) -> Message:
+    """What the room is drawn from, for what a link says. Raises Refused for a model that cannot write."""
+    facts = run.facts
+    if not facts.writes:
+        raise Refused(words.CANNOT_WRITE.format(title=facts.spec.title))
+    values, notes = kit_params.read(choices.PARAMS, facts, said)
+    link, about = Screen("generate", run.request).said(), export.described(facts, run.request)
+    header = {"link": link, **outline(facts), "about": about}
+    return Message(header, values, [*notes, *left_out(facts)], facts)
+
+
+def left_out(facts: Facts) -> list[str]:
+    """A sentence where the run has edits, which the room does not write with."""
+    return [words.EDITS_LEFT_OUT] if facts.interventions else []
 
 
 def outline(facts: Facts) -> dict[str, Any]:

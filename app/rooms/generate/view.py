@@ -6,12 +6,10 @@ from functools import cache
 
 import streamlit as st
 
-from app.kit import stage
-from app.rooms.generate import export, message, words
+from app.rooms.generate import message, words
 from app.rooms.generate.component import STAGE
 from app.session import boxes
 from app.session.models import MODELS, TITLES
-from app.session.screen import Screen
 from app.shell import request as shell_request
 from app.shell import run as shell_run
 from core.checkpoints.described import read_config
@@ -31,15 +29,8 @@ def show() -> None:
         shown.say(words.CANNOT_WRITE.format(title=shown.facts.spec.title))
         _offer_writers()
         return
-    followed = stage.follow(STAGE, shown.facts, shown.facts)
-    shown.say(*followed.notes, *([words.EDITS_LEFT_OUT] if shown.facts.interventions else []))
-    link = Screen("generate", shown.request).said()
-    header = {
-        "link": link,
-        **message.outline(shown.facts),
-        "about": export.described(shown.facts, shown.request),
-    }
-    stage.draw(STAGE, followed, header)
+    shell_run.draw(shown, STAGE, message.message)
+    shown.say(*message.left_out(shown.facts))
 
 
 def _offer_writers() -> None:

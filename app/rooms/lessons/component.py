@@ -82,10 +82,10 @@ modules.add_constants(
     WORDS=lambda: words.WRITE,
     STYLE=scripts.style(WRITTEN / "write.css"),
 )
-_rail = modules.component("lessons_rail", ENTRY, html=lambda: '<div class="hl lessons"></div>')
+_rail = modules.component("lessons_rail", ENTRY, html=lambda: '<div class="hl lessons"></div>', host=scripts.HOST)
 _truth = modules.component("lessons_truth", ENTRY, "truth", html=lambda: "<i></i>")
 
-_write = modules.component("lessons_write", WRITE, html=lambda: '<div class="hl write"></div>')
+_write = modules.component("lessons_write", WRITE, html=lambda: '<div class="hl write"></div>', host=scripts.HOST)
 
 
 def write() -> None:

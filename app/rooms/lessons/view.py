@@ -19,6 +19,7 @@ from app.rooms.lessons.written.lesson import WrittenLesson
 from app.rooms.lessons.written.own import desk
 from app.session import answer, boxes, chosen, examples, found, notices, service
 from app.session.models import MODELS, TITLES
+from app.streamlit_edge import history
 from core.errors import Refused
 
 ASKED = "lessons_asked"  # in the session: what a class may be asked now, held for as long as it is on the screen
@@ -50,7 +51,7 @@ def show() -> None:
                 "own": own_sentences(list(known.values())),
                 "written": component.written(own),
                 "opens": found.offered(),
-                "arrivals": chosen.now().links,  # so that the rail hears of each address that it leads to, its own step's as well
+                "arrivals": chosen.arrivals(),  # so that the rail hears of each address that it leads to, its own step's as well
             }
         )
     if asked.fresh:
@@ -68,9 +69,8 @@ def open_row(name: str, step: Step, own: Mapping[str, WrittenLesson]) -> Step:
     """The written step with the row that it opens at, which may take its run; an address without a row gets it."""
     service.awaited(table.open_row(name, service.service(), own))
     step = opening.written_steps(own).get(name, step)
-    record = chosen.now()
-    if "query" in step.state and "query" not in record.place:
-        chosen.RECORD.put(replace(record, place={**record.place, "query": step.state["query"]}))
+    if "query" in step.state and "query" not in chosen.address():
+        history.write({"query": step.state["query"]})
     return step
 
 
@@ -87,8 +87,7 @@ def own_sentences(steps: Sequence[Step]) -> dict[str, str]:
 
 def shown(step: Step) -> Shown:
     """What is on the screen for a step to ask about."""
-    drawn = {name: text for name, text in (chosen.DRAWN.get() or {}).items() if text is not None}
-    values = opening.shown(step, st.query_params.to_dict()) | drawn | stage.values(step.room)
+    values = opening.shown(step, chosen.address()) | stage.values(step.room)
     facts = answer.last_facts() if step.model else None
     return Shown(service.service(), values, facts, boxes.held("text") or "")
 

@@ -1,7 +1,7 @@
 """Masks: who may look at whom, painted by hand, in padding, in leakage, in three kinds of attention; and why scores are divided."""
 
 from app.kit.room import Room
-from app.rooms.masks import component, routes, view, words
+from app.rooms.masks import component, message, routes, view, words
 
 ROOM = Room(
     id="masks",
@@ -10,6 +10,7 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     params=component.PARAMS,
-    run=view.run_of,
+    run=message.run_of,
+    message=message.message,
     routes=routes.ROUTES,
 )

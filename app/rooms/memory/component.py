@@ -35,7 +35,7 @@ modules.add_constants(
     PALETTES=PALETTES,
     STYLE=scripts.style(BROWSER / "fit.css"),
 )
-_component = modules.component("fit", ENTRY, html=lambda: '<div class="hl planner fit"></div>')
+_component = modules.component("fit", ENTRY, html=lambda: '<div class="hl planner fit"></div>', host=scripts.HOST)
 
 
 def fit(data: Mapping[str, Any], seen: str = "") -> None:

@@ -28,7 +28,6 @@ from app.sizes import controls
 from app.sizes import words as sizes_words
 from app.sizes.controls import Look
 from app.sizes.setup import Setup
-from app.streamlit_edge.history import said_before
 from core.plan import DEVICES, Verdict, kv_cache, parameters
 from core.plan.verdict import curve, widest
 
@@ -99,16 +98,16 @@ KERNELS = {"fused": "flash", "eager": "eager"}
 LOGITS = {value: text for text, value in sizes_words.LOGITS.items()}
 
 
-def take() -> None:
-    """Put what was chosen in the picture into the boxes, once."""
+def take(is_link: bool) -> None:
+    """Put what was chosen in the picture into the boxes, once; not where a link, or the way back, decides what they hold."""
     asks = (st.session_state.get(KEY) or {}).get("asks")
     if not isinstance(asks, Mapping) or not isinstance(asks.get("set"), Mapping):
         return
     if asks.get("id") == st.session_state.get(ANSWERED):
         return
     st.session_state[ANSWERED] = asks.get("id")
-    if asks == (said_before(KEY) or {}).get("asks"):
-        return  # it was taken back before it was followed
+    if is_link:
+        return
     _forget_typed()
     wanted = {str(name): str(text) for name, text in asks["set"].items()}
     if wanted.get("model") in controls.TITLES:  # first: it sets the sliders, and the others follow

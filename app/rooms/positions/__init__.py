@@ -1,7 +1,7 @@
 """Positions: where order comes in, and which heads notice when it goes."""
 
 from app.kit.room import Room
-from app.rooms.positions import choices, routes, view, words
+from app.rooms.positions import choices, message, routes, view, words
 
 ROOM = Room(
     id="positions",
@@ -11,5 +11,6 @@ ROOM = Room(
     show=view.show,
     params=choices.PARAMS,
     run=routes.run_of,
+    message=message.message,
     routes=routes.ROUTES,
 )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import date
 from typing import Any
 
 import numpy as np
 
 from app.attention import picture
-from app.rooms.positions import choices
+from app.kit import params as kit_params
+from app.kit.room import Message, Run
+from app.rooms.positions import choices, export
 from app.session import examples
 from app.session.models import MODELS
+from app.session.screen import Screen
 from app.transport import messages
 from core.service import (
     Clock,
@@ -28,6 +32,13 @@ from core.service import (
 
 HOMES = {"learned": "minilm", "sinusoidal": "translator", "rotary": "storyteller"}  # kind -> a model that ships
 AT_ONCE = 50_000  # weights of a site up to which all heads of both runs come with the change; above, maps are fetched one by one
+
+
+async def message(run: Run, said: Mapping[str, str]) -> Message:
+    """What the room is drawn from, for what a link says."""
+    values, notes = kit_params.read(choices.PARAMS, run.facts, said)
+    more = {"link": Screen("positions", run.request).said(), "about": export.described(run.facts, date.today())}
+    return Message(header(run.facts) | more, values, notes, run.facts)
 
 
 def header(run: Facts) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Shapes: every tensor of the pass."""
 
 from app.kit.room import Room
-from app.rooms.shapes import component, dropped, values, view, words
+from app.rooms.shapes import choices, component, dropped, message, values, view, words
 
 ROOM = Room(
     id="shapes",
@@ -10,6 +10,8 @@ ROOM = Room(
     line=words.LINE,
     show=view.show,
     old={"Shapes": {}},
-    params=(*view.PANEL.params, *component.PARAMS),
+    params=(*choices.PANEL.params, *component.PARAMS),
+    message=message.message,
+    of_run=message.is_of_run,
     routes=(*values.ROUTES, *dropped.ROUTES),
 )

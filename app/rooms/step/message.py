@@ -13,9 +13,17 @@ from typing import Any
 import numpy as np
 
 from app.attention import picture
+from app.kit import params as kit_params
+from app.kit.room import Message, Run
+from app.rooms.step import export
+from app.rooms.step.params import PARAMS
 from app.rooms.step.steps import SITES, Fold, Step, guesses_words, steps_of, tokens_of
+from app.session import resolving, screen
+from app.session import room as session_room
 from app.transport import messages
+from core.edits import from_text
 from core.model.rules import REASONS
+from core.run.request import Request
 from core.service import AddedFacts, EndingFacts, ExpertFacts, Facts, ResidualPathFacts, SiteWalk, WalkFacts, Worth
 
 ALL_HEADS = 120_000  # numbers of keys and values up to which those of every head go along
@@ -107,6 +115,24 @@ def experts(found: ExpertFacts) -> bytes:
     arrays.add("chosen", found.chosen, "u2")
     header = {"stack": found.stack, "layers": list(found.layers), "experts": found.n_experts, "arrays": arrays.at}
     return messages.pack(header, arrays.body.bytes())
+
+
+async def message(run: Run, said: Mapping[str, str]) -> Message:
+    """What the room is drawn from, for what a link says: with what was tried in one head and then run so."""
+    values, notes = kit_params.read(PARAMS, run.facts, said)
+    facts = run.facts
+    if edits := from_text(values["edits"]):
+        facts = await resolving.facts_of(resolving.edited_as_read(run.request, facts, edits))
+    return Message(header(run.request, facts), values, notes, run.facts)
+
+
+def header(request: Request | None, facts: Facts | None) -> dict[str, Any]:
+    """What the browser knows before it asks for a walk. `request` is without what the room itself changes."""
+    return {
+        "run": None if facts is None else outline(facts),
+        "about": export.described(facts),
+        "link": {session_room.PARAM: "step"} | ({} if request is None else screen.link(request)),
+    }
 
 
 def outline(run: Facts) -> dict[str, Any]:

@@ -8,10 +8,9 @@ import streamlit as st
 
 from app.kit import params as kit_params
 from app.kit import stage
-from app.rooms.step import export, message, params
+from app.rooms.step import message, params
 from app.rooms.step.component import STAGE
 from app.session import resolving, screen, service
-from app.session import room as session_room
 from app.shell import run as shell_run
 from core.edits import from_text
 from core.run.request import Request
@@ -31,12 +30,7 @@ def show() -> None:
             facts = shell_run.edited(shown, edits) or facts
     if facts is not None:
         _begin(facts, followed.values)
-    header = {
-        "run": None if facts is None else message.outline(facts),
-        "about": export.described(facts),
-        "link": {session_room.PARAM: "step"} | ({} if shown is None else screen.link(shown.request)),
-    }
-    stage.draw(STAGE, followed, header)
+    stage.draw(STAGE, followed, message.header(None if shown is None else shown.request, facts))
 
 
 async def run_of(linked: Request, there: screen.Screen) -> Request:

@@ -1,7 +1,7 @@
 """Train: a small model learns before one's eyes, beside a twin with one thing changed."""
 
 from app.kit.room import Room
-from app.rooms.train import component, own_text, records, routes, view, words
+from app.rooms.train import component, message, own_text, records, routes, view, words
 from app.rooms.train.recorded import view as recorded
 from app.session import past_trainings
 
@@ -15,5 +15,7 @@ ROOM = Room(
     show=view.show,
     params=(*component.PARAMS, *recorded.PANEL.params),
     old={said: {"recorded": "on"} for said in ("Training", "training")},
+    message=message.message,
+    of_run=lambda _: False,
     routes=[*routes.ROUTES, *own_text.ROUTES],
 )

@@ -1,7 +1,7 @@
 """What if: which head, which look, which change this answer depends on."""
 
 from app.kit.room import Room
-from app.rooms.whatif import changes, evidence_routes, routes, sets, view, words
+from app.rooms.whatif import changes, evidence_routes, message, routes, sets, view, words
 
 ROOM = Room(
     id=changes.ROOM,
@@ -11,5 +11,6 @@ ROOM = Room(
     show=view.show,
     params=changes.PARAMS,
     run=changes.run_of,
+    message=message.message,
     routes=[*routes.ROUTES, *evidence_routes.ROUTES, *sets.ROUTES],
 )

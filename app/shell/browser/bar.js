@@ -1,13 +1,19 @@
 // The rooms of Headlight as links: in a row, as menus in a narrow window, as a sheet from below on a phone; and their keys.
 //
 // The links stand in the component's own markup (app/shell/bar.py), so that they are there without this script. It follows them
-// without loading the page: what was chosen is told as a number and a room, and stays told, so that no message can overtake it.
+// without loading the page: the address is that of the room at once, and Streamlit is told that there is another one.
 
 import { classroom, kept } from "../../kit/browser/classroom.js";
 import { isFree } from "../../kit/browser/shortcuts.js";
 import { done, watch } from "../../kit/browser/progress.js";
+import { runOf, wayTo } from "../../kit/browser/remembered.js";
+import { here } from "../../streamlit_edge/browser/page.js";
 
-/** @typedef {{room: string, choices: number, kept: string[], classroom: string, entries: Record<string, string>}} Data `entries` are the modules of rooms that a class can follow */
+/**
+ * `said` is how the address named the room; `run` and `place` are names that it says of any room; `holders` show other rooms;
+ * `entries` are the modules of rooms that a class can follow.
+ * @typedef {{room: string, said: string | null, place: string[], holders: string[], classroom: string, entries: Record<string, string>}} Data
+ */
 /** @typedef {(name: string, value: unknown) => void} Tell */
 
 /** @type {WeakMap<Element, Bar>} */
@@ -35,10 +41,14 @@ class Bar {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
-    this.choices = 0;
+    this.choices = 0; // that Streamlit was told of
     this.room = "";
-    /** @type {string[]} What a link to another room takes along, of what the address says */
-    this.kept = [];
+    /** @type {string[]} The names of a place in a run */
+    this.place = [];
+    /** @type {string[]} Rooms that show others, and give the run back */
+    this.holders = [];
+    /** @type {Record<string, string> | undefined} The run that they give back */
+    this.lent = undefined;
     /** @type {Tell} */
     this.tell = () => {};
     this.links = /** @type {HTMLAnchorElement[]} */ ([...root.querySelectorAll("a[data-room]")]);
@@ -97,6 +107,8 @@ class Bar {
     );
     document.addEventListener("pointerdown", (e) => this.away(e), { signal });
     document.addEventListener("keydown", (e) => this.key(e), { signal });
+    const leave = window.headlight.address?.watch((_, before, isWay) => isWay && this.lend(before));
+    signal.addEventListener("abort", () => leave?.());
     watch(() => this.progress(), signal);
     this.progress();
   }
@@ -124,15 +136,15 @@ class Bar {
   /** @param {Data} data @param {Tell} tell */
   update(data, tell) {
     this.tell = tell;
-    this.kept = data.kept;
+    this.place = data.place;
+    this.holders = data.holders;
     this.address();
     this.classroom = data.classroom;
     this.entries = data.entries;
     this.teacher?.update(this.room, Object.keys(this.entries));
     if (!this.teacher && hasClass()) this.teach();
-    if (data.choices < this.choices) return; // of a script that began before the last choice
-    this.choices = data.choices;
-    this.mark(data.room);
+    const view = here().get("view");
+    if (view === data.room || view === data.said) this.mark(data.room); // else of a script that began before the last choice
   }
 
   /** @param {string} room */
@@ -165,14 +177,27 @@ class Bar {
 
   // Where each link leads from here: to its room, with the sentence, the model, and the page as it is.
   address() {
-    const here = new URLSearchParams(location.search);
-    const said = [...this.kept, ...OF_THE_PAGE].flatMap((name) =>
-      here.has(name) ? [[name, here.get(name) ?? ""]] : [],
-    );
-    const rest = new URLSearchParams(said).toString();
+    const now = here();
+    const { lent } = this;
     for (const link of this.links) {
-      link.setAttribute("href", "?" + [`view=${link.dataset.room}`, rest].filter(Boolean).join("&"));
+      const way = wayTo(link.dataset.room ?? "", now, this.place, this.isHeld && lent ? lent : runOf(now));
+      for (const name of OF_THE_PAGE) if (now.has(name)) way.set(name, now.get(name) ?? "");
+      link.setAttribute("href", `?${way}`);
     }
+  }
+
+  // Whether the room on the screen shows another one inside of it, with a run of its own
+  get isHeld() {
+    return this.holders.includes(here().get("view") ?? "");
+  }
+
+  // What was on the screen before such a room, which gives it back
+  /** @param {URLSearchParams} before */
+  lend(before) {
+    if (!this.holders.includes(before.get("view") ?? "")) this.lent = runOf(before);
+    this.address();
+    const room = here().get("view");
+    if (room && this.titles.has(room)) this.mark(room);
   }
 
   /** @param {MouseEvent} e @param {HTMLAnchorElement} link */
@@ -191,12 +216,14 @@ class Bar {
     }
     this.sheet.close();
     if (room === this.room) return;
-    this.choices += 1;
     this.address();
-    const link = this.links.find((link) => link.dataset.room === room);
-    window.headlight.choose?.(link?.getAttribute("href") ?? `?view=${room}`);
+    const way = this.links.find((link) => link.dataset.room === room)?.getAttribute("href") ?? `?view=${room}`;
+    const { address } = window.headlight;
+    const givesBack = this.isHeld && this.lent !== undefined;
     this.mark(room);
-    this.tell("chosen", { number: this.choices, room });
+    if (givesBack) return address?.go(way, false);
+    address?.choose(way);
+    this.tell("chosen", ++this.choices);
   }
 
   /** @param {HTMLElement} menu @returns {HTMLButtonElement} */

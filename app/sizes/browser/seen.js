@@ -3,7 +3,7 @@
 
 import { PALETTES, STYLE } from "./constants.js";
 import { add, setText } from "../../kit/browser/dom.js";
-import { Stage, stage } from "../../kit/browser/stage.js";
+import { Stage } from "../../kit/browser/stage.js";
 
 const ALL = ".seen";
 
@@ -73,4 +73,4 @@ class Seen extends Stage {
   }
 }
 
-export default stage(Seen);
+export default Seen;

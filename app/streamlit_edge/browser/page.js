@@ -73,31 +73,11 @@ export function texts(key) {
 }
 
 /** What the address says. */
-export const here = () => new URLSearchParams(location.search);
+export const here = () => window.headlight.address?.read() ?? new URLSearchParams(location.search);
 
 /**
  * Show what another address asks for, without loading the page: as the browser's own Back and Forward do, which Streamlit follows with
  * every widget. Without it a step of a lesson would have to know how each widget of each room is set.
  * @param {string} address @param {boolean} replace whether Back is not to lead here
  */
-export function goTo(address, replace) {
-  if (replace) note(address);
-  else history.pushState(history.state, "", address);
-  dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
-}
-
-/** Have the address say this, which no one follows and Back does not take back. @param {string} address */
-export function note(address) {
-  History.prototype.replaceState.call(history, history.state, "", settled(address));
-}
-
-// An address with what is of the page whatever the room
-/** @param {string} address */
-function settled(address) {
-  const url = new URL(address, location.href);
-  for (const name of window.headlight.settings.names) {
-    const now = window.headlight.settings.get(name);
-    if (now !== null) url.searchParams.set(name, now);
-  }
-  return url.href;
-}
+export const goTo = (address, replace) => window.headlight.address?.go(address, replace);

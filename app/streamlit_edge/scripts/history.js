@@ -1,35 +1,38 @@
-// Each thing that a visitor does is one step, which Back takes; and what an address says of the page itself is the browser's alone.
+// The address of the page, which is written here and nowhere else: by the room on the screen, by the bar, by a lesson, and for what
+// Streamlit draws by the server (history.py). Each thing that a visitor does is one entry of the history, which Back takes.
 //
-// Streamlit writes the value of a box over the history entry that is there, and puts what the server says of the address after it.
-// So there was no way back from another sentence or model, and a head could take two steps. Without this script Back skips sentences.
+// Streamlit would write over the entry that is there, and sends an address that it was told earlier. Without this script there is no way
+// back from another sentence, and the server reads what the visitor has left.
 //
-// Of a visitor who goes back twice before the server has answered, the first answer comes when the second entry is there, and is written
-// over it. The entry that they end in is put right by the last answer (history.py). One that they only passed gets what it said when they
-// came there for the first time, as soon as they come again: without this script Forward would show what another entry says.
-//
-// A room that is chosen has its entry at once, and the server says the rest of its address when it has drawn it. Without that a room that is
-// left again before then has no entry, and Back leads past it, or out of the page.
-//
-// Light or dark, the projector, the language, and whether another page shows it in a frame, are of the page whatever its room. They change here and nowhere else, at once, and no script on
-// the server knows of them: an address that one writes gets them as they are now.
+// Light or dark, the projector, the language, and whether another page shows it in a frame, are of the page whatever its room. No
+// script on the server knows of them: whatever is written keeps them as they are now.
 (() => {
   const push = history.pushState.bind(history);
   const replace = history.replaceState.bind(history);
   /** @type {Record<string, RegExp>} */
   const VALUES = { theme: /^(light|dark)$/, projector: /^true$/, embed: /^true$/, lang: /^[a-z]{2,3}(-[A-Z]{2})?$/ };
+  const TOGETHER = 200; // ms: choices that follow each other more closely are one step, as those of an arrow key that is held
+  const MOST = 10; // writes within SPAN ms; a browser refuses more than some hundred in ten seconds
+  const SPAN = 1000;
+  const SAID = "headlight"; // in what the server has Streamlit write (history.py): {view, changes, arrived} as JSON
+  const ARRIVED = "arrived"; // in what Streamlit reads: the number of an arrival (history.py)
   /** @type {Set<(settings: Record<string, string | null>) => void>} */
   const heard = new Set();
+  /** @type {Set<HearAddress>} */
+  const watching = new Set();
+  /** @type {Set<TakeAddress>} */
+  const taking = new Set();
   let settings = read();
-  let acted = false; // since the address was last written
-  let entries = 0; // that this page has made
-  const fresh = () => `${Math.round(performance.timeOrigin)}.${++entries}`;
-  const entry = () => /** @type {string | undefined} */ (history.state?.entry);
-  /** @type {string | undefined} The entry of a room that was chosen, until the server has said its address */
-  let chosen;
-  /** @type {string | undefined} The entry on the screen, where the visitor went back or forward to it and has done nothing since */
-  let passing;
-  /** @type {Map<string, string>} What such entries said when the visitor came */
-  const passed = new Map();
+  let acted = false; // whether the visitor has done something since the last step
+  let chosen = -Infinity; // when something was chosen last
+  let arrivals = 0;
+  let isAnswered = true; // whether the server has noted the last of them
+  let isForStreamlit = false; // whether the event that goes round is ours
+  let last = new URL(location.href); // what the address says, or is about to say
+  /** @type {number[]} When the last writes were */
+  let writes = [];
+  /** @type {number | undefined} A timer, while the address is yet to say what it is about to */
+  let waiting;
 
   function read() {
     const said = new URLSearchParams(location.search);
@@ -39,12 +42,11 @@
     );
   }
 
-  /** @param {URL} url */
-  function complete(url) {
-    for (const [name, value] of Object.entries(settings)) {
-      if (url.searchParams.get(name) === value) continue;
-      if (value === null) url.searchParams.delete(name);
-      else url.searchParams.set(name, value);
+  /** @param {URL} url @param {Record<string, string | null>} changes */
+  function change(url, changes) {
+    for (const [name, text] of Object.entries(changes)) {
+      if (text === null) url.searchParams.delete(name);
+      else if (url.searchParams.get(name) !== text) url.searchParams.set(name, text);
     }
     return url;
   }
@@ -57,57 +59,108 @@
     for (const hear of heard) hear(settings);
   }
 
+  const written = (/** @type {URL} */ url) => url.pathname + String(url.searchParams) + url.hash;
+
+  function flush() {
+    clearTimeout(waiting);
+    waiting = undefined;
+    if (last.href !== location.href) put(false);
+  }
+
+  /** @param {boolean} isStep */
+  function put(isStep) {
+    (isStep ? push : replace)(history.state, "", last);
+    writes = [...writes.slice(1 - MOST), performance.now()];
+  }
+
+  // Now, or as soon as the browser lets us write again
+  function soon() {
+    clearTimeout(waiting);
+    const rest = writes.length < MOST ? 0 : writes[0] + SPAN - performance.now();
+    if (rest <= 0) flush();
+    else waiting = setTimeout(flush, rest);
+  }
+
+  /** @param {URL} url @param {"choice" | "step" | "rule"} kind */
+  function say(url, kind) {
+    change(url, settings);
+    const now = performance.now();
+    const isTogether = kind === "choice" && now - chosen < TOGETHER;
+    if (kind === "choice") chosen = now;
+    if (written(url) === written(last)) return;
+    if (kind === "rule" || isTogether) {
+      last = url;
+      soon();
+    } else {
+      flush();
+      last = url;
+      put(true);
+    }
+    if (kind === "rule") return;
+    acted = false;
+    if (kind === "step") chosen = -Infinity; // what is chosen next is a step of its own
+  }
+
+  const copy = () => new URL(last);
+
+  // What the server wants said of what Streamlit draws; of a view that was left meanwhile nothing
+  /** @param {{view: string | null, changes: Record<string, string | null>, arrived: string}} said */
+  function hear({ view, changes, arrived }) {
+    if (arrived === String(arrivals)) isAnswered = true;
+    if (last.searchParams.get("view") !== view) return;
+    const before = copy().searchParams;
+    say(change(copy(), changes), acted ? "step" : "rule");
+    for (const hears of watching) hears(copy().searchParams, before, false);
+  }
+
+  // Let Streamlit run its script for the address that is there, which then decides what is on the screen.
+  /** @param {URLSearchParams} before */
+  function arrive(before) {
+    const { href } = last;
+    isAnswered = false;
+    replace(history.state, "", change(copy(), { [ARRIVED]: String(++arrivals) }));
+    isForStreamlit = true;
+    try {
+      dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
+    } finally {
+      isForStreamlit = false;
+    }
+    replace(history.state, "", href);
+    for (const hears of watching) hears(copy().searchParams, before, true);
+  }
+
   const act = (/** @type {any} */ e) => {
     const isBrowsers = (e.altKey || e.metaKey) && e.key !== "Enter"; // such as Alt and an arrow, which go back
     if (!e.isTrusted || isBrowsers) return;
     acted = true;
-    if (isDrawn()) chosen = undefined;
-    leave();
-  };
-  // Whether no script runs any more, so that the server has said all of the address, be it the one that was there
-  const isDrawn = () =>
-    document.querySelector(`[data-testid="stApp"]`)?.getAttribute("data-test-script-state") === "notRunning";
-  const leave = () => {
-    passed.delete(passing ?? "");
-    passing = undefined;
+    if (!e.repeat && waiting !== undefined) flush(); // what Streamlit sends next has all of it
   };
   for (const name of ["pointerdown", "keydown"]) addEventListener(name, act, true);
   addEventListener(
     "popstate",
     (e) => {
+      if (isForStreamlit) return;
+      e.stopImmediatePropagation();
+      clearTimeout(waiting);
+      waiting = undefined;
+      const before = last.searchParams;
+      last = new URL(location.href);
       acted = false;
-      if (e.isTrusted)
-        pass(); // else a room shows another address, and has written it
-      else leave();
+      chosen = -Infinity;
       settings = read();
       tell();
+      const isTaken = isAnswered && [...taking].some((take) => take(copy().searchParams, before));
+      if (!isTaken) arrive(before);
     },
     true,
   );
-  const pass = () => {
-    passing = entry();
-    if (passing === undefined) return;
-    const own = passed.get(passing) ?? location.href;
-    if (own !== location.href) replace(history.state, "", own);
-    passed.set(passing, own);
+  history.pushState = history.replaceState = (_, __, address) => {
+    const url = new URL(address ?? location.href, location.href);
+    const said = url.searchParams.get(SAID);
+    const isNothing = !url.search && url.pathname === location.pathname; // by which Streamlit is to forget what it was told
+    if (said) hear(JSON.parse(said));
+    else if (!isNothing) say(url, acted ? "step" : "rule");
   };
-  const viewOf = (/** @type {URL} */ url) => url.searchParams.get("view");
-  const written = (/** @type {URL} */ url) => url.pathname + String(url.searchParams) + url.hash;
-  /** @param {any} state @param {string} title @param {URL} url @param {boolean} isStep */
-  function put(state, title, url, isStep) {
-    (isStep ? push : replace)({ ...state, entry: isStep ? fresh() : entry() }, title, url);
-  }
-  history.pushState = history.replaceState = (state, title, address) => {
-    const url = complete(new URL(address ?? location.href, location.href));
-    const now = new URL(location.href);
-    const isNew = written(url) !== written(now);
-    const isRest = chosen !== undefined && chosen === entry() && viewOf(url) === viewOf(now);
-    if (isRest && isNew) chosen = undefined;
-    put(state, title, url, acted && isNew && !isRest);
-    if (isNew && !isRest) acted = false; // what was done in the room since it was chosen is a step of its own
-  };
-
-  if (entry() === undefined) replace({ ...history.state, entry: fresh() }, "", location.href);
 
   // What the rest of the page may ask and say of them
   window.headlight = {
@@ -117,8 +170,7 @@
       set(name, value) {
         if (settings[name] === value) return;
         settings = { ...settings, [name]: value };
-        put(history.state, "", complete(new URL(location.href)), acted); // never the rest of a room's address
-        acted = false;
+        say(copy(), acted ? "step" : "rule");
         tell();
       },
       watch(hear) {
@@ -126,12 +178,32 @@
         return () => heard.delete(hear);
       },
     },
-    choose(address) {
-      const url = complete(new URL(address, location.href));
-      chosen = fresh();
-      leave();
-      push({ ...history.state, entry: chosen }, "", url);
-      acted = false;
+    address: {
+      read: () => copy().searchParams,
+      write(changes, kind) {
+        say(change(copy(), changes), kind);
+      },
+      choose(search) {
+        const before = copy().searchParams;
+        say(new URL(search, location.href), "step");
+        for (const hears of watching) hears(copy().searchParams, before, true);
+      },
+      go(search, isReplaced) {
+        const before = copy().searchParams;
+        say(new URL(search, location.href), isReplaced ? "rule" : "step");
+        flush();
+        acted = false;
+        chosen = -Infinity;
+        arrive(before);
+      },
+      watch(hears) {
+        watching.add(hears);
+        return () => watching.delete(hears);
+      },
+      take(hears) {
+        taking.add(hears);
+        return () => taking.delete(hears);
+      },
     },
   };
   tell();

@@ -10,10 +10,12 @@ from torch import Tensor
 
 from ...memory import admit_large
 from ...read import measures
+from ...read.findings import opened, opening_look
 from ...read.head_roles import openings, roles_of
 from ...read.sinks import sink
 from ...read.spaced_rows import spread
 from ...run.attention import AttentionRecord
+from ...run.patterns import patterns_of
 from ...run.trace import Trace
 from ..answers import Site, Values
 from .answers import Heads, Likeness, Measures, Thumbnails, WholeRun
@@ -35,21 +37,24 @@ def thumbnails_of(record: AttentionRecord) -> Thumbnails:
 def heads_of(run: Trace, site: Site) -> Heads:
     """Every weight of a site. Raises TooLarge."""
     _admit(site.weights)
-    return _heads(run, site, [run.attention[i].pattern() for i in site.records])
+    return _heads(run, site, [*patterns_of([run.attention[i] for i in site.records])])
 
 
-def whole_of(run: Trace, sites: Sequence[Site]) -> WholeRun:
-    """All sites' heads, with the openings, roles and sinks of the run: four answers from maps that are computed once. Raises TooLarge."""
+def whole_of(run: Trace, sites: Sequence[Site], looks: bool = True) -> WholeRun:
+    """All sites' heads, with the openings, roles and sinks of the run, and the look that it opens on unless `looks` is False: all that
+    a picture is drawn from, from maps that are computed once. The look may take another pass. Raises TooLarge."""
     _admit(sum(site.weights for site in sites))
-    patterns = [record.pattern() for record in run.attention]  # of each: [head, query, key]
+    patterns = [*patterns_of(run.attention)]  # of each: [head, query, key]
+    links, look = openings(run, patterns), opening_look(run) if looks else None
     return WholeRun(
         {site.id: _heads(run, site, [patterns[i] for i in site.records]) for site in sites},
-        openings(run, patterns),
+        links if look is None else opened(links, look),
         roles_of(run, patterns),
         {
             site.id: sink([run.attention[i] for i in site.records], [patterns[i] for i in site.records])
             for site in sites
         },
+        look,
     )
 
 
@@ -97,7 +102,12 @@ def masks_of(records: Sequence[AttentionRecord]) -> tuple[tuple[np.ndarray, ...]
     found: list[np.ndarray] = []
     number: dict[bytes, int] = {}
     mask_of: list[tuple[int, ...]] = []
+    known: dict[tuple[int, int], tuple[int, ...]] = {}  # of a mask that layers share, and a text
     for record in records:
+        shared = id(record.batch_rule.mask), record.text
+        if shared in known:
+            mask_of.append(known[shared])
+            continue
         queries, keys = range(record.n_query), range(record.n_key)
         row = []
         for head in range(record.n_heads if record.rule.mask.heads_differ else 1):
@@ -109,7 +119,8 @@ def masks_of(records: Sequence[AttentionRecord]) -> tuple[tuple[np.ndarray, ...]
             if at == len(found):
                 found.append(codes)
             row.append(at)
-        mask_of.append(tuple(row))
+        known[shared] = tuple(row)
+        mask_of.append(known[shared])
     return tuple(found), tuple(mask_of)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -93,12 +92,11 @@ class LocalMaps(Worker):
         return await self._work(lambda: {site.id: heads_of(run, site) for site in sites}, slow=True)
 
     async def whole(self, key: str) -> WholeRun:
-        run = await self._run(key)
-        whole = await self._work(partial(whole_of, run, run_sites(run)), slow=True)
+        whole = await self._again(key, lambda run: whole_of(run, run_sites(run)))
         for site, rest in whole.sinks.items():
             self._kept.put(("sink", key, site), rest)
-        found = await self.opening_look(key)
-        return replace(whole, openings=opened(whole.openings, found), look=found)
+        self._kept.put(("opening look", key), whole.look)
+        return whole
 
     async def measures(self, key: str, site: SiteId) -> Measures:
         run, at = await self._site(key, site)

@@ -29,10 +29,10 @@ class Case:
         return {"batch": self.batch, "source_len": self.source_len, "target_len": self.target_len}
 
 
-def cases(seed: int, n: int, **lengths: Any) -> list[Case]:
-    """n configurations where all are tried; the first quarter of them, at least four, in a usual run."""
+def cases(seed: int, n: int, share: int = 4, **lengths: Any) -> list[Case]:
+    """Draw n configurations with THOROUGH=1, and otherwise the first of each `share`, at least four."""
     pick = random.Random(seed)
-    return [case(pick, **lengths) for _ in range(how_many(n))]
+    return [case(pick, **lengths) for _ in range(how_many(n, share))]
 
 
 def case(

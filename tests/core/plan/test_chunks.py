@@ -19,6 +19,7 @@ from core.plan.live_bytes import LiveBytes
 from core.run import chunks
 from tests.core.plan.configs import Case, cases
 from tests.core.plan.test_runs import RULES, no_grad, tokens, tracing, untrained
+from tests.thorough import THOROUGH
 
 GiB = 1 << 30
 
@@ -76,7 +77,8 @@ def test_never_below_where_masks_are_edited() -> None:
 
 
 def decoders(seed: int, n: int) -> list[Case]:
-    found = cases(seed, 5 * n, source=(256, 300, 700, 2048), vocab=(50,))
+    lengths = (256, 300, 700, 2048) if THOROUGH else (256, 300, 700)
+    found = cases(seed, 5 * n, 7, source=lengths, vocab=(50,))
     return [case for case in found if case.config.kind == "decoder"][:n]
 
 
@@ -102,10 +104,10 @@ def test_a_wide_model_peaks_lower_in_chunks(dtype: str) -> None:
         position="rotary",
         gated=True,
     )
-    case = Case(config, batch=1, source_len=3000, target_len=0, dtype=dtype)
+    case = Case(config, batch=1, source_len=1500, target_len=0, dtype=dtype)
     options: Any = {"padded": False, "keep_values": False}
-    one_go, in_chunks = measure(case, None, **options), measure(case, 200, **options)
-    run = predicted(case, 200, **options)
+    one_go, in_chunks = measure(case, None, **options), measure(case, 100, **options)
+    run = predicted(case, 100, **options)
     assert in_chunks <= run.total < 0.6 * one_go
 
 

@@ -12,12 +12,14 @@ from core.model.config import ModelConfig
 from core.plan import PRESETS, Workload, alive_bytes, longest_fit, memory_plan, with_layers
 from core.plan.measured import Subject, measure
 from tests.core.plan.configs import Case, cases
+from tests.thorough import part
 
 GiB = 1 << 30
+VARY = ("source_len", "batch", "layers")
 SMALL = ModelConfig(vocab_size=50, d_model=32, n_heads=4, d_ff=64, n_decoder_layers=2, n_ctx=64)
 
 
-@pytest.mark.parametrize("vary", ["source_len", "batch", "layers"])
+@pytest.mark.parametrize("vary", VARY)
 @pytest.mark.parametrize("training", [False, True])
 def test_n_fits_and_the_next_does_not(vary: Any, training: bool) -> None:
     for case in cases(15, 25):
@@ -68,19 +70,18 @@ def test_an_upper_bound_says_so_and_what_is_alive_at_once_fits_longer_texts() ->
     assert alive_bytes(config, Workload(source_len=703, **options)) == alive.bytes
 
 
-@pytest.mark.parametrize("vary", ["source_len", "batch", "layers"])
+@pytest.mark.parametrize("vary", VARY)
 @pytest.mark.parametrize("training", [False, True])
 def test_what_is_alive_at_once_is_never_more_than_the_bound(vary: Any, training: bool) -> None:
-    for case in cases(17, 2):  # each tries a training on nothing for every length that it weighs
-        for attention in ("spelled_out", "flash"):
-            options: dict[str, Any] = {**case.lengths, "training": training, "attention": attention}
-            budget = 3 * memory_plan(case.config, **options).total // 2
-            bound, alive = (
-                longest_fit(case.config, budget, vary=vary, counted=c, **options) for c in ("bound", "alive")
-            )  # type: ignore[arg-type]
-            assert alive.n >= bound.n >= 1, case
-            assert alive.bytes <= budget < alive.next_bytes
-            assert alive_bytes(case.config, Workload(**options)) <= memory_plan(case.config, **options).total
+    tried = [(case, attention) for case in cases(17, 2) for attention in ("spelled_out", "flash")]
+    # Each question traces a whole step: a usual run asks one of the four.
+    for case, attention in part(tried, 4, VARY.index(vary) + training):
+        options: dict[str, Any] = {**case.lengths, "training": training, "attention": attention}
+        budget = 3 * memory_plan(case.config, **options).total // 2
+        bound, alive = (longest_fit(case.config, budget, vary=vary, counted=c, **options) for c in ("bound", "alive"))  # type: ignore[arg-type]
+        assert alive.n >= bound.n >= 1, case
+        assert alive.bytes <= budget < alive.next_bytes
+        assert alive_bytes(case.config, Workload(**options)) <= memory_plan(case.config, **options).total
 
 
 def test_what_is_alive_is_what_a_run_here_has() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -29,10 +29,13 @@ from core.plan import (
 from core.plan.devices import device_named
 from core.plan.operations import ideal_bytes
 from tests.core.plan.configs import cases
+from tests.thorough import part
+
+PATHS: tuple[Literal["spelled_out", "fused"], ...] = ("spelled_out", "fused")
 
 
 def test_flops_are_torchs_count() -> None:
-    for case in cases(9, 60):
+    for case in cases(9, 60, 12):
         with torch.device("meta"):
             model = Transformer(case.config).eval()
             ids = torch.zeros(case.batch, case.source_len, dtype=torch.long)
@@ -44,8 +47,8 @@ def test_flops_are_torchs_count() -> None:
 
 def test_flops_are_the_tracers_on_either_path() -> None:
     """torch 2.13 counts nothing for the fused kernel on CPU; the tracer does."""
-    for case in cases(10, 12):
-        for path in ("spelled_out", "fused"):
+    for i, case in enumerate(cases(10, 12)):
+        for path in part(PATHS, 2, i):
             traced = trace_shapes(case.config, **case.lengths, path=path)
             assert total_flops(prefill(case.config, **case.lengths)) == traced.flops, (case, path)
         assert sum(step.flops for step in traced.steps) == traced.flops

@@ -95,7 +95,7 @@ LONG = {"source": (256, 300, 700, 2048), "target": (256, 300, 1024), "vocab": (5
 
 
 def test_never_below_and_close_above() -> None:
-    for i, case in enumerate(cases(5, 70, **LONG)):
+    for i, case in enumerate(cases(5, 70, 10, **LONG)):
         padded, keep_values = i % 3 == 0, i % 4 != 3
         weights, captured, peak = measure(case, padded=padded, keep_values=keep_values)
         run = predicted(case, padded=padded, keep_values=keep_values)
@@ -106,7 +106,7 @@ def test_never_below_and_close_above() -> None:
 
 
 def test_never_below_on_short_texts() -> None:
-    for i, case in enumerate(cases(6, 30)):
+    for i, case in enumerate(cases(6, 30, 8)):
         weights, captured, peak = measure(case, padded=i % 2 == 0, keep_values=True)
         run = predicted(case, padded=i % 2 == 0)
         assert (run.weights, run.captured) == (weights, captured), case
@@ -114,7 +114,7 @@ def test_never_below_on_short_texts() -> None:
 
 
 def test_never_below_where_scores_are_edited() -> None:
-    for i, case in enumerate(cases(8, 20, source=(100, 300), target=(40, 256))):
+    for i, case in enumerate(cases(8, 20, 8, source=(100, 300), target=(40, 256))):
         padded = i % 2 == 0
         weights, captured, peak = measure(case, padded=padded, keep_values=True, spelled_out=True)
         run = run_bytes(case.config, **case.lengths, dtype=case.dtype, padded=padded, spelled_out=True)

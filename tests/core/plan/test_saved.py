@@ -18,13 +18,14 @@ from core.plan.saved import lesson_terms, saved_layer
 from core.plan.training import kept_activations
 from core.plan.workload import Attention, Workload
 from tests.core.plan.configs import cases
+from tests.thorough import how_many
 
 MiB = 1 << 20
 
 
 def test_closed_forms_are_the_tracers() -> None:
     """Parameters, FLOPs and every kept byte of core.model, spelled out."""
-    for case in cases(3, 200):
+    for case in cases(3, 200, 16):
         traced = trace_shapes(case.config, **case.lengths, dtype=case.dtype, training=True, loss=False)
         kept = kept_activations(case.config, Workload(**case.lengths, dtype=case.dtype, attention="spelled_out"))
         assert kept.total == traced.saved_bytes, case
@@ -125,7 +126,7 @@ def textbook_config(pick: random.Random, attention: str) -> ModelConfig:
 @pytest.mark.parametrize("attention", ["eager", "efficient", "flash"])
 def test_textbook_layer_keeps_what_the_closed_form_says(attention: Attention) -> None:
     pick = random.Random(attention)
-    for _ in range(80):
+    for _ in range(how_many(80, 8)):
         config = textbook_config(pick, attention)
         batch, n = pick.choice((1, 2, 5)), pick.choice((1, 7, 33, 513))
         half = attention == "flash" or pick.random() < 0.5

@@ -105,12 +105,20 @@ def test_a_fused_run_has_no_map() -> None:
 
 def test_lesson_a2_models_too_large_to_exist() -> None:
     gpt3 = PRESETS["gpt3"].config
-    one = trace_shapes(with_layers(gpt3, 1), source_len=2048)
-    two = trace_shapes(with_layers(gpt3, 2), source_len=2048)
-    whole = trace_shapes(gpt3, source_len=2048)
-    assert whole.parameters == 174_604_259_328
-    assert whole.flops == one.flops + 95 * (two.flops - one.flops) == 734_804_261_732_352
-    assert whole.peak - whole.weights == two.peak - two.weights  # layers give back what they take
+    one, two, five = (trace_shapes(with_layers(gpt3, n), source_len=2048) for n in (1, 2, 5))
+    assert one.parameters + 95 * (two.parameters - one.parameters) == 174_604_259_328
+    assert one.flops + 95 * (two.flops - one.flops) == 734_804_261_732_352
+    assert five.flops == one.flops + 4 * (two.flops - one.flops)
+    assert five.peak - five.weights == two.peak - two.weights  # layers give back what they take
+
+
+@pytest.mark.thorough
+def test_lesson_a2_traced_through_all_96_layers() -> None:
+    gpt3 = PRESETS["gpt3"].config
+    two, whole = (trace_shapes(with_layers(gpt3, n), source_len=2048) for n in (2, 96))
+    assert gpt3.n_decoder_layers == 96
+    assert (whole.parameters, whole.flops) == (174_604_259_328, 734_804_261_732_352)
+    assert whole.peak - whole.weights == two.peak - two.weights
 
 
 def test_saved_tensors_say_where_they_are() -> None:

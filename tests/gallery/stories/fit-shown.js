@@ -3,6 +3,7 @@
 import { STYLE } from "../../../app/rooms/memory/browser/constants.js";
 import Fit from "../../../app/rooms/memory/browser/fit.js";
 import { pack } from "../../../app/kit/browser/messages.js";
+import { mount } from "../../../app/kit/browser/mount.js";
 import { QUESTIONS } from "../data/memory.js";
 
 /** @type {import("../story.js").Story} */
@@ -13,6 +14,6 @@ export default {
   mount(root) {
     const header = { key: "memory", ...QUESTIONS.predicted(60000), chosen: { values: {}, stamp: 0, reported: 0 } };
     const data = pack(header, new Uint8Array());
-    Fit({ data, parentElement: /** @type {any} */ (root.parentNode), setStateValue: () => {}, setTriggerValue: () => {} });
+    mount(root, Fit, data);
   },
 };

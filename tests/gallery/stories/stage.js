@@ -7,6 +7,7 @@ import { csv } from "../../../app/kit/browser/csv.js";
 import { add, clamp, setText, share } from "../../../app/kit/browser/dom.js";
 import { rows } from "../../../app/kit/browser/drawing.js";
 import { pack } from "../../../app/kit/browser/messages.js";
+import { mount } from "../../../app/kit/browser/mount.js";
 import { Stage } from "../../../app/kit/browser/stage.js";
 
 const STYLE = BARS + ROOM;
@@ -66,6 +67,6 @@ export default {
     const chosen = { values: { query: "2" }, stamp: 1, reported: 0 };
     const weights = [[1, 0, 0], [0.4, 0.6, 0], [0.1, 0.65, 0.25]];
     const header = { key: "fixed", chosen, cover: null, link: {}, labels: ["The", "cat", "sat"], weights };
-    new Row(root).enter().receive(pack(header, new Uint8Array()), () => {});
+    mount(root, Row, pack(header, new Uint8Array()));
   },
 };

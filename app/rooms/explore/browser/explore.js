@@ -32,7 +32,7 @@ import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
 import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 
 /** @type {Set<Explore>} */
 const SHOWN = new Set(); // the rooms on the page: one
@@ -87,12 +87,10 @@ export class Explore extends Stage {
 
   /** @type {Underway | null} A run that is not done */
   underway = null;
-  /** @type {{header: Picture, picture: Picture, sites: Site[], remote: Fetcher, values: Record<string, string>} | null} What was on the screen before it */
+  /** @type {{header: Picture, picture: Picture, sites: Site[], remote: Fetcher, values: Record<string, string>, addressed: any} | null} What was on the screen before it */
   before = null;
   /** @type {Underway | null} What was seen of a run whose own message is there now */
   run = null;
-  /** @type {Record<string, string>} What was chosen before the message came */
-  former = {};
   wasUnderway = false; // whether the run on the screen went on when the message came
   isAway = false; // the server did not answer
   /** @type {boolean | undefined} */
@@ -134,7 +132,7 @@ export class Explore extends Stage {
     this.lines = new TokenLines(view, this.map.box);
     this.beside = new SideBySide(view, map);
     this.guide = new Guide(view, root);
-    this.footer = new Footer(view, this.foot, this.acts, () => this.trigger("shapes", { run: this.key }));
+    this.footer = new Footer(view, this.foot, this.acts, () => this.host.trigger("shapes", { run: this.key }));
     this.map.row.before(this.offer);
     this.acts.append(this.map.sinkButton, this.guide.button);
     root.append(this.foot);
@@ -171,11 +169,10 @@ export class Explore extends Stage {
   // ------------------------------------------------------------------ messages in
 
   // Of a run that is not done there is only its header: it is shown as soon as the head that is opened is there.
-  /** @param {[header: Picture, body: ArrayBuffer]} message @param {import("../../../kit/browser/types.js").Tell} tell */
-  readMessage(message, tell) {
+  /** @param {[header: Picture, body: ArrayBuffer]} message */
+  readMessage(message) {
     const [header] = message;
     if (header.going) {
-      this.selection.set = tell;
       cover.take(header.cover);
       return this.follows(header);
     }
@@ -187,9 +184,8 @@ export class Explore extends Stage {
       run.stop();
     }
     if (this.wasUnderway && this.before?.header.key === header.key) this.goBack();
-    this.former = { ...this.values };
     this.unmark();
-    super.readMessage(message, tell);
+    super.readMessage(message);
   }
 
   // The picture of a run that was seen going on is on the screen already.
@@ -234,6 +230,10 @@ export class Explore extends Stage {
     view.tip.hide();
     this.forget("place");
     this.forget();
+  }
+
+  get isBusy() {
+    return this.underway !== null;
   }
 
   fetcher() {
@@ -284,20 +284,21 @@ export class Explore extends Stage {
     const run = this.underway;
     if (!run) return;
     if (run.isShown && site && layer !== undefined) {
-      this.overview.fill(site, layer);
+      this.overview.fill(site, layer, this.areHeadsShown);
       this.invalidate("findings");
     }
     if (run.isShown && run.ms !== null) this.ended();
     this.show({ underway: this.layersLeft });
     if (run.isShown) return;
-    if (!run.canBeShown || this.selection.number > run.header.chosen.reported) return; // the run's header predates the latest selection
+    if (!run.canBeShown || !this.selection.isAnswer(run.header.chosen)) return; // something else is chosen since: the whole picture has that
     const { header, remote, view } = this;
     const { picture, sites } = view;
-    this.before = header && { header, picture, sites, remote, values: { ...this.values } };
+    const { values, addressed } = this.selection;
+    this.before = header && { header, picture, sites, remote, values: { ...values }, addressed };
     run.isShown = true;
     document.documentElement.dataset.underway = ""; // the page dims what is of the run before
     this.header = run.header;
-    this.selection.take(run.header.chosen, this.selection.set);
+    this.selection.take(run.header.chosen);
     this.remote = this.fetcher();
     this.open(run.header, run.sites);
     this.remote.held = true;
@@ -328,9 +329,11 @@ export class Explore extends Stage {
 
   // The run that went on is stopped, has failed, or is no longer wanted: the picture before comes back.
   goBack() {
-    const { header, picture, sites, remote, values } = /** @type {NonNullable<Explore["before"]>} */ (this.before);
+    const { header, picture, sites, remote, values, addressed } = /** @type {NonNullable<Explore["before"]>} */ (
+      this.before
+    );
     Object.assign(this, { header, remote });
-    Object.assign(this.selection, { values, of: header.key });
+    Object.assign(this.selection, { values, addressed, of: header.key });
     this.open(picture, sites);
     this.map.open(this.view.options.area);
     this.unmark();
@@ -525,34 +528,38 @@ export class Explore extends Stage {
     if (stale.has("cover")) stale.add("over");
     this.coverRows(stale);
     if (stale.has("layout") || stale.has("tools")) this.drawClicker();
-    if (stale.has("layout")) {
+    const isLaid = stale.has("layout"); // which draws the facts, the findings and the side, since their heights decide the rest
+    if (isLaid) {
       if (!this.layout()) return void this.stale.add("layout"); // hidden: an answer that comes now has nothing to be drawn on
       for (const part of ALL) stale.add(part);
     }
     const { map, overview, strip, lines, view } = this;
+    const { areHeadsShown } = this;
     if (stale.has("over") && map.fold.isStale) stale.add("map"); // other columns, for another row
-    if (stale.has("overview")) overview.draw();
-    if (stale.has("overview") || stale.has("chosen")) overview.drawChosen();
+    if (stale.has("overview") && areHeadsShown) overview.draw();
+    else if (stale.has("overview")) overview.count(); // an export needs the numbers
+    if ((stale.has("overview") || stale.has("chosen")) && areHeadsShown) overview.drawChosen();
     if (stale.has("map")) map.draw();
-    if (stale.has("map") && map.geometry?.isFold) overview.drawWhole();
+    if (stale.has("map") && map.geometry?.isFold && areHeadsShown) overview.drawWhole();
     if (stale.has("map") || stale.has("over")) map.drawOver();
     if (stale.has("map")) this.beside.draw();
     else if (stale.has("over") || stale.has("chosen")) this.beside.mark();
     if (stale.has("strip")) strip.shade();
     if (stale.has("facts")) {
-      this.looks.draw();
+      if (!isLaid) this.looks.draw();
       if (view.options.show === "table") map.table.draw(view.numbers.summary());
     }
     if (stale.has("facts") || stale.has("lines")) lines.draw(stale.has("lines"), this.fact);
-    if (stale.has("alike")) overview.drawAlike();
+    if (stale.has("alike") && areHeadsShown) overview.drawAlike();
     if (stale.has("run")) this.footer.tellRun();
     if (stale.has("footer")) this.footer.draw();
     if (stale.has("tools")) this.tools.mark();
-    if (stale.has("findings")) this.findings.draw();
-    if (stale.has("side")) this.drawSide();
+    if (stale.has("findings") && !isLaid) this.findings.draw();
+    if (stale.has("side") && !isLaid) this.drawSide();
     else if (stale.has("peek") || stale.has("chosen")) this.allHeads.drawChosen();
     if (stale.has("model") || stale.has("side") || stale.has("chosen")) this.drawModel();
     if (stale.has("strip") || stale.has("over")) strip.drawArcs();
+    if (stale.has("side") && !isLaid) this.allHeads.finish();
     if (stale.has("strip")) strip.bringIntoView(); // last: to measure, the browser lays out all that has changed
     this.painted += 1;
     if (!this.layersLeft) this.showToClass();
@@ -580,13 +587,20 @@ export class Explore extends Stage {
     if (this.model.box.hidden !== hidden) this.invalidate("layout"); // there is nothing to be had after all
   }
 
+  // True if the small maps of all heads are on the screen. In a wide window attention.css shows another part in their place.
+  get areHeadsShown() {
+    const { classList, dataset } = this.root;
+    return !classList.contains("sided") || this.isNarrow || dataset.low === "maps" || dataset.low === "all";
+  }
+
   // The next word and all heads, and below them what is chosen of three
   drawSide() {
     const { view } = this;
     this.allHeads.draw();
     this.chooser?.draw();
-    const { low } = this;
+    const { low, areHeadsShown } = this;
     this.root.dataset.low = low;
+    if (this.areHeadsShown && !areHeadsShown) this.invalidate("layout"); // they were not drawn while they were hidden
     this.predict.hidden = isGuess(view) || cover.now !== null;
     this.lows.hidden = low === "all";
     this.lowChoice.hidden = view.room.narrow;
@@ -759,32 +773,35 @@ export class Explore extends Stage {
     const wide = width > (projected ? 44 : isBeside ? 46 : 56) * em; // two columns, or one
     this.arrange(!wide);
     Object.assign(view.room, { em, family: style.fontFamily, narrow: !wide });
-    for (const part of [strip, map, this.footer, this.tools, this.guide]) part.build();
-    this.size = this.sizeNow(); // our own growth is no reason to draw again
-    const { box } = this.model;
-    box.hidden = !this.hasModel || this.model.isRefused;
-    const top = Math.round(this.beginsAt) + (box.hidden ? 0 : box.offsetHeight + 0.4 * em);
-    const below = 0.6 * em;
-    const foot = [this.foot, this.share.box, this.clicker].reduce((sum, box) => sum + box.offsetHeight, 0);
-    const all = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
     const ems =
       projected && writes(view) ? WRITING_SIDE : projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE;
     const side = wide ? ems * em : width;
-    this.root.style.setProperty("--side", `${side}px`);
     const free = wide ? width - side - 1.8 * em : width;
     const hasSide = writes(view);
+    const { box } = this.model;
+    // The browser lays the page out anew for each size that is read after a change: first all that decides sizes is written.
+    for (const part of [strip, map, this.footer, this.tools, this.guide]) part.build();
+    box.hidden = !this.hasModel || this.model.isRefused;
+    this.root.style.setProperty("--side", `${side}px`);
     this.root.classList.toggle("sided", hasSide);
     this.root.classList.toggle("predicting", isGuess(view));
     this.reveal.hidden = !isGuess(view);
     this.root.dataset.low = this.low;
-    Object.assign(view.room, { headsWidth: side, sideHeight: all });
     this.looks.draw();
     this.findings.draw();
-    this.drawSide();
+    this.size = this.sizeNow(); // our own growth is no reason to draw again
+    const top = Math.round(this.beginsAt) + (box.hidden ? 0 : box.offsetHeight + 0.4 * em);
+    const below = 0.6 * em;
+    const foot = [this.foot, this.share.box, this.clicker].reduce((sum, box) => sum + box.offsetHeight, 0);
+    const all = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
     const storyHeight = this.story.offsetHeight + 0.4 * em;
+    Object.assign(view.room, { headsWidth: side, sideHeight: all });
+    this.drawSide();
+    this.allHeads.finish();
     const height = projected && wide ? all - storyHeight : all;
+    const hasFacts = wide && !projected; // above the small maps, whose room depends on their height
     const factsHeight =
-      projected || !wide
+      !hasFacts || !this.areHeadsShown
         ? 0
         : hasSide
           ? this.side.offsetHeight + 0.5 * em
@@ -792,6 +809,7 @@ export class Explore extends Stage {
     const note = (picture.whole || picture.follows) && !view.lens().note ? 0.2 * em : 2.6 * em; // room to say what was done to the numbers
     const isMap = options.show === "map";
     const mapTall = wide && !projected ? height - storyHeight : height;
+    const head = map.head.offsetHeight;
     this.sections.facts.style.height = factsHeight && !hasSide ? `${factsHeight}px` : "";
     const room = Object.assign(view.room, {
       headsWidth: side,
@@ -801,7 +819,6 @@ export class Explore extends Stage {
       height: wide ? mapTall : Infinity,
     });
     // The words stand over the columns if they fit beside a map of this height; else the text takes its own room above it.
-    const head = map.head.offsetHeight;
     const tools = () => `${map.canFold},${map.zooms()},${map.hasColumns}`;
     const known = tools();
     const across = site.query === site.key ? 2.4 + 2.25 : 1.6 + 2.25 + 2.3;
@@ -847,4 +864,4 @@ export class Explore extends Stage {
   }
 }
 
-export default stage(Explore);
+export default Explore;

@@ -23,7 +23,7 @@ import { draw } from "../../../kit/browser/picture/svg.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { linkTo } from "../../../kit/browser/share.js";
 import { SinkLine, toneWithout, topWithout } from "../../../kit/browser/sink.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 import { isRightToLeft } from "../../../kit/browser/direction.js";
 import { Asks } from "./asks.js";
 import { OWN, bits, chances, known, look } from "./chances.js";
@@ -1105,4 +1105,4 @@ class Generate extends Stage {
   }
 }
 
-export default stage(Generate);
+export default Generate;

@@ -5,10 +5,10 @@ import { classroom } from "../../../kit/browser/classroom.js";
 import { isFree } from "../../../kit/browser/shortcuts.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { fill, focusedIn } from "../../../kit/browser/dom.js";
-import { Ground, ground } from "../../../kit/browser/ground.js";
+import { Ground } from "../../../kit/browser/ground.js";
 import { turnsPages } from "../../../kit/browser/page_keys.js";
 import { read as readBits, readWays, write } from "../../../kit/browser/progress.js";
-import { goTo, here, note } from "../../../streamlit_edge/browser/page.js";
+import { goTo, here } from "../../../streamlit_edge/browser/page.js";
 import { asking, rightOf } from "./ask.js";
 import { check } from "./check.js";
 import { PALETTES, STYLE, WORDS as words } from "./constants.js";
@@ -88,8 +88,6 @@ class Lessons extends Ground {
   lists = false; // whether all five lessons are shown
   note = "";
   asked = 0; // how often the script was asked for what is true, without anything else being new to it
-  /** @type {import("../../../kit/browser/types.js").Tell} */
-  tell = () => {};
   /** @type {Data} */
   data;
 
@@ -104,7 +102,8 @@ class Lessons extends Ground {
     super.enter();
     const { leaving: signal } = this;
     turnsPages((by) => (this.root.isConnected ? this.turnsTo(by) : false), signal, true); // a room turns its own pages with these, where there is no lesson
-    addEventListener("popstate", (e) => e.isTrusted && this.wentBack(), { signal });
+    const leave = window.headlight.address?.watch((_, __, isWay) => isWay && this.wentBack());
+    signal.addEventListener("abort", () => leave?.());
     addEventListener("keydown", (e) => this.asksByKey(e), { signal });
     watch(() => this.invalidate("data"), signal);
     this.rail.own.listens(signal);
@@ -123,11 +122,11 @@ class Lessons extends Ground {
 
   // ------------------------------------------------------------------ the script's side
 
-  /** @param {Data} data @param {import("../../../kit/browser/types.js").Tell} tell */
-  receive(data, tell) {
+  /** @param {Data} data */
+  receive(data) {
     const isFirst = !this.data;
     takeIn(data.written);
-    Object.assign(this, { data, tell });
+    this.data = data;
     this.readTheme();
     for (const lesson of BROUGHT) this.forgets(lesson);
     BROUGHT.clear();
@@ -142,7 +141,6 @@ class Lessons extends Ground {
       this.drawNow(); // of a run that began before
     else if (data.step !== this.step) this.arrive(data.step);
     else {
-      if (this.going === null && stepOf(here()) !== this.step) goTo(this.address(), true); // an older answer wrote its address over ours
       this.drawNow();
     }
     if (data.step !== this.going || data.fresh) return;
@@ -218,7 +216,7 @@ class Lessons extends Ground {
     cover.open(
       { step, part, asks: kind, values, seen },
       (place) => this.points(place),
-      () => this.tell("again", ++this.asked),
+      () => this.host.tell("again", ++this.asked),
     );
   }
 
@@ -261,25 +259,30 @@ class Lessons extends Ground {
   // Where the page is, with what was said and seen
   address() {
     const query = here();
-    for (const [name, text] of Object.entries({
-      view: "lessons",
-      lesson: once(this.step),
-      recap: isAgain(this.step) ? "1" : "",
-      seen: this.seen ? "1" : "0",
-      said: written(this.said),
-    })) {
+    for (const [name, text] of Object.entries(this.spoken())) {
       if (text) query.set(name, text);
       else query.delete(name);
     }
-    query.delete("done");
     return `?${query}`;
+  }
+
+  // What an address says of the step
+  /** @returns {Record<string, string | null>} */
+  spoken() {
+    return {
+      view: "lessons",
+      lesson: once(this.step),
+      recap: isAgain(this.step) ? "1" : null,
+      seen: this.seen ? "1" : "0",
+      said: written(this.said) || null,
+      done: null,
+    };
   }
 
   // Say in the address what was said and seen, which the script need not know; Back takes back a look, and not every word
   publish(isLook = false) {
     if (this.going !== null) return;
-    if (isLook) history.pushState(history.state, "", this.address());
-    else note(this.address());
+    window.headlight.address?.write(this.spoken(), isLook ? "choice" : "rule");
   }
 
   /** @param {Answer | null} answer @param {boolean} [isAll] */
@@ -584,4 +587,4 @@ class Lessons extends Ground {
   }
 }
 
-export default ground(Lessons);
+export default Lessons;

@@ -9,7 +9,7 @@ import { unpack } from "../../../kit/browser/messages.js";
 import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 import { PALETTES, STEP, STYLE, WHOLE, WORDS as words } from "./constants.js";
 import { drawCode } from "./incode.js";
 import { Kinds } from "./kinds.js";
@@ -83,7 +83,7 @@ export class Masks extends Stage {
     this.turns = el("p", "turns note");
     says.append(this.sink.line);
     root.append(this.turns);
-    this.host = add(root, "div", "stage");
+    this.labPlace = add(root, "div", "stage");
     this.tableBox = add(root, "div", "tablebox");
     this.tableBox.tabIndex = 0;
     this.tableBox.setAttribute("role", "region");
@@ -101,6 +101,11 @@ export class Masks extends Stage {
     this.tableButton = this.button(this.acts, words.table, () =>
       this.choose({ table: this.values.table === "on" ? "off" : "on" }),
     );
+  }
+
+  // The look that is forbidden is one of the row on the screen, until the visitor paints.
+  get remade() {
+    return this.values.stop === "3" ? ["site"] : ["site", "layer", "head", "query"];
   }
 
   /** @param {{isNew: boolean}} news */
@@ -307,9 +312,9 @@ export class Masks extends Stage {
       this.fact.after(this.reason);
       if (this.chooser) this.chooser.isShort = this.narrow && name === "paint";
       if (this.lab instanceof Paint && name !== "paint") this.reason.textContent = "";
-      this.host.replaceChildren();
-      this.host.dataset.lab = name;
-      this.lab = new (this.isTooLong(name) ? Long : LABS[name])(this, this.host);
+      this.labPlace.replaceChildren();
+      this.labPlace.dataset.lab = name;
+      this.lab = new (this.isTooLong(name) ? Long : LABS[name])(this, this.labPlace);
       this.bar = "";
     }
     this.drawModel(name);
@@ -576,7 +581,7 @@ export class Masks extends Stage {
   }
 
   picture() {
-    return rows(this.labName === "paint" ? [this.host] : [this.fact, this.host]);
+    return rows(this.labName === "paint" ? [this.labPlace] : [this.fact, this.labPlace]);
   }
 
   /** @returns {import("../../../kit/browser/types.js").AboutFiles} */
@@ -605,4 +610,4 @@ export class Masks extends Stage {
   }
 }
 
-export default stage(Masks);
+export default Masks;

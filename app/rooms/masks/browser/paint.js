@@ -343,7 +343,7 @@ export class Paint {
     // The line of the sink is for a head that nothing is hidden from, or for colours that leave it out already
     const isOut = values.sink === "out";
     if (!view.isProjected && (!changed || isOut)) view.sink.draw(site.id, this.keys);
-    this.above = view.host.getBoundingClientRect().top + scrolled();
+    this.above = view.labPlace.getBoundingClientRect().top + scrolled();
     if (found?.refused) view.say([[found.refused, ""]]);
     else {
       const said = toldOf(this.shown(found, changed, early, after, mask, ownMask), words);

@@ -1,9 +1,9 @@
 // Masks as a page that works offline, on what was on the screen when it was saved.
 
-import room from "./masks.js";
+import Room from "./masks.js";
 import { offline } from "../../../kit/browser/offline.js";
 import { hold } from "../../../kit/browser/writers.js";
 import { pdfOf } from "../../../kit/browser/writers/vector.js";
 
 hold("vector", { pdfOf });
-offline("masks", room);
+offline("masks", Room);

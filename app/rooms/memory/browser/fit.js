@@ -4,7 +4,7 @@
 import { cover } from "../../../kit/browser/cover.js";
 import { add, button, described, el, focusedIn, number, setText } from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { TypeScale } from "../../../kit/browser/type_scale.js";
 import { Asks } from "./asks.js";
@@ -56,7 +56,7 @@ class Fit extends Stage {
     super(root);
     const ask = (/** @type {Asked} */ set) => this.asksFor(set);
     this.asks = new Asks(
-      (told) => this.selection.set("asks", told),
+      (told) => this.host.tell("asks", told),
       () => this.settle(),
     );
     this.type = new TypeScale(this, this.leaving);
@@ -485,4 +485,4 @@ function outerHeight(node) {
   return node.offsetHeight ? node.offsetHeight + parseFloat(marginTop) + parseFloat(marginBottom) : 0;
 }
 
-export default stage(Fit);
+export default Fit;

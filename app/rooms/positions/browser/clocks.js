@@ -49,7 +49,7 @@ export class Clocks {
   /** @param {Shown} view */
   constructor(view) {
     this.view = view;
-    this.main = add(view.host, "div", "main findings");
+    this.main = add(view.labPlace, "div", "main findings");
     const left = add(this.main, "section");
     this.chips = add(left, "div", "chips");
     this.why = add(left, "p", "note why");

@@ -16,7 +16,7 @@ export function picture(parent, width, height, label) {
 
 // Where this model does not have a kind of positions: so it is said, and the way to a model that has it
 /** @param {Shown} view @param {string} template @param {string} kind */
-export function elsewhere({ host, header }, template, kind) {
+export function elsewhere({ labPlace: host, header }, template, kind) {
   const box = add(host, "div", "box elsewhere");
   const named = (/** @type {string} */ one) => worded(words.kinds, one).toLowerCase();
   const parts = { model: header.model, own: named(header.position), kind: named(kind) };
@@ -77,7 +77,7 @@ export class Drags {
   held = null;
 
   /** @param {Shown} view @param {(name: string, event: PointerEvent, began: PointerEvent) => void} move @param {(name: string, began: PointerEvent) => void} [begin] */
-  constructor({ host, labLeaves: { signal } }, move, begin) {
+  constructor({ labPlace: host, labLeaves: { signal } }, move, begin) {
     host.addEventListener(
       "pointerdown",
       (event) => {

@@ -86,7 +86,7 @@ export class FindingLab {
   /** @param {Shown} view */
   constructor(view) {
     this.view = view;
-    this.main = add(view.host, "div", "main findings");
+    this.main = add(view.labPlace, "div", "main findings");
     const left = add(this.main, "section");
     this.chips = add(left, "div", "chips");
     this.why = add(left, "p", "note why");

@@ -44,7 +44,7 @@ export class Line {
   /** @param {Shown} view */
   constructor(view) {
     this.view = view;
-    this.host = view.host;
+    this.host = view.labPlace;
     new Drags(
       view,
       (name, event, start) => this.drag(name, event.clientX - start.clientX),

@@ -40,7 +40,7 @@ export class Maps {
 
   // Pixels of the lab above the maps
   get above() {
-    return this.host.getBoundingClientRect().top - this.view.host.getBoundingClientRect().top;
+    return this.host.getBoundingClientRect().top - this.view.labPlace.getBoundingClientRect().top;
   }
 
   clear() {

@@ -67,7 +67,7 @@ export class Order {
   /** @param {Shown} view */
   constructor(view) {
     this.view = view;
-    const host = view.host;
+    const host = view.labPlace;
     this.strip = new Strip(view, add(host, "div", "stripbox"));
     this.main = add(host, "div", "main order");
     this.left = add(this.main, "section", "moves");

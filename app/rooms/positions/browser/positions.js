@@ -9,7 +9,7 @@ import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { whole } from "../../../kit/browser/selection.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 import { tableBox } from "../../../kit/browser/table.js";
 import { scrolled } from "../../../streamlit_edge/browser/page.js";
 import { Beyond } from "./beyond.js";
@@ -91,7 +91,7 @@ class Positions extends Stage {
     this.sentence.setAttribute("aria-live", "polite");
     this.sink = new SinkLine(this);
     root.append(this.sink.line);
-    this.host = add(root, "div", "lab");
+    this.labPlace = add(root, "div", "lab");
     root.append(this.foot);
     this.fold = add(root, "details", "tables");
     add(this.fold, "summary").textContent = words.tables;
@@ -136,10 +136,10 @@ class Positions extends Stage {
   }
 
   // A head or a word that is chosen by hand is no finding, and comes beside what the finding has put on the screen
-  /** @param {Record<string, string>} changes @param {boolean} [atOnce] */
-  choose(changes, atOnce) {
+  /** @param {Record<string, string>} changes */
+  choose(changes) {
     const isByHand = !("find" in changes) && OF_A_HEAD.some((name) => name in changes);
-    super.choose(isByHand ? { ...this.lab?.held?.(), find: "", ...changes } : changes, atOnce);
+    super.choose(isByHand ? { ...this.lab?.held?.(), find: "", ...changes } : changes);
   }
 
   site() {
@@ -178,13 +178,13 @@ class Positions extends Stage {
   draw() {
     const name = this.value("lab") in LABS ? this.value("lab") : "swap";
     this.unit = (16 * this.typeUnit) / DESIGN;
-    this.width = this.host.clientWidth;
+    this.width = this.labPlace.clientWidth;
     if (!this.width) return; // out of sight: drawn once it has a width again
     this.narrow = this.width < (this.isProjected ? NARROW_PROJECTED : NARROW) * this.unit;
     this.root.classList.toggle("narrow", this.narrow);
     if (name !== this.labName) {
       this.leaveLab();
-      this.host.replaceChildren();
+      this.labPlace.replaceChildren();
       this.lab = new LABS[name](this);
       this.labName = name;
       this.tip.hide();
@@ -262,7 +262,7 @@ class Positions extends Stage {
     const before = this.room;
     this.room =
       this.isProjected && !this.narrow
-        ? innerHeight - this.host.getBoundingClientRect().top - scrolled() - EDGE * this.unit
+        ? innerHeight - this.labPlace.getBoundingClientRect().top - scrolled() - EDGE * this.unit
         : Infinity;
     return this.room !== before && !(Math.abs(this.room - before) < 1);
   }
@@ -271,7 +271,7 @@ class Positions extends Stage {
   /** @param {Element} node */
   below(node) {
     if (this.room === Infinity) return Infinity;
-    return this.room - (node.getBoundingClientRect().bottom - this.host.getBoundingClientRect().top);
+    return this.room - (node.getBoundingClientRect().bottom - this.labPlace.getBoundingClientRect().top);
   }
 
   drawTables() {
@@ -327,7 +327,7 @@ class Positions extends Stage {
   // ------------------------------------------------------------------ files
 
   picture() {
-    return rows([this.host]);
+    return rows([this.labPlace]);
   }
 
   /** @returns {import("../../../kit/browser/types.js").AboutFiles} */
@@ -363,4 +363,4 @@ class Positions extends Stage {
   }
 }
 
-export default stage(Positions);
+export default Positions;

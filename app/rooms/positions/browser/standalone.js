@@ -1,9 +1,9 @@
 // Positions as a page that works offline, on what was on the screen when it was saved.
 
-import room from "./positions.js";
+import Room from "./positions.js";
 import { offline } from "../../../kit/browser/offline.js";
 import { hold } from "../../../kit/browser/writers.js";
 import { pdfOf } from "../../../kit/browser/writers/vector.js";
 
 hold("vector", { pdfOf });
-offline("positions", room);
+offline("positions", Room);

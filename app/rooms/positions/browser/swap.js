@@ -76,7 +76,7 @@ export class Swap {
   /** @param {Shown} view */
   constructor(view) {
     this.view = view;
-    const { host } = view;
+    const { labPlace: host } = view;
     this.main = add(host, "div", "main swap");
     const left = add(this.main, "section");
     this.chips = add(left, "div", "chips");

@@ -144,7 +144,7 @@ export class SwapMaps {
     const { view } = this;
     const above = this.box.getBoundingClientRect().top;
     if (view.room < Infinity)
-      return Math.max(200, view.room - (above - view.host.getBoundingClientRect().top) - 30 * view.unit);
+      return Math.max(200, view.room - (above - view.labPlace.getBoundingClientRect().top) - 30 * view.unit);
     return view.narrow ? Infinity : Math.max(240 * view.unit, innerHeight - above - 94 * view.unit);
   }
 

@@ -41,7 +41,7 @@ export class Two {
   /** @param {Shown} view */
   constructor(view) {
     this.view = view;
-    this.host = view.host;
+    this.host = view.labPlace;
     this.heat = new Heat(view);
     new Drags(view, (name, event) => this.drag(name, event));
   }

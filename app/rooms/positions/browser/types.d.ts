@@ -183,7 +183,7 @@ export interface Lab {
 /** What the labs know of the room. */
 export interface Shown {
   scheme: "light" | "dark";
-  host: HTMLElement;
+  labPlace: HTMLElement;
   header: Header;
   labLeaves: AbortController; // aborted when another lab takes the place of this one, or the room is left
   unit: number; // CSS pixels for one of the design's

@@ -23,7 +23,7 @@ export class Waves {
   /** @param {Shown} view */
   constructor(view) {
     this.view = view;
-    this.host = view.host;
+    this.host = view.labPlace;
     new Drags(view, (_, event) => this.drag(event));
   }
 

@@ -24,7 +24,7 @@ import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { binary, count, decimal, flops, meaningText, shape, shapeText, short } from "./format.js";
 import { cross, glyph, rail } from "./rails.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 import { Table } from "./table.js";
 import { draw, svg } from "../../../kit/browser/picture/svg.js";
 
@@ -499,4 +499,4 @@ class Shapes extends Stage {
   }
 }
 
-export default stage(Shapes);
+export default Shapes;

@@ -11,7 +11,7 @@ import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { takesArrows } from "../../../kit/browser/shortcuts.js";
 import { json, unpack } from "../../../kit/browser/messages.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 import { ModelStrip } from "../../../kit/browser/model_strip.js";
 import { DIVISOR, OPENS_AT, PALETTES, STYLE, WORDS as words } from "./constants.js";
 import { smallSnippet, snippet } from "./export.js";
@@ -45,6 +45,7 @@ export class StepThrough extends Stage {
   static style = STYLE;
   static fills = true;
   static palettes = PALETTES;
+  static remade = ["edits"];
   static covers = {
     number: ".pic.tabled, .big, .from, .unseen", // and the grid of the output, by step.css
     shape: SHOWN,
@@ -800,4 +801,4 @@ export class StepThrough extends Stage {
   }
 }
 
-export default stage(StepThrough);
+export default StepThrough;

@@ -22,7 +22,7 @@ import {
 import { rows } from "../../../kit/browser/drawing.js";
 import { form, listed, pointed } from "../../../kit/browser/language.js";
 import { whole } from "../../../kit/browser/selection.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 import { table } from "../../../kit/browser/table.js";
 import { goTo } from "../../../streamlit_edge/browser/page.js";
 import { Chart } from "./chart.js";
@@ -55,6 +55,7 @@ const MEANT = new WeakMap();
 class Train extends Stage {
   static style = STYLE;
   static palettes = PALETTES;
+  static remade = ["recorded"];
   static covers = { curve: COVERED, number: COVERED };
 
   /** @type {Finished} */
@@ -99,7 +100,6 @@ class Train extends Stage {
       (way) =>
         this.choose(
           way === "own" ? { own: "on" } : { own: "off", twin: way === "watch" ? "none" : this.lastTwin, from: "0" },
-          true,
         ),
     );
     this.ways.classList.add("ways");
@@ -114,12 +114,9 @@ class Train extends Stage {
       ariaLabel: words.example,
     });
     this.field.addEventListener("change", () =>
-      this.choose(
-        { example: this.field.value.trim() === EXAMPLES[this.values.task] ? "" : this.field.value.trim() },
-        true,
-      ),
+      this.choose({ example: this.field.value.trim() === EXAMPLES[this.values.task] ? "" : this.field.value.trim() }),
     );
-    this.tasks = selectBox(words.task, Object.entries(words.tasks), "", (task) => this.choose({ task }, true));
+    this.tasks = selectBox(words.task, Object.entries(words.tasks), "", (task) => this.choose({ task }));
     this.tasks.classList.add("tasks");
     ask.append(this.ways, label, this.tasks);
     this.go = add(ask, "button", "go");
@@ -152,11 +149,11 @@ class Train extends Stage {
     this.races = described(add(this.chips, "span", "races"), "group", words.race);
     this.twinChips = Object.entries(words.twins).flatMap(([name, text]) => {
       if (name === "none") return [];
-      const race = () => this.choose({ twin: name, from: "0" }, true);
+      const race = () => this.choose({ twin: name, from: "0" });
       const chip = this.races.appendChild(button(text, `chip ${name}`, race, worded(words.twin_help, name)));
       return [/** @type {const} */ ([name, chip])];
     });
-    this.others = selectBox(words.more_twins, [], "", (twin) => this.choose({ twin, from: "0" }, true));
+    this.others = selectBox(words.more_twins, [], "", (twin) => this.choose({ twin, from: "0" }));
     this.races.append(this.others);
     this.place = add(this.chips, "span", "place");
     this.curve = new Chart(this.left, (step) => this.pick(step));
@@ -182,7 +179,7 @@ class Train extends Stage {
     this.seed = this.button(
       null,
       "",
-      () => this.choose({ seed: String(whole(this.values.seed) + 1) }, true),
+      () => this.choose({ seed: String(whole(this.values.seed) + 1) }),
       words.another_seed_help,
     );
     this.tasks.before(this.seed);
@@ -191,12 +188,7 @@ class Train extends Stage {
     this.opens.forEach((link, i) => link.addEventListener("click", (e) => this.explore(e, i)));
     this.download = add(this.acts, "a", "quiet");
     Object.assign(this.download, { textContent: words.download, title: words.download_help });
-    this.recorded = this.button(
-      this.acts,
-      words.recorded,
-      () => this.choose({ recorded: "on" }, true),
-      words.recorded_help,
-    );
+    this.recorded = this.button(this.acts, words.recorded, () => this.choose({ recorded: "on" }), words.recorded_help);
     this.tableButton = this.button(
       this.acts,
       words.table,
@@ -274,17 +266,22 @@ class Train extends Stage {
     return clamp(this.moving ?? whole(this.values.at, this.header.steps), 0, this.last);
   }
 
+  // The recorded curves are Streamlit's.
+  async remake() {
+    this.again();
+  }
+
   // Whether the run is hidden until the visitor has said when it will be right
   get isHidden() {
     return this.values.predict === "on" && this.guess === null && this.values.twin === "none";
   }
 
   /** @param {Record<string, string>} changes */
-  choose(changes, atOnce = false) {
+  choose(changes) {
     const isOther = changes.task !== undefined && changes.task !== this.values.task;
     const opening = { example: "", at: String(this.header.steps), layer: "", head: "", row: "", by: "finds" };
     if (changes.twin !== undefined || isOther) this.rest();
-    super.choose({ ...changes, ...(isOther ? opening : {}) }, atOnce);
+    super.choose({ ...changes, ...(isOther ? opening : {}) });
     if (this.values.twin !== "none") this.raced = this.values.twin;
     this.settle();
     this.watch();
@@ -489,7 +486,7 @@ class Train extends Stage {
     if (this.values.twin !== "none") {
       const names = Object.keys(words.twins).filter((name) => this.isOffered(name));
       const i = names.indexOf(this.values.twin);
-      return this.choose({ twin: names[(i + by + names.length) % names.length], from: "0" }, true);
+      return this.choose({ twin: names[(i + by + names.length) % names.length], from: "0" });
     }
     const { momentsHere: all, at } = this;
     if (this.isHidden || !all.length) return false;
@@ -971,7 +968,7 @@ class Train extends Stage {
     chips.append(el("b", "", fill(words.fork, { s: at })));
     for (const [name, { fixed }] of Object.entries(this.header.twins)) {
       if (fixed || name === "none" || name === "nowarmup" || !(name in words.twins)) continue;
-      const fork = () => this.choose({ twin: name, from: String(at) }, true);
+      const fork = () => this.choose({ twin: name, from: String(at) });
       const chip = chips.appendChild(button(worded(words.twins, name), "chip", fork, worded(words.twin_help, name)));
       chip.setAttribute("aria-pressed", String(this.values.twin === name && this.from === at));
     }
@@ -1433,4 +1430,4 @@ function meansOf(losses) {
   return smooth(points).map((loss, i) => [i + 1, loss]);
 }
 
-export default stage(Train);
+export default Train;

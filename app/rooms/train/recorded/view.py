@@ -12,9 +12,10 @@ from app.kit import charts, frames, headline, numbers, widgets
 from app.kit import words as kit_words
 from app.kit.widgets import Panel
 from app.rooms.train.recorded import export, words
-from app.session import chosen, room
+from app.session import room
 from app.session.models import MODELS
 from app.shell import request
+from app.streamlit_edge import history
 from core.checkpoints import curve
 
 TASKS = ("copy", "reverse", "sort", "addition", "induction", "brackets")
@@ -82,7 +83,7 @@ def show() -> None:
 
 def _live() -> None:
     """Back to where one trains."""
-    chosen.choose("train", PARAM, "off")
+    history.write({PARAM: "off"})
 
 
 def _explore(name: str) -> None:

@@ -1,5 +1,5 @@
 // What travels to What if, and what its browser files hand to each other.
-import type { FromPython } from "../../../kit/browser/selection.js";
+import type { Chosen } from "../../../kit/browser/types.js";
 
 export interface Palette
   extends Record<"background" | "panel" | "ink" | "mute" | "line" | "query" | "key" | "proof" | "hatch", string> {
@@ -48,7 +48,7 @@ export interface Header {
   parts: boolean; // whether each part can be taken from another sentence
   pair: string; // the other sentence that this example opens with
   long: boolean; // of the looks, those of one query alone are cut
-  chosen: FromPython;
+  chosen: Chosen;
 }
 
 /** A row of a sweep: a head [site, layer, head] or a look [query, key]. */

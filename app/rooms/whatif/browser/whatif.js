@@ -21,7 +21,7 @@ import { linkTo, spoken } from "../../../kit/browser/share.js";
 import { PairSet } from "./set.js";
 import { SinkLine } from "../../../kit/browser/sink.js";
 import { angle, degreesOf, rulerOf } from "../../../kit/browser/turns.js";
-import { Stage, stage } from "../../../kit/browser/stage.js";
+import { Stage } from "../../../kit/browser/stage.js";
 import { arraysOf, idOf, PartsFound, placeOf } from "./found.js";
 import { meant } from "./opening.js";
 import { Full, Refusal, stream, sweep } from "./stream.js";
@@ -883,7 +883,7 @@ class WhatIf extends Stage {
   }
 }
 
-export default stage(WhatIf);
+export default WhatIf;
 
 /** @param {Uint8Array} bytes @returns {{offers: import("./types.js").Offer[]}} */
 const readOffers = (bytes) => /** @type {any} */ (unpack(bytes)[0]);

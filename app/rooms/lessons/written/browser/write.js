@@ -2,7 +2,7 @@
 // it, and on a machine of one's own runs a step and opens the lesson.
 
 import { add, button, choice, counted, described, el, fill, percent, setText } from "../../../../kit/browser/dom.js";
-import { Ground, ground } from "../../../../kit/browser/ground.js";
+import { Ground } from "../../../../kit/browser/ground.js";
 import { number } from "../../../../kit/browser/language.js";
 import { save } from "../../../../kit/browser/save.js";
 import { COLOURS as PALETTES } from "../../../../kit/browser/words.js";
@@ -420,4 +420,4 @@ function bars({ text, words: those }) {
   return table;
 }
 
-export default ground(Write);
+export default Write;

@@ -1,0 +1,95 @@
+"""The message of a room for any link: what the browser draws the room from, without a script of a visitor's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from app.kit import stage
+from app.kit.room import Message, Room, Run
+from app.session import chosen, resolving, screen, service
+from app.session.screen import Screen
+from app.shell import registry, words
+from app.transport import messages, rate_limits
+from app.transport.routes import BadParameter, answering, as_read, packed
+from core.errors import Unknown
+from core.run.request import Request as RunRequest
+from core.service import Facts
+
+NEWEST = {"Cache-Control": "no-store"}  # a message that was kept could be of a run that the server has let go
+
+
+@answering
+async def message(request: Request) -> Response:
+    """Room `id` as its link says: /headlight/room/<id>?<link>.
+
+    With was=<key of a run>, the place in the link was chosen on that run, and is looked for in the link's own. A run that is not there
+    yet counts as one of the visitor's.
+    """
+    room = next((one for one in registry.rooms() if one.id == request.path_params["id"]), None)
+    if room is None or room.message is None:
+        return PlainTextResponse(words.NO_STAGE, 404, headers=NEWEST)
+    run, said = None, request.query_params
+    if room.of_run(said):
+        there = _linked(request.url.query)
+        if wait := await _cost(there.request, request):
+            return rate_limits.too_much("runs", wait)
+        run = Run(there.request, await resolving.facts_of(there.request))
+        if was := said.get(chosen.WAS):
+            said = await _carried(room, was, run.facts, said)
+    made = await room.message(run, said)
+    return as_read(request, await packed(assembled(room, run, said, made, request.query_params)), NEWEST)
+
+
+def assembled(room: Room, run: Run | None, said: Mapping[str, str], made: Message, asked: Mapping[str, str]) -> bytes:
+    """The message with what is chosen in it, as kit/browser/selection.js reads it: of what the link says (`asked`), carried to the run."""
+    params = [param for param in room.params if param.name in made.values]
+    by_rule = chosen.read(said, ()).by_rule
+    ruled = stage.ruled(params, made.values, {name: said[name] for name in made.values if name in said}, by_rule)
+    selection: dict[str, Any] = {
+        "values": made.values,
+        "of": run.facts.key if run else "",
+        "address": stage.addressed(room.id, params, ruled, stage.read_of(params, asked)),
+    }
+    if run:
+        shared = [param.name for param in params if param.name in chosen.SHARED]
+        selection["address"] |= {"run": screen.spelled_out(run.request), "shared": shared}
+    more = {"chosen": selection, "cover": None, "notes": list(made.notes)}
+    return messages.assembled(messages.written(made.header), made.body, more)
+
+
+def _linked(query: str) -> Screen:
+    """The screen that a link leads to. Raises BadParameter."""
+    if not screen.is_link(link := f"?{query}"):
+        raise BadParameter(words.LINK_WITHOUT_TEXT)
+    try:
+        return screen.from_link(link)
+    except ValueError as error:
+        raise BadParameter(words.LINK_IN_VAIN.format(why=error)) from error
+
+
+async def _cost(asked: RunRequest, request: Request) -> float:
+    """Charge a run that is not there to the visitor's account: the seconds to wait where it has none left."""
+    try:
+        await service.service().facts(asked.key)
+    except Unknown:
+        return rate_limits.accounts.take(rate_limits.visitor(request.scope), "runs")
+    return 0.0
+
+
+async def _carried(room: Room, was: str, facts: Facts, said: Mapping[str, str]) -> Mapping[str, str]:
+    """What was chosen on another run, on this one. Of a run that is no longer known no place."""
+    try:
+        before = await service.service().facts(was)
+    except Unknown:
+        before = None
+    names = [param.name for param in room.params]
+    found = chosen.carried(chosen.read(said, names), before, facts, chosen.of_text(room.id))
+    return {**found.values, chosen.RULE: ",".join(found.by_rule)}
+
+
+ROUTES = [Route("/headlight/room/{id}", message)]
