@@ -85,7 +85,11 @@ function page(search = "?view=explore") {
     act: (e = {}) => [...acts.pointerdown].forEach((hear) => hear({ isTrusted: true, ...e })),
     chooses: (changes) => address.write(changes, "choice"),
     says: (changes, more = {}) =>
-      history.pushState({}, "", `/?headlight=${encodeURIComponent(JSON.stringify({ view: "explore", changes, ...more }))}`),
+      history.pushState(
+        {},
+        "",
+        `/?headlight=${encodeURIComponent(JSON.stringify({ view: "explore", changes, ...more }))}`,
+      ),
     forgets: () => history.pushState({}, "", "/"),
     waits(ms) {
       now += ms;
@@ -200,7 +204,10 @@ test("a step of a lesson is an arrival, by a new entry or by the one that is the
   one.address.go("?view=lessons&lesson=1.3", false);
   assert.deepEqual(one.history(), ["?view=lessons&lesson=1.2", "?view=lessons&lesson=1.3"]);
   assert.deepEqual(one.streamlit, ["?view=lessons&lesson=1.2&arrived=1", "?view=lessons&lesson=1.3&arrived=2"]);
-  assert.deepEqual(ways, [[null, "1.2", true], ["1.2", "1.3", true]]);
+  assert.deepEqual(ways, [
+    [null, "1.2", true],
+    ["1.2", "1.3", true],
+  ]);
 });
 
 test("what is of the page stays whatever is written, and is a step where somebody chose it", () => {

@@ -61,7 +61,16 @@ const PLACE = ["layer", "head", "query", "key"];
 function message(page, values, more = {}) {
   const names = [...Object.keys(values), "rule", "was"];
   const asked = Object.fromEntries(names.flatMap((name) => (page.get(name) === null ? [] : [[name, page.get(name)]])));
-  const address = { view: "one", room: "one", run: RUN, rule: [], silent: ["key"], shared: PLACE, of_text: ["zoom"], asked };
+  const address = {
+    view: "one",
+    room: "one",
+    run: RUN,
+    rule: [],
+    silent: ["key"],
+    shared: PLACE,
+    of_text: ["zoom"],
+    asked,
+  };
   return { values, of: "run of cat", address: { ...address, going: false, ...more } };
 }
 
@@ -77,7 +86,15 @@ function begun(more) {
 
 test("what a message says of a link that leaves something out stands in the address, with what a rule chose", () => {
   const [, page] = begun();
-  assert.deepEqual(page.all(), { view: "one", ...RUN, layer: "0", head: "1", query: "2", show: "map", rule: "head,query" });
+  assert.deepEqual(page.all(), {
+    view: "one",
+    ...RUN,
+    layer: "0",
+    head: "1",
+    query: "2",
+    show: "map",
+    rule: "head,query",
+  });
   assert.deepEqual([...new Set(page.kinds)], ["rule"]);
 });
 
