@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     They are not skipped: a list of thousands would hide those that are skipped for another reason.
     """
-    mine = of_part((item.path for item in items), config.getoption("--part"))
+    mine = of_part((item.path for item in items), config.getoption("--part") or "")
     kept, left_out = [], []
     for item in items:
         is_kept = item.path in mine and (THOROUGH or not item.get_closest_marker("thorough"))

@@ -22,7 +22,7 @@ Traceback (most recent call last):
     show()
 
 ValueError: no number
-INFO goes on
+INFO continues
 tests: test_b ends
 ╭──── Traceback (most recent call last) ────╮
 │ app/ui.py                                 │

@@ -1,4 +1,4 @@
-"""What only `make thorough` runs: it sets THOROUGH=1.
+"""Tests that only `make thorough` runs, which sets THOROUGH=1.
 
 A test or a case marked `@pytest.mark.thorough` is deselected otherwise (tests/conftest.py). Of a large family, `part` and `how_many`
 choose the members that every run tries.

@@ -27,7 +27,7 @@ async def message(run: Run, said: Mapping[str, str]) -> Message:
 
 
 async def shown_for(header: Mapping[str, Any], said: Mapping[str, str]) -> Shown:
-    """What the parameters are of, with the token at which the head that is asked for is read first."""
+    """The subject of the parameters, with the token at which the selected head is first read."""
     shown = Shown(header, said)
     if (head := shown.other_head) is None:
         return shown

@@ -104,8 +104,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Followed:
-    """What a room shows now: the text of every parameter, which of them a rule chose, and a sentence for each thing that a link asked
-    for in vain.
+    """State of a room: the text of every parameter, the parameters that a rule chose, and a sentence for each value of a link that
+    cannot be shown.
 
     `asked` is what the address said of it when the script read it: the browser takes the values where it still says so. `shown` is
     what the parameters are of.
@@ -117,8 +117,8 @@ class Followed:
     notes: list[str]
     shown: Any
     of: str = ""  # the run that the values are a choice on
-    run: Mapping[str, str] = field(default_factory=dict)  # what a link says of that run
-    going: bool = False  # which still goes on, and may be given up
+    run: Mapping[str, str] = field(default_factory=dict)  # the run part of a link to it
+    going: bool = False  # True while the run continues; it may still be cancelled
 
 
 def stage(
@@ -154,11 +154,11 @@ def entered(room: str) -> None:
 def follow(
     on: Stage, shown: Any, run: Facts | None = None, wish: Mapping[str, str] | None = None, going: bool = False
 ) -> Followed:
-    """What to show on a stage, by what the address says.
+    """Read the state of a stage from the address.
 
     `shown` is what the parameters are of, such as the facts of a run, or gives it for what is chosen: a value that it does not have
     gives way to the one it opens with. `run` is the run on the screen, for a place in it. `wish` is what the script itself wants
-    shown. `going`: the run goes on, and may be given up.
+    shown. `going`: the run continues and may be cancelled.
     """
     said = chosen.address()
     was = said.get(chosen.WAS, "")
@@ -201,12 +201,12 @@ def ruled(
 
 
 def read_of(params: Sequence[Param], said: Mapping[str, str]) -> dict[str, str]:
-    """What an address says of a room's choices."""
+    """The choices of a room in an address."""
     return {name: said[name] for name in (*(param.name for param in params), chosen.RULE, chosen.WAS) if name in said}
 
 
 def _link_of(run: Facts) -> dict[str, str]:
-    """What a link says of a run on the screen."""
+    """The run part of a link to the run on the screen."""
     side = Side("")
     waiting = side.waiting.get()
     requests = (side.last_good.get(), waiting.request if waiting is not None else None)
@@ -219,7 +219,7 @@ def values(room: str) -> dict[str, str]:
 
 
 def sent(on: Stage, followed: Followed) -> dict[str, Any]:
-    """What is chosen, as it travels to the browser. `address` is what the page's address is to say of it."""
+    """The selection as it is sent to the browser, with `address`, its part of the page's address."""
     return {
         "values": followed.values,
         "of": followed.of,
@@ -231,7 +231,7 @@ def sent(on: Stage, followed: Followed) -> dict[str, Any]:
 
 
 def addressed(room: str, params: Sequence[Param], by_rule: Collection[str], asked: Mapping[str, str]) -> dict[str, Any]:
-    """What an address is to say of a room that stands in it alone, without a run; kit/browser/types.d.ts names the parts."""
+    """The address of a room without a run; kit/browser/types.d.ts names the parts."""
     return {
         "view": room,
         "room": room,

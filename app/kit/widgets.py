@@ -77,7 +77,7 @@ class Panel:
         return tuple(control.param for control in self.controls)
 
     def asked(self) -> dict[str, str]:
-        """What the address says of them."""
+        """Their values in the address."""
         said = chosen.address()
         return {one.name: said[one.name] for one in self.controls if one.name in said}
 
@@ -130,7 +130,7 @@ class Panel:
         self._write({})
 
     def _write(self, said: Mapping[str, str]) -> None:
-        """What is empty, as it opens everywhere, is left out."""
+        """Values that are empty by default and in every room are left out."""
         silent = {one.name for one in self.controls if one.param.default == ""}
         spoken = {name: text for name, text in said.items() if text or name not in silent}
         history.write({one.name: spoken.get(one.name) for one in self.controls})

@@ -1,4 +1,4 @@
-"""What a visitor has chosen, as the address says it: the browser owns it, and a script reads it when it runs.
+"""The visitor's selection in the address: the browser owns it, and a script reads it when it runs.
 
 Nothing is left out of the address because it is as a room opens: rooms, texts and models open differently, so what is left out means
 another head elsewhere. An address that leaves something out, as older links do, shows it as the room opens.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app.session import service
-from app.session.screen import OF_THE_RUN
+from app.session.screen import AS, CHAT, OF_THE_RUN
 from app.session.session_state import Key
 from app.streamlit_edge import history
 from core.errors import Refused, Unknown
@@ -40,7 +40,7 @@ _many: set[str] = set()  # names that older links say once for each of their val
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is chosen in a room, every text as an address says it, and the names of it that a rule chose."""
+    """The selection in a room as texts of an address, and the names that a rule chose."""
 
     values: Values
     by_rule: frozenset[str] = frozenset()
@@ -75,7 +75,7 @@ def arrivals() -> int:
 
 
 def address() -> dict[str, str]:
-    """What the address says."""
+    """The parameters of the address."""
     many = {name: ",".join(st.query_params.get_all(name)) for name in _many if name in st.query_params}
     return st.query_params.to_dict() | many
 
@@ -83,7 +83,7 @@ def address() -> dict[str, str]:
 def leave(names: Collection[str]) -> None:
     """The address says no longer what only other rooms have. First thing in a room: what it reads is what its answer is compared with."""
     said = address()
-    kept = said.keys() - set(names)
+    kept = said.keys() - {name for name in names if name not in OF_THE_RUN or not _is_of_run(name, said)}
     if kept == said.keys():
         return
     ruled = ",".join(name for name in said.get(RULE, "").split(",") if name in kept)
@@ -92,9 +92,14 @@ def leave(names: Collection[str]) -> None:
 
 
 def run() -> dict[str, str]:
-    """What it says of the run."""
+    """Its run part."""
     said = address()
-    return {name: said[name] for name in OF_THE_RUN if name in said}
+    return {name: said[name] for name in OF_THE_RUN if name in said and _is_of_run(name, said)}
+
+
+def _is_of_run(name: str, said: Values) -> bool:
+    """True unless a room uses the name for a choice of its own, as Shapes does with `as=table`."""
+    return name != AS or said.get(AS, CHAT) == CHAT
 
 
 def ask(wanted: Values, is_arrival: bool) -> None:
@@ -108,7 +113,8 @@ def ask(wanted: Values, is_arrival: bool) -> None:
     elif said and (known := _meant(said)) != wanted and WAS not in address():
         drawn = (RUNS.get() or {}).get(frozenset(known.items()))
         history.assume({WAS: drawn.key if drawn else NOWHERE})
-    history.write({name: wanted.get(name) for name in OF_THE_RUN})
+    now = address()
+    history.write({name: wanted.get(name) for name in OF_THE_RUN if name in wanted or _is_of_run(name, now)})
 
 
 def _meant(said: Values) -> Values:
@@ -138,7 +144,7 @@ def facts_of(key: str) -> Facts | None:
 
 
 def read(said: Values, names: Collection[str]) -> Chosen:
-    """What an address says is chosen of these names."""
+    """The values of these names in an address."""
     return Chosen({n: said[n] for n in names if n in said}, frozenset(said.get(RULE, "").split(",")) - {""})
 
 

@@ -82,7 +82,7 @@ async def _cost(asked: RunRequest, request: Request) -> float:
 
 
 async def _carried(room: Room, was: str, facts: Facts, said: Mapping[str, str]) -> Mapping[str, str]:
-    """What was chosen on another run, on this one. Of a run that is no longer known no place."""
+    """A selection of another run, carried over to this one; without a place if that run is no longer known."""
     try:
         before = await service.service().facts(was)
     except Unknown:

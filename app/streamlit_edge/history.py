@@ -1,4 +1,4 @@
-"""The address of the page as Python reads it, and what Python wants it to say; the browser's side of it is scripts/history.js."""
+"""The address of the page as Python reads it, and what Python wants it to say; the browser's side of it is history.js in this folder's scripts."""
 
 from __future__ import annotations
 

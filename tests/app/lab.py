@@ -133,7 +133,7 @@ def everywhere(root: Locator, check: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def visiting(kind: type[Lab], browser: Browser, address: str, window: tuple[int, int]) -> Iterator[Any]:
-    """Somebody on that room of the application, on whose page no script fails."""
+    """A visitor's page on that room of the application, on which no script fails."""
     with lend(browser, viewport={"width": window[0], "height": window[1]}, reduced_motion="reduce") as page:
         screen = Screen(page, address)
         yield kind(screen)

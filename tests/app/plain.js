@@ -14,7 +14,7 @@ const place = document.querySelector("#place");
 
 const state = {
   opened: "", // the name of what was opened last, and its address
-  touched: false, // whether somebody has done something since the room was opened
+  touched: false, // whether there was input since the room was opened
   asked: [], // what the room told beside what is chosen: [name, value]
   open,
   read,
@@ -74,7 +74,7 @@ async function show(link, isInDocument) {
   app.dataset.testScriptState = "notRunning";
 }
 
-// As the server says that it has shown what somebody went back to (app/streamlit_edge/history.py)
+// As the server reports that it has shown the address of a step back (app/streamlit_edge/history.py)
 function noted(view) {
   const said = JSON.stringify({ view, changes: {}, arrived });
   history.replaceState(history.state, "", `?${new URLSearchParams({ headlight: said })}`);
@@ -138,7 +138,7 @@ function leave() {
   shown = null;
 }
 
-// What history.js hands on to Streamlit, with the number that a script notes
+// The event that history.js passes on to Streamlit, with the number that a script notes
 addEventListener("popstate", () => {
   const link = new URL(location.href);
   arrived = link.searchParams.get("arrived") ?? "";

@@ -67,7 +67,7 @@ def html() -> str:
 
 
 def variables(theme: dict[str, Any]) -> str:
-    """What Streamlit tells a component of its theme, as far as rooms read it."""
+    """The variables of Streamlit's theme that rooms read."""
     named = {"primary": "primaryColor", "text": "textColor", "background": "backgroundColor"}
     return "".join(f"--st-{name}-color: {theme[key]}; " for name, key in named.items()) + f"--st-font: {FONT};"
 
@@ -154,7 +154,7 @@ class Plain(Screen):
     """A room on the plain page; used as a Screen, but for what stands around a room in the application."""
 
     def arrive(self, query: str = "", in_document: bool = False) -> None:
-        """Open a link; ready when there is something of its picture, whose run may still go on."""
+        """Open a link; ready when there is something of its picture, whose run may still continue."""
         self._show(query, in_document, is_whole=False)
         self.painted()
 

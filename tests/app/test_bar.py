@@ -177,7 +177,7 @@ def test_a_link_opens_a_tab_with_the_sentence_the_model_and_the_page_as_it_is(pa
     expect(links(page, "memory")).to_have_attribute(
         "href",
         re.compile(
-            r"^\?view=memory&model=Storyteller&text=Two\+words\+%26\+more&.*layer=\d&head=\d&query=\d&theme=dark$"
+            r"^\?view=memory&model=Storyteller&text=Two\+words\+%26\+more&.*layer=\d&head=\d&query=\d&rule=[\w%]+&theme=dark$"
         ),
     )
     with page.context.expect_page() as opened:

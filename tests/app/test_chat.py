@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -137,7 +138,7 @@ def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("offered")
 def test_a_page_reads_a_sentence_as_it_is_or_as_a_chat_as_its_link_says() -> None:
     app = script.visit("explore", model=MODEL, text=TEXT)
-    (how,) = app.get("button_group")
+    (how,) = cast(Any, app.get("button_group"))
     assert how.value == "" and script.message(app, "explore_stage")["turns"]["source"] == []
     how.set_value("chat").run()
     assert [role for _, role in script.message(app, "explore_stage")["turns"]["source"]] == [
@@ -148,7 +149,7 @@ def test_a_page_reads_a_sentence_as_it_is_or_as_a_chat_as_its_link_says() -> Non
     assert script.box(app, words.TEXT).value == TEXT and script.box(app, words.ANSWER).value == ""
     answered = script.visit("explore", model=MODEL, text=TEXT, target="model", **{"as": "chat"})
     assert script.box(answered, words.ANSWER).value == "model"
-    (how,) = answered.get("button_group")
+    (how,) = cast(Any, answered.get("button_group"))
     assert how.value == "chat"
     how.set_value("").run()
     assert words.ANSWER not in [area.label for area in answered.text_area]

@@ -1,4 +1,4 @@
-"""What is chosen, as the address says it: on the same run as it is, on another one where its words are there."""
+"""The selection in the address: unchanged on the same run, carried over to another one where its words exist."""
 
 from __future__ import annotations
 

@@ -379,7 +379,7 @@ def test_a_room_is_followed_as_it_was_drawn_with_what_is_chosen_beside_it(monkey
     params = (kit_params.one_of("show", "map", "lines"), kit_params.whole("layer", "0", lambda layers: layers))
     monkeypatch.setattr(st, "session_state", session := {})
     on = stage.Stage("masks", params, lambda **_: None, is_followed=True)
-    followed = stage.Followed({"show": "map", "layer": "0"}, 1, 0, [], 6)
+    followed = stage.Followed({"show": "map", "layer": "0"}, frozenset(), {}, [], 6)
     stage.draw(on, followed, {"title": "MiniLM"}, b"numbers")
     seen = session[stage.DRAWN][0]
 

@@ -26,7 +26,7 @@ from app.transport import messages
 from core.service import MOST_WRITTEN, Facts, OpenedText
 from core.write.writing import label
 from tests.app.axe import faults
-from tests.app.browsing import PATIENCE, Screen, once
+from tests.app.browsing import PATIENCE, Screen, idle, once
 from tests.app.plain import Plain
 
 APP = "app/main.py"
@@ -463,16 +463,17 @@ def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(pla
     expect(found.locator("svg .line-words")).to_have_count(len(others))
 
 
-def test_beams_that_come_before_the_text_are_compared_with_greedy_all_the_same(plain: Plain) -> None:
+@pytest.mark.thorough
+def test_beams_that_come_before_the_text_are_compared_with_greedy_all_the_same(screen: Screen) -> None:
     """However late a server says what follows the text."""
-    focus = see(plain, model="Storyteller", text=STORY, how="beam", beams="3", n="8").get_attribute("data-focus")
-    page, held = plain.page, list[Route]()
+    focus = see(screen, model="Storyteller", text=STORY, how="beam", beams="3", n="8").get_attribute("data-focus")
+    page, held = screen.page, list[Route]()
     page.route(lambda url: "generate/write" in url and "how=beam" in url, lambda route: held.append(route))
     try:
-        link = f"?view=generate&model=Storyteller&text={quote_plus(STORY)}&how=beam&beams=3&n=8"
-        page.evaluate("link => plain.open(link)", link)  # nothing is drawn yet
+        page.goto(f"{screen.address}/?view=generate&model=Storyteller&text={quote_plus(STORY)}&how=beam&beams=3&n=8")
         ended = "performance.getEntriesByType('resource').some(({ name, responseEnd }) => name.includes('beams') && responseEnd)"
         once(page, ended)
+        idle(page)
         for route in held:
             with suppress(Error):  # the page may have let go of it
                 route.continue_()

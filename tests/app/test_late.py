@@ -84,7 +84,7 @@ def press(screen: Screen, name: str) -> None:
 def test_nothing_that_is_chosen_while_something_is_on_its_way_is_lost(screen: Screen):
     line = Line(screen)
     screen.open()
-    # Something is chosen right before a sentence leaves the browser, which tells nobody of it.
+    # Something is chosen right before a sentence leaves the browser, which tells no one of it.
     line.hold()
     press(screen, "hide [CLS]")
     assert line.sent == [], "no script runs for it"

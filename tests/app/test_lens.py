@@ -36,8 +36,9 @@ def run() -> Trace:
 def shown(screen: Screen) -> dict[int, str]:
     """The row of the locked query as the table has it: what stands for each key, by its first position."""
     screen.root.locator("table").wait_for()
-    rows = screen.root.locator("table tbody tr").all_inner_texts()
-    cells = [row.split("\t") for row in rows]
+    cells = screen.root.evaluate(
+        "root => [...root.querySelectorAll('table tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))"
+    )
     return {int(position): value for _, _, position, value in cells}
 
 

@@ -20,7 +20,6 @@ from app.rooms.compute import tables as compute_tables
 from app.rooms.compute import words as compute_words
 from app.rooms.memory import tables
 from app.rooms.memory import words as memory_words
-from app.session import chosen
 from app.shell import words as shell_words
 from app.sizes import pasted, words
 from app.sizes.setup import Setup, Sizes, shaped
@@ -285,6 +284,7 @@ def test_the_worker_remembers_and_is_bounded() -> None:
 
 def memory_page() -> None:
     from app.rooms.memory import view
+    from app.session import chosen
 
     chosen.begin()
     view.show()
@@ -292,6 +292,7 @@ def memory_page() -> None:
 
 def compute_page() -> None:
     from app.rooms.compute import view
+    from app.session import chosen
 
     chosen.begin()
     view.show()

@@ -21,8 +21,7 @@ step = opened("?view=step&at=mask")
 
 
 def test_a_room_is_opened_once_for_tests_that_only_look(step: Plain) -> None:
-    step.wait(at="mask")
-    step.page.evaluate("window.was = document.querySelector('#place').firstChild")
+    assert step.page.evaluate("Boolean(window.was = document.querySelector('#place').firstChild)")
 
 
 def test_it_stays_for_the_next_and_is_opened_again_after_one_that_does_something(step: Plain) -> None:
@@ -38,7 +37,7 @@ def test_it_is_as_its_link_says_then(step: Plain) -> None:
 
 def test_what_a_test_does_to_the_page_ends_with_it(plain: Plain) -> None:
     plain.open("?view=step&at=mask&projector=true&theme=dark")
-    plain.wait(projector="true", theme="dark")
+    assert (plain.data()["projector"], plain.data()["theme"]) == ("true", "dark")
     plain.page.set_viewport_size({"width": 700, "height": 500})
     plain.page.evaluate("localStorage.setItem('left', 'behind')")
 
@@ -76,6 +75,7 @@ def test_another_text_keeps_what_is_chosen(plain: Plain) -> None:
     plain.open("?view=explore&text=The+animal+slept.&layer=2&head=5&query=2")
     plain.run_text("So the animal slept.")
     plain.wait(layer="2", head="5", locked="3")
+    assert plain.tokens()[3] == "animal"
 
 
 @pytest.mark.parametrize("in_document", [False, True], ids=["shadow", "document"])

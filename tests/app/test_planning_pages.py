@@ -383,7 +383,7 @@ def test_the_type_of_a_chart_grows_with_the_window(browser: Browser, address: st
 
 
 def run_code(code: str) -> str:
-    """What the exported code prints."""
+    """Output of the exported code."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(code, "exported", "exec"), {"__name__": "__main__"})
     return printed.getvalue().strip()

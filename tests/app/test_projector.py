@@ -284,8 +284,6 @@ IN_VAIN = {
     "heads": "9.9",
     "keep": "0",
     "zoom": "4,4,0,9",
-    "projector": "maybe",
-    "theme": "sepia",
     "words": "x" * 3000,
 }
 

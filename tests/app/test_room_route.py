@@ -36,7 +36,7 @@ def header(client: TestClient, room: str, **said: str) -> dict[str, Any]:
 
 
 def said_again(chosen: dict[str, Any]) -> dict[str, str]:
-    """What a link says of values that are shown."""
+    """The texts of a link for values that are shown."""
     return {name: text for name, text in chosen["values"].items() if text or name not in chosen["address"]["silent"]}
 
 

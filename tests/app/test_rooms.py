@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
 from tests.app.axe import faults
 from tests.app.browsing import eventually
@@ -18,6 +18,7 @@ APP = "app/main.py"
 MODEL = "Storyteller"  # the smallest model that every room can use
 # This machine's free memory changes with every run.
 OPENS = {"memory": {"plan_model": "gpt2", "plan_phase": "run", "memory_card": "RTX 4090"}}
+UNANSWERED: list[Request] = []
 POLICY = "Content Security Policy"
 
 
@@ -33,11 +34,25 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
         if POLICY in message.text or "Permissions-Policy" in message.text:
             wrong.append(message.text)
 
+    def asked(request: Request) -> None:
+        if request.resource_type == "fetch":
+            UNANSWERED.append(request)
+
+    def answered(request: Request) -> None:
+        if request in UNANSWERED:
+            UNANSWERED.remove(request)
+
     with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
         page.set_default_timeout(PATIENCE)
+        page.on("request", asked)
+        page.on("requestfinished", answered)
+        page.on("requestfailed", answered)
         page.on("pageerror", failed)
         page.on("console", said)
         yield page
+        page.remove_listener("request", asked)
+        page.remove_listener("requestfinished", answered)
+        page.remove_listener("requestfailed", answered)
         page.remove_listener("pageerror", failed)
         page.remove_listener("console", said)
         assert wrong == []
@@ -73,11 +88,13 @@ def test_a_room_opens_and_a_selection_in_it_is_a_link_that_back_undoes(page: Pag
     see(page, address, room, model=MODEL, **OPENS.get(room, {}))
     assert page.get_by_test_id("stException").count() == 0
     assert faults(page) == [] and measured(page, WRONG) == []
+    settled(page)
     before, opened = said(page.url), sentences(page)
 
     SELECT[room](page)
     page.wait_for_url(lambda url: said(url) != before)
     drawn(page, room)
+    settled(page)
     link, shown = page.url, sentences(page)
 
     page.go_back()
@@ -90,6 +107,15 @@ def test_a_room_opens_and_a_selection_in_it_is_a_link_that_back_undoes(page: Pag
     drawn(page, room)
     assert said(page.url) == said(link)
     eventually(page, lambda: expect_sentences(page, shown))
+
+
+def settled(page: Page) -> None:
+    """Wait until every request of the page is answered and what the last answers say is drawn."""
+    drain = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    page.evaluate(drain)  # a room asks when it draws
+    while UNANSWERED:
+        page.wait_for_timeout(30)
+        page.evaluate(drain)
 
 
 def expect_sentences(page: Page, wanted: list[str]) -> None:

@@ -563,7 +563,7 @@ def test_a_text_longer_than_the_table_of_positions(screen: Screen):
 def test_light_and_dark(plain: Plain, scheme: Literal["light", "dark"]):
     plain.page.emulate_media(color_scheme=scheme)
     see(plain)
-    plain.wait(theme=scheme)
+    expect(plain.root).to_have_attribute("data-theme", scheme)
 
 
 @pytest.mark.thorough

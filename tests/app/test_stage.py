@@ -1,4 +1,4 @@
-"""What a room shows of what its address says, and what others see of it."""
+"""The state of a room, read from its address, and the view of others who follow it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.gallery import serve
 
 # told: what Python hears; answer(changes) is the next header; cover is the module of kit/browser/cover.js
 MOUNT = """async ([name, argument, changes]) => {
-    const [{ default: Fit }, { pack }, { STYLE }, { QUESTIONS }, { cover }, { mount, NOBODY }] = await Promise.all([
+    const [{ default: Fit }, { pack }, { STYLE }, { QUESTIONS }, { cover }, { mount, NO_HOST }] = await Promise.all([
         "/app/rooms/memory/browser/fit.js", "/app/kit/browser/messages.js", "/app/rooms/memory/browser/constants.js",
         "/tests/gallery/data/memory.js", "/app/kit/browser/cover.js", "/app/kit/browser/mount.js",
     ].map((path) => import(path)));
@@ -31,7 +31,7 @@ MOUNT = """async ([name, argument, changes]) => {
     window.answer = (more) => {
         header = { ...header, ...more };
         const tell = (what, value) => what === "asks" && window.told.push(structuredClone(value));
-        mount(root, Fit, pack(header, new Uint8Array()), { ...NOBODY, tell });
+        mount(root, Fit, pack(header, new Uint8Array()), { ...NO_HOST, tell });
     };
     window.answer({});
     await document.fonts.ready;

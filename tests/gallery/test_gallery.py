@@ -40,6 +40,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 # What nothing is drawn with, or what draws only with a server or in a page of its own; the reason beside each.
 UNDRAWN = {
     "classroom": "tells a class what is shown",
+    "component": "hosts a part in Streamlit's page",
     "direction": "tells which way a text is read (tests/js/reading.test.mjs)",
     "fetcher": "fetches",
     "ground": "keeps what stands on it in its place (the stories of the stage stand on it)",
@@ -47,11 +48,11 @@ UNDRAWN = {
     "key_list": "lists the keys of a room (tests/app/test_keys.py opens it)",
     "labels": "gives a token its name",
     "language": "writes numbers (tests/app/test_numbers_in_languages.py)",
-    "mount": "keeps a view on its place",
     "npz": "writes a file",
     "offline": "begins a page of its own (tests/app/test_export.py opens it)",
     "page_keys": "asks who turns a page",
     "progress": "keeps which steps were looked at",
+    "remembered": "keeps the selection of each room (tests/js/selection.test.mjs)",
     "save": "saves and copies",
     "selection": "keeps what is chosen",
     "shortcuts": "asks what a key may do",

@@ -1,4 +1,4 @@
-// What is chosen in a room: the browser's own, written into the address at once, and what a message may change of it.
+// The selection in a room: owned by the browser, written into the address at once, and changed by messages only as allowed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -36,7 +36,7 @@ function addressed(search) {
     kinds,
     get: (name) => said.get(name),
     all: () => Object.fromEntries([...said].sort()),
-    /** What the server has it say. */
+    /** The address as the server writes it. */
     says(changes) {
       write(changes);
       for (const hears of watching) hears(said, said, false);

@@ -293,7 +293,7 @@ export class HeadMap {
     this.drawLegend(by, top, parts);
   }
 
-  // What has to be measured, or needs the page to be laid out: the room does this when all else of the side is drawn.
+  // Measurements, which need the page to be laid out: the room does this after everything else of the side is drawn.
   finish() {
     if (this.box.hidden) return;
     this.fitKinds();

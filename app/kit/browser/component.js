@@ -4,7 +4,7 @@
 // returns when the component leaves the page, but also right after a call that came too late, when there was other data by then. So a
 // part whose place is still in the page stays.
 
-import { mount, NOBODY, unmount } from "./mount.js";
+import { mount, NO_HOST, unmount } from "./mount.js";
 
 /** @type {WeakMap<HTMLElement, HTMLElement>} The place of the part in each component's element */
 const PLACES = new WeakMap();
@@ -24,7 +24,7 @@ export const component =
     if (before && before !== place) unmount(before);
     PLACES.set(parentElement, place);
     mount(place, Part, data, {
-      choose: NOBODY.choose, // the address has said so
+      choose: NO_HOST.choose, // the address has said so
       tell: setStateValue,
       trigger: setTriggerValue,
       message,

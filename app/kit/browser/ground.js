@@ -3,7 +3,7 @@
 
 import { paletteOf, themeOf } from "./colours.js";
 import { button, keepingFocus, same } from "./dom.js";
-import { NOBODY } from "./mount.js";
+import { NO_HOST } from "./mount.js";
 import { mainBlock, scrolled } from "../../streamlit_edge/browser/page.js";
 
 const LONGEST_PRESS = 5000; // ms for which a button that is pressed keeps the part from being drawn again under it
@@ -46,7 +46,7 @@ export class Ground {
   /** @type {Set<Stale | Piece>} */
   stale = new Set();
   /** @type {import("./types.js").Host} Who shows it, and hears what is done in it */
-  host = NOBODY;
+  host = NO_HOST;
   size = ""; // that it was drawn at
   #off = new AbortController();
   /** @type {Map<string, unknown[]>} What each part was drawn of */

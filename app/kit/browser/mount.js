@@ -10,7 +10,7 @@ import { el } from "./dom.js";
 const PARTS = new WeakMap();
 
 /** Host of a page where a selection has no listener. @type {Host} */
-export const NOBODY = { choose() {}, tell() {}, trigger() {}, message: async () => null };
+export const NO_HOST = { choose() {}, tell() {}, trigger() {}, message: async () => null };
 
 /**
  * Passes a message to the part on this element. The first message creates the part. Its style is inserted before the element, so that
@@ -19,7 +19,7 @@ export const NOBODY = { choose() {}, tell() {}, trigger() {}, message: async () 
  * @param {HTMLElement} element @param {{new (root: HTMLElement): {enter(): Part}, style: string}} Class
  * @param {any} message @param {Host} [host] @returns {Part}
  */
-export function mount(element, Class, message, host = NOBODY) {
+export function mount(element, Class, message, host = NO_HOST) {
   let part = /** @type {Part | undefined} */ (PARTS.get(element));
   if (!part) {
     element.before(el("style", "", Class.style));

@@ -3,7 +3,7 @@
 
 import { pack, unpack } from "./messages.js";
 import { Fetcher } from "./fetcher.js";
-import { mount, NOBODY } from "./mount.js";
+import { mount, NO_HOST } from "./mount.js";
 import { COLOURS, WORDS as words } from "./words.js";
 
 /** @typedef {Parameters<typeof mount>[1]} Class */
@@ -14,7 +14,7 @@ let port = null;
 let telling;
 const TELL_AFTER = 200; // ms without a change
 const HOST = {
-  ...NOBODY,
+  ...NO_HOST,
   choose(/** @type {object} */ report) {
     clearTimeout(telling);
     telling = setTimeout(() => port?.postMessage({ chosen: report }), TELL_AFTER);

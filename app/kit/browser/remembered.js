@@ -1,4 +1,4 @@
-// What was chosen in each room of this page, for the way back to it by the bar: the place in the run, which means the same in every
+// The last selection in each room of this page, for the way back to it by the bar: the place in the run, which means the same in every
 // room, and the rest of each.
 
 /** @typedef {import("./selection.js").RoomSelection} RoomSelection */
@@ -15,7 +15,7 @@ const rooms = new Map();
 /** Whether an address names this run. @param {URLSearchParams} address @param {Record<string, string>} run */
 export const sameRun = (address, run) => OF_THE_RUN.every((name) => address.get(name) === (run[name] ?? null));
 
-/** What an address says of its run. @param {URLSearchParams} address @returns {Record<string, string>} */
+/** The run part of an address. @param {URLSearchParams} address @returns {Record<string, string>} */
 export const runOf = (address) =>
   Object.fromEntries(OF_THE_RUN.flatMap((name) => (address.has(name) ? [[name, address.get(name) ?? ""]] : [])));
 
@@ -43,7 +43,7 @@ export function remember({ values, ruled, of, addressed }) {
   });
 }
 
-// What no room has shown of the run before means nothing in the next one, or was a rule's choice there.
+// Values of the previous run that no room has shown mean nothing in the next one, or were a rule's choice there.
 /** @param {boolean} isSameModel */
 function forget(isSameModel) {
   for (const name of Object.keys(now.place))

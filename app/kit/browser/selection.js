@@ -1,10 +1,10 @@
-// What is chosen in a room, as texts of its link. The visitor changes it here, and the page's address says so in the same frame.
+// The selection in a room, as texts of its link. The visitor changes it here, and the page's address says so in the same frame.
 //
-// A message says which texts of the address it answers. Whoever has chosen something since keeps it: of the same run the message
+// A message says which texts of the address it answers. A choice that was made since then stays: of the same run the message
 // brings only what the room is drawn from, and of another run it is asked for once more (stage.js).
 
 import { classroom } from "./classroom.js";
-import { NOBODY } from "./mount.js";
+import { NO_HOST } from "./mount.js";
 import { remember, sameRun } from "./remembered.js";
 
 const HEAD = ["site", "layer", "head"]; // are one choice
@@ -28,7 +28,7 @@ export class RoomSelection {
   /** @type {{of: string, run: Record<string, string>} | null} The run that those in the address were chosen on */
   written = null;
   /** @type {import("./types.js").Host} */
-  host = NOBODY;
+  host = NO_HOST;
   number = 0; // of the last change by the visitor
   taken = 0; // how often a message or an address has changed them
   /** @type {(names: string[]) => void} Hears what the visitor has changed */
@@ -65,7 +65,7 @@ export class RoomSelection {
     return isLeft || (sent.of ?? "") === this.of || this.isAnswer(sent);
   }
 
-  /** What a message says. Returns whether anything is another choice than before. @param {Chosen} sent @returns {boolean} */
+  /** Take a message. Returns whether anything is another choice than before. @param {Chosen} sent @returns {boolean} */
   take(sent) {
     const isAnswer = this.isAnswer(sent);
     const isKept = this.addressed !== undefined && !isAnswer && (sent.of ?? "") === this.of;
@@ -82,7 +82,7 @@ export class RoomSelection {
   }
 
   /**
-   * What the address says that the visitor went back to. False where it is not of the run on the screen, or something else than the
+   * Take the address that the visitor went back to. False where it is not of the run on the screen, or something else than the
    * choices in this room is another, or one of `remade`, for which the room needs a message.
    * @param {URLSearchParams} now @param {URLSearchParams} before @param {readonly string[]} remade
    */

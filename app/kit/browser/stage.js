@@ -278,7 +278,7 @@ export class Stage extends Ground {
     const { addressed } = this.selection;
     const address = window.headlight.address?.read().toString();
     if (!addressed || address === undefined) return;
-    // What a class is to see the script keeps for it.
+    // The script keeps the message that a class sees.
     const data = classroom.heard.size ? null : await this.host.message(addressed.room, address).catch(() => null);
     if (window.headlight.address?.read().toString() !== address) return this.remake();
     if (!data) return this.again();
@@ -287,7 +287,7 @@ export class Stage extends Ground {
     this.readMessage([{ ...header, cover: this.header.cover }, body]);
   }
 
-  // What else depends on a choice: the question of a lesson, and a class that follows where there is too much to tell.
+  // Others that depend on a choice: the question of a lesson, and a class that follows where there is too much to tell.
   /** @param {string[]} names */
   #changed(names) {
     const { addressed, isTooLong } = this.selection;

@@ -9,7 +9,7 @@ export interface Given<Data> {
 }
 export type Tell = (name: string, value: unknown) => void;
 
-/** What a message says is chosen in a room, and the run that it is a choice on. */
+/** The selection in a message, and the run that it belongs to. */
 export interface Chosen {
   values: Record<string, string>;
   of?: string;
@@ -27,10 +27,10 @@ export interface Addressed {
   shared: string[]; // names that mean the same in every room
   of_text: string[]; // names that mean nothing on another text
   asked: Record<string, string>; // what it said of all that when Python read it
-  going: boolean; // the run still goes on, and may be given up
+  going: boolean; // the run continues and may be cancelled
 }
 
-/** What a class that follows is to see; `most` are the bytes of what is chosen that it is told at once. */
+/** The view for a class that follows; `most` are the bytes of what is chosen that it is told at once. */
 export interface Follow {
   room: string;
   drawn: string;
@@ -38,11 +38,11 @@ export interface Follow {
   most: number;
 }
 
-/** Who shows a part of the page: it hears what is done there. */
+/** A host shows a part of the page and is told of events in it. */
 export interface Host {
-  /** What is chosen in a room now, after so many changes, and the run that it was chosen on. */
+  /** The present selection in a room, the number of changes so far, and its run. */
   choose(report: { number: number; said: Record<string, string>; of: string }): void;
-  /** What else a part says of itself, such as how large its type is. */
+  /** Further facts about a part, such as the size of its type. */
   tell: Tell;
   /** A part asks for something once, such as a dialog. */
   trigger: Tell;

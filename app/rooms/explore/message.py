@@ -1,4 +1,4 @@
-"""What Explore is drawn from: the picture of a run."""
+"""Explore's message: the picture of a run."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ WHOLE = 1_000_000  # weights of one message; above, the mean of all heads travel
 
 
 async def message(run: Run, said: Mapping[str, str]) -> Message:
-    """What the room is drawn from, for what a link says. Raises Refused for a model that cannot write."""
+    """The room's message for a link. Raises Refused for a model that cannot write."""
     facts = run.facts
     if not facts.writes:
         raise Refused(words.CANNOT_WRITE.format(title=facts.spec.title))

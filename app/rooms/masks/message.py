@@ -1,4 +1,4 @@
-"""What Masks is drawn from: a run's scores and masks, and what is painted on them."""
+"""Masks' message: the scores and masks of a run, and the cells that are painted on them."""
 
 from __future__ import annotations
 

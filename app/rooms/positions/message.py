@@ -35,7 +35,7 @@ AT_ONCE = 50_000  # weights of a site up to which all heads of both runs come wi
 
 
 async def message(run: Run, said: Mapping[str, str]) -> Message:
-    """What the room is drawn from, for what a link says."""
+    """The room's message for a link."""
     values, notes = kit_params.read(choices.PARAMS, run.facts, said)
     more = {"link": Screen("positions", run.request).said(), "about": export.described(run.facts, date.today())}
     return Message(header(run.facts) | more, values, notes, run.facts)

@@ -1,4 +1,4 @@
-"""What can be chosen in Shapes beside the diagram: of which model it is, and how large its texts are."""
+"""Choices in Shapes in addition to the diagram: the model, and the lengths of its texts."""
 
 from __future__ import annotations
 

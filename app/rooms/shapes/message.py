@@ -1,4 +1,4 @@
-"""What Shapes is drawn from: the diagram of a run, or of a model that nothing is run on."""
+"""Shapes' message: the diagram of a run, or of a model without a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def is_of_run(said: Mapping[str, str]) -> bool:
 
 
 async def message(run: Run | None, said: Mapping[str, str]) -> Message:
-    """What the room is drawn from, for what a link says of it. Raises Refused."""
+    """The room's message for a link. Raises Refused."""
     (of,), notes = _held([choices.OF], None, said)
     own: list[Control] = [choices.OF]
     if run is not None:
@@ -55,7 +55,7 @@ async def message(run: Run | None, said: Mapping[str, str]) -> Message:
 
 
 def _held(controls: Sequence[Control], of: Any, said: Mapping[str, str]) -> tuple[list[Any], list[str]]:
-    """What these controls hold for a link, and a sentence for each that it asks for in vain."""
+    """The values of these controls for a link, and a sentence for each value that does not exist."""
     texts, notes = kit_params.read([control.param for control in controls], of, said)
     return [control.value(texts[control.name]) for control in controls], notes
 

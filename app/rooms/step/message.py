@@ -118,7 +118,7 @@ def experts(found: ExpertFacts) -> bytes:
 
 
 async def message(run: Run, said: Mapping[str, str]) -> Message:
-    """What the room is drawn from, for what a link says: with what was tried in one head and then run so."""
+    """The room's message for a link, including edits that were tried in one head."""
     values, notes = kit_params.read(PARAMS, run.facts, said)
     facts = run.facts
     if edits := from_text(values["edits"]):
@@ -127,7 +127,7 @@ async def message(run: Run, said: Mapping[str, str]) -> Message:
 
 
 def header(request: Request | None, facts: Facts | None) -> dict[str, Any]:
-    """What the browser knows before it asks for a walk. `request` is without what the room itself changes."""
+    """The browser's data before it requests a walk. `request` does not contain the room's own edits."""
     return {
         "run": None if facts is None else outline(facts),
         "about": export.described(facts),

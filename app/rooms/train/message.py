@@ -1,4 +1,4 @@
-"""What Train is drawn from: every task and twin, before anything is trained."""
+"""Train's message: every task and twin, before anything is trained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def message(_: object, said: Mapping[str, str]) -> Message:
 
 
 def header() -> dict[str, object]:
-    """What the browser needs to know of every task and twin before anything is trained."""
+    """The facts of every task and twin that the browser needs before anything is trained."""
     tasks = {name: {"vocabulary": list(task.vocabulary), "n_ctx": task.n_ctx} for name, task in LIVE.items()}
     twins = {name: {"fixed": twin.from_step_0, "heads": Spec(twin=name).config.n_heads} for name, twin in TWINS.items()}
     return {

@@ -1,4 +1,4 @@
-"""What What if is drawn from: the run that is swept, and what can be changed in it."""
+"""The message of What if: the run that is swept, and its possible changes."""
 
 from __future__ import annotations
 

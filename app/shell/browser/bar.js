@@ -191,7 +191,7 @@ class Bar {
     return this.holders.includes(here().get("view") ?? "");
   }
 
-  // What was on the screen before such a room, which gives it back
+  // The screen before such a room, to which leaving it leads back
   /** @param {URLSearchParams} before */
   lend(before) {
     if (!this.holders.includes(before.get("view") ?? "")) this.lent = runOf(before);

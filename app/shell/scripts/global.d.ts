@@ -13,7 +13,7 @@ interface Address {
   read(): URLSearchParams;
   // A choice is a step that Back takes, together with those right before it; what a rule chose is of the step before.
   write(changes: Record<string, string | null>, kind: "choice" | "rule"): void;
-  choose(search: string): void; // another room: a step, of which Streamlit is told by who chooses
+  choose(search: string): void; // another room: a step; the caller tells Streamlit
   go(search: string, isReplaced: boolean): void; // as by a link: the address decides all that is on the screen
   watch(hear: HearAddress): () => void;
   take(hear: TakeAddress): () => void;

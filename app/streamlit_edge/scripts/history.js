@@ -103,7 +103,7 @@
 
   const copy = () => new URL(last);
 
-  // What the server wants said of what Streamlit draws; of a view that was left meanwhile nothing
+  // The server's part of the address, for elements that Streamlit draws; nothing for a view that was left in the meantime
   /** @param {{view: string | null, changes: Record<string, string | null>, arrived: string}} said */
   function hear({ view, changes, arrived }) {
     if (arrived === String(arrivals)) isAnswered = true;

@@ -51,7 +51,7 @@ def test_flops_are_the_tracers_on_either_path() -> None:
         for path in part(PATHS, 2, i):
             traced = trace_shapes(case.config, **case.lengths, path=path)
             assert total_flops(prefill(case.config, **case.lengths)) == traced.flops, (case, path)
-        assert sum(step.flops for step in traced.steps) == traced.flops
+            assert sum(step.flops for step in traced.steps) == traced.flops
 
 
 def test_training_is_three_times_the_forward_pass() -> None:

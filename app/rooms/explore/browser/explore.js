@@ -779,7 +779,7 @@ export class Explore extends Stage {
     const free = wide ? width - side - 1.8 * em : width;
     const hasSide = writes(view);
     const { box } = this.model;
-    // The browser lays the page out anew for each size that is read after a change: first all that decides sizes is written.
+    // The browser lays the page out again for each size that is read after a change: first all that decides sizes is written.
     for (const part of [strip, map, this.footer, this.tools, this.guide]) part.build();
     box.hidden = !this.hasModel || this.model.isRefused;
     this.root.style.setProperty("--side", `${side}px`);

@@ -266,7 +266,7 @@ class Lessons extends Ground {
     return `?${query}`;
   }
 
-  // What an address says of the step
+  // The step in an address
   /** @returns {Record<string, string | null>} */
   spoken() {
     return {
