@@ -133,11 +133,11 @@ def test_words_travel_with_the_numbers_of_core() -> None:
     for header, (other, _) in zip(on, written, strict=True):  # and nothing of what is open
         assert header["taken"] == pytest.approx(other["taken"], abs=1e-5)
     rows = asked("lens", run=key, path=KING, position=LAST + 1, token=WHO).json()
-    assert [row["rank"] for row in rows] == [5925, 64, 40, 12, 5, 3, 1] and rows[-1]["labels"][0] == "who"
+    assert [row["rank"] for row in rows] == [5925, 64, 42, 12, 5, 3, 1] and rows[-1]["labels"][0] == "who"
     told = asked("wrote", run=key, path=KING).json()
     assert told[-1]["position"] == LAST and told[-1]["token"] == KING and told[-1]["heads"][0]["adds"] > 0
     columns = asked("layers", run=key, path=f"{KING}.{WHO}", first=LAST, last=LAST + 1).json()
-    assert columns["columns"][1]["ranks"] == [5925, 64, 40, 12, 5, 3, 1] and columns["labels"][str(WHO)] == "who"
+    assert columns["columns"][1]["ranks"] == [5925, 64, 42, 12, 5, 3, 1] and columns["labels"][str(WHO)] == "who"
     *_, (last, _) = framed(asked("beams", run=key, beams=3, n=8).content)
     assert last["finished"][0][1] == pytest.approx(-12.267, abs=1e-3)
 
@@ -302,7 +302,7 @@ def test_what_is_on_the_screen_is_core_s(plain: Plain) -> None:
     expect(found).to_have_attribute("data-page", "layers")
     expect(found).to_have_attribute("data-lens", "ready")
     expect(fact).to_contain_text("who first leads after layer 5 of 0 to 5")
-    assert found.locator(".lens .rank").all_text_contents() == ["5,925", "64", "40", "12", "5", "3", "1"]
+    assert found.locator(".lens .rank").all_text_contents() == ["5,925", "64", "42", "12", "5", "3", "1"]
     assert faults(page) == []
     found.locator(".pages button", has_text=SAID["columns"]).click()
 
