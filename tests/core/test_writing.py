@@ -140,17 +140,17 @@ def test_the_numbers_of_the_storyteller() -> None:
     writer = Writer(model, beginning(story(), False), [KING])
     taken = writer.open().readings[-2].taken
     assert taken is not None and (taken.id, taken.rank) == (KING, 2)
-    assert taken.prob == pytest.approx(0.0896, abs=1e-4)
+    assert taken.prob == pytest.approx(0.0899, abs=1e-4)
     assert writer.logits is not None
     words, probs = candidates(writer.logits[None], 0.7, None, 0.9)
     left = [(label(model, int(i)), round(float(p), 3)) for i, p in zip(words[0], probs[0], strict=True) if p > 0]
-    assert left == [("who", 0.923), (",", 0.046), ("in", 0.031)]
+    assert left == [("who", 0.922), (",", 0.047), ("in", 0.031)]
     rows = lens(model, beginning(story(), False), [KING], 8, int(words[0, 0]))
     assert [row.layer for row in rows] == [None, *range(6)]
-    assert [row.rank for row in rows] == [5925, 64, 40, 12, 5, 3, 1]
+    assert [row.rank for row in rows] == [5925, 64, 42, 12, 5, 3, 1]
     *_, step = core.beam_steps(model, STORY, n_beams=3, max_tokens=8)
     best = step.finished[0][0]
-    assert best.text.strip() == FORMER and best.log_prob == pytest.approx(-12.272, abs=1e-3)
+    assert best.text.strip() == FORMER and best.log_prob == pytest.approx(-12.267, abs=1e-3)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
