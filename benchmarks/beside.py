@@ -30,19 +30,8 @@ from playwright.sync_api import Browser, Page
 import core
 from benchmarks.capture import machine
 from benchmarks.explore_bytes import ROUTES, sentence
-from benchmarks.page import (
-    AFTER_EVENT,
-    PATIENCE,
-    address_of,
-    bertviz,
-    entered,
-    forward,
-    head_view,
-    kB,
-    median,
-    opened,
-    visiting,
-)
+from benchmarks.head_view import AFTER_EVENT, PATIENCE, bertviz, head_view
+from benchmarks.page import address_of, entered, forward, kB, median, opened, visiting
 from scripts import browser as browsers
 from tests.app.browsing import browsing, serving
 

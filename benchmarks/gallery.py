@@ -44,6 +44,11 @@ def load(name: str, **options: Any) -> core.Loaded:
     return replace(core.build(CONFIG, seed=0), spec=SPEC, tokenizer=words)
 
 
+def sentence(n: int, i: int = 0) -> str:
+    """n words that this model's tokenizer takes for n tokens, others for every i."""
+    return " ".join(f"word{(i * 97 + 31 * at + at // 7) % N_WORDS}" for at in range(n))
+
+
 checkpoints.CATALOG = (*checkpoints.CATALOG, SPEC)  # before the application reads it
 
 from app import main  # noqa: E402

@@ -4,7 +4,8 @@
     python -m benchmarks.load --burst 8 40 [--rounds 9]
     python -m benchmarks.load --soak [--visitors 50] [--seconds 1800] [--warm 600]
 
-The server is started as the Procfile says, on one processor core, and the visitors on another. A visitor speaks to it as the page
+The server is started as the Procfile says, on one processor core, and the visitors on another. The times of pictures are given in
+passes of the default model too, measured on the server's core before it starts. A visitor speaks to it as the page
 does: a cookie, a websocket with Streamlit's messages, and the routes. It types sentences of its own, thinks for a while, asks for
 rows of its picture, switches heads, looks at tiles, opens other rooms, moves a slider of Memory, opens longer texts and the
 translator, and now and then sweeps every head; the table says how often each was done. A picture counts from
@@ -33,16 +34,19 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from statistics import linear_regression, median, quantiles
 from urllib.parse import urlencode
 
 import httpx2
+import torch
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
+import core
 from app.session.service import DEFAULT_REQUEST
 from core.run.request import Request
 
@@ -81,7 +85,6 @@ DOES = {
     "translate": 4,
     "sweep": 4,
 }
-LAYERS, HEADS = 6, 12  # of the model that is typed to
 
 
 @dataclass
@@ -233,7 +236,8 @@ class Visitor:
         self.found.rows.append(await self.get(f"row?run={self.run}&record=0&head=0&query=1"))
 
     def head(self) -> str:
-        return f"run={self.run}&record={self.rng.randrange(LAYERS)}&head={self.rng.randrange(HEADS)}"
+        config = default_model().config
+        return f"run={self.run}&record={self.rng.randrange(config.n_decoder_layers or config.n_encoder_layers)}&head={self.rng.randrange(config.n_heads)}"
 
     async def switch(self, line: ClientConnection) -> None:
         self.found.switches.append(await self.get(f"row?{self.head()}&query=1"))
@@ -351,12 +355,34 @@ def processor(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def ms(seconds: list[float]) -> str:
-    """p50, p95 and p99."""
+@cache
+def default_model() -> core.Loaded:
+    """The model that opens first, which the visitors type to."""
+    return core.load(DEFAULT_REQUEST.model_id)
+
+
+def pass_seconds(pinned: int | None, rounds: int = 9) -> float:
+    """Seconds of one pass of a short sentence through the default model, on the server's core, which must have nothing else to do."""
+    mine = os.sched_getaffinity(0)
+    if pinned is not None:
+        os.sched_setaffinity(0, {pinned})
+    torch.set_num_threads(1)
+    visitor = Visitor(0, "", httpx2.AsyncClient(), Found(), random.Random(0))
+    took = []
+    for _ in range(rounds + 1):
+        text, begun = visitor.sentence(8), time.monotonic()
+        core.trace(default_model(), text)
+        took.append(time.monotonic() - begun)
+    os.sched_setaffinity(0, mine)
+    return median(took[1:])
+
+
+def percentiles(seconds: list[float], unit: float = 0.001, form: str = ",.0f") -> str:
+    """p50, p95 and p99, in ms or in another unit of so many seconds."""
     if len(seconds) < 3:
         return "-"
     cuts = quantiles(seconds, n=100, method="inclusive")
-    return " / ".join(f"{1000 * cuts[i]:,.0f}" for i in (49, 94, 98))
+    return " / ".join(f"{cuts[i] / unit:{form}}" for i in (49, 94, 98))
 
 
 async def soaked(address: str, process: int, visitors: int, seconds: float, think: float) -> tuple[Found, list[int]]:
@@ -400,15 +426,18 @@ def main() -> None:
     if pinned:
         os.sched_setaffinity(0, {cores[-1]})
     table = []
-    print("times in ms: p50 / p95 / p99")
+    one_pass = pass_seconds(cores[0] if pinned else None)
+    print(f"times in ms: p50 / p95 / p99; one pass of {DEFAULT_REQUEST.model_id}: {1000 * one_pass:.0f} ms")
     for visitors in asked.burst or ():
         with procfile(cores[0] if pinned else None) as (address, process):
             asyncio.run(crowd(address, 1, 5, 1, 0))
             found, seconds = asyncio.run(burst(address, process, visitors, asked.rounds))
         row = {
             "at once": visitors,
-            "typed to picture": ms(found.pictures),
+            "typed to picture": percentiles(found.pictures),
+            "in passes": percentiles(found.pictures, one_pass, ".2f"),
             "server's ms a sentence": round(1000 * seconds, 1),
+            "its passes a sentence": round(seconds / one_pass, 2),
         }
         print(json.dumps(row | {name: found.counts[name] for name in ("foreign", "refused", "no picture")}), flush=True)
     if asked.burst:
@@ -429,15 +458,16 @@ def main() -> None:
                 "visitors": visitors,
                 "done": dict(found.done),
                 "pictures": len(found.pictures),
-                "typed to picture": ms(found.pictures),
-                "long or translated": ms(found.slower),
-                "row": ms(found.rows),
-                "head switched": ms(found.switches),
-                "tile": ms(found.tiles),
-                "slider": ms(found.sliders),
-                "health": ms(found.health),
-                "room": ms(found.rooms),
-                "sweep": ms(found.sweeps),
+                "typed to picture": percentiles(found.pictures),
+                "in passes": percentiles(found.pictures, one_pass, ".2f"),
+                "long or translated": percentiles(found.slower),
+                "row": percentiles(found.rows),
+                "head switched": percentiles(found.switches),
+                "tile": percentiles(found.tiles),
+                "slider": percentiles(found.sliders),
+                "health": percentiles(found.health),
+                "room": percentiles(found.rooms),
+                "sweep": percentiles(found.sweeps),
                 "server's processor": f"{(processor(process) - used) / took:.0%}",
                 "MB a visitor": round((memory(process) - before) / visitors / 1e6, 2),
                 **{

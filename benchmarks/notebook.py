@@ -33,7 +33,8 @@ from app.notebook.cell import cell
 from app.notebook.page import KEY, MOST, placed
 from benchmarks.beside import circuitsvis
 from benchmarks.capture import machine
-from benchmarks.page import bertviz, kB, median
+from benchmarks.head_view import bertviz
+from benchmarks.page import kB, median
 from core.service import one_run
 from scripts import browser as browsers
 from tests.app.browsing import browsing

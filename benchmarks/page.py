@@ -11,36 +11,44 @@ is a frame, some 17 ms, at the least. Bytes are what the page's sockets received
 from __future__ import annotations
 
 import argparse
-import importlib
 import itertools
 import re
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
-import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from playwright.sync_api import Browser, BrowserContext, Page, Route, TimeoutError
+from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError
 
 import core
+from app.session import service
 from app.shell import words
 from benchmarks import gallery, racing, rooms
-from benchmarks.capture import machine
+from benchmarks.capture import cost_of, machine
+from benchmarks.head_view import PATIENCE, print_bertviz
+from core.read.findings import opening_look
+from core.service.maps.heads import whole_of
+from core.service.worker import run_sites
 from scripts import browser as browsers
 from tests.app.browsing import browsing, serving
 
 LENGTHS = (16, 64, 128, 512, 1024, 4096)
 MEGABITS, ROUND_TRIP = 10, 40  # of the slow line: Mbit/s and ms
-GOALS = {"frame": 33, "enter": 150, "visit": 4000, "128": 300_000, "4096": 1_500_000}  # ms and bytes
-PATIENCE = 180_000  # ms
-BERTVIZ, D3, JQUERY, REQUIRE = "bertviz==1.4.1", "d3@5.7.0", "jquery@2.1.0", "requirejs@2.3.6"
-PARTS = ("visits", "pointer", "sentences", "rooms", "racing", "bertviz")
+GOALS = {
+    "frame": 33,
+    "enter": 150,
+    "rest": 0.5,
+    "visit": 4000,
+    "128": 300_000,
+    "4096": 1_500_000,
+}  # ms, passes and bytes
+PARTS = ("visits", "default", "pointer", "sentences", "rooms", "racing", "bertviz")
+SENTENCE = "The animal did not cross street {i} because it was too tired."
 MOST_BERTVIZ = 128  # tokens; the page of 512 would be sixteen times as large
 
 # Every step is to a head that was not on the screen before.
@@ -109,11 +117,6 @@ class Visit(NamedTuple):
 
 def median(values: Sequence[float]) -> float:
     return statistics.median(values)
-
-
-def sentence(n: int, i: int = 0) -> str:
-    """n words that gallery's tokenizer takes for n tokens, others for every i."""
-    return " ".join(f"word{(i * 97 + 31 * at + at // 7) % gallery.N_WORDS}" for at in range(n))
 
 
 def address_of(address: str, **query: str | int) -> str:
@@ -261,100 +264,6 @@ def hovered_lines(page: Page, rounds: int) -> list[float]:
     return times[1:]
 
 
-# ------------------------------------------------------------------ bertviz
-
-
-@contextmanager
-def bertviz() -> Iterator[tuple[Callable[..., Any], dict[str, Path]]]:
-    """Its head_view, and the scripts that its page asks a CDN for, by a part of their address: {} without npm.
-
-    It is fetched for this and goes again. Of IPython it wants two classes that hold a string.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, BERTVIZ]
-        subprocess.run(pip, check=True, capture_output=True)
-        holder = type("Held", (), {"__init__": lambda self, data: setattr(self, "data", data)})
-        display = types.ModuleType("IPython.display")
-        vars(display).update(HTML=holder, Javascript=holder, display=print)
-        sys.modules |= {"IPython": types.ModuleType("IPython"), "IPython.display": display}
-        sys.path.insert(0, folder)
-        try:
-            yield importlib.import_module("bertviz").head_view, scripts(Path(folder))
-        finally:
-            sys.path.remove(folder)
-            for name in ("IPython", "IPython.display"):
-                del sys.modules[name]
-
-
-def scripts(folder: Path) -> dict[str, Path]:
-    """What the page fetches from cdnjs, as the npm registry has it."""
-    found = {"d3": "dist/d3.min.js", "jquery": "dist/jquery.min.js", "require": "require.js"}
-    try:
-        for name, package in zip(found, (D3, JQUERY, REQUIRE), strict=True):
-            pack = ["npm", "pack", "--silent", "--pack-destination", str(folder), package]
-            archive = folder / subprocess.run(pack, check=True, capture_output=True, text=True).stdout.split()[-1]
-            with tarfile.open(archive) as files:
-                files.extractall(folder / name, filter="data")
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-    return {name: folder / name / "package" / path for name, path in found.items()}
-
-
-class HeadView(NamedTuple):
-    """bertviz's page: bytes; ms to draw it, to another layer, and to mark the lines of a token; None: not measured."""
-
-    size: int
-    drawn: float | None
-    switched: float | None
-    hovered: float | None
-
-
-# The same clock: from the event until the frame after the one that drew.
-AFTER_EVENT = """(name) => { window.waiting = new Promise((resolve) => addEventListener(name, ({ timeStamp }) =>
-  requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - timeStamp))), { capture: true, once: true })); }"""
-
-
-def head_view(
-    browser: Browser, view: Callable[..., Any], local: dict[str, Path], run: core.Trace, rounds: int
-) -> HeadView:
-    """The page that bertviz makes of the attention of a run, opened from a file."""
-    n = len(run.source)
-    attention = [record.pattern()[None] for record in run.attention]  # [1, head, query, key] a layer
-    html = view(attention=attention, tokens=list(run.source.labels), html_action="return").data
-    size = len(html.encode())
-    if not local:
-        return HeadView(size, None, None, None)
-
-    def answer(route: Route) -> None:
-        name = next((name for name in local if name in route.request.url), None)
-        route.fulfill(path=local[name]) if name else route.abort()
-
-    drawn, steps, hovers = [], [], []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "head_view.html"
-        path.write_text(f'<!doctype html><meta charset="utf-8">{html}', encoding="utf-8")
-        for _ in range(rounds):
-            context = browser.new_context(viewport={"width": 1280, "height": 720})
-            context.set_default_timeout(PATIENCE)
-            context.route("https://**/*", answer)
-            page = context.new_page()
-            page.goto(path.as_uri(), timeout=PATIENCE)
-            lines = run.attention[0].n_heads * n * n
-            page.wait_for_function(f"document.querySelectorAll('#attention line').length === {lines}")
-            drawn.append(page.evaluate("new Promise((then) => requestAnimationFrame(() => then(performance.now())))"))
-            page.evaluate(AFTER_EVENT, "change")
-            page.select_option("#layer", "1")
-            steps.append(page.evaluate("waiting"))
-            token = page.locator("#left text").nth(min(5, n - 1)).bounding_box()
-            assert token is not None
-            page.mouse.move(token["x"] - 40, token["y"] - 200)
-            page.evaluate(AFTER_EVENT, "mouseover")
-            page.mouse.move(token["x"] + 8, token["y"] + token["height"] / 2)
-            hovers.append(page.evaluate("waiting"))
-            context.close()
-    return HeadView(size, median(drawn), median(steps), median(hovers))
-
-
 # ------------------------------------------------------------------ tables
 
 
@@ -374,13 +283,46 @@ def print_visits(browser: Browser, address: str, rounds: int) -> None:
         print(f"| {name} | {median(first):,.0f} | {median(again):,.0f} | {goal} |", flush=True)
 
 
+def analysis_share(loaded: core.Loaded, texts: Sequence[str]) -> float:
+    """The analysis of a run that its picture needs, in passes of the model: the median over texts."""
+    found = []
+    for text in texts:
+        runs: list[core.Trace] = []
+        forward = cost_of(lambda text=text, runs=runs: runs.append(core.trace(loaded, text))).wall
+        analysis = cost_of(lambda run=runs[0]: (whole_of(run, run_sites(run)), opening_look(run))).wall
+        found.append(analysis / forward)
+    return median(found)
+
+
+def print_default(browser: Browser, address: str, rounds: int) -> None:
+    """The model that opens first, in passes of its own: what a visitor waits for who types a sentence."""
+    with visiting(browser) as context:
+        page = context.new_page()
+        opened(page, address)
+        found = [typed(page, SENTENCE.format(i=i)) for i in range(rounds + 1)][1:]
+    forward, painted = median([v.forward for v in found]), median([v.painted / v.forward for v in found])
+    loaded = core.load(service.DEFAULT_REQUEST.model_id)
+    analysis = analysis_share(loaded, [SENTENCE.format(i=i) for i in range(rounds + 1)])
+    rest = painted - 1 - analysis
+    print(
+        "\n| model that opens first | pass, ms | Enter → painted, passes | analysis, passes | all the rest, passes ",
+        end="",
+    )
+    print("| met (≤ 0.5) |\n|---|---|---|---|---|---|")
+    print(
+        f"| {loaded.spec.title if loaded.spec else ''} | {forward:,.0f} | {painted:.2f} | {analysis:.2f} | {rest:.2f} "
+        f"| {verdict(rest, GOALS['rest'])} |",
+        flush=True,
+    )
+
+
 def print_pointer(browser: Browser, address: str, rounds: int) -> None:
     """Head switch and hover, on the example, and on 128 and 4,096 tokens × 144 heads."""
     print("\n| what | picture | drawn, ms | met (≤ 33) | its own numbers there, ms |\n|---|---|---|---|---|")
     first = {"layer": 0, "head": 0}
-    places = {"16 tokens × 72 heads": address_of(address, **first)}
+    places = {"the example of the model that opens first": address_of(address, **first)}
     for n in (128, 4096):
-        text = sentence(n).replace(" ", "+")
+        text = gallery.sentence(n).replace(" ", "+")
         # All of the map: of the part that is unfolded the pointer would have to know the place of every column.
         places[f"{n:,} tokens × 144 heads"] = address_of(address, model=gallery.NAME, text=text, whole="true", **first)
     for name, url in places.items():
@@ -394,7 +336,7 @@ def print_pointer(browser: Browser, address: str, rounds: int) -> None:
             met = verdict(median(times), GOALS["frame"])
             print(f"| {what} | {name} | {median(times):.1f} | {met} | {median(there):.1f} |", flush=True)
     heads = ",".join(f"0.{head}" for head in range(12))
-    text = sentence(63).replace(" ", "+")
+    text = gallery.sentence(63).replace(" ", "+")
     url = address_of(address, model=gallery.NAME, text=text, show="lines", heads=heads, **first)
     with visiting(browser) as context:
         page = context.new_page()
@@ -413,7 +355,7 @@ def print_sentences(browser: Browser, address: str, lengths: Sequence[int], roun
         with visiting(browser) as context:
             page = context.new_page()
             opened(page, address_of(address, model=gallery.NAME, text="word1+word2"))
-            found = [typed(page, sentence(n, i)) for i in range(1, rounds + 1)]
+            found = [typed(page, gallery.sentence(n, i)) for i in range(1, rounds + 1)]
         forward, painted = median([v.forward for v in found]), median([v.painted for v in found])
         beyond = median([v.painted - v.forward for v in found])
         socket, routes = median([v.socket for v in found]), median([v.routes for v in found])
@@ -423,15 +365,6 @@ def print_sentences(browser: Browser, address: str, lengths: Sequence[int], roun
             f"| {kB(socket)} | {kB(routes)} | {kB(socket + routes)} | {small} |",
             flush=True,
         )
-
-
-def print_bertviz(browser: Browser, lengths: Sequence[int], rounds: int) -> None:
-    print("\n| tokens | bertviz's page, kB | drawn, ms | another layer, ms | hover, ms |\n|---|---|---|---|---|")
-    with bertviz() as (view, local):
-        for n in lengths:
-            found = head_view(browser, view, local, core.trace(gallery.load(gallery.NAME), sentence(n)), rounds)
-            times = ("–" if ms is None else f"{ms:,.0f}" for ms in found[1:])
-            print(f"| {n:,} | {kB(found.size)} | {' | '.join(times)} |", flush=True)
 
 
 def main() -> None:
@@ -449,6 +382,8 @@ def main() -> None:
         with serving("benchmarks/gallery.py", Path(folder) / "log") as address:
             if "visits" in parts:
                 print_visits(browser, address, options.rounds)
+            if "default" in parts:
+                print_default(browser, address, options.rounds)
             if "pointer" in parts:
                 print_pointer(browser, address, 3 * options.rounds)
             if "sentences" in parts:

@@ -193,7 +193,7 @@ async def lesson(address: str, followers: int, changes: int, client: httpx2.Asyn
             asks = (f"classroom/{code}/picture/{visitor.drawn}", *routes)
             seen = await asyncio.gather(*(see(address, phone, name, n, asks) for phone, name in phones_by_name))
             told[room] = " | ".join(
-                (*(load.ms([moment[i] - begun for moment in seen]) for i in (0, 1)), f"{seen[0][2] / 1000:.0f} kB")
+                (*(load.percentiles([moment[i] - begun for moment in seen]) for i in (0, 1)), f"{seen[0][2] / 1000:.0f} kB")
             )
             await asyncio.sleep(PAUSE)
 
@@ -220,10 +220,10 @@ async def lesson(address: str, followers: int, changes: int, client: httpx2.Asyn
     await asyncio.gather(*listening)
     return {
         "followers": followers,
-        "a change is followed": load.ms(follow),
+        "a change is followed": load.percentiles(follow),
         "a room is heard of | has come | with": told,
-        "a vote is shown": load.ms(shown),
-        "a reveal is seen": load.ms(revealed),
+        "a vote is shown": load.percentiles(shown),
+        "a reveal is seen": load.percentiles(revealed),
         "votes sent": followers,
         "votes counted": sum(n for _, n in counts["votes"]),
         "largest message, bytes": max(stream.size for stream in (board, *phones)),
@@ -255,7 +255,7 @@ async def beside(address: str, followers: int, changes: int, typing: int) -> dic
             if visitor.done():
                 visitor.result()
             visitor.cancel()
-    return row | {"typing": typing, "sentences": len(found.pictures), "typed to picture": load.ms(found.pictures)}
+    return row | {"typing": typing, "sentences": len(found.pictures), "typed to picture": load.percentiles(found.pictures)}
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -44,15 +45,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def left_to_thorough(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The tests marked `thorough`; of a test marked `thorough(but=n)`, all but n of its cases, which are spread evenly."""
+    families: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("thorough"):
+            families[item.nodeid.split("[")[0]].append(item)
+    left: set[pytest.Item] = set()
+    for family in families.values():
+        marker = family[0].get_closest_marker("thorough")
+        n = min(marker.kwargs.get("but", 0) if marker else 0, len(family))
+        kept = {i * len(family) // n for i in range(n)}
+        left |= {item for i, item in enumerate(family) if i not in kept}
+    return left
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests of other parts, and those marked `thorough` unless THOROUGH=1.
+    """Deselect the tests of other parts, and those that `make thorough` alone runs unless THOROUGH=1.
 
     They are not skipped: a list of thousands would hide those that are skipped for another reason.
     """
     mine = of_part((item.path for item in items), config.getoption("--part") or "")
+    later = set() if THOROUGH else left_to_thorough(items)
     kept, left_out = [], []
     for item in items:
-        is_kept = item.path in mine and (THOROUGH or not item.get_closest_marker("thorough"))
+        is_kept = item.path in mine and item not in later
         (kept if is_kept else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)

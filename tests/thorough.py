@@ -1,7 +1,7 @@
 """Tests that only `make thorough` runs, which sets THOROUGH=1.
 
-A test or a case marked `@pytest.mark.thorough` is deselected otherwise (tests/conftest.py). Of a large family, `part` and `how_many`
-choose the members that every run tries.
+A test or a case marked `@pytest.mark.thorough` is deselected otherwise, and of one marked `@pytest.mark.thorough(but=4)` all but
+four of its cases (tests/conftest.py). Of a large family inside a test, `part` and `how_many` choose the members that every run tries.
 """
 
 from __future__ import annotations

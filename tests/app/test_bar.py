@@ -136,6 +136,7 @@ def test_a_room_is_chosen_without_loading_the_page_and_back_finds_the_one_before
     assert page.evaluate("window.loaded") == "once"
 
 
+@pytest.mark.thorough
 def test_a_room_that_is_left_by_back_before_the_server_answers_does_not_come(page: Page):
     go_to(page, "Memory")
     shows(page, "memory")
@@ -153,6 +154,7 @@ def test_a_room_that_is_left_by_back_before_the_server_answers_does_not_come(pag
     shows(page, "memory")
 
 
+@pytest.mark.thorough
 def test_two_rooms_chosen_before_the_server_answers_are_two_steps(page: Page):
     """Else Back would lead past the first of them, or out of the page."""
     go_to(page, "Memory")
@@ -301,6 +303,7 @@ def test_on_a_phone_a_sheet_from_below_has_every_room_for_a_finger(page: Page):
     assert not sheet.is_visible()
 
 
+@pytest.mark.thorough
 def test_axe_finds_nothing(browser: Browser, address: str):
     """In three widths, light and dark, each opened as it is where there is room for a row of links or for one button."""
     with lend(browser, viewport={"width": WIDE[0], "height": WIDE[1]}, reduced_motion="reduce") as page:

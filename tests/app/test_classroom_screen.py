@@ -199,6 +199,7 @@ def test_a_follower_looks_around_and_comes_back(screen: Screen, another: Another
     expect(main(phone)).to_have_attribute("data-state", "own")
 
 
+@pytest.mark.thorough
 def test_rooms_and_lessons_are_followed_and_what_is_not_gets_a_link(screen: Screen, another: Another):
     teacher = screen.open()
     desk = follow(another((1280, 800), "dark"), share(teacher))

@@ -75,6 +75,7 @@ def test_a_changed_file_and_all_that_import_it_have_other_addresses(editing: Non
     assert modules.loader(FILES) != loader and after[DOM] in modules.loader(FILES)
 
 
+@pytest.mark.thorough
 def test_a_page_that_is_open_finds_what_it_has_loaded_and_one_that_comes_later_the_rest(
     editing: None, folder: Path, get: Callable[[str], int]
 ):
@@ -85,6 +86,7 @@ def test_a_page_that_is_open_finds_what_it_has_loaded_and_one_that_comes_later_t
     assert get("0" * 16 + "/files.js") == 404
 
 
+@pytest.mark.thorough
 def test_the_texts_that_are_served_on_are_bounded(
     editing: None, folder: Path, get: Callable[[str], int], monkeypatch: pytest.MonkeyPatch
 ):

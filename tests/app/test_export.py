@@ -216,6 +216,7 @@ def test_masked_cells_are_hatched_and_the_picture_says_why(plain: Plain):
     assert any("in the future" in "".join(node.itertext()) for node in root.iter(f"{SVG}text"))
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("label", ["SVG", "CSV", "NPZ", "HTML", "PNG 1×"])
 def test_a_file_is_of_what_was_on_the_screen_when_it_was_asked_for(plain: Plain, label: str):
     plain.open()
@@ -271,6 +272,7 @@ def test_all_heads_are_one_picture(plain: Plain, run: core.Trace, query: str):
 # ---------------------------------------------------------------- what an export says
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -324,6 +326,7 @@ def snippet_numbers(snippet: str, tmp_path: Path) -> np.ndarray:
     return np.load(out)
 
 
+@pytest.mark.thorough
 def test_numbers_of_a_decoder_say_what_each_row_is_about_to_write(plain: Plain):
     plain.open("?model=translator")
     _, frame = table(saved(plain, "CSV")[1])
@@ -340,6 +343,7 @@ def test_numbers_of_a_decoder_say_what_each_row_is_about_to_write(plain: Plain):
     assert "next_word" not in table(saved(plain, "CSV")[1])[1]  # an encoder writes nothing
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(
     ("query", "unit"),
     [
@@ -359,6 +363,7 @@ def test_the_code_of_an_export_gives_its_numbers(plain: Plain, tmp_path: Path, q
     assert np.allclose(snippet_numbers(snippet, tmp_path), matrix(frame, unit), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.thorough
 def test_numbers_of_a_zoomed_map_are_still_whole_and_a_picture_says_which_part_it_is(plain: Plain):
     plain.open("?whole=true&text=" + "+".join(["one two three"] * 10))
     plain.root.get_by_role("button", name="Zoom in").click()

@@ -110,6 +110,7 @@ def visitor(browser: Browser, address: str) -> Iterator[Screen]:
 FIRST, *OTHERS = EXAMPLES["minilm"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "example",
     [FIRST, *(pytest.param(example, marks=pytest.mark.thorough) for example in OTHERS)],
@@ -252,6 +253,7 @@ def test_another_sentence_while_one_runs_is_the_one_that_counts(screen: Screen):
     screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for(state="detached")
 
 
+@pytest.mark.thorough
 def test_a_model_on_its_way_says_its_bytes_and_keeps_nobody_else_waiting(
     screen: Screen, browser: Browser, address: str
 ):

@@ -166,6 +166,7 @@ def test_both_axes_hold_what_is_asked_about(setup: Setup, card: str, zoom: str, 
         assert 1.3 <= scaled.ends / found.longest <= 3.2
 
 
+@pytest.mark.thorough(but=36)
 @pytest.mark.parametrize("setup", SETUPS, ids=lambda setup: setup.title)
 @pytest.mark.parametrize("card", [MACHINE, "RTX 4090", "M3 Max", "MI300X"])
 @pytest.mark.parametrize("tab", words.FIT_TABS)
@@ -296,6 +297,7 @@ def test_too_much_says_by_how_much_and_each_offer_can_be_pressed() -> None:
     assert all(one["set"] for one in seen["offers"]["list"])
 
 
+@pytest.mark.thorough(but=5)
 @pytest.mark.parametrize("model", ["bert-tiny", "gpt2", "transformer-base", "t5-small", "mistral-7b", "llama-3.1-405b"])
 @pytest.mark.parametrize("phase", ["run", "train", "train adapters"])
 def test_the_question_can_be_asked_of_every_model(model: str, phase: str) -> None:

@@ -363,6 +363,7 @@ def test_what_is_on_the_screen_is_core_s(plain: Plain) -> None:
     page.evaluate("headlight.settings.set('projector', null)")
 
 
+@pytest.mark.thorough
 def test_the_room_opens_on_words_that_it_draws_and_rests_on_the_boldest(plain: Plain) -> None:
     page = plain.page
     plain.arrive(f"?view=generate&model=Storyteller&text={quote_plus(STORY)}")
@@ -406,6 +407,7 @@ def test_the_room_opens_on_words_that_it_draws_and_rests_on_the_boldest(plain: P
     expect(found.locator("svg .line-words")).to_have_count(1)
 
 
+@pytest.mark.thorough
 def test_greedy_that_repeats_itself_says_so_and_offers_to_draw(plain: Plain) -> None:
     found = see(plain, model="Storyteller", text=STORY, n="64")
     (greedy,) = core.generate(storyteller(), STORY, max_tokens=64)
@@ -445,6 +447,7 @@ def test_greedy_that_repeats_itself_opens_on_the_strongest_look_into_the_first_c
     expect(found.locator(".fact .big")).to_contain_text(f"{length} tokens")
 
 
+@pytest.mark.thorough
 def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(plain: Plain) -> None:
     found = see(plain, model="Storyteller", text=STORY, how="beam", beams="3", n="8")
     *_, (last, _) = framed(asked("beams", run=run_of("storyteller", STORY)[0], beams=3, n=8).content)

@@ -35,6 +35,7 @@ def test_keys_are_found_in_the_code():
     assert heard("masks") == {"s", "b"} and " " in heard("step")
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_key_of_a_room_is_in_its_list(plain: Plain, room: str):
     told = ROOMS[room].COMPONENT["keys_told"]

@@ -219,6 +219,7 @@ def test_who_looks_at_a_key_of_a_long_text_is_core_s(plain: Plain):
     assert plain.root.locator(".strip .masked").count() == 7  # what comes before a key may not look at it
 
 
+@pytest.mark.thorough
 def test_twelve_hundred_heads_stay_usable(plain: Plain):
     plain.open("?model=many&layer=47&head=24")
     assert (plain.data()["layer"], plain.data()["head"]) == ("47", "24")
@@ -250,6 +251,7 @@ def test_another_model_keeps_the_sentence_and_opens_at_a_head_of_its_own(screen:
     assert len(screen.tokens()) == 16
 
 
+@pytest.mark.thorough
 def test_a_run_that_overflows_says_so_with_the_layer_in_which_that_began(plain: Plain):
     began = core.trace(models.load("overflowing"), "the cat sat on the mat").non_finite
     assert began is not None and (began.layer, began.kind) == (2, "inf")

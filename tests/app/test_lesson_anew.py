@@ -24,6 +24,7 @@ def test_what_would_be_no_other_question_is_never_asked_anew() -> None:
     assert STEPS["1.5"].anew("Birds can fly") is None and STEPS["1.3"].anew("Birds can fly") is None
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("name", ANEW)
 def test_a_step_asked_anew_is_another_question_with_an_answer(name: str) -> None:
     step = STEPS[name].anew(TEXTS[STEPS[name].model])

@@ -96,6 +96,7 @@ ANSWERS: dict[str, tuple[str, Callable[[Locator], None], tuple[str, str], Callab
 }  # fmt: skip
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("kind", part([*ANSWERS], share=4))
 def test_a_right_and_a_wrong_answer_get_their_words(page: Page, address: str, kind: str) -> None:
     step, right, said_right, wrong, said_wrong = ANSWERS[kind]

@@ -42,6 +42,7 @@ def open_step(page: Page, address: str, step: str) -> Locator:
 CASES = [*((step, WINDOW) for step in part([*STAYS], 9)), *((step, PHONE) for step in part([*STAYS], 18, first=4))]
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize(("step", "size"), CASES, ids=[f"{step} at {size['width']}" for step, size in CASES])
 def test_a_step_covers_its_answer_and_leaves_what_one_reasons_with(
     page: Page, address: str, step: str, size: ViewportSize
@@ -81,6 +82,7 @@ def test_a_step_covers_its_answer_and_leaves_what_one_reasons_with(
     is_covered()
 
 
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize("step", STAYS)
 def test_a_hint_is_a_sentence_without_the_answer(step: str) -> None:
     truth, hint = on(step, 0), STEPS[step].hint

@@ -240,6 +240,7 @@ def told(on: Locator) -> list[str]:
     return [re.sub(r"\s+", " ", said) for said in on.locator(".faults li").all_inner_texts()]
 
 
+@pytest.mark.thorough
 def test_a_dropped_file_tells_its_faults_then_opens_and_is_answered(page: Page, address: str) -> None:
     on = at_lessons(page, address)
     drop(page, "keys.md", broken("a key of the head").replace("{p}.", "{prob}.", 1).encode())

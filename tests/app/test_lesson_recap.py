@@ -55,6 +55,7 @@ def press(rail: Locator, name: str) -> None:
     rail.get_by_role("button", name=name, exact=True).click()
 
 
+@pytest.mark.thorough
 def test_a_lesson_ends_with_three_of_its_questions_about_another_text(page: Page, address: str) -> None:
     opened(page, address, "lesson=1&at=8&said=1.0.0&seen=1", ALL)
     ready(page, "1.8")

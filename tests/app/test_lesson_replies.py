@@ -109,6 +109,7 @@ def answers_in(is_so: Truth, said: str, sentence: str) -> list[str]:
     ]
 
 
+@pytest.mark.thorough(but=36)
 @pytest.mark.parametrize("own", [0, 1, 2])
 @pytest.mark.parametrize("name", ASKED)
 def test_a_wrong_answer_gets_a_reply_of_its_own_and_never_the_answer(name: str, own: int) -> None:
@@ -154,6 +155,7 @@ def test_three_wrong_softmaxes() -> None:
     assert shares == pytest.approx([0.1287, 0.5467, 0.3245], abs=2e-4)
 
 
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize(
     ("name", "answer", "mistake", "part"),
     [

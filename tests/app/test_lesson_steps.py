@@ -160,6 +160,7 @@ def shapes_page() -> None:
     view.show()
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.room in SIZES and not step.model])
 def test_a_room_of_sizes_opens_as_its_step_asks(name: str) -> None:
     """No sentence says that a link asks for something in vain, and what was asked for is still in the address."""
@@ -178,6 +179,7 @@ def test_a_room_of_sizes_opens_as_its_step_asks(name: str) -> None:
 # what is true
 
 
+@pytest.mark.thorough(but=16)
 @pytest.mark.parametrize("name", [name for name in STEPS if name not in TRAINED])
 def test_the_default_text_has_one_best_answer(name: str) -> None:
     """Or all that tie; and the right answer is right, the others are not, and each gets its words."""
@@ -229,6 +231,7 @@ def test_the_visitors_own_sentence_is_asked_about() -> None:
     assert "“lost”" in is_so.question
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize(
     ("name", "number", "digits"),
     [("1.1", 0.3172, 4), ("1.4", 0.339, 3), ("2.6", 13.42, 2), ("5.2", 0.554, 3), ("3.5", 12.5, 3), ("3.6", 52.466, 3), ("3.7", 256, 3), ("3.8", 623, 0), ("4.5", 66.6, 1)],
@@ -237,6 +240,7 @@ def test_numbers(name: str, number: float, digits: int) -> None:
     assert round(truth(name).number, digits) == number
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize(
     ("name", "part"),
     [
@@ -373,6 +377,7 @@ def test_padding_is_nowhere_to_look() -> None:
     assert "animal" not in [one.label for one in is_so.candidates]
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.kind == "drag" and name not in TRAINED])
 def test_a_slider_does_not_rest_at_the_answer(name: str) -> None:
     """It rests in the middle: who touches nothing has not said what is so."""
@@ -414,6 +419,7 @@ def test_rows_of_a_mask_that_multiplies_are_right_or_no_numbers() -> None:
 # statements that hold for whatever is on the screen
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("name", ["4.7", "5.7", "5.8", "5.9", "7.1", "7.4", "7.5", "7.6"])
 def test_of_every_model_that_is_counted_one_answer_is_right(name: str) -> None:
     """Or there is a sentence why none is; never two because two sizes of it happen to be equal, never an error of the planner."""
@@ -675,6 +681,7 @@ def test_a_step_about_a_race_is_asked_and_answered_of_whole_runs(name: str) -> N
         assert check(is_so, is_so.number).right and not check(is_so, 0).right
 
 
+@pytest.mark.thorough
 def test_post_ln_learns_more_slowly_at_first() -> None:
     """The first 50 steps, as Train has them."""
 

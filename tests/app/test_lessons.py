@@ -267,6 +267,7 @@ def test_a_link_to_no_step_says_so(visit: Screen):
     expect(visit.page.get_by_text("does not exist: 1.1 is shown")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_step_has_no_fault_of_access(visit: Screen):
     page = open_step(visit, "1.2")
     assert faults(page, ".st-key-lessons_rail_box") == []

@@ -410,6 +410,7 @@ def test_the_strip_reads_as_the_sentence_was_typed(plain: Plain):
     assert gaps and max(gaps) < 0.6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_ink_on_every_shade_of_the_strip_reaches_aa(plain: Plain, scheme: Literal["light", "dark"]):
     plain.page.emulate_media(color_scheme=scheme)

@@ -330,6 +330,7 @@ def test_leakage_and_the_scale_are_worked_out(client: TestClient, king: sheet.Op
     assert all(abs(ratio - 1) < 0.05 for _, _, ratio, *_ in scale["spreads"])
 
 
+@pytest.mark.thorough
 def test_why_scores_are_divided_has_the_numbers_of_its_runs(client: TestClient):
     """Chances within 0.002, losses and bits within 0.01: the row, the next word, the mean over heads and the random test."""
     key = opened("smollm2", IOI).shown.facts.key
@@ -349,6 +350,7 @@ def test_why_scores_are_divided_has_the_numbers_of_its_runs(client: TestClient):
     assert raw.softmax(-1)[1].item() > 0.999
 
 
+@pytest.mark.thorough
 def test_leakage_is_never_empty_and_says_whose_it_is(
     client: TestClient, king: sheet.Opened, monkeypatch: pytest.MonkeyPatch
 ):
@@ -437,6 +439,7 @@ def test_padding_of_a_writer_turns_its_next_word_where_nothing_masks_it(client: 
     assert right["next_word"][1:] == pytest.approx([0.773] * 3, abs=2e-3) and np.mean(right["on_padding_free"]) == 0
 
 
+@pytest.mark.thorough
 def test_the_code_of_a_file_gives_its_numbers(client: TestClient, king: sheet.Opened):
     key = king.shown.facts.key
     header, _ = answer(client, "edited", run=key, forbid="11-3", ids="0", **PLACE)
@@ -630,6 +633,7 @@ def test_presets_the_table_and_files(room: Room, browser: Browser, tmp_path: Pat
     float(room.root.get_attribute("data-ms") or "x")  # the room says how long it took to draw
 
 
+@pytest.mark.thorough
 def test_the_other_labs_say_what_core_works_out(room: Room):
     room.open(model="Storyteller", text=KING, **PLACE)
     room.press("Leakage")
@@ -888,6 +892,7 @@ def labels_after(run: core.Trace, at: int, word: str) -> int:
     return next(i for i in range(at + 1, len(run.source)) if run.source.labels[i].strip() == word)
 
 
+@pytest.mark.thorough
 def test_labs_that_draw_whole_maps_lead_to_the_beginning_of_a_long_text(room: Room):
     for lab, most in (("kinds", 96), ("scale", 96), ("padding", 32)):
         room.open(model="Storyteller", text=LONG, lab=lab)
@@ -910,6 +915,7 @@ def test_the_row_of_a_long_text_is_its_heaviest_keys(room: Room):
     assert sum(shares) == pytest.approx(100, abs=1)
 
 
+@pytest.mark.thorough
 def test_a_long_text_is_a_tile_around_its_row_and_painted_all_the_same(room: Room):
     """Forty tokens: 32 by 32 of them around the row; another row brings its own, and a cell is painted by keys."""
     text = "the king and the queen saw a golden bird " * 5 + "and the"

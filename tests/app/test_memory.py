@@ -394,6 +394,7 @@ def test_longer_texts_say_where_it_breaks_and_measure() -> None:
     assert "predicted to the byte" in said(app)
 
 
+@pytest.mark.thorough
 def test_lessons_a6_and_a7_on_the_page() -> None:
     """Scores against length; a memory of one's own with the largest that fits, and the table of positions where it ends first."""
     params = {"memory_part": "Longer texts", "plan_phase": "train", **EAGER}
@@ -530,6 +531,7 @@ def test_a_cache_grows_and_an_encoder_is_shown_what_a_decoder_of_its_sizes_would
     assert "128.0 KiB" in headline(half)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("model", ["BERT tiny", "GPT-2 small", "Transformer base", "T5 small", "Mistral 7B"])
 def test_every_part_of_both_views_draws_every_model(model: str) -> None:
     for page, key, parts in (
@@ -613,6 +615,7 @@ def test_memory_and_compute_count_the_run_of_the_visitor_and_follow_its_sentence
 # in a browser
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_sliders_presets_and_links(browser: Browser, address: str, scheme: str) -> None:
     """A slider changes the number to core.plan's, a preset sets the sliders, the link brings both back."""

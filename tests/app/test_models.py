@@ -63,6 +63,7 @@ LOOKS = {
 }
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     ("model", "example"),
     [(model, example) for model in ("storyteller", "translator") for example in EXAMPLES[model]],

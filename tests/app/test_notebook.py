@@ -136,6 +136,7 @@ print(len(page_of(core.trace(core.load("minilm"), "A cat sat."))))
 """
 
 
+@pytest.mark.thorough
 def test_it_needs_nothing_of_the_screens():
     done = subprocess.run([sys.executable, "-c", WITHOUT], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -155,6 +156,7 @@ def cells(run: core.Trace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_two_cells_share_nothing(browser: Browser, cells: Path):
     context = browser.new_context(viewport={"width": 1100, "height": 1300}, offline=True)
     page = context.new_page()
@@ -322,6 +324,7 @@ FORMS = {
 }
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("form", FORMS)
 def test_the_browser_half(browser: Browser, live: Live, tmp_path: Path, form: str):
     view = live.view

@@ -102,6 +102,7 @@ def selects(app: AppTest, component: str, link: str, shown: Mapping[str, str]) -
     assert {name: found[name] for name in wanted} == wanted
 
 
+@pytest.mark.thorough(but=11)
 @pytest.mark.parametrize("link", EXPLORE)
 def test_explore_opens_with_the_selection_of_the_link(link: str) -> None:
     shown, sentences = EXPLORE[link]
@@ -122,6 +123,7 @@ def test_shapes_opens_with_the_selection_of_the_link(link: str) -> None:
     assert title in (header["title"].split(" · ")[0], lengths, f"{lengths} × {header['batch']} texts")
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("link", PLANNED)
 def test_memory_compute_and_training_say_the_numbers_of_the_link(link: str) -> None:
     assert PLANNED[link] in script.headline(opened(link))

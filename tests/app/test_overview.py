@@ -136,6 +136,7 @@ def test_induction_needs_a_token_that_repeats(plain: Plain):
     assert "no token repeats" in plain.root.locator(".metricbar .legend").inner_text()
 
 
+@pytest.mark.thorough
 def test_a_long_text_is_measured_by_the_server_on_rows_that_it_names(plain: Plain):
     text = " ".join(f"the quick brown fox jumps over a lazy dog and word{i}" for i in range(60))
     plain.open(f"?model=grouped&metric=diagonal&text={text.replace(' ', '+')}")

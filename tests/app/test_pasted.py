@@ -43,6 +43,7 @@ def linked(values: bytes) -> str:
 # round trips
 
 
+@pytest.mark.thorough(but=22)
 @pytest.mark.parametrize("name", sorted(FAMILIES.keys() - REFUSED_AS_PUBLISHED))
 def test_every_family_comes_back_by_its_link(name: str):
     values = AutoConfig.for_model(name).to_dict()

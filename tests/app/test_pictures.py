@@ -107,6 +107,7 @@ def test_what_if_saves_the_maps_that_are_on_the_screen(plain: Plain):
     assert (sign(less), sign(more)) == (-1, 1)
 
 
+@pytest.mark.thorough
 def test_train_saves_its_letters_curves_and_maps(plain: Plain):
     root = see(plain, view="train", task="copy", twin="nomask")
     expect(root.locator(".tile canvas").nth(15)).to_be_visible()

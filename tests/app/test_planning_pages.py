@@ -155,6 +155,7 @@ def mixed(below: str, above: str, share: float) -> str:
 # a slider that is held
 
 
+@pytest.mark.thorough
 def test_the_sentence_follows_a_slider_before_it_is_let_go(browser: Browser, address: str) -> None:
     """While the thumb is held nothing is sent; every place says what core.plan gives for it."""
     with visiting(browser, address) as screen:
@@ -212,6 +213,7 @@ def test_every_place_of_every_slider_is_what_the_planner_says() -> None:
 # from the last row
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "view", ["Memory", *(pytest.param(view, marks=pytest.mark.thorough) for view in ("Compute", shapes_words.TITLE))]
 )
@@ -456,6 +458,7 @@ def test_shapes_as_files(browser: Browser, address: str) -> None:
         assert width > 1000 and height > 400 and "32 × 50 tokens" in texts["Comment"]
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     ("part", "params"), [(name, params) for name, (view, params) in STATES.items() if view == "Compute"]
 )

@@ -567,6 +567,7 @@ def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) 
     assert str(flips) in said and "2.6712" in said
 
 
+@pytest.mark.thorough
 def test_clocks_and_a_decoders_order(room: Room) -> None:
     room.open(lab="clock", model="Storyteller", text=KING)
     room.says("only the distance counts: at distance 1 the score is 7.23, wherever the two words are")
@@ -603,6 +604,7 @@ def test_clocks_and_a_decoders_order(room: Room) -> None:
     expect(room.root.locator(".by")).to_contain_text(WORDS["by_distance_cross"])
 
 
+@pytest.mark.thorough
 def test_a_projected_lab_fits_with_its_buttons(room: Room) -> None:
     def fits(name: str) -> None:
         room.has("lab", name)
@@ -791,6 +793,7 @@ def test_routes_of_the_findings_refuse_with_a_sentence(
     assert answer.status_code == 400 and says in answer.text and len(answer.text) < 400
 
 
+@pytest.mark.thorough
 def test_sixteen_findings_by_the_keys_of_a_clicker(room: Room) -> None:
     """Each with a sentence and a picture, over the end to the first again, and back."""
     room.open(model="Storyteller", text=KING)
@@ -811,6 +814,7 @@ def test_sixteen_findings_by_the_keys_of_a_clicker(room: Room) -> None:
     room.link("lab=kinds", "find=none")
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("finding", ["fast", "turns", "cost", "gap", "sin", "lrn", "t5", "none"])
 def test_no_lab_is_empty_on_a_model_that_lacks_it(room: Room, finding: str) -> None:
     room.open(model="MiniLM-L6", text=ANIMAL, find=finding)
@@ -879,6 +883,7 @@ def got_clock(room: Room) -> tuple[int, int, int, int]:
     return layer, head, query, key
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("window", [(390, 844)], indirect=True)
 @pytest.mark.parametrize("finding", ["word", "fast", "turns", "rules", "gap", "sin", "lrn", "alibi", "none"])
 def test_findings_on_a_phone(room: Room, finding: str) -> None:
@@ -893,6 +898,7 @@ def test_findings_on_a_phone(room: Room, finding: str) -> None:
     assert small == []
 
 
+@pytest.mark.thorough
 def test_findings_projected_fit(room: Room) -> None:
     for finding in SIXTEEN[1::2]:
         room.open(find=finding, model="Storyteller", text=KING, projector="true")

@@ -89,6 +89,7 @@ def test_axe_finds_nothing_on_the_narrowest_phone(room: Page):
     assert faults(room) == []
 
 
+@pytest.mark.thorough
 def test_no_window_is_too_narrow(room: Page):
     found: dict[int, Any] = {}
     for width in NARROW:
@@ -170,6 +171,7 @@ def test_on_paper_there_is_the_picture_and_nothing_to_press(room: Page):
     assert "".join(room.locator(".hl").all_inner_texts()).strip()
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("place", [room.id for room in registry.rooms() if room.message is not None])
 def test_a_room_fits_any_window_and_any_colours(plain: Plain, place: str):
     plain.open(f"?view={place}&model=Storyteller")

@@ -136,6 +136,7 @@ def test_columns_may_be_equally_wide(plain: Plain):
     plain.wait(cell="3,5")
 
 
+@pytest.mark.thorough
 def test_a_text_that_is_longer_than_what_a_model_learnt_on_says_so(plain: Plain):
     said = "Longer than the 256 tokens it learnt on."
     note = plain.root.locator(".map > .note")

@@ -65,6 +65,7 @@ SHAPES = sorted(
 )
 
 
+@pytest.mark.thorough(but=15)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_any_mask_of_any_shape_gives_the_calls_own_weights(shape: tuple[int, ...]) -> None:
     """Bool, 0 and −inf, finite numbers and a bias below them, over five axes that may each broadcast, in every dtype."""

@@ -163,6 +163,7 @@ def test_every_kind_of_edit_is_tried() -> None:
 EDITED = ("windows", "windows, alibi", "relative", "windows, let go")  # each edit meets one of them in a usual run
 
 
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize(
     ("shape", "edits"),
     [
@@ -214,6 +215,7 @@ def test_chunks_are_one_go(shape: str, rows: int, cut: Any) -> None:
     assert_same(core.trace(loaded, ids=IDS), whole)
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize(
     ("shape", "side"), [(shape, side) for i, shape in enumerate(SHAPES) for side in part(("left", "right"), 2, i)]
 )

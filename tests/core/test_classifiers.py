@@ -77,6 +77,7 @@ def bert(folder: Path, **more: Any) -> core.Loaded:
     return saved(made(HEADS["BERT"], **more), folder)
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("name", part(list(HEADS), 3))
 def test_logits_are_those_of_transformers(name: str, tmp_path: Path) -> None:
     model = made(HEADS[name])

@@ -108,6 +108,7 @@ WEIGHTS: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_a_damaged_file_is_a_sentence(form: Callable[[Path], Path], tmp_path: Path) -> None:
     whole = form(tmp_path)

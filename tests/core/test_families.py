@@ -71,6 +71,7 @@ def rows_used(name: str) -> set[str]:
     return used
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("model_type", FEW)
 def test_every_row_is_used(model_type: str) -> None:
     used = set().union(*(rows_used(name) for name in cases()[model_type]))
@@ -87,6 +88,7 @@ def mutants(family: Family) -> Iterator[tuple[str, str, Family]]:
         yield a, b, dataclasses.replace(family, weights=rows)
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("model_type", FEW)
 def test_no_two_rows_can_be_swapped(model_type: str) -> None:
     """Of some swaps, other ones at each run, or of all of them: `make thorough`."""

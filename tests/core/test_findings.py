@@ -59,6 +59,7 @@ OPENINGS = (
 )
 
 
+@pytest.mark.thorough(but=1)
 @needs_smollm2
 @pytest.mark.parametrize("case", part(OPENINGS, 3), ids=lambda case: case[1])
 def test_openings_of_smollm2(case: tuple[Any, ...]) -> None:

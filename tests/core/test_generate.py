@@ -67,11 +67,13 @@ def assert_cache_changes_nothing(loaded: Loaded, **arguments: Any) -> list[Gener
 # with and without the cache
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("name", part(WRITERS, 3))
 def test_every_family_writes_the_same_with_a_cache(name: str) -> None:
     assert_cache_changes_nothing(published(name), ids=prompt(9))
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("name", part(WRITERS, 3, first=1))
 def test_every_family_writes_the_same_in_a_padded_batch(name: str) -> None:
     loaded, texts = published(name), [prompt(9), prompt(3, 1), prompt(6, 2)]
@@ -109,6 +111,7 @@ def configs() -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.thorough(but=5)
 @pytest.mark.parametrize("config", part(configs(), 4), ids=lambda config: "-".join(map(str, config.values())))
 def test_every_config_writes_the_same_with_a_cache(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)

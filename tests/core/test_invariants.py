@@ -65,6 +65,7 @@ def name(config: dict[str, Any]) -> str:
     return "-".join(str(v) for v in config.values())
 
 
+@pytest.mark.thorough(but=18)
 @pytest.mark.parametrize("config", SAMPLE, ids=name)
 def test_physics(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)

@@ -86,6 +86,7 @@ def read(tokenizer: Tokenizer, text: str) -> Tokens | None:
         return None
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_no_mark_is_lost_and_forms_that_read_the_same_are_labelled_the_same(make: Callable[[], Tokenizer]) -> None:
     tokenizer, n_read, n_same = make(), 0, 0

@@ -93,6 +93,7 @@ def prompt_of(rng: random.Random, name: str) -> list[int]:
     return [of_eight(rng) for _ in range(rng.choice([1, 2, 5, 9]))]
 
 
+@pytest.mark.thorough(but=10)
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("seed", range(8))
 def test_every_step_is_what_transformers_leaves(name: str, seed: int, folder: Any) -> None:
@@ -173,6 +174,7 @@ def test_beams_are_the_best_of_all_texts(seed: int, folder: Any) -> None:
         assert beam.log_prob == pytest.approx(scored[beam.ids], abs=1e-4)
 
 
+@pytest.mark.thorough(but=5)
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("seed", range(3))
 def test_columns_writer_and_predictions_say_the_same(name: str, seed: int, folder: Any) -> None:

@@ -142,6 +142,7 @@ def test_a_pair_that_cannot_run_is_named() -> None:
     steps.close()  # type: ignore[attr-defined]
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_sixteen_pairs_of_smollm2() -> None:
     names = [(a, b) for a, b in (two.split() for two in NAMES.split(","))]

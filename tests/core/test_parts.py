@@ -136,6 +136,7 @@ def check(
     return patching_of(sides_of(run, other, to, position), (5,))
 
 
+@pytest.mark.thorough(but=9)
 @pytest.mark.parametrize("to", TOS)
 @pytest.mark.parametrize("name", DECODERS)
 def test_rows_that_join_halfway_are_single_runs(name: str, to: To) -> None:
@@ -228,6 +229,7 @@ def test_a_row_is_computed_after_its_part_and_from_the_first_other_token_on() ->
     assert seen == {0: [(1, 5)], 1: [(3, 5)], 2: [(5, 1)]}
 
 
+@pytest.mark.thorough(but=12)
 @pytest.mark.parametrize("to", TOS)
 @pytest.mark.parametrize("name", [*DECODERS, *WHOLE])
 def test_an_estimate_is_the_derivative_times_the_change(name: str, to: To) -> None:

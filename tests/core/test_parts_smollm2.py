@@ -108,6 +108,7 @@ def test_estimates_give_an_order_and_no_fact() -> None:
     assert found.heads[20, 0] > 0 > exact[20 * 9], "the estimate has the wrong sign there"
 
 
+@pytest.mark.thorough
 def test_the_capital_of_the_other_country() -> None:
     sides, parts = (TOKYO, ROME), heads((23, 4))
     assert estimates("other", sides).lead == pytest.approx(9.286, abs=0.01)

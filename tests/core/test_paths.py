@@ -90,6 +90,7 @@ def check(run: core.Trace, other: core.Trace, found: list[PathEdge], lead: tuple
         assert edge.change == pytest.approx(change.item(), abs=1e-4), edge
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("mlps", ["held", "free"])
 def test_every_path_is_what_hooks_by_hand_give(shape: str, mlps: Any) -> None:
@@ -101,6 +102,7 @@ def test_every_path_is_what_hooks_by_hand_give(shape: str, mlps: Any) -> None:
     check(run, other, found[::3], (5, 7))
 
 
+@pytest.mark.thorough
 def test_paths_of_two_stacks() -> None:
     """A head of the encoder reaches keys and values of cross-attention, one of the decoder its queries, and nothing else of it."""
     run, other = two_runs(n_encoder_layers=2, n_decoder_layers=2)
@@ -254,6 +256,7 @@ def test_two_threads_ask_for_paths_of_one_model() -> None:
     assert all(edges == alone[i] for i in (0, 1) for edges in found[i])
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_the_paths_of_smollm2() -> None:
     mary, john = (

@@ -25,6 +25,7 @@ def same(run: core.Trace, queries: Any = None) -> bool:
     return all(torch.equal(own.pattern(queries=queries), one) for own, one in zip(run.attention, joint, strict=True))
 
 
+@pytest.mark.thorough(but=14)
 @pytest.mark.parametrize("config", SAMPLE, ids=name)
 def test_joint_patterns_equal_those_of_each_record(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)

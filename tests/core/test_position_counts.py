@@ -49,6 +49,7 @@ def apart(run: core.Trace, maps: Any, rows: list[int], stack: str = "", site: st
     return max((record.pattern()[:, rows] - pattern[0][:, rows]).abs().max().item() for record, pattern in pairs)
 
 
+@pytest.mark.thorough(but=12)
 @pytest.mark.parametrize("name", PLACED)
 @pytest.mark.parametrize("seed", range(5))
 def test_any_mask_and_any_ids(name: str, seed: int) -> None:

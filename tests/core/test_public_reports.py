@@ -62,6 +62,7 @@ def test_is_causal_counts_from_the_top_left(n_query: int, n_key: int) -> None:
     assert (records[0].of(0).pattern() - scores.softmax(-1)[0]).abs().max() <= 1e-6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.thorough)])
 def test_a_compiled_module_is_seen_as_one_that_is_not(backend: str) -> None:
     """pytorch#96722: torch.compile, before capture began and within it. (Its own backend needs a C++ compiler.)"""

@@ -65,6 +65,7 @@ def mean(losses: list[float], step: int) -> float:
     return sum(losses[step - 5 : step]) / 5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("task", "twin", "at_50", "at_600", "whole"),
     [
@@ -143,6 +144,7 @@ def test_ten_times_the_rate_leads_until_step_93() -> None:
     assert ahead == list(range(20, ahead[-1] + 1)) and ahead[-1] == pytest.approx(93, abs=3)
 
 
+@pytest.mark.thorough
 def test_a_mask_taken_away_at_step_210_hurts_and_heals() -> None:
     """What it knows by then it keeps: it goes on writing from what it has read."""
     _, state = plain()

@@ -165,6 +165,7 @@ def watch(loaded: core.Loaded, end: str) -> tuple[dict[str, Tensor], dict[str, H
     return seen, {point: look(point) for point in core.hook_points(loaded.model) if point.endswith(end)}
 
 
+@pytest.mark.thorough(but=5)
 @pytest.mark.parametrize("config", part(PROPERTY, 3), ids=name)
 def test_what_the_record_says_was_added_is_what_the_pass_added(config: dict[str, Any], hold: str) -> None:
     """pattern @ v · W_O (with edits of z) = what each attention really handed to the residual stream, or to a norm before it."""

@@ -86,6 +86,7 @@ def test_config_that_is_none(content: bytes, says: str, folder: Callable[[str], 
         load(place)
 
 
+@pytest.mark.thorough(but=14)
 @pytest.mark.parametrize(
     "value", [float("nan"), float("inf"), -1, 0, 1.5, "35", True, [35], {}, 10**9, 2**31, 10**40, None]
 )
@@ -107,6 +108,7 @@ def test_config_numbers_that_cannot_be(key: str, value: Any, folder: Callable[[s
         load(place)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("name", ["bert", "gemma3_text", "gpt_neox parallel", "marian", "t5 v1.0"])
 def test_no_config_value_gets_past_as_another_error(name: str, folder: Callable[[str], Path]) -> None:
     """Every key of a real config, replaced by what does not belong there, loads or is refused by a sentence."""

@@ -37,6 +37,7 @@ IDS = list(range(3, 15))
 # a share of each head
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("where", ["top", "rope_parameters", "rope_scaling"])
 @pytest.mark.parametrize(
     "model",

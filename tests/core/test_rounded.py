@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,6 +179,7 @@ FORMS: dict[str, tuple[dict[str, Any], Pack]] = {
     "whole numbers by rows": ({"quant_method": "compressed-tensors", "format": "int-quantized"}, rows(torch.int8)),
 }
 N_LAYERS = 3
+MADE = tempfile.TemporaryDirectory()  # it goes when the process ends
 
 
 @pytest.fixture
@@ -186,6 +189,15 @@ def rounded(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]
 
 
 def made(form: str, tmp_path: Path) -> tuple[Path, Path]:
+    """A copy of both: to pack the weights of a form takes seconds, and is done once."""
+    place = Path(MADE.name) / str([*FORMS].index(form))
+    if not place.exists():
+        make(form, place)
+    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "packed", tmp_path / "full"
+
+
+def make(form: str, place: Path) -> None:
     import transformers as hf
 
     said, pack = FORMS[form]
@@ -199,9 +211,9 @@ def made(form: str, tmp_path: Path) -> tuple[Path, Path]:
     model = hf.LlamaForCausalLM(
         hf.LlamaConfig(**sizes, num_key_value_heads=2, vocab_size=53, max_position_embeddings=37)
     )
-    packed, full = tmp_path / "packed", tmp_path / "full"
-    for place in (packed, full):
-        model.save_pretrained(place)
+    packed, full = place / "packed", place / "full"
+    for folder in (packed, full):
+        model.save_pretrained(folder)
     tensors, draw = load_file(full / SINGLE), torch.Generator().manual_seed(1)
     stored = dict(tensors)
     for name in [name for name in tensors if re.search(r"(self_attn|mlp)\.\w+_proj\.weight", name)]:
@@ -210,9 +222,10 @@ def made(form: str, tmp_path: Path) -> tuple[Path, Path]:
         stored |= {f"{name.removesuffix('weight')}{leaf}": part.contiguous() for leaf, part in parts.items()}
     save_file(stored, packed / SINGLE)
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, full / SINGLE)
-    return change_config(packed, quantization_config=said), full
+    change_config(packed, quantization_config=said)
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("rounded", FORMS, indirect=True)
 def test_rounded_weights_are_those_that_their_authors_compute_with(rounded: tuple[Path, Path]) -> None:
     packed, full = (load(place) for place in rounded)
@@ -296,6 +309,7 @@ DAMAGED = [
 ]
 
 
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize(("form", "damage", "says"), DAMAGED)
 def test_damaged(form: str, damage: Any, says: str, tmp_path: Path) -> None:
     packed, _ = made(form, tmp_path)

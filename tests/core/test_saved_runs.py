@@ -35,6 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return kept
 
 
+@pytest.mark.thorough
 def test_a_run_comes_back_as_it_was(folder: Path) -> None:
     points, frames = made(SPEC)
     back = saved_runs.read(folder, SPEC)
@@ -74,6 +75,7 @@ def test_a_run_that_is_kept_is_there_at_once_and_trains_nothing(folder: Path) ->
     assert len(Trainer(folder=folder).frames(SPEC)) == len(watched_training.frame_steps(SPEC))
 
 
+@pytest.mark.thorough
 def test_of_a_run_that_ships_the_last_frame_is_there_while_it_is_none_that_has_ended(tmp_path: Path) -> None:
     """Who presses Train sees it learn: nothing but its model is there at once."""
     points, frames = made(SPEC)

@@ -10,6 +10,7 @@ from core.read.scaling import WIDTHS, sharpness, spread
 KING = "The old king loved the golden bird, and the old"
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("d", WIDTHS)
 def test_the_variance_of_random_products_is_d(d: int) -> None:
     found = spread(d)

@@ -115,6 +115,7 @@ def alone(text: str) -> bool:
     return text.strip(" \n\t\r▁\u00a0\u3000\u200b\x07") in SYMBOLS or "@@@" in text
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("name", TRAINED)
 def test_ids_are_those_of_sentencepiece(name: str, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(trained(name))

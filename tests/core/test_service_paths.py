@@ -140,6 +140,7 @@ def test_a_push_is_above_the_mean_of_all_words() -> None:
     assert np.abs(every).max() > 1e-3
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_the_paths_and_tests_of_smollm2() -> None:
     loaded = smollm2()

@@ -107,6 +107,7 @@ def test_the_walk_lets_others_be(line: str) -> None:
 ALONE = {CORE / "sweep" / "atlas_ray.py", CORE / "service" / "training" / "text_process.py"}
 
 
+@pytest.mark.thorough
 @of_every({*CORE.rglob("*.py")} - ALONE)
 def test_core_writes_nothing_that_threads_share(path: Path) -> None:
     assert not shared_writes(path.read_text(encoding="utf-8"))

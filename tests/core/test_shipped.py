@@ -65,6 +65,7 @@ def test_it_loads_with_its_digest_and_has_a_card(spec: ModelSpec) -> None:
     assert spec.note.endswith((".", "!")) and spec.licence and spec.example
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if task_of(spec)], ids=name_of)
 def test_a_task_is_solved(spec: ModelSpec) -> None:
     task = TASKS[task_of(spec) or ""]
@@ -182,6 +183,7 @@ def test_the_storyteller_foretells_a_text_it_has_not_read() -> None:
     assert bits_per_byte == pytest.approx(card_says("storyteller", "bits per byte"), rel=0.25)
 
 
+@pytest.mark.thorough
 def test_the_translators_card_comes_out_again(tmp_path: Path) -> None:
     for what, value, _ in evaluate.alignment_rows(load("translator")):
         assert card_says("translator", what) == pytest.approx(value, abs=1.1)
@@ -190,6 +192,7 @@ def test_the_translators_card_comes_out_again(tmp_path: Path) -> None:
     assert part["BLEU, greedy"] > 25  # of the captions in scripts/alignment.py, which are in no corpus
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if task_of(spec)], ids=name_of)
 def test_a_task_models_card_comes_out_again(spec: ModelSpec) -> None:
     assert card_says(spec.id, "whole answers exactly right, greedy") >= 99

@@ -115,6 +115,7 @@ def path(norm: Any, residual: bool, seed: int = 0) -> ResidualPath:
     return residual_path(norm, residual, seed=seed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, 1])
 def test_gradients_fade_without_norms_and_residual_and_words_become_alike_without_the_residual(seed: int) -> None:
     kept, alone = path("pre", True, seed), path("none", False, seed)

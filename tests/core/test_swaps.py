@@ -21,6 +21,7 @@ from tests.core.gguf.test_smollm2 import smollm2
 MARY = "When Mary and John went to the store, John gave a drink to"
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_the_swaps_of_smollm2(monkeypatch: Any) -> None:
     run = core.trace(smollm2(), MARY)

@@ -92,6 +92,7 @@ def test_rows_are_single_runs_for_every_family(config: dict[str, Any], monkeypat
             check_row(looks, row, run, single(run, edit))
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("where", ["all", "last"])
 def test_a_head_taken_from_another_run(tiny: Tiny, kind: str, where: Any) -> None:

@@ -170,6 +170,7 @@ def test_each_has_a_case() -> None:
     assert CASES.keys() == WHOLES.keys()
 
 
+@pytest.mark.thorough(but=5)
 @pytest.mark.parametrize(("folder", "name"), [(name, name) for name in CASES], indirect=["folder"])
 def test_the_text_half_is_what_the_whole_computes(folder: Path, name: str) -> None:
     loaded = agrees(folder, name)

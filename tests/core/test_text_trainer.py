@@ -35,6 +35,7 @@ async def until(trainer: TextTrainer, visitor: str, n_frames: int = 1_000) -> li
     return found
 
 
+@pytest.mark.thorough
 def test_a_text_is_learnt_stopped_and_goes_on_to_the_same_end(trainer: TextTrainer) -> None:
     """While the run rests, its visitor has its model; each start of a process takes five seconds of a core."""
     gone: list[str] = []

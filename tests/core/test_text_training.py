@@ -67,6 +67,7 @@ def parts(made: list[TextPoint | TextFrame]) -> tuple[list[TextPoint], list[Text
     return [x for x in made if isinstance(x, TextPoint)], [x for x in made if isinstance(x, TextFrame)]
 
 
+@pytest.mark.thorough
 def test_it_learns_and_goes_on_where_it_was_stopped() -> None:
     of = Text(STORY)
     points, frames = parts(list(text_run(of, seconds=1e9, steps=24)))
@@ -111,6 +112,7 @@ def test_heads_are_measured_where_they_look(monkeypatch: pytest.MonkeyPatch) -> 
         assert (frame.back[1][2], frame.repeat[0][3]) == pytest.approx(wanted)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("unit", ["letters", "pieces"])
 def test_its_model_is_a_folder_that_is_read_again(unit: text_training.Unit, tmp_path: Path) -> None:
     of = Text(STORY, unit)

@@ -137,6 +137,7 @@ def test_two_run_the_rest_wait_in_their_order_and_too_many_are_refused(trainer: 
     assert not trainer._runs, "what nobody watches is gone"
 
 
+@pytest.mark.thorough
 def test_a_run_that_nobody_watches_ends_within_its_turn(trainer: Trainer) -> None:
     async def look_in() -> None:
         async with aclosing(trainer.watch(LONG)) as coming:
@@ -209,6 +210,7 @@ def holding() -> Iterator[Trainer]:
     made.close()
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_paused_waits_and_goes_on_to_the_same_end(holding: Trainer) -> None:
     trainer, spec = holding, Spec(steps=40, seed=4)
 
@@ -303,6 +305,7 @@ def test_only_what_was_trained_can_be_looked_at(trainer: Trainer) -> None:
         trainer.frames(SHORT)
 
 
+@pytest.mark.thorough
 def test_frames_of_runs_that_have_ended_are_bounded(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert KEPT_BYTES <= 256 << 20
     monkeypatch.setattr("core.service.training.trainer.KEPT_BYTES", 0)
@@ -332,6 +335,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.thorough
 def test_a_twin_forks_where_its_run_was_without_learning_it_again(trainer: Trainer) -> None:
     """The first news of it that says anything comes behind a few steps, and what it says is what the run alone gives."""
     spec = Spec(steps=60, twin="nomask", fork=47)
@@ -341,6 +345,7 @@ def test_a_twin_forks_where_its_run_was_without_learning_it_again(trainer: Train
     assert [(x.step, x.loss) for x in found] == [(x.step, x.loss) for x in alone]
 
 
+@pytest.mark.thorough
 def test_a_process_without_work_ends_and_the_next_training_has_another() -> None:
     trainer = Trainer((*COMMAND, "0.05"))
     try:
