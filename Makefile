@@ -5,7 +5,7 @@
 # make near   the tests closest to what changed since the branch left main, or since BASE
 # make quick  what can be known within a minute of any change: types, layers, the pure core, the browser's logic
 # make gallery serves a page with every part of the screen on fixed data; make gallery-accept keeps how they look now as right
-# make check  ruff, pyright, tsc and Biome       make format  let ruff and Biome rewrite       make bench  the benchmarks
+# make check  ruff, pyrefly, tsc and Biome       make format  let ruff and Biome rewrite       make bench  the benchmarks
 # make cluster      sets everything up and starts models on Ray, two front ends and a proxy, on this machine (PORT, REPLICAS, CPUS, GPUS)
 # make test-cluster sets Ray up beside and runs what needs it
 # make docs   builds the documentation, with the reference from the docstrings, in build/docs

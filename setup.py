@@ -66,6 +66,7 @@ class BuildWithScreens(build_py):
         return [*super().get_outputs(include_bytecode), *self._settings()]
 
     def _settings(self) -> list[str]:
+        assert self.build_lib is not None
         return [str(Path(self.build_lib, "headlight", "app", SETTINGS))]
 
 

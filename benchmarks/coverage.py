@@ -21,6 +21,7 @@ from typing import Any
 import torch
 import transformers as hf
 from torch import Tensor
+from transformers.utils import logging
 
 import core
 
@@ -570,8 +571,8 @@ def tried(row: Row) -> Result:
 
 def main(words: list[str]) -> None:
     warnings.filterwarnings("ignore")
-    hf.logging.set_verbosity_error()
-    hf.utils.logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     rows = [row for row in ROWS if not words or any(word.lower() in row.name.lower() for word in words)]
     print(f"{'':26} {'model_type':22} {'pattern':>9} {'logit':>9}")
     found = []

@@ -40,7 +40,7 @@ def load(name: str, **options: Any) -> core.Loaded:
     if name != NAME:
         return checkpoints.load(name, **options)
     words = Tokenizer(models.WordLevel({f"word{i}": i for i in range(N_WORDS)}, unk_token="word0"))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return replace(core.build(CONFIG, seed=0), spec=SPEC, tokenizer=words)
 
 

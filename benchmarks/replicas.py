@@ -88,9 +88,9 @@ async def throughput(service: Service, name: str, seconds: float) -> float:
 def on_ray(replicas: int) -> Iterator[Service]:
     """A cluster of two nodes on this machine, with so many replicas."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    import ray  # pyright: ignore[reportMissingImports]
-    from ray import serve  # pyright: ignore[reportMissingImports]
-    from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
+    import ray
+    from ray import serve
+    from ray.cluster_utils import Cluster
 
     from cluster.deployment import headlight
 

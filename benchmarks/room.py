@@ -193,7 +193,10 @@ async def lesson(address: str, followers: int, changes: int, client: httpx2.Asyn
             asks = (f"classroom/{code}/picture/{visitor.drawn}", *routes)
             seen = await asyncio.gather(*(see(address, phone, name, n, asks) for phone, name in phones_by_name))
             told[room] = " | ".join(
-                (*(load.percentiles([moment[i] - begun for moment in seen]) for i in (0, 1)), f"{seen[0][2] / 1000:.0f} kB")
+                (
+                    *(load.percentiles([moment[i] - begun for moment in seen]) for i in (0, 1)),
+                    f"{seen[0][2] / 1000:.0f} kB",
+                )
             )
             await asyncio.sleep(PAUSE)
 
@@ -255,7 +258,11 @@ async def beside(address: str, followers: int, changes: int, typing: int) -> dic
             if visitor.done():
                 visitor.result()
             visitor.cancel()
-    return row | {"typing": typing, "sentences": len(found.pictures), "typed to picture": load.percentiles(found.pictures)}
+    return row | {
+        "typing": typing,
+        "sentences": len(found.pictures),
+        "typed to picture": load.percentiles(found.pictures),
+    }
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import torch
 import transformers as hf
+from transformers.utils import logging
 
 import core
 from benchmarks.coverage import LENGTHS, LOGITS, PATTERNS, ROWS, VOCAB, Row, difference, made, theirs
@@ -102,8 +103,8 @@ def tried(row: Row) -> Seen:
 
 def main(words: list[str]) -> None:
     warnings.filterwarnings("ignore")
-    hf.logging.set_verbosity_error()
-    hf.utils.logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     rows = [row for row in ROWS if not words or any(word.lower() in row.name.lower() for word in words)]
     print(f"transformers {hf.__version__}")
     print(f"{'':26} {'pattern':>9} {'logit':>9} {'explains':>9} {'silenced':>9}")

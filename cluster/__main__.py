@@ -41,8 +41,8 @@ def main() -> int:
         print(MISSING, file=sys.stderr)
         return 2
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    import ray  # pyright: ignore[reportMissingImports]
-    from ray import serve  # pyright: ignore[reportMissingImports]
+    import ray
+    from ray import serve
 
     from cluster.deployment import headlight
 

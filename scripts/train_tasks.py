@@ -58,7 +58,8 @@ class Plan:
 
     def config(self) -> ModelConfig:
         task = TASKS[self.task]
-        return ModelConfig(**{"vocab_size": len(task.vocabulary), "n_ctx": task.n_ctx, **SHAPE, **self.changes})
+        fields: dict[str, Any] = {"vocab_size": len(task.vocabulary), "n_ctx": task.n_ctx, **SHAPE, **self.changes}
+        return ModelConfig(**fields)
 
     def recipe(self, steps: int | None, seed: int) -> Recipe:
         n = steps or self.steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,7 @@ def test_every_reason_to_be_dull_is_given() -> None:
     piece = next(i for i in range(at[","] + 2, at["looked"]) if len(labels[i]) < 3)
     last = len(labels) - 1
 
-    def reason(query: int, key: int, **changes: object) -> str:
+    def reason(query: int, key: int, **changes: Any) -> str:
         return trial.dull(run, replace(found, query=query, key=key, **changes))
 
     assert reason(last, at["king"]) == ""

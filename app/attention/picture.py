@@ -68,7 +68,7 @@ def whole_picture(
     """
     parts = messages.Body()
     sites = [_site(site) | _heads(heads[site.id], parts) for site in run.sites]
-    ran = {"whole": True, "follows": False, "ids": _ids(run), "sites": sites, "ms": run.seconds * 1000}
+    ran: dict[str, Any] = {"whole": True, "follows": False, "ids": _ids(run), "sites": sites, "ms": run.seconds * 1000}
     if roles:
         ran["roles"] = roles_message(roles)
     ran |= _opens(openings, look, sinks)

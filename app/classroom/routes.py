@@ -202,7 +202,8 @@ def _voted(outcome: Outcome) -> Response:
             raise Denied("often", 429, sentences.TOO_OFTEN, 5)
         case "full":
             raise Denied("full", 503, sentences.FULL_CLASS.format(n=MOST_FOLLOWERS))
-    raise Denied("key", 404, sentences.NO_CLASS)  # a key of ours that no one follows with
+        case "outside":  # a key of ours that no one follows with
+            raise Denied("key", 404, sentences.NO_CLASS)
 
 
 @guarded

@@ -1,5 +1,7 @@
 """Sentences of the classroom: what teacher and followers read."""
 
+from typing import Any
+
 from app import languages
 
 # Signs that no code has, and what was probably meant by each: those of codes.ALPHABET that look or sound like it.
@@ -18,7 +20,7 @@ CODE_LIKELY = {
 }
 
 # what the browser writes; it fills in the braces itself, each part in its own colour
-COMPONENT = {
+COMPONENT: dict[str, Any] = {
     # numbers in words (votes.js)
     "room": "The room",
     "room_small": "the room",

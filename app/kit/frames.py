@@ -25,8 +25,8 @@ def show(table: Any, columns: Mapping[str, Any] | None = None, **more: Any) -> N
     if languages.decimal(".,") == ".,":
         st.dataframe(table, hide_index=True, column_config=columns, **more)
         return
-    style = table if isinstance(table, Styler) else table.style
-    frame: pd.DataFrame = style.data  # pyright: ignore[reportAttributeAccessIssue] - pandas' stubs leave it out
+    style: Any = table if isinstance(table, Styler) else table.style
+    frame: pd.DataFrame = style.data  # pandas' stubs leave it out
     said = {name: _said(frame[name], _format(columns, name)) for name in frame.columns}
     plain = {name: _without_format(column) for name, column in (columns or {}).items()}
     st.dataframe(style.format(said), hide_index=True, column_config=plain or None, **more)

@@ -1,5 +1,7 @@
 """Words of what every room may use: projector mode, the files menu, links."""
 
+from typing import Any
+
 from app import languages
 
 PART = "Part"
@@ -49,7 +51,7 @@ EDIT_STACK = "of the {stack}"
 EDIT_CROSS = "(cross-attention)"
 
 # what the browser's part of every room writes; it fills in the braces itself
-COMPONENT = {
+COMPONENT: dict[str, Any] = {
     "project_keys": "Large type, controls folded away. P does it too, PgUp and PgDn go through the parts, B or . makes it black, Escape leaves.",
     "keys": "Keys",
     "keys_help": "The keys of this room. ? does it too.",

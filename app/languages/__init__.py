@@ -270,7 +270,7 @@ class Words(ModuleType):
         if not name.isupper():
             return value
         language = current()
-        if language == ENGLISH or sys._getframe(1).f_code.co_name == "<module>":  # pyright: ignore[reportPrivateUsage]
+        if language == ENGLISH or sys._getframe(1).f_code.co_name == "<module>":
             return value
         module: str = super().__getattribute__("__name__")
         if name in READ[module] or name in LINKS[module]:

@@ -19,8 +19,8 @@ from app.session import service
 from app.session.screen import AS, CHAT, OF_THE_RUN
 from app.session.session_state import Key
 from app.streamlit_edge import history
-from core.errors import Refused, Unknown
-from core.service import Facts
+from core.errors import Refused
+from core.service import Facts, Site
 
 SHARED = ("site", "layer", "head", "query", "key", "hide")  # mean the same in every room that has them
 RULE = "rule"  # in the address: the names that a rule chose
@@ -136,7 +136,7 @@ def facts_of(key: str) -> Facts | None:
             return facts
     try:
         return None if key == NOWHERE else service.calls().result(service.service().facts(key))
-    except (Refused, Unknown):
+    except Refused:
         return None
 
 
@@ -162,8 +162,8 @@ def carried(chosen: Chosen, was: Facts | None, now: Facts, of_text: Collection[s
 def on_labels(place: Values, was: Facts, now: Facts) -> dict[str, str]:
     """A place of one text on another: words that are there stay, counted from the front or from the end; others are left out."""
     found = {n: t for n, t in place.items() if n not in ("query", "key", "hide")}
-    sites = {site.id: site for site in was.sites}
-    site = sites.get(place.get("site", ""), was.sites[0])  # pyright: ignore[reportArgumentType, reportCallIssue]
+    sites: dict[str, Site] = {site.id: site for site in was.sites}
+    site = sites.get(place.get("site", ""), was.sites[0])
     if site.id not in {one.id for one in now.sites}:
         return found
     if "query" in place:

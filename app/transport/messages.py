@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import struct
 from collections.abc import Mapping
@@ -69,7 +70,7 @@ class Body:
         self.size += len(data)
         return start
 
-    def bytes(self) -> bytes:
+    def bytes(self) -> builtins.bytes:
         return b"".join(self.parts)
 
 

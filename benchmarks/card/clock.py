@@ -86,4 +86,4 @@ def every_operation() -> Iterator[None]:
     try:
         yield
     finally:
-        torch.inference_mode = real  # type: ignore[misc]
+        torch.inference_mode = real

@@ -73,11 +73,11 @@ def error_of(name: str, device: torch.device, dtype: torch.dtype) -> Error:
 def names() -> list[str]:
     """The published models, or none where transformers is not installed."""
     try:
-        import transformers
+        from transformers.utils import logging
     except ImportError:
         return []
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     from tests.core.published import PUBLISHED
 
     return list(PUBLISHED)

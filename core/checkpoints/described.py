@@ -21,7 +21,12 @@ from .loading import MOST_LAYERS, config_from, family_of, with_head
 from .text_half import text_half
 
 # quant_method of a quantization_config, and its bits -> the format that such weights are counted in
-QUANTIZED = {("gptq", 4): "int4", ("awq", 4): "int4", ("gptq", 8): "int8", ("fp8", None): "float8"}
+QUANTIZED: dict[tuple[Any, int | None], str] = {
+    ("gptq", 4): "int4",
+    ("awq", 4): "int4",
+    ("gptq", 8): "int8",
+    ("fp8", None): "float8",
+}
 
 
 @dataclass(frozen=True)

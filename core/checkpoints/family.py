@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,14 +23,16 @@ class Theirs:
     A key that is null counts as absent, which is how published files mean it.
     """
 
-    def __init__(self, values: Mapping[str, Any], where: str = "config.json", whole: str = ""):
+    def __init__(
+        self, values: Mapping[builtins.str, Any], where: builtins.str = "config.json", whole: builtins.str = ""
+    ):
         self.values, self.where = values, where
         self.whole = whole  # the title of the model whose text half this describes; "" for a model of its own
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: builtins.str) -> builtins.bool:
         return self.values.get(key) is not None
 
-    def any(self, key: str, default: Any = Required) -> Any:
+    def any(self, key: builtins.str, default: Any = Required) -> Any:
         value = self.values.get(key)
         if value is None:
             if default is Required:
@@ -39,7 +42,7 @@ class Theirs:
             return default
         return value
 
-    def int(self, key: str, default: Any = Required) -> Any:
+    def int(self, key: builtins.str, default: Any = Required) -> Any:
         value = self.any(key, default)
         if value is default:
             return value
@@ -49,7 +52,7 @@ class Theirs:
             )
         return value
 
-    def float(self, key: str, default: Any = Required) -> Any:
+    def float(self, key: builtins.str, default: Any = Required) -> Any:
         value = self.any(key, default)
         if value is default:
             return value
@@ -62,26 +65,26 @@ class Theirs:
             raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be a finite number.")
         return float(value)
 
-    def bool(self, key: str, default: Any = Required) -> Any:
+    def bool(self, key: builtins.str, default: Any = Required) -> Any:
         value = self.any(key, default)
         if value is not default and not isinstance(value, bool):
             raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be true or false.")
         return value
 
-    def str(self, key: str, default: Any = Required) -> Any:
+    def str(self, key: builtins.str, default: Any = Required) -> Any:
         value = self.any(key, default)
         if value is not default and not isinstance(value, str):
             raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be a word in quotes.")
         return value
 
-    def strings(self, key: str) -> tuple[Any, ...]:
+    def strings(self, key: builtins.str) -> tuple[Any, ...]:
         """A list of words; empty when absent."""
         value = self.any(key, [])
         if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
             raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be a list of words.")
         return tuple(value)
 
-    def inside(self, key: str) -> Theirs:
+    def inside(self, key: builtins.str) -> Theirs:
         """The object under a key; an empty one when absent."""
         value = self.any(key, {})
         if not isinstance(value, dict):

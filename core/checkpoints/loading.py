@@ -180,7 +180,7 @@ def config_from(family: Family, theirs: Theirs) -> ModelConfig:
     """Our config, with the head that the family has when there is one. Raises CheckpointError."""
     try:
         fields = {ours: read(theirs) for ours, read in family.fields.items()}
-        head = {} if family.head is None else {"head": family.head}
+        head: dict[str, Any] = {} if family.head is None else {"head": family.head}
         return ModelConfig(**{**family.fixed, **fields, **head})
     except ConfigError as error:
         raise CheckpointError(f"{theirs.where} describes a model that cannot be built: {error}.") from error

@@ -105,12 +105,14 @@ class Spec:
     @property
     def config(self) -> ModelConfig:
         task = LIVE[self.task]
-        sizes = {
+        sizes: dict[str, Any] = {
             "vocab_size": len(task.vocabulary),
             "n_ctx": task.n_ctx,
             "position": POSITIONS.get(self.task, "learned"),
+            **SHAPE,
+            **TWINS[self.twin].config,
         }
-        return ModelConfig(**{**sizes, **SHAPE, **TWINS[self.twin].config})
+        return ModelConfig(**sizes)
 
     @property
     def recipe(self) -> Recipe:

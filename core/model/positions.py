@@ -34,8 +34,8 @@ def count_positions(config: ModelConfig, n: int, ids: Tensor, keep: Tensor | Non
     seen         how many tokens before it are not hidden; a hidden one has -1 (OPT)
     not_padding  how many tokens before it are not the padding's token, hidden or not; that token has -1 (RoBERTa, fairseq)
     """
-    if config.position_counts == "not_padding":
-        return _counted(ids != config.uncounted_id)
+    if (uncounted := config.uncounted_id) is not None:  # not_padding
+        return _counted(ids != uncounted)
     if keep is None:
         return torch.arange(n, device=ids.device)[None]
     if config.position_counts == "seen":

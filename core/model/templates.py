@@ -104,7 +104,7 @@ class Work:
                     self.admit(size + ITEM * len(part))
                     inner += part
                 elif isinstance(part, Namespace):
-                    inner.append(part._Namespace__attrs)  # pyright: ignore[reportAttributeAccessIssue]
+                    inner.append(part._Namespace__attrs)
                 self.admit(size + ITEM * len(inner))
             self.spend(2 * len(level))
             level, depth = inner, depth + 1
@@ -234,18 +234,18 @@ class _Counted(NodeTransformer):
 
 
 def _filtered(node: nodes.Node, name: str, *args: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(node, name, [*args], [], None, None, lineno=node.lineno)  # pyright: ignore[reportArgumentType]
+    return nodes.Filter(node, name, [*args], [], None, None, lineno=node.lineno)
 
 
 class _Generation(Extension):
     """{% generation %}…{% endgeneration %}, around what a model is trained to write. It is rendered as it is."""
 
-    tags: ClassVar[set[str]] = {"generation"}  # pyright: ignore[reportIncompatibleVariableOverride]
+    tags: ClassVar[set[str]] = {"generation"}  # pyrefly: ignore[bad-override]
 
     def parse(self, parser: Any) -> nodes.Node:
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        made = nodes.Filter(None, "\0made", [], [], None, None)  # pyright: ignore[reportArgumentType]
+        made = nodes.Filter(None, "\0made", [], [], None, None)
         return nodes.FilterBlock(body, made, lineno=line)
 
 
@@ -299,12 +299,12 @@ def _counting(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
         work = _work(context)
         work.spend(STEP)
         _admit_filter(work, name, value, [*args, *kwargs.values()])
-        first = {
+        first: dict[_PassArg | None, tuple[Any, ...]] = {
             _PassArg.context: (context,),
             _PassArg.eval_context: (context.eval_ctx,),
             _PassArg.environment: (context.environment,),
-        }.get(passed, ())  # pyright: ignore[reportCallIssue, reportArgumentType]
-        return work.made(own(*first, value, *args, **kwargs))
+        }
+        return work.made(own(*first.get(passed, ()), value, *args, **kwargs))
 
     return counted
 
@@ -395,13 +395,14 @@ def _environment() -> _Sandbox:
     marks = {"\0made": _made, "\0each": _each, "\0joined": _joined}
     made.filters = {name: _counting(name, its) for name, its in own.items()} | marks
     made.tests = {name: _counting(name, its) for name, its in made.tests.items()}
-    made.globals = {
+    names: dict[str, Any] = {
         "range": made.globals["range"],
         "dict": _Dict(),
         "namespace": _Names,
         "raise_exception": _raise,
         "strftime_now": _strftime_now,
     }
+    made.globals = names
     return made
 
 

@@ -74,7 +74,10 @@ def longest_fit(
     work = as_workload(workload, options)
 
     def subject(n: int) -> tuple[ModelConfig, Workload]:
-        return (with_layers(config, n), work) if vary == "layers" else (config, replace(work, **{vary: n}))
+        if vary == "layers":
+            return with_layers(config, n), work
+        change: dict[str, Any] = {vary: n}
+        return config, replace(work, **change)
 
     def bound(n: int) -> int:
         return memory_plan(*subject(n)).total

@@ -241,7 +241,7 @@ def _adapter_step_flops(config: ModelConfig, work: Workload, forward: tuple[Oper
     """The same where adapters are trained: whatever has weights goes back once, attention twice, an adapter three times forward."""
     once = total_flops(forward)
     frozen = sum(op.times * op.flops for op in forward if op.weights)
-    lengths = {name: (n, memory_len) for name, _, n, memory_len in work.stacks(config)}
+    lengths: dict[str, tuple[int, int]] = {name: (n, memory_len) for name, _, n, memory_len in work.stacks(config)}
     adapters = 0
     for matrix in adapted(config):
         n, memory_len = lengths[matrix.stack]

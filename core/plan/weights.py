@@ -57,8 +57,12 @@ RULES: dict[str, _Rules] = {
     "IQ3_M": {"v": (("Q4_K", "all"),), "o": (("Q4_K", "all"),), "down": (("Q4_K", "1/8"),)},
 }  # fmt: skip
 RULES |= {
-    mix: {"v": (("Q4_K", "gqa"), ("Q2_K", "all")), "down": (("Q2_K", "1/8"),), "token": (("Q2_K", "all"),)}
-    | ({"o": (("IQ2_XXS", "all"),)} if mix.startswith("IQ1") else {})
+    mix: {
+        "v": (("Q4_K", "gqa"), ("Q2_K", "all")),
+        "down": (("Q2_K", "1/8"),),
+        "token": (("Q2_K", "all"),),
+        **({"o": (("IQ2_XXS", "all"),)} if mix.startswith("IQ1") else {}),
+    }
     for mix in ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS")
 }
 RULES |= {

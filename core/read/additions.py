@@ -63,7 +63,7 @@ def start(run: Trace, stack: str, query: int) -> Start:
         [point for point in points if point in known],
         lambda _, x: x[run.index if x.shape[0] > 1 else 0, query].float(),
     )
-    names = [name for name, _ in run.config.stacks]
+    names: list[str] = [name for name, _ in run.config.stacks]
     embedding = run.loaded.model.stacks[names.index(stack)].embed
     parts = [("token", seen[points[0]])]
     if embedding.token_type is not None:

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -54,8 +54,8 @@ def rescaled(loaded: Loaded, rule: Rule, factor: float) -> Loaded:
     model._modules = dict(model._modules)
     model.config = config
     for name, _ in config.stacks:
-        stack = copy.copy(loaded.model.get_submodule(name))
-        stack.config = config  # pyright: ignore[reportArgumentType, reportAttributeAccessIssue]
+        stack: Any = copy.copy(loaded.model.get_submodule(name))
+        stack.config = config
         model._modules[name] = stack
     return replace(loaded, model=model, config=config)
 

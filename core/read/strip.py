@@ -36,8 +36,9 @@ def strip(run: Trace, stack: str, position: int | None = None) -> Strip:
     heads. Raises KeyError for a stack that the model does not have, IndexError for a position, and Outdated after a training.
     """
     layers: dict[str, int] = dict(run.config.stacks)
-    if (n_layers := layers.get(stack)) is None:
+    if stack not in layers:
         raise KeyError(f"no stack {stack!r}")
+    n_layers = layers[stack]
     tokens = run.source if stack == "encoder" or run.target is None else run.target
     (at,) = checked_positions(tokens, None if position is None else [position])
     known = run.resid

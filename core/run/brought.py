@@ -393,8 +393,10 @@ def from_attentions(
     given: dict[Place, Tensor] = {("encoder", i, "attn"): x for i, x in enumerate(layers.get("attentions", ()))}
     own, cross = layers.get("decoder_attentions", []), layers.get("cross_attentions", [])
     for i in range(max(len(own), len(cross))):  # in the order of the pass
-        given |= {("decoder", i, "attn"): own[i]} if i < len(own) else {}
-        given |= {("decoder", i, "cross_attn"): cross[i]} if i < len(cross) else {}
+        if i < len(own):
+            given["decoder", i, "attn"] = own[i]
+        if i < len(cross):
+            given["decoder", i, "cross_attn"] = cross[i]
     if target_tokens is not None and not own and not cross:
         raise Refused(
             "target_tokens name the tokens of a decoder, and neither decoder_attentions nor cross_attentions were given. For "

@@ -278,7 +278,9 @@ class Trace:
         Read from the lengths that every run keeps, so it costs nothing to know. What is no number inside an attention or
         an MLP is met where that adds to the residual stream.
         """
-        padding = {stack: self._tokens_of_stack(stack).padding for stack, _ in self.config.stacks}
+        padding: dict[str, tuple[bool, ...]] = {
+            stack: self._tokens_of_stack(stack).padding for stack, _ in self.config.stacks
+        }
         return first_non_finite(self.resid, padding)
 
     def _tokens_of_stack(self, stack: str) -> Tokens:

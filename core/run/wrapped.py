@@ -434,7 +434,6 @@ def probed(model: nn.Module, inner: Any) -> Probed:
             IndexError,
             KeyError,
             AttributeError,
-            NotImplementedError,
         ) as error:
             raise Refused(
                 f"{type(inner).__name__} could not be run on {PROBE} tokens alone: {type(error).__name__}: {error}. headlight.wrap "

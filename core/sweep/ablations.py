@@ -240,7 +240,7 @@ def rows_of(
         watched = (int(allowed.argmax()) if token is None else token, *also)
     elif plain.ndim == 1:
         watched = (int(plain.argmax()) if token is None else token, *also)
-    stacks = [name for name, _ in forward.loaded.config.stacks]
+    stacks: list[str] = [name for name, _ in forward.loaded.config.stacks]
     begins = tuple((stacks.index(stack), layer) for stack, layer, _ in map(place_of, edits.attentions))
     return Rows(forward, tokens, begins, edits, position, watched, trunk, plain)
 

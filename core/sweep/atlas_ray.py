@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import torch
-from ray import data, is_initialized  # pyright: ignore[reportMissingImports]
-from ray import init as join  # pyright: ignore[reportMissingImports]
+from ray import data, is_initialized
+from ray import init as join
 
 from ..checkpoints import Loaded
 from .atlas import SCHEMA, Surveyed, table_of_part

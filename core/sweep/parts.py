@@ -147,7 +147,8 @@ class Patching:
         """The last residual [row, d_model] of edited runs, which branch off at the layer of their part where nothing forbids it."""
         assert self.trunk is not None
         config, forward = self.sides.run.config, self.sides.forward
-        stacks, last = [name for name, _ in config.stacks], config.stacks[-1][0]
+        stacks: list[str] = [name for name, _ in config.stacks]
+        last = stacks[-1]
         begins = [(stacks.index(part.stack or last), part.layer) for part in parts]
         order = sorted(range(len(parts)), key=begins.__getitem__)
         cells: dict[str, list[tuple[int, Part]]] = {}

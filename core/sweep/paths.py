@@ -92,7 +92,7 @@ class Paths:
         inputs.of_the_other(wanted)
         yield ()
         into = [path for path in self.paths if path.receiver]
-        stacks = [name for name, _ in forward.loaded.config.stacks]
+        stacks: list[str] = [name for name, _ in forward.loaded.config.stacks]
         places = [place_of(path.receiver[0]) for path in into if path.receiver]
         rows = replace(
             rows,

@@ -159,7 +159,9 @@ GROUNDS = ("background", "panel")
 @pytest.mark.parametrize("name", SCHEMES)
 @pytest.mark.parametrize("colour", ["query", "key", "proof", "mute"])
 @pytest.mark.parametrize("ground", GROUNDS)
-def test_outlines_lines_and_dots_stand_out_from_the_page(name: str, colour: str, ground: str):
+def test_outlines_lines_and_dots_stand_out_from_the_page(
+    name: str, colour: Literal["query", "key", "proof", "mute"], ground: Literal["background", "panel"]
+):
     palette = theme.PALETTES[name]
     assert contrast(palette[colour], palette[ground]) >= GRAPHICS
 

@@ -182,8 +182,11 @@ def test_no_link_opens_one_and_a_host_shows_none(browser: Browser, address: str,
             screen = Screen(page, address).open(f"?text=Hello&model={named}")
             assert "model=MiniLM-L6" in page.url and "not on the list" in screen.sentences()
             screen.leave()
-    options = {"viewport": {"width": 1280, "height": 720}, "reduced_motion": "reduce"}
-    context = browser.new_context(**options, extra_http_headers={"X-Forwarded-For": "192.0.2.7"})
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 720},
+        reduced_motion="reduce",
+        extra_http_headers={"X-Forwarded-For": "192.0.2.7"},
+    )
     screen = Screen(context.new_page(), address).open()
     screen.page.get_by_label(words.MODEL, exact=True).click()
     expect(screen.page.get_by_role("option", name="Storyteller", exact=True)).to_be_visible()

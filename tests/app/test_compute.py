@@ -86,7 +86,7 @@ def test_operations_with_their_causal_counts_and_one_token(browser: Browser, add
         table, _ = screen.table("CSV: operations")
         rows = table.set_index("operation")
         assert rows.loc["q, k, v", "flops"] == 12 * 6 * 1024 * 768**2
-        assert rows.loc["q, k, v", ["formula", "order"]].tolist() == ["6Td²", "O(b·n·d²)"]
+        assert [rows.loc["q, k, v", column] for column in ("formula", "order")] == ["6Td²", "O(b·n·d²)"]
         assert rows.loc["scores q kᵀ", "useful"] == 12 * 1024 * 1025 * 768
         screen.page.keyboard.press("Escape")
         screen.part(sizes_words.STEPS["decode"])

@@ -197,10 +197,11 @@ def about_the_model() -> None:
     from app.session import service
     from app.session.answer import Answer
     from app.shell import request as shell_request
-    from tests.app.test_fake_service import REQUEST
+    from tests.app import test_fake_service
 
-    facts = service.calls().result(service.service().facts(REQUEST.key))
-    shell_request.beneath(REQUEST, Answer(REQUEST, facts, None, None))
+    request = test_fake_service.REQUEST
+    facts = service.calls().result(service.service().facts(request.key))
+    shell_request.beneath(request, Answer(request, facts, None, None))
 
 
 def test_tensors_that_take_no_part_are_told_beneath_the_request(recorded: Recorded) -> None:

@@ -35,6 +35,10 @@ def data(figure: go.Figure) -> list[Any]:
     return list(figure.data)
 
 
+def layout(figure: go.Figure) -> Any:
+    return figure.layout
+
+
 def traces(figure: go.Figure) -> dict[str, Any]:
     return {trace.name: trace for trace in data(figure)}
 
@@ -61,10 +65,10 @@ def test_curves_are_the_plans_totals_with_budgets_and_points() -> None:
             workload = replace(GPT2.workload, attention=way, source_len=n)
             assert value == memory_plan(GPT2.config, workload).total
     assert list(found["measured here"].y) == [point.measured for point in MEASURED.points]
-    levels = {shape.y0 for shape in figure.layout.shapes if shape.y0 == shape.y1}
+    levels = {shape.y0 for shape in layout(figure).shapes if shape.y0 == shape.y1}
     assert levels == {budget for _, budget in budgets}
-    assert {512, 1024} <= {shape.x0 for shape in figure.layout.shapes}
-    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+    assert {512, 1024} <= {shape.x0 for shape in layout(figure).shapes}
+    assert layout(figure).xaxis.type == layout(figure).yaxis.type == "log"
 
 
 def test_kept_draws_the_five_terms_and_what_autograd_keeps() -> None:
@@ -160,6 +164,6 @@ def test_every_figure_is_small_and_says_its_colours(name: str, theme: kit_figure
     for setup in (SETUPS[name], replace(SETUPS[name], attention="flash")):
         for figure in every_figure(setup, theme):
             assert len(figure.to_json() or "") < BUDGET
-            assert figure.layout.paper_bgcolor == PALETTES[theme]["background"]
-            assert figure.layout.font.color == PALETTES[theme]["ink"]
+            assert layout(figure).paper_bgcolor == PALETTES[theme]["background"]
+            assert layout(figure).font.color == PALETTES[theme]["ink"]
             assert "#000001" not in (figure.to_json() or "")  # a placeholder of Streamlit's template

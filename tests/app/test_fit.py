@@ -108,7 +108,8 @@ def pressed(question: Question, fill: Any) -> Question:
         elif name == "bits":
             setup = asking.with_bits(setup, text)
         elif name == "kernel":
-            setup = replace(setup, attention={"fused": "flash"}[text])
+            assert text == "fused"
+            setup = replace(setup, attention="flash")
         elif name == "logits":
             setup = replace(setup, logits=text)
         elif name == "piece":

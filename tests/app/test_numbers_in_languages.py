@@ -87,7 +87,7 @@ def test_a_table_keeps_its_numbers_and_writes_them_in_the_language(monkeypatch: 
 
     monkeypatch.setattr(st, "dataframe", draw)
     table = pd.DataFrame({"n": [4096], "mib": [67.5882], "plain": [2.5], "small": [0.00002], "text": ["1.5 B"]})
-    columns = {
+    columns: dict[str, Any] = {
         "n": st.column_config.NumberColumn("tokens", format="localized"),
         "mib": st.column_config.NumberColumn("MiB", format="%.3f"),
         "text": "text",

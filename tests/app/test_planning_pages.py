@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 import zlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 import pytest
@@ -420,7 +420,8 @@ def test_memory_as_files(browser: Browser, address: str) -> None:
         screen.see("Memory")
         total = plan(LESSON.config, LESSON.workload).total
         table, about = screen.table("CSV: parts")
-        assert round(float(table.set_index("component").loc["total", "flash MiB"]) * (1 << 20)) == total
+        drawn: Any = table.set_index("component").loc["total", "flash MiB"]
+        assert round(float(drawn) * (1 << 20)) == total
         assert about.startswith("A textbook encoder · Where it goes · 6 layers, d_model 512") and "Headlight" in about
         code = about[about.index("import headlight") :]
         assert run_code(code) == str(total)
@@ -472,18 +473,19 @@ def test_the_code_of_every_part_of_compute_runs(part: str, params: dict[str, str
 def png(data: bytes) -> tuple[int, int, dict[str, str]]:
     """Width, height and the texts of a PNG whose chunks are whole."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    at, texts, size = 8, {}, (0, 0)
+    texts: dict[str, str] = {}
+    at, width, height = 8, 0, 0
     while at < len(data):
         length, name = struct.unpack(">I4s", data[at : at + 8])
         body, (check,) = data[at + 8 : at + 8 + length], struct.unpack(">I", data[at + 8 + length : at + 12 + length])
         assert zlib.crc32(name + body) == check
         if name == b"IHDR":
-            size = struct.unpack(">II", body[:8])
+            width, height = struct.unpack(">II", body[:8])
         if name == b"iTXt":
             keyword, rest = body.split(b"\0", 1)
             texts[keyword.decode()] = rest[4:].decode()
         at += 12 + length
-    return *size, texts
+    return width, height, texts
 
 
 # links

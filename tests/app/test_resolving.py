@@ -6,6 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Iterator, Mapping
 from types import ModuleType
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -74,6 +75,11 @@ def test_nothing_is_resolved_before_the_registry_has_told_the_rooms(monkeypatch:
         ran(link())
 
 
+def forget_rooms() -> None:
+    rooms: Any = registry.rooms  # cached
+    rooms.cache_clear()
+
+
 @pytest.fixture
 def own_rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Rooms that may be imported again: those that the other tests have come back."""
@@ -82,7 +88,7 @@ def own_rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in [name for name in sys.modules if name.split(".")[:2] == ["app", "rooms"]]:
         del sys.modules[name]
     sys.modules.update(before)
-    registry.rooms.cache_clear()  # pyright: ignore[reportFunctionMemberAccess]
+    forget_rooms()
     registry.rooms()
 
 
@@ -104,7 +110,7 @@ def test_rooms_that_are_imported_again_are_registered_once_and_as_they_are_now(o
     for _ in range(2):
         for name in [name for name in sys.modules if name.split(".")[:2] == ["app", "rooms"]]:
             del sys.modules[name]
-        registry.rooms.cache_clear()  # pyright: ignore[reportFunctionMemberAccess]
+        forget_rooms()
         registry.rooms()
     assert registered() == before
     now = resolving._rooms

@@ -70,7 +70,11 @@ def choose_part(page: Page) -> None:
     page.get_by_role("radiogroup").get_by_text("Parameters", exact=True).click()
 
 
-SELECT: dict[str, Callable[[Page], None]] = dict.fromkeys(ROOMS, turn) | {"memory": choose_bits, "compute": choose_part}
+SELECT: dict[str, Callable[[Page], None]] = {
+    **dict.fromkeys(ROOMS, turn),
+    "memory": choose_bits,
+    "compute": choose_part,
+}
 
 
 def said(url: str) -> dict[str, str]:

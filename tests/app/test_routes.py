@@ -364,7 +364,8 @@ def long_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Trace, list[str]
     own, asked = LocalService(Engine(load_model=models.load)), []
     monkeypatch.setattr(service, "service", lambda: own)
     run = own.engine.run(LONG)
-    again = run.records[0].values.func  # pyright: ignore[reportFunctionMemberAccess]
+    values: Any = run.records[0].values
+    again = values.func
 
     def counted(point: str) -> torch.Tensor:
         asked.append(point)

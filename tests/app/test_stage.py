@@ -169,7 +169,9 @@ def test_what_is_large_in_a_room_is_written_once_for_the_visitor_and_for_others(
     mounted: list[Any] = []
     told = drawn(visit, mounted, {"title": "one", "cover": "of the room's own"})
     assert written.count("title") == 1
-    own, others = messages.unpack(mounted[0]), messages.unpack(kit_stage.drawn(told["drawn"]).message)  # pyright: ignore
+    kept = kit_stage.drawn(told["drawn"])
+    assert kept is not None
+    own, others = messages.unpack(mounted[0]), messages.unpack(kept.message)
     assert own[1] == others[1] == b"1234" and own[0]["title"] == others[0]["title"] == "one"
     assert own[0]["cover"] is None and others[0]["cover"] is None, "what the stage says goes over it"
     assert messages.unpack(messages.assembled(messages.written({}), b"x", {"a": 1})) == ({"a": 1}, b"x")

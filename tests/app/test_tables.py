@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -40,7 +42,7 @@ def test_scores_are_shown_as_never_materialised(run):
 
 def test_what_never_existed_is_grey_and_only_that(run):
     table = tables.steps(serve(run)[1])
-    styled = tables.muted(table, theme.LIGHT["mute"])
+    styled: Any = tables.muted(table, theme.LIGHT["mute"])
     never = list(table["held"]).count(words.NEVER)
     assert 0 < never < len(table)
     assert len(styled._compute().ctx) == never * len(table.columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -26,7 +27,9 @@ def contrast(a: str, b: str) -> float:
 @pytest.mark.parametrize("name", ["light", "dark"])
 @pytest.mark.parametrize("colour", ["ink", "mute", "query", "key", "proof"])
 @pytest.mark.parametrize("ground", ["background", "panel"])
-def test_text_reaches_aa(name: str, colour: str, ground: str):
+def test_text_reaches_aa(
+    name: str, colour: Literal["ink", "mute", "query", "key", "proof"], ground: Literal["background", "panel"]
+):
     palette = theme.PALETTES[name]
     assert contrast(palette[colour], palette[ground]) >= 4.5
 
@@ -121,7 +124,7 @@ def test_the_report_of_core_has_the_palette():
         for found in re.finditer(r"--(\w+):(#\w+)", block):
             name, colour = str(found[1]), str(found[2])
             is_stop = re.fullmatch(r"s\d", name)
-            wanted = palette["ramp"][int(name[1])] if is_stop else palette[named.get(name, name)]
+            wanted = palette["ramp"][int(name[1])] if is_stop else dict(palette)[named.get(name, name)]
             assert colour == wanted, name
 
 

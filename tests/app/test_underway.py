@@ -150,7 +150,7 @@ class Gate:
     def __init__(self, shared: LocalService, layer: int) -> None:
         self.layer, self.reached, self.open = layer, threading.Event(), threading.Event()
         self.live, real = shared._in_progress, shared.engine.watch
-        shared.engine.watch = lambda request, *rest: self.watched(request.key, real(request, *rest))
+        shared.engine.watch = lambda request, future, changed: self.watched(request.key, real(request, future, changed))
 
     def watched(self, key: str, tell: Callable[[Trace], object]) -> Callable[[Trace], None]:
         def wait(so_far: Trace) -> None:

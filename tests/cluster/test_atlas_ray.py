@@ -35,7 +35,7 @@ def test_the_table_is_the_same_bit_for_bit(cluster: None, tmp_path: Path, monkey
     told: list[tuple[int, int]] = []
     there = on_ray(partial(load, "minilm", device=torch.device("cpu"), dtype=torch.float32), atlas.MOST_TOKENS)
     other = atlas.survey(
-        loaded, TEXTS, tmp_path / "other.parquet", surveyed=there, progress=lambda *now: told.append(now)
+        loaded, TEXTS, tmp_path / "other.parquet", surveyed=there, progress=lambda done, of: told.append((done, of))
     )
     assert one.equals(other) and one.num_rows > 500
     assert [done for done, _ in told] == [3, 6, 9, 12]

@@ -17,8 +17,8 @@ import torch
 
 ray = pytest.importorskip("ray", reason="`make test-cluster` installs Ray")
 
-from ray import serve  # noqa: E402  # pyright: ignore[reportMissingImports]
-from ray.cluster_utils import Cluster  # noqa: E402  # pyright: ignore[reportMissingImports]
+from ray import serve  # noqa: E402
+from ray.cluster_utils import Cluster  # noqa: E402
 
 from app.session import models  # noqa: E402
 from cluster import deployment, remote, wire  # noqa: E402

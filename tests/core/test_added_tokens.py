@@ -151,7 +151,7 @@ def test_random_tokens_get_the_numbers_of_transformers(kind: str, style: str, tm
         place = tmp_path / str(seed)
         files = random_files(draw, kind, style, vocabulary(place, kind))
         write(place, **files)
-        theirs = hf.AutoTokenizer.from_pretrained(place)
+        theirs: Any = hf.AutoTokenizer.from_pretrained(place)
         ours = read_tokenizer(place, kind)
         assert ours is not None
         assert ours.get_vocab() == theirs.get_vocab(), files

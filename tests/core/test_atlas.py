@@ -111,7 +111,7 @@ def test_an_atlas_that_was_stopped_goes_on(
         atlas.survey(minilm, TEXTS[:4], out, most_tokens=48)
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(atlas, "trace", lambda loaded, text: ran.append(text) or real(loaded, text))
-    again = atlas.survey(minilm, TEXTS, out, most_tokens=48, progress=lambda *now: told.append(now))
+    again = atlas.survey(minilm, TEXTS, out, most_tokens=48, progress=lambda done, of: told.append((done, of)))
     assert len(ran) == 3 + 3  # the two of the first part were not run again, the third was
     assert told == [(2, 5), (4, 5), (5, 5)]
     assert again.equals(table) and parquet.read_table(out).num_rows == table.num_rows

@@ -368,7 +368,7 @@ def test_bad_conversations_get_a_sentence() -> None:
         5,
     ):
         with pytest.raises(core.TextError) as refused:
-            core.trace_chat(loaded, bad)  # pyright: ignore[reportArgumentType]
+            core.trace_chat(loaded, bad)  # pyrefly: ignore[bad-argument-type]
         assert str(refused.value)[-1] in ".]"
     with pytest.raises(core.TextError, match="at most 256"):
         core.trace_chat(loaded, HELLO * 300)

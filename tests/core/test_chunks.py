@@ -24,7 +24,7 @@ from tests.thorough import part
 tracing = sys.modules["core.run.trace"]  # core.trace is the function
 N = 37
 BASE = ModelConfig(vocab_size=60, d_model=32, n_heads=4, d_ff=48, n_decoder_layers=3, n_ctx=64)
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "learned": {},
     "gqa, rotary, gated, rms": {
         "n_kv_heads": 2,

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -32,7 +33,7 @@ WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "then", "it", "ran", "far
 
 def word_tokenizer() -> Tokenizer:
     tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, **{w: i + 1 for i, w in enumerate(WORDS)}}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # type: ignore[assignment]
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return tokenizer
 
 
@@ -48,7 +49,7 @@ class Loader:
         if model_id == "missing":
             raise CheckpointError("There is no model called missing.")
         loaded = make_loaded(seed=len(model_id), n_decoder_layers=2)
-        return core.Loaded(**{**vars(loaded), "tokenizer": word_tokenizer()})
+        return replace(loaded, tokenizer=word_tokenizer())
 
 
 def engine(loader: Callable[..., core.Loaded] | None = None, **options: Any) -> core.Engine:

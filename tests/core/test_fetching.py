@@ -136,7 +136,7 @@ def test_progress_counts_every_byte_once(hub: Hub) -> None:
     hub.publish("lab/tiny", reference("gpt2").folder)
     files = hub.repositories["lab/tiny"]
     reports: list[tuple[str, int, int]] = []
-    load("lab/tiny", progress=lambda *report: reports.append(report))
+    load("lab/tiny", progress=lambda what, done, total: reports.append((what, done, total)))
     total = sum(len(files[name]) for name in ("config.json", "generation_config.json", "model.safetensors"))
     counts = [done for _, done, _ in reports]
     assert counts == sorted(counts) and counts[-1] == total

@@ -6,6 +6,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -34,7 +35,7 @@ WRITERS = [name for name, case in PUBLISHED.items() if not reads_both_ways(case.
 @cache
 def published(name: str) -> Loaded:
     """Free to write anything: what a file forbids is in test_next_tokens.py."""
-    return Loaded(**{**vars(core.load(reference(name).folder)), "next_tokens": ANYTHING})
+    return replace(core.load(reference(name).folder), next_tokens=ANYTHING)
 
 
 def prompt(n: int, seed: int = 0, vocab: int = VOCAB) -> list[int]:
@@ -42,7 +43,8 @@ def prompt(n: int, seed: int = 0, vocab: int = VOCAB) -> list[int]:
 
 
 def steps(loaded: Loaded, **arguments: Any) -> list[GenerationStep]:
-    return list(stream(loaded, **({"max_tokens": 14, "stop": ()} | arguments)))
+    given: dict[str, Any] = {"max_tokens": 14, "stop": (), **arguments}
+    return list(stream(loaded, **given))
 
 
 def tokens(run: Sequence[GenerationStep], text: int = 0) -> list[int]:
@@ -297,7 +299,11 @@ def test_beams_are_those_of_transformers(name: str, length_penalty: float, ends:
 
 
 def test_beams_with_and_without_a_cache_and_in_a_batch() -> None:
-    for config in ({"position": "rotary", "window": 4}, {"n_encoder_layers": 1, "n_decoder_layers": 2}):
+    configs: list[dict[str, Any]] = [
+        {"position": "rotary", "window": 4},
+        {"n_encoder_layers": 1, "n_decoder_layers": 2},
+    ]
+    for config in configs:
         loaded = make_loaded(**config)
         texts = [prompt(7, 0, TINY_VOCAB), prompt(4, 1, TINY_VOCAB)]
         batch = beam_search(loaded, ids=texts, n_beams=3, max_tokens=8, stop=(7, 9, 30))
@@ -450,7 +456,7 @@ def test_a_model_s_own_end_is_its_stop(tmp_path: Any) -> None:
     loaded = published("opt")
     assert loaded.end_ids == (2,)
     assert published("llama gqa").end_ids == (2,)
-    ending = Loaded(**{**vars(loaded), "end_ids": (tokens(steps(loaded, ids=prompt(9)))[3],)})
+    ending = replace(loaded, end_ids=(tokens(steps(loaded, ids=prompt(9)))[3],))
     (written,) = generate(ending, ids=prompt(9))
     assert written.ending == "end"
     assert len(written.ids) <= 4
@@ -471,7 +477,7 @@ def test_text_in_text_out() -> None:
     vocab = {f"w{i}": i for i in range(TINY_VOCAB)}
     tokenizer = Tokenizer(models.WordLevel(vocab))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    loaded = Loaded(**{**vars(make_loaded()), "tokenizer": tokenizer})
+    loaded = replace(make_loaded(), tokenizer=tokenizer)
     one, other = generate(loaded, ["w3 w4 w5", "w9"], max_tokens=3)
     assert one.text == " ".join(f"w{i}" for i in one.ids)
     assert other.ids == generate(loaded, ids=[9], max_tokens=3)[0].ids

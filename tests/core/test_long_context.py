@@ -66,7 +66,7 @@ def test_what_cannot_be_slowed_is_refused_with_a_sentence() -> None:
     with pytest.raises(Refused, match=r"these are learned"):
         under(make_loaded(n_decoder_layers=1, position="learned").config, "linear", 2)
     with pytest.raises(Refused, match="It is one of none, linear"):
-        under(loaded.config, "pi", 2)  # pyright: ignore[reportArgumentType]
+        under(loaded.config, "pi", 2)  # pyrefly: ignore[bad-argument-type]
     for factor in (0.5, float("nan"), float("inf")):
         with pytest.raises(Refused, match="factor of 1 or more"):
             under(loaded.config, "linear", factor)

@@ -94,10 +94,10 @@ def test_no_look_depends_on_the_other_texts_of_a_batch(config: dict[str, Any]) -
     target = IDS[2:6] if loaded.config.kind == "encoder-decoder" else None
     alone = core.looks(core.trace(loaded, ids=IDS, target_ids=target))
     for side in ("left", "right"):
-        sources = pad([from_ids(None, IDS), from_ids(None, [*IDS, 7, 8, 9])], 0, "[PAD]", side)  # type: ignore[arg-type]
+        sources = pad([from_ids(None, IDS), from_ids(None, [*IDS, 7, 8, 9])], 0, "[PAD]", side)
         targets = None
         if target is not None:
-            targets = pad([from_ids(None, target), from_ids(None, [*target, 7])], 0, "[PAD]", side)  # type: ignore[arg-type]
+            targets = pad([from_ids(None, target), from_ids(None, [*target, 7])], 0, "[PAD]", side)
         both = core.trace_tokens(loaded, sources, targets, ()).text(0)
         found = core.looks(both)
         real = [i for i, padding in enumerate(sources[0].padding) if not padding]
@@ -181,7 +181,7 @@ def test_the_strongest_keys_and_one_link_are_cells_of_the_maps(config: dict[str,
     found, one = core.strongest_looks(run, [4, 2], k=3), core.link(run, 4, 1)
     site = "cross_attn" if loaded.config.kind == "encoder-decoder" else "attn"
     for layer in range(2):
-        pattern = run.attention.at(layer, site).pattern()  # type: ignore[arg-type]
+        pattern = run.attention.at(layer, site).pattern()
         expected = pattern[:, [4, 2]].topk(3).values
         assert torch.allclose(found.weights[layer], expected, atol=1e-6)
         assert torch.allclose(pattern[:, [4, 2]].gather(-1, found.keys[layer]), expected, atol=1e-6)

@@ -7,6 +7,7 @@ import json
 import random
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -375,7 +376,7 @@ def test_temperatures_of_a_forced_token() -> None:
 
 
 def ruled(rule: NextTokenRule, **config: Any) -> Loaded:
-    return Loaded(**{**vars(make_loaded(**config)), "next_tokens": rule})
+    return replace(make_loaded(**config), next_tokens=rule)
 
 
 def test_following_agrees_with_a_plain_reading() -> None:

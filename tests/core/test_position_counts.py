@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 import transformers as hf
 
 import core
-from core import AsPadding, GenerationError, Loaded, ModelConfig, SetPositions, ShufflePositions, TextError
+from core import AsPadding, GenerationError, ModelConfig, SetPositions, ShufflePositions, TextError
 from core.errors import ConfigError
 from core.run.batched_trace import trace_together
 from core.run.prompt import padded
@@ -125,7 +126,7 @@ def test_texts_of_a_batch_are_what_they_are_alone() -> None:
         alone = [core.trace_tokens(loaded, (one,), None, ()) for one in tokens]
         together = trace_together(loaded, tokens)
         for side in ("left", "right"):
-            batch = core.trace_tokens(loaded, padded(loaded, tokens, side), None, ())  # type: ignore[arg-type]
+            batch = core.trace_tokens(loaded, padded(loaded, tokens, side), None, ())
             for i, one in enumerate(alone):
                 n = len(one.source)
                 at = slice(-n, None) if side == "left" else slice(0, n)
@@ -206,7 +207,7 @@ def test_without_a_mask_it_is_said() -> None:
 
 def test_an_end_that_is_also_the_padding() -> None:
     """GPT-2 ends and is padded with one token: one of it is an end, more are padding."""
-    gpt2 = Loaded(**{**vars(core.load(reference("gpt2").folder)), "pad_id": 2, "has_pad": True, "end_ids": (2,)})
+    gpt2 = replace(core.load(reference("gpt2").folder), pad_id=2, has_pad=True, end_ids=(2,))
     assert core.trace(gpt2, ids=[5, 6, 2]).notices == ()
     assert core.trace(gpt2, ids=[2, 5, 6]).notices == ()
     assert "3 of" in core.trace(gpt2, ids=[5, 6, 2, 2, 2]).notices[0]
@@ -283,11 +284,12 @@ def test_a_mask_belongs_to_numbers() -> None:
 
 def test_counts_that_cannot_be() -> None:
     sizes: dict[str, Any] = dict(vocab_size=9, d_model=8, n_heads=2, d_ff=8)
-    for wrong in (
+    wrongs: list[dict[str, Any]] = [
         {"position_counts": "not_padding", "n_encoder_layers": 1},
         {"position_counts": "not_padding", "n_decoder_layers": 1, "position_offset": 2},
         {"position_counts": "seen", "n_decoder_layers": 1, "position": "rotary", "position_offset": 2},
         {"position_counts": "words", "n_decoder_layers": 1},
-    ):
+    ]
+    for wrong in wrongs:
         with pytest.raises(ConfigError, match="position_counts"):
             ModelConfig(**sizes, **wrong)

@@ -101,14 +101,14 @@ def under(loaded: Loaded, **rule: Any) -> Loaded:
             stack = copy.copy(stack)
             stack.config = config
             model._modules[name] = stack
-    return Loaded(**{**vars(loaded), "model": model, "config": config})
+    return replace(loaded, model=model, config=config)
 
 
 def by_itself(loaded: Loaded, **rule: Any) -> Loaded:
     """Those weights in a model of its own, which nothing was run on before."""
     model = Transformer(replace(loaded.config, **rule)).eval()
     model.load_state_dict(loaded.model.state_dict())
-    return Loaded(**{**vars(loaded), "model": model, "config": model.config})
+    return replace(loaded, model=model, config=model.config)
 
 
 def maps(loaded: Loaded) -> torch.Tensor:
@@ -197,7 +197,11 @@ def test_answers_are_of_the_weights_that_are_there() -> None:
 
     async def answers() -> list[Any]:
         key = await shared.submit(REQUEST)
-        found = [await shared.predictions(key), await shared.guesses(key, 2), await shared.measures(key, "decoder")]
+        found: list[Any] = [
+            await shared.predictions(key),
+            await shared.guesses(key, 2),
+            await shared.measures(key, "decoder"),
+        ]
         return [found[0].probs, found[1], found[2]]
 
     def fresh(seed: int) -> list[Any]:

@@ -93,7 +93,7 @@ def trained(name: str) -> bytes:
 def train(**settings: Any) -> bytes:
     out = io.BytesIO()
     lines = [*LINES[:800], *[MORE] * 20]
-    spm.SentencePieceTrainer.train(  # type: ignore[attr-defined]
+    spm.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
         model_writer=out,
         minloglevel=2,

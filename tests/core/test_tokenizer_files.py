@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import transformers as hf
@@ -38,7 +39,8 @@ def test_merges_files(name: str, settings: Config, folder: Callable[[str], Path]
     )
     trained.save_model(str(place))
     (place / "tokenizer_config.json").write_text(json.dumps(settings))
-    theirs, ours = hf.AutoTokenizer.from_pretrained(place), load(place).tokenizer
+    theirs: Any = hf.AutoTokenizer.from_pretrained(place)
+    ours = load(place).tokenizer
     for text in TEXTS:
         expected, tokens = theirs(text, return_offsets_mapping=True), tokenize(ours, text)
         assert list(tokens.ids) == expected["input_ids"]
@@ -69,7 +71,8 @@ def test_vocab_txt(settings: Config, folder: Callable[[str], Path]) -> None:
     ]
     (place / "vocab.txt").write_text("\n".join(words) + "\n")
     (place / "tokenizer_config.json").write_text(json.dumps(settings | {"tokenizer_class": "BertTokenizer"}))
-    theirs, ours = hf.AutoTokenizer.from_pretrained(place), load(place).tokenizer
+    theirs: Any = hf.AutoTokenizer.from_pretrained(place)
+    ours = load(place).tokenizer
     for text in (*TEXTS, "The cats naïve 日本 [MASK] x"):
         expected, tokens = theirs(text, return_offsets_mapping=True), tokenize(ours, text)
         assert list(tokens.ids) == expected["input_ids"]

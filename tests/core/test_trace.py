@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ Tiny = Callable[..., core.Loaded]
 
 
 def reader(loaded: core.Loaded) -> core.Loaded:
-    return core.Loaded(**{**vars(loaded), "tokenizer": word_tokenizer()})
+    return replace(loaded, tokenizer=word_tokenizer())
 
 
 def test_a_batch_is_seen_text_by_text(tiny: Tiny) -> None:

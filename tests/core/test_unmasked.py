@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -47,8 +49,8 @@ def test_it_was_never_taught_this_so_it_fails_on_some(
     assert (given(plain).losses.mean().item(), given(free).losses.mean().item()) == pytest.approx(losses, abs=0.01)
 
 
-def small(**other: object) -> core.Loaded:
-    config = ModelConfig(d_model=32, n_heads=4, d_ff=64, n_decoder_layers=3, vocab_size=40, n_ctx=16, **other)  # pyright: ignore[reportArgumentType]
+def small(**other: Any) -> core.Loaded:
+    config = ModelConfig(d_model=32, n_heads=4, d_ff=64, n_decoder_layers=3, vocab_size=40, n_ctx=16, **other)
     return core.build(config, 7)
 
 

@@ -178,7 +178,7 @@ def test_without_residuals_a_layer_gives_only_what_its_sublayers_write() -> None
         hooked(made.model, watch),
     ):
         made.model.last_residual(ids)
-        block: Any = made.model.decoder.blocks[0]  # pyright: ignore[reportOptionalMemberAccess]
+        block: Any = made.model.get_submodule("decoder.blocks.0")
         alone = block.mlp_out_norm(block.mlp(block.mlp_norm(seen["resid_mid"])))
     torch.testing.assert_close(seen["resid_post"], alone)
 

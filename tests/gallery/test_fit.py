@@ -94,9 +94,9 @@ def made(browser: Browser) -> Iterator[Callable[..., Part]]:
         address = stack.enter_context(serve.serving())
 
         def make(query: str = "", **options: Any) -> Part:
-            context = browser.new_context(
-                **{"viewport": {"width": 1280, "height": 720}, "reduced_motion": "reduce"} | options
-            )
+            size = {"width": 1280, "height": 720}
+            options = {"viewport": size, "reduced_motion": "reduce", **options}
+            context = browser.new_context(**options)
             stack.callback(context.close)
             page = context.new_page()
             page.set_default_timeout(PATIENCE)

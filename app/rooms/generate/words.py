@@ -1,5 +1,7 @@
 """Words of Generate."""
 
+from typing import Any
+
 from app import languages
 
 TITLE = "Generate"
@@ -19,7 +21,7 @@ TOO_MANY_LAYERED = "The layers of 1 to {n} words can be read together."
 EXPORT = "what comes next, token by token"
 
 # what the browser writes; it fills in the braces itself
-COMPONENT = {
+COMPONENT: dict[str, Any] = {
     # controls
     "back": "One column back (←)",
     "on": "One column on (→): after the last one, one word is written",

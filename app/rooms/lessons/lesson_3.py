@@ -300,8 +300,12 @@ async def longest(shown: Shown) -> Truth:
         raise Refused(words.NOTHING_FITS.format(bytes=f"{fit.next_bytes:,}"))
     table = f"{of.config.n_ctx:,} rows of positions, " if of.config.has_position_table else ""
     running, flash, alone = (
-        longest_fit(of.config, budget, replace(of.workload, **change)).n
-        for change in ({"training": False}, {"attention": "flash"}, {"batch": 1})
+        longest_fit(of.config, budget, changed).n
+        for changed in (
+            replace(of.workload, training=False),
+            replace(of.workload, attention="flash"),
+            replace(of.workload, batch=1),
+        )
     )
     try:
         counted = await to_thread(longest_fit, of.config, budget, of.workload, counted="alive")

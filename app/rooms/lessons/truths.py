@@ -54,7 +54,7 @@ def number(shown: Shown, name: str, below: int, default: int = 0) -> int:
 
 def site(shown: Shown, facts: Facts, id: str = "") -> Site:
     """A kind of attention of the run: the one of this id, or else the one on the screen."""
-    known = {site.id: site for site in facts.sites}
+    known: dict[str, Site] = {site.id: site for site in facts.sites}
     if id and id not in known:
         raise Refused(words.NO_SITE.format(model=facts.spec.title, site=SITES[id]))
     return known.get(id or shown.values.get("site", ""), facts.sites[0])
@@ -310,7 +310,9 @@ def setup(shown: Shown) -> Setup:
     training = values.get("plan_phase", "train") == "train"
     choices: dict[str, Any] = {"dtype": "dtype", "attention": "attention"}
     choices |= {"optimizer": "optimizer", "recompute": "recompute"} if training else {}
-    said_so = {field: values[f"plan_{name}"] for field, name in choices.items() if values.get(f"plan_{name}")}
+    said_so: dict[str, Any] = {
+        field: values[f"plan_{name}"] for field, name in choices.items() if values.get(f"plan_{name}")
+    }
     return replace(made, training=training, dropout=training and values.get("plan_dropout") == "on", **said_so)
 
 

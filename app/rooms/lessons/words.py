@@ -1,5 +1,7 @@
 """What Lessons says. Names in braces are filled in where the words are used."""
 
+from typing import Any
+
 from app import languages
 from app.rooms.lessons.written import words as written_words
 
@@ -149,7 +151,7 @@ GONE = "“{asked}” is a lesson from a file of a visitor’s own, and this bro
 NO_TRUTH = "Something went wrong here, and it is not your fault. Take the example, or another step."
 
 # what the rail writes; it fills in the braces itself
-COMPONENT = {
+COMPONENT: dict[str, Any] = {
     "lesson_of": "{n} {title}",
     "step_of": "{at} of {of}",
     "all": "All lessons",

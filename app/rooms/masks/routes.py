@@ -30,7 +30,7 @@ LONGEST = 2_000  # characters of the texts of a batch
 
 def _values(request: Request, facts: Facts) -> Mapping[str, str]:
     """The choices that an address spells out. Raises BadParameter, saying what is possible."""
-    openings = {site.id: (0, 0, 0) for site in facts.sites}
+    openings: dict[str, tuple[int, int, int]] = {site.id: (0, 0, 0) for site in facts.sites}
     said = {
         param.name: request.query_params[param.name] for param in choices.PARAMS if param.name in request.query_params
     }

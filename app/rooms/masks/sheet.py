@@ -100,11 +100,13 @@ async def _by_row(service: Service, facts: Facts) -> Opened:
     links = {picture.id_of(link): (link.layer, link.head, link.query) for link in await service.openings(facts.key)}
     found = await service.opening_look(facts.key)
     name = picture.id_of(found)
-    openings = {site.id: example_of(facts, site) or links.get(site.id, (0, 0, 0)) for site in facts.sites}
+    openings: dict[str, tuple[int, int, int]] = {
+        site.id: example_of(facts, site) or links.get(site.id, (0, 0, 0)) for site in facts.sites
+    }
     example = None if name == "decoder" and facts.writes else example_of(facts, site_named(facts, name))
     layer, head, query = openings[name] = example or (found.layer, found.head, found.query)
     first = {site.id: (await service.masked_rows(facts.key, site.id, 0, 0, (0, 1)))[1][0] for site in facts.sites}
-    causal = {name: len(row) > 1 and REASONS[row[1]] == "future" for name, row in first.items()}
+    causal: dict[str, bool] = {name: len(row) > 1 and REASONS[row[1]] == "future" for name, row in first.items()}
     made = Opened(Shown(facts, openings), {}, await service.outcome(facts.key), causal=causal)
     made = await with_row(service, made, (name, layer, head, query))
     return replace(made, look=made.look_of(name, layer, head, query, "" if example else str(found.key)))
@@ -119,9 +121,9 @@ async def opened(service: Service, facts: Facts) -> Opened:
     """A run with the scores of all its heads; of a long text with a row. Raises Refused for one that is too long for that."""
     if max(len(facts.source), len(facts.target or ())) > SHOWN:
         return await _by_row(service, facts)
-    masked = {site.id: await service.masked(facts.key, site.id) for site in facts.sites}
+    masked: dict[str, ScoresAndMasks] = {site.id: await service.masked(facts.key, site.id) for site in facts.sites}
     links = {picture.id_of(link): (link.layer, link.head, link.query) for link in await service.openings(facts.key)}
-    openings = {}
+    openings: dict[str, tuple[int, int, int]] = {}
     for site in facts.sites:
         # the decoder of a model that writes opens on its last row, where a mask changes the next word
         known = None if site.id == "decoder" and facts.writes else example_of(facts, site) or links.get(site.id)

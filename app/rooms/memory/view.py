@@ -217,7 +217,8 @@ def _breaks(setup: Setup, fit: Fit, vary: str, alive: Fit | None) -> str:
     if not fit.n:
         return words.BREAKS_NONE.format(next=both(fit.next_bytes), what=what)
     if (n := tables.usable(setup, fit)) < fit.n:
-        takes = memory_plan(setup.config, replace(setup.workload, **{vary: n})).total
+        most: dict[str, Any] = {vary: n}
+        takes = memory_plan(setup.config, replace(setup.workload, **most)).total
         return words.BREAKS_ALL.format(n=whole(n), what=what, bytes=both(takes), more=whole(fit.n))
     takes, _, would = apart(fit.bytes, fit.budget, fit.next_bytes)
     counted = ""

@@ -239,7 +239,7 @@ def places_of(run: Facts, values: Mapping[str, str]) -> tuple[int, ...]:
 def edits_of(run: Facts, values: Mapping[str, str], places: Sequence[int]) -> tuple[Intervention, ...]:
     """The edits that give the order of a link; none where it is as trained. Of one stack alone where a model has two."""
     stacks = stacks_of(run)
-    stack = stacks[stacks.index(values["stack"])] if len(stacks) > 1 else None  # type: ignore[arg-type]
+    stack = stacks[stacks.index(values["stack"])] if len(stacks) > 1 else None
     if values["order"] == "drop":
         return (DropPositions(stack),)
     if list(places) == list(range(len(places))):
@@ -276,7 +276,7 @@ def cond_of(values: Mapping[str, str]) -> str:
 def stack_of(run: Facts, values: Mapping[str, str]) -> StackName:
     """The stack whose words a link is about."""
     stacks = stacks_of(run)
-    return stacks[stacks.index(values["stack"])]  # type: ignore[arg-type]
+    return stacks[stacks.index(values["stack"])]
 
 
 def pair_of(values: Mapping[str, str], pairs: Sequence[tuple[int, int]]) -> tuple[int, int] | None:

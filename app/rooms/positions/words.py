@@ -1,5 +1,7 @@
 """Words of Positions."""
 
+from typing import Any
+
 from app import languages
 
 TITLE = "Positions"
@@ -27,7 +29,7 @@ NO_FACTOR = "A text may be longer by a factor of {allowed}, and not of {asked!r}
 EXPORT_TOKENS = "{n} tokens"
 
 # what the browser writes; it fills in the braces itself
-COMPONENT = {
+COMPONENT: dict[str, Any] = {
     "keys_told": {
         "arrows": "Move along the picture: a row, a head, a word or a distance",
         "pages": "Go through the findings",

@@ -1,5 +1,7 @@
 """Every word of the Shapes view. Names in braces are filled in where the words are used."""
 
+from typing import Any
+
 from app import languages
 from app.sizes.words import PASTED
 
@@ -183,7 +185,7 @@ COUNTS = {
 }
 
 # what the component writes
-COMPONENT = {
+COMPONENT: dict[str, Any] = {
     "bytes": "bytes",
     "columns": {
         "rail": "stream",

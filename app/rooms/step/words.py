@@ -1,5 +1,7 @@
 """Captions and sentences of Step through."""
 
+from typing import Any
+
 from app import languages
 
 TITLE = "Step through"
@@ -244,7 +246,7 @@ SAYS = {
 }
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
 
-COMPONENT = {
+COMPONENT: dict[str, Any] = {
     "keys_told": {
         "arrows": "← → a step, ↑ ↓ another head; in the picture from number to number",
         "pages": "A step, as a clicker does",

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -32,7 +33,7 @@ def spec_of(request: Request) -> Spec:
 def line(news: News, all_frames: Sequence[FrameFacts] = ()) -> bytes:
     """One piece of news as a line of JSON; with its moments that of a run which has ended, from all its frames."""
     said = {"state": news.state, "place": news.place, "seconds": news.seconds, "why": news.why}
-    come = {"points": records.points_text(news.points), "frames": [asdict(one) for one in news.frames]}
+    come: dict[str, Any] = {"points": records.points_text(news.points), "frames": [asdict(one) for one in news.frames]}
     if news.state == "ended":
         come["moments"] = [asdict(one) for one in moments(all_frames)]
     return json.dumps({**said, **come}, allow_nan=False, default=str).encode() + b"\n"

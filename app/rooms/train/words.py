@@ -1,5 +1,7 @@
 """Captions and sentences of Train."""
 
+from typing import Any
+
 from app import languages
 
 TITLE = "Train"
@@ -13,7 +15,7 @@ TEXT_NO_TEXT = "This is no text in UTF-8. Save it as plain text, then drop it ag
 TEXT_UNIT = "The unit is letters or pieces."
 
 # what the browser's part writes; it fills in the braces itself
-COMPONENT = {
+COMPONENT: dict[str, Any] = {
     "tasks": {
         "echo": "Echo",
         "copy": "Copy",

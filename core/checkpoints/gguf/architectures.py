@@ -6,6 +6,7 @@ Sources: convert_hf_to_gguf.py and the hparams of llama.cpp (MIT), whose changes
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,32 +26,34 @@ ROPE_FREQS = "rope_freqs.weight"
 class Metadata:
     """The metadata of one model and the shapes of its tensors. Getters as Theirs has them, with the architecture before the key."""
 
-    def __init__(self, header: Header, shapes: Mapping[str, tuple[int, ...]], factors: Tensor | None = None):
+    def __init__(
+        self, header: Header, shapes: Mapping[builtins.str, tuple[builtins.int, ...]], factors: Tensor | None = None
+    ):
         self.all = Theirs(header.values, header.name)
         self.where = header.name
         self.arch: str = self.all.str("general.architecture")
         self.shapes = shapes
         self.factors = factors  # by which each rotary frequency is divided, where the file has them
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: builtins.str) -> builtins.bool:
         return f"{self.arch}.{key}" in self.all
 
-    def int(self, key: str, *default: Any) -> Any:
+    def int(self, key: builtins.str, *default: Any) -> Any:
         return self.all.int(f"{self.arch}.{key}", *default)
 
-    def float(self, key: str, *default: Any) -> Any:
+    def float(self, key: builtins.str, *default: Any) -> Any:
         return self.all.float(f"{self.arch}.{key}", *default)
 
-    def bool(self, key: str, *default: Any) -> Any:
+    def bool(self, key: builtins.str, *default: Any) -> Any:
         return self.all.bool(f"{self.arch}.{key}", *default)
 
-    def str(self, key: str, *default: Any) -> Any:
+    def str(self, key: builtins.str, *default: Any) -> Any:
         return self.all.str(f"{self.arch}.{key}", *default)
 
-    def has(self, tensor: str) -> bool:
+    def has(self, tensor: builtins.str) -> builtins.bool:
         return tensor in self.shapes
 
-    def refused(self, key: str, value: Any, why: str) -> CheckpointError:
+    def refused(self, key: builtins.str, value: Any, why: builtins.str) -> CheckpointError:
         return CheckpointError(f"{self.where}: {self.arch}.{key} is {shown(value)}, but {why}.")
 
 

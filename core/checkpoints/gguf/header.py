@@ -7,6 +7,7 @@ package reads without surprise whatever passes here.
 
 from __future__ import annotations
 
+import builtins
 import itertools
 import math
 import mmap
@@ -200,7 +201,7 @@ class _Walk:
         # 1e-05 is kept as the float32 next to it; the shortest number that is that float32 is the one that was meant.
         return float(str(np.float32(number))) if NUMBERS[kind] == "<f4" else number
 
-    def numbers(self, kind: int, count: int, key: str) -> list[Any]:
+    def numbers(self, kind: int, count: int, key: str) -> builtins.list[Any]:
         if kind not in NUMBERS:
             raise self.wrong(f"{key} has the type {kind}, which the format does not know.")
         spelt = np.dtype(NUMBERS[kind])
@@ -213,7 +214,7 @@ class _Walk:
             return [byte != 0 for byte in raw]
         return np.frombuffer(raw, spelt).tolist()
 
-    def list(self, key: str) -> list[Any]:
+    def list(self, key: str) -> builtins.list[Any]:
         start = self.at
         kind, count = self.u32(f"the type of the list {key}"), self.u64(f"the length of the list {key}")
         if kind == ARRAY:
@@ -251,7 +252,7 @@ class _Walk:
         return name, dims, self.u32(f"the type of {what}"), self.u64(f"the offset of {what}")
 
     def placed(
-        self, infos: list[tuple[str, tuple[int, ...], int, int]], data_start: int, alignment: int
+        self, infos: builtins.list[tuple[str, tuple[int, ...], int, int]], data_start: int, alignment: int
     ) -> Iterator[TensorInfo]:
         """Each tensor with its bytes: all inside the file, none of them shared."""
         seen: set[str] = set()

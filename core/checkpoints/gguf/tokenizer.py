@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,7 +47,7 @@ class Vocabulary:
         self.tokens = tokens
         self.types: list[Any] = self.list("token_type", int)
 
-    def list(self, key: str, kind: type) -> list[Any]:
+    def list(self, key: str, kind: type) -> builtins.list[Any]:
         """A list with an entry for each token; empty where the file has none."""
         values = self.said.any(key, [])
         if not isinstance(values, list) or (values and not isinstance(values[0], kind)):
@@ -57,7 +58,7 @@ class Vocabulary:
             )
         return values
 
-    def of_type(self, *types: int) -> list[int]:
+    def of_type(self, *types: int) -> builtins.list[int]:
         return [i for i, kind in enumerate(self.types) if kind in types]
 
     def id(self, role: str) -> int | None:
@@ -65,7 +66,7 @@ class Vocabulary:
         value = self.said.int(f"{role}_token_id", None)
         return value if value is not None and value < len(self.tokens) else None
 
-    def merges(self) -> list[tuple[str, str]]:
+    def merges(self) -> builtins.list[tuple[str, str]]:
         pairs: list[tuple[str, str]] = []
         for merge in self.said.strings("merges"):
             first, space, second = merge[1:].partition(" ")  # a piece may begin with a space
@@ -74,7 +75,7 @@ class Vocabulary:
             pairs.append((merge[0] + first, second))
         return pairs
 
-    def added(self) -> list[AddedToken]:
+    def added(self) -> builtins.list[AddedToken]:
         """Tokens that are found in a text before it is divided. Those of the model's format are special."""
         spaced = self.arch == "phi3"  # whose marks of a turn take the spaces after them along
         return [

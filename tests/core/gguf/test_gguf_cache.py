@@ -212,7 +212,7 @@ def test_a_file_of_others_is_not_read_by_columns(tmp_path: Path) -> None:
 
 def test_what_opening_does_is_told(base: Path, file: Path) -> None:
     told: list[tuple[str, int, int]] = []
-    load(file, progress=lambda *now: told.append(now))
+    load(file, progress=lambda said, done, total: told.append((said, done, total)))
     read = [(done, total) for said, done, total in told if said == cache.READ.format(name=file.name)]
     unpacked = [(done, total) for said, done, total in told if said == cache.UNPACKED.format(name=file.name)]
     assert read[-1] == (file.stat().st_size, file.stat().st_size)

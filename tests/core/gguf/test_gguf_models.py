@@ -165,7 +165,7 @@ def test_the_caps_of_a_gemma_2_are_the_file_s(
 ) -> None:
     case = PUBLISHED["gemma2"]
     meant = dict(zip(("attn_logit_softcapping", "final_logit_softcapping"), caps, strict=True))
-    theirs = made(replace(case, sizes=case.sizes | FIXED["gemma2"] | meant))  # type: ignore[arg-type]
+    theirs = made(replace(case, sizes=case.sizes | FIXED["gemma2"] | meant))
     config = config_of(theirs.folder)
     arrays = {
         name: tensor + 1 if name.endswith("norm.weight") else tensor

@@ -100,7 +100,7 @@ def test_byte_level_ids_are_those_of_transformers(pre: str, tmp_path: Path) -> N
     loaded = load(file)
     assert loaded.tokenizer is not None and loaded.no_tokenizer == ""
     every = [*texts(), "<|start|>Hi <tool>there 12<|start|>"]
-    theirs = hf.AutoTokenizer.from_pretrained(tmp_path, gguf_file="model.gguf")
+    theirs: Any = hf.AutoTokenizer.from_pretrained(tmp_path, gguf_file="model.gguf")
     assert ids_of(loaded.tokenizer, every) == [theirs(text, add_special_tokens=False).input_ids for text in every]
     assert all(loaded.tokenizer.decode(loaded.tokenizer.encode(text).ids) == text for text in SENTENCES[:4])
 
@@ -211,7 +211,7 @@ def test_sentencepiece_ids_are_those_of_its_own_way_and_of_transformers(tmp_path
     every = [text for text in texts() if text]
     ours = ids_of(loaded.tokenizer, every)
     assert ours == [[1, *by_scores(text, ids, scores)] for text in every]
-    theirs = hf.AutoTokenizer.from_pretrained(tmp_path, gguf_file="model.gguf")
+    theirs: Any = hf.AutoTokenizer.from_pretrained(tmp_path, gguf_file="model.gguf")
     plain = [i for i, text in enumerate(every) if not text.startswith(" ")]  # Metaspace adds no ▁ before one
     assert [ours[i] for i in plain] == [theirs(every[i]).input_ids for i in plain]
     assert loaded.tokenizer.decode(ours[1]) == SENTENCES[1]

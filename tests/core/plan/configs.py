@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from core.model.config import ModelConfig
+from core.model.config import ModelConfig, NormOrder, Position
 from tests.thorough import how_many
 
 
@@ -44,13 +44,13 @@ def case(
 ) -> Case:
     kind = pick.choice(("encoder", "decoder", "encoder-decoder"))
     heads = pick.choice((1, 2, 4, 8, 12))
-    position = pick.choice(("none", "learned", "sinusoidal", "rotary", "alibi", "relative"))
+    position: Position = pick.choice(("none", "learned", "sinusoidal", "rotary", "alibi", "relative"))
     depth = max(
         encoders := 0 if kind == "decoder" else pick.randint(1, 3),
         decoders := 0 if kind == "encoder" else pick.randint(1, 3),
     )
     window = pick.choice((None, None, 3, 32, 5000))
-    norm_order = pick.choice(("pre", "pre", "post", "sandwich"))
+    norm_order: NormOrder = pick.choice(("pre", "pre", "post", "sandwich"))
     config = ModelConfig(
         vocab_size=pick.choice(vocab),
         d_model=heads * pick.choice((8, 16, 32)),

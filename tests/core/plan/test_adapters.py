@@ -148,7 +148,7 @@ def test_a_frozen_base_may_be_quantized() -> None:
     assert small.weights - base + small.masters + small.gradients + small.optimizer == 16 * 41_943_040
     assert round(plain.total / 2**30, 2) == 23.58 and round(small.total / 2**30, 2) == 14.24
     # A matrix is unpacked where it is multiplied: that is another 112 MiB wherever a layer is the widest moment.
-    short = {**options, "source_len": 10, "batch": 1}
+    short: dict[str, Any] = {**options, "source_len": 10, "batch": 1}
     packed, full = (memory_plan(LLAMA, **short, weight_dtype=name).transient for name in ("nf4", None))
     assert packed - full <= 4096 * 14_336 * 2 and packed > full
 

@@ -44,7 +44,7 @@ def test_memory_never_shrinks() -> None:
     for case in cases(16, 20):
         for training in (False, True):
             totals = [
-                memory_plan(case.config, **{**case.lengths, "source_len": n}, training=training).total
+                memory_plan(case.config, **(case.lengths | {"source_len": n}), training=training).total
                 for n in (*range(1, 200), 1000, 1001, 5000, 5001)
             ]
             assert totals == sorted(totals), case

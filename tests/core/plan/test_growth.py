@@ -66,7 +66,7 @@ def test_factors_are_those_of_the_planner() -> None:
 def test_the_longer_the_text_the_more_of_the_work_is_maps() -> None:
     assert A100 is not None
     for config, attention in ((GPT2, "flash"), (GPT2, "eager"), (LLAMA, "flash")):
-        found = bottleneck(config, Workload(source_len=7, dtype="float16", attention=attention), A100)  # type: ignore[arg-type]
+        found = bottleneck(config, Workload(source_len=7, dtype="float16", attention=attention), A100)
         assert [row["n"] for row in found] == list(LENGTHS)
         for row in found:
             for share in ("flops_share", "seconds_share"):

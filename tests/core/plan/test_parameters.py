@@ -164,4 +164,4 @@ def test_a_tied_table_counts_once() -> None:
 def test_to_dict_adds_up() -> None:
     plain = parameters(LESSON_B).to_dict()
     parts = ("embedding", "encoder_total", "decoder_total", "unembed", "head")
-    assert sum(plain[part] for part in parts) == plain["total"]  # type: ignore[misc]
+    assert sum(plain[part] for part in parts) == plain["total"]

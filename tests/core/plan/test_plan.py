@@ -83,7 +83,7 @@ def test_formats() -> None:
 def test_optimizers() -> None:
     n = parameters(GPT2).total
     states = {
-        optimizer: memory_plan(GPT2, source_len=10, training=True, optimizer=optimizer).optimizer  # type: ignore[arg-type]
+        optimizer: memory_plan(GPT2, source_len=10, training=True, optimizer=optimizer).optimizer
         for optimizer in ("sgd", "momentum", "adam", "adamw")
     }
     assert states == {"sgd": 0, "momentum": 4 * n, "adam": 8 * n, "adamw": 8 * n}
@@ -93,7 +93,7 @@ def test_optimizers() -> None:
 
 def test_recompute_trades_memory_for_flops() -> None:
     options: dict[str, Any] = {"batch": 8, "source_len": 1024, "training": True, "attention": "eager"}
-    plans = {how: plan(GPT2, **options, recompute=how) for how in ("none", "attention", "full")}  # type: ignore[arg-type]
+    plans = {how: plan(GPT2, **options, recompute=how) for how in ("none", "attention", "full")}
     assert plans["none"].total > plans["attention"].total > plans["full"].total
     assert plans["none"].step_flops < plans["attention"].step_flops < plans["full"].step_flops
     assert plans["full"].saved_per_layer == 8 * 1024 * 768 * 4
@@ -104,7 +104,7 @@ def test_kernels_order_memory() -> None:
     totals = [
         memory_plan(config, source_len=4096, attention=a, training=True).total
         for a in ("flash", "eager", "spelled_out")
-    ]  # type: ignore[arg-type]
+    ]
     assert totals == sorted(totals)
     assert totals[1] - totals[0] > 12 * 12 * 4096 * 4096 * 4
 

@@ -88,7 +88,7 @@ def test_pieces_read_the_weights_again() -> None:
 def test_sums_are_those_of_the_operations() -> None:
     for case in cases(81, 60):
         for attention in ("flash", "eager"):
-            work = Workload(**case.lengths, dtype=case.dtype, attention=attention)  # type: ignore[arg-type]
+            work = Workload(**case.lengths, dtype=case.dtype, attention=attention)
             parts = list(reading(case.config, work))
             ops = prompt(case.config, work)
             assert len(parts) == len(ops)
@@ -112,8 +112,12 @@ def test_a_step_of_training() -> None:
         assert (found.prompt_seconds, found.token_seconds, found.weights_read, found.cache_read) == (0, 0, 0, 0)
         step = plan(config, work).step_flops / 312e12
         assert found.step_seconds > 0.85 * step  # hidden cells are skipped
-        rather: dict[str, Any]
-        for rather, longer in (({"recompute": "full"}, True), ({"rank": 8}, False), ({"optimizer": "sgd"}, False)):
+        changes: list[tuple[dict[str, Any], bool]] = [
+            ({"recompute": "full"}, True),
+            ({"rank": 8}, False),
+            ({"optimizer": "sgd"}, False),
+        ]
+        for rather, longer in changes:
             other = speed(config, replace(work, **rather), A100).step_seconds
             assert other > found.step_seconds if longer else other < found.step_seconds, (config, rather)
     update = 8 * parameters(GPT2).total / 2039e9  # of one token, the update of Adam's averages alone takes longer

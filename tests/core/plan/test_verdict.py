@@ -196,7 +196,7 @@ def test_numbers_of_smollm2_and_gpt2_medium() -> None:
     assert (smol.weights, smol.kv_cache, smol.transient) == (538_060_032, 377_487_360, 53_035_264)
     place = of_bytes(8 * GiB, "8 GiB")
     for attention, gib, longest in (("flash", 7.380, 1332), ("eager", 8.902, 806)):
-        set_up = SetUp(MEDIUM, Workload(source_len=1024, training=True, attention=attention), place)  # type: ignore[arg-type]
+        set_up = SetUp(MEDIUM, Workload(source_len=1024, training=True, attention=attention), place)
         found = verdict(set_up)
         assert round(found.total / GiB, 3) == gib
         assert (found.longest, found.ceiling) == (min(1024, longest), 1024)
