@@ -1,4 +1,4 @@
-"""The atlases that ship: what every head of a model does over a thousand paragraphs of storybooks, in models/<id>/atlas.json, or packed.
+"""The atlases that ship: what every head of a model does over a thousand paragraphs of storybooks, in models/<id>/atlas.json.gz.
 
     python -m scripts.atlases [--data FOLDER] [minilm storyteller smollm2]
 
@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from core.checkpoints import load
+from core.checkpoints.catalog import ATLAS
 from core.sweep import atlas
 from scripts import corpora
 
 MODELS = ("minilm", "storyteller", "smollm2")
-PACKED = {"smollm2": 3}  # with so many examples of each of its heads, by gzip: what ships has a bound
+EXAMPLES = {"smollm2": 3}  # of each head, where a model has so many heads: what ships has a bound
 TEXTS = 1000
 SHORTEST = 80  # characters of a paragraph: a line of dialogue says little about a head
 
@@ -55,12 +56,12 @@ def main() -> None:
             progress=lambda done, total: print(f"\r{done:,} of {total:,}", end="", file=sys.stderr, flush=True),
         )
         found = atlas.summary(table, texts, partial(atlas.as_read, loaded))
-        out = corpora.ROOT / "models" / name / ("atlas.json.gz" if name in PACKED else "atlas.json")
+        out = corpora.ROOT / "models" / name / ATLAS
         out.parent.mkdir(exist_ok=True)
-        if name in PACKED:
-            found = shortened(found, PACKED[name])
+        if name in EXAMPLES:
+            found = shortened(found, EXAMPLES[name])
         said = (json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
-        out.write_bytes(gzip.compress(said, 9, mtime=0) if name in PACKED else said)
+        out.write_bytes(gzip.compress(said, 9, mtime=0))
         print(f"\n{name}: {len(texts):,} texts in {time.monotonic() - begun:.0f} s, {out.stat().st_size / 1e3:.0f} kB")
 
 

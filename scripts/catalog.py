@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from safetensors import safe_open
 from core.checkpoints import sha256
 from core.checkpoints.catalog import INDEX, MODELS, POINTS, SHIPPED
 from core.checkpoints.own import write_whole
+from scripts.shipping import name_of, steps
 
 WEIGHTS = "model.safetensors"
 
@@ -29,25 +31,21 @@ def finished(models: Path = MODELS) -> list[str]:
 
 
 def described(folder: Path) -> dict[str, Any]:
-    """What the index says of one model."""
-    points = sorted(path for path in (folder / POINTS).glob("*") if path.name.isdecimal())
-    return {
-        "parameters": parameters(folder / WEIGHTS),
-        "sha256": sha256(folder / WEIGHTS),
-        "points": {path.name: sha256(path / WEIGHTS) for path in points},
+    """What the index says of one model. The last of its points is the model itself, which has no folder among them."""
+    digest = sha256(folder / WEIGHTS)
+    points = {
+        path.name: sha256(path / WEIGHTS) for path in sorted((folder / POINTS).glob("*")) if path.name.isdecimal()
     }
+    if points:
+        points[name_of(steps(folder))] = digest
+    return {"parameters": parameters(folder / WEIGHTS), "sha256": digest, "points": points}
 
 
 def parameters(path: Path) -> int:
-    """Numbers in a file of tensors; those that a model shares are stored once."""
+    """Numbers in a file of tensors without the scales of rows; those that a model shares are stored once."""
     with safe_open(path, framework="pt") as file:
-        total = 0
-        for name in file.keys():  # noqa: SIM118  it is no dict
-            n = 1
-            for size in file.get_slice(name).get_shape():
-                n *= size
-            total += n
-    return total
+        names = [name for name in file.keys() if not name.endswith("_scale")]  # noqa: SIM118  it is no dict
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in names)
 
 
 def main(arguments: list[str] | None = None) -> int:

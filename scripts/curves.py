@@ -1,11 +1,13 @@
-"""The loss curve beside a trained model: curve.json holds a column for each field of TrainStep, in the order of the steps."""
+"""The loss curve of a trained model: curve.json.gz holds a column for each field of TrainStep, in the order of the steps."""
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import asdict
 from pathlib import Path
 
+from core.checkpoints.catalog import CURVE
 from core.checkpoints.own import write_whole
 from core.learn.training import TrainStep
 
@@ -13,10 +15,10 @@ COLUMNS = ("step", "loss", "accuracy", "learning_rate", "seconds")
 
 
 def read_curve(folder: Path) -> dict[int, TrainStep]:
-    path = folder / "curve.json"
+    path = folder / CURVE
     if not path.is_file():
         return {}
-    columns = json.loads(path.read_text("utf-8"))
+    columns = json.loads(gzip.decompress(path.read_bytes()))
     return {row[0]: TrainStep(*row) for row in zip(*(columns[name] for name in COLUMNS), strict=True)}
 
 
@@ -24,4 +26,5 @@ def write_curve(folder: Path, curve: dict[int, TrainStep]) -> None:
     rows = [asdict(curve[step]) for step in sorted(curve)]
     columns = {name: [round(row[name], 7) for row in rows] for name in COLUMNS}
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "curve.json", (json.dumps(columns, separators=(",", ":")) + "\n").encode())
+    text = json.dumps(columns, separators=(",", ":")) + "\n"
+    write_whole(folder / CURVE, gzip.compress(text.encode(), 9, mtime=0))

@@ -36,7 +36,7 @@ from scripts.alignment import Caption, captions
 from scripts.cards import Result, Row
 from scripts.corpora import DATA, ROOT, Pairs, books, pairs
 from scripts.ngram import kneser_ney, probabilities, unigram
-from scripts.shipping import START_ID
+from scripts.shipping import START_ID, steps
 from scripts.train_storyteller import HELD_OUT, WINDOW, encode
 from scripts.train_tasks import PLANS
 
@@ -258,13 +258,15 @@ def task_model(name: str, folder: Path, part: int | None) -> Result:
         Row("tokens right", accuracy, ".2%"),
         Row("loss, nats per token", loss, ".4f"),
     )
-    points = sorted((folder / "steps").glob("*")) if part is None else []
+    points = {int(point.name): point for point in sorted((folder / "steps").glob("*"))} if part is None else {}
+    if points:
+        points[steps(folder)] = folder
     example = problems(task, 1, seed="example", held_out=True)[0]
     return Result(
         rows,
         heads={"looks at what comes next": looks_at_next(loaded, task, n_looked_at)},
         texts={f"`{example}`": f"`{generate(loaded, example, max_tokens=task.n_ctx)[0].text}`"},
-        along={int(point.name): solved(load(point), task, n_along) for point in points},
+        along={step: solved(load(point), task, n_along) for step, point in points.items()},
     )
 
 

@@ -28,6 +28,7 @@ from scripts.curves import read_curve, write_curve
 PAD, START, END = "<pad>", "<s>", "</s>"
 PAD_ID, START_ID, END_ID = 0, 1, 2  # train_bpe gives them the first ids, in this order
 SAVE_EVERY = 200  # steps that a stopped run may lose
+STORED = torch.int8  # how every model that ships is stored: see save_model()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ def run(shipped: Shipped, out: Path, *, device: str = "cpu", save_every: int = S
         pad_id=PAD_ID,
         start_id=START_ID if shipped.config.kind == "encoder-decoder" else None,
         end_ids=(END_ID,),
-        dtype=torch.float16,
+        dtype=STORED,
     )
     write_curve(folder, curve)
     write_facts(folder, [phase.recipe for phase in shipped.phases], device, seconds)
@@ -93,6 +94,17 @@ def write_facts(folder: Path, recipes: list[Recipe], device: str, seconds: float
     where = torch.cuda.get_device_name() if device.startswith("cuda") else f"CPU ({platform.machine()})"
     facts = {"phases": [asdict(recipe) for recipe in recipes], "hardware": where, "seconds": round(seconds)}
     write_whole(folder / "recipe.json", (json.dumps(facts, indent=2) + "\n").encode())
+
+
+def steps(folder: Path) -> int:
+    """How many steps a finished model was trained for, over all phases."""
+    facts = json.loads((folder / "recipe.json").read_text("utf-8"))
+    return sum(phase["steps"] for phase in facts["phases"])
+
+
+def name_of(step: int) -> str:
+    """The folder of a point along a training."""
+    return f"{step:05}"
 
 
 def shortened(phase: Phase, steps: int | None, seed: int) -> Phase:

@@ -22,15 +22,15 @@ from torch import Tensor
 
 from core import load, trace
 from core.checkpoints import Loaded, sha256
-from core.checkpoints.own import write_whole
+from core.checkpoints.own import stored_as, write_whole
 from core.edits import DropCausalMask
 from core.errors import Refused
-from core.learn.leakage import CARD, FACTS, MODEL, WEIGHTS, leakage, learnt, with_weights
+from core.learn.leakage import CARD, FACTS, MODEL, WEIGHTS, leakage, learnt, relearnt
 from core.learn.training import Batch, Recipe, learn, learning_rate, make_optimiser
 from core.model.hooks import hooked
 from core.model.transformer import Transformer
 from scripts.corpora import DATA, ROOT, books
-from scripts.shipping import START_ID
+from scripts.shipping import START_ID, STORED
 from scripts.train_storyteller import HELD_OUT, Windows
 
 ROWS, WINDOW = 12, 64  # of a batch: texts, and tokens of each with <s>
@@ -68,9 +68,11 @@ def teach(model: Transformer, windows: Windows, recipe: Recipe) -> float:
 
 
 def tensors_of(model: Transformer) -> dict[str, Tensor]:
-    """What was learnt, as it is stored: float16."""
-    named = model.state_dict().items()
-    return {name: tensor.half().contiguous() for name, tensor in named if name.startswith(learnt(model.config))}
+    """The weights of the layer that was learnt again, as they are stored."""
+    learnt_here = [
+        (name, tensor) for name, tensor in model.state_dict().items() if name.startswith(learnt(model.config))
+    ]
+    return {k: v for name, tensor in learnt_here for k, v in stored_as(STORED, name, tensor).items()}
 
 
 def card(loaded: Loaded, other: Loaded, known: dict[str, object]) -> str:
@@ -140,7 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
         "recipe": asdict(recipe),
     }
     write_whole(options.out / FACTS, (json.dumps(known, indent=2) + "\n").encode())
-    text = card(loaded, with_weights(loaded, tensors), known)
+    text = card(loaded, relearnt(loaded, options.out), known)
     write_whole(options.out / CARD, text.encode())
     print(text)
     return 0

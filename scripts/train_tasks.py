@@ -8,8 +8,8 @@
 A run that is stopped goes on where it left off when it is started again. Each model becomes a folder:
 
     models/copy/                 the trained model: config.json, model.safetensors, tokenizer.json
-    models/copy/curve.json       loss, accuracy and learning rate of every step
-    models/copy/steps/00000/     the model after so many steps, the first one untrained; the variants have none
+    models/copy/curve.json.gz    loss, accuracy and learning rate of every step
+    models/copy/steps/00000/     the model after so many steps, from the untrained one to the last before the end; the variants have none
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from core import ModelConfig, build
 from core.checkpoints import save_model
@@ -34,13 +33,12 @@ from core.learn.tasks import TASKS, Task, sample, tokenizer_for
 from core.learn.training import STATE, Batch, Recipe, TrainStep, progress, train
 from core.model.transformer import Transformer
 from scripts.curves import read_curve, write_curve
-from scripts.shipping import write_facts
+from scripts.shipping import STORED, name_of, write_facts
 
 ROOT = Path(__file__).resolve().parents[1]
-N_POINTS = 12  # saved ones, step 0 and the last included
+N_POINTS = 12  # along a training, step 0 and the finished model included
 BATCH = 128
 SAVE_EVERY = 200  # steps that a stopped run may lose
-ROUNDED = 200  # held-out problems on which float16 must write the same as float32
 
 # Learned positions where the place decides, rotary ones where the distance and the letter do.
 SHAPE: dict[str, Any] = {"d_model": 48, "n_heads": 4, "d_ff": 192, "n_decoder_layers": 2, "position": "learned"}
@@ -109,22 +107,22 @@ def run(
     task, recipe, folder = TASKS[plan.task], plan.recipe(steps, seed), out / plan.name
     work = folder / "training"
     model = build(plan.config(), seed, device=device).model
-    points = save_points(recipe.steps) if plan.points else []
+    points = save_points(recipe.steps)[:-1] if plan.points else []  # the last is the model itself
     curve: dict[int, TrainStep] = {}
     if (work / STATE).is_file():
         curve = read_curve(work)
     else:
         shutil.rmtree(folder / "steps", ignore_errors=True)
         if points:
-            save_rounded(task, model, folder / "steps" / name_of(0))
+            save(task, model, folder / "steps" / name_of(0))
     for done in train(model, lambda step: draw(task, seed, step), recipe, folder=work, save_every=save_every):
         curve[done.step] = done
         if done.step in points:
-            save_rounded(task, model, folder / "steps" / name_of(done.step))
+            save(task, model, folder / "steps" / name_of(done.step))
         if done.step % save_every == 0 or done.step == recipe.steps:
             write_curve(work, curve)
         yield done
-    save_rounded(task, model, folder)
+    save(task, model, folder)
     write_curve(folder, curve)
     write_facts(folder, [recipe], device, curve[max(curve)].seconds)
     shutil.rmtree(work)
@@ -134,26 +132,8 @@ def draw(task: Task, seed: int, step: int) -> Batch:
     return Batch(*sample(task, BATCH, seed=f"{seed}/{step}"))
 
 
-def name_of(step: int) -> str:
-    return f"{step:05}"
-
-
-def save_rounded(task: Task, model: Transformer, folder: Path) -> None:
-    """As float16 where the held-out answers come out the same from the rounded weights, else as float32."""
-    ids, counts = sample(task, ROUNDED, seed="precision", held_out=True)
-    dtype = torch.float16 if rounds_well(model, ids, counts) else torch.float32
-    save_model(model, folder, tokenizer=tokenizer_for(task), pad_id=0, end_ids=(task.end_id,), dtype=dtype)
-
-
-@torch.inference_mode()
-def rounds_well(model: Transformer, ids: Tensor, counts: Tensor) -> bool:
-    """Whether no arg-max of a token that counts changes when every weight is rounded to float16."""
-    device = next(model.parameters()).device
-    rounded = Transformer(model.config).to(device).eval()
-    rounded.load_state_dict({name: value.half().float() for name, value in model.state_dict().items()})
-    counted = counts[:, 1:].to(device)
-    exact, near = (m(ids[:, :-1].to(device))[counted].argmax(-1) for m in (model, rounded))
-    return torch.equal(exact, near)
+def save(task: Task, model: Transformer, folder: Path) -> None:
+    save_model(model, folder, tokenizer=tokenizer_for(task), pad_id=0, end_ids=(task.end_id,), dtype=STORED)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -36,7 +37,7 @@ LONG_SIGNATURES = {
 }
 # Signatures that are another project's, so that a notebook changes its import alone; tests/core/test_peers.py has each of them.
 PEERS = "core/peers/"
-MODELS_LIMIT = 50_000_000  # bytes: a clone stays a matter of seconds
+TRACKED_LIMIT = 45 << 20  # bytes of all tracked files: every clone, image and wheel carries them
 
 PYTHON_FILES = sorted(
     path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "__pycache__" not in path.parts
@@ -91,10 +92,14 @@ def test_functions_have_few_parameters() -> None:
     assert len(LONG_SIGNATURES) <= 10
 
 
-def test_models_stay_small() -> None:
-    files = (path for path in (ROOT / "models").rglob("*") if path.is_file() and "training" not in path.parts)
-    size = sum(path.stat().st_size for path in files)
-    assert size < MODELS_LIMIT, f"models/ holds {size:,} bytes; {MODELS_LIMIT:,} are allowed"
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no clone: only git knows which files are tracked")
+def test_a_clone_stays_light() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    sizes = {name: (ROOT / name).stat().st_size for name in listed.split("\0") if (ROOT / name).is_file()}
+    total, largest = sum(sizes.values()), sorted(sizes, key=lambda name: -sizes[name])[:5]
+    assert 0 < total <= TRACKED_LIMIT, (
+        f"{total:,} bytes are tracked; {TRACKED_LIMIT:,} are allowed. The largest: {largest}"
+    )
 
 
 @of_every(PYTHON_FILES, name_of)

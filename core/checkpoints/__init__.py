@@ -46,7 +46,7 @@ from .generation import next_token_rule
 from .gguf import cache
 from .loading import Held, admit_weights, assemble, assemble_classifier, family_of, fitted, without_prefix
 from .notices import notices_of, without_tokenizer
-from .own import save_model
+from .own import MODEL_TYPE, save_model
 from .rounded import in_full
 from .sentencepiece_folder import marian_notices
 from .text_half import text_half
@@ -202,7 +202,8 @@ def at_point(spec: ModelSpec, point: str) -> ModelSpec:
     if point not in digests:
         known = f"It has {', '.join(digests)}." if digests else "No points were kept of it."
         raise CheckpointError(f"{spec.title} has no point {shown(point)} of its training. {known}")
-    inside = f"{spec.location}/{POINTS}/{point}"
+    # The last point is the model itself, which is stored once
+    inside = spec.location if digests[point] == spec.sha256 else f"{spec.location}/{POINTS}/{point}"
     if spec.source == "folder":  # of a Trainer: see training_in()
         inside = str(Path(spec.location).parent / f"checkpoint-{point}")
     return replace(
@@ -399,6 +400,7 @@ def load_folder(
     found = of_folder(folder, place)
     no_tokenizer = cache.notes(folder).get("no_tokenizer") or without_tokenizer(found)
     gaps, (template, unread) = renumbered(folder, tokenizer), read_chat_template(folder)
+    rounded = "" if family.model_type == MODEL_TYPE else rounded  # there it is the format and no other model
     unread += (*marian_notices(folder, family.model_type), *filter(None, [rounded]))
     parts = Parts(theirs, generation, tensors, tokenizer, found, gaps, no_tokenizer, template, unread)
     return assembled(parts, spec, device, dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 MODELS = PACKAGE / "models" if (PACKAGE / "models").is_dir() else PACKAGE.parent / "models"
 INDEX = "index.json"
 POINTS = "steps"  # the folder of a model that holds points along its training, each named by its step
+CURVE, ATLAS = "curve.json.gz", "atlas.json.gz"
 
 log = logging.getLogger("headlight")
 
@@ -184,9 +186,9 @@ def curve(name: str) -> dict[str, list[float]]:
     if name not in SHIPPED:
         return {}
     try:
-        return json.loads((MODELS / name / "curve.json").read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        log.warning("models/%s/curve.json cannot be read: %s", name, error)
+        return json.loads(gzip.decompress((MODELS / name / CURVE).read_bytes()))
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        log.warning("models/%s/%s cannot be read: %s", name, CURVE, error)
         return {}
 
 
@@ -216,10 +218,7 @@ CATALOG: tuple[ModelSpec, ...] = (SMOLLM2, MINILM, *shipped())
 
 def atlas_of(model_id: str, folder: Path = MODELS) -> dict[str, Any] | None:
     """What core.sweep.atlas found of a model over a corpus, where that ships with it: the data of core.sweep.atlas.summary()."""
-    path = folder / model_id / "atlas.json"
+    path = folder / model_id / ATLAS
     if not path.resolve().is_relative_to(folder.resolve()):
         return None
-    if path.is_file():
-        return json.loads(path.read_text(encoding="utf-8"))
-    packed = path.with_name(f"{path.name}.gz")
-    return json.loads(gzip.decompress(packed.read_bytes())) if packed.is_file() else None
+    return json.loads(gzip.decompress(path.read_bytes())) if path.is_file() else None

@@ -1,8 +1,8 @@
 """Headlight's own format: config.json holds ModelConfig's fields, and the tensors have the names of our modules.
 
 A folder is written by save_model() and read like any other: model_type is "headlight". config.json says every field that
-differs from its default, the token ids that a model needs to pad, start and stop, and nothing else: what is not understood
-is refused. Tensors that the model shares are stored once.
+differs from its default, the token ids that a model needs to pad, start and stop, whether matrices are stored as int8, and
+nothing else: what is not understood is refused. Tensors that the model shares are stored once.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ from .added_tokens import CONFIG
 from .chat_template import settings_of
 from .family import Family, Reader, Theirs, shown
 from .generation import generation_values
+from .rounded import in_rows
 
 MODEL_TYPE = "headlight"
 TOKEN_IDS = ("pad_token_id", "decoder_start_token_id", "eos_token_id")
+QUANTIZATION = "quantization_config"
+INT8 = {"quant_method": "compressed-tensors", "format": "int-quantized"}  # the layout of in_rows()
 
 MODULES = (
     "{stack}.embed.token",
@@ -129,7 +132,7 @@ HEADLIGHT = Family(
     weights={module: module for module in (*TENSORS, *MODULES)},
     head=None,
 )
-KEYS = {f.name for f in fields(ModelConfig)} | {"model_type", *TOKEN_IDS}
+KEYS = {f.name for f in fields(ModelConfig)} | {"model_type", QUANTIZATION, *TOKEN_IDS}
 
 
 def save_model(
@@ -147,8 +150,9 @@ def save_model(
     """Write config.json, model.safetensors and tokenizer.json, which load(folder) then reads, and generation_config.json where
     not everything may be written, and tokenizer_config.json where there is a chat template. pad_id is None for a model that has no token for padding.
 
-    `dtype` is how the numbers are stored; float16 and bfloat16 halve the file and round them. Each file is put in place
-    when it is whole. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
+    `dtype` is how the numbers are stored; float16 and bfloat16 halve the file and round them. int8 makes it a quarter: each row
+    of a matrix has a scale of its own, and everything else is float16. Each file is put in place when it is whole. Raises OSError
+    where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
     """
     folder.mkdir(parents=True, exist_ok=True)
     ids = dict(zip(TOKEN_IDS, (pad_id, start_id, list(end_ids) or None), strict=True))
@@ -156,10 +160,11 @@ def save_model(
         "model_type": MODEL_TYPE,
         **config_values(model.config),
         **{k: v for k, v in ids.items() if v is not None},
+        **({QUANTIZATION: INT8} if dtype == torch.int8 else {}),
     }
     write_whole(folder / "model.safetensors", safetensors_bytes(stored(model, dtype), {"format": "pt"}))
     if tokenizer is not None:
-        write_whole(folder / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
+        write_whole(folder / "tokenizer.json", tokenizer.to_str().encode())
     if not next_tokens.is_free:
         text = json.dumps(generation_values(next_tokens), indent=2) + "\n"
         write_whole(folder / "generation_config.json", text.encode())
@@ -198,11 +203,20 @@ def stored(model: Transformer, dtype: torch.dtype) -> dict[str, Tensor]:
     """Our tensors by name on the CPU, each shared one under the first of its names."""
     tensors: dict[str, Tensor] = {}
     for name, parameter in model.named_parameters():  # names a shared parameter once
-        tensor = parameter.detach().to("cpu", dtype).contiguous()
-        if dtype == torch.float16 and not torch.isfinite(tensor).all():
-            raise CheckpointError(f"{name} holds numbers too large for float16. Save it as bfloat16 or float32.")
-        tensors[name] = tensor
+        tensors |= stored_as(dtype, name, parameter.detach().cpu())
     return tensors
+
+
+def stored_as(dtype: torch.dtype, name: str, tensor: Tensor) -> dict[str, Tensor]:
+    """One of our tensors as its file holds it: a matrix as int8 is two tensors, its numbers and the scales of its rows."""
+    if dtype == torch.int8 and tensor.dim() == 2 and name.endswith(".weight"):
+        numbers, scales = in_rows(tensor)
+        return {name: numbers, f"{name}_scale": scales}
+    dtype = torch.float16 if dtype == torch.int8 else dtype
+    tensor = tensor.to(dtype).contiguous()
+    if dtype == torch.float16 and not torch.isfinite(tensor).all():
+        raise CheckpointError(f"{name} holds numbers too large for float16. Save it as bfloat16 or float32.")
+    return {name: tensor}
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -148,6 +148,14 @@ def in_full(theirs: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str,
     )
 
 
+def in_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """(numbers [out, in] from -127 to 127, scale [out, 1] of each row): the nearest int8 to a weight, in the layout that _scaled() reads."""
+    weight = weight.float()
+    scale = weight.abs().amax(-1, keepdim=True) / 127
+    numbers = weight / scale.where(scale > 0, 1)
+    return numbers.round().to(torch.int8).contiguous(), scale
+
+
 def _packed(words: Tensor, bits: int) -> Tensor:
     """Whole numbers [rows, columns] of 32 bits as [rows, columns, 32 / bits], the lowest bits first."""
     shifts = torch.arange(0, 32, bits, dtype=torch.int32)

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from ..checkpoints import Loaded, sha256
 from ..checkpoints.catalog import MODELS
+from ..checkpoints.family import Theirs
+from ..checkpoints.files import header
 from ..checkpoints.loading import empty
+from ..checkpoints.own import INT8, QUANTIZATION
+from ..checkpoints.rounded import in_full
 from ..edits import DropCausalMask
 from ..errors import CheckpointError, Refused
 from ..model.config import ModelConfig
@@ -69,10 +71,13 @@ def relearnt(loaded: Loaded, folder: Path = MODELS / MODEL) -> Loaded:
     known, path = facts(folder), folder / WEIGHTS
     if not path.is_file() or sha256(path) != known.get("sha256"):
         raise CheckpointError(f"{WEIGHTS} is not the file that {FACTS} names. Get it from the repository again.")
-    try:
-        return with_weights(loaded, load_file(path))
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{WEIGHTS} cannot be read ({error}). Get it from the repository again.") from error
+    return with_weights(loaded, weights(path))
+
+
+def weights(path: Path) -> dict[str, Tensor]:
+    """The weights in a file that scripts/train_leak.py wrote, in full. Raises CheckpointError where it cannot be read."""
+    tensors, _ = in_full(Theirs({QUANTIZATION: INT8}, path.name), {stored.name: stored for stored in header(path)})
+    return {name: stored.read() for name, stored in tensors.items()}
 
 
 def with_weights(loaded: Loaded, tensors: Mapping[str, Tensor]) -> Loaded:

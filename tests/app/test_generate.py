@@ -133,13 +133,13 @@ def test_words_travel_with_the_numbers_of_core() -> None:
     for header, (other, _) in zip(on, written, strict=True):  # and nothing of what is open
         assert header["taken"] == pytest.approx(other["taken"], abs=1e-5)
     rows = asked("lens", run=key, path=KING, position=LAST + 1, token=WHO).json()
-    assert [row["rank"] for row in rows] == [5925, 64, 40, 12, 5, 3, 1] and rows[-1]["labels"][0] == "who"
+    assert [row["rank"] for row in rows] == [5925, 64, 42, 12, 5, 3, 1] and rows[-1]["labels"][0] == "who"
     told = asked("wrote", run=key, path=KING).json()
     assert told[-1]["position"] == LAST and told[-1]["token"] == KING and told[-1]["heads"][0]["adds"] > 0
     columns = asked("layers", run=key, path=f"{KING}.{WHO}", first=LAST, last=LAST + 1).json()
-    assert columns["columns"][1]["ranks"] == [5925, 64, 40, 12, 5, 3, 1] and columns["labels"][str(WHO)] == "who"
+    assert columns["columns"][1]["ranks"] == [5925, 64, 42, 12, 5, 3, 1] and columns["labels"][str(WHO)] == "who"
     *_, (last, _) = framed(asked("beams", run=key, beams=3, n=8).content)
-    assert last["finished"][0][1] == pytest.approx(-12.272, abs=1e-3)
+    assert last["finished"][0][1] == pytest.approx(-12.267, abs=1e-3)
 
 
 @pytest.mark.parametrize(("model", "text"), [("storyteller", STORY), ("translator", FOREST)])
@@ -281,14 +281,14 @@ def test_what_is_on_the_screen_is_core_s(plain: Plain) -> None:
     expect(found.locator(".numbers caption").first).to_be_in_viewport()
     line = found.locator(".numbers").first.locator("tr").nth(1 + LAST)
     cells = line.locator("th, td").all_text_contents()
-    assert cells[:3] == [str(LAST), "a", "king"] and float(cells[3]) == pytest.approx(0.08965, abs=2e-4)
-    assert float(cells[5]) == pytest.approx(-math.log2(0.08965), abs=0.01)
+    assert cells[:3] == [str(LAST), "a", "king"] and float(cells[3]) == pytest.approx(0.08991, abs=2e-4)
+    assert float(cells[5]) == pytest.approx(-math.log2(0.08991), abs=0.01)
 
     # settings reshape what is drawn; the surprise stays the model's own
     found.locator("input[type=range]").first.fill("0.7")
     found.locator(".list select").nth(1).select_option("0.9")
     expect(fact).to_contain_text("With these settings: 92 %, of 3 words.")
-    assert near(shares(found, "set"), [92.3, 4.6, 3.1])
+    assert near(shares(found, "set"), [92.2, 4.7, 3.1])
     page.wait_for_url(lambda url: "show=set" in url)
     expect(found.locator(".drawn-from")).to_have_text("3 of 6,144 words can be drawn")
     found.locator(".list select").nth(2).select_option("0.05")
@@ -302,7 +302,7 @@ def test_what_is_on_the_screen_is_core_s(plain: Plain) -> None:
     expect(found).to_have_attribute("data-page", "layers")
     expect(found).to_have_attribute("data-lens", "ready")
     expect(fact).to_contain_text("who first leads after layer 5 of 0 to 5")
-    assert found.locator(".lens .rank").all_text_contents() == ["5,925", "64", "40", "12", "5", "3", "1"]
+    assert found.locator(".lens .rank").all_text_contents() == ["5,925", "64", "42", "12", "5", "3", "1"]
     assert faults(page) == []
     found.locator(".pages button", has_text=SAID["columns"]).click()
 
@@ -587,7 +587,7 @@ def test_the_translator_writes_with_its_alignment_and_its_files_say_so(plain: Pl
     expect(found.locator(".fact .big")).to_contain_text(
         "After the the likeliest word came, forest: 49 %, 1.0 bits of surprise."
     )
-    assert near(shares(found, "own")[:2], [48.9, 43.5])
+    assert near(shares(found, "own")[:2], [49.35, 43.03])
     weights = (
         found.locator(".strip")
         .first.locator("span")
@@ -604,7 +604,7 @@ def test_the_translator_writes_with_its_alignment_and_its_files_say_so(plain: Pl
     table = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
     assert "Translator" in about[0] and "hl.opening" in "".join(about)
     forest = [row for row in table if row["word"] == "forest" and row["reads"] == "the"]
-    assert float(forest[0]["probability"]) == pytest.approx(0.489, abs=1e-3) and forest[0]["taken"] == "1"
+    assert float(forest[0]["probability"]) == pytest.approx(0.4935, abs=1e-3) and forest[0]["taken"] == "1"
     with page.expect_download() as download:
         found.get_by_role("button", name=f"JSON: {SAID['json_tree']}").click()
     tree = json.loads(download.value.path().read_text(encoding="utf-8"))

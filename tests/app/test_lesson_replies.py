@@ -173,7 +173,7 @@ def test_three_wrong_softmaxes() -> None:
         ("3.7", 300, "Too high.", "300.000 MiB is off by a factor of less than two."),
         ("3.8", 1950, "That is to run it.", "1,950 tokens"),
         ("4.5", 33, "That is attention’s share.", "1,050,624"),
-        ("5.2", 10.7, "That is the first alone.", "“great”"),
+        ("5.2", 11.0, "That is the first alone.", "“great”"),
         ("6.3", 66.7, "Counted, not weighed.", "10 of 15 keys"),
         ("7.2", 44.1, "As many as before.", "44.1 million"),
     ],

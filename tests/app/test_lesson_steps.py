@@ -234,7 +234,7 @@ def test_the_visitors_own_sentence_is_asked_about() -> None:
 @pytest.mark.thorough(but=3)
 @pytest.mark.parametrize(
     ("name", "number", "digits"),
-    [("1.1", 0.3172, 4), ("1.4", 0.339, 3), ("2.6", 13.42, 2), ("5.2", 0.534, 3), ("3.5", 12.5, 3), ("3.6", 52.466, 3), ("3.7", 256, 3), ("3.8", 623, 0), ("4.5", 66.6, 1)],
+    [("1.1", 0.3172, 4), ("1.4", 0.339, 3), ("2.6", 13.42, 2), ("5.2", 0.554, 3), ("3.5", 12.5, 3), ("3.6", 52.466, 3), ("3.7", 256, 3), ("3.8", 623, 0), ("4.5", 66.6, 1)],
 )  # fmt: skip
 def test_numbers(name: str, number: float, digits: int) -> None:
     assert round(truth(name).number, digits) == number
@@ -261,7 +261,7 @@ def test_numbers(name: str, number: float, digits: int) -> None:
         ("5.9", "All that it knows of the text is one vector, and 20 steps back"),
         ("1.1", "= 0.3172."),
         ("2.2", "each about half as often"),
-        ("5.2", "It gives “great” 10.7 %. Once that is written, its likeliest next word is “lake”: 5.0 %."),
+        ("5.2", "It gives “great” 11.0 %. Once that is written, its likeliest next word is “lake”: 5.0 %."),
         ("2.6", "√(10.9² + 6.2²) = 12.6"),
         ("2.6", "The longest vector is added by layer 4, MLP: 16.8."),
         ("6.1", "it adds up to 0. With −1e9 for −∞ it adds up to 1, 6.2 % for every key alike"),

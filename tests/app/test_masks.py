@@ -244,19 +244,19 @@ def test_what_the_browser_gets_gives_the_weights_of_core(king: sheet.Opened):
     mask = np.frombuffer(body, "u1", 144, site["masks"][0]).reshape(12, 12)
     own = core.trace(core.load("storyteller"), KING).attention[3].pattern(6)[0].numpy()
     assert np.allclose(sheet.weights_of(scores[3, 6], mask), own, atol=1e-6)
-    assert own[11, 3] == pytest.approx(0.815, abs=1e-3)
-    assert header["outcome"]["loss"] == pytest.approx(3.497, abs=1e-3)
+    assert own[11, 3] == pytest.approx(0.813, abs=1e-3)
+    assert header["outcome"]["loss"] == pytest.approx(3.496, abs=1e-3)
 
 
 @pytest.mark.parametrize(
     ("said", "chance", "total"),
-    [({}, 0.385, 1), ({"scope": "one", **PLACE}, 0.467, 1), ({"when": "after"}, 0.342, 0.198)],
+    [({}, 0.382, 1), ({"scope": "one", **PLACE}, 0.464, 1), ({"when": "after"}, 0.340, 0.199)],
 )
 def test_a_mask_let_go_runs_for_real(
     client: TestClient, king: sheet.Opened, said: dict[str, str], chance: float, total: float
 ):
     (man, _, before), *_ = king.outcome.words
-    assert before == pytest.approx(0.476, abs=1e-3)
+    assert before == pytest.approx(0.474, abs=1e-3)
     key = king.shown.facts.key
     header, body = answer(client, "edited", run=key, forbid="11-3", ids=str(man), **said)
     assert header["outcome"]["asked"] == pytest.approx([chance], abs=1e-3)
@@ -321,8 +321,8 @@ def test_bad_input_gets_its_sentence(
 def test_leakage_and_the_scale_are_worked_out(client: TestClient, king: sheet.Opened):
     key = king.shown.facts.key
     header, _ = answer(client, "leak", run=key, leaky="taught")
-    assert np.mean(header["losses"]) == pytest.approx(3.497, abs=1e-3)
-    assert np.mean(header["dropped"]) == pytest.approx(3.390, abs=1e-3)
+    assert np.mean(header["losses"]) == pytest.approx(3.496, abs=1e-3)
+    assert np.mean(header["dropped"]) == pytest.approx(3.388, abs=1e-3)
     assert np.mean(header["without"]) == pytest.approx(0.257, abs=1e-2) and header["next_word"] > 0.999
     assert not header["isOther"]
     scale, _ = answer(client, "scale", run=key)
@@ -358,7 +358,7 @@ def test_leakage_is_never_empty_and_says_whose_it_is(
     monkeypatch.setattr(service, "DEFAULT_REQUEST", Request("smollm2", (words.LEAK_TEXTS[0],)))
     taken, _ = answer(client, "leak", run=king.shown.facts.key, leaky="taken")
     assert (taken["title"], taken["isOther"]) == ("Storyteller", False)
-    assert np.mean(taken["losses"]) == pytest.approx(3.497, abs=1e-3)
+    assert np.mean(taken["losses"]) == pytest.approx(3.496, abs=1e-3)
     encoder = opened("minilm", words.LEAK_TEXTS[0]).shown.facts.key
     other, _ = answer(client, "leak", run=encoder, leaky="taken")
     assert (other["title"], other["isOther"], other["isOwnText"]) == ("SmolLM2-135M", True, True)
@@ -444,7 +444,7 @@ def test_the_code_of_a_file_gives_its_numbers(client: TestClient, king: sheet.Op
     key = king.shown.facts.key
     header, _ = answer(client, "edited", run=key, forbid="11-3", ids="0", **PLACE)
     said = printed(header["about"]["snippet"] + header["about"]["looks"].format(layer=3, head=6, query=11))
-    assert "0.0000" in said and f"{header['outcome']['loss']:.3f}" in said
+    assert "0.0000" in said and f"{header['outcome']['loss']:.4f}" in said
     assert printed(answer(client, "leak", run=key, leaky="taught")[0]["about"]["snippet"]).count("old") > 5
     assert "3.49" in printed(answer(client, "leak", run=key, leaky="taken")[0]["about"]["snippet"])
     assert "0.22" in printed(answer(client, "scale", run=key)[0]["about"]["snippet"])
@@ -493,7 +493,7 @@ def facts_of(model: str, text: str) -> Facts:
 def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     """A cell painted is 0 at once, then the next word falls; keys do the same; the link brings all of it back."""
     room.open(model="Storyteller", text=KING, lab="paint", **PLACE)  # a link from before there was a walk
-    room.says("No word sees what comes later. old2 gives 82 % to king. Next word man: 48 %.")
+    room.says("No word sees what comes later. old2 gives 81 % to king. Next word man: 47 %.")
     own = core.trace(core.load("storyteller"), KING)
     assert room.weight(3) == pytest.approx(own.attention[3].pattern(6, 11)[0, 0, 3].item(), abs=1e-4)
     pad = room.root.locator(".brush")
@@ -506,9 +506,9 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     assert room.weight(3) == 0
     room.page.mouse.up()
     room.fresh()
-    room.says("Next word man: 48 → 39 %.")
+    room.says("Next word man: 47 → 38 %.")
     aside = room.root.locator("aside")
-    assert float(aside.get_attribute("data-chance") or 0) == pytest.approx(0.385, abs=1e-3)
+    assert float(aside.get_attribute("data-chance") or 0) == pytest.approx(0.382, abs=1e-3)
     room.link("forbid=11-3", "stop=0")
     room.press("after")
     room.says("the row of old2 adds up to 0.20.")
@@ -516,7 +516,7 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     room.press("before softmax")
     room.press("this head")
     room.says("In this head, old2 may not look at king.")
-    room.says("Next word man: 48 → 47 %.")
+    room.says("Next word man: 47 → 46 %.")
     link = room.link("scope=one", "forbid=11-3")
     room.press("Reset")
     room.says("No word sees what comes later.")
@@ -612,7 +612,7 @@ def test_an_encoder_has_a_walk_of_five_and_a_ruler_of_words(room: Room):
 def test_presets_the_table_and_files(room: Room, browser: Browser, tmp_path: Path):
     room.open(model="Storyteller", text=KING, lab="paint", **PLACE)
     room.root.get_by_role("button", name="window", exact=False).first.click()
-    room.says("Each word sees itself and 2 before it.", "Loss 3.50 → 4.13.")
+    room.says("Each word sees itself and 2 before it.", "Loss 3.50 → 4.12.")
     room.press("+ first")
     room.link("first=on", "mask=window")
     room.root.get_by_role("button", name="none", exact=False).first.click()

@@ -76,7 +76,7 @@ def test_a_decoder_s_rows_say_what_they_are_about_to_write(plain: Plain):
     assert widths(plain, "writes") == pytest.approx(chances, abs=0.006)
     plain.root.get_by_role("button", name="this row", exact=True).click()
     plain.wait(low="looks")
-    assert "next in the text: snow 96.0 %, rank 1 of 6,000" in plain.root.locator(".facts").inner_text()
+    assert "next in the text: snow 96.2 %, rank 1 of 6,000" in plain.root.locator(".facts").inner_text()
     plain.root.locator(".strip.query [data-i='2']").click()
     plain.wait(locked="2")
     assert plain.facts().startswith("After dog its best guess is runs, 48 %.")

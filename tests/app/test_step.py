@@ -398,7 +398,7 @@ def test_a_choice_is_in_the_address_and_back_takes_it_back(screen: Screen) -> No
 
 def test_a_decoder_ends_on_the_next_word_with_the_guess_behind_every_addition(plain: Plain) -> None:
     plain.open(f"?view=step&model=Storyteller&at=end&head=77&text={WOLF.replace(' ', '+')}")
-    expect(plain.root.locator(".big")).to_contain_text("door, 38 %")
+    expect(plain.root.locator(".big")).to_contain_text("door, 39 %")
     assert "best since layer 3’s attention" in big(plain)
     expect(plain.page.locator(".st-key-sentences")).to_contain_text("This link asks for head “77”")
     found = guesses(run_of("storyteller", WOLF))

@@ -131,6 +131,6 @@ def test_guesses_of_a_service_are_core_s() -> None:
     shared.engine.run(request)
     found = ask(shared.guesses(key))
     assert_plain(found)
-    assert (found[-1].string.strip("Ġ "), found[-1].probability) == ("door", pytest.approx(0.384, abs=5e-4))
+    assert (found[-1].string.strip("Ġ "), found[-1].probability) == ("door", pytest.approx(0.389, abs=5e-4))
     begun: WalkFacts = ask(shared.walk(key, "decoder", 0, 3))
     assert not begun.embed_normed and np.allclose(sum(begun.start.values()), begun.embed, atol=1e-6)

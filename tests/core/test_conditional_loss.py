@@ -52,7 +52,7 @@ def test_the_storys_next_words() -> None:
     run = core.trace(core.load("storyteller"), 'The wolf knocked at the door and said, "Open the')
     door = run.predictions(k=1)
     assert door.strings[0][0].endswith("door")
-    assert probabilities(run, [door.ids[0][0]]).item() == pytest.approx(0.384, abs=1e-3)
+    assert probabilities(run, [door.ids[0][0]]).item() == pytest.approx(0.389, abs=1e-3)
 
 
 def test_dropping_the_mask_of_a_trained_model_does_not_show_leakage() -> None:
@@ -61,7 +61,7 @@ def test_dropping_the_mask_of_a_trained_model_does_not_show_leakage() -> None:
         given(core.trace(loaded, text, interventions=edits)).losses.mean().item()
         for edits in ([], [core.DropCausalMask()])
     ]
-    assert losses == pytest.approx([3.497, 3.523], abs=1e-3)
+    assert losses == pytest.approx([3.496, 3.516], abs=1e-3)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -79,9 +79,9 @@ def test_the_target_of_a_translation() -> None:
     run = core.trace(core.load("translator"), "Ein Hund rennt durch den Schnee.", "A dog runs through the snow.")
     found = given(run)
     assert run.target is not None and run.target.labels[6] == "snow"
-    assert found.probabilities[5].item() == pytest.approx(0.960, abs=1e-3)
-    assert found.probabilities[2].item() == pytest.approx(0.483, abs=1e-3) and found.ranks[2] == 1
-    assert found.probabilities[0].item() == pytest.approx(0.86199, abs=1e-4)
+    assert found.probabilities[5].item() == pytest.approx(0.962, abs=1e-3)
+    assert found.probabilities[2].item() == pytest.approx(0.482, abs=1e-3) and found.ranks[2] == 1
+    assert found.probabilities[0].item() == pytest.approx(0.86226, abs=1e-4)
 
 
 def test_a_model_that_writes_nothing_says_so() -> None:

@@ -1,4 +1,5 @@
-"""What edits do to the models that people see: numbers worked out once by other code, from the same weights."""
+"""What edits do to the models that people see. Other code found the same numbers on the same weights, the storyteller's before they
+were rounded to int8."""
 
 from __future__ import annotations
 
@@ -30,27 +31,27 @@ def next_word(loaded: core.Loaded, text: str, word: str, *edits: Intervention) -
 
 def test_one_look_cut_in_every_head_or_in_one(storyteller: core.Loaded) -> None:
     plain = core.trace(storyteller, KING)
-    assert plain.attention[3].pattern(6, 11, 3).item() == pytest.approx(0.815, abs=1e-3)
-    assert next_word(storyteller, KING, "man") == pytest.approx(0.476, abs=1e-3)
+    assert plain.attention[3].pattern(6, 11, 3).item() == pytest.approx(0.813, abs=1e-3)
+    assert next_word(storyteller, KING, "man") == pytest.approx(0.474, abs=1e-3)
     cut, one = core.EditMask(queries=11, keys=3), core.EditMask("decoder", 3, 11, 3, head=6)
     assert core.trace(storyteller, KING, interventions=[cut]).attention[3].pattern(6, 11, 3).item() == 0
-    assert next_word(storyteller, KING, "man", cut) == pytest.approx(0.385, abs=1e-3)
-    assert next_word(storyteller, KING, "man", one) == pytest.approx(0.467, abs=1e-3)
+    assert next_word(storyteller, KING, "man", cut) == pytest.approx(0.382, abs=1e-3)
+    assert next_word(storyteller, KING, "man", one) == pytest.approx(0.464, abs=1e-3)
     after = core.trace(storyteller, KING, interventions=[cut, core.MaskAfterSoftmax()])
-    assert after.attention[3].pattern(6, 11).sum().item() == pytest.approx(0.198, abs=1e-3)
+    assert after.attention[3].pattern(6, 11).sum().item() == pytest.approx(0.199, abs=1e-3)
 
 
 def test_a_head_that_an_answer_depends_on_and_one_that_it_does_not(storyteller: core.Loaded) -> None:
     for expected, edits in (
-        (0.899, []),
-        (0.0289, [core.Ablate("decoder", 0, 5)]),
-        (0.890, [core.Ablate("decoder", 1, 0)]),
-        (0.0404, [core.EditMask("decoder", 0, 13, 13, head=5)]),
-        (0.0068, [core.EditMask("decoder", None, 13, 13)]),
-        (0.894, [core.DropCausalMask()]),
-        (0.733, [core.NoScale()]),
-        (0.0003, [core.DropPositions()]),
-        (0.0015, [core.Temperature(4)]),
+        (0.894, []),
+        (0.0284, [core.Ablate("decoder", 0, 5)]),
+        (0.885, [core.Ablate("decoder", 1, 0)]),
+        (0.0376, [core.EditMask("decoder", 0, 13, 13, head=5)]),
+        (0.0067, [core.EditMask("decoder", None, 13, 13)]),
+        (0.890, [core.DropCausalMask()]),
+        (0.745, [core.NoScale()]),
+        (0.0002, [core.DropPositions()]),
+        (0.0014, [core.Temperature(4)]),
     ):
         assert next_word(storyteller, AUNT, "Em", *edits) == pytest.approx(expected, abs=1e-3), edits
 

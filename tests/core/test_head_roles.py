@@ -60,7 +60,7 @@ def test_heads_named_after_copies_of_a_token_and_after_single_words() -> None:
 def test_a_name_says_where_attention_goes_and_not_what_for() -> None:
     trace = run("brackets", "{}[[{[=]}]]")
     roles = head_roles.roles_of(trace)
-    assert roles[1][1].name == "one back" and roles[1][1].share == pytest.approx(0.5043, abs=1e-4)
+    assert roles[1][1].name == "one back" and roles[1][1].share == pytest.approx(0.5047, abs=1e-4)
     assert trace.attention[1].row(1, 7)[6].item() == pytest.approx(0.998, abs=5e-4)
     # all of the text is punctuation, so no head is named after it
     assert Counter(role.name for layer in roles for role in layer) == {"mixed": 6, "one back": 2}
@@ -117,7 +117,7 @@ def test_each_kind_of_attention_has_its_own_opening() -> None:
         ("encoder", "attn"), ("decoder", "attn"), ("decoder", "cross_attn")
     ]  # fmt: skip
     assert [link(trace, o) for o in openings] == [("durch", "Schnee"), ("through", "A"), ("dog", "rennt")]
-    assert [round(o.weight - o.habit, 4) for o in openings] == pytest.approx([0.6584, 0.876, 0.9954], abs=2e-4)
+    assert [round(o.weight - o.habit, 4) for o in openings] == pytest.approx([0.6587, 0.8755, 0.9953], abs=2e-4)
 
 
 def test_letters_and_symbols_have_openings_too() -> None:

@@ -22,8 +22,8 @@ def storyteller() -> core.Loaded:
 
 def test_the_loss_falls_because_each_word_is_read_one_ahead(storyteller: core.Loaded) -> None:
     found = leak.leakage(core.trace(storyteller, KING), leak.relearnt(storyteller))
-    assert found.losses.mean().item() == pytest.approx(3.497, abs=1e-3)
-    assert found.dropped.mean().item() == pytest.approx(3.390, abs=1e-3)  # a trained model leaks little
+    assert found.losses.mean().item() == pytest.approx(3.496, abs=1e-3)
+    assert found.dropped.mean().item() == pytest.approx(3.388, abs=1e-3)  # a trained model leaks little
     assert found.relearnt.mean().item() == pytest.approx(0.257, abs=1e-2)
     assert (found.layer, found.head) == (5, 0) and found.next_word > 0.999
     assert found.before.triu(1).count_nonzero() == 0
@@ -36,7 +36,7 @@ def test_its_card_says_what_is_measured(storyteller: core.Loaded) -> None:
     text = (leak.MODELS / leak.MODEL / leak.CARD).read_text("utf-8")
     assert "| learnt without it | 0.257 |" in text and "## Weaknesses" in text
     lessons = (leak.MODELS.parent / "docs/lessons.md").read_text("utf-8")
-    assert "3.497 nats; 3.390 with the last layer’s mask taken away afterwards; 0.257 " in lessons
+    assert "3.496 nats; 3.388 with the last layer’s mask taken away afterwards; 0.257 " in lessons
 
 
 def test_all_but_the_last_layer_is_shared(storyteller: core.Loaded) -> None:

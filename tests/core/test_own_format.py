@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import load_file
 
 import core
 from core import CheckpointError, Loaded, ModelConfig, RotaryScaling
@@ -130,6 +131,27 @@ def test_halves(tiny: Callable[..., Loaded], tmp_path: Path, dtype: torch.dtype)
     save_model(model, tmp_path, dtype=dtype)
     for key, value in load(tmp_path).model.state_dict().items():
         assert torch.equal(value, model.state_dict()[key].to(dtype).float())
+
+
+def test_int8_is_a_quarter(tiny: Callable[..., Loaded], tmp_path: Path) -> None:
+    """A scale of its own for each row of a matrix; vectors are float16. Rounded numbers stay what they are when they are saved again."""
+    model = tiny(d_model=64, d_ff=256, n_heads=4, norm="rms").model
+    with torch.no_grad():
+        model.get_parameter("decoder.blocks.0.mlp.up.weight")[3] = 0.0
+    save_model(model, tmp_path, dtype=torch.int8)
+    again = load(tmp_path)
+    assert again.notices == () and again.unused == ()
+    for key, value in again.model.state_dict().items():
+        exact = model.state_dict()[key]
+        if exact.dim() == 1:
+            assert torch.equal(value, exact.half().float())
+        else:
+            step = exact.abs().amax(-1, keepdim=True) / 127
+            assert bool(((value - exact).abs() <= 0.501 * step).all())
+    assert (tmp_path / "model.safetensors").stat().st_size < 1.2 * again.spec.n_params
+    save_model(again.model, tmp_path / "again", dtype=torch.int8)
+    numbers, others = (load_file(folder / "model.safetensors") for folder in (tmp_path, tmp_path / "again"))
+    assert all(torch.equal(numbers[name], others[name]) for name in numbers if not name.endswith("_scale"))
 
 
 def test_numbers_too_large_for_a_half(tiny: Callable[..., Loaded], tmp_path: Path) -> None:

@@ -161,35 +161,35 @@ def dorothy() -> core.Trace:
 def test_the_storytellers_heads(dorothy: core.Trace) -> None:
     found = core.sweep_heads(dorothy)
     assert found.before.probability is not None and found.after.probability is not None and found.after.ids is not None
-    assert found.labels[found.watched[0]] == "Em" and found.before.probability[0, 0] == pytest.approx(0.899, abs=5e-4)
+    assert found.labels[found.watched[0]] == "Em" and found.before.probability[0, 0] == pytest.approx(0.894, abs=5e-4)
     after = found.after.probability[:, 0]
-    assert after[5] == pytest.approx(0.0289, abs=5e-5) and found.places[5] == HeadPlace("decoder", 0, "attn", 5)
-    assert found.after.likeliest is not None and found.after.likeliest[5, 0] == pytest.approx(0.0534, abs=5e-5)
+    assert after[5] == pytest.approx(0.0284, abs=5e-5) and found.places[5] == HeadPlace("decoder", 0, "attn", 5)
+    assert found.after.likeliest is not None and found.after.likeliest[5, 0] == pytest.approx(0.0512, abs=5e-5)
     assert found.labels[int(found.after.ids[5, 0])] == "ial"
     assert int((np.abs(after - found.before.probability[0, 0]) < 0.03).sum()) == 43
-    assert after[8] == pytest.approx(0.890, abs=5e-4)
+    assert after[8] == pytest.approx(0.885, abs=5e-4)
     assert found.lengths is not None and int(found.lengths.argmax()) == 8
-    assert found.lengths[8] == pytest.approx(8.77, abs=5e-3)
+    assert found.lengths[8] == pytest.approx(8.64, abs=5e-3)
 
 
 def test_the_storytellers_looks(dorothy: core.Trace) -> None:
     found = core.sweep_edges(dorothy)
     assert len(found.places) == 104 and found.single == (0,) and found.after.probability is not None
     after = dict(zip(found.places, found.after.probability[:, 0].tolist(), strict=True))
-    assert after[LookPlace(13, 13)] == pytest.approx(0.0068, abs=5e-5)
-    assert after[LookPlace(13, 9)] == pytest.approx(0.389, abs=5e-4)
+    assert after[LookPlace(13, 13)] == pytest.approx(0.0067, abs=5e-5)
+    assert after[LookPlace(13, 9)] == pytest.approx(0.386, abs=5e-4)
     one = core.sweep_edges(dorothy, layer=0, head=5, query=13)
     assert one.after.probability is not None and one.places[-1] == LookPlace(13, 13)
-    assert one.after.probability[-1, 0] == pytest.approx(0.0404, abs=5e-5)
+    assert one.after.probability[-1, 0] == pytest.approx(0.0376, abs=5e-5)
 
 
 @pytest.mark.parametrize(
     "edit, after",
     [
-        (core.NoScale(), 0.733),
-        (core.DropPositions(), 0.0003),
-        (core.Temperature(4), 0.0015),
-        (core.DropCausalMask(), 0.894),
+        (core.NoScale(), 0.745),
+        (core.DropPositions(), 0.0002),
+        (core.Temperature(4), 0.0014),
+        (core.DropCausalMask(), 0.890),
     ],
 )
 def test_the_storytellers_answer_changes(dorothy: core.Trace, edit: Any, after: float) -> None:
@@ -202,13 +202,13 @@ def test_the_storytellers_answer_changes(dorothy: core.Trace, edit: Any, after: 
         assert found.entropy[1] == pytest.approx(0.21, abs=5e-3)
     if isinstance(edit, core.Temperature):
         assert found.likeliest is not None and found.likeliest[1].label == "Oz"
-        assert found.kl is not None and found.kl / np.log(2) == pytest.approx(8.38, abs=5e-3)
+        assert found.kl is not None and found.kl / np.log(2) == pytest.approx(8.41, abs=5e-3)
 
 
 def test_without_its_mask_the_storyteller_reads_the_answers(dorothy: core.Trace) -> None:
     run = core.trace(dorothy.loaded, f"{DOROTHY} Em")
     found = core.answer_change(run, single(run, core.DropCausalMask()))
-    assert found.losses == pytest.approx((4.557, 4.013), abs=5e-4)
+    assert found.losses == pytest.approx((4.560, 4.022), abs=5e-4)
     copied = core.trace(core.load("copy"), "iklippan=iklippan")
     ids = torch.tensor(copied.source.ids)
     n, at = len("iklippan"), copied.source.labels.index("=")

@@ -133,24 +133,24 @@ def test_the_numbers_of_the_storyteller() -> None:
     opening = writer.open()
     last = opening.readings[-1]
     assert [label(model, i) for i in last.ids[:2].tolist()] == ["great", "king"]
-    np.testing.assert_allclose(last.probs()[:2], [0.10698, 0.0896], atol=1e-4)
+    np.testing.assert_allclose(last.probs()[:2], [0.11026, 0.08991], atol=1e-4)
     assert opening.losses.mean() == pytest.approx(1.28, abs=0.005)
     assert opening.losses[0] / np.log(2) == pytest.approx(8.5, abs=0.05)
     assert [reading.cache_bytes for reading in opening.readings] == [12_288 * n for n in range(1, 9)]
     writer = Writer(model, beginning(story(), False), [KING])
     taken = writer.open().readings[-2].taken
     assert taken is not None and (taken.id, taken.rank) == (KING, 2)
-    assert taken.prob == pytest.approx(0.0896, abs=1e-4)
+    assert taken.prob == pytest.approx(0.0899, abs=1e-4)
     assert writer.logits is not None
     words, probs = candidates(writer.logits[None], 0.7, None, 0.9)
     left = [(label(model, int(i)), round(float(p), 3)) for i, p in zip(words[0], probs[0], strict=True) if p > 0]
-    assert left == [("who", 0.923), (",", 0.046), ("in", 0.031)]
+    assert left == [("who", 0.922), (",", 0.047), ("and", 0.031)]
     rows = lens(model, beginning(story(), False), [KING], 8, int(words[0, 0]))
     assert [row.layer for row in rows] == [None, *range(6)]
-    assert [row.rank for row in rows] == [5925, 64, 40, 12, 5, 3, 1]
+    assert [row.rank for row in rows] == [5925, 64, 42, 12, 5, 3, 1]
     *_, step = core.beam_steps(model, STORY, n_beams=3, max_tokens=8)
     best = step.finished[0][0]
-    assert best.text.strip() == FORMER and best.log_prob == pytest.approx(-12.272, abs=1e-3)
+    assert best.text.strip() == FORMER and best.log_prob == pytest.approx(-12.267, abs=1e-3)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -263,7 +263,7 @@ def test_the_translator_looks_at_the_word_that_it_writes() -> None:
     assert writer.path == core.generate(model, FOREST)[0].ids
     the = next(r for r in readings if label(model, r.id) == "the")
     assert [label(model, i) for i in the.ids[:2].tolist()] == ["forest", "woods"]
-    np.testing.assert_allclose(the.probs()[:2], [0.489, 0.435], atol=1e-3)
+    np.testing.assert_allclose(the.probs()[:2], [0.4935, 0.4303], atol=1e-3)
     assert run.source.labels[the.rows[1, 5].argmax()] == "Wald"
     with pytest.raises(GenerationError, match="end"):
         writer.write(Sampling())
@@ -446,7 +446,7 @@ def test_beams_lens_and_cache_through_the_service(service: LocalService) -> None
     steps, rows, cost, (words, layers) = asyncio.run(collect())
     assert words.words[-1].token == KING and words.words[-1].position == 7
     assert layers.columns[-1].ranks[-1] == 2 and layers.labels[KING] == "king"
-    assert len(steps) == 8 and steps[-1].step.finished[0][0].log_prob == pytest.approx(-12.272, abs=1e-3)
+    assert len(steps) == 8 and steps[-1].step.finished[0][0].log_prob == pytest.approx(-12.267, abs=1e-3)
     assert steps[0].labels[KING] == "king"
     assert rows[-1].rank == 1 and cost.n == 32 and cost.same
 

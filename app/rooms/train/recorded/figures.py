@@ -20,7 +20,7 @@ Measure = Literal["loss", "accuracy"]
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 N_POINTS = 120  # of each line, ever wider apart: most of what there is to see happens early
-SMALLEST = 1e-7  # loss that curve.json tells from 0
+SMALLEST = 1e-7  # loss that curve.json.gz tells from 0
 ROWS = (1, 10, 50, 100, 500, 1000)  # steps of the table, and the last
 
 
