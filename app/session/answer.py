@@ -43,6 +43,10 @@ class Answer(Generic[Picture]):
     unreadable: bool = False  # the model cannot read the newest text
 
 
+def no_picture(_: Request) -> None:
+    """For a room that makes its picture itself, or has none."""
+
+
 def answer(
     request: Request, draw: Callable[[Request], Picture], patience: float = AT_ONCE, side: str = ""
 ) -> Answer[Picture]:
