@@ -59,11 +59,11 @@ def of_text(room: str) -> frozenset[str]:
 
 def begin() -> None:
     """First thing in a script: whether the address decides what is on the screen, as it does where a visit begins."""
-    history.read_on()
     number = st.query_params.get(history.ARRIVED, "")
     if ARRIVALS.get() is None or (number and number != NOTED.get()):
         NOTED.put(number)
         ARRIVALS.put(arrivals() + 1)
+    history.read_on()
 
 
 def arrivals() -> int:
@@ -73,8 +73,8 @@ def arrivals() -> int:
 
 def address() -> dict[str, str]:
     """The parameters of the address."""
-    many = {name: ",".join(st.query_params.get_all(name)) for name in _many if name in st.query_params}
-    return st.query_params.to_dict() | many
+    said = st.query_params.to_dict()
+    return said | {name: ",".join(st.query_params.get_all(name)) for name in _many if name in said}
 
 
 def leave(names: Collection[str]) -> None:
