@@ -15,10 +15,10 @@ from app.kit import stage
 from app.kit.room import Message, Run
 from app.kit.stage import Followed, Stage
 from app.session import answer as session_answer
-from app.session import examples, notices, resolving, screen, service
+from app.session import chosen, examples, notices, resolving, screen, service
 from app.session import models as session_models
 from app.shell import request as shell_request
-from app.shell import waiting, words
+from app.shell import request_box, waiting, words
 from core.edits import Intervention
 from core.run.request import Request
 from core.service import Facts, Waiting
@@ -43,7 +43,7 @@ class OnScreen(Generic[Picture]):
 
 @contextmanager
 def on_screen(
-    draw: Callable[[Request], Picture] = session_answer.no_picture,
+    draw: session_answer.Draw[Picture] = session_answer.no_picture,
     so_far: Callable[[Waiting[None]], bool] = lambda _: False,
 ) -> Iterator[OnScreen[Picture] | None]:
     """Draw the request box, wait for its run, and draw the room inside the `with` block. None if there is no run to show yet.
@@ -51,15 +51,14 @@ def on_screen(
     Everything else that belongs to the run is sent after the room, which is what a visitor waits for. `so_far` is called while the
     run continues, and returns True if it has drawn the room: the script then starts again to draw the finished run there.
     """
-    request, beneath = shell_request.request()
-    model = screen.model_of(request)
-    unknown = service.calls().result(service.service().model(model)) is None
+    asked, beneath = ask()
+    request = asked.request
     # Both keep their position among the elements of the page, whatever is drawn in them.
     working, place = st.empty(), st.empty()
 
     def surround(answer: session_answer.Answer[Picture], notes: Sequence[str]) -> DeltaGenerator:
         with beneath:
-            shell_request.beneath(request, answer)
+            request_box.beneath(request, answer)
         sentences = place.container(key="sentences", gap=None)
         for note in notes:
             sentences.text(note)  # never markdown: it may quote what the visitor typed
@@ -74,28 +73,36 @@ def on_screen(
             surround(before, notices.waiting())  # nothing may move when the room is drawn again
 
     answer = answered(request, working, draw, look)
-    if is_drawn or (unknown and has_other_boxes(request, answer)):
+    if is_drawn or (asked.config is None and has_other_boxes(request, answer)):
         st.rerun()
     if request.write and answer.waiting is None and not answer.stopped:
         shell_request.was_written(request, answer.facts if answer.request == request else None)
     notes = notices.take() + ([answer.sentence] if answer.sentence else [])
     if answer.request is None or answer.facts is None:
         yield None
-        nothing_yet(model)
+        nothing_yet(asked.model)
     else:
         yield OnScreen(answer.request, answer.facts, cast(Picture, answer.picture), notes)
     working.empty()
     sentences = surround(answer, notes)
     if answer.unreadable and answer.request is not None:
-        offer_example(model, sentences)
+        offer_example(asked.model, sentences)
     if answer.stopped:
         waiting.run_again(sentences)
+
+
+def ask() -> tuple[shell_request.Asked, DeltaGenerator]:
+    """Start the run of the request box, and then draw the box. Returns the place beneath it."""
+    asked = shell_request.asked()
+    session_answer.begin_early(asked.request)
+    chosen.ask(screen.spelled_out(asked.request), asked.is_link)
+    return asked, request_box.draw(asked)
 
 
 def answered(
     request: Request,
     place: DeltaGenerator,
-    draw: Callable[[Request], Picture] = session_answer.no_picture,
+    draw: session_answer.Draw[Picture] = session_answer.no_picture,
     look: Callable[[session_answer.Answer[Picture]], object] = lambda _: None,
     side: str = "",
 ) -> session_answer.Answer[Picture]:

@@ -26,7 +26,7 @@ from core.service import Facts, Waiting
 def show() -> None:
     """Draw the view."""
     so_far = _SoFar(st.container(key="so_far", gap=None))
-    with shell_run.on_screen(in_progress.picture_of, so_far.draw) as shown:
+    with shell_run.on_screen(in_progress.made_of, so_far.draw) as shown:
         if shown is not None:
             notes = component.explore(EXPLORE, shown.facts, shown.picture, screen.link(shown.request))
             shown.say(*tables.non_finite(shown.facts), *notes)

@@ -37,7 +37,6 @@ from app.rooms.shapes.choices import (
 from app.rooms.shapes.component import STAGE
 from app.session import answer as session_answer
 from app.session import boxes, notices
-from app.shell import request as shell_request
 from app.shell import run as shell_run
 from app.shell import waiting
 from app.sizes import pasted
@@ -61,8 +60,8 @@ def show() -> None:
     try:
         if of == RUN:
             with left:
-                request, _ = shell_request.request()
-            answer = shell_run.answered(request, working)
+                asked, _ = shell_run.ask()
+            answer = shell_run.answered(asked.request, working)
             working.empty()
             stopped = answer.stopped
             data = _run(answer, notes)
