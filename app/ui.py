@@ -3,13 +3,13 @@
 import streamlit as st
 
 from app.kit import progress, stage
-from app.session import answer, at_end, chosen, language
+from app.session import answer, chosen, language, notices
 from app.shell import all_models, already_here, bar, registry, style, words
 from app.streamlit_edge import collection
 
 collection.ran()
 chosen.begin()
-at_end.begin()
+notices.begin()
 ROOMS = registry.rooms()
 language.begin()
 
@@ -26,4 +26,4 @@ with answer.room():
     next(room.show for room in ROOMS if room.id == shown)()
 already_here.show()
 all_models.show()
-at_end.reached()
+notices.end()

@@ -17,12 +17,9 @@ PICTURE_BYTES = 64 << 20  # of all pictures that are kept
 PICTURES = AnswerCache(PICTURE_BYTES, lambda made: len(made.body) + 16_384)
 
 
-def picture_of(request: Request) -> picture.Picture:
-    """The picture of a request's run, ready to send, for a script. Raises Refused."""
-    return service.awaited(made_of(request))
-
-
 async def made_of(request: Request) -> picture.Picture:
+    """The picture of a request's run, ready to send. Raises Refused."""
+
     async def make() -> picture.Picture:
         run = await service.service().facts(await service.service().submit(request))
         return await _made(run, request.model_id, run.source.text if request.chat else request.texts[0])

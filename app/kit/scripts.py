@@ -1,4 +1,4 @@
-"""The browser files that every room may use, and what they know from here: words, colours and style."""
+"""The browser files that every room may use, and what they know from here: words, colours, style and names in a link."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from app import streamlit_edge
 from app.kit import theme, words
+from app.session import link_names
 from app.transport import modules
 
 BROWSER = Path(__file__).parent / "browser"
@@ -33,6 +34,14 @@ def add() -> None:
     modules.add("kit/browser", BROWSER)
     modules.add("kit/browser/picture", BROWSER / "picture")
     modules.add("kit/browser/writers", BROWSER / "writers")
+    modules.add_constants(
+        "kit/browser/constants.js",
+        RUN=link_names.OF_THE_RUN,
+        HEAD=link_names.HEAD,
+        TOKENS=link_names.TOKENS,
+        RULE=link_names.RULE,
+        WAS=link_names.WAS,
+    )
     modules.add_constants(
         "kit/browser/words.js",
         WORDS=lambda: words.COMPONENT,

@@ -96,11 +96,6 @@ class Stage:
     told: tuple[Param, ...] = ()  # what a class hears beside the link
     of_run: bool = True  # whether its place is a place in the visitor's run, and not in one of its own
 
-    @property
-    def shared(self) -> frozenset[str]:
-        """The names of its parameters that mean the same in every room."""
-        return frozenset(param.name for param in self.params if param.name in SHARED) if self.of_run else frozenset()
-
 
 @dataclass(frozen=True)
 class Followed:
@@ -219,29 +214,32 @@ def values(room: str) -> dict[str, str]:
 
 
 def sent(on: Stage, followed: Followed) -> dict[str, Any]:
-    """The selection as it is sent to the browser, with `address`, its part of the page's address."""
+    """The selection on the screen, as the browser receives it."""
+    found = selection(on.room, on.params, followed, on.of_run)
+    # Streamlit drops a message that equals the one before, and the visitor may have chosen something since.
+    found["address"] |= {"view": session_room.shown(), "arrivals": chosen.arrivals()}
+    return found
+
+
+def selection(room: str, params: Sequence[Param], followed: Followed, of_run: bool) -> dict[str, Any]:
+    """The selection in a room, as kit/browser/selection.js reads it; kit/browser/types.d.ts names the parts of `address`.
+
+    `of_run`: the position in the room is one in the visitor's run.
+    """
     return {
         "values": followed.values,
         "of": followed.of,
-        "address": addressed(on.room, on.params, followed.by_rule, followed.asked)
-        | {"view": session_room.shown(), "run": followed.run, "shared": sorted(on.shared), "going": followed.going}
-        # Streamlit hands on no message that is like the one before it, and the visitor may have chosen something since.
-        | {"arrivals": chosen.arrivals()},
-    }
-
-
-def addressed(room: str, params: Sequence[Param], by_rule: Collection[str], asked: Mapping[str, str]) -> dict[str, Any]:
-    """The address of a room without a run; kit/browser/types.d.ts names the parts."""
-    return {
-        "view": room,
-        "room": room,
-        "run": {},
-        "rule": sorted(by_rule),
-        "silent": [param.name for param in params if param.default == ""],
-        "shared": [],
-        "of_text": sorted(chosen.of_text(room)),
-        "asked": dict(asked),
-        "going": False,
+        "address": {
+            "view": room,
+            "room": room,
+            "run": followed.run,
+            "rule": sorted(followed.by_rule),
+            "silent": [param.name for param in params if param.default == ""],
+            "shared": [param.name for param in params if of_run and param.name in SHARED],
+            "of_text": sorted(chosen.of_text(room)),
+            "asked": followed.asked,
+            "going": followed.going,
+        },
     }
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
 from app import languages
-from app.session import service, words
+from app.session import resolving, service, words
 from app.session.session_state import ANSWERED, Side
 from app.streamlit_edge.departures import when_gone
 from app.streamlit_edge.yielding import give_way
 from app.transport import metrics, rate_limits
-from core.errors import Busy, Refused, RunCancelled, TextError, Unknown
+from core.errors import Busy, Refused, RunCancelled, TextError
 from core.run.request import Request
 from core.service import Facts, Waiting
 
@@ -26,6 +26,7 @@ log = logging.getLogger("headlight")
 SIDES = ("", "b")  # of a room: the run that the request box asks for, and one beside it
 AT_ONCE = 0.8  # seconds that a script waits for a run before it says that it runs
 Picture = TypeVar("Picture")
+Draw = Callable[[Request], Coroutine[Any, Any, Picture]]
 
 LOOK = 0.1  # seconds between two looks at whether the visitor has done something else meanwhile
 
@@ -43,9 +44,11 @@ class Answer(Generic[Picture]):
     unreadable: bool = False  # the model cannot read the newest text
 
 
-def answer(
-    request: Request, draw: Callable[[Request], Picture], patience: float = AT_ONCE, side: str = ""
-) -> Answer[Picture]:
+async def no_picture(_: Request) -> None:
+    """For a room that makes its picture itself, or has none."""
+
+
+def answer(request: Request, draw: Draw[Picture], patience: float = AT_ONCE, side: str = "") -> Answer[Picture]:
     """Run a request for this visitor, wait for it for so many seconds, and draw it.
 
     Whatever happens, the last good picture stays, also while a long one runs. Each of SIDES has a run and a last good picture
@@ -54,20 +57,14 @@ def answer(
     sentence, stopped, unreadable = None, False, False
     of = Side(side)
     ANSWERED.put((ANSWERED.get() or frozenset()) | {side})
-    before = of.waiting.get()
-    if of.stopped.get() == request:
-        return _last_good(draw, words.STOPPED, side, stopped=True)
-    of.stopped.take()
     try:
-        if before is not None and before.request == request and not before.cancelled:
-            waiting = before
-        else:
-            leave(side)  # nobody looks at what it would have shown
-            waiting = _submitted(request, side)
+        waiting = _begun(request, side)
+        if waiting is None:
+            return _last_good(draw, words.STOPPED, side, stopped=True)
         if not ended(waiting, patience):
             return _last_good(draw, None, side, waiting=waiting)
         waiting.result()
-        result = Answer(request, _facts(request), draw(request), None)
+        result = Answer(request, *service.awaited(_drawn(request, draw)), None)
         last = of.last_good.get()
         of.last_good.put(request)
         of.waiting.take()  # a script that is broken off before leaves it to the next
@@ -83,6 +80,30 @@ def answer(
         sentence = words.BROKEN
     of.waiting.take()
     return _last_good(draw, sentence, side, stopped=stopped, unreadable=unreadable)
+
+
+async def _drawn(request: Request, draw: Draw[Picture]) -> tuple[Facts, Picture]:
+    """A run that has ended, with its picture; it is run again where it was dropped."""
+    return await resolving.facts_of(request), await draw(request)
+
+
+def begin_early(request: Request) -> None:
+    """Have a request run while the script does something else; answer() joins the run, or says why there is none."""
+    with suppress(Exception):
+        _begun(request, "")
+
+
+def _begun(request: Request, side: str) -> Waiting[None] | None:
+    """The run of a request, which is the only one of its side; None if the visitor cancelled it. Raises Busy."""
+    of = Side(side)
+    if of.stopped.get() == request:
+        return None
+    of.stopped.take()
+    before = of.waiting.get()
+    if before is not None and before.request == request and not before.cancelled:
+        return before
+    leave(side)  # nobody looks at what it would have shown
+    return _submitted(request, side)
 
 
 def _submitted(request: Request, side: str) -> Waiting[None]:
@@ -151,7 +172,7 @@ def start_again(side: str = "") -> None:
 
 
 def _last_good(
-    draw: Callable[[Request], Picture],
+    draw: Draw[Picture],
     sentence: str | None,
     side: str,
     *,
@@ -165,7 +186,7 @@ def _last_good(
         return Answer(None, None, None, sentence, waiting, stopped, unreadable)
     try:
         said = sentence and f"{sentence} {words.LAST_PICTURE}"
-        return Answer(last, _facts(last), draw(last), said, waiting, stopped, unreadable)
+        return Answer(last, *service.awaited(_drawn(last, draw)), said, waiting, stopped, unreadable)
     except Exception:
         log.exception("The last good request failed too")
         return Answer(None, None, None, sentence, waiting, stopped, unreadable)
@@ -175,15 +196,6 @@ def last_facts(side: str = "") -> Facts | None:
     """The run of a side that was drawn last; None where none was, or it cannot be had any more."""
     last = Side(side).last_good.get()
     try:
-        return None if last is None else _facts(last)
+        return None if last is None else service.awaited(resolving.facts_of(last))
     except Refused:
         return None
-
-
-def _facts(request: Request) -> Facts:
-    """Of a run that has ended; it is run again where it was dropped, and submitted again where it was forgotten."""
-    ask = service.calls()
-    try:
-        return ask.result(service.service().facts(request.key))
-    except Unknown:
-        return ask.result(service.service().facts(ask.result(service.service().submit(request))))

@@ -12,6 +12,7 @@ from typing import Any, Final
 import streamlit as st
 
 PREFIX: Final = "box_"
+NOT_THERE: Final = object()
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class _Box:
 
 def held(name: str) -> Any:
     """What a box holds by now, also where it is not on the screen; None where it was never filled."""
-    return st.session_state.get(key(name), st.session_state.get(name))
+    found = st.session_state.get(key(name), NOT_THERE)
+    return st.session_state.get(name) if found is NOT_THERE else found
 
 
 def is_filled(name: str) -> bool:
@@ -39,20 +41,24 @@ def opened(name: str) -> Any:
 
 def key(name: str) -> str:
     """The name of the widget."""
-    return f"{PREFIX}{name}_{_box(name).number}"
+    return _key(name, _box(name))
 
 
 def fill(name: str, value: Any) -> None:
     """Have a box hold this from the next drawing on. One that comes back to the screen holds what it held."""
-    now = held(name) if key(name) in st.session_state else opened(name)
-    if now != value:
-        st.session_state[_of(name)] = _Box(_box(name).number + 1, value)
+    box = _box(name)
+    if st.session_state.get(_key(name, box), box.opened) != value:
+        st.session_state[_of(name)] = _Box(box.number + 1, value)
     st.session_state[name] = value
 
 
 def keep(name: str, value: Any) -> None:
     """What the box on the screen says: it is there as well where the box is not."""
     st.session_state[name] = value
+
+
+def _key(name: str, box: _Box) -> str:
+    return f"{PREFIX}{name}_{box.number}"
 
 
 def _of(name: str) -> str:

@@ -16,15 +16,12 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app.session import service
-from app.session.screen import AS, CHAT, OF_THE_RUN
+from app.session.link_names import OF_THE_RUN, RULE, SHARED, TOKENS, WAS
 from app.session.session_state import Key
 from app.streamlit_edge import history
 from core.errors import Refused
 from core.service import Facts, Site
 
-SHARED = ("site", "layer", "head", "query", "key", "hide")  # mean the same in every room that has them
-RULE = "rule"  # in the address: the names that a rule chose
-WAS = "was"  # in the address: the key of the run that it was chosen on, where that is not the one the address names
 NOWHERE = "-"  # for a run that nothing is known of
 MOST_RUNS = 4  # that a session knows the words of
 Values = Mapping[str, str]
@@ -62,11 +59,11 @@ def of_text(room: str) -> frozenset[str]:
 
 def begin() -> None:
     """First thing in a script: whether the address decides what is on the screen, as it does where a visit begins."""
-    history.read_on()
     number = st.query_params.get(history.ARRIVED, "")
     if ARRIVALS.get() is None or (number and number != NOTED.get()):
         NOTED.put(number)
         ARRIVALS.put(arrivals() + 1)
+    history.read_on()
 
 
 def arrivals() -> int:
@@ -76,8 +73,8 @@ def arrivals() -> int:
 
 def address() -> dict[str, str]:
     """The parameters of the address."""
-    many = {name: ",".join(st.query_params.get_all(name)) for name in _many if name in st.query_params}
-    return st.query_params.to_dict() | many
+    said = st.query_params.to_dict()
+    return said | {name: ",".join(st.query_params.get_all(name)) for name in _many if name in said}
 
 
 def leave(names: Collection[str]) -> None:
@@ -99,7 +96,7 @@ def run() -> dict[str, str]:
 
 def _is_of_run(name: str, said: Values) -> bool:
     """True unless a room uses the name for a choice of its own, as Shapes does with `as=table`."""
-    return name != AS or said.get(AS, CHAT) == CHAT
+    return OF_THE_RUN[name] in (None, said.get(name, OF_THE_RUN[name]))
 
 
 def ask(wanted: Values, is_arrival: bool) -> None:
@@ -161,7 +158,7 @@ def carried(chosen: Chosen, was: Facts | None, now: Facts, of_text: Collection[s
 
 def on_labels(place: Values, was: Facts, now: Facts) -> dict[str, str]:
     """A place of one text on another: words that are there stay, counted from the front or from the end; others are left out."""
-    found = {n: t for n, t in place.items() if n not in ("query", "key", "hide")}
+    found = {n: t for n, t in place.items() if n not in TOKENS}
     sites: dict[str, Site] = {site.id: site for site in was.sites}
     site = sites.get(place.get("site", ""), was.sites[0])
     if site.id not in {one.id for one in now.sites}:

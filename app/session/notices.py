@@ -1,24 +1,34 @@
-"""Sentences for a visitor that wait for the room which shows them, and for the end of the script in which it does."""
+"""Sentences for a visitor, kept until a script that has shown them reaches its end: one that was broken off has shown nothing."""
 
-from app.session import at_end
-from app.session.session_state import NOTICES
+from app.session.session_state import NOTICES, Key
+
+SHOWN: Key[int] = Key("notices_shown")  # how many of NOTICES this script has taken
+
+
+def begin() -> None:
+    """Offer all sentences again, at the start of a script."""
+    SHOWN.put(0)
 
 
 def add(*sentences: str) -> None:
-    """Have these said in the next room that is drawn, each once."""
-    rest = at_end.get(NOTICES, ())
-    new = tuple(dict.fromkeys(sentence for sentence in sentences if sentence not in rest))
-    NOTICES.put((*(NOTICES.get() or ()), *new))
-    at_end.put(NOTICES, (*rest, *new))
+    """Show these sentences in the next room that is drawn, each once."""
+    rest = waiting()
+    NOTICES.put((*(NOTICES.get() or ()), *dict.fromkeys(one for one in sentences if one not in rest)))
 
 
 def waiting() -> list[str]:
-    """What there is to say, and still will be."""
-    return list(at_end.get(NOTICES, ()))
+    """Return the sentences that are still to be shown, and leave them there."""
+    return list((NOTICES.get() or ())[SHOWN.get() or 0 :])
 
 
 def take() -> list[str]:
-    """What there is to say, for a room that shows it now. A script that is broken off before its end leaves it to the next."""
+    """Return the sentences that are still to be shown, for a room that shows them now."""
     found = waiting()
-    at_end.put(NOTICES, ())
+    SHOWN.put(len(NOTICES.get() or ()))
     return found
+
+
+def end() -> None:
+    """Drop the sentences that were taken, at the end of a script."""
+    NOTICES.put((NOTICES.get() or ())[SHOWN.get() or 0 :])
+    SHOWN.put(0)

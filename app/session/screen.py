@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
 from app.session import room as session_room
+from app.session.link_names import AS, CHAT, EDITS, OF_THE_RUN
 from app.session.models import MODELS, OF_OLD_LINKS, TITLES, opened, spec_of, trained
 from core.edits import InterventionError, from_text, to_text
 from core.run.request import Request
 from core.service import Facts
 
-EDITS = "with"  # in the address: the edits of the run, as core.edits writes them
-AS, CHAT = "as", "chat"  # in the address: as=chat is a text that a chat model reads as a conversation
-OF_THE_RUN = ("model", "text", AS, "target", "step", EDITS)
 OF_THE_PAGE = ("theme", "projector", "lang")
 
 

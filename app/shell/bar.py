@@ -13,7 +13,7 @@ import streamlit as st
 from app import languages
 from app.classroom import component as classroom
 from app.kit import held, numbers, scripts, stage, theme
-from app.session import at_end, chosen, notices, room, screen
+from app.session import chosen, notices, room
 from app.session.session_state import Key
 from app.shell import words
 from app.streamlit_edge import history
@@ -42,9 +42,9 @@ def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
     """Draw the top line. Returns the id of the chosen room; `redirects` are {what old links say: id}."""
     rooms = [entry.id for entry in entries]
     said = st.query_params.get(room.PARAM)
-    if at_end.get(LOOKED, 0) != chosen.arrivals():
+    if LOOKED.get() != chosen.arrivals():
         _refuse_settings()
-        at_end.put(LOOKED, chosen.arrivals())
+        LOOKED.put(chosen.arrivals())
     shown, unknown = room.follow(rooms, redirects)
     if unknown:
         known = ", ".join(languages.translated(entry.title) for entry in entries)
@@ -55,8 +55,6 @@ def bar(entries: Sequence[Entry], redirects: Mapping[str, str]) -> str:
         data={
             "room": shown,
             "said": said,
-            "run": screen.OF_THE_RUN,
-            "place": chosen.SHARED,
             "holders": [one for one in rooms if held.holds(one)],
             "classroom": f"headlight/m/{modules.address(classroom.TEACH)}",
             "entries": {one: f"headlight/m/{modules.address(entry)}" for one, entry in stage.ENTRIES.items()},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -11,6 +10,7 @@ from starlette.routing import Route
 
 from app.kit import stage
 from app.kit.room import Message, Room, Run
+from app.kit.stage import Followed
 from app.session import chosen, resolving, screen, service
 from app.session.screen import Screen
 from app.shell import registry, words
@@ -48,17 +48,21 @@ async def message(request: Request) -> Response:
 def assembled(room: Room, run: Run | None, said: Mapping[str, str], made: Message, asked: Mapping[str, str]) -> bytes:
     """The message with what is chosen in it, as kit/browser/selection.js reads it: of what the link says (`asked`), carried to the run."""
     params = [param for param in room.params if param.name in made.values]
-    by_rule = chosen.read(said, ()).by_rule
-    ruled = stage.ruled(params, made.values, {name: said[name] for name in made.values if name in said}, by_rule)
-    selection: dict[str, Any] = {
-        "values": made.values,
-        "of": run.facts.key if run else "",
-        "address": stage.addressed(room.id, params, ruled, stage.read_of(params, asked)),
+    known = chosen.read(said, made.values)
+    followed = Followed(
+        dict(made.values),
+        stage.ruled(params, made.values, known.values, known.by_rule),
+        stage.read_of(params, asked),
+        list(made.notes),
+        made.shown,
+        run.facts.key if run else "",
+        screen.spelled_out(run.request) if run else {},
+    )
+    more = {
+        "chosen": stage.selection(room.id, params, followed, run is not None),
+        "cover": None,
+        "notes": followed.notes,
     }
-    if run:
-        shared = [param.name for param in params if param.name in chosen.SHARED]
-        selection["address"] |= {"run": screen.spelled_out(run.request), "shared": shared}
-    more = {"chosen": selection, "cover": None, "notes": list(made.notes)}
     return messages.assembled(messages.written(made.header), made.body, more)
 
 

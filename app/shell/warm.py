@@ -29,7 +29,7 @@ def warm_up() -> None:
     try:
         # The first pass of a process is slow, and the time of the example's is on the screen.
         service.calls().submit(Request(service.DEFAULT_MODEL, (words.TITLE,))).result()
-        in_progress.picture_of(service.DEFAULT_REQUEST)
+        service.calls().result(in_progress.made_of(service.DEFAULT_REQUEST))
     except Refused as refusal:
         log.warning("The default model is not available: %s", refusal)
     collection.keep_out()

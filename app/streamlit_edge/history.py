@@ -19,12 +19,15 @@ Changes = Mapping[str, str | None]  # None takes a name out
 
 
 def read_on() -> None:
-    """Have every message from now on carry the address as it is then. First thing in a script.
+    """Have every message from now on carry the address as it is then, and confirm the last arrival. First thing in a script.
 
     Streamlit 1.67 sends what it was told last, and reads the page's own address where that was nothing. Without this a script reads
     the address that it wrote itself, and not what was chosen since.
     """
-    _tell("")
+    if st.session_state.get(NOTED):
+        _say(st.query_params.get(VIEW), {})
+    else:
+        _tell("")
 
 
 def write(changes: Changes) -> None:
@@ -33,18 +36,18 @@ def write(changes: Changes) -> None:
     Where the visitor has left the view by then the browser leaves its address alone.
     """
     view = st.query_params.get(VIEW)
-    assume(changes)
-    said = {"view": view, "changes": dict(changes), "arrived": st.session_state.get(NOTED, "")}
-    _tell(urlencode({SAID: json.dumps(said)}))
-    _tell("")
+    if assume(changes):
+        _say(view, changes)
 
 
-def assume(changes: Changes) -> None:
-    """Take the address to say this, in this script alone."""
+def assume(changes: Changes) -> bool:
+    """Take the address to say this, in this script alone. Returns False if it says so already."""
     context = get_script_run_ctx()
     if context is None:
-        return
+        return False
     said = parse_qs(context.query_string, keep_blank_values=True)
+    if all(said.get(name) == (None if text is None else [text]) for name, text in changes.items()):
+        return False
     for name, text in changes.items():
         if text is None:
             said.pop(name, None)
@@ -53,6 +56,13 @@ def assume(changes: Changes) -> None:
     context.query_string = urlencode(said, doseq=True)
     with context.session_state.query_params() as known:
         known.populate_from_query_string(context.query_string)
+    return True
+
+
+def _say(view: str | None, changes: Changes) -> None:
+    said = {"view": view, "changes": dict(changes), "arrived": st.session_state.get(NOTED, "")}
+    _tell(urlencode({SAID: json.dumps(said)}))
+    _tell("")
 
 
 def _tell(query: str) -> None:

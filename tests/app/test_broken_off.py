@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 
 from app.kit import widgets
-from app.session import answer, at_end, chosen, notices
+from app.session import answer, chosen, notices
 from app.session.session_state import FILLED, WRITING, Side
 from app.shell import request
 from core.run.request import Request
@@ -76,14 +76,14 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None], C
 
 def test_a_sentence_that_waits_is_said(sessions: Any):
     def says() -> list[str]:
-        at_end.begin()
+        notices.begin()
         notices.add("of this script")
         return notices.take()
 
     for n in sessions(lambda: notices.add("one"), says):
         assert says() == ["one", "of this script"], n
-        at_end.reached()
-        at_end.begin()
+        notices.end()
+        notices.begin()
         assert notices.take() == [], n
 
 
@@ -91,7 +91,7 @@ def test_what_a_link_asks_in_vain_is_said(sessions: Any, monkeypatch: pytest.Mon
     panel = widgets.Panel("part", (widgets.whole("layer", (0, 5), "0"), widgets.whole("head", (0, 3), "0")))
 
     def says() -> list[str]:
-        at_end.begin()
+        notices.begin()
         notes = panel.fill(None)
         return panel.keep(panel.said(), notes)
 

@@ -183,12 +183,14 @@ def test_explore_draws_a_recorded_run(recorded: Recorded) -> None:
     app = AppTest.from_function(screen, default_timeout=30).run()
     assert not app.exception
     assert app.session_state["last_good"] == REQUEST
-    assert app.session_state["explore_drawn"] and in_progress.picture_of(REQUEST).header["ms"] == pytest.approx(1234)
+    assert app.session_state["explore_drawn"] and service.awaited(in_progress.made_of(REQUEST)).header[
+        "ms"
+    ] == pytest.approx(1234)
     assert "submit" in recorded.asked
 
 
 def test_the_picture_is_made_of_recorded_answers(recorded: Recorded) -> None:
-    header = in_progress.picture_of(REQUEST).header
+    header = service.awaited(in_progress.made_of(REQUEST)).header
     assert header["whole"] and header["tokens"]["source"][1:-1] == ["A", "recorded", "cat", "sat", "."]
 
 
@@ -196,12 +198,12 @@ def about_the_model() -> None:
     """The lines beneath the request of a run, in every room that has one."""
     from app.session import service
     from app.session.answer import Answer
-    from app.shell import request as shell_request
+    from app.shell import request_box
     from tests.app import test_fake_service
 
     request = test_fake_service.REQUEST
     facts = service.calls().result(service.service().facts(request.key))
-    shell_request.beneath(request, Answer(request, facts, None, None))
+    request_box.beneath(request, Answer(request, facts, None, None))
 
 
 def test_tensors_that_take_no_part_are_told_beneath_the_request(recorded: Recorded) -> None:

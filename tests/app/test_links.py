@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from app.session import at_end, notices
+from app.session import notices
 
 
 @pytest.fixture
@@ -20,10 +20,10 @@ def session(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def script(does: Callable[[], Any], ends: bool = True) -> Any:
     """One run of the script, to its end or broken off before."""
-    at_end.begin()
+    notices.begin()
     found = does()
     if ends:
-        at_end.reached()
+        notices.end()
     return found
 
 

@@ -349,7 +349,7 @@ def test_what_was_asked_to_be_written_behind_a_text_is_not_written_when_that_tex
     session = {}
     monkeypatch.setattr(request.st, "session_state", session)
     shorter, longer = core.Request("copy", ("ab=",)), core.Request("copy", ("ab=ab",))
-    request._write_on(shorter)
+    request.write_on(shorter)
     assert request._with_what_to_write(shorter).write == request.WRITTEN_AT_ONCE  # also on a second run of the script
     assert request._with_what_to_write(shorter).write == request.WRITTEN_AT_ONCE
     assert request._with_what_to_write(longer) == longer

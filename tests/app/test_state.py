@@ -122,15 +122,15 @@ def script() -> None:
     """The answer to a request, as the view sees it, in a script of its own."""
     import streamlit as st
 
-    from app.attention.in_progress import picture_of
+    from app.attention.in_progress import made_of
     from app.session import answer as session_answer
     from app.session.service import DEFAULT_MODEL
     from core.run.request import Request
 
     request = Request(DEFAULT_MODEL, (st.session_state.get("said", ""),))
-    answer = session_answer.answer(request, picture_of)
+    answer = session_answer.answer(request, made_of)
     while answer.waiting is not None:  # the model may take its time to load
-        answer = session_answer.answer(request, picture_of)
+        answer = session_answer.answer(request, made_of)
     st.text(answer.sentence or "fine")
     st.text("none" if answer.request is None else answer.request.texts[0])
 
@@ -172,14 +172,14 @@ def reading() -> None:
     """Two requests: what the first leaves, and what is said of the second, which the model has no tokens for."""
     import streamlit as st
 
-    from app.attention.in_progress import picture_of
+    from app.attention.in_progress import made_of
     from app.session import answer as session_answer
     from core.run.request import Request
 
     for text in ("abc=", "xyz"):
-        answer = session_answer.answer(Request("copy", (text,)), picture_of)
+        answer = session_answer.answer(Request("copy", (text,)), made_of)
         while answer.waiting is not None:
-            answer = session_answer.answer(Request("copy", (text,)), picture_of)
+            answer = session_answer.answer(Request("copy", (text,)), made_of)
     st.text(f"{answer.unreadable} {answer.request and answer.request.texts[0]} {answer.sentence}")
 
 
@@ -203,9 +203,10 @@ def test_a_script_that_fails_says_so_plainly_and_logs_why(caplog):
 
 
 def test_pictures_are_made_once_a_request():
-    assert in_progress.picture_of(service.DEFAULT_REQUEST) is in_progress.picture_of(service.DEFAULT_REQUEST)
+    first, again = (service.awaited(in_progress.made_of(service.DEFAULT_REQUEST)) for _ in range(2))
+    assert first is again
     with pytest.raises(TextError):
-        in_progress.picture_of(Request(service.DEFAULT_MODEL, ("",)))
+        service.awaited(in_progress.made_of(Request(service.DEFAULT_MODEL, ("",))))
 
 
 # the options beside the place

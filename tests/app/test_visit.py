@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from playwright.sync_api import WebSocket
+
 import core
 from app.attention import words
 from app.shell import words as shell_words
@@ -12,6 +14,7 @@ from tests.app.browsing import Another, Screen, box_of
 
 APP = "app/main.py"
 MARKUP = "<img src=x onerror=alert(1)>"
+SETTLED = 500  # ms in which a page that sends its choices later would have done so
 PHONE = {"width": 390, "height": 844}
 WORDS = words.COMPONENT
 # Elements that are wider than the window and do not scroll inside a box
@@ -50,6 +53,29 @@ def is_text(visit: Screen) -> None:
     assert visit.page.locator("img[src='x'], .hl img, .hl script, .st-key-sentences img").count() == 0
     assert not [url for url in visit.requests if urlsplit(url).path.endswith("/x")]
     assert (visit.foreign, visit.errors, visit.dialogs) == ([], [], [])
+
+
+def test_a_selection_sends_no_message_and_runs_no_script(screen: Screen) -> None:
+    frames: list[str] = []
+
+    def listen(socket: WebSocket) -> None:
+        socket.on("framesent", lambda _: frames.append("to the server"))
+        socket.on("framereceived", lambda _: frames.append("from the server"))
+
+    screen.page.once("websocket", listen)
+    screen.open("?layer=2&head=3")
+    assert {"to the server", "from the server"} <= set(frames)
+    frames.clear()
+    screen.root.locator(".overview").focus()
+    screen.page.keyboard.press("ArrowRight")
+    screen.wait(head="4")
+    screen.page.wait_for_url(re.compile("head=4"))
+    screen.page.go_back()
+    screen.wait(head="3")
+    screen.page.wait_for_timeout(SETTLED)
+    assert frames == []
+    screen.run_text("A dog.")
+    assert {"to the server", "from the server"} <= set(frames), "the next sentence does both"
 
 
 def test_a_link_that_asks_for_what_does_not_exist_opens_with_a_sentence_for_each(screen: Screen) -> None:

@@ -182,21 +182,26 @@ test("the way to another room has the run and the place, and back what was chose
   const [selection, page] = begun();
   selection.choose({ show: "lines", layer: "2" });
   const here = () => new URLSearchParams(page.all());
-  const two = wayTo("two", here(), PLACE);
+  const two = wayTo("two", here());
   assert.equal(String(two), "view=two&model=Small&text=cat&layer=2&head=1&query=2&rule=query");
   page.goes(String(two));
   const other = new RoomSelection();
   const place = { layer: "2", head: "1", query: "2", key: "", path: "5.7" };
   other.take(message(page, place, { view: "two", room: "two", of_text: ["path"] }));
-  assert.equal(wayTo("one", here(), PLACE).get("show"), "lines");
+  assert.equal(wayTo("one", here()).get("show"), "lines");
   page.says({ text: "dog" });
-  assert.equal(wayTo("one", here(), PLACE).get("was"), "run of cat", "its run is not there yet");
+  assert.equal(wayTo("one", here()).get("was"), "run of cat", "its run is not there yet");
   const run = { ...RUN, text: "dog" };
   const dog = message(page, { ...place, path: "1.1" }, { view: "two", room: "two", of_text: ["path"], run });
   other.take({ ...dog, of: "run of dog" });
   page.goes("view=one&model=Small&text=cat");
   selection.take(message(page, VALUES));
-  assert.equal(wayTo("two", here(), PLACE).get("path"), null, "what is of another text stays with it");
+  assert.equal(wayTo("two", here()).get("path"), null, "what is of another text stays with it");
+});
+
+test("a name of the run that a room uses for a choice of its own is no part of the run", () => {
+  const as = (link) => wayTo("three", new URLSearchParams(`view=shapes&model=Small&text=cat&as=${link}`)).get("as");
+  assert.deepEqual([as("table"), as("chat")], [null, "chat"]);
 });
 
 test("a page without an address shows what it is given", () => {

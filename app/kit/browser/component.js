@@ -24,7 +24,7 @@ export const component =
     if (before && before !== place) unmount(before);
     PLACES.set(parentElement, place);
     mount(place, Part, data, {
-      choose: NO_HOST.choose, // the address has said so
+      ...NO_HOST, // a selection is in the address already
       tell: setStateValue,
       trigger: setTriggerValue,
       message,

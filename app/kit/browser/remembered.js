@@ -1,23 +1,30 @@
 // The last selection in each room of this page, for the way back to it by the bar: the place in the run, which means the same in every
 // room, and the rest of each.
 
+import { HEAD, RULE, RUN, TOKENS, WAS } from "./constants.js";
+
 /** @typedef {import("./selection.js").RoomSelection} RoomSelection */
 /** @typedef {{values: Record<string, string>, ruled: string[], of: string, ofText: string[]}} Remembered */
-
-const OF_THE_RUN = ["model", "text", "as", "target", "step", "with"]; // in an address
-const OF_THE_TEXT = ["query", "key", "hide"]; // of a place
 
 /** @type {{place: Record<string, string>, ruled: Set<string>, of: string, run: Record<string, string>}} */
 const now = { place: {}, ruled: new Set(), of: "", run: {} };
 /** @type {Map<string, Remembered>} */
 const rooms = new Map();
 
-/** Whether an address names this run. @param {URLSearchParams} address @param {Record<string, string>} run */
-export const sameRun = (address, run) => OF_THE_RUN.every((name) => address.get(name) === (run[name] ?? null));
-
-/** The run part of an address. @param {URLSearchParams} address @returns {Record<string, string>} */
+/** Returns the run part of an address. @param {URLSearchParams} address @returns {Record<string, string>} */
 export const runOf = (address) =>
-  Object.fromEntries(OF_THE_RUN.flatMap((name) => (address.has(name) ? [[name, address.get(name) ?? ""]] : [])));
+  Object.fromEntries(
+    Object.entries(RUN).flatMap(([name, only]) => {
+      const text = address.get(name);
+      return text === null || (only !== null && text !== only) ? [] : [[name, text]];
+    }),
+  );
+
+/** Returns true if an address names this run. @param {URLSearchParams} address @param {Record<string, string>} run */
+export function sameRun(address, run) {
+  const said = runOf(address);
+  return Object.keys(RUN).every((name) => said[name] === run[name]);
+}
 
 /** @param {RoomSelection} selection */
 export function remember({ values, ruled, of, addressed }) {
@@ -47,24 +54,26 @@ export function remember({ values, ruled, of, addressed }) {
 /** @param {boolean} isSameModel */
 function forget(isSameModel) {
   for (const name of Object.keys(now.place))
-    if (!isSameModel || OF_THE_TEXT.includes(name) || now.ruled.has(name)) delete now.place[name];
+    if (!isSameModel || TOKENS.includes(name) || now.ruled.has(name)) delete now.place[name];
 }
 
 /**
  * The address of a room with the run that is on the screen, or the one that is given back, and all that was chosen.
- * @param {string} room @param {URLSearchParams} here @param {readonly string[]} shared the names of a place @param {Record<string, string>} [run]
+ * @param {string} room @param {URLSearchParams} here @param {Record<string, string>} [run]
  */
-export function wayTo(room, here, shared, run = runOf(here)) {
+export function wayTo(room, here, run = runOf(here)) {
   const kept = rooms.get(room);
   const place = now.of
     ? now.place
-    : Object.fromEntries(shared.flatMap((name) => (here.has(name) ? [[name, here.get(name) ?? ""]] : [])));
+    : Object.fromEntries(
+        [...HEAD, ...TOKENS].flatMap((name) => (here.has(name) ? [[name, here.get(name) ?? ""]] : [])),
+      );
   const isOther = kept !== undefined && kept.of !== now.of;
   const gone = isOther ? [...(kept?.ofText ?? []), ...(kept?.ruled ?? [])] : [];
   const own = Object.entries(kept?.values ?? {}).filter(([name]) => !gone.includes(name));
   const said = new URLSearchParams({ view: room, ...run, ...place, ...Object.fromEntries(own) });
   const ruled = [...now.ruled, ...(isOther ? [] : (kept?.ruled ?? []))].filter((name) => said.has(name));
-  if (ruled.length) said.set("rule", [...new Set(ruled)].sort().join(","));
-  if (now.of && Object.keys(place).length && !sameRun(said, now.run)) said.set("was", now.of);
+  if (ruled.length) said.set(RULE, [...new Set(ruled)].sort().join(","));
+  if (now.of && Object.keys(place).length && !sameRun(said, now.run)) said.set(WAS, now.of);
   return said;
 }

@@ -4,12 +4,9 @@
 // brings only what the room is drawn from, and of another run it is asked for once more (stage.js).
 
 import { classroom } from "./classroom.js";
+import { HEAD, RULE, WAS } from "./constants.js";
 import { NO_HOST } from "./mount.js";
 import { remember, sameRun } from "./remembered.js";
-
-const HEAD = ["site", "layer", "head"]; // are one choice
-const RULE = "rule"; // in the address: the names that a rule chose
-const WAS = "was"; // in the address: the run that is meant, where that is not the one whose text is there
 
 /** @typedef {import("./types.js").Chosen} Chosen */
 /** @typedef {import("./types.js").Follow} Follow */

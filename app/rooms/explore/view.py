@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -16,63 +17,37 @@ from app.attention import words as attention_words
 from app.kit import frames, numbers, theme
 from app.rooms.explore import tables, words
 from app.rooms.explore.component import EXPLORE, OPENED
-from app.session import answer as session_answer
-from app.session import notices, screen, service
-from app.shell import request as shell_request
+from app.session import screen, service
 from app.shell import run as shell_run
-from app.shell import waiting
 from core.errors import Refused
-from core.run.request import Request
 from core.service import Facts, Waiting
 
 
 def show() -> None:
     """Draw the view."""
-    request, beneath = shell_request.request()
-    model = screen.model_of(request)
-    unknown = service.calls().result(service.service().model(model)) is None
-    # What comes below keeps its place among the elements of the page, whatever there is above it. All of it is sent while the
-    # run goes on: after its end, Streamlit would send each of them in a message of its own before the picture.
-    working, place = st.empty(), st.empty()
-    so_far = st.container(key="so_far", gap=None)
-    answer = session_answer.answer(request, in_progress.picture_of, waiting.SOON)
-    if (under_way := answer.waiting) is not None:
-
-        def above() -> None:
-            _above(beneath, request, answer)
-            _say(place, notices.waiting())
-
-        if _wait(under_way, working, so_far, above):
-            st.rerun()
-        answer = session_answer.answer(request, in_progress.picture_of)
-    if unknown and shell_run.has_other_boxes(request, answer):
-        st.rerun()
-    if request.write and answer.waiting is None and not answer.stopped:
-        shell_request.was_written(request, answer.facts if answer.request == request else None)
-    notes = notices.take() + ([answer.sentence] if answer.sentence else [])
-    if answer.request is not None and answer.picture is not None and answer.facts is not None:
-        notes += tables.non_finite(answer.facts)
-        notes += component.explore(EXPLORE, answer.facts, answer.picture, screen.link(answer.request))
-        _dialog(answer.facts)
-    else:
-        shell_run.nothing_yet(model)
-    # All the rest comes after the picture, which is what a visitor waits for.
-    if under_way is not None:
-        working.empty()
-    _above(beneath, request, answer)
-    sentences = _say(place, notes)
-    if answer.unreadable and answer.request is not None:
-        shell_run.offer_example(model, sentences)
-    if answer.stopped:
-        waiting.run_again(sentences)
+    so_far = _SoFar(st.container(key="so_far", gap=None))
+    with shell_run.on_screen(in_progress.made_of, so_far.draw) as shown:
+        if shown is not None:
+            notes = component.explore(EXPLORE, shown.facts, shown.picture, screen.link(shown.request))
+            shown.say(*tables.non_finite(shown.facts), *notes)
+            _dialog(shown.facts)
 
 
-def _say(place: DeltaGenerator, notes: list[str]) -> DeltaGenerator:
-    """What there is to say, above the picture. Returns its box."""
-    sentences = place.container(key="sentences", gap=None)
-    for note in notes:
-        sentences.text(note)  # never markdown: it may quote what the visitor typed
-    return sentences
+@dataclass
+class _SoFar:
+    """The part of a run that is there while it continues; the picture before stays until there is something to see."""
+
+    place: DeltaGenerator
+    run: Facts | None = None
+
+    def draw(self, under_way: Waiting[None]) -> bool:
+        """Draw it once it can be shown. Returns True if the first picture of a visit is drawn where the finished one will be."""
+        if self.run is not None or not under_way.progress.is_shown:
+            return False
+        self.run = run = service.calls().result(service.service().facts_so_far(under_way.key))
+        if run is None:
+            return False
+        return component.underway(EXPLORE, run, picture.outline(run), screen.link(under_way.request), self.place)
 
 
 def _dialog(run: Facts) -> None:
@@ -108,40 +83,6 @@ def _inspect(run: Facts, asked: Mapping[str, Any]) -> None:
     st.plotly_chart(
         figure, width="content", theme=None, key="plotly", config={"displaylogo": False, "scrollZoom": True}
     )
-
-
-def _above(place: DeltaGenerator, request: Request, answer: session_answer.Answer) -> None:
-    with place:
-        shell_request.beneath(request, answer)
-
-
-def _wait(under_way: Waiting[None], place: DeltaGenerator, so_far: DeltaGenerator, above: Callable[[], None]) -> bool:
-    """Wait until a run has ended, and show what there is of it.
-
-    The picture before stays where it is until there is something to see.
-
-    Returns whether what there is of the visit's first picture has taken its place, below what `above` draws: the script
-    must then begin again, to draw the picture there.
-    """
-    run: Facts | None = None
-    is_first = False
-
-    def look() -> None:
-        nonlocal run, is_first
-        if run is None and (run := _so_far(under_way)) is not None:
-            is_first = component.underway(EXPLORE, run, picture.outline(run), screen.link(under_way.request), so_far)
-            if is_first:
-                above()  # now, since nothing may move when the picture is whole
-
-    waiting.wait(under_way, place, look)
-    return is_first
-
-
-def _so_far(under_way: Waiting[None]) -> Facts | None:
-    """What is known of a run that goes on and is shown in parts."""
-    if not under_way.progress.is_shown:
-        return None
-    return service.calls().result(service.service().facts_so_far(under_way.key))
 
 
 def _shapes(run: Facts) -> None:

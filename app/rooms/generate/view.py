@@ -22,15 +22,15 @@ MOST_NAMED = 3  # models of the operator's own that are offered beside them
 
 def show() -> None:
     """Draw the room."""
-    shown = shell_run.on_screen()
-    if shown is None:
-        return
-    if not shown.facts.writes:
-        shown.say(words.CANNOT_WRITE.format(title=shown.facts.spec.title))
-        _offer_writers()
-        return
-    shell_run.draw(shown, STAGE, message.message)
-    shown.say(*message.left_out(shown.facts))
+    with shell_run.on_screen() as shown:
+        if shown is None:
+            return
+        if not shown.facts.writes:
+            shown.say(words.CANNOT_WRITE.format(title=shown.facts.spec.title))
+            _offer_writers()
+            return
+        shell_run.draw(shown, STAGE, message.message)
+        shown.say(*message.left_out(shown.facts))
 
 
 def _offer_writers() -> None:

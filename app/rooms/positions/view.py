@@ -9,6 +9,6 @@ from app.shell import run as shell_run
 
 def show() -> None:
     """Draw the room."""
-    shown = shell_run.on_screen()
-    if shown is not None:
-        shell_run.draw(shown, STAGE, message.message)
+    with shell_run.on_screen() as shown:
+        if shown is not None:
+            shell_run.draw(shown, STAGE, message.message)

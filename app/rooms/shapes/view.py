@@ -8,7 +8,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import languages
-from app.attention import in_progress
 from app.kit import cover, stage, widgets
 from app.kit.room import Run
 from app.rooms.shapes import message, words
@@ -38,7 +37,7 @@ from app.rooms.shapes.choices import (
 from app.rooms.shapes.component import STAGE
 from app.session import answer as session_answer
 from app.session import boxes, notices
-from app.shell import request as shell_request
+from app.shell import run as shell_run
 from app.shell import waiting
 from app.sizes import pasted
 from app.transport.limits import BOUNDS
@@ -61,12 +60,9 @@ def show() -> None:
     try:
         if of == RUN:
             with left:
-                request, _ = shell_request.request()
-            answer = session_answer.answer(request, in_progress.picture_of, waiting.SOON)
-            if answer.waiting is not None:
-                waiting.wait(answer.waiting, working)
-                answer = session_answer.answer(request, in_progress.picture_of)
-                working.empty()
+                asked, _ = shell_run.ask()
+            answer = shell_run.answered(asked.request, working)
+            working.empty()
             stopped = answer.stopped
             data = _run(answer, notes)
         else:

@@ -21,16 +21,16 @@ BEGUN = "step_begun"  # in the session: the visit to the room, and the run, whos
 
 def show() -> None:
     """Draw the room."""
-    shown = shell_run.on_screen()
-    facts = None if shown is None else shown.facts
-    followed = stage.follow(STAGE, facts, facts)
-    if shown is not None:
-        shown.say(*followed.notes)
-        if edits := from_text(followed.values["edits"]):
-            facts = shell_run.edited(shown, edits) or facts
-    if facts is not None:
-        _begin(facts, followed.values)
-    stage.draw(STAGE, followed, message.header(None if shown is None else shown.request, facts))
+    with shell_run.on_screen() as shown:
+        facts = None if shown is None else shown.facts
+        followed = stage.follow(STAGE, facts, facts)
+        if shown is not None:
+            shown.say(*followed.notes)
+            if edits := from_text(followed.values["edits"]):
+                facts = shell_run.edited(shown, edits) or facts
+        if facts is not None:
+            _begin(facts, followed.values)
+        stage.draw(STAGE, followed, message.header(None if shown is None else shown.request, facts))
 
 
 async def run_of(linked: Request, there: screen.Screen) -> Request:

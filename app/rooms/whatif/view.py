@@ -9,7 +9,7 @@ from app.shell import run
 
 def show() -> None:
     """The room, in the script of a visitor."""
-    shown = run.on_screen()
-    if shown is not None:
-        followed, _ = run.draw(shown, STAGE, message.message)
-        ahead.begin(followed.values, shown.facts)
+    with run.on_screen() as shown:
+        if shown is not None:
+            followed, _ = run.draw(shown, STAGE, message.message)
+            ahead.begin(followed.values, shown.facts)

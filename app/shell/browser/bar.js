@@ -10,9 +10,8 @@ import { runOf, wayTo } from "../../kit/browser/remembered.js";
 import { here } from "../../streamlit_edge/browser/page.js";
 
 /**
- * `said` is how the address named the room; `run` and `place` are names that it says of any room; `holders` show other rooms;
- * `entries` are the modules of rooms that a class can follow.
- * @typedef {{room: string, said: string | null, place: string[], holders: string[], classroom: string, entries: Record<string, string>}} Data
+ * `said` is how the address named the room; `holders` show other rooms; `entries` are the modules of rooms that a class can follow.
+ * @typedef {{room: string, said: string | null, holders: string[], classroom: string, entries: Record<string, string>}} Data
  */
 /** @typedef {(name: string, value: unknown) => void} Tell */
 
@@ -43,8 +42,6 @@ class Bar {
     this.root = root;
     this.choices = 0; // that Streamlit was told of
     this.room = "";
-    /** @type {string[]} The names of a place in a run */
-    this.place = [];
     /** @type {string[]} Rooms that show others, and give the run back */
     this.holders = [];
     /** @type {Record<string, string> | undefined} The run that they give back */
@@ -136,7 +133,6 @@ class Bar {
   /** @param {Data} data @param {Tell} tell */
   update(data, tell) {
     this.tell = tell;
-    this.place = data.place;
     this.holders = data.holders;
     this.address();
     this.classroom = data.classroom;
@@ -180,7 +176,7 @@ class Bar {
     const now = here();
     const { lent } = this;
     for (const link of this.links) {
-      const way = wayTo(link.dataset.room ?? "", now, this.place, this.isHeld && lent ? lent : runOf(now));
+      const way = wayTo(link.dataset.room ?? "", now, this.isHeld && lent ? lent : runOf(now));
       for (const name of OF_THE_PAGE) if (now.has(name)) way.set(name, now.get(name) ?? "");
       link.setAttribute("href", `?${way}`);
     }

@@ -88,7 +88,7 @@ def _live() -> None:
 
 def _explore(name: str) -> None:
     room.go("explore")
-    request.take_model(name)
+    request.choose_model(name)
 
 
 def sentence(learnt: dict[str, int | None]) -> str:
