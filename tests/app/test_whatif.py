@@ -471,6 +471,7 @@ def test_a_word_keeps_the_focus_when_the_other_sentence_comes_beside_it(plain_an
     assert focused.inner_text() == said
 
 
+@pytest.mark.thorough
 def test_the_screen_says_what_core_says(plain_another: AnotherPlain) -> None:
     screen = visit(plain_another, WIDE, **STORY)
     page, root = screen.page, screen.page.locator(".hl.whatif")

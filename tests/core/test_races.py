@@ -94,6 +94,7 @@ def test_what_a_run_comes_to(
     assert whole[0] <= last.whole <= whole[1]
 
 
+@pytest.mark.thorough
 def test_without_a_mask_all_is_right_with_the_answer_given() -> None:
     """E5: and nothing without it, above."""
     _, last = ended("copy", "nomask")
@@ -132,12 +133,14 @@ def test_ten_symbols_are_written_again_within_fifty_steps(seed: int) -> None:
     assert 1.2 < losses[0] < 2.6 and losses[39] < 0.9 and losses[49] < 0.2
 
 
+@pytest.mark.thorough
 def test_one_head_leads_at_first() -> None:
     """And is behind at the end: 0.02 against less than 0.01 of many, above."""
     (own, _), (one_head, _) = plain(), ended("copy", "heads1")
     assert all(mean(one_head, step) < mean(own, step) for step in range(15, 170))
 
 
+@pytest.mark.thorough
 def test_ten_times_the_rate_leads_until_step_93() -> None:
     (own, _), (fast, _) = plain(), ended("copy", "rate10")
     ahead = [step for step in range(20, 106) if mean(fast, step) < mean(own, step)]

@@ -283,6 +283,7 @@ def test_paused_runs_are_bounded_and_die_with_their_process(trainer: Trainer, mo
     assert [run.state for run in trainer._runs.values()] == ["failed"]
 
 
+@pytest.mark.thorough
 def test_a_process_that_dies_loses_its_runs_and_nothing_else(trainer: Trainer) -> None:
     ask(whole(trainer, SHORT))
 
