@@ -15,6 +15,7 @@ SMALL = ModelConfig(
 )
 
 
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize("set_up", SET_UPS, ids=lambda set_up: set_up.title)
 def test_a_set_up_is_a_workload(set_up: SetUp) -> None:
     config = config_of(set_up)

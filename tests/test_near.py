@@ -18,6 +18,7 @@ def found_for(*paths: str) -> set[str]:
     return {test for reason in near.near(paths) for test in reason.tests}
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize(
     ("path", "wanted"),
     [

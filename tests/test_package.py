@@ -37,6 +37,7 @@ def readme_code() -> str:
     return "\n".join(blocks)
 
 
+@pytest.mark.thorough
 def test_what_the_readme_shows_runs_and_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

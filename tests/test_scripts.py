@@ -169,6 +169,7 @@ def test_a_task_model_is_measured_and_has_its_card(tmp_path: Path, capsys: pytes
     assert bool(((shares >= 0) & (shares <= 1)).all())
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("small")
 def test_a_few_steps_of_the_storyteller(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--data", str(data), "--out", str(tmp_path), "--steps", "3"]

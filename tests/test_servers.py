@@ -104,6 +104,7 @@ def test_processes_share_a_server_and_the_run_stops_it(project: Path) -> None:
     assert found["test_a.own.py"] != found["test_b.own.py"]
 
 
+@pytest.mark.thorough
 def test_a_server_ends_although_the_process_that_started_it_crashed(project: Path) -> None:
     (project / "test_a.py").write_text(f"{TEST}    os._exit(3)\n")
     done = run(project, "-n", "1")
@@ -112,6 +113,7 @@ def test_a_server_ends_although_the_process_that_started_it_crashed(project: Pat
     assert found["test_a.shared.py"] == found["test_b.shared.py"]
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_terminated_stops_its_server(project: Path) -> None:
     (project / "test_b.py").write_text(
         "import os, signal\n\ndef test_it():\n    os.kill(os.getpid(), signal.SIGTERM)\n"

@@ -171,6 +171,7 @@ def test_two_rooms_chosen_before_the_server_answers_are_two_steps(page: Page):
     shows(page, "memory")
 
 
+@pytest.mark.thorough
 def test_a_link_opens_a_tab_with_the_sentence_the_model_and_the_page_as_it_is(page: Page, address: str):
     page.goto(f"{address}/?text=Two+words+%26+more&model=Storyteller&theme=dark")
     page.locator(".hl[data-painted]").wait_for()
@@ -192,6 +193,7 @@ def test_a_link_opens_a_tab_with_the_sentence_the_model_and_the_page_as_it_is(pa
     assert page.locator(".st-key-explore_stage .hl[data-painted]").is_visible()
 
 
+@pytest.mark.thorough
 def test_digits_choose_rooms_in_their_order_and_are_digits_where_somebody_writes(page: Page):
     page.keyboard.press(digit("memory"))
     shows(page, "memory")
@@ -205,6 +207,7 @@ def test_digits_choose_rooms_in_their_order_and_are_digits_where_somebody_writes
     assert links(page, "explore").get_attribute("aria-current") == "page"  # a choice is marked before it is told
 
 
+@pytest.mark.thorough
 def test_a_projector_has_no_bar_and_its_keys(page: Page, address: str):
     open_at(page, address, "?view=compute&projector=true")
     assert not page.locator("nav").is_visible()
@@ -235,6 +238,7 @@ for (const target of [window, document]) {
 """
 
 
+@pytest.mark.thorough
 def test_a_room_that_is_left_leaves_no_listener_behind(browser: Browser, address: str):
     """Also where one of its panels was open, which listens for a click beside it."""
     context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")

@@ -415,6 +415,7 @@ def test_training_as_files_and_projected(browser: Browser, address: str) -> None
         assert not screen.page.locator(".st-key-training_heads").is_visible()
 
 
+@pytest.mark.thorough
 def test_memory_as_files(browser: Browser, address: str) -> None:
     with visiting(browser, address) as screen:
         screen.see("Memory")

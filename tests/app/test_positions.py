@@ -418,6 +418,7 @@ def test_a_choice_is_in_the_address_back_takes_it_back_and_the_link_leads_there(
     assert "swap=2-8" not in link
 
 
+@pytest.mark.thorough
 def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Browser, tmp_path: Path) -> None:
     room.open(lab="swap", model="Storyteller", text=KING)
     room.has("pending", "false")
@@ -466,6 +467,7 @@ def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Brows
     room.root.get_by_role("combobox", name=WORDS["swap_second"]).select_option("7")
     room.has("pair", "2-7")
     room.link("swap=2-7")
+    room.page.wait_for_timeout(300)  # choices within 200 ms are one step of the browser's history
     canvas = box_of(room.root.locator(".swapmaps canvas"))
     cells = room.root.evaluate("root => { const box = root.querySelector('.swapmaps'); return box.dataset.cells }")
     x, y, cell = map(float, str(cells).split())

@@ -135,6 +135,26 @@ def expect_sentences(page: Page, wanted: list[str]) -> None:
     assert sentences(page) == wanted
 
 
+def test_words_that_generate_writes_by_itself_are_no_step_of_the_history(browser: Browser, address: str) -> None:
+    with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
+        page.goto(f"{address}/?view=generate&model={MODEL}")
+        steps = page.evaluate("history.length")
+        drawn(page, "generate")
+        eventually(page, lambda: expect_parameters(page, {"path", "f"}))
+        assert page.evaluate("history.length") == steps
+
+        settled(page)
+        before = said(page.url)["path"]
+        page.keyboard.press(" ")  # writes on
+        page.wait_for_url(lambda url: len(said(url).get("path", "")) > len(before))
+        settled(page)
+        assert page.evaluate("history.length") == steps + 1
+
+
+def expect_parameters(page: Page, names: set[str]) -> None:
+    assert names <= {*said(page.url)}
+
+
 def test_a_script_that_is_put_into_the_page_is_stopped(browser: Browser, address: str) -> None:
     with lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page:
         page.goto(address)

@@ -158,6 +158,7 @@ def test_a_script_that_waits_is_broken_off_for_what_its_visitor_does_next(visito
     assert becomes(visitor, "broken off", who)
 
 
+@pytest.mark.thorough
 def test_a_script_that_waits_is_broken_off_when_its_visitor_has_gone(
     visitor: Page, browser: Browser, address: str
 ) -> None:

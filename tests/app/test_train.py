@@ -581,6 +581,7 @@ def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, pla
     page.reload()
 
 
+@pytest.mark.thorough
 def test_a_phone_has_it_all_and_never_scrolls_sideways(plain_another: AnotherPlain) -> None:
     screen = plain_another(size=(390, 844))
     page = screen.page

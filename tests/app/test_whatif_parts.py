@@ -385,6 +385,7 @@ def test_estimates_are_no_facts(own_plain: Plain) -> None:
     assert "%" not in (root.locator(".board .fact").text_content() or "")
 
 
+@pytest.mark.thorough
 def test_unequal_sentences_and_a_phone(plain_another: AnotherPlain) -> None:
     screen = visit(plain_another, PHONE, **STORY, sweep="patch", against=f"{DOROTHY} Em")
     root = screen.page.locator(".hl.whatif")

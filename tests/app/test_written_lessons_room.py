@@ -134,6 +134,7 @@ def test_the_good_file_and_the_examples_are_listed_and_the_faulty_one_is_told_th
     expect(rail(page).locator("h2")).to_have_text("Keys & <b>cabinets</b>")
 
 
+@pytest.mark.thorough
 def test_a_wrong_and_a_right_answer_are_told_what_the_file_says(page: Page, address: str) -> None:
     on = open_step(page, address, "file-keys", 1, "generate")
     assert "16 %" not in read(page), "the run is covered"

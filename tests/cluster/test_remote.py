@@ -211,6 +211,7 @@ async def submitted(service: Service) -> str:
     return await service.submit(TEXT)
 
 
+@pytest.mark.thorough(but=15)
 @pytest.mark.parametrize(("name", "args"), ASKED, ids=[name for name, _ in ASKED])
 def test_an_answer_is_the_same_bit_for_bit(name: str, args: tuple[Any, ...], here: Service, there: Service) -> None:
     async def both() -> list[bytes]:
@@ -229,6 +230,7 @@ def rows(parts: list[SweepPart]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.thorough(but=7)
 @pytest.mark.parametrize(
     ("name", "args"), STREAMED, ids=["write", "beams", "sweep", "patch", "parts", "paths", "pairs"]
 )

@@ -107,6 +107,7 @@ def test_the_loss_of_a_page_under_each_rule() -> None:
     assert end_loss(loaded, ids, dropped=True) == pytest.approx(6.045, abs=2e-3)
 
 
+@pytest.mark.thorough
 def test_a_text_pulled_apart() -> None:
     run = core.trace(core.load("smollm2"), MARY)
     after = gap_after(run.source)

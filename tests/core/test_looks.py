@@ -195,6 +195,7 @@ def test_the_strongest_keys_and_one_link_are_cells_of_the_maps(config: dict[str,
         assert torch.allclose(one.additions[layer], looks[:, 4, 1], atol=1e-5)
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("hold", [True, False])
 def test_a_long_text_is_read_without_a_map(tiny: Tiny, hold: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.run.trace.HELD_BYTES", 1 << 25 if hold else 0)

@@ -122,6 +122,7 @@ def test_all_heads_in_their_places_each_by_its_own_largest(run: core.Trace) -> N
 LONG = " ".join(f"the quick brown fox number {i} jumps" for i in range(60))
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("text", ["one two three", LONG])
 def test_a_row_adds_up_and_names_what_it_leaves_out(text: str) -> None:
     run = core.trace(core.load("smollm2"), text)
@@ -156,6 +157,7 @@ def test_a_long_text_keeps_thin_lines_and_says_that_cells_are_patches() -> None:
     assert not hidden[range(256), range(256)].any() and hidden[np.triu_indices(256, 2)].all()
 
 
+@pytest.mark.thorough
 def test_letters_that_no_font_has_are_numbers_and_signs_are_signs() -> None:
     known = paper_figures.writable("a$x^2$\\alpha\U000f1234")
     assert known.missing == {"\U000f1234"} and known.label("a\U000f1234") == "aU+F1234"

@@ -157,6 +157,7 @@ HALF = 10
 HALVES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
+@pytest.mark.thorough(but=20)
 @pytest.mark.parametrize("half", HALVES)
 @every
 def test_in_half_precision(name: str, half: str) -> None:

@@ -213,6 +213,7 @@ def test_an_end_that_is_also_the_padding() -> None:
     assert "3 of" in core.trace(gpt2, ids=[5, 6, 2, 2, 2]).notices[0]
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("name", ["gpt2", "opt", "llama gqa", "mistral", "bart", "t5 v1.0"])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_writing_goes_on_where_a_padded_text_ends(name: str, side: str) -> None:

@@ -362,6 +362,7 @@ def test_a_process_without_work_ends_and_the_next_training_has_another() -> None
         trainer.close()
 
 
+@pytest.mark.thorough
 def test_what_waits_when_a_trainer_is_closed_begins_no_process() -> None:
     trainer = Trainer()
     specs = [Spec(seed=seed, steps=2000) for seed in range(1, 5)]
@@ -377,6 +378,7 @@ def test_what_waits_when_a_trainer_is_closed_begins_no_process() -> None:
     assert trainer._process is None
 
 
+@pytest.mark.thorough
 def test_a_process_in_which_a_run_waits_is_not_without_work(trainer: Trainer) -> None:
     """Neither one that is paused nor one that was begun while the process said that it had nothing to do."""
 

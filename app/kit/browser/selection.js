@@ -151,14 +151,17 @@ export class RoomSelection {
     this.show();
   }
 
-  /** The visitor changes something. @param {Record<string, string>} changes */
-  choose(changes) {
+  /**
+   * The visitor changes something; or with "rule", the room does by itself, which is no step of the browser's history.
+   * @param {Record<string, string>} changes @param {"choice" | "rule"} [kind]
+   */
+  choose(changes, kind = "choice") {
     const other = Object.keys(changes).filter((name) => changes[name] !== this.values[name]);
     const hand = other.some((name) => HEAD.includes(name)) ? [...other, ...HEAD] : other;
     for (const name of hand) this.ruled.delete(name);
     Object.assign(this.values, changes);
     this.number += 1;
-    if (other.length) this.write("choice");
+    if (other.length) this.write(kind);
     remember(this);
     classroom.chose();
     this.show();

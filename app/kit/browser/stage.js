@@ -324,9 +324,12 @@ export class Stage extends Ground {
     return Boolean(this.header.offline);
   }
 
-  /** The visitor chooses: the screen and the address change with the next frame. @param {Record<string, string>} changes */
-  choose(changes) {
-    this.selection.choose(changes);
+  /**
+   * The visitor chooses, or with "rule" the room by itself: the screen and the address change with the next frame.
+   * @param {Record<string, string>} changes @param {"choice" | "rule"} [kind]
+   */
+  choose(changes, kind) {
+    this.selection.choose(changes, kind);
     this.invalidate("selection");
   }
 

@@ -129,7 +129,7 @@ export class Asks {
     if (this.begun || !n || this.path.length || this.playing || classroom.follows || this.view.isShown) return;
     if (!this.writing.isOpen) return;
     this.begun = true;
-    await this.write(n);
+    await this.write(n, "", null, "rule");
     if (this.path.length && !this.playing) this.view.opened();
   }
 
@@ -204,7 +204,7 @@ export class Asks {
     if (this.values.how !== "beam" || landing !== this.nameOf(this.length)) return;
     const path = this.extended(this.path);
     const isOpening = !this.path.length && this.values.f === "";
-    if (written(path) !== this.values.path) this.view.choose({ path: written(path) });
+    if (written(path) !== this.values.path) this.view.choose({ path: written(path) }, "rule");
     if (isOpening) this.view.forked();
     this.compare(this.length);
   }
@@ -270,10 +270,13 @@ export class Asks {
     if (this.isPlaying) return this.stop();
     const { view } = this;
     if (view.isLast) return void this.write(AT_A_TIME);
+    let kind = /** @type {"choice" | "rule"} */ ("choice"); // all that it shows is one step of the browser's history
     this.pacing = setInterval(() => {
-      if (!view.isLast) return view.move(1);
-      this.stop();
-      this.write(AT_A_TIME);
+      if (view.isLast) {
+        this.stop();
+        this.write(AT_A_TIME, "", null, kind);
+      } else view.move(1, kind);
+      kind = "rule";
     }, PACE);
     view.invalidate("answer");
   }
@@ -285,8 +288,12 @@ export class Asks {
     else this.view.move(by);
   }
 
-  /** @param {number} n @param {string} [f] the place that is looked at meanwhile; else the newest word */
-  async write(n, f = "", first = /** @type {number | null} */ (null)) {
+  /**
+   * @param {number} n @param {string} [f] the place that is looked at meanwhile; else the newest word
+   * @param {number | null} [first] the word that was taken by hand
+   * @param {"choice" | "rule"} [kind] of the first word; those behind it are no step of the browser's history
+   */
+  async write(n, f = "", first = null, kind = "choice") {
     const { view } = this;
     // A word that was taken by hand is the first that is written after those before it, which are known.
     const before = first === null ? this.path : this.path.slice(0, -1);
@@ -317,7 +324,8 @@ export class Asks {
           const each = (1000 * (now.length - before.length)) / Math.max(1, performance.now() - start);
           this.speed = fill(words.speed, { n: each < 10 ? fixed(each, 1) : number(each) });
           const others = readAll(this.values.other).filter((other) => !goesOn(now, other));
-          view.put({ path: written(now), other: writtenAll(others), f });
+          view.put({ path: written(now), other: writtenAll(others), f }, kind);
+          kind = "rule";
         },
       ),
     );

@@ -221,18 +221,18 @@ class Generate extends Stage {
     return layer !== "" && head !== "" ? { layer: Number(layer), head: Number(head) } : null;
   }
 
-  /** @param {Record<string, string>} changes */
-  choose(changes) {
+  /** @param {Record<string, string>} changes @param {"choice" | "rule"} [kind] */
+  choose(changes, kind) {
     if (changes.how && changes.how !== this.values.how) this.asks.stop();
     if (changes.f !== undefined || changes.path !== undefined) [this.candidate, this.isRevealed] = [-1, false];
-    super.choose(changes);
+    super.choose(changes, kind);
     this.asks.follow();
   }
 
   // The same for words that come, which bring their columns with them
-  /** @param {Record<string, string>} changes */
-  put(changes) {
-    super.choose(changes);
+  /** @param {Record<string, string>} changes @param {"choice" | "rule"} kind */
+  put(changes, kind) {
+    super.choose(changes, kind);
   }
 
   /** @param {string} room */
@@ -332,7 +332,7 @@ class Generate extends Stage {
     const { path } = this;
     const again = this.values.how === "greedy" ? repeats(path) : null;
     const found = again ? await this.copied(again) : this.boldest();
-    if (found !== null && path === this.path && !this.asks.isPlaying) this.choose({ f: String(found) });
+    if (found !== null && path === this.path && !this.asks.isPlaying) this.choose({ f: String(found) }, "rule");
   }
 
   // Beams are there: the room rests where the first of them leaves the best one.
@@ -340,7 +340,7 @@ class Generate extends Stage {
     const finished = this.asks.steps().at(-1)?.finished ?? [];
     if (finished.length < 2) return;
     const shared = Math.min(...finished.map(([ids]) => common(ids, finished[0][0])));
-    this.choose({ f: String(this.asks.writing.prompt.length - 1 + shared) });
+    this.choose({ f: String(this.asks.writing.prompt.length - 1 + shared) }, "rule");
   }
 
   // The word that was drawn against the largest odds, by the position that was read before it
@@ -384,12 +384,12 @@ class Generate extends Stage {
     );
   }
 
-  /** @param {number} at */
-  focusOn(at) {
+  /** @param {number} at @param {"choice" | "rule"} [kind] */
+  focusOn(at, kind) {
     const all = this.scene?.columns ?? [];
     const to = Math.max(0, Math.min(all.length - 1, at));
     if (!all[to]) return;
-    this.choose({ f: to === all.length - 1 && !this.scene?.hides ? "" : String(all[to].node.position) });
+    this.choose({ f: to === all.length - 1 && !this.scene?.hides ? "" : String(all[to].node.position) }, kind);
     this.drawNow();
   }
 
@@ -405,15 +405,15 @@ class Generate extends Stage {
     return !this.scene || this.scene.focus === this.scene.columns.length - 1;
   }
 
-  /** @param {number} by */
-  move(by) {
+  /** @param {number} by @param {"choice" | "rule"} [kind] */
+  move(by, kind) {
     if (this.scene && this.asks.writing.isOpen) {
       const from = this.scene.focus + by;
       const position = this.scene.columns[0].node.position + Math.max(0, from);
       if (this.scene.hides && by > 0) {
-        this.choose({ f: String(position) });
+        this.choose({ f: String(position) }, kind);
         this.drawNow();
-      } else this.focusOn(from);
+      } else this.focusOn(from, kind);
     }
   }
 

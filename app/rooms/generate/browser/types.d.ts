@@ -228,7 +228,7 @@ export interface View {
   forked(): void;
   invalidate(what: Stale): void;
   say(text: string): void;
-  choose(changes: Record<string, string>): void;
-  put(changes: Record<string, string>): void;
-  move(by: number): void;
+  choose(changes: Record<string, string>, kind?: "choice" | "rule"): void;
+  put(changes: Record<string, string>, kind: "choice" | "rule"): void;
+  move(by: number, kind?: "choice" | "rule"): void;
 }
