@@ -147,6 +147,7 @@ def test_words_that_generate_writes_by_itself_are_no_step_of_the_history(browser
         before = said(page.url)["path"]
         page.keyboard.press(" ")  # writes on
         page.wait_for_url(lambda url: len(said(url).get("path", "")) > len(before))
+        page.keyboard.press(" ")  # stops
         settled(page)
         assert page.evaluate("history.length") == steps + 1
 
