@@ -291,7 +291,7 @@ export class Asks {
   /**
    * @param {number} n @param {string} [f] the place that is looked at meanwhile; else the newest word
    * @param {number | null} [first] the word that was taken by hand
-   * @param {"choice" | "rule"} [kind] of the first word; those behind it are no step of the browser's history
+   * @param {"choice" | "rule"} [kind] of the first word; later ones are no step of the browser's history
    */
   async write(n, f = "", first = null, kind = "choice") {
     const { view } = this;
