@@ -17,12 +17,12 @@ def add(*sentences: str) -> None:
 
 
 def waiting() -> list[str]:
-    """Return the sentences that are still to be shown, and leave them there."""
+    """Return the sentences that no room has shown yet, and keep them."""
     return list((NOTICES.get() or ())[SHOWN.get() or 0 :])
 
 
 def take() -> list[str]:
-    """Return the sentences that are still to be shown, for a room that shows them now."""
+    """Return the sentences that no room has shown yet, for one that shows them now."""
     found = waiting()
     SHOWN.put(len(NOTICES.get() or ()))
     return found

@@ -289,7 +289,7 @@ export class Asks {
   }
 
   /**
-   * @param {number} n @param {string} [f] the place that is looked at meanwhile; else the newest word
+   * @param {number} n @param {string} [f] the column that stays open while words are written; by default the newest
    * @param {number | null} [first] the word that was taken by hand
    * @param {"choice" | "rule"} [kind] of the first word; later ones are no step of the browser's history
    */
