@@ -129,6 +129,7 @@ def imported_by(folder: str) -> set[str]:
     return found - set(sys.stdlib_module_names)
 
 
+@pytest.mark.thorough
 def test_the_package_asks_for_what_core_imports_and_an_extra_for_what_one_function_does() -> None:
     imported = imported_by("core")
     assert imported - set(OF_CORE) == set(NEEDS)
@@ -223,6 +224,7 @@ except ModuleNotFoundError as error:
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "first",
     [

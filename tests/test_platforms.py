@@ -99,6 +99,7 @@ def test_a_text_file_without_an_encoding_is_found() -> None:
     assert [len(opened_as_text(ast.parse(line))) for line in (*wrong, *right)] == [1] * 5 + [0] * 5
 
 
+@pytest.mark.thorough
 @of_every(FILES, lambda path: str(path.relative_to(ROOT)))
 def test_no_text_depends_on_the_encoding_of_a_system(path: Path) -> None:
     assert not opened_as_text(ast.parse(path.read_text(encoding="utf-8")))

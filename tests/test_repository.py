@@ -7,6 +7,8 @@ import json
 import re
 import subprocess
 import tomllib
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,42 @@ def requirements(name: str) -> list[str]:
     return [line for line in lines if line and not line.startswith(("#", "-r "))]
 
 
+@dataclass(frozen=True)
+class Function:
+    """A function of a file, as the tests below ask for it."""
+
+    name: str
+    parameters: int  # that a call has to name or order
+    marks: str  # its decorators
+    can_fail: bool
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Python file: whether anything is in it, the first paragraph of its docstring, and its functions."""
+
+    is_empty: bool
+    opening: str
+    functions: tuple[Function, ...]
+
+
+@cache
+def source_of(path: Path) -> Source:
+    """Read once a process: to parse every file takes seconds."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    opening = (ast.get_docstring(tree) or "").split("\n\n")[0]
+    return Source(not tree.body, opening, tuple(map(_function, nodes)))
+
+
+def _function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+    named = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+    named = named[1:] if named[:1] in (["self"], ["cls"]) else named
+    is_test = node.name.startswith("test_")
+    marks = " ".join(map(ast.unparse, node.decorator_list)) if is_test else ""
+    return Function(node.name, len(named) + len(node.args.kwonlyargs), marks, is_test and asserts(node))
+
+
 def asserts(node: ast.AST) -> bool:
     """Whether there is something here that can fail: assert, pytest.raises, or a helper named for it."""
     for child in ast.walk(node):
@@ -73,15 +111,13 @@ def asserts(node: ast.AST) -> bool:
 
 def long_signatures(package: str) -> list[str]:
     """The functions of a package with more than MOST_PARAMETERS, each with its file."""
-    found = []
-    for path in (path for path in PYTHON_FILES if path.is_relative_to(ROOT / package)):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                named = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
-                named = named[1:] if named[:1] in (["self"], ["cls"]) else named
-                if len(named) + len(node.args.kwonlyargs) > MOST_PARAMETERS:
-                    found.append(f"{name_of(path)}: {node.name}")
-    return found
+    return [
+        f"{name_of(path)}: {function.name}"
+        for path in PYTHON_FILES
+        if path.is_relative_to(ROOT / package)
+        for function in source_of(path).functions
+        if function.parameters > MOST_PARAMETERS
+    ]
 
 
 def test_functions_have_few_parameters() -> None:
@@ -104,22 +140,17 @@ def test_a_clone_stays_light() -> None:
 
 @of_every(PYTHON_FILES, name_of)
 def test_a_module_says_what_lives_there(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    if path.name == "__init__.py" and not tree.body:
+    found = source_of(path)
+    if path.name == "__init__.py" and found.is_empty:
         return
-    opening = (ast.get_docstring(tree) or "").split("\n\n")[0]
-    assert opening.endswith((".", ":")), f"{name_of(path)} must open with a sentence, but opens with {opening!r}"
+    assert found.opening.endswith((".", ":")), f"{name_of(path)} must open with a sentence, not with {found.opening!r}"
 
 
 @of_every(TEST_FILES, name_of)
 def test_every_test_can_fail(path: Path) -> None:
-    tests = [
-        node
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
-    ]
+    tests = [function for function in source_of(path).functions if function.name.startswith("test_")]
     assert tests, f"{name_of(path)} holds no test"
-    hollow = [node.name for node in tests if not asserts(node)]
+    hollow = [test.name for test in tests if not test.can_fail]
     assert not hollow, f"{name_of(path)}: nothing is asserted in {hollow}"
 
 
@@ -223,14 +254,12 @@ def test_a_link_of_a_page_leads_to_a_file(name: str) -> None:
 
 def running_tests() -> set[str]:
     """The names of all test functions that no mark switches off."""
-    found = set()
-    for path in TEST_FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                marks = " ".join(map(ast.unparse, node.decorator_list))
-                if "mark.skip(" not in marks and "mark.xfail" not in marks:
-                    found.add(node.name)
-    return found
+    every = (function for path in TEST_FILES for function in source_of(path).functions)
+    return {
+        one.name
+        for one in every
+        if one.name.startswith("test_") and "mark.skip(" not in one.marks and "mark.xfail" not in one.marks
+    }
 
 
 def held_by() -> list[str]:

@@ -195,6 +195,7 @@ def test_a_few_steps_of_the_storyteller(data: Path, tmp_path: Path, capsys: pyte
     assert "trained already" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("small")
 def test_a_few_steps_of_the_translator(data: Path, tmp_path: Path) -> None:
     arguments = ["--data", str(data), "--out", str(tmp_path), "--steps", "3"]

@@ -96,6 +96,7 @@ def ids(project: Path) -> dict[str, int]:
     return found
 
 
+@pytest.mark.thorough
 def test_processes_share_a_server_and_the_run_stops_it(project: Path) -> None:
     done = run(project, "-n", "2", "--dist", "loadfile")
     assert done.returncode == 0, done.stdout
@@ -123,6 +124,7 @@ def test_a_run_that_is_terminated_stops_its_server(project: Path) -> None:
     ids(project)
 
 
+@pytest.mark.thorough
 def test_a_traceback_fails_a_run_whose_tests_passed_and_names_the_module(project: Path) -> None:
     (project / "test_b.py").write_text('def test_it(ask):\n    ask("shared.py", "fail")\n')
     done = run(project, "-p", "no:xdist")

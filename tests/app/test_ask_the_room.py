@@ -127,6 +127,7 @@ def simulated(teacher: Screen, code: str, n: int = MANY) -> Iterator[Simulated]:
         phones.leave()
 
 
+@pytest.mark.thorough
 def test_a_step_is_asked_answered_asked_again_and_shown(screen: Screen, another: Another):
     teacher = screen.open()
     at_step(teacher, "1.2&said=1")  # the teacher's own answer is wrong, which keeps no answer from the class

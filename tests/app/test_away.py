@@ -70,6 +70,7 @@ ROOMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "said", "agree", "key", "then"),
     [pytest.param(*room, marks=() if room[0] is Step else pytest.mark.thorough) for room in ROOMS],

@@ -288,6 +288,7 @@ def test_in_a_narrow_window_groups_are_menus_that_keys_open_and_close(page: Page
     expect(links(page, "memory")).to_be_hidden()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", [(PHONE, "light")], indirect=True)
 def test_on_a_phone_a_sheet_from_below_has_every_room_for_a_finger(page: Page):
     pick = page.get_by_role("button", name="View: Compute")

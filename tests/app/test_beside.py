@@ -29,6 +29,7 @@ def run() -> core.Trace:
     return core.trace(smollm2(), MARY)
 
 
+@pytest.mark.thorough
 @needs_smollm2
 def test_a_caption_names_the_heads_and_code_has_each_of_them(run: core.Trace) -> None:
     facts = facts_of(run, "key")

@@ -109,6 +109,7 @@ def test_every_room_has_a_budget():
     assert BUDGET.keys() == TITLES.keys()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "room", [room if room == "explore" else pytest.param(room, marks=pytest.mark.thorough) for room in TITLES]
 )

@@ -28,6 +28,7 @@ def opened(plain: Plain, room: str, **said: str) -> Locator:
     return plain.root
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("room", ["masks", "generate", *THOROUGHLY])
 def test_keys_choose_a_head_from_the_map_of_all(plain: Plain, room: str) -> None:
     root = opened(plain, room)

@@ -335,6 +335,7 @@ def test_a_race_is_watched_as_long_as_its_teacher_lets_it_go_on(screen: Screen, 
     expect(watched).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_a_code_is_typed_and_a_wrong_one_is_answered_in_a_sentence(screen: Screen, another: Another):
     code = share(screen.open())
     follower = another(PHONE)

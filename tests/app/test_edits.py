@@ -79,6 +79,7 @@ def test_the_model_goes_on_with_a_text_as_it_is_edited(browser: Browser, address
     page.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("asked", ["ablate_encoder_L99_H0", pytest.param("scale_1e999", marks=pytest.mark.thorough)])
 def test_edits_that_cannot_be_get_a_sentence(browser: Browser, address: str, asked: str) -> None:
     """Those that this model has no place for are refused with the way back beside it; what nobody can read is left out."""

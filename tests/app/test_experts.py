@@ -52,6 +52,7 @@ def brought(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(models.TITLES, name, spec.title)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("model", "text"), [("few-experts", TEXT), ("many-experts", LONG)])
 def test_they_travel_as_core_has_them(run_of: Callable[[str, str], core.Trace], model: str, text: str) -> None:
     run = run_of(model, text)
@@ -148,6 +149,7 @@ def test_arrows_a_click_and_the_box_choose_and_the_link_says_so(
     assert (asked["page"], asked["layer"], asked["query"]) == (["experts"], ["3"], ["2"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [(1280, 720), pytest.param((390, 844), marks=pytest.mark.thorough)])
 def test_many_experts_of_a_long_text_have_their_place(
     plain: Plain, brought: None, run_of: Callable[[str, str], core.Trace], size: tuple[int, int]

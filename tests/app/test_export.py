@@ -202,6 +202,7 @@ def test_a_picture_of_hebrew_has_its_first_key_at_the_right(plain: Plain):
     assert "← key" in [label for label, _ in texts]
 
 
+@pytest.mark.thorough
 def test_a_picture_is_in_the_colours_on_screen_or_on_white(plain_another: AnotherPlain):
     plain = plain_another((1280, 720), scheme="dark").open()
     assert sum(pixel(plain.page, saved(plain, "PNG 1×")[1], "image/png", 3, 3)[:3]) < 150

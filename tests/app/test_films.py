@@ -64,6 +64,7 @@ def written(page: Page) -> Locator:
     return root
 
 
+@pytest.mark.thorough
 def test_a_generation_is_a_gif_with_a_frame_for_each_word(page: Page, address: str):
     menu = see(page, address, **TEXT, path=WRITTEN)
     root = written(page)

@@ -398,6 +398,7 @@ def test_a_run_that_breaks_is_a_sentence_its_text_stays_out_of_the_log_and_the_n
 # a network that lets no websocket through
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_a_page_to_which_no_websocket_comes_says_so_and_goes_on_once_one_does(
     browser: Browser, address: str, scheme: Literal["light", "dark"]

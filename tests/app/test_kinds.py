@@ -53,6 +53,7 @@ def test_heads_that_share_a_key_head_are_named(plain: Plain):
     assert "Each 4 heads" in plain.root.locator(".heads").inner_text()
 
 
+@pytest.mark.thorough
 def test_heads_that_share_keys_and_values_are_silenced_together(plain: Plain):
     text = "The animal did not cross the street."
     plain.open(f"?view=whatif&model=grouped&text={text.replace(' ', '+')}")
@@ -108,6 +109,7 @@ def test_the_target_is_part_of_the_request(screen: Screen):
     screen.page.wait_for_url(re.compile("target=ein"))
 
 
+@pytest.mark.thorough
 def test_a_long_text_is_fetched_piece_by_piece_and_its_numbers_are_core_s(plain: Plain):
     plain.open(f"?model=grouped&layer=2&head=1&query=400&whole=true&text={LONG.replace(' ', '+')}")
     run = core.trace(models.load("grouped"), LONG)
@@ -177,6 +179,7 @@ def test_the_strip_of_a_long_text_moves_along_with_its_reader(plain: Plain):
     assert plain.errors == []
 
 
+@pytest.mark.thorough
 def test_a_row_that_is_fetched_changes_the_strip_once_and_the_picture_not_at_all(plain: Plain):
     page = plain.page
     page.evaluate(COUNT_PICTURES)

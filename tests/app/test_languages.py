@@ -109,6 +109,7 @@ def test_no_text_of_a_room_was_written_elsewhere(browser: Browser, address: str,
     assert not [text for text in found if text not in STREAMLIT and not NAMES.fullmatch(text)]
 
 
+@pytest.mark.thorough
 def test_the_browser_s_own_language_is_spoken(browser: Browser, address: str) -> None:
     """Also where a link asks for a language that is unknown, which is a sentence."""
     page = opened(browser, f"{address}/?{SMALL}", locale="de-AT")

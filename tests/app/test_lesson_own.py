@@ -49,7 +49,7 @@ def look(rail: Locator) -> None:
     rail.get_by_role("button", name=COMPONENT["look"], exact=True).click()
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("own", [1, 2])
 @pytest.mark.parametrize("step", SAMPLE)
 def test_a_step_on_an_own_text_is_answered_right_wrong_and_wrong_twice(

@@ -711,6 +711,7 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     room.page.wait_for_url(lambda url: "partner=" in url)
 
 
+@pytest.mark.thorough
 def test_padding_and_kinds_on_their_own_models(room: Room):
     room.open(model="MiniLM-L6", text=f"{CAT}\n{DOG}", lab="padding")
     room.says("The dog ran. is filled up with 7 tokens of padding.")

@@ -539,7 +539,7 @@ def test_a_cache_grows_and_an_encoder_is_shown_what_a_decoder_of_its_sizes_would
     assert "128.0 KiB" in headline(half)
 
 
-@pytest.mark.thorough(but=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["BERT tiny", "GPT-2 small", "Transformer base", "T5 small", "Mistral 7B"])
 def test_every_part_of_both_views_draws_every_model(model: str) -> None:
     for page, key, parts in (

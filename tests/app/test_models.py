@@ -260,6 +260,7 @@ def assert_text(screen: Screen, wanted: str) -> None:
     expect(screen.page.get_by_role("textbox", name="Sentence", exact=True)).to_have_value(wanted, timeout=PATIENCE)
 
 
+@pytest.mark.thorough
 def test_a_model_brings_its_own_text_and_one_that_it_cannot_read_gets_a_sentence_and_an_example(screen: Screen) -> None:
     """A text that was typed stays in its box, with the picture before, until the visitor takes the example."""
     screen.open()

@@ -102,7 +102,7 @@ def selects(app: AppTest, component: str, link: str, shown: Mapping[str, str]) -
     assert {name: found[name] for name in wanted} == wanted
 
 
-@pytest.mark.thorough(but=11)
+@pytest.mark.thorough(but=6)
 @pytest.mark.parametrize("link", EXPLORE)
 def test_explore_opens_with_the_selection_of_the_link(link: str) -> None:
     shown, sentences = EXPLORE[link]

@@ -63,6 +63,7 @@ def letters(text: str) -> str:
     return re.sub(r"\s", "", text)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "room", [room if room == "explore" else pytest.param(room, marks=pytest.mark.thorough) for room in ROOMS]
 )

@@ -510,6 +510,7 @@ def test_words_glide_once_their_maps_are_there(plain_another: Callable[..., Plai
     expect(room.root.locator(".fact")).to_contain_text("%", timeout=PATIENCE)
 
 
+@pytest.mark.thorough
 def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) -> None:
     room.open(lab="two", places="0-3")
     expect(room.page.locator(".st-key-sentences")).to_contain_text("every place from 0 to 15 once")

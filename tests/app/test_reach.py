@@ -98,6 +98,7 @@ def test_no_window_is_too_narrow(room: Page):
     assert not any(found.values()), found
 
 
+@pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("size", [TWICE, FOUR_TIMES], ids=["200 %", "400 %"])
 def test_everything_can_be_reached_in_a_page_made_larger(room: Page, size: tuple[int, int]):
     sized(room, *size)
@@ -171,7 +172,7 @@ def test_on_paper_there_is_the_picture_and_nothing_to_press(room: Page):
     assert "".join(room.locator(".hl").all_inner_texts()).strip()
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("place", [room.id for room in registry.rooms() if room.message is not None])
 def test_a_room_fits_any_window_and_any_colours(plain: Plain, place: str):
     plain.open(f"?view={place}&model=Storyteller")

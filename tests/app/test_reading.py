@@ -204,6 +204,7 @@ def test_a_long_text_is_folded_and_its_strongest_key_is_on_the_screen(plain: Pla
     plain.page.wait_for_url(re.compile("whole=true"))
 
 
+@pytest.mark.thorough
 def test_hebrew_stands_from_right_to_left(plain: Plain):
     text = "שלום לכל העולם"
     plain.open(f"?text={quote(text)}")

@@ -89,6 +89,7 @@ def sentences(page: Page) -> list[str]:
     return page.locator(".hl :is(h2, .fact, .big)").all_inner_texts()
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_opens_and_a_selection_in_it_is_a_link_that_back_undoes(page: Page, address: str, room: str) -> None:
     see(page, address, room, model=MODEL, **OPENS.get(room, {}))

@@ -79,6 +79,7 @@ def drawn(screen: Screen, layer: int) -> bool:
     )
 
 
+@pytest.mark.thorough
 def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_rest_follows(screen: Screen):
     text, before = own(screen, WHILE), screen.data()["run"]
     run = core.trace(core.load("minilm"), text)
@@ -147,6 +148,7 @@ def test_what_is_chosen_before_a_run_is_on_the_screen_counts_in_it(screen: Scree
     assert (screen.data()["layer"], screen.data()["head"]) == ("4", "5")
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_cancelled_gives_way_to_the_picture_before(screen: Screen):
     before, tokens, text = screen.data(), screen.tokens(), own(screen, SLOWLY)
     begin(screen, text)

@@ -121,6 +121,7 @@ def value(rng: random.Random) -> str:
     )
 
 
+@pytest.mark.thorough
 def test_hundreds_of_requests_get_an_answer_and_no_traceback(client: TestClient) -> None:
     rng = random.Random(18)
     asked_for = [route for route in routes.ROUTES if "GET" in (route.methods or ())]  # what is sent: test_classroom.py

@@ -169,6 +169,7 @@ def test_a_script_that_waits_is_broken_off_when_its_visitor_has_gone(
     assert becomes(visitor, "broken off", who)
 
 
+@pytest.mark.thorough
 def test_what_was_to_be_done_when_a_visitor_goes_is_done_when_the_tab_is_closed(
     visitor: Page, browser: Browser, address: str
 ) -> None:
@@ -178,6 +179,7 @@ def test_what_was_to_be_done_when_a_visitor_goes_is_done_when_the_tab_is_closed(
     assert becomes(visitor, "gone", who)
 
 
+@pytest.mark.thorough
 def test_clearing_caches_is_not_to_go(visitor: Page) -> None:
     """Streamlit releases every visitor's own resources then, and anybody's browser can ask for it."""
     who = name_of(visitor)
@@ -227,6 +229,7 @@ def test_a_link_s_theme_wins_over_the_browser_s_and_can_change(visitor: Page, ad
     visitor.wait_for_url(lambda url: "theme" not in url)
 
 
+@pytest.mark.thorough
 def test_what_an_address_says_of_the_page_outlives_what_streamlit_writes(visitor: Page, address: str) -> None:
     arrive(visitor, f"{address}/?projector=true&theme=sepia")
     box = visitor.get_by_label("Text")
@@ -237,6 +240,7 @@ def test_what_an_address_says_of_the_page_outlives_what_streamlit_writes(visitor
     assert visitor.evaluate("document.documentElement.dataset.projector") == "true"
 
 
+@pytest.mark.thorough
 def test_the_menu_of_the_page_goes_with_the_bar(visitor: Page) -> None:
     """It is fixed to the window, and would stand over what comes to be below it."""
     page, menu = visitor.get_by_test_id("stMain"), visitor.get_by_test_id("stMainMenuButton")
@@ -255,6 +259,7 @@ def test_the_menu_of_the_page_goes_with_the_bar(visitor: Page) -> None:
     expect(menu).to_have_css("opacity", "1")
 
 
+@pytest.mark.thorough
 def test_keys_go_on_into_a_menu_also_when_it_opens_again(visitor: Page) -> None:
     inside = "document.activeElement.closest('[role=menu]') !== null"
     button = visitor.locator(".st-key-examples button")
@@ -486,6 +491,7 @@ def test_who_stays_away_is_forgotten_without_another_who_leaves(monkeypatch: pyt
     assert (departures.forget(), departures.forget()) == (1, 0)
 
 
+@pytest.mark.thorough
 def test_a_slider_says_where_it_is_while_it_moves(visitor: Page) -> None:
     thumb = visitor.locator(".st-key-planning .st-key-plan_batch [aria-valuetext]")
     expect(thumb).to_have_attribute("aria-valuetext", "3")
@@ -494,6 +500,7 @@ def test_a_slider_says_where_it_is_while_it_moves(visitor: Page) -> None:
     expect(thumb).to_have_attribute("aria-valuetext", "4")
 
 
+@pytest.mark.thorough
 def test_a_part_knows_whether_it_is_chosen(visitor: Page) -> None:
     chosen = "[...document.querySelectorAll('.st-key-part button')].map((b) => b.getAttribute('aria-checked'))"
     assert once(visitor, f"String({chosen}) === 'true,false,false'")

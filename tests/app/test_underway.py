@@ -286,6 +286,7 @@ def test_a_run_with_nothing_to_come_sends_nothing_and_a_place_it_has_not_is_refu
     ticket.result()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stopped", [False, True])
 def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended(stopped: bool):
     request, live = Request("minilm", ("word " * 130,)), RunsInProgress()

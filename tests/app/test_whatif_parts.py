@@ -482,6 +482,7 @@ def test_an_example_opens_with_its_own_pair_and_another_text_lets_it_go(own_scre
     expect(root.locator(".board .fact")).to_contain_text("Without L")
 
 
+@pytest.mark.thorough
 def test_what_the_map_lacks_is_one_step_away(plain_another: AnotherPlain) -> None:
     screen = visit(plain_another, (1280, 720), **STORY, against=UNCLE)
     page, root = screen.page, screen.page.locator(".hl.whatif")

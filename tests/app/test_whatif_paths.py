@@ -321,6 +321,7 @@ def test_a_text_that_is_too_long_for_paths_says_so(
     assert "Traceback" not in page.inner_text("body") and findings(screen) == []
 
 
+@pytest.mark.thorough
 def test_paths_and_tests_on_a_phone(plain_another: AnotherPlain) -> None:
     screen = visit(plain_another, PHONE, **STORY, sweep="patch", against=UNCLE, draw="paths", low="tests")
     page, root = screen.page, screen.page.locator(".hl.whatif")

@@ -248,6 +248,7 @@ BAD = {
 }
 
 
+@pytest.mark.thorough(but=20)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("case", BAD)
 def test_stranger_gets_a_sentence(case: str) -> None:

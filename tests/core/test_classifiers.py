@@ -403,6 +403,7 @@ def two_stacks(kind: str, folder: Path, **more: Any) -> tuple[Any, core.Loaded]:
     return model, saved(model, folder)
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("kind", OF_TWO)
 def test_a_decoder_reads_the_text_once_more_and_says_its_class(kind: str, tmp_path: Path) -> None:
     model, loaded = two_stacks(kind, tmp_path)

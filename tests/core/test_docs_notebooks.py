@@ -39,6 +39,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 LONG = ("5-causal-tools", "6-what-a-training-changed")
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, marks=pytest.mark.thorough if path.stem in LONG else (), id=path.stem) for path in NOTEBOOKS],

@@ -71,7 +71,7 @@ def rows_used(name: str) -> set[str]:
     return used
 
 
-@pytest.mark.thorough(but=8)
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("model_type", FEW)
 def test_every_row_is_used(model_type: str) -> None:
     used = set().union(*(rows_used(name) for name in cases()[model_type]))

@@ -141,6 +141,7 @@ def processed(model: Any, values: Values, text: list[int], n_prompt: int, logits
     return found(torch.tensor([text]), logits[None].clone())[0]
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("seed", range(6))
 def test_beams_are_the_best_of_all_texts(seed: int, folder: Any) -> None:
     """Every text of three tokens, scored after transformers' processors and a softmax over what they leave."""

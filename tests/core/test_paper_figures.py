@@ -144,6 +144,7 @@ def test_a_row_adds_up_and_names_what_it_leaves_out(text: str) -> None:
     assert early.axes[0].get_xlabel().endswith(f"; {n - 2:,} keys are masked")
 
 
+@pytest.mark.thorough
 def test_a_long_text_keeps_thin_lines_and_says_that_cells_are_patches() -> None:
     run = core.trace(core.load("smollm2"), LONG)
     figure = run.plot(3, 2)

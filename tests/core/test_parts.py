@@ -478,6 +478,7 @@ def no_grad(mode: bool = True, real: Any = torch.inference_mode) -> Any:
     return torch.no_grad() if mode else real(False)
 
 
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("name", DECODERS)
 def test_what_is_predicted_is_enough(name: str, monkeypatch: Any) -> None:
     shape = {"n_ctx": 300, "vocab_size": 800, "d_model": 40, "d_ff": 90, "n_decoder_layers": 3}

@@ -101,12 +101,14 @@ def test_without_a_mask_all_is_right_with_the_answer_given() -> None:
     assert min(last.given) == 1 and len(last.given) == 11
 
 
+@pytest.mark.thorough
 def test_post_ln_is_behind_at_step_50() -> None:
     """D6: 2.69, above, against 2.18."""
     losses, _ = plain()
     assert mean(losses, 50) == pytest.approx(2.18, abs=0.01)
 
 
+@pytest.mark.thorough
 def test_echo_is_learnt_in_fifty_steps_and_sooner_without_attention() -> None:
     """C5, of this code: a lesson's own has another model and other problems, and so other numbers (docs/lessons.md, Train)."""
     losses = of_echo({})

@@ -309,7 +309,7 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.thorough(but=6)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize(("form", "damage", "says"), DAMAGED)
 def test_damaged(form: str, damage: Any, says: str, tmp_path: Path) -> None:
     packed, _ = made(form, tmp_path)

@@ -82,6 +82,7 @@ def test_a_run_ends_when_the_last_who_follows_closes() -> None:
     assert gate.layers == 1 and shared.engine.status()["traces"] == 0
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("steps", range(6))  # of the event loop, between a change and the end of the visit
 def test_a_run_ends_when_who_follows_leaves_in_the_moment_of_a_change(steps: int) -> None:
     gate = Gate()

@@ -74,6 +74,7 @@ async def until(trainer: Trainer, spec: Spec, state: str) -> News:
     raise AssertionError(f"never {state}")
 
 
+@pytest.mark.thorough
 def test_what_the_process_says_is_what_the_same_run_gives_here(trainer: Trainer) -> None:
     trainer.ready()
     expected = trainer._process
@@ -107,6 +108,7 @@ def test_a_frame_travels_whole() -> None:
     )
 
 
+@pytest.mark.thorough
 def test_many_who_press_the_same_button_share_one_run(trainer: Trainer) -> None:
     async def all_of_them() -> list[list[News]]:
         return await asyncio.gather(*(whole(trainer, SHORT) for _ in range(30)))
@@ -430,6 +432,7 @@ def test_what_a_stopped_run_had_still_to_say_is_none_of_the_next_one_s() -> None
     assert [point.step for news in found for point in news.points] == [1]
 
 
+@pytest.mark.thorough
 def test_a_paused_run_that_waits_for_its_turn_again_is_stopped_where_it_is_paused(
     trainer: Trainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

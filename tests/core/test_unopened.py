@@ -401,6 +401,7 @@ NAMED: dict[str, Callable[[str], str]] = {  # by what a program called its model
 }
 
 
+@pytest.mark.thorough(but=8)
 @pytest.mark.parametrize("wrap", WRAPS)
 @pytest.mark.parametrize("name", ["gpt2", "llama gqa", "bert", "t5 v1.0"])
 def test_wrapped_weights_open(wrap: str, name: str, folder: Callable[[str], Path]) -> None:

@@ -121,7 +121,7 @@ def accept(image: Image.Image, path: Path) -> None:
     image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
-@pytest.mark.thorough(but=60)
+@pytest.mark.thorough(but=16)
 @pytest.mark.parametrize("story", serve.stories())
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_part_looks_as_it_was_accepted(page_of: Callable[[str], Page], variant: str, story: str):

@@ -90,6 +90,7 @@ def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_CACHE", "off")
 
 
+@pytest.mark.thorough(but=3)
 @pytest.mark.parametrize("pre", ["gpt-2", "llama-bpe", "qwen2", "tekken", "gpt-4o", "dbrx", "falcon3"])
 def test_byte_level_ids_are_those_of_transformers(pre: str, tmp_path: Path) -> None:
     tokens, merges = byte_pieces()

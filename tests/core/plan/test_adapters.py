@@ -92,6 +92,7 @@ def step(config: ModelConfig, work: Workload) -> tuple[int, int]:
         return kept + (0 if target is None else target.nbytes), live.peak
 
 
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("bfloat16", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_real_step_keeps_what_is_foretold(shape: dict[str, Any], dtype: str) -> None:

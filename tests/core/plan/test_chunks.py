@@ -92,6 +92,7 @@ def test_never_below_and_close_above() -> None:
         assert run.total - run.weights <= 1.6 * (peak - run.weights), (case, rows, run)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_wide_model_peaks_lower_in_chunks(dtype: str) -> None:
     config = ModelConfig(

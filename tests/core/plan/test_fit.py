@@ -70,7 +70,7 @@ def test_an_upper_bound_says_so_and_what_is_alive_at_once_fits_longer_texts() ->
     assert alive_bytes(config, Workload(source_len=703, **options)) == alive.bytes
 
 
-@pytest.mark.thorough(but=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("vary", VARY)
 @pytest.mark.parametrize("training", [False, True])
 def test_what_is_alive_at_once_is_never_more_than_the_bound(vary: Any, training: bool) -> None:
