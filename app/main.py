@@ -86,6 +86,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
         metrics.STALLED.inc(known.look())
 
     await to_thread.run_sync(warm.warm_up)
+    print(f"Headlight answers at {greeting.address()}; Ctrl-C stops it.", flush=True)
     tasks = [
         asyncio.create_task(background.every(collection.LOOK, collection.look)),
         asyncio.create_task(background.every(connections.LOOK, close_stalled)),

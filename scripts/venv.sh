@@ -23,7 +23,7 @@ if ! "$python" -c 'import venv, ensurepip' >/dev/null 2>&1; then
     exit 1
 fi
 
-echo "Making a virtual environment in $1 with $("$python" --version)"
+echo "Setting up Headlight in $1 with $("$python" --version)."
 if ! "$python" -m venv --clear "$1"; then
     rm -rf "$1"
     echo "The virtual environment could not be made; the lines above say why." >&2

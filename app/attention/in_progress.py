@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 from app.attention import picture, transform
 from app.session import examples, service
@@ -13,6 +14,8 @@ from core.run.request import Request
 from core.service import AnswerCache, Facts, HeadDone, LayerDone, Sink, SiteId
 
 PICTURE_BYTES = 64 << 20  # of all pictures that are kept
+
+QUESTION_MARKS = ("?", "？", "؟")
 
 PICTURES = AnswerCache(PICTURE_BYTES, lambda made: len(made.body) + 16_384)
 
@@ -38,15 +41,20 @@ async def picture_of_run(key: str) -> picture.Picture:
 
 
 async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
-    """An example of the model opens where it says; every other text on the look that says most of it."""
-    asked, is_example = service.service(), text in examples.texts_of(model_id)
+    """The model's first example opens where it says; every other text on its own best finding."""
+    asked, is_example = service.service(), examples.is_first(model_id, text)
     if picture.is_whole(run):
         whole = await asked.whole(run.key)
         openings, look = () if is_example else whole.openings, whole.look if run.non_finite is None else None
-        return picture.whole_picture(run, whole.heads, openings, whole.roles, look, whole.sinks)
-    look, sinks = await asyncio.gather(asked.opening_look(run.key), _sinks(run))
-    openings = () if is_example else await asked.openings(run.key)
-    return picture.larger_picture(run, openings, look if run.non_finite is None else None, sinks)
+        made = picture.whole_picture(run, whole.heads, openings, whole.roles, look, whole.sinks)
+    else:
+        look, sinks = await asyncio.gather(asked.opening_look(run.key), _sinks(run))
+        openings = () if is_example else await asked.openings(run.key)
+        made = picture.larger_picture(run, openings, look if run.non_finite is None else None, sinks)
+    is_question = run.conversation is None and text.rstrip().endswith(QUESTION_MARKS)
+    if is_question and await asked.chats(model_id):
+        made = replace(made, header={**made.header, "asks": True})
+    return made
 
 
 async def _sinks(run: Facts) -> dict[SiteId, Sink | None]:

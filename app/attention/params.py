@@ -9,7 +9,7 @@ from typing import Any
 
 from app.attention import place as attention_place
 from app.attention import words
-from app.kit.params import Param, one_of
+from app.kit.params import Param, one_of, pinned
 from app.transport import limits
 
 BOUND = re.compile(r"[0-9]{1,7}(\.[0-9]{1,20})?(e-[0-9]{1,2})?", re.ASCII)  # as a browser writes a number
@@ -185,10 +185,8 @@ OPTIONS = (
     one_of("candidate", "0", "1", "2", "3", "4"),  # for the next word, that heads add to
     one_of("low", "auto", "head", "looks", "maps"),  # what is below it: this head, the row, or small maps
     _flag("predict"),  # the next word is hidden until it is guessed
-    _flag("spotlight"),
-    _flag("frozen"),
 )
-PARAMS = (*PLACE, COLOURS, *OPTIONS)
+PARAMS = (*PLACE, pinned(), COLOURS, *OPTIONS)
 OF_TEXT = ("zoom",)
 
 

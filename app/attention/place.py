@@ -29,7 +29,7 @@ class Place:
 def opening_place(header: Mapping[str, Any]) -> Place:
     """Where a picture opens when no place was asked for: by the rule of core.read.head_roles.openings, where that was looked for.
 
-    Else, and so for the model's own examples, at the head that its first one shows.
+    Else, and so for the model's first example, at the head that this one shows.
     """
     example = examples.shown_for(header["model_id"])[0]
     openings = header.get("openings") or {}

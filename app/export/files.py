@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from app import languages
 from app.export import words
+from app.kit import words as kit_words
 from core.model.rules import REASONS
 from core.service import HIDDEN
 
@@ -21,8 +23,9 @@ if TYPE_CHECKING:
 CSV_CELLS = 512 * 512  # a line for each cell: some 15 MB
 NPZ_CELLS = 2048 * 2048  # 16 MiB of float32
 LEAST_LEFT = 1e-6  # of a row: what float32 has of less is noise
-RISKY = re.compile(r"^[=+\-@\t\r]")  # what a spreadsheet may take for the beginning of a formula
-RISKY_INSIDE = re.compile(r"([,;\t])(?=[=+\-@])")  # the same where a line is cut into cells
+# What a spreadsheet may take for the beginning of a formula; with apostrophes before it, so that one more is taken off without doubt
+RISKY = re.compile(r"^'*[=+\-@＝＋－＠\t\r]")
+RISKY_INSIDE = re.compile(r"([,;\t])(?=[=+\-@＝＋－＠])")  # the same where a line is cut into cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,9 @@ def csv_lines(found: Numbers, about: Sequence[str], unit: str) -> Iterator[str]:
     for text in about:
         for line in text.splitlines():
             yield "# " + RISKY_INSIDE.sub(r"\1 ", line) + "\r\n" if line.strip() else "#\r\n"
+    texts = (*found.queries, *found.keys, *(word for word, _ in found.writes))
+    if any(RISKY.match(text) for text in texts):
+        yield f"# {languages.translated(kit_words.GUARDED)}\r\n"
     writes = [f",{cell(word)},{p:.9g}" for word, p in found.writes] or [""] * len(found.queries)
     without = found.without_sink
     apart = "" if without is None else f",{unit}_without_sink"
@@ -90,7 +96,7 @@ def cell(text: str) -> str:
 
 
 def safe(text: str) -> str:
-    """A label for a table: one that looks like a formula gets an apostrophe in front, as in cell()."""
+    """A text of a table: one that looks like a formula gets an apostrophe in front, as in cell()."""
     return f"'{text}" if RISKY.match(text) else text
 
 
@@ -147,5 +153,9 @@ def _nulled(values: np.ndarray) -> list[list[float | None]]:
 
 def table_csv(table: pd.DataFrame, caption: str, snippet: str) -> str:
     """The table below lines of comment that start with #: what it is, and the code that gives it (RFC 4180)."""
-    about = "".join(f"# {line}\r\n" if line.strip() else "#\r\n" for line in [caption, *snippet.splitlines()])
-    return about + table.to_csv(index=False, lineterminator="\r\n")
+    said = [caption, *snippet.splitlines()]
+    guarded = table.map(lambda value: safe(value) if isinstance(value, str) else value).rename(columns=safe)
+    if not guarded.equals(table):
+        said.append(languages.translated(kit_words.GUARDED))
+    about = "".join(f"# {line}\r\n" if line.strip() else "#\r\n" for line in said)
+    return about + guarded.to_csv(index=False, lineterminator="\r\n")

@@ -23,13 +23,23 @@ MOST_DIGITS = 4  # after the point, where a column does not say how many: as Str
 def show(table: Any, columns: Mapping[str, Any] | None = None, **more: Any) -> None:
     """A table as st.dataframe draws it, with its numbers as the language writes them. They stay numbers, to be sorted."""
     if languages.decimal(".,") == ".,":
-        st.dataframe(table, hide_index=True, column_config=columns, **more)
+        st.dataframe(table, hide_index=True, column_config=_counts(table) | dict(columns or {}), **more)
         return
     style: Any = table if isinstance(table, Styler) else table.style
     frame: pd.DataFrame = style.data  # pandas' stubs leave it out
     said = {name: _said(frame[name], _format(columns, name)) for name in frame.columns}
     plain = {name: _without_format(column) for name, column in (columns or {}).items()}
     st.dataframe(style.format(said), hide_index=True, column_config=plain or None, **more)
+
+
+def _counts(table: Any) -> dict[str, Any]:
+    """The columns of whole numbers, with thousands apart."""
+    frame: pd.DataFrame = table.data if isinstance(table, Styler) else table  # type: ignore[attr-defined]
+    return {
+        name: st.column_config.NumberColumn(format="localized")
+        for name in frame.columns
+        if frame[name].dtype.kind in "iu"
+    }
 
 
 def editable(columns: Mapping[str, str | None], table: pd.DataFrame) -> dict[str, Any]:

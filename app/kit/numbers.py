@@ -126,13 +126,13 @@ def in_both(n_bytes: int) -> dict[str, float]:
 
 
 def short(n_bytes: int) -> str:
-    """Bytes in as few digits as a picture needs: "924 MiB", "19.2 GiB", "140 GiB"."""
+    """Bytes in the three digits that a picture needs: "924 MiB", "12.5 MiB", "140 GiB"."""
     amount, unit = float(abs(n_bytes)), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if amount < 1023.5:
             break
         amount, unit = amount / 1024, larger
-    digits = 0 if unit == "bytes" or amount >= 99.95 or (unit == "MiB" and amount >= 9.95) else 1
+    digits = 0 if unit == "bytes" or amount >= 99.95 else 1
     return languages.decimal(f"{'−' if n_bytes < 0 else ''}{amount:,.{digits}f} {unit}")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from app import languages
 from app.kit import numbers, words
+from app.session.link_names import PINNED
 
 RESERVED = (
     "view",
@@ -22,6 +23,8 @@ RESERVED = (
     "with",
     "theme",
     "projector",
+    "frozen",
+    "spotlight",
     "embed",
     "lang",
 )  # of the request and of the page
@@ -58,6 +61,17 @@ def one_of(name: str, *values: str) -> Param:
         return text
 
     return Param(name, values[0], read, ", ".join(values))
+
+
+def pinned() -> Param:
+    """Whether the head stays when the text changes."""
+
+    def read(text: str, _: Any) -> str:
+        if text not in ("", "true"):
+            raise ValueError
+        return text
+
+    return Param(PINNED, "", read, "true")
 
 
 def whole(name: str, default: str | Callable[[Any], str], below: Callable[[Any], int], empty: bool = False) -> Param:

@@ -39,6 +39,7 @@ def add() -> None:
         RUN=link_names.OF_THE_RUN,
         HEAD=link_names.HEAD,
         TOKENS=link_names.TOKENS,
+        PINNED=link_names.PINNED,
         RULE=link_names.RULE,
         WAS=link_names.WAS,
     )

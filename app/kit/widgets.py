@@ -182,6 +182,19 @@ def number(place: Any, control: Control, label: str, bounds: tuple[int, int], st
     return holds(control, start if value is None else int(value))
 
 
+def lead(control: Control, *followers: tuple[Control, int]) -> Callable[[], None]:
+    """A callback for the box of a control: each (follower, times) that was `times` as large as it stays so."""
+
+    def changed() -> None:
+        before, now = boxes.drawn(control.name), boxes.held(control.name)
+        for follower, times in followers:
+            if before is not None and now is not None and boxes.held(follower.name) == times * before:
+                low, high = limits.BOUNDS[follower.name]
+                boxes.fill(follower.name, max(low, min(times * int(now), high)))
+
+    return changed
+
+
 def _said(
     label: str, title: Callable[[str], str], more: dict[str, Any]
 ) -> tuple[str, Callable[[str], str], dict[str, Any]]:

@@ -50,6 +50,20 @@ EDIT_LAYER = "of layer {layer}"
 EDIT_STACK = "of the {stack}"
 EDIT_CROSS = "(cross-attention)"
 
+# in the header of a CSV file
+GUARDED = "A text that begins as a formula does (= + - @) has an apostrophe in front, so that no spreadsheet runs it: take it off."
+
+# the bar of a projected page
+PROJECTED = {
+    "projection": "Projection",
+    "exit": "Exit",
+    "exit_help": "Back to the page with all its controls. P and Escape do it too.",
+    "freeze": "Freeze",
+    "freeze_help": "A moving pointer changes nothing. F does it too.",
+    "spotlight": "Spotlight",
+    "spotlight_help": "Dims everything around the pointer, or in Explore every row but the chosen one. S does it too.",
+}
+
 # what the browser's part of every room writes; it fills in the braces itself
 COMPONENT: dict[str, Any] = {
     "project_keys": "Large type, controls folded away. P does it too, PgUp and PgDn go through the parts, B or . makes it black, Escape leaves.",
@@ -67,11 +81,14 @@ COMPONENT: dict[str, Any] = {
     "keys_find": "Find a head by its numbers: type 24.4, then Enter",
     "keys_heads": "Choose one of all heads from a map",
     "keys_project": "Project, and back; projected, B or . makes the page black",
-    "keys_escape": "Close a list; leave Project",
+    "keys_freeze": "Projected: freeze, so that a moving pointer changes nothing",
+    "keys_spotlight": "Projected: spotlight",
+    "keys_escape": "Close a list; exit Project",
     "keys_this": "This list",
     "files_note": "Made in this browser. Every file says which model, sizes and assumptions it shows.",
     "files_json_help": "Every word that was written, with the words written after it, and lines that describe them.",
     "files_csv_help": "The exact numbers, below lines that say what they are.",
+    "csv_guard": GUARDED,
     "files_by_hand": "This browser does not let the page copy. The text is selected: copy it.",
     "close": "Close",
     "covered": COVERED,
@@ -128,6 +145,17 @@ COMPONENT: dict[str, Any] = {
     "head_place": "Layer {layer} · Head {head}",
     "head_short": "L{layer} H{head}",
     "head_button_help": "Choose one of the {n} heads. H does it too.",
+    "special_tokens": {
+        "begin": "‹start of text›",
+        "end": "‹end of text›",
+        "turn": "‹start of turn›",
+        "turn_end": "‹end of turn›",
+        "padding": "‹padding›",
+        "unknown": "‹unknown›",
+    },
+    "pin": "Pin",
+    "pinned": "Pinned",
+    "pin_help": "Keep this head when the text changes. Without it a new text opens on its own best finding.",
     "heads_choose": "Choose a head",
     "heads_one": "one head",
     "heads_grid": "All {n} heads. Left and right change the layer, up and down the head; Enter shows it.",
@@ -182,7 +210,7 @@ COMPONENT: dict[str, Any] = {
     "turn_near": "That is more than leaving out “{w}” ({d}).",
     "table_more": "{n} more numbers are in the CSV file of the Export menu.",
     "project": "Project",
-    "leave": "Leave",
+    **PROJECTED,
 }
 
 languages.of(__name__)

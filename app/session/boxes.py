@@ -29,6 +29,11 @@ def held(name: str) -> Any:
     return st.session_state.get(name) if found is NOT_THERE else found
 
 
+def drawn(name: str) -> Any:
+    """What a box held when it was drawn last: in a callback, before the visitor changed it."""
+    return st.session_state.get(name)
+
+
 def is_filled(name: str) -> bool:
     """Whether a box was ever filled."""
     return name in st.session_state

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app.session import service
-from app.session.link_names import OF_THE_RUN, RULE, SHARED, TOKENS, WAS
+from app.session.link_names import OF_THE_RUN, PINNED, RULE, SHARED, TOKENS, WAS
 from app.session.session_state import Key
 from app.streamlit_edge import history
 from core.errors import Refused
@@ -146,14 +146,20 @@ def read(said: Values, names: Collection[str]) -> Chosen:
 
 
 def carried(chosen: Chosen, was: Facts | None, now: Facts, of_text: Collection[str] = ()) -> Chosen:
-    """What was chosen on one run, on another: the same head, the same word; nothing that a rule chose, and of another model no place."""
+    """What was chosen on one run, on another: nothing that a rule chose, and of another model no place.
+
+    Another text opens on its own finding, and keeps only a head that is pinned; the same text, edited, keeps its place.
+    """
     if was is not None and was.key == now.key:
         return chosen
-    same = was is not None and was.spec.id.partition("@")[0] == now.spec.id.partition("@")[0]
     kept = {n: t for n, t in chosen.values.items() if n not in chosen.by_rule and n not in of_text}
-    place = {n: t for n, t in kept.items() if n in SHARED and same}
     options = {n: t for n, t in kept.items() if n not in SHARED}
-    return Chosen((on_labels(place, was, now) if was is not None else {}) | options)
+    if was is None or was.spec.id.partition("@")[0] != now.spec.id.partition("@")[0]:
+        return Chosen(options)
+    place = {n: t for n, t in kept.items() if n in SHARED}
+    if was.source.text != now.source.text:
+        place = {n: t for n, t in place.items() if n == "hide" or kept.get(PINNED) == "true"}
+    return Chosen(on_labels(place, was, now) | options)
 
 
 def on_labels(place: Values, was: Facts, now: Facts) -> dict[str, str]:

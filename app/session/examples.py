@@ -180,9 +180,9 @@ def shown_for(model_id: str) -> tuple[Example, ...]:
     return EXAMPLES.get(model_id) or EXAMPLES.get(models.DEFAULT) or EXAMPLES["minilm"]
 
 
-def texts_of(model_id: str) -> set[str]:
-    """The texts of a model's own examples, which open where the example says."""
-    return {example.text for example in EXAMPLES.get(model_id.partition("@")[0], ())}
+def is_first(model_id: str, text: str) -> bool:
+    """Whether this is the text of a model's first example, which opens at the head that the example shows."""
+    return [example.text for example in EXAMPLES.get(model_id.partition("@")[0], ())[:1]] == [text]
 
 
 def other_of(model_id: str, text: str) -> str:

@@ -6,6 +6,7 @@ AS, CHAT = "as", "chat"  # as=chat is a text that a chat model reads as a conver
 OF_THE_RUN = {"model": None, "text": None, AS: CHAT, "target": None, "step": None, EDITS: None}
 HEAD = ("site", "layer", "head")  # the attention head, which is one choice
 TOKENS = ("query", "key", "hide")  # positions in the text
-SHARED = (*HEAD, *TOKENS)  # mean the same in every room that has them
+PINNED = "pinned"  # pinned=true keeps the head when the text changes
+SHARED = (*HEAD, *TOKENS, PINNED)  # mean the same in every room that has them
 RULE = "rule"  # the names that a rule chose
 WAS = "was"  # the key of the run that the rest was chosen on, where that is not the run of the link

@@ -18,7 +18,7 @@ from core.learn import text_training, watched_training
 
 FIRST = "smollm2"  # where the operator names none
 IN_ITS_PLACE = "storyteller"  # ships with Headlight, so it is always there
-OF_OLD_LINKS = "minilm"  # what a link meant that says something of a run and names no model: it opened first once
+OF_OLD_LINKS = "minilm"  # of links that carry a head and name no model: it opened first once
 
 LONGEST_NAME = 100  # characters of the name of a model that another program has
 MOST_OPENED = 100  # of such models; those opened first are left out then

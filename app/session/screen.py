@@ -8,12 +8,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from app.session import room as session_room
 from app.session.link_names import AS, CHAT, EDITS, OF_THE_RUN
-from app.session.models import MODELS, OF_OLD_LINKS, TITLES, opened, spec_of, trained
+from app.session.models import DEFAULT, MODELS, OF_OLD_LINKS, TITLES, opened, spec_of, trained
 from core.edits import InterventionError, from_text, to_text
 from core.run.request import Request
 from core.service import Facts
 
-OF_THE_PAGE = ("theme", "projector", "lang")
+OF_THE_PAGE = ("theme", "projector", "frozen", "spotlight", "lang")
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,13 @@ def is_link(text: str) -> bool:
     return address.startswith(("http://", "https://", "?")) and "text" in _parts(address)
 
 
+def carries_old_head(said: Mapping[str, str]) -> bool:
+    """Whether a link says a head that the model which opened first once has: without a model's name, it is of that one."""
+    layer, head, site = (said.get(name, "") for name in ("layer", "head", "site"))
+    has = all(part.isdecimal() and int(part) < most for part, most in ((layer, 6), (head, 12)) if part)
+    return bool(layer or head) and has and site in ("", "encoder")
+
+
 def from_link(address: str) -> Screen:
     """The screen that a link leads to. Raises ValueError for one that names no text, or a model or a step that does not exist.
 
@@ -77,7 +84,7 @@ def from_link(address: str) -> Screen:
     text = said.get("text", "")
     if not text:
         raise ValueError("the link names no text")
-    model = _model(said.get("model", OF_OLD_LINKS))
+    model = _model(said.get("model", OF_OLD_LINKS if carries_old_head(said) else DEFAULT))
     if step := said.get("step"):
         points = {str(int(point)): point for point, _ in spec_of(model).points[:-1]}
         last = {str(int(point)) for point, _ in spec_of(model).points[-1:]}

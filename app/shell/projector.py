@@ -6,6 +6,7 @@ from pathlib import Path
 
 from app.export import offline
 from app.kit import scripts
+from app.kit import words as kit_words
 from app.shell import words
 from app.transport import modules
 
@@ -24,5 +25,5 @@ def _alone(name: str) -> str:
     scripts.add()
     modules.add("shell/scripts", Path(__file__).with_name("scripts"))
     framed = {"open": words.OPEN_FULL, "help": words.OPEN_FULL_HELP, "empty": words.EMPTY_FRAME}
-    modules.add_constants("shell/scripts/constants.js", FRAMED=framed)
+    modules.add_constants("shell/scripts/constants.js", FRAMED=framed, PROJECTED=kit_words.PROJECTED)
     return f"(() => {{\n{offline.bundle(f'shell/scripts/{name}.js')}\n}})();\n"

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from app import languages
-from app.kit import held, numbers
+from app.kit import numbers
 from app.session import answer as session_answer
-from app.session import boxes, chosen, examples, notices, own_texts, room, screen, service
+from app.session import boxes, chosen, examples, notices, own_texts, screen, service
 from app.session import models as session_models
 from app.session.models import MODELS, TITLES
 from app.session.session_state import EDITS, FILLED, TRAINED, WRITING, WRITTEN, Key
-from app.shell import registry, words
+from app.shell import words
 from core.checkpoints import ModelSpec
 from core.edits import Edit, InterventionError, from_text, to_text
 from core.learn import text_training
@@ -114,7 +114,9 @@ def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> bool:
         now = boxes.held(name)
         boxes.fill(name, opens() if is_link or now is None else now)
 
-    asked = said.get("model", session_models.OF_OLD_LINKS if is_link and is_of_old(chosen.address()) else None)
+    asked = said.get(
+        "model", session_models.OF_OLD_LINKS if is_link and screen.carries_old_head(chosen.address()) else None
+    )
     fill("model", lambda: _model_of(asked, titles, notes if is_link else []))
     spec = session_models.spec_of(boxes.held("model"))
     fill("text", lambda: said.get("text", examples.first_text(spec)))  # which a link may leave out
@@ -125,16 +127,6 @@ def _fill_boxes(titles: Mapping[str, str], notes: list[str]) -> bool:
     if is_link or EDITS.get() is None:
         EDITS.put(_edits_of(said.get(screen.EDITS, ""), notes))
     return is_link
-
-
-def is_of_old(said: Mapping[str, str]) -> bool:
-    """Whether an address that names no model was written when another one opened: it says a text, a place or an option of its room.
-
-    An address of a room that shows a run has named its model ever since. A lesson's step brings its own.
-    """
-    shown = room.shown()
-    own = () if held.holds(shown) else registry.params().get(shown, ())
-    return any(name in said for name in (*screen.OF_THE_RUN, *chosen.SHARED, *own))
 
 
 def _edits_of(text: str, notes: list[str]) -> tuple[Edit, ...]:

@@ -199,6 +199,11 @@ PHASE = widgets.choice(
 CONTROLS = {name: _size(name) for name in SIZES} | {
     name: _of(name, words.LABELS[name][0], options) for name, options in CHOICES.items()
 }
+# KV heads move with heads and d_ff with d_model, as long as they are what most models have.
+FOLLOWERS = {"heads": ("kv_heads", 1), "d_model": ("d_ff", 4)}
+FOLLOWED = {
+    name: widgets.lead(CONTROLS[name], (CONTROLS[follower], times)) for name, (follower, times) in FOLLOWERS.items()
+}
 SHARED = Panel("sizes", (MODEL, pasted.CONTROL, PHASE, *CONTROLS.values()))
 LATER = [PHASE.name, *(control.name for control in CONTROLS.values())]  # open by what the model is
 
@@ -319,7 +324,7 @@ def given_by(model: str) -> Given:
     if model == PASTED and (pasted_one := st.session_state.get("plan_config")) is not None:
         config, name = pasted_one, words.PASTED_TITLE
     batch, source, target = ENDS[config.kind]
-    if config.has_position_table and config.position == "learned":
+    if config.longest_text is not None:
         source = min(source, config.n_ctx)
     return Given(name, config, batch, source, target)
 
@@ -404,6 +409,15 @@ def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> di
     return _ahead(given_by(said["model"]), tuple(said.items()), places, key, sentence_of)
 
 
+def _moved(said: Said, name: str, value: int) -> dict[str, Any]:
+    """What the controls say once this slider is at `value`."""
+    moved = {**said, name: value}
+    follower, times = FOLLOWERS.get(name, ("", 1))
+    if follower and said[follower] == times * said[name]:
+        moved[follower] = times * value
+    return moved
+
+
 @lru_cache(maxsize=128)  # visitors who have just come all ask for the same
 def _ahead(
     given: Given,
@@ -419,7 +433,7 @@ def _ahead(
         found[name] = {}
         for value in sizes:
             try:
-                there = _read(given, {**others, name: value}, training)
+                there = _read(given, _moved(others, name, value), training)
                 check_positions(there.config, source_len=there.source_len, target_len=there.target_len)
                 sentence = sentence_of(there)
             except ConfigError as error:
@@ -588,8 +602,8 @@ def _read(given: Given, said: dict[str, Any], training: bool) -> Setup:
 def _slider(place: Any, name: str) -> int:
     alone = name == "source" and given_by(boxes.held(MODEL.name)).config.kind != "encoder-decoder"
     control, (label, more) = CONTROLS[name], words.LABELS["tokens" if alone else name]
-    opened, key = widgets.opens(control), boxes.key(control.name)
-    return widgets.holds(control, place.select_slider(label, _places(name), opened, key=key, help=more))
+    opened, key, lead = widgets.opens(control), boxes.key(control.name), FOLLOWED.get(name)
+    return widgets.holds(control, place.select_slider(label, _places(name), opened, key=key, help=more, on_change=lead))
 
 
 def _places(name: str) -> list[int]:

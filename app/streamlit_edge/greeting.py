@@ -1,4 +1,4 @@
-"""The theme, which every run of a script sends, is put together once.
+"""The theme, which every run of a script sends, is put together once; and the address that the server says when it answers.
 
 Streamlit reads every option of it and turns each into protobuf again for every run of every visitor, while the file they stand in is
 read when the server starts: a tenth of what its own thread has to do for a sentence. Without this all still works, more slowly.
@@ -6,8 +6,15 @@ read when the server starts: a tenth of what its own thread has to do for a sent
 
 from __future__ import annotations
 
+from streamlit import config
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
+from streamlit.web.server import server_util
+
+
+def address() -> str:
+    """Where a browser of this machine finds the page."""
+    return server_util.get_url(config.get_option("browser.serverAddress"))
 
 
 def put_together_once() -> None:

@@ -3,15 +3,18 @@
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.state import SafeSessionState
 
 
 def give_way() -> None:
     """Let Streamlit break the script off here for a visitor who has done something else, or has gone.
 
-    It does so whenever a script looks into its session. Without this a script that waits goes on to its end for no one.
+    It does so whenever a script looks into its session. Without this a script that waits goes on to its end for no one. Nothing is
+    done outside of scripts, as before the first visitor.
     """
-    _ = "given_way" in st.session_state
+    if get_script_run_ctx(suppress_warning=True) is not None:
+        _ = "given_way" in st.session_state
 
 
 def callbacks_are_whole() -> None:

@@ -355,6 +355,11 @@ class ModelConfig:
         return self.position in ("learned", "sinusoidal")
 
     @property
+    def longest_text(self) -> int | None:
+        """The most tokens that a text of this kind of model can have: rows of a learned table; sinusoids can be computed for more."""
+        return self.n_ctx if self.position == "learned" else None
+
+    @property
     def value_width(self) -> int:
         """The width of a head's values."""
         return self.d_v or self.d_head

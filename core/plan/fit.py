@@ -97,7 +97,7 @@ def longest_fit(
         total = cache(alive)  # each takes a while
         n = _largest_near(total, budget, n, bound(n + 1) - bound(n) if n else 0)
     best = memory_plan(*subject(n)) if n else None
-    ceiling = config.n_ctx if config.has_position_table and vary in ("source_len", "target_len") else None
+    ceiling = config.longest_text if vary in ("source_len", "target_len") else None
     return Fit(vary, budget, n, total(n) if n else 0, total(n + 1), ceiling, best, counted)
 
 

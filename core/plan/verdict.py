@@ -79,8 +79,8 @@ class Verdict:
 
     fits          as far as memory goes: a text may still be longer than the ceiling
     need, lost    the bytes by what they are for, and those that an allocator loses beside them; `total` is both
-    longest       0 where not even one token fits; at most `ceiling`, the rows of a table of positions, where there is one (one
-                  more may then fit and cannot run), and at most LONGEST
+    longest       0 where not even one token fits; at most `ceiling`, the rows of a learned table of positions, where there is one
+                  (one more may then fit and cannot run), and at most LONGEST
     unlimited     a longer text takes no more than its ids: every layer has a window and the prompt is read in pieces
     chats         the largest batch that fits with texts of this length; 0 where not even one does
     offers        room for, where it fits; where it does not, at most four changes, each enough alone
@@ -159,7 +159,7 @@ def verdict(set_up: SetUp) -> Verdict:
     found, budget, work = need(set_up), set_up.place.budget, set_up.work
     gaps = _lost(found, set_up.fragments)
     fits = found.total + gaps <= budget
-    ceiling = set_up.config.n_ctx if set_up.config.has_position_table else None
+    ceiling = set_up.config.longest_text
 
     def of_length(n: int) -> int:
         return total(_with(set_up, source_len=n))

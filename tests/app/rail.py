@@ -16,7 +16,7 @@ SAYS = {
     "1.4": "2.30 bits",
     "1.5": "K.transpose(-2, -1) [2, 4, 3]",
     "1.6": "Now no word sees what comes later",
-    "1.7": "rows no longer add up to 1",
+    "1.7": "adds up to only",
     "1.8": "renamed three times",
     "2.1": "Equivariant, not invariant",
     "2.2": "slow digits to the left",

@@ -28,16 +28,26 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Address:
     return said
 
 
-def test_the_same_head_and_the_same_word_and_nothing_that_a_rule_chose() -> None:
-    said = Chosen({"layer": "2", "head": "3", "query": "2", "show": "lines", "zoom": "1,2,3,4"}, frozenset({"layer"}))
+PLACE = {"layer": "2", "head": "3", "query": "2", "show": "lines", "zoom": "1,2,3,4"}
+
+
+def test_another_text_opens_on_its_own_finding() -> None:
+    assert carried(Chosen(PLACE), facts("cat"), facts("dog"), ["zoom"]).values == {"show": "lines"}
+    assert carried(Chosen({"hide": "0,2"}), facts("cat"), facts("no")).values == {"hide": "0"}
+    assert (unchanged := Chosen(PLACE)) is carried(unchanged, facts("cat"), facts("cat"), ["zoom"])
+
+
+def test_a_pinned_head_stays_with_the_same_word_and_nothing_that_a_rule_chose() -> None:
+    said = Chosen(PLACE | {"pinned": "true"}, frozenset({"layer"}))
     found = carried(said, facts("cat"), facts("dog"), ["zoom"])
-    assert found == Chosen({"head": "3", "query": "5", "show": "lines"}), "cat is the sixth word there"
-    assert carried(said, facts("cat"), facts("cat"), ["zoom"]) is said
+    assert found == Chosen({"head": "3", "query": "5", "show": "lines", "pinned": "true"}), (
+        "cat is the sixth word there"
+    )
 
 
 def test_a_word_that_is_not_there_is_left_out_and_of_several_those_that_are() -> None:
-    said = Chosen({"query": "2", "key": "", "hide": "0,2,5"})
-    assert carried(said, facts("cat"), facts("no")).values == {"key": "", "hide": "0,2"}
+    said = Chosen({"query": "2", "key": "", "hide": "0,2,5", "pinned": "true"})
+    assert carried(said, facts("cat"), facts("no")).values == {"key": "", "hide": "0,2", "pinned": "true"}
 
 
 @pytest.mark.parametrize("was", [facts("cat", "large"), None])
@@ -48,7 +58,8 @@ def test_of_another_model_or_a_run_that_no_one_knows_there_is_no_place(was: Any)
 
 def test_of_the_same_model_along_its_training_the_place_stays() -> None:
     was = facts("cat", "small@10")
-    assert carried(Chosen({"layer": "2"}), was, facts("dog")).values == {"layer": "2"}
+    was.key = "another run"  # type: ignore[misc]
+    assert carried(Chosen({"layer": "2"}), was, facts("cat")).values == {"layer": "2"}
 
 
 @given(draw.sampled_from(sorted(TEXTS)), draw.sampled_from(sorted(TEXTS)), draw.integers(0, 9))

@@ -59,7 +59,7 @@ def test_a_lesson_from_its_code_to_its_end() -> None:
             first = await phones[0].next("screen")
             assert (first["view"], first["picture"], first["cover"]) == ("explore", teacher.run, "")
             # A screen that says nothing of the sink is an old one, whose colours have it.
-            assert first["with"] == {name: str(value) for name, value in PLACE.items()} | {"sink": "in"}
+            assert first["with"] == {name: str(value) for name, value in PLACE.items()} | {"sink": "in", "pinned": ""}
             await board.until("class", of=3, away=False)
 
             assert (await teacher.do("screen", screen=screen(teacher.run, **{"with": {"layer": "0", "head": "6"}}, cover="head"))).status == 204  # fmt: skip

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 import core
 from app.attention import component
+from app.kit import words as kit_words
 from app.kit.stage import Followed
 from app.rooms.explore import component as explore
 from app.session import words
@@ -232,6 +233,7 @@ def test_the_head_that_is_picked_is_offered_and_never_taken(plain: Plain):
     plain.page.keyboard.press("PageDown")
     plain.until(f"root.dataset.head !== '{picked['head']}'")
     expect(offer).to_have_text("clearest: L{layer} H{head}".format(**picked))
+    plain.root.get_by_role("button", name=kit_words.COMPONENT["pin"], exact=True).click()
     plain.run_text("Two birds in the bush are worth one in the hand.")
     expect(offer).to_have_text(re.compile("clearest: L[0-9]+ H[0-9]+$"))
     layer, head = re.findall(" [LH]([0-9]+)", offer.inner_text())

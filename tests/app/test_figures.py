@@ -127,7 +127,7 @@ def test_depth_and_known_are_the_parameters() -> None:
 
 
 def test_rnn_and_cross_are_their_tables() -> None:
-    table = compute_tables.rnn_lines(64, [16, 64, 256])
+    table = compute_tables.rnn_lines(BASE.config, [16, 64, 256])
     assert [list(trace.y) for trace in data(compute_figures.rnn(table, 64))] == [
         table[name].tolist() for name in compute_words.RNN_LINES
     ]
@@ -147,7 +147,7 @@ def every_figure(setup: Setup, theme: kit_figure.Theme) -> list[go.Figure]:
         figures.kept(tables.kept_groups(planned), planned.lesson_terms, theme),
         compute_figures.operations(groups, causal=True, theme=theme),
         compute_figures.roofline(DEVICES[0], steps, whole, theme),
-        compute_figures.rnn(compute_tables.rnn_lines(setup.config.d_model, [16, 64]), 16, theme),
+        compute_figures.rnn(compute_tables.rnn_lines(setup.config, [16, 64]), 16, theme),
         compute_figures.depth(compute_tables.depth_lines(setup.config), 6, theme),
         compute_figures.known(compute_tables.known_models(setup), theme),
     ]

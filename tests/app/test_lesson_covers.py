@@ -9,7 +9,7 @@ from math import exp
 import pytest
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
-from app.kit.words import COVERED, COVERED_CHART
+from app.kit.words import COVERED, COVERED_CHART, PROJECTED
 from app.rooms.lessons import words
 from app.rooms.lessons.step import Truth
 from tests.app.browsing import PATIENCE, box_of, idle
@@ -125,6 +125,15 @@ def test_a_pointer_on_a_covered_row_says_nothing_of_it(page: Page, address: str)
             look(rail)
             is_there(page, SAYS["1.7"])
     assert told[0] == "?" and "%" in told[1] and "%" in told[2] and told[1] == told[3]
+
+
+def test_a_projected_step_can_be_answered(page: Page, address: str) -> None:
+    page.set_viewport_size(WINDOW)
+    rail = open_step(page, address, "1.2")
+    page.evaluate("headlight.settings.set('projector', 'true')")
+    expect(page.get_by_role("button", name=PROJECTED["exit"], exact=True)).to_be_visible()
+    for name in ("look", "ask_room"):
+        expect(rail.get_by_role("button", name=COMPONENT[name], exact=True)).to_be_visible()
 
 
 @pytest.mark.thorough

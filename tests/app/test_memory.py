@@ -25,7 +25,7 @@ from app.sizes import pasted, words
 from app.sizes.setup import Setup, Sizes, shaped
 from core.errors import ConfigError, Refused, TooLarge
 from core.model.config import ModelConfig
-from core.plan import DEVICES, PRESETS, longest_fit, parameters, plan, trace_shapes
+from core.plan import DEVICES, PRESETS, longest_fit, parameters, plan, prefill, trace_shapes
 from core.plan import measured as measure
 from tests.app.browsing import box_of, once
 from tests.app.planning_screen import visiting
@@ -145,12 +145,17 @@ def test_e9_an_rnn_is_what_torch_counts() -> None:
         hidden = torch.zeros(1, d)
         for _ in range(n):
             hidden = torch.tanh(torch.zeros(1, d) @ cell.weight_ih.T + hidden @ cell.weight_hh.T)
-    row = compute_tables.rnn_lines(d, [n]).iloc[0]
+    shared = ModelConfig(vocab_size=9, d_model=d, n_heads=4, n_kv_heads=2, d_ff=9, n_decoder_layers=1, n_ctx=99)
+    config = replace(shared, n_kv_heads=4)
+    row = compute_tables.rnn_lines(config, [n]).iloc[0]
     assert int(row["rnn"]) == counted.get_total_flops()
     assert row["attention"] == 4 * n * n * d
     assert row["whole"] == 4 * n * n * d + 8 * n * d * d
-    crossing = compute_tables.rnn_lines(d, [d]).iloc[0]
+    crossing = compute_tables.rnn_lines(config, [d]).iloc[0]
     assert int(crossing["rnn"]) == int(crossing["attention"])
+    # Of heads that share their keys it is the layer that Operations counts.
+    groups = compute_tables.operation_groups(prefill(shared, source_len=n, attention="eager"))
+    assert compute_tables.rnn_line(shared, n)["whole"] == sum(groups[name][0] for name in ("scores", "mix", "qkv", "o"))
 
 
 def test_e10_terms_are_the_traces_flops() -> None:
@@ -346,6 +351,21 @@ def test_a_preset_sets_the_sliders() -> None:
     assert (slider(app, "kv_heads").value, slider(app, "d_ff").value) == (8, 14_336)
 
 
+@pytest.mark.parametrize(
+    ("size", "follower", "times", "to"), [("heads", "kv_heads", 1, 16), ("d_model", "d_ff", 4, 1024)]
+)
+def test_a_size_that_was_tied_to_another_follows_it_and_one_that_was_not_stays(
+    size: str, follower: str, times: int, to: int
+) -> None:
+    app = opened(memory_page)
+    slider(app, size).set_value(to).run()
+    assert slider(app, follower).value == times * to and not app.exception
+    apart = slider(app, follower).set_value(2 if size == "heads" else 512).run()
+    kept = slider(apart, follower).value
+    slider(apart, size).set_value(to // 2).run()
+    assert slider(apart, follower).value == kept != times * to // 2
+
+
 def test_what_does_not_fit_together_gets_its_sentence_and_the_picture_stays() -> None:
     app = opened(memory_page)
     before = headline(app)
@@ -526,6 +546,16 @@ def test_what_is_kept_is_itemised() -> None:
     assert "five terms come to 30.6 MiB (32.1 MB), autograd keeps 52.5 MiB (55.0 MB)" in headline(app)
     assert "183.4 MiB (192.3 MB) and 314.8 MiB (330.1 MB)" in said(app)
     assert "mlp up 12.5 MiB (13.1 MB)" in said(app)
+
+
+def test_what_the_other_attention_keeps_is_one_press_away() -> None:
+    app = opened(memory_page, memory_part="What is kept", plan_attention="flash")
+    button = next(button for button in app.button if button.key == "memory_kept_other")
+    assert "eager" in button.label and "52.466" in button.label
+    button.click().run()
+    assert "autograd keeps 52.5 MiB" in headline(app)
+    back = next(button for button in app.button if button.key == "memory_kept_other")
+    assert "flash" in back.label and "50.073" in back.label
 
 
 def test_a_cache_grows_and_an_encoder_is_shown_what_a_decoder_of_its_sizes_would_keep() -> None:

@@ -114,13 +114,13 @@ def test_a_figure_has_the_signs_of_the_language() -> None:
 # In the browser
 
 NUMBERS_JS = """
-import { digits, finely, fixed, minus, number, percent, share } from "./kit/browser/dom.js";
+import { digits, finely, fixed, minus, number, percent } from "./kit/browser/dom.js";
 import { form, grouped, listed, pointed } from "./kit/browser/language.js";
 import { check } from "./rooms/lessons/browser/check.js";
 const [truths] = JSON.parse(process.argv[2]);
 console.log(JSON.stringify({
   said: [
-    fixed(-0.346), minus(-1.5), share(0.004), share(0.9999), finely(0.123), percent(0.0005), digits(0.05712, 3), pointed("1e-7"),
+    fixed(-0.346), minus(-1.5), percent(0.004), percent(0.9999), finely(0.123), percent(0.0005), digits(0.05712, 3), pointed("1e-7"),
     number(49152), grouped(1234.5, 2), listed([fixed(0.5), fixed(1.25)]),
     form(["Kopf", "Köpfe"], 1), form(["Kopf", "Köpfe"], 0),
   ],

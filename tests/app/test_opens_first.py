@@ -7,13 +7,12 @@ import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from app.kit import held
-from app.session import models, words
-from app.shell import registry, request
+from app.session import models, screen, words
 from core import checkpoints
 from core.errors import CheckpointError
 from tests.app.browsing import PATIENCE, Screen, serving
@@ -46,28 +45,30 @@ def test_where_it_is_not_to_be_had_the_storyteller_opens_and_says_so(
     assert sentence == words.DEFAULT_IS_MISSING.format(title="SmolLM2-135M", opened=models.TITLES["storyteller"])
 
 
-OWN = [(room.id, param.name) for room in registry.rooms() for param in room.params if not held.holds(room.id)]
+@pytest.mark.parametrize(
+    "said",
+    [{"layer": "3", "head": "1"}, {"layer": "0"}, {"head": "11"}, {"site": "encoder", "layer": "5", "text": "Hello"}],
+)
+def test_a_link_that_carries_a_head_of_the_model_that_opened_first_once_is_of_that_model(said: dict[str, str]) -> None:
+    assert screen.carries_old_head(said)
+    assert screen.from_link(f"?{urlencode({'text': 'Hello', **said})}").request.model_id == models.OF_OLD_LINKS
 
 
-@pytest.mark.parametrize(("room", "name"), OWN)
-def test_a_link_that_says_an_option_of_its_room_and_no_model_is_of_the_model_that_opened_then(
-    room: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(request.room, "shown", lambda: room)
-    assert request.is_of_old({"view": room, name: "x"})
-
-
-@pytest.mark.parametrize("room", [room.id for room in registry.rooms()])
-def test_a_link_that_only_names_a_room_opens_as_today(room: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request.room, "shown", lambda: room)
-    for address in (
+@pytest.mark.parametrize(
+    "said",
+    [
         {},
-        {"view": room},
-        {"view": room, "theme": "dark", "projector": "true", "embed": "true", "no_room_has": "1"},
-    ):
-        assert not request.is_of_old(address)
-    assert request.is_of_old({"text": "Hello"})
-    assert held.holds(room) or request.is_of_old({"layer": "1"})
+        {"view": "masks", "lab": "scale"},
+        {"theme": "dark", "projector": "true", "no_room_has": "1"},
+        {"query": "3", "show": "lines"},
+        {"layer": "23", "head": "4"},  # which it never had
+        {"site": "decoder", "layer": "1", "head": "1"},
+        {"layer": "x"},
+    ],
+)
+def test_any_other_link_without_a_model_opens_the_model_that_opens_today(said: dict[str, str]) -> None:
+    assert not screen.carries_old_head(said)
+    assert screen.from_link(f"?{urlencode({'text': 'Hello', **said})}").request.model_id == models.DEFAULT
 
 
 @pytest.mark.thorough
@@ -80,18 +81,18 @@ def test_the_first_picture_and_the_links_of_before(
         serving("app/main.py", tmp_path / "log") as address,
         lend(browser, viewport={"width": 1280, "height": 720}, reduced_motion="reduce") as page,
     ):
-        screen = Screen(page, address).open()
-        assert screen.tokens()[1:4] == ["Mary", "and", "John"]
-        assert (screen.data()["layer"], screen.data()["head"]) == ("23", "0")
-        expect(screen.root.locator(".big")).to_contain_text("To write Mary, head 0 of layer 23", timeout=PATIENCE)
-        expect(screen.root.locator(".bars.writes")).to_contain_text(re.compile(r"Mary\s*92"), timeout=PATIENCE)
+        shown = Screen(page, address).open()
+        assert shown.tokens()[1:4] == ["Mary", "and", "John"]
+        assert (shown.data()["layer"], shown.data()["head"]) == ("23", "0")
+        expect(shown.root.locator(".big")).to_contain_text("To write Mary, head 0 of layer 23", timeout=PATIENCE)
+        expect(shown.root.locator(".bars.writes")).to_contain_text(re.compile(r"Mary\s*92"), timeout=PATIENCE)
         assert "model=SmolLM2-135M" in page.url
         for link, model in (
-            ("?text=The+cat+sat.", "MiniLM-L6"),
+            ("?text=The+cat+sat.", "SmolLM2-135M"),
             ("?layer=3&head=1", "MiniLM-L6"),
             ("?view=explore", "SmolLM2-135M"),
         ):
-            screen.open(link)
+            shown.open(link)
             page.wait_for_url(lambda url, model=model: f"model={model}" in url)
         for link in (
             "?view=masks&lab=scores",
@@ -101,5 +102,5 @@ def test_the_first_picture_and_the_links_of_before(
             "?view=whatif&sweep=heads",
         ):
             page.goto(f"{address}/{link}")
-            page.wait_for_url(lambda url: "model=MiniLM-L6" in url)
-        screen.leave()
+            page.wait_for_url(lambda url: "model=SmolLM2-135M" in url)
+        shown.leave()

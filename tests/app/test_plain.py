@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
+from app.kit import words as kit_words
 from app.rooms.positions import words
 from tests.app import plain as plain_page
 from tests.app.plain import Plain, opened
@@ -71,11 +72,17 @@ def test_a_link_that_leads_nowhere_says_why(plain: Plain) -> None:
     assert "no model" in plain.sentences()
 
 
-def test_another_text_keeps_what_is_chosen(plain: Plain) -> None:
+def test_another_text_keeps_a_head_that_is_pinned(plain: Plain) -> None:
     plain.open("?view=explore&text=The+animal+slept.&layer=2&head=5&query=2")
+    plain.root.get_by_role("button", name=kit_words.COMPONENT["pin"], exact=True).click()
+    plain.page.wait_for_url("**pinned=true**")
     plain.run_text("So the animal slept.")
     plain.wait(layer="2", head="5", locked="3")
     assert plain.tokens()[3] == "animal"
+    plain.root.get_by_role("button", name=kit_words.COMPONENT["pinned"], exact=True).click()
+    plain.page.wait_for_url(lambda url: "pinned" not in url)
+    plain.run_text("The animal didn't cross the street.")
+    assert (plain.data()["layer"], plain.data()["head"]) != ("2", "5"), "it opens on its own finding"
 
 
 @pytest.mark.parametrize("in_document", [False, True], ids=["shadow", "document"])

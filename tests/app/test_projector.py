@@ -6,10 +6,12 @@ import re
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from app.attention import words
+from app.kit import words as kit_words
 from app.session import words as session_words
+from app.shell import registry
 from tests.app.browsing import Another, Screen, box_of, once
 from tests.app.plain import AnotherPlain, Plain
 
@@ -25,6 +27,7 @@ ROW = """(root) => {  // the mean of a row's alpha on the layer over the map: wh
 }"""
 
 
+PLACES = [room.id for room in registry.rooms() if room.message is not None]
 ONE = pytest.mark.parametrize("shown", ["light"], indirect=True)  # what no colour changes
 
 
@@ -35,6 +38,11 @@ def shown(request: pytest.FixtureRequest, plain_another: AnotherPlain) -> Plain:
 
 def asked(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def bar(page: Page, name: str) -> Locator:
+    """A button of the bar of a projected page."""
+    return page.get_by_role("toolbar").get_by_role("button", name=kit_words.COMPONENT[name], exact=True)
 
 
 def root_size(page: Page) -> float:
@@ -62,14 +70,14 @@ def test_p_makes_it_large_folds_the_controls_away_and_a_link_opens_it_so(screen:
         assert screen.root.locator(part).first.evaluate("n => parseFloat(getComputedStyle(n).fontSize)") >= 30
     other = another(reduced_motion="reduce").open(screen.page.url.removeprefix(f"{screen.address}/"))
     assert other.data()["projector"] == "true" and root_size(other.page) == root_size(screen.page)
-    for key, name in (("f", "frozen"), ("s", "spotlight")):
+    for key, name in (("f", "freeze"), ("s", "spotlight")):
         screen.page.keyboard.press(key)
-        screen.wait(**{name: "true"})
+        expect(bar(screen.page, name)).to_have_attribute("aria-pressed", "true")
     screen.page.wait_for_url(re.compile("frozen=true.*spotlight=true|spotlight=true.*frozen=true"))
     screen.page.keyboard.press("Escape")
-    screen.wait(projector="false", frozen="false", spotlight="false")  # which nothing there could undo
+    screen.wait(projector="false", spotlight="false")
     screen.page.get_by_role("textbox", name="Sentence", exact=True).wait_for()
-    screen.page.wait_for_url(lambda url: "projector" not in url and "spotlight=false&frozen=false" in url)
+    screen.page.wait_for_url(lambda url: not any(name in url for name in ("projector", "frozen", "spotlight")))
     # The map has its last row again: what stands above it had another size a moment ago.
     screen.until(
         "+root.dataset.top + root.dataset.size * root.dataset.tokens <= root.querySelector('.matrix').clientHeight + 1"
@@ -121,7 +129,7 @@ def test_frozen_a_moving_pointer_changes_nothing(shown: Plain):
     shown.page.mouse.move(5, 715)
     shown.wait(cell="")
     shown.page.keyboard.press("f")
-    shown.wait(frozen="true")
+    expect(bar(shown.page, "freeze")).to_have_attribute("aria-pressed", "true")
     said = shown.facts()
     shown.page.mouse.move(*shown.cell(IT - 1, 2))
     shown.page.mouse.move(*shown.cell(IT + 1, 2))
@@ -130,7 +138,7 @@ def test_frozen_a_moving_pointer_changes_nothing(shown: Plain):
     assert not shown.root.locator(".tip").is_visible()
     shown.page.wait_for_url(re.compile("frozen=true"))
     shown.page.keyboard.press("f")
-    shown.wait(frozen="false")
+    expect(bar(shown.page, "freeze")).to_have_attribute("aria-pressed", "false")
     shown.page.mouse.move(*shown.cell(IT - 1, 2))
     shown.wait(cell=f"{IT - 1},2")
 
@@ -138,7 +146,7 @@ def test_frozen_a_moving_pointer_changes_nothing(shown: Plain):
 def test_a_spotlight_dims_every_row_but_the_chosen(shown: Plain):
     shown.open("?projector=true")
     assert shown.root.evaluate(ROW) == [0, 0]
-    shown.root.get_by_role("button", name=WORDS["spotlight"]).click()
+    bar(shown.page, "spotlight").click()
     shown.wait(spotlight="true")
     other, chosen = shown.root.evaluate(ROW)
     assert other > 180 and chosen == 0
@@ -304,8 +312,7 @@ def test_a_phone_projects_without_a_sideways_scroll(another: Another, scheme: st
     screen = another((390, 844), scheme, reduced_motion="reduce").open(f"?projector=true{model}")
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     assert box_of(screen.root.locator(".big"))["y"] < 844 / 2  # also below the step of a training
-    assert not screen.root.locator(".clicker > span").is_visible()  # which is about keys
-    screen.root.get_by_role("button", name=WORDS["leave"]).click()
+    bar(screen.page, "exit").click()
     screen.wait(projector="false")
     assert screen.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     picture, strip, heads = (box_of(screen.root.locator(part)) for part in (".matrix", ".strip", ".fold"))
@@ -332,3 +339,23 @@ def test_a_link_of_a_campaign_opens_and_what_it_adds_is_no_part_of_the_link_that
     copied = screen.page.evaluate("navigator.clipboard.readText()")
     assert view in copied and asked.partition("&")[2] in copied
     assert "utm_" not in copied and "gclid" not in copied
+
+
+@pytest.mark.parametrize("room", PLACES)
+def test_every_room_has_the_same_bar_at_the_bottom_right_of_the_window(plain: Plain, room: str):
+    plain.open(f"?view={room}&model=Storyteller&projector=true")
+    page = plain.page
+    found = page.get_by_role("toolbar")
+    names = [kit_words.COMPONENT[name] for name in ("exit", "freeze", "spotlight")]
+    assert found.get_by_role("button").all_inner_texts() == names
+    at = box_of(found)
+    assert 1280 - 40 < at["x"] + at["width"] <= 1280 and 720 - 24 < at["y"] + at["height"] <= 720
+    assert not plain.root.locator(".foot, .acts").locator("visible=true").count()
+    bar(page, "spotlight").click()
+    page.wait_for_url("**spotlight=true**")
+    dim = page.locator(".headlight-projection .dim")
+    assert dim.is_visible() != (room == "explore"), "Explore dims its own rows"
+    bar(page, "exit").click()
+    page.wait_for_url(lambda url: "projector" not in url and "spotlight" not in url)
+    expect(found).to_be_hidden()
+    assert plain.root.locator(".acts").locator("visible=true").count()

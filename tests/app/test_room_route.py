@@ -69,16 +69,19 @@ def test_a_message_is_what_the_link_says_with_a_sentence_for_what_is_not_there(c
 
 def test_a_place_that_was_chosen_on_another_run_is_looked_for_in_this_one(client: TestClient) -> None:
     was = header(client, "explore")["key"]
-    place = {"layer": "4", "head": "3", "query": "2", "rule": "", "was": was}  # "animal"
+    place = {"layer": "4", "head": "3", "query": "2", "rule": "", "was": was, "pinned": "true"}  # "animal"
     other = "So the animal didn't cross the road."
     found = header(client, "explore", **place, text=other)
     values = found["chosen"]["values"]
     assert (values["layer"], values["head"], values["query"]) == ("4", "3", "3")
     ruled = header(client, "explore", **{**place, "rule": "layer,head,query"}, text=other)
     opened = header(client, "explore", text=other)
-    assert ruled["chosen"]["values"] == opened["chosen"]["values"]
+    pinned = {"pinned": "true"}
+    assert ruled["chosen"]["values"] == opened["chosen"]["values"] | pinned
     unknown = header(client, "explore", **{**place, "was": "0" * 64}, text=other)
     assert unknown["chosen"]["values"] == opened["chosen"]["values"], "no one knows which words it meant"
+    free = header(client, "explore", **{**place, "pinned": ""}, text=other)
+    assert free["chosen"]["values"] == opened["chosen"]["values"], "a head that is not pinned gives way"
 
 
 def test_the_edits_of_step_are_those_of_the_run_that_it_shows(client: TestClient) -> None:

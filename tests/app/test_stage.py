@@ -12,7 +12,7 @@ import streamlit as st
 from app.classroom import pictures
 from app.kit import params as kit_params
 from app.kit import stage as kit_stage
-from app.kit.params import Param, number, one_of, whole
+from app.kit.params import Param, number, one_of, pinned, whole
 from app.kit.stage import Stage, entered, follow, selected
 from app.session import chosen
 from app.transport import messages
@@ -78,6 +78,7 @@ OF_RUN = Stage(
         whole("query", lambda run: str(len(run.labels) - 1), lambda run: len(run.labels)),
         whole("key", "", lambda run: len(run.labels), empty=True),
         one_of("show", "map", "lines"),
+        pinned(),
     ),
     lambda **_: None,
 )
@@ -86,7 +87,7 @@ OF_RUN = Stage(
 def test_what_is_left_out_or_open_a_rule_chooses_and_keeps_until_a_person_does() -> None:
     cat = facts("cat")
     opened = selected(OF_RUN, cat, {"head": ""}, cat, cat)
-    assert opened.values == {"head": "2", "query": "5", "key": "", "show": "map"}
+    assert opened.values == {"head": "2", "query": "5", "key": "", "show": "map", "pinned": ""}
     assert opened.by_rule == {"head", "query"} and opened.of == cat.key
     again = selected(OF_RUN, cat, opened.values | {chosen.RULE: "query"}, cat, cat)
     assert (again.values, again.by_rule) == (opened.values, {"query"})
@@ -96,9 +97,9 @@ def test_what_is_left_out_or_open_a_rule_chooses_and_keeps_until_a_person_does()
 
 def test_what_was_chosen_on_another_run_is_looked_for_in_this_one() -> None:
     cat, dog = facts("cat"), facts("dog")
-    said = {"head": "1", "query": "2", "show": "lines", "rule": "head", "was": cat.key}
+    said = {"head": "1", "query": "2", "show": "lines", "rule": "head", "was": cat.key, "pinned": "true"}
     found = selected(OF_RUN, dog, said, dog, cat)
-    assert found.values == {"head": "3", "query": "5", "key": "", "show": "lines"}
+    assert found.values == {"head": "3", "query": "5", "key": "", "show": "lines", "pinned": "true"}
     assert found.by_rule == {"head"} and found.asked == said
     unknown = selected(OF_RUN, dog, said, dog, None)
     assert unknown.values["query"] == "6" and unknown.by_rule == {"head", "query"}

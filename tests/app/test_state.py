@@ -226,8 +226,6 @@ CHOSEN = {
     "keep": "50",
     "metric": "sink",
     "sort": "true",
-    "spotlight": "true",
-    "frozen": "true",
     "key": "3",
     "columns": "equal",
     "whole": "true",

@@ -163,7 +163,7 @@ def test_a_staircase_is_saved_as_it_is_drawn(plain: Plain, run: core.Trace) -> N
         assert told.strings[0][0].strip("Ġ ") in texts, row
     shares = [weight for weight in pattern[TO].tolist() if weight >= 0.03]
     said = [text for text in texts if re.fullmatch(r"[\d.]+( %)?", text)]
-    assert {f"{100 * pattern[TO, 1]:.0f}", f"{100 * pattern[TO, FIRST]:.1f} %"} <= {*said} and len(shares) == 5
+    assert {f"{100 * pattern[TO, 1]:.0f}", f"{100 * pattern[TO, FIRST]:.1f}"} <= {*said} and len(shares) == 5
     assert f"{pattern[:, 1:].max():.3g}" in texts and "1" not in texts  # the upper end of the scale
     widths = [float(node.attrib["width"]) for node in root.iter(f"{SVG}rect") if node.get("height") == "21"]
     bars, wholes = widths[1::2], widths[::2]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 
 import core
+from app.export import files
 from app.kit import numbers, theme
+from app.kit.words import GUARDED
 from app.rooms.explore import tables, words
 from tests.app.served import serve
 
@@ -72,3 +75,15 @@ def test_where_numbers_end_is_said_with_its_layer(run):
     (sentence,) = tables.non_finite(serve(core.trace(broken, ids=range(13)))[1])
     assert sentence.startswith("From decoder layer 1 on, this run has numbers that are not numbers (NaN)")
     assert "no result of the model" in sentence
+
+
+@pytest.mark.parametrize("text", ["-", "=1+1", "+", "@x", "\t", "＝1", "＋", "－", "＠x", "'-", "''="])
+def test_a_text_that_a_spreadsheet_may_take_for_a_formula_is_guarded_and_its_file_says_so(text: str) -> None:
+    made = files.table_csv(pd.DataFrame({"token": [text, "a-b"]}), "tokens", "import core")
+    assert f"# {GUARDED}\r\n" in made and f"'{text}" in made
+    assert files.safe(text)[1:] == text, "one apostrophe taken off gives the token"
+
+
+def test_a_table_without_such_texts_says_nothing_of_them() -> None:
+    made = files.table_csv(pd.DataFrame({"token": ["a-b", "it's"], "n": [-1, 2]}), "tokens", "import core")
+    assert GUARDED not in made and "it's" in made and "-1" in made

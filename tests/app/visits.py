@@ -39,5 +39,6 @@ def facts(text: str, model: str = "small") -> Facts:
     sites = (SimpleNamespace(id="encoder", query="source", key="source"),)
     spec = SimpleNamespace(id=model)
     found: Any = SimpleNamespace(key=f"run of {text}", spec=spec, sites=sites, labels=labels)
+    found.source = SimpleNamespace(text=text)
     found.tokens = lambda _: SimpleNamespace(labels=labels)
     return cast(Facts, found)

@@ -12,6 +12,7 @@ const { widest } = await served("classroom/browser/parts.js");
 const { events } = await served("classroom/browser/wire.js");
 const { Question } = await served("classroom/browser/question.js");
 const { fill } = await served("kit/browser/dom.js");
+const GUARD = (await served("kit/browser/words.js")).WORDS.csv_guard;
 
 // fill() makes nodes, of which Node has none: what is put into the braces is a text, or the first of a pair.
 const text = ([template, parts]) =>
@@ -222,6 +223,7 @@ test("a file of votes has a line for each word, whatever stands in it", () => {
   assert.deepEqual(file.split("\r\n"), [
     "# One",
     "# note, =1",
+    `# ${GUARD}`,
     "position,word,votes,weight",
     '0,"a ""b""",1,0.5',
     '1,"c,d",0,0.25',

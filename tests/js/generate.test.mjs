@@ -153,7 +153,7 @@ test("the fact says what came and what was likelier, what wrote it, and what the
   );
   assert.match(said({ ...COLUMN, shown: { probs: [0.8, 0.1], left: null } }, set), /of more than 2 words\.$/);
   assert.equal(said(COLUMN, { hides: true }), "How does it go on after a? Decide first.");
-  assert.match(said({ ...COLUMN, take: null }), /^After a comes what is not written yet\. Likeliest is w5, 50 %\./);
+  assert.match(said({ ...COLUMN, take: null }), /^Next after a: most likely w5, 50 %\./);
 });
 
 test("layers: where the word that came leads first, and how many words lead late or never", () => {

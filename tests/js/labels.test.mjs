@@ -3,7 +3,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { indexed, whichOf } from "../../app/kit/browser/labels.js";
+import { served } from "./golden.mjs";
+
+const { indexed, tokenName, whichOf } = await served("kit/browser/labels.js");
 
 const LABELS = ["[CLS]", "to", "John", ",", "to", "John", ",", "once", "[CLS]"];
 
@@ -20,4 +22,12 @@ test("a word that is everywhere has no number, which would be longer than the wo
   const many = Array.from({ length: 100 }, () => "a");
   assert.equal(indexed(many, 50), "a");
   assert.equal(indexed(many.slice(1), 50), "a₅₁");
+});
+
+test("a token that stands for no letters has a name", () => {
+  assert.equal(tokenName("<|im_end|>"), tokenName("<end_of_turn>"));
+  assert.equal(tokenName("</s>"), tokenName("<|endoftext|>"));
+  assert.notEqual(tokenName("</s>"), "</s>");
+  assert.equal(tokenName("Mary"), "Mary");
+  assert.equal(tokenName("<b>"), "<b>");
 });

@@ -6,13 +6,17 @@ import { test } from "node:test";
 import { served } from "./golden.mjs";
 
 const { csv, field } = await served("kit/browser/csv.js");
+const GUARD = (await served("kit/browser/words.js")).WORDS.csv_guard;
 const { copy, sizeOf } = await served("kit/browser/save.js");
 
 test("a table as a file runs nothing in a spreadsheet, and loses no number", () => {
-  assert.deepEqual(["=1+1", "-12.5", "@x", 'say "a"', "word"].map(field), [
+  assert.deepEqual(["=1+1", "-12.5", "@x", "＝1", "＋", "'-", 'say "a"', "word"].map(field), [
     '"\'=1+1"',
     '"\'-12.5"',
     '"\'@x"',
+    '"\'＝1"',
+    '"\'＋"',
+    `"''-"`,
     '"say ""a"""',
     '"word"',
   ]);
@@ -25,7 +29,9 @@ test("a table as a file runs nothing in a spreadsheet, and loses no number", () 
     ],
     ["caption", "import core\n\nprint(1,-2)"],
   );
-  assert.equal(text, '# caption\r\n# import core\r\n#\r\n# print(1, -2)\r\na,"b, ""c"""\r\n"x",1\r\n"\'=y",0.5\r\n');
+  const about = ["# caption", "# import core", "#", "# print(1, -2)", `# ${GUARD}`].join("\r\n");
+  assert.equal(text, `${about}\r\na,"b, ""c"""\r\n"x",1\r\n"'=y",0.5\r\n`);
+  assert(!csv(["a"], [["x"], ["a-b"]], []).includes(GUARD));
 });
 
 test("a size is in the unit that keeps it short", () => {

@@ -26,8 +26,6 @@ const CHOSEN = {
   candidate: "2",
   low: "maps",
   predict: "true",
-  spotlight: "true",
-  frozen: "true",
 };
 
 test("every option comes back as the text that it was", () => {
@@ -37,12 +35,12 @@ test("every option comes back as the text that it was", () => {
 });
 
 test("parts work with numbers", () => {
-  const { members, hide, pin, area, keep, bounds, frozen } = optionsOf(CHOSEN);
+  const { members, hide, pin, area, keep, bounds } = optionsOf(CHOSEN);
   assert.deepEqual(members, [
     [0, 1],
     [2, 3],
   ]);
-  assert.deepEqual([hide, pin, area, keep, bounds, frozen], [[0, 5], 3, [0, 3, 1, 4], 40, [0.01, 0.3], true]);
+  assert.deepEqual([hide, pin, area, keep, bounds], [[0, 5], 3, [0, 3, 1, 4], 40, [0.01, 0.3]]);
   const plain = optionsOf({});
   assert.deepEqual([plain.members, plain.hide, plain.pin, plain.area, plain.bounds], [[], [], null, null, null]);
 });

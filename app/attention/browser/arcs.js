@@ -1,7 +1,8 @@
 // Arcs above the map: from the chosen query to the keys that it looks at most, each as thick as its weight.
 
 import { fit } from "../../kit/browser/colours.js";
-import { eased, isStill } from "./motion.js";
+import { isStill } from "../../kit/browser/dom.js";
+import { eased } from "./motion.js";
 
 const MOST = 6; // keys that an arc leads to
 const LEAST = 0.02; // of the row; a smaller weight has no arc

@@ -1,12 +1,12 @@
 // What the chosen head does over a whole corpus, where its model has an atlas: a button beside the title, and what it opens.
 
-import { add, clamp, el, fill, finely, number, pinned, share, worded } from "../../kit/browser/dom.js";
+import { add, el, fill, finely, number, percent, worded } from "../../kit/browser/dom.js";
 import { plainTable } from "../../kit/browser/table.js";
 import { WORDS as words } from "./constants.js";
 import { json } from "../../kit/browser/messages.js";
+import { placePanel } from "../../kit/browser/popover.js";
 import { pointed } from "../../kit/browser/language.js";
 
-const EDGE = 8; // px to the edges of the window
 const WIDTH = 36; // em
 const IN_TOKENS = "distance";
 const IN_BITS = "entropy";
@@ -15,7 +15,7 @@ const IN_BITS = "entropy";
 /** @param {string} metric @param {number} value */
 export function said(metric, value) {
   if (metric === IN_TOKENS) return fill(words.atlas_tokens, { n: pointed(value.toFixed(1)) });
-  return metric === IN_BITS ? fill(words.atlas_bits, { n: pointed(value.toFixed(2)) }) : share(value);
+  return metric === IN_BITS ? fill(words.atlas_bits, { n: pointed(value.toFixed(2)) }) : percent(value);
 }
 
 export class Atlas {
@@ -34,7 +34,7 @@ export class Atlas {
     this.button.setAttribute("aria-haspopup", "dialog");
     this.panel.addEventListener(
       "beforetoggle",
-      (e) => /** @type {ToggleEvent} */ (e).newState === "open" && this.place(),
+      (e) => /** @type {ToggleEvent} */ (e).newState === "open" && this.open(),
     );
     this.panel.addEventListener("keydown", (e) => e.stopPropagation()); // arrows scroll it and choose no head
   }
@@ -78,13 +78,9 @@ export class Atlas {
     if (this.panel.matches(":popover-open")) this.fill();
   }
 
-  // Under its button, or as near as it fits
-  place() {
+  open() {
     this.fill();
-    const at = this.button.getBoundingClientRect();
-    const width = Math.min(innerWidth - 2 * EDGE, WIDTH * parseFloat(getComputedStyle(this.panel).fontSize));
-    const left = clamp(at.right - width, EDGE, innerWidth - width - EDGE);
-    pinned(this.panel, { width, left, top: clamp(at.bottom + 4, EDGE, 0.4 * innerHeight) });
+    placePanel(this.panel, this.button, WIDTH);
   }
 
   fill() {
@@ -133,6 +129,7 @@ export class Atlas {
       open.rel = "noopener";
       const context = el("span");
       context.append(`…${before}`, el("b", "", word), `${after}…`);
+      open.title = context.textContent ?? "";
       open.append(context, " ", el("i", "", said(stands_out, value)));
     }
     return list;

@@ -2,6 +2,7 @@
 // picture for taking away holds them.
 
 import { finely, percent, short } from "../../kit/browser/dom.js";
+import { tokenName } from "../../kit/browser/labels.js";
 import { pixels } from "../../kit/browser/picture/canvas.js";
 import { text, widthOf } from "../../kit/browser/scene.js";
 import { greyScale } from "../../kit/browser/sink.js";
@@ -111,13 +112,18 @@ export function shares(view, row, { palette, colour, font }, { column, y, size, 
   const level = view.shading.levelIn(row);
   /** @type {Shape[]} */
   const shapes = [];
-  row.weights.forEach((weight, k) => {
-    const place = row.masked?.[k] || weight < SAID_FROM ? null : column(k);
-    if (!place) return;
-    const [x, w] = place;
+  const open = Array.from(row.weights.keys()).filter((k) => !row.masked?.[k]);
+  const most = open.length === 1 ? 1 : 1 - 1e-5; // a key that is alone has all of it
+  const placed = open.flatMap((k) => {
+    const place = row.weights[k] < SAID_FROM ? null : column(k);
+    return place ? [{ k, place }] : [];
+  });
+  const isSigned = placed.every(({ place }) => place[1] > long); // in a row all, or none
+  placed.forEach(({ k, place: [x, w] }) => {
+    const weight = row.weights[k];
     const isBar = k === view.shading.sink;
-    const share = percent(Math.min(1 - 1e-5, weight));
-    const said = isBar || w > long ? share : share.replace(" %", "");
+    const share = percent(Math.min(most, weight));
+    const said = isSigned ? share : share.replace(" %", "");
     if (widthOf(said, size, font, 600) > w - 4) return;
     const ink = isBar ? palette.ink : colour.ink[level(weight)];
     shapes.push(text(x + w / 2, y, [[said, ink, 600]], size, { anchor: "middle" }));
@@ -139,12 +145,13 @@ export function stair(view, q, { palette, font }, { x, y, size, small, gap, isCh
   const isSo = view.lens().queryTokens.length === given.length && given[q + 1] === label;
   const weight = isSo || isChosen ? 650 : 0;
   const share = percent(Math.min(1 - 1e-5, p));
-  const wide = Math.min(widthOf(short(label), size, font, weight), most ?? Infinity);
+  const name = short(tokenName(label));
+  const wide = Math.min(widthOf(name, size, font, weight), most ?? Infinity);
   const after = x + wide + gap;
   return {
     end: after + widthOf(share, small, font),
     shapes: [
-      text(x, y, [[short(label), palette.proof, weight]], size, { most }),
+      text(x, y, [[name, palette.proof, weight]], size, { most }),
       text(after, y, [[share, palette.mute, 0]], small),
     ],
   };
@@ -162,7 +169,7 @@ export function beside(view, q, { palette }, { x, right, y, size, small, indent,
   const [label, p] = next.words[0];
   return [
     text(x, y, [["→", palette.mute, 0]], small),
-    text(x + indent, y, [[short(label), palette.proof, isChosen ? 700 : 0]], size, { most }),
+    text(x + indent, y, [[short(tokenName(label)), palette.proof, isChosen ? 700 : 0]], size, { most }),
     text(right, y, [[finely(Math.min(1 - 1e-5, p)), palette.mute, 0]], small, { anchor: "end" }),
   ];
 }

@@ -16,8 +16,6 @@ const REDRAWS = {
   metric: ["overview", "alike"],
   sort: ["overview"],
   area: ["map", "over"],
-  spotlight: ["over", "strip", "lines"],
-  frozen: ["over"],
   by: ["side"],
   candidate: ["side", "facts"],
 };
@@ -32,9 +30,10 @@ export class Chosen {
   since;
   /** @type {number | undefined} A timer, until the head has settled */
   settling;
-  projector = false; // whether the page is projected
+  projector = false; // whether the page is projected,
+  spotlight = false; // and every row but the chosen one dimmed
   declined = ""; // the lens whose last key was not hidden
-  /** @type {{values: object, number: number, projector: boolean, place: Place, options: Options} | undefined} As last read */
+  /** @type {{values: object, number: number, projector: boolean, spotlight: boolean, place: Place, options: Options} | undefined} As last read */
   read;
 
   /**
@@ -48,19 +47,17 @@ export class Chosen {
     this.room = room;
   }
 
-  // The texts of the link as values, read once for each change. Freeze and Spotlight are the projector's: without it there would be no
-  // button that undoes them. Of a query and a key that are both locked, the key counts.
+  // The texts of the link as values, read once for each change. Of a query and a key that are both locked, the key counts.
   get now() {
     const { values, number } = this.selection;
-    const { read, projector } = this;
-    if (read && read.values === values && read.number === number && read.projector === projector) return read;
+    const { read, projector, spotlight } = this;
+    const isSame = read?.projector === projector && read.spotlight === spotlight;
+    if (isSame && read.values === values && read.number === number) return read;
     const options = optionsOf(values);
     const place = placeOf(values);
     if (options.pin !== null) place.query = null;
-    options.frozen &&= projector;
-    options.spotlight &&= projector;
-    options.projector = projector;
-    return (this.read = { values, number, projector, place, options });
+    Object.assign(options, { projector, spotlight });
+    return (this.read = { values, number, projector, spotlight, place, options });
   }
 
   get place() {
@@ -192,7 +189,6 @@ export class Chosen {
 
   /** @param {At | null} at @param {Event} [event] */
   point(at, event) {
-    if (this.options.frozen) at = null;
     const same = at?.query === this.pointed?.query && at?.key === this.pointed?.key;
     if (!same) {
       this.pointed = at;
@@ -205,7 +201,6 @@ export class Chosen {
   // Another head is shown for as long as the pointer is on it.
   /** @param {{layer: number, head: number} | null} at @param {Event} [event] */
   peek(at, event) {
-    if (this.options.frozen) at = null;
     if (at?.layer === this.peeked?.layer && at?.head === this.peeked?.head) return;
     this.peeked = at;
     this.since = event?.timeStamp;
@@ -219,7 +214,6 @@ export class Chosen {
     this.since = event?.timeStamp;
     this.change({}, { [name]: value });
     if (name === "scale" || name === "bounds" || NUMBERS.includes(name)) this.room.forget(name);
-    if (name === "frozen") this.point(null);
     this.view.invalidate(...(REDRAWS[name] ?? ["layout"]), "tools");
     if (NUMBERS.includes(name)) this.say();
   }

@@ -313,7 +313,7 @@ export class Export {
     if (!view.picture.whole) throw { sentence: view.picture.follows ? words.export_wait : words.export_whole_only };
     const about = await this.about(view);
     const [header, body] = await this.everything(view);
-    const values = { ...placeTexts(view.place), ...textsOf(view.options), frozen: "false" };
+    const values = { ...placeTexts(view.place), ...textsOf(view.options) };
     const chosen = { values };
     const ids = view.sites.flatMap(({ records }) => records.map((record) => view.remote.idOf("proof", { record })));
     const page = await standalone(about, {

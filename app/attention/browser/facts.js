@@ -14,12 +14,11 @@ import {
   phrase,
   quoted,
   ranges,
-  share,
 } from "../../kit/browser/dom.js";
 import { lookers } from "./edges.js";
 import { findingOf, sentenceOf } from "./findings.js";
 import { HIDDEN } from "./lens.js";
-import { indexed } from "../../kit/browser/labels.js";
+import { indexed, tokenName } from "../../kit/browser/labels.js";
 import { isGuess, nextOf, whyNoNext, writes } from "./next.js";
 import { form, pointed } from "../../kit/browser/language.js";
 
@@ -95,7 +94,7 @@ export class Facts {
 
   // A share of attention, or a norm. `said` writes the share; of several keys none has exactly all of a row or nothing of it.
   /** @param {number} value @param {number} [of] @param {(p: number) => string} [said] */
-  amount(value, of = Infinity, said = share) {
+  amount(value, of = Infinity, said = percent) {
     const { unit, kind } = this.view.lens();
     if (unit === "norm") return digits(value, 3);
     const isExact = of < 2 || kind === "rollout";
@@ -152,7 +151,7 @@ export class Facts {
     const next = this.writesOf(q);
     if (!next) return [];
     const [[word, p]] = next.words;
-    const parts = { query: q, word: [quoted(word), "w"], share: [share(Math.min(1 - ALMOST, p)), ""] };
+    const parts = { query: q, word: [quoted(tokenName(word)), "w"], share: [percent(Math.min(1 - ALMOST, p)), ""] };
     return [...phrase(p >= SURE ? words.writes : words.writes_guess, parts), " "];
   }
 
@@ -172,7 +171,7 @@ export class Facts {
     const next = row === null ? null : nextOf(this.view, row);
     const most = 1 - ALMOST;
     const bars = (next?.words ?? []).map(([label, p]) => ({
-      label,
+      label: tokenName(label),
       title: fill(words.candidate_help, { word: label }),
       className: "w",
       at: p,
@@ -192,7 +191,7 @@ export class Facts {
     if (!next.given) return void (this.nextLine.textContent = words.writes_last);
     const [label, p, rank] = next.given;
     const parts = {
-      word: [quoted(label), "w"],
+      word: [quoted(tokenName(label)), "w"],
       share: finely(Math.min(most, p)),
       rank: number(rank),
       n: number(next.vocabulary),
@@ -299,4 +298,4 @@ export class Facts {
 
 // Small shares to a digit that says something: 0.04 %
 /** @param {number} p */
-const left = (p) => (p < 0.001 ? `${digits(p * 100, 1)} %` : share(p));
+const left = (p) => (p < 0.001 ? `${digits(p * 100, 1)} %` : percent(p));

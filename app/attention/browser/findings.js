@@ -117,7 +117,7 @@ export class Findings {
   draw() {
     const { view } = this;
     const found = this.isShown ? findingsOf(view) : [];
-    const now = found.findIndex((one) => isAt(one, view.chosen.place));
+    const now = found.findIndex((one) => isAt(one, view.place)); // of a head under the pointer, its own
     const so = layersSoFar(view.sites);
     this.box.hidden = !found.length;
     this.why.hidden = this.box.hidden && !so;

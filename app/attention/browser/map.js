@@ -10,11 +10,12 @@ import {
   clamp,
   el,
   fill,
+  isStill,
   focusable,
   hint,
   number,
+  percent,
   quoted,
-  share,
   short,
   worded,
 } from "../../kit/browser/dom.js";
@@ -23,7 +24,7 @@ import { Fold } from "./fold.js";
 import { rowName, whichOf } from "../../kit/browser/labels.js";
 import { unpack } from "../../kit/browser/messages.js";
 import { isMirrored, mirrored } from "../../kit/browser/direction.js";
-import { isStill, named, Slide } from "./motion.js";
+import { named, Slide } from "./motion.js";
 import { isGuess, writes } from "./next.js";
 import { roleName, roleOf } from "./roles.js";
 import { cover } from "../../kit/browser/cover.js";
@@ -180,7 +181,7 @@ export class HeadMap {
     const [name, p] = roleOf(this.view);
     if (name === "mixed") return "";
     return fill(/** @type {Record<string, string>} */ (words.roles)[name] ?? words.roles_rest, {
-      share: share(p),
+      share: percent(p),
       name: roleName(name),
     });
   }

@@ -1,9 +1,9 @@
 // Pictures that move to where they belong: only where the visitor's system has nothing against motion, and never a number.
 
+import { isStill } from "../../kit/browser/dom.js";
+
 const FLIES = 200; // ms
 export const SLIDES = 180; // ms
-
-export const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 // How far a motion is after a share of its time: fast at first
 /** @param {number} share */

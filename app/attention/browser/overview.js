@@ -84,6 +84,7 @@ export class Overview {
     this.box.addEventListener("pointermove", (e) => this.peek(this.headAt(e), e));
     this.box.addEventListener("pointerleave", () => this.peek(null));
     this.box.addEventListener("keydown", (e) => this.key(e));
+    this.box.addEventListener("scroll", () => this.tellMore(), { passive: true });
   }
 
   // Colours or maps have changed.
@@ -223,6 +224,21 @@ export class Overview {
     };
   }
 
+  // How much of a grid that is higher than its box stands below what is in view
+  tellMore() {
+    const { grid: g, box, more } = this;
+    const end = box.scrollTop + box.clientHeight;
+    const below =
+      this.isList || !g
+        ? 0
+        : g.places
+          ? g.places.filter(([, y]) => y + g.size > end + 1).length
+          : Math.ceil((g.height - 2 - end) / g.pitch - 0.1);
+    more.hidden = below < 1;
+    const said = { layers: counted(words.layers, below), heads: counted(words.heads_count, below) };
+    more.textContent = below < 1 ? "" : fill(g?.places ? words.more_heads : words.more_layers, said);
+  }
+
   // Where a head is drawn
   /** @param {Head} at */
   corner({ site, layer, head }) {
@@ -273,15 +289,7 @@ export class Overview {
     this.box.style.height = `${g.height}px`;
     this.box.style.maxHeight = `${most}px`;
     this.list.box.style.maxHeight = `${Math.min(room, this.view.room.headsHeight)}px`;
-    const below = this.isList
-      ? 0
-      : g.places
-        ? g.places.filter(([, y]) => y + g.size > most).length
-        : Math.ceil((g.height - room) / g.pitch);
-    this.more.hidden = below < 1;
-    const more = g.places ? words.more_heads : words.more_layers;
-    this.more.textContent =
-      below < 1 ? "" : fill(more, { layers: counted(words.layers, below), heads: counted(words.heads_count, below) });
+    this.tellMore();
     if (this.isList) return this.list.draw(this.numbers.get(this.view.site), this.isLowestFirst);
     Object.assign(this.box.dataset, { left: g.left, top: g.blocks[0].top, pitch: g.pitch });
     const { heads } = this.view.site;

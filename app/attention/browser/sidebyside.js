@@ -22,6 +22,7 @@ const WORD = [11, 14]; // px of the smallest and the largest type of these names
 const PAPER = 380; // px of one map in a file
 const GAP = 22; // px between two maps
 const TITLE = 24; // px, for the name of a head
+const TITLED = 15; // em that it takes, with what the head looks at
 
 // The heads that are shown: those that were chosen, or else the ones of the findings, the head on the screen first
 /** @param {View} view @returns {Member[]} */
@@ -136,9 +137,10 @@ function namesRoom(lens, size, font) {
 }
 
 // How many maps are in a line, and how large each is, so that all of them fit
-/** @param {number} n @param {number} width @param {number} height @param {Lens} lens @param {string} font */
-export function arranged(n, width, height, lens, font) {
-  const ways = Array.from({ length: Math.max(1, n) }, (_, i) => i + 1);
+/** @param {number} n @param {number} width @param {number} height @param {number} least of the width of one, for its title @param {Lens} lens @param {string} font */
+export function arranged(n, width, height, least, lens, font) {
+  const most = clamp(Math.floor((width + GAP) / (least + GAP)), 1, Math.max(1, n));
+  const ways = Array.from({ length: most }, (_, i) => i + 1);
   const tried = ways.map((across) => {
     const down = Math.ceil(n / across);
     const box = { w: (width - (across - 1) * GAP) / across, h: (height - (down - 1) * GAP) / down - TITLE };
@@ -191,7 +193,7 @@ export class SideBySide {
     this.parts.forEach(({ box }, i) => (box.hidden = i >= shown.length));
     const { mapWidth, height, family, em } = view.room;
     const tall = Number.isFinite(height) ? view.room.mapHeight - 2.4 * em : shown.length * mapWidth;
-    const { across, room, size } = arranged(shown.length, mapWidth, tall, shown[0].lens, family);
+    const { across, room, size } = arranged(shown.length, mapWidth, tall, TITLED * em, shown[0].lens, family);
     this.grid.style.gridTemplateColumns = `repeat(${across}, max-content)`;
     Object.assign(this.box.dataset, { left: room.left, top: room.top, size });
     const style = { palette: view.palette, colour: view.palette.tones, font: family };

@@ -7,7 +7,7 @@ import { Arcs } from "./arcs.js";
 import { WORDS as words } from "./constants.js";
 import { add, clamp, described, el, focusedIn, percent } from "../../kit/browser/dom.js";
 import { areLetters, isRightToLeft } from "../../kit/browser/direction.js";
-import { whichOf } from "../../kit/browser/labels.js";
+import { tokenName, whichOf } from "../../kit/browser/labels.js";
 import { HIDDEN } from "./lens.js";
 import { named, Slide, SLIDES } from "./motion.js";
 import { isGuess, nextOf, writes } from "./next.js";
@@ -311,7 +311,7 @@ export class Strip {
     if (!next || !g) return;
     const [word, p] = next.words[0];
     this.after = el("small", "after");
-    this.after.append(el("b", "", word), ` ${percent(Math.min(1 - 1e-5, p))}`);
+    this.after.append(el("b", "", tokenName(word)), ` ${percent(Math.min(1 - 1e-5, p))}`);
     this.after.style.left = `${g.xs[g.xs.length - 1] + 4}px`;
     this.box.append(this.after);
   }

@@ -5,7 +5,19 @@
 
 import { fit } from "../../kit/browser/colours.js";
 import { WORDS as words } from "./constants.js";
-import { add, apart, choice, clamp, described, digits, el, fill, number, short } from "../../kit/browser/dom.js";
+import {
+  add,
+  apart,
+  choice,
+  clamp,
+  described,
+  digits,
+  el,
+  fill,
+  number,
+  percent,
+  short,
+} from "../../kit/browser/dom.js";
 import { isPerHead } from "./values.js";
 import { everyLine, linesOf } from "./edges.js";
 import { HIDDEN, keyOf, Lens } from "./lens.js";
@@ -604,11 +616,10 @@ export class TokenLines {
     if (g.rows) this.headRows(context);
   }
 
-  // Whole percents in rows: there one value stands close beside the next.
   /** @param {number} w */
   amount(w) {
     if (this.view.lens().unit === "norm") return digits(w, 3);
-    return pointed(`${(w * 100).toFixed(this.geometry.rows ? 0 : 1)} %`);
+    return percent(w);
   }
 
   /**

@@ -4,33 +4,37 @@
 // options. They are asked for again at every layout; the options only while they are open.
 
 import { WORDS as words } from "./constants.js";
-import { add, button, choice, described, el } from "../../kit/browser/dom.js";
+import { add, button, choice, described, el, setAll } from "../../kit/browser/dom.js";
+import { placePanel } from "../../kit/browser/popover.js";
+
+const WIDTH = 26; // em
 
 export class Tools {
-  // The options open in `place`, in front of what is there: never over the map that they change
   /**
    * @param {import("./types.js").View} view
    * @param {HTMLElement} parent
-   * @param {HTMLElement} place
-   * @param {HTMLElement} page on which they are a sheet where it is narrow
+   * @param {HTMLElement} page which the panel lies over; where it is narrow the panel is a sheet at its bottom
    * @param {import("./types.js").ViewPart[]} parts
    */
-  constructor(view, parent, place, page, parts) {
+  constructor(view, parent, page, parts) {
     this.view = view;
-    this.place = place;
-    this.page = page;
     this.parts = parts;
     this.row = add(parent, "span", "row");
     this.shown = add(parent, "span", "row");
+    this.panel = described(add(page, "div", "settings"), "dialog", words.options_label);
+    this.panel.popover = "auto"; // Escape and a click elsewhere close it
     this.open = add(parent, "button", "quiet");
     this.open.textContent = words.options;
-    this.open.setAttribute("aria-haspopup", "dialog");
-    this.open.setAttribute("aria-expanded", "false");
-    this.panel = described(add(place, "div", "settings"), "dialog", words.options_label);
-    this.panel.hidden = true;
-    this.open.addEventListener("click", () => this.toggle(this.panel.hidden === true));
-    this.panel.addEventListener("keydown", (e) => this.key(e));
-    this.open.addEventListener("keydown", (e) => this.key(e));
+    setAll(this.open, { "aria-haspopup": "dialog", "aria-expanded": "false" });
+    this.open.popoverTargetElement = this.panel;
+    this.panel.addEventListener("beforetoggle", (e) =>
+      this.toggled(/** @type {ToggleEvent} */ (e).newState === "open"),
+    );
+    this.panel.addEventListener("toggle", () => this.isOpen && this.focus());
+  }
+
+  get isOpen() {
+    return this.panel.matches(":popover-open");
   }
 
   build() {
@@ -47,7 +51,7 @@ export class Tools {
     this.shown.replaceChildren(
       choice(words.shown_as, tabs, options.show, (show, e) => view.chosen.set("show", show, e)),
     );
-    if (!this.panel.hidden) this.buildOptions();
+    if (this.isOpen) this.buildOptions();
     this.mark();
   }
 
@@ -60,10 +64,7 @@ export class Tools {
       return line;
     });
     const title = el("div", "head");
-    const close = button(words.options_close, "quiet", () => {
-      this.toggle(false);
-      this.open.focus();
-    });
+    const close = button(words.options_close, "quiet", () => this.panel.hidePopover());
     title.append(el("h2", "", ""), close);
     /** @type {HTMLElement} */ (title.firstChild).append(el("b", "", words.options_label));
     this.panel.replaceChildren(title, ...lines);
@@ -92,35 +93,31 @@ export class Tools {
     this.open.textContent = changed.length ? `${words.options} · ${changed.length}` : words.options;
   }
 
-  /** @param {boolean} open */
-  toggle(open) {
-    if (this.panel.hidden === !open) return;
-    if (open) this.buildOptions();
-    this.panel.hidden = !open;
-    this.open.setAttribute("aria-expanded", String(open));
-    this.place.classList.toggle("under-options", open);
-    if (this.view.room.narrow)
-      this.page.append(this.panel); // a sheet over the page
-    else this.place.append(this.panel);
-    if (open)
-      /** @type {HTMLElement | null} */ (this.panel.querySelector("[aria-pressed=true], button, input, select"))?.focus(
-        { preventScroll: !this.view.room.narrow },
-      );
+  /** @param {boolean} isOpen */
+  toggled(isOpen) {
+    this.open.setAttribute("aria-expanded", String(isOpen));
+    if (!isOpen) {
+      if (this.panel.matches(":focus-within")) this.open.focus();
+      return;
+    }
+    this.buildOptions();
+    if (this.view.room.narrow) this.panel.removeAttribute("style");
+    else placePanel(this.panel, this.open, WIDTH, "beside"); // beside the map that the options change
+  }
+
+  focus() {
+    /** @type {HTMLElement | null} */ (this.panel.querySelector("[aria-pressed=true], button, input, select"))?.focus({
+      preventScroll: !this.view.room.narrow,
+    });
+  }
+
+  close() {
+    if (this.isOpen) this.panel.hidePopover();
   }
 
   // The letter O
   turn() {
     if (this.view.options.projector) return false;
-    const open = this.panel.hidden === true;
-    this.toggle(open);
-    if (!open) this.open.focus();
-  }
-
-  /** @param {KeyboardEvent} e */
-  key(e) {
-    if (e.key !== "Escape" || this.panel.hidden) return;
-    e.stopPropagation();
-    this.toggle(false);
-    this.open.focus();
+    this.panel.togglePopover();
   }
 }

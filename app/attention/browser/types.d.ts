@@ -63,6 +63,7 @@ export interface Picture {
   /** The token that heads rest on, by kind of attention. */
   sinks?: Record<string, import("../../kit/browser/sink.js").Sink>;
   look?: import("./findings.js").Finding;
+  asks?: boolean; // a question, to a model that reads conversations
   openings?: Record<string, [layer: number, head: number, query: number, key: number]>;
   device: string;
   dtype: string;
@@ -105,7 +106,6 @@ export interface Options {
   low: "auto" | "head" | "looks" | "maps";
   predict: boolean;
   spotlight: boolean;
-  frozen: boolean;
   projector: boolean;
 }
 

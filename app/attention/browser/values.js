@@ -24,9 +24,7 @@ const READ = {
   keep: Number,
   zoom: (text) => (text ? numbers(text) : null),
   bounds: (text) => (text ? text.split(",").map(Number) : null),
-  ...Object.fromEntries(
-    ["words", "whole", "sort", "predict", "spotlight", "frozen"].map((name) => [name, (t) => t === "true"]),
-  ),
+  ...Object.fromEntries(["words", "whole", "sort", "predict"].map((name) => [name, (t) => t === "true"])),
 };
 
 /** Every option by the name of a part, as a link says them, or else as they open. @param {Record<string, string>} values @returns {Options} */

@@ -34,7 +34,7 @@ export class View {
     this.numbers = new Readings(this);
     this.shading = new Shading(this);
     this.chosen = new Chosen(this, room.selection, room);
-    this.tip = new Tip(room.root, () => this.options.frozen);
+    this.tip = new Tip(room.root);
     this.answers = () => room.remote;
     this.invalidate = (/** @type {string[]} */ ...what) => room.invalidate(...what);
     this.announce = (/** @type {string} */ text) => room.announce(text);

@@ -1,7 +1,7 @@
 // The page of a question: the row of one word as wide as the page, the votes on it, and once it is uncovered what the head does.
 
 import { ASKED, form } from "../../kit/browser/language.js";
-import { add, button, described, el, fill, focusable, keepingFocus, phrase, share } from "../../kit/browser/dom.js";
+import { add, button, described, el, fill, focusable, keepingFocus, percent, phrase } from "../../kit/browser/dom.js";
 import { agreed, csv, largest, moved, mostLike, overlap, shares, sumOf, table as tableOf, verdict } from "./votes.js";
 import { projecting, square } from "./parts.js";
 import { Chart, drawAnswered } from "./chart.js";
@@ -313,8 +313,8 @@ export class AskPage {
     const rows = tableOf(question.labels, question.counts(votes), weights).map(([word, count, p, weight]) => [
       word,
       count,
-      share(p),
-      share(weight),
+      percent(p),
+      percent(weight),
     ]);
     this.table.replaceChildren(
       table(this.fact ?? "", [words.table_word, words.table_votes, words.table_share, words.table_weight], rows),

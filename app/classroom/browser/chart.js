@@ -1,6 +1,6 @@
 // The votes over the words of a sentence, and once they are uncovered the head's own weights beside them.
 
-import { add, counted, described, el, fill, phrase, share } from "../../kit/browser/dom.js";
+import { add, counted, described, el, fill, isStill, percent, phrase } from "../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { spaced, widest } from "./parts.js";
 import { columns, largest, shares } from "./votes.js";
@@ -26,7 +26,6 @@ const width = (label) =>
     3.6,
     [...label].reduce((all, letter) => all + (THIN.test(letter) ? 0.62 : WIDE.test(letter) ? 1.4 : 1.08), 0) + 1.25,
   );
-const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /**
  * How many of those who follow have answered, as a sentence and a dot for each phone, or a bar for many; and the code for who comes late.
@@ -198,7 +197,7 @@ export class Chart {
       return labels.flatMap((w, i) => (counts[i] ? [fill(words.alt_votes, { w, n: counts[i] })] : [])).join("; ");
     const order = labels.map((_, i) => i).filter((i) => votes[i] > 0 || (weights?.[i] ?? 0) >= SAID);
     return order
-      .map((i) => fill(words.alt_word, { w: labels[i], p: share(votes[i]), p2: share(weights?.[i] ?? 0) }))
+      .map((i) => fill(words.alt_word, { w: labels[i], p: percent(votes[i]), p2: percent(weights?.[i] ?? 0) }))
       .join("; ");
   }
 }

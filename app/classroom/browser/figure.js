@@ -1,7 +1,7 @@
 // A vote as a drawing for a file: its bars over its words, as they are on the screen.
 
 import { columns, shares } from "./votes.js";
-import { counted, share } from "../../kit/browser/dom.js";
+import { counted, percent } from "../../kit/browser/dom.js";
 import { draw, svg, write } from "../../kit/browser/picture/svg.js";
 import { WORDS as words } from "./constants.js";
 
@@ -36,7 +36,7 @@ export function figure({ labels, counts, weights, at, fact }, colours) {
       const height = (value / top) * HIGH;
       draw(group, "rect", { x: middle + x, y: base - height, width: BAR, height, rx: 3, fill });
       if (value >= 0.015)
-        write(group, middle + x + BAR / 2, base - height - 6, share(value).replace(" %", ""), {
+        write(group, middle + x + BAR / 2, base - height - 6, percent(value).replace(" %", ""), {
           size: 14,
           "font-weight": 650,
           anchor: "middle",

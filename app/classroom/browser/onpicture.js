@@ -1,6 +1,6 @@
 // The votes on a step whose answers are words of the picture: above each word how many said it, and at the answer its share in the run.
 
-import { add, described, el, share } from "../../kit/browser/dom.js";
+import { add, described, el, percent } from "../../kit/browser/dom.js";
 
 /** @typedef {import("../../kit/browser/types.js").Above} Above */
 /** @typedef {{counts: number[], shares: number[], before: number[], olds: number[], values: number[], isAnswer: boolean, isBlocks: boolean, right: number[]}} Said by option; values: what the run gives, [] before the answer */
@@ -47,4 +47,4 @@ export function drawVotes(box, columns, at, said, { alt, caption }, em) {
 }
 
 /** A share over a bar, whose scale the legend says. @param {number} p */
-const bare = (p) => share(p).replace(/\s*%$/, "");
+const bare = (p) => percent(p).replace(/\s*%$/, "");

@@ -1,6 +1,6 @@
 // What a follower reads and taps while the class is asked, and when the row is uncovered.
 
-import { add, button, described, el, fill, finely, phrase, share } from "../../kit/browser/dom.js";
+import { add, button, described, el, fill, finely, percent, phrase } from "../../kit/browser/dom.js";
 import { isRightToLeft } from "../../kit/browser/direction.js";
 import { agreed, headOf, largest, others, overlap, ownHead, rank, said, shares, verdict } from "./votes.js";
 import { WORDS as words } from "./constants.js";
@@ -75,7 +75,7 @@ export function revealed(box, { question, mine, votes }, look) {
     big.append(
       ...phrase(words.gives, {
         q: [question.word, "q"],
-        p: [share(weights[order[0]]), "b whole"],
+        p: [percent(weights[order[0]]), "b whole"],
         w: [labels[order[0]], "k"],
       }),
     );
@@ -96,7 +96,7 @@ export function revealed(box, { question, mine, votes }, look) {
     const two = add(pair, "div");
     two.setAttribute("role", "presentation");
     for (const [name, value, text] of /** @type {const} */ ([
-      ["room", room[i], share(room[i])],
+      ["room", room[i], percent(room[i])],
       ["head", weights[i], finely(weights[i])],
     ])) {
       const line = add(two, "p");

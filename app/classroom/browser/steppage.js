@@ -1,6 +1,6 @@
 // The page of a step that the class is asked, beside the room with its picture: the code and the count, then the votes, then the answer.
 
-import { add, button, described, el, fill, focusedIn, phrase, share } from "../../kit/browser/dom.js";
+import { add, button, described, el, fill, focusedIn, percent, phrase } from "../../kit/browser/dom.js";
 import { square } from "./parts.js";
 import { draw, svg } from "../../kit/browser/picture/svg.js";
 import { drawVotes, spot } from "./onpicture.js";
@@ -225,12 +225,16 @@ export class StepPage {
       room.style.width = `${(76 * shares[i]) / most}%`;
       if (counts[i] && all <= MOST_ROW_BLOCKS) room.style.setProperty("--blocks", String(counts[i]));
       room.classList.toggle("blocks", all <= MOST_ROW_BLOCKS);
-      add(line, "b").textContent = counts[i] ? (values.length && isAnswer ? share(shares[i]) : String(counts[i])) : "";
+      add(line, "b").textContent = counts[i]
+        ? values.length && isAnswer
+          ? percent(shares[i])
+          : String(counts[i])
+        : "";
       if (had && olds[i]) add(line, "u").style.left = `${(76 * olds[i]) / most}%`;
       if (isAnswer && values.length) {
         const run = add(two, "p", "run");
         add(run, "i").style.width = `${(76 * values[i]) / most}%`;
-        add(run, "b").textContent = values[i] >= 0.005 ? share(values[i]) : "";
+        add(run, "b").textContent = values[i] >= 0.005 ? percent(values[i]) : "";
       }
     }
   }

@@ -4,7 +4,7 @@
 
 import { WORDS as words } from "./constants.js";
 import { csv as file } from "../../kit/browser/csv.js";
-import { apart, counted, fill, finely, fixed, share } from "../../kit/browser/dom.js";
+import { apart, counted, fill, finely, fixed, percent } from "../../kit/browser/dom.js";
 
 /** @typedef {ArrayLike<number>} Row */
 /** @typedef {[template: string, parts: Record<string, unknown>]} Sentence what phrase() and fill() take */
@@ -96,17 +96,17 @@ const named = (labels, at) =>
 /** The fact of a question. @param {string[]} labels @param {Row} votes shares @param {Row} weights @returns {Sentence} */
 export function verdict(labels, votes, weights) {
   const [mine, its] = [largest(votes), largest(weights)];
-  const head = { head: [words.head, "h"], its: [`${share(weights[its[0]])} ${labels[its[0]]}`, WHOLE] };
+  const head = { head: [words.head, "h"], its: [`${percent(weights[its[0]])} ${labels[its[0]]}`, WHOLE] };
   if (!mine.length) return [words.nobody_said, head];
   const parts = {
     ...head,
     room: [words.room, "r"],
     both: [agreed(overlap(votes, weights)), WHOLE],
-    p: [share(votes[mine[0]]), WHOLE],
+    p: [percent(votes[mine[0]]), WHOLE],
   };
   if (mine.length > 1) return [words.fact_tie, { ...parts, w: [named(labels, mine), "b"] }];
   if (mine[0] !== its[0])
-    return [words.fact, { ...parts, mine: [`${share(votes[mine[0]])} ${labels[mine[0]]}`, WHOLE] }];
+    return [words.fact, { ...parts, mine: [`${percent(votes[mine[0]])} ${labels[mine[0]]}`, WHOLE] }];
   return [
     words.fact_same,
     {
@@ -114,7 +114,7 @@ export function verdict(labels, votes, weights) {
       w: [labels[mine[0]], "b"],
       head: [words.head_small, "h"],
       room: [words.room_small, "r"],
-      p2: [share(weights[its[0]]), WHOLE],
+      p2: [percent(weights[its[0]]), WHOLE],
     },
   ];
 }
@@ -187,7 +187,7 @@ export function ownHead(rows, word) {
   const { layer, head, p, isOwn } = headOf(rows, word);
   return [
     isOwn ? words.own_head : words.no_head,
-    { layer, h: head, p: [share(p), WHOLE], n: rows.reduce((all, heads) => all + heads.length, 0) },
+    { layer, h: head, p: [percent(p), WHOLE], n: rows.reduce((all, heads) => all + heads.length, 0) },
   ];
 }
 

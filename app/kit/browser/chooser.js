@@ -126,9 +126,17 @@ export class HeadChooser {
     this.room = room;
     this.of = of;
     this.take = take ?? ((layer, head) => room.chooseHead(layer, head));
-    this.button = room.button(null, "", () => this.toggle(), "");
+    this.element = el("span", "head-choice");
+    this.button = room.button(this.element, "", () => this.toggle(), "");
     this.button.classList.add("head-button");
     setAll(this.button, { "aria-haspopup": "dialog", "aria-expanded": "false" });
+    this.pin = room.button(
+      this.element,
+      "",
+      () => room.choose({ pinned: this.isPinned ? "" : "true" }),
+      words.pin_help,
+    );
+    this.pin.classList.add("pin");
     this.box = el("div", "all-heads");
     setAll(this.box, { popover: "auto", role: "dialog", "aria-label": words.heads_choose });
     const top = add(this.box, "div", "heads-top");
@@ -186,6 +194,11 @@ export class HeadChooser {
     room.leaving.addEventListener("abort", () => box.remove());
   }
 
+  /** Whether the head stays when the text changes. */
+  get isPinned() {
+    return this.room.values.pinned === "true";
+  }
+
   get isOpen() {
     return this.box.matches(":popover-open");
   }
@@ -212,7 +225,10 @@ export class HeadChooser {
   /** With every drawing of the room: the button, and what is open. */
   draw() {
     const heads = this.of();
-    this.button.hidden = !heads;
+    this.element.hidden = !heads;
+    this.pin.hidden = this.room.values.pinned === undefined || this.room.isOffline || heads?.layer == null;
+    this.pin.setAttribute("aria-pressed", String(this.isPinned));
+    setText(this.pin, this.isPinned ? words.pinned : words.pin);
     if (!heads) {
       if (this.isOpen) this.box.hidePopover();
       return;
@@ -223,7 +239,9 @@ export class HeadChooser {
     setAll(this.button, {
       title: fill(words.head_button_help, { n: number(heads.layers * heads.heads) }),
     });
-    if (this.isOpen) this.drawBox(heads);
+    if (!this.isOpen) return;
+    this.drawBox(heads);
+    this.place(); // what has come may have made it wider
   }
 
   // ------------------------------------------------------------------ what is open

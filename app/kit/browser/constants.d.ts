@@ -6,6 +6,8 @@ export const RUN: Record<string, string | null>;
 export const HEAD: string[];
 /** Names of positions in the text */
 export const TOKENS: string[];
+/** Says that the head stays when the text changes */
+export const PINNED: string;
 /** The names that a rule chose */
 export const RULE: string;
 /** The run that the selection was made on, if its text is not the one in the address */

@@ -5,6 +5,9 @@ import { form, pointed, quotation as quotes, number as spoken } from "./language
 /** @param {number} x @param {number} low @param {number} high */
 export const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
 
+/** Whether the visitor wants nothing to move. */
+export const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
 /** @template {keyof HTMLElementTagNameMap} Tag @param {Tag} tag @param {string} [className] @param {string} [text] */
 export function el(tag, className, text) {
   const node = document.createElement(tag);
@@ -23,10 +26,19 @@ export const isFromRight = (text) => FROM_RIGHT.test(text);
 /** @param {string} text */
 export const apart = (text) => (isFromRight(text) ? `\u2068${text}\u2069` : text);
 
+// "{n} [token|tokens]" with the form that goes with the number, in the page's language
+const COUNTED = /\{(\w+)\}(\s)\[([^[\]]+)\]/g;
+/** @param {string} template @param {Record<string, unknown>} parts */
+const inflected = (template, parts) =>
+  template.replaceAll(COUNTED, (_, name, space, forms) => {
+    const count = Number(String([parts[name]].flat()[0]).replace(/\D/g, ""));
+    return `{${name}}${space}${form(forms.split("|"), count)}`;
+  });
+
 // "{query} gives {share}" and {query: ["it", "q"], share: "68 %"} as nodes; a pair is set off, and names its class.
 /** @param {string} template @param {Record<string, unknown>} parts */
 export function phrase(template, parts) {
-  return template
+  return inflected(template, parts)
     .split(/(\{\w+\})/)
     .filter(Boolean)
     .map((piece) => {
@@ -38,7 +50,7 @@ export function phrase(template, parts) {
 
 /** @param {string} template @param {Record<string, unknown>} parts */
 export const fill = (template, parts) =>
-  template.replaceAll(/\{(\w+)\}/g, (_, name) => {
+  inflected(template, parts).replaceAll(/\{(\w+)\}/g, (_, name) => {
     const part = parts[name];
     return apart(String(Array.isArray(part) ? part[0] : part));
   });
@@ -56,14 +68,7 @@ export const saidIn = (node) =>
 /** @param {Record<string, string>} table @param {string} name */
 export const worded = (table, name) => table[name] ?? name;
 
-// A share in words: whole percents where the rest is not small, one decimal below 1 % and above 98 %. 0 % and 100 % are exact.
-/** @param {number} p */
-export function share(p) {
-  const percent = p * 100;
-  return percent >= 1 && percent <= 98 ? `${Math.round(percent)} %` : finely(p);
-}
-
-// The same to one decimal throughout, for a column of numbers
+// A share to one decimal throughout, for a column of numbers
 /** @param {number} p */
 export function finely(p) {
   const percent = p * 100;
@@ -72,7 +77,7 @@ export function finely(p) {
   return pointed(percent > 99.9 ? ">99.9 %" : `${percent.toFixed(1)} %`);
 }
 
-// The same as it is read at a glance: one decimal below 10 % and above 98.5 %, whole percents between, or as many decimals as are
+// A share as it is read at a glance: one decimal below 10 % and above 98.5 %, whole percents between, or as many decimals as are
 // asked for. What is little is never said as nothing, nor what is nearly all as all: the sum of a row may miss 1 by a rounding.
 /** @param {number} p @param {number} [digits] */
 export function percent(p, digits) {
@@ -229,7 +234,7 @@ export function described(node, role, label) {
 export const focusable = (node, role, label) => Object.assign(described(node, role, label), { tabIndex: 0 });
 
 // Where an element stands in its box and how large it is, in pixels
-/** @template {HTMLElement} Node @param {Node} node @param {Partial<Record<"left" | "top" | "right" | "width" | "height", number>>} at @returns {Node} */
+/** @template {HTMLElement} Node @param {Node} node @param {Partial<Record<"left" | "top" | "right" | "width" | "height" | "max-height", number>>} at @returns {Node} */
 export function pinned(node, at) {
   for (const [name, pixels] of Object.entries(at)) node.style.setProperty(name, `${pixels}px`);
   return node;

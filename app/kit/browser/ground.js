@@ -6,6 +6,7 @@ import { button, keepingFocus, same } from "./dom.js";
 import { NO_HOST } from "./mount.js";
 import { mainBlock, scrolled } from "../../streamlit_edge/browser/page.js";
 
+const BAR = 2.4; // rem of a projected page's bar, as in page.css
 const LONGEST_PRESS = 5000; // ms for which a button that is pressed keeps the part from being drawn again under it
 
 /** @typedef {"data" | "selection" | "answer" | "size" | "type" | "theme" | "projector" | "cover"} Stale what a part was not drawn of yet */
@@ -166,6 +167,15 @@ export class Ground {
 
   get isProjected() {
     return window.headlight.settings.get("projector") !== null;
+  }
+
+  get isSpotlit() {
+    return this.isProjected && window.headlight.settings.get("spotlight") !== null;
+  }
+
+  /** Pixels at the bottom of the window that belong to the bar of a projected page. */
+  get barHeight() {
+    return this.isProjected ? BAR * parseFloat(getComputedStyle(document.documentElement).fontSize) : 0;
   }
 
   /** Pixels of its type, for 16: drawings grow with it. */

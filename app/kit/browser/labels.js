@@ -1,6 +1,7 @@
 // Names of tokens in a sentence: of a word that the text has more than once, which of them it is.
 
 import { short } from "./dom.js";
+import { WORDS as words } from "./words.js";
 
 const LONG = 12; // letters
 const DIGITS = [..."₀₁₂₃₄₅₆₇₈₉"];
@@ -30,6 +31,22 @@ function counts(labels) {
       });
   known.set(labels, found);
   return found;
+}
+
+/** @type {[name: "begin" | "end" | "turn" | "turn_end" | "padding" | "unknown", labels: RegExp][]} */
+const SPECIAL = [
+  ["turn_end", /^(<\|(im_end|eot_id|eot|end|end_of_turn)\|>|<end_of_turn>)$/],
+  ["turn", /^(<\|(im_start|start_header_id|start_of_turn)\|>|<start_of_turn>)$/],
+  ["end", /^(<\|(endoftext|end_of_text|eos)\|>|<\/s>|<eos>|\[SEP\]|\[EOS\])$/],
+  ["begin", /^(<\|(begin_of_text|startoftext|bos)\|>|<s>|<bos>|\[CLS\]|\[BOS\])$/],
+  ["padding", /^(<\|?(pad|finetune_right_pad_id)\|?>|\[PAD\])$/],
+  ["unknown", /^(<unk>|\[UNK\])$/],
+];
+
+/** A word that a model writes next, as people say it: a token that stands for no letters by what it means. @param {string} label */
+export function tokenName(label) {
+  const found = SPECIAL.find(([, labels]) => labels.test(label));
+  return found ? words.special_tokens[found[0]] : label;
 }
 
 /** @param {string[]} labels @param {number} at @returns {string} */

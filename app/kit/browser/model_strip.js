@@ -4,7 +4,7 @@
 import { cover } from "./cover.js";
 import { apart, arrow, clamp, el, fill, percent, phrase, same, setAll, worded } from "./dom.js";
 import { isSparing } from "./fetcher.js";
-import { indexed, rowName } from "./labels.js";
+import { indexed, rowName, tokenName } from "./labels.js";
 import { json } from "./messages.js";
 import { Pen } from "./pen.js";
 import { set, svg } from "./picture/svg.js";
@@ -24,7 +24,7 @@ import { pointed } from "./language.js";
 
 const HIGH = 2.75; // rem of one strip
 const GAP = 1.9; // between two, where the wires are
-const LOW = 1.85; // of a low one; two of them stand side by side
+const LOW = 2.25; // of a low one; two of them stand side by side
 const WIRES = 0.5; // of it, where the wires are
 const [NAMED, APART] = [9.6, 1]; // rem for the name of a low strip beside another, and between the two
 const [BEFORE, AFTER] = [8.6, 6.6]; // rem left and right of the layers; more at the left where the words there are longer
@@ -85,9 +85,10 @@ export class ModelStrip {
     this.tip = tip;
     const signal = room.leaving;
     this.box.addEventListener("click", (event) => this.#click(event), { signal });
-    this.box.addEventListener("pointermove", (event) => this.tip.follow(this.#said(this.#at(event)), event), {
-      signal,
-    });
+    const tell = (/** @type {PointerEvent} */ event) => {
+      if (!this.waits) this.tip.follow(this.#said(this.#at(event)), event);
+    };
+    this.box.addEventListener("pointermove", tell, { signal });
     this.box.addEventListener("pointerleave", () => this.tip.hide(), { signal });
     this.box.addEventListener("keydown", (event) => this.#key(event), { signal });
     new ResizeObserver(() => {
@@ -129,6 +130,7 @@ export class ModelStrip {
     this.place = isShown ? place : null;
     const found = isShown ? this.#answers() : [];
     this.waits = isShown && !found;
+    this.box.classList.toggle("late", this.waits);
     if (found || this.of !== this.room.key) [this.wholes, this.of] = [found ?? [], this.room.key];
     // A low one keeps its line free until the answer is there.
     this.box.hidden = !isShown || !(this.wholes.length || (this.isLow && !found));
@@ -221,14 +223,15 @@ export class ModelStrip {
     const free = width - apart - after.reduce((sum, one) => sum + one + before, 0);
     const all = wholes.reduce((sum, [, { stream }]) => sum + stream.length - 1, 0);
     const height = LOW * unit;
+    const foot = height - 1.1 * 0.82 * unit - 1.5; // the numbers of the layers are below it
     const above = isTwo ? WIRES * unit : 2;
     let left = 0;
     return wholes.map(([, { stream }], i) => {
       const from = left + before;
       const right = from + (free * (stream.length - 1)) / all;
-      const space = { left, width: right + after[i] - left, top: 0, height, from, right, foot: height - 1.5 };
+      const space = { left, width: right + after[i] - left, top: 0, height, from, right, foot };
       left = right + after[i] + apart;
-      return { ...space, high: space.foot - above };
+      return { ...space, high: foot - above };
     });
   }
 
@@ -249,12 +252,8 @@ export class ModelStrip {
     const frame = { y: top + 1, height: height - 2, rx: 4 };
     if (typeof own === "number")
       pen.draw("rect", { ...frame, x: at(own), width: wide, fill: palette.query, "fill-opacity": 0.12 });
-    // The number of a layer stands below its bars, or at their left where the strip is one line.
-    const digits = isLow ? (String(layers - 1).length + 0.6) * 0.55 * size : 0;
-    const isBeside = isLow && wide - digits > 0.34 * unit * whole.parts.length;
-    const bar = Math.min((0.86 * (isBeside ? wide - digits : wide)) / whole.parts.length, (isLow ? 0.5 : 0.6) * unit);
-    const bars = (/** @type {number} */ layer) =>
-      at(layer) + wide / 2 + (isBeside ? digits / 2 : 0) - (whole.parts.length / 2) * bar;
+    const bar = Math.min((0.86 * wide) / whole.parts.length, 0.6 * unit);
+    const bars = (/** @type {number} */ layer) => at(layer) + wide / 2 - (whole.parts.length / 2) * bar;
     const tones = { attention: palette.ink, "cross-attention": palette.key, MLP: palette.mute };
     for (let layer = 0; layer < layers; layer++)
       whole.parts.forEach(({ name, lengths }, i) => {
@@ -271,23 +270,19 @@ export class ModelStrip {
       });
     pen.draw("path", { d: `M${from} ${foot}H${right}`, stroke: palette.hatch, fill: "none" });
     pen.draw("path", { d: line, stroke: palette.proof, "stroke-width": 2, fill: "none" });
-    if (isLow ? isBeside : !isNarrow) {
-      const every = isLow ? 1 : ([1, 2, 5, 10, 20, 50].find((n) => n * wide > 2.4 * size) ?? 100);
+    if (isLow || !isNarrow) {
+      const every = [1, 2, 5, 10, 20, 50].find((n) => n * wide > 2.4 * size) ?? 100;
       for (let layer = 0; layer < layers; layer++) {
         const isOwn = layer === own;
-        const near = !isLow && typeof own === "number" && Math.abs(layer - own) * wide < 1.7 * size;
-        if (isOwn || ((layer % every === 0 || layer === layers - 1) && !near))
-          pen.write(
-            isLow ? bars(layer) - 0.2 * size : at(layer) + wide / 2,
-            isLow ? foot - 0.15 * size : top + height - 0.25 * size - 1,
-            String(layer),
-            {
-              size,
-              anchor: isLow ? "end" : "middle",
-              fill: isOwn ? palette.query : palette.mute,
-              "font-weight": isOwn ? 700 : 400,
-            },
-          );
+        const near = typeof own === "number" && Math.abs(layer - own) * wide < 1.7 * size;
+        const isLast = layer === layers - 1 && (layer % every) * wide > 1.7 * size;
+        if (isOwn || ((layer % every === 0 || isLast) && !near))
+          pen.write(at(layer) + wide / 2, top + height - 0.2 * size - 1, String(layer), {
+            size,
+            anchor: "middle",
+            fill: isOwn ? palette.query : palette.mute,
+            "font-weight": isOwn ? 700 : 400,
+          });
       }
     }
     if (typeof own === "number")
@@ -354,7 +349,8 @@ export class ModelStrip {
     const { palette } = this.room;
     const isFlat = this.isLow || this.isNarrow; // nothing stands below it
     const size = 0.82 * unit;
-    const [word, p] = /** @type {[string, number]} */ (whole.next);
+    const [label, p] = /** @type {[string, number]} */ (whole.next);
+    const word = tokenName(label);
     const left = x + (this.isNarrow ? 0.5 : 1.3) * unit;
     const [wide, tall] = [this.width - left - 2, height - (isFlat ? 4 : 1.2 * size + 3)];
     const said = `${apart(word)} ${percent(p)}`;
@@ -464,7 +460,7 @@ export class ModelStrip {
     if (layer === "end" || layer >= last)
       return phrase(whole.next ? words.strip_says_end : words.strip_says_last, {
         x: long(whole.stream[last]),
-        word: [whole.next?.[0] ?? "", "next"],
+        word: [tokenName(whole.next?.[0] ?? ""), "next"],
         p: percent(whole.next?.[1] ?? 0),
       });
     const parts = whole.parts.map(({ name, lengths }) =>
@@ -493,7 +489,7 @@ export class ModelStrip {
     return [
       ...line,
       el("br"),
-      ...phrase(words.strip_logit, { word: [whole.next[0], "next"], parts: logits.join(", ") }),
+      ...phrase(words.strip_logit, { word: [tokenName(whole.next[0]), "next"], parts: logits.join(", ") }),
     ];
   }
 

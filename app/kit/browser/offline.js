@@ -4,6 +4,7 @@
 import { pack, unpack } from "./messages.js";
 import { Fetcher } from "./fetcher.js";
 import { mount, NO_HOST } from "./mount.js";
+import { projectionBar } from "./projection.js";
 import { COLOURS, WORDS as words } from "./words.js";
 
 /** @typedef {Parameters<typeof mount>[1]} Class */
@@ -74,7 +75,7 @@ function chosen(data, values) {
 function page(asExported) {
   const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
   /** @type {Record<string, string | null>} */
-  let settings = { theme: null, projector: null };
+  let settings = { theme: null, projector: null, frozen: null, spotlight: null };
   /** @type {Set<(settings: Record<string, string | null>) => void>} */
   const heard = new Set();
   function show() {
@@ -92,6 +93,7 @@ function page(asExported) {
       names: Object.keys(settings),
       get: (name) => settings[name],
       set(name, value) {
+        if (settings[name] === value) return;
         settings = { ...settings, [name]: value };
         show();
         for (const hear of heard) hear(settings);
@@ -103,4 +105,5 @@ function page(asExported) {
     },
   };
   show();
+  projectionBar(words);
 }

@@ -1,7 +1,7 @@
 // The last selection in each room of this page, for the way back to it by the bar: the place in the run, which means the same in every
 // room, and the rest of each.
 
-import { HEAD, RULE, RUN, TOKENS, WAS } from "./constants.js";
+import { HEAD, PINNED, RULE, RUN, TOKENS, WAS } from "./constants.js";
 
 /** @typedef {import("./selection.js").RoomSelection} RoomSelection */
 /** @typedef {{values: Record<string, string>, ruled: string[], of: string, ofText: string[]}} Remembered */
@@ -32,7 +32,7 @@ export function remember({ values, ruled, of, addressed }) {
   const { shared, silent } = addressed;
   const said = Object.entries(values).filter(([name, text]) => text || !silent.includes(name));
   if (shared.length) {
-    if (of !== now.of) forget(addressed.run.model === now.run.model);
+    if (of !== now.of) forget(addressed.run);
     for (const name of shared) {
       delete now.place[name];
       if (ruled.has(name)) now.ruled.add(name);
@@ -50,11 +50,15 @@ export function remember({ values, ruled, of, addressed }) {
   });
 }
 
-// Values of the previous run that no room has shown mean nothing in the next one, or were a rule's choice there.
-/** @param {boolean} isSameModel */
-function forget(isSameModel) {
+// Values of the previous run that no room has shown mean nothing in the next one, or were a rule's choice there. A head stays for
+// another text only where it is pinned.
+/** @param {Record<string, string>} run the next one */
+function forget(run) {
+  const isSameModel = run.model === now.run.model;
+  const isKept = run.text === now.run.text || now.place[PINNED] === "true";
   for (const name of Object.keys(now.place))
-    if (!isSameModel || TOKENS.includes(name) || now.ruled.has(name)) delete now.place[name];
+    if (!isSameModel || TOKENS.includes(name) || now.ruled.has(name) || (HEAD.includes(name) && !isKept))
+      delete now.place[name];
 }
 
 /**

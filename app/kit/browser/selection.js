@@ -158,7 +158,7 @@ export class RoomSelection {
   choose(changes, kind = "choice") {
     const other = Object.keys(changes).filter((name) => changes[name] !== this.values[name]);
     const hand = other.some((name) => HEAD.includes(name)) ? [...other, ...HEAD] : other;
-    for (const name of hand) this.ruled.delete(name);
+    if (kind === "choice") for (const name of hand) this.ruled.delete(name);
     Object.assign(this.values, changes);
     this.number += 1;
     if (other.length) this.write(kind);

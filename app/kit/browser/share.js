@@ -13,7 +13,7 @@ const AROUND = 190; // pixels above a room and below it: the boxes of the text a
 /** @param {Record<string, unknown>} said */
 export function linkTo(said) {
   const page = Object.fromEntries(
-    ["theme", "projector", "lang"]
+    ["theme", "projector", "frozen", "spotlight", "lang"]
       .map((name) => [name, window.headlight.settings.get(name)])
       .filter(([, value]) => value),
   );

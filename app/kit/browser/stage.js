@@ -215,7 +215,10 @@ export class Stage extends Ground {
     const found = [...own].map((key) => [named[key] ?? (key.length === 1 ? key.toUpperCase() : key), told[key] ?? ""]);
     if (this.headGrid) found.push(["/", words.keys_find]);
     if (this.chooser) found.push(["H", words.keys_heads]);
-    return [...found, ["P", words.keys_project], ["Esc", words.keys_escape], ["?", words.keys_this]];
+    found.push(["P", words.keys_project]);
+    if (!own.has("f")) found.push(["F", words.keys_freeze]);
+    if (!own.has("s")) found.push(["S", words.keys_spotlight]);
+    return [...found, ["Esc", words.keys_escape], ["?", words.keys_this]];
   }
 
   // ------------------------------------------------------------------ messages in, choices out

@@ -3,12 +3,14 @@
 import { add } from "./dom.js";
 
 export class Tip {
-  /** @param {HTMLElement} root @param {() => boolean} [isFrozen] whether nothing is said under a moving pointer */
-  constructor(root, isFrozen = () => false) {
+  /** @param {HTMLElement} root */
+  constructor(root) {
     this.root = root;
-    this.isFrozen = isFrozen;
     this.box = add(root, "div", "tip");
     this.hide();
+    // A click or a key changes what is under the pointer: the next move says it.
+    for (const name of ["pointerdown", "keydown"])
+      root.addEventListener(name, () => this.hide(), { capture: true, passive: true });
   }
 
   get isShown() {
@@ -25,7 +27,7 @@ export class Tip {
     const { box } = this;
     box.replaceChildren(...lines);
     const frame = this.root.getBoundingClientRect();
-    box.hidden = this.isFrozen();
+    box.hidden = false;
     const left = Math.min(x - frame.left + 14, frame.width - box.offsetWidth - 4);
     const above = y + 18 + box.offsetHeight > innerHeight;
     const top = above ? y - frame.top - box.offsetHeight - 12 : y - frame.top + 16;

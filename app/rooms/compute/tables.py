@@ -202,12 +202,22 @@ def devices_table(cards: Sequence[Device]) -> pd.DataFrame:
     )
 
 
-def rnn_line(d: int, n: int) -> dict[str, int]:
-    """FLOPs of one layer of width d on n tokens: a plain RNN (Elman 1990: two d × d products a token), and attention with 1 head."""
-    config = ModelConfig(
-        vocab_size=1, d_model=d, n_heads=1, d_ff=1, n_decoder_layers=1, position="none", head="none", n_ctx=1
+def rnn_line(config: ModelConfig, n: int) -> dict[str, int]:
+    """FLOPs of one layer on n tokens: a plain RNN as wide as the model (Elman 1990: two d × d products a token), and its attention."""
+    d = config.d_model
+    alone = ModelConfig(
+        vocab_size=1,
+        d_model=d,
+        n_heads=config.n_heads,
+        n_kv_heads=config.n_kv_heads,
+        d_head=config.d_head,
+        d_ff=1,
+        n_decoder_layers=1,
+        position="none",
+        head="none",
+        n_ctx=1,
     )
-    groups = operation_groups(prefill(config, source_len=n, attention="eager"))
+    groups = operation_groups(prefill(alone, source_len=n, attention="eager"))
     maps = groups["scores"][0] + groups["mix"][0]
     return {
         "n": n,
@@ -219,9 +229,9 @@ def rnn_line(d: int, n: int) -> dict[str, int]:
     }
 
 
-def rnn_lines(d: int, lengths: Sequence[int]) -> pd.DataFrame:
+def rnn_lines(config: ModelConfig, lengths: Sequence[int]) -> pd.DataFrame:
     """The same against the tokens."""
-    return pd.DataFrame([rnn_line(d, n) for n in lengths])
+    return pd.DataFrame([rnn_line(config, n) for n in lengths])
 
 
 def cross_terms(setup: Setup) -> dict[str, dict[str, int]]:

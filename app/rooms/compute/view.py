@@ -214,8 +214,8 @@ def _recurrent(setup: Setup) -> str:
 
 def _rnn(setup: Setup, look: Look) -> None:
     d, n = setup.config.d_model, setup.source_len
-    table = tables.rnn_lines(d, sorted({*(2**i for i in range(2, 18)), n, d}))
-    here = tables.rnn_line(d, n)
+    table = tables.rnn_lines(setup.config, sorted({*(2**i for i in range(2, 18)), n, d}))
+    here = tables.rnn_line(setup.config, n)
     more = words.RNN_ATTENTION.format(
         d=numbers.whole(d), attention=count(here["attention"]), whole=count(here["whole"])
     )
@@ -266,8 +266,9 @@ def _counted(setup: Setup) -> str:
 
 def _parameters(setup: Setup, look: Look) -> None:
     found = parameters(setup.config)
-    layer = found.encoder.layer.total + found.decoder.layer.total
-    more = words.PARAMETERS_LAYER.format(layer=numbers.whole(layer), share=numbers.fixed(100 * found.mlp_share, 1))
+    each = [stack.layer for stack in (found.encoder, found.decoder)]
+    layer, mlp = sum(one.total for one in each), sum(one.mlp for one in each)
+    more = words.PARAMETERS_LAYER.format(layer=numbers.whole(layer), share=numbers.fixed(100 * mlp / layer, 1))
     table = tables.depth_lines(setup.config)
     files = [(words.FILE_PARAMETERS, "headlight-compute-parameters", table)]
     figure = partial(charts.figures(FIGURES).depth, table, layers(setup.config))

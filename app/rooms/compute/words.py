@@ -139,7 +139,9 @@ PARAMETER_PARTS = {
 PARAMETERS_AXIS = "parameters"
 LAYERS_AXIS = "layers of each stack"
 PARAMETERS = "{title} has {total} parameters."
-PARAMETERS_LAYER = "Every layer of each stack adds {layer}: a straight line. {share} % of a layer is its MLP."
+PARAMETERS_LAYER = (
+    "Every layer of each stack adds {layer} parameters: a straight line. {share} % of them are in its MLP."
+)
 TRANSLATOR = "A textbook translator: Vaswani base with two vocabularies of 32,000"
 TRANSLATOR_COLUMN = "Component"
 TRANSLATOR_ROWS = ("source embedding", "target embedding", "encoder", "decoder", "output", "total")

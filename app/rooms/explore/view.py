@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -79,7 +79,7 @@ def _inspect(run: Facts, asked: Mapping[str, Any]) -> None:
     except Refused as refusal:
         st.text(languages.said(refusal))
         return
-    st.text(export.caption(run, selection, date.today()))
+    st.text(export.caption(run, replace(selection, apart=None), date.today()))  # whose figure colours every column
     st.plotly_chart(
         figure, width="content", theme=None, key="plotly", config={"displaylogo": False, "scrollZoom": True}
     )

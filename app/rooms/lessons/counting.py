@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from app.rooms.lessons.step import Shown, Step, Truth
 from app.session.words import EXAMPLE
 from core.errors import Refused
 from core.model.config import ModelConfig
-from core.plan import LESSON_CLASS, PRESETS, Operation, Workload, decode, parameters, prefill
+from core.plan import LESSON_CLASS, PRESETS, Operation, Workload, decode, kv_cache, parameters, prefill
 from core.plan.concatenated import concatenated
 from core.run.request import Request
 
@@ -262,11 +263,11 @@ async def bottleneck(shown: Shown) -> Truth:
         f"In these products at {short}, in the maps from {middle} on": (False, True, True),
         "In the maps, at all three": (True, True, True),
     }
-    crossing = next(n for n in range(64, 1 << 20, 64) if _maps_share(of.config, n) > 0.5)
+    crossing = bisect_right(range(1 << 20), 0.5, key=lambda n: _maps_share(of.config, max(1, n))) - 1
     return truths.choosing(
         f"A text of {short}, {middle} or {long} tokens is read: where are most FLOPs of a layer?",
-        f"The maps have {', '.join(f'{100 * share:.1f} %' for share in shares)}. They grow with n², the rest with n; here they are ahead from "
-        f"about {crossing:,} tokens on, some {crossing / of.config.d_model:.0f} times d_model.",
+        f"The maps have {', '.join(f'{100 * share:.1f} %' for share in shares)}. They grow with n², the rest with n; here they are ahead beyond "
+        f"{crossing:,} tokens, {crossing / of.config.d_model:.3g} times d_model.",
         words.FOOTER_COUNTED.format(
             what=languages.said(f"one layer of {of.title}, whole maps, and products with its weights")
         ),
@@ -329,13 +330,13 @@ async def moved(shown: Shown) -> Truth:
 
 
 def _read(config: ModelConfig, n: int) -> tuple[int, int]:
-    """Bytes of cache and of weights that a layer of the decoder reads for one token, in float16."""
+    """Bytes of cache, for n tokens, and of weights that a layer of the decoder reads for one token, in float16."""
     config = replace(config, n_ctx=max(config.n_ctx, n))
     memory = 1 if config.kind == "encoder-decoder" else 0  # the shortest text that it can translate
     found: list[Operation] = [
         op for op in decode(config, batch=1, cached=n, memory_len=memory, dtype="float16") if op.stack and op.times > 1
     ]
-    cache = sum(op.reads for op in found if op.name.endswith("fused"))
+    cache = kv_cache(config, batch=1, n=n, memory_len=memory, dtype="float16").total // config.n_decoder_layers
     return cache, sum(op.weights for op in found)
 
 

@@ -280,7 +280,9 @@ async def roof(shown: Shown) -> Truth:
     one, many = (decode(config, batch=n, cached=cached, memory_len=memory, dtype="float16") for n in (1, 32))
     product = next(op for op in one if op.name.endswith("mlp up"))
     m, k = config.d_model, config.d_ff
-    limit = "memory" if product.intensity < device.ridge else "arithmetic"
+    n_bytes = product.bytes - (2 * k if config.mlp_bias else 0)  # of the product alone: its bias is added afterwards
+    intensity = product.flops / n_bytes
+    limit = "memory" if intensity < device.ridge else "arithmetic"
     alone = [min(1, next(op for op in ops if op.name == product.name).intensity / device.ridge) for ops in (one, many)]
     whole = [share_of_peak(ops, device) for ops in (one, many)]
     options = {
@@ -290,7 +292,7 @@ async def roof(shown: Shown) -> Truth:
     }
     return truths.choosing(
         f"One new token: a product [1, {m:,}] · [{m:,}, {k:,}] on the {device.name}. What does it take, and what does it wait for?",
-        f"{product.flops:,} FLOPs, 2 · n · m · k with n = 1, for {product.bytes:,} bytes: {product.intensity:.2f} a byte, where the roof begins at {device.ridge:.0f}. "
+        f"{product.flops:,} FLOPs, 2 · n · m · k with n = 1, for {n_bytes:,} bytes: {intensity:.2f} a byte, where the roof begins at {device.ridge:.0f}. "
         f"{size_words.SHARE_OF_PEAK}, this product alone: {100 * alone[0]:.3g} % at a batch of 1, {100 * alone[1]:.3g} % at 32; "
         f"all of one token, with its cache: {100 * whole[0]:.3g} % and {100 * whole[1]:.3g} %.",
         words.FOOTER_COUNTED.format(what=languages.said(f"{of.title}, one token, float16")),
@@ -300,7 +302,7 @@ async def roof(shown: Shown) -> Truth:
             if not so[0]
             else (
                 "It waits for something else.",
-                f"It has {product.intensity:.2f} FLOPs for each byte. The roof of the {device.name} begins at {device.ridge:.0f}.",
+                f"It has {intensity:.2f} FLOPs for each byte. The roof of the {device.name} begins at {device.ridge:.0f}.",
             )
             for so in options.values()
         ],

@@ -19,6 +19,7 @@ OWN = (
     "said",
     "seen",
     "done",
+    "contents",
     "write",
 )  # in the address, of the lessons; "at" too, where it is a number
 AGAIN = "r"  # after the number of a step in a recap, which asks it again: "1.2r"

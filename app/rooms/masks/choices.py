@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.kit.params import Param, one_of, whole
+from app.kit.params import Param, one_of, pinned, whole
 from app.rooms.masks import words
 from core.edits import Edit, EditMask, MaskAfterSoftmax, MaskFill, NoScale, SetMask
 from core.service import Facts, Site
@@ -231,6 +231,7 @@ PARAMS: tuple[Param, ...] = (
     _at("layer", 0),
     _at("head", 1),
     _at("query", 2),
+    pinned(),
     _key(),
     _stop(),
     one_of("mask", "model", "none", "causal", "window"),

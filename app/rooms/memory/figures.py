@@ -119,7 +119,7 @@ def curves(
     `table` has the columns n, eager, efficient, flash and scores, of `setup` at other lengths than its own. A learned table of
     positions ends somewhere, which has a line too. Where the table has no number a line ends, and a sign asks for the rest.
     """
-    ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
+    ceiling = setup.config.longest_text
     colours, palette = kit_figure.COLOURS[theme], PALETTES[theme]
     lengths = table["n"].tolist()
     figure = FigureDraft()

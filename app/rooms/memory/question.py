@@ -112,8 +112,7 @@ def tokens_said(n: int) -> str:
 
 def ends_first(found: Verdict) -> bool:
     """Whether a learned table of positions ends before the memory does."""
-    config = found.set_up.config
-    return config.position == "learned" and found.longest >= config.n_ctx
+    return found.ceiling is not None and found.longest >= found.ceiling
 
 
 def said(question: Question, found: Verdict) -> dict[str, object]:

@@ -65,7 +65,7 @@ def _hidden(question: Question) -> float:
 def _rows(question: Question) -> int | None:
     """Rows of a learned table of positions, beyond which there is nothing."""
     config = question.setup.config
-    return config.n_ctx if config.position == "learned" else None
+    return config.longest_text
 
 
 def lengths(ends: int, *also: int) -> list[int]:

@@ -122,7 +122,7 @@ def telling(found: Sequence[tuple[str, Fit]]) -> list[bool]:
 
 def usable(setup: Setup, fit: Fit) -> int:
     """How many fit and can be used: a learned table of positions ends whatever the memory; one of sinusoids is made as long as wanted."""
-    return fit.usable if setup.config.position == "learned" else fit.n
+    return fit.usable
 
 
 def fits_table(setup: Setup, found: Iterable[tuple[str, Fit]]) -> pd.DataFrame:

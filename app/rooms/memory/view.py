@@ -13,7 +13,7 @@ import streamlit as st
 from app import languages
 from app.kit import charts, cover, frames, stage, widgets
 from app.kit.figure import ASKED
-from app.kit.numbers import apart, both, filled, fixed, part_of, plain, size, whole
+from app.kit.numbers import MIB, apart, both, filled, fixed, part_of, plain, size, whole
 from app.kit.params import Param
 from app.kit.widgets import Control, Panel
 from app.rooms.memory import fit as first
@@ -154,7 +154,7 @@ def _length(setup: Setup, look: Look) -> None:
             st.text(words.CHATS.format(n=whole(n), chats=", ".join(each)))
     with below:
         measured = _measured(setup, pressed)
-    ceiling = setup.config.n_ctx if setup.config.position == "learned" else None
+    ceiling = setup.config.longest_text
     every = tables.curves(setup)
 
     def figure(covered: str = "", **look: Any) -> Any:
@@ -304,6 +304,12 @@ def _kept(setup: Setup, look: Look) -> None:
     covers = controls.COVERS["kept"]
     with cover.over("kept_all", *covers):
         st.text(everything + why + (words.KEPT_FUSED if setup.attention != "eager" else ""))
+    other = "flash" if setup.attention == "eager" else "eager"
+    *_, kept = tables.kept_sizes(replace(setup, attention=other))
+    title = words.KEPT_OTHER.format(attention=other, kept=fixed(kept / MIB, 3))
+    with cover.over("kept_other", *covers):
+        take = partial(boxes.fill, controls.CONTROLS["attention"].name, other)
+        st.button(title, key="memory_kept_other", type="tertiary", on_click=take)
     st.caption(words.KEPT_NOTE)
     st.text(words.TOTALS_TABLE)
     with cover.over("totals", "headline"):

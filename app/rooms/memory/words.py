@@ -119,6 +119,7 @@ TOTALS_TABLE = "Each total by its name"
 FILE_TOTALS = "totals"
 KEPT_WHY = "The five terms leave out: {missed}."
 KEPT_FUSED = " The fused kernel keeps no weights: the log-sum-exp of each row is enough to compute them again."
+KEPT_OTHER = "With {attention} attention it keeps {kept} MiB"
 KEPT_NOTE = "Exact to the byte on the same layer run under autograd; masks of dropout are as a GPU keeps them."
 NOTHING = "nothing"
 
@@ -212,7 +213,7 @@ OFFERS = {
     "cards": "{n} cards",
 }
 EACH_CARD = "{size} each"
-NOTE_FITS = "{n} tokens fit, {more} do not."
+NOTE_FITS = "By an upper bound {n} tokens fit; {more} may not."
 NOTE_NONE = "Not even one token fits."
 NOTE_TABLE = "Its table of positions ends at {n}."
 NOTE_WIDEST = "Widest moment: {moment}."

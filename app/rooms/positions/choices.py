@@ -189,6 +189,7 @@ PARAMS = (
         lambda run: words.PLACE_ALLOWED.format(most=longest(run) - 1),
     ),
     kit_params.whole("key", "", longest, empty=True),
+    kit_params.pinned(),
     Param(
         "kind",
         lambda run: run.config.position,

@@ -121,7 +121,7 @@ COMPONENT: dict[str, Any] = {
     "key": "Key",
     "position": "Position",
     "distance": "key − query",
-    "tokens": "{n} tokens",
+    "tokens": "{n} [token|tokens]",
     "tables": "Numbers as tables",
     # Order
     "order": "Order of the words",

@@ -231,7 +231,7 @@ class _Rows:
             kind in JOINS,
             list(dict.fromkeys(one for one in given if one)),
             SOURCES.get(step.name.rsplit(".", 1)[-1]),
-            kind in FUSED or (kind == "mask" and self._is_plain(site)),
+            kind in FUSED or (kind == "mask" and self._is_plain(site) and step.shape[0] == 1),
         )
         self.rows.append(row)
         return row
@@ -392,8 +392,12 @@ class _Rows:
         )
         for step in by.get("mask", []):
             padding = self._padding(short, scores)
-            fill = {"mask": self._mask(site, words.MASKS), "mask_code": self._mask(site, words.MASK_CODES)}
-            self._add("mask", step, site=short, reads=[padding], fill=fill)
+            said, code = self._mask(site, words.MASKS), self._mask(site, words.MASK_CODES)
+            if padding is not None:
+                said, code = self._mask(site, words.MASKS_PADDED), words.MASK_PADDED_CODE.format(code=code)
+                batch, _, n, n_key = scores.shape
+                step = replace(step, axes=scores.axes, shape=(batch, 1, n, n_key), bytes=step.bytes * batch)
+            self._add("mask", step, site=short, reads=[padding], fill={"mask": said, "mask_code": code})
         for step in by.get("masked_fill", []):
             self._add("masked", step, site=short, reads=[self._id("scores"), self._id("mask")])
         self._add(

@@ -45,6 +45,12 @@ from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import PRESETS
 
+# KV heads move with heads and d_ff with d_model, as long as they are what most models have.
+FOLLOWED = {
+    "heads": widgets.lead(FIELDS["heads"], (FIELDS["kv"], 1)),
+    "width": widgets.lead(FIELDS["width"], (FIELDS["ff"], 4)),
+}
+
 
 def show() -> None:
     """Draw the view."""
@@ -68,10 +74,11 @@ def show() -> None:
         else:
             line = left.container(horizontal=True, gap="medium", key="shapes_lengths", vertical_alignment="center")
             config, title = _config(of, line, notes)
-            batch, source_len, target_len = _lengths(of, config, line)
+            batch, source_len, target_len = _lengths(of, _is_pair(config), line)
             opened, key = widgets.opens(DROPPED), boxes.key(DROPPED.name)
             drops = widgets.holds(DROPPED, line.toggle(words.DROPOUT, opened, key=key, help=words.DROPOUT_HELP))
-            data = message.of_model(config, title, batch, source_len, target_len, drops)
+            if config is not None:
+                data = message.of_model(config, title, batch, source_len, target_len, drops)
     except Refused as refusal:
         notes.append(languages.said(refusal))
     sentences = st.container(key="sentences", gap=None)
@@ -129,9 +136,15 @@ def _run(answer: session_answer.Answer, notes: list[str]) -> dict[str, Any] | No
     return message.of_run(Run(answer.request, answer.facts))
 
 
-def _lengths(of: str, config: ModelConfig, place: DeltaGenerator) -> tuple[int, int, int]:
+def _is_pair(config: ModelConfig | None) -> bool:
+    """Whether there is a target as well as a source; where the config was refused, whether it was to have both stacks."""
+    if config is not None:
+        return config.kind == "encoder-decoder"
+    return all(boxes.held(FIELDS[name].name) for name in ("encoder", "decoder"))
+
+
+def _lengths(of: str, pair: bool, place: DeltaGenerator) -> tuple[int, int, int]:
     """Batch, source and target length, from boxes with names of their own in the URL."""
-    pair = config.kind == "encoder-decoder"
     batch, length = start_of(of)
     asked = [
         (BATCH, words.BATCH, batch),
@@ -148,12 +161,19 @@ def _lengths(of: str, config: ModelConfig, place: DeltaGenerator) -> tuple[int, 
     return found[0], found[1], found[2] if pair else 0
 
 
-def _config(of: str, place: DeltaGenerator, notes: list[str]) -> tuple[ModelConfig, str]:
-    """The config that was chosen, typed or pasted. Raises Refused."""
+def _config(of: str, place: DeltaGenerator, notes: list[str]) -> tuple[ModelConfig | None, str]:
+    """The config that was chosen, typed or pasted; None, with a sentence in the panel as well, for sizes that no model can have."""
     if of in PRESETS:
         return PRESETS[of].config, PRESETS[of].title
     with place.popover(words.FIELDS):
-        return (_typed(), words.OF_TYPED) if of == TYPED else (pasted.box(notes), words.OF_PASTED)
+        if of != TYPED:
+            return pasted.box(notes), words.OF_PASTED
+        try:
+            return _typed(), words.OF_TYPED
+        except Refused as refusal:
+            notes.append(languages.said(refusal))
+            st.text(notes[-1])
+            return None, words.OF_TYPED
 
 
 def _typed() -> ModelConfig:
@@ -161,7 +181,8 @@ def _typed() -> ModelConfig:
     columns = st.columns(2)
     for i, (name, (_, start)) in enumerate(TYPED_FIELDS.items()):
         bounds = BOUNDS[f"typed_{name}"]
-        found[name] = widgets.number(columns[i % 2], FIELDS[name], words.FIELD_NAMES[name], bounds, start)
+        more = {"on_change": FOLLOWED[name]} if name in FOLLOWED else {}
+        found[name] = widgets.number(columns[i % 2], FIELDS[name], words.FIELD_NAMES[name], bounds, start, **more)
     said = {}
     for i, (name, (label, titles, _)) in enumerate(TYPED_CHOICES.items()):
         more = words.NORM_ORDER_HELP if name == "norm" else None

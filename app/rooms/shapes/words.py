@@ -141,6 +141,13 @@ MASK_CODES = {
     "cross": "torch.ones(n, m, dtype=torch.bool)",
     "window": " & (distance.abs() < {window})",
 }
+MASKS_PADDED = {
+    "encoder": "all but padding may be seen",
+    "decoder": "hides the future and padding",
+    "cross": "all of the source but padding may be seen",
+    "window": ", and beyond {window:,}",
+}
+MASK_PADDED_CODE = "keep & {code}"
 ADDS = {"pre": "add", "post": "add and norm", "sandwich": "add"}
 
 # sections of a diagram
@@ -215,6 +222,7 @@ COMPONENT: dict[str, Any] = {
     "read_by_none": "nothing: this is the result",
     "next_layer": "the next layer",
     "grows": "grows with n²: {size} at 4,096 tokens",
+    "grows_linear": "grows with n: {size} at 4,096 tokens",
     "fused": "never written",
     "fused_long": "never written by the fused kernel",
     "fused_help": "The fused kernel works through this in tiles and never writes it down; bytes are what it would take.",

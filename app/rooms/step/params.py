@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from app.attention import picture, place
-from app.kit.params import Param, one_of, whole
+from app.kit.params import Param, one_of, pinned, whole
 from app.rooms.step import words
 from app.rooms.step.steps import ids_of, tokens_of
 from app.session import examples
@@ -175,6 +175,7 @@ PARAMS: tuple[Param, ...] = (
     whole("head", lambda run: str(opening(run).head), lambda run: NONE if run is None else run.config.n_heads),
     whole("query", lambda run: str(opening(run).query or 0), n_tokens),
     whole("key", "", n_keys, empty=True),
+    pinned(),
     _cell(),
     _divide(),
     _hide(),

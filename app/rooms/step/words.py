@@ -242,7 +242,7 @@ SAYS = {
     "classes_several": "The head reads {reads} and weighs each class by itself: {w} has {p}.",
     "classes_numbers": "The head reads {reads} and says {w}: {p}.",
     "classes_waiting": "The head reads the last layer and gives the whole text its class.",
-    "result_encoder": "One vector for each of {n} tokens. The decoder reads them in its cross-attention.",
+    "result_encoder": "One vector for each of {n} [token|tokens]. The decoder reads them in its cross-attention.",
 }
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU"}
 
@@ -325,7 +325,7 @@ COMPONENT: dict[str, Any] = {
     "ok_rows": "✓ rows sum to 1",
     "ok_fused": "✓ equals the fused kernel, max |Δ| {error}",
     "not_fused": "a hook replaced this pattern: no kernel to compare with",
-    "run_facts": "{n} tokens · {ms} ms · {device} {dtype}",
+    "run_facts": "{n} [token|tokens] · {ms} ms · {device} {dtype}",
     "changed": "you changed this head: no receipt of the run",
     "changed_act": "you changed the activation: no receipt of the run",
     "from_here": "from here, the run’s own numbers",

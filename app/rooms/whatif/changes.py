@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from app.kit import numbers
-from app.kit.params import Param, one_of, whole
+from app.kit.params import Param, one_of, pinned, whole
 from app.rooms.whatif import words
 from app.session import examples, resolving, screen
 from app.session.models import MODELS, spec_of
@@ -194,6 +194,7 @@ PARAMS = (
     _place("layer", lambda shown: max(place.layers for place in places(shown))),
     _place("head", lambda shown: shown.config.n_heads),
     _place("query", _tokens),
+    pinned(),
     _place("key", _tokens),
     whole("at", "", lambda shown: len(shown.target or shown.source), empty=True),
     Param("edits", "", _edits, words.EDITS_ALLOWED),

@@ -142,10 +142,10 @@ def of_parts(
                 "part": words.PART_KINDS[part.kind],
                 "layer": part.layer,
                 "head": part.at if part.kind == "head" else "",
-                "token": f"{files.safe(labels[part.at])} {part.at}" if part.kind == "resid" else "",
+                "token": f"{labels[part.at]} {part.at}" if part.kind == "resid" else "",
                 "estimate": float(estimate),
                 "exact": float(log_p[0] - log_p[1] - lead),
-                **{f"log_p {files.safe(known.labels[t])}": float(p) for t, p in zip(known.watched, log_p, strict=True)},
+                **{f"log_p {known.labels[t]}": float(p) for t, p in zip(known.watched, log_p, strict=True)},
             }
         )
     name = "headlight-whatif-parts"
@@ -162,7 +162,7 @@ def _numbers(part: SweepPart, row: int) -> dict[str, Any]:
     labels, found = part.sweep.labels, {}
     for i, token in enumerate(part.sweep.watched):
         name = "" if i == 0 else "_of_the_other"
-        found[f"word{name}"] = files.safe(labels[token])
+        found[f"word{name}"] = labels[token]
         found[f"before{name}"] = float(before.probability[0, i])
         found[f"after{name}"] = float(after.probability[row, i])
     return found | {"kl_bits": float(after.kl[row]) * BITS}
@@ -181,9 +181,7 @@ def of_side(a: Facts, b: Facts, answer: AnswerChange, moved: Sequence[HeadDiffer
     code = "\n".join(lines)
     tables = []
     if answer.words:
-        columns = [
-            {"word": files.safe(word.label), "before": word.before, "after": word.after} for word in answer.words
-        ]
+        columns = [{"word": word.label, "before": word.before, "after": word.after} for word in answer.words]
         tables.append([words.TABLE_WORDS, "headlight-whatif-words", files.table_csv(pd.DataFrame(columns), said, code)])
     if moved:
         heads = [

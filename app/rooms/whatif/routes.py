@@ -26,7 +26,7 @@ from app.transport.routes import ANSWERS, BadParameter, answering, message
 from core.edits import Edit, edit_text, from_text, to_text
 from core.errors import InterventionError, Refused, TextError
 from core.run.request import Request as RunRequest
-from core.service import Facts, HeadPlace, MapTransform, PartEstimates, PartRows, SweepPart
+from core.service import AnswerChange, Facts, HeadPlace, MapTransform, PartEstimates, PartRows, SweepPart
 
 UNKEPT = {"Cache-Control": "no-store"}
 MOST_TOKENS = 256  # along a side of the maps of both runs; what moved most is told of longer texts as well
@@ -278,6 +278,8 @@ async def side(request: Request) -> Response:
     heads = ()
     with suppress(TextError):  # of texts of other length, and models of other shape
         heads = (await asked.compare(both.a.key, key)).heads
+    is_alike = both.a.spec.id.partition("@")[0] == b.spec.id.partition("@")[0]
+    there = None if is_alike else await _opening(b)  # another model has heads of its own
     names = {record.name: i for i, record in enumerate(both.a.records)}
     ranked = sorted((head for head in heads if head.moved > 0), key=lambda head: -head.moved)
     shown = [(names[head.name], head.head) for head in ranked[:MOVED_HEADS]]
@@ -287,13 +289,13 @@ async def side(request: Request) -> Response:
         record = next(site for site in both.a.sites if site.id == site_id).records[int(layer)]
         shown = [(record, int(head)), *(found for found in shown if found != (record, int(head)))]
     elif not shown:
-        shown = [_own(both)]
+        shown = [await _own(both, is_alike)]
     size = max(max(both.a.records[i].n_query, both.a.records[i].n_key) for i, _ in shown)
     wanted = shown[: 1 if size > MOST_SEVERAL else MOVED_HEADS + 1] if size <= MOST_TOKENS else []
     body = messages.Body()
     maps = []
     for record, head in wanted:
-        mine, theirs = await asyncio.gather(_map(both.a, record, head), _map(b, record, head))
+        mine, theirs = await asyncio.gather(_map(both.a, record, head), _map(b, *(there or (record, head))))
         place = both.a.records[record]
         maps.append(
             {
@@ -302,11 +304,12 @@ async def side(request: Request) -> Response:
                 "head": head,
                 "before": None if mine is None else {"at": body.add(messages.float32(mine)), "shape": mine.shape},
                 "after": None if theirs is None else {"at": body.add(messages.float32(theirs)), "shape": theirs.shape},
+                "there": None if there is None else [b.records[there[0]].layer, there[1]],
             }
         )
     moved = {(head.name, head.head): head for head in heads}
     header = {
-        "words": [[word.id, word.label, word.before, word.after] for word in answer.words],
+        "words": rows_of(answer),
         "likeliest": None
         if answer.likeliest is None
         else [[word.id, word.label, word.before, word.after] for word in answer.likeliest],
@@ -362,9 +365,29 @@ async def arrays(request: Request) -> Response:
     return Response(body, media_type="application/octet-stream", headers=headers)
 
 
-def _own(both: Both) -> tuple[int, int]:
-    """The head that was changed itself, where none looks elsewhere; else the last one."""
+def rows_of(answer: AnswerChange) -> list[list[Any]]:
+    """The words before and after: [id, label, before, after]. One row a word, also where two models number it differently."""
+    rows: dict[object, list[Any]] = {}
+    for word in answer.words:
+        row = rows.setdefault(word.id if answer.shared else word.label, [word.id, word.label, None, None])
+        row[2] = word.before if row[2] is None else row[2]
+        row[3] = word.after if row[3] is None else row[3]
+    return list(rows.values())
+
+
+async def _opening(run: Facts) -> tuple[int, int]:
+    """Record and head of the look that a picture of a run opens on."""
+    look = await service.service().opening_look(run.key)
+    name = "cross" if look.site == "cross_attn" else look.stack
+    site = next(site for site in run.sites if site.id == name)
+    return site.records[look.layer], look.head
+
+
+async def _own(both: Both, is_alike: bool) -> tuple[int, int]:
+    """The head that was changed itself, where none looks elsewhere; beside another model the one that a picture opens on; else the last one."""
     layer, head = (changes.number(both.said[name]) for name in ("layer", "head"))
+    if not is_alike and layer is None:
+        return await _opening(both.a)
     site = next(s for s in both.a.sites if s.id == changes.place_of(both.a, both.said["site"]).id)
     return site.records[-1 if layer is None else layer], head or 0
 

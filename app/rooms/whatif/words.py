@@ -188,6 +188,7 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "honest": "This answer changes: other heads may make up for a silenced one, and zero is only one way to silence.",
     "looks_elsewhere": "looks elsewhere now",
     "looks_elsewhere_there": "looks elsewhere there",
+    "own_heads": "beside the other model’s own clearest head",
     "itself": "unchanged",
     "last_layer": "No later head reads the output of this one, so no attention changed.",
     "no_difference": "The texts differ in length, or the models in shape: there is no difference map.",

@@ -18,7 +18,6 @@ import { here } from "../../streamlit_edge/browser/page.js";
 /** @type {WeakMap<Element, Bar>} */
 const SHOWN = new WeakMap();
 const RESTS = 80; // ms on a link: a pointer that crosses the bar asks for nothing
-const OF_THE_PAGE = ["theme", "projector", "lang"]; // what an address says of the page, whatever the room
 
 /** @param {{data: Data, parentElement: ParentNode & Element, setStateValue: Tell}} given */
 export default function ({ data, parentElement, setStateValue }) {
@@ -177,7 +176,7 @@ class Bar {
     const { lent } = this;
     for (const link of this.links) {
       const way = wayTo(link.dataset.room ?? "", now, this.isHeld && lent ? lent : runOf(now));
-      for (const name of OF_THE_PAGE) if (now.has(name)) way.set(name, now.get(name) ?? "");
+      for (const name of window.headlight.settings.names) if (now.has(name)) way.set(name, now.get(name) ?? "");
       link.setAttribute("href", `?${way}`);
     }
   }

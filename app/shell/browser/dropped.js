@@ -57,7 +57,7 @@ async function open(file) {
   const link = new URLSearchParams(
     isHere ? { view, plan_model: "pasted", config } : { view: "shapes", of: "pasted", config },
   );
-  for (const name of ["theme", "projector", "lang"]) if (said.has(name)) link.set(name, said.get(name) ?? "");
+  for (const name of window.headlight.settings.names) if (said.has(name)) link.set(name, said.get(name) ?? "");
   location.assign(new URL(`?${link}`, document.baseURI));
 }
 

@@ -1,7 +1,9 @@
 // Projector mode of the page: P enters and leaves it anywhere but where a visitor writes, Escape leaves. A room may know more keys.
 // B and the full stop, which a clicker sends, make a projected page black; so does nothing else, and every key or click brings it back.
 
+import { projectionBar } from "../../kit/browser/projection.js";
 import { isFree } from "../../kit/browser/shortcuts.js";
+import { PROJECTED as words } from "./constants.js";
 
 const { dataset } = document.documentElement;
 const isProjected = () => window.headlight.settings.get("projector") !== null;
@@ -28,3 +30,5 @@ addEventListener("keydown", (e) => {
   e.preventDefault();
   window.headlight.settings.set("projector", isOn ? null : "true");
 });
+
+addEventListener("DOMContentLoaded", () => projectionBar(words));

@@ -4,13 +4,21 @@
 // Streamlit would write over the entry that is there, and sends an address that it was told earlier. Without this script there is no way
 // back from another sentence, and the server reads what the visitor has left.
 //
-// Light or dark, the projector, the language, and whether another page shows it in a frame, are of the page whatever its room. No
+// Light or dark, the projector with its Freeze and Spotlight, the language, and whether another page shows it in a frame, are of the page whatever its room. No
 // script on the server knows of them: whatever is written keeps them as they are now.
 (() => {
   const push = history.pushState.bind(history);
   const replace = history.replaceState.bind(history);
+  const ON = /^true$/;
   /** @type {Record<string, RegExp>} */
-  const VALUES = { theme: /^(light|dark)$/, projector: /^true$/, embed: /^true$/, lang: /^[a-z]{2,3}(-[A-Z]{2})?$/ };
+  const VALUES = {
+    theme: /^(light|dark)$/,
+    projector: ON,
+    frozen: ON,
+    spotlight: ON,
+    embed: ON,
+    lang: /^[a-z]{2,3}(-[A-Z]{2})?$/,
+  };
   const TOGETHER = 200; // ms: choices that follow each other more closely are one step, as those of an arrow key that is held
   const MOST = 10; // writes within SPAN ms; a browser refuses more than some hundred in ten seconds
   const SPAN = 1000;

@@ -76,7 +76,7 @@ def check_lengths(found: Verdict) -> None:
         longest = memory_plan(of.config, replace(of.work, source_len=found.longest))
         assert found.longest_bytes == longest.total + lost(at_length(of, found.longest)) <= budget
     assert found.next_bytes == total(at_length(of, found.longest + 1))
-    assert found.ceiling == (of.config.n_ctx if of.config.has_position_table else None)
+    assert found.ceiling == (of.config.n_ctx if of.config.position == "learned" else None)
     assert found.next_bytes > budget or found.longest in (found.ceiling, LONGEST)
 
 
@@ -302,3 +302,13 @@ def test_small_models_as_well() -> None:
     tiny = ModelConfig(vocab_size=50, d_model=32, n_heads=4, d_ff=64, n_decoder_layers=2, n_ctx=64, position="rotary")
     found = verdict(SetUp(tiny, Workload(source_len=1), of_bytes(MiB, "1 MiB")))
     assert found.fits and found.longest_bytes <= MiB < found.next_bytes
+
+
+def test_sinusoids_set_no_end_to_a_text_and_a_learned_table_does() -> None:
+    textbook = PRESETS["lesson-encoder"].config
+    work = Workload(batch=32, source_len=50, training=True)
+    budget = of_bytes(8 * 10**9, "8 GB")
+    sinusoids = verdict(SetUp(textbook, work, budget))
+    assert sinusoids.ceiling is None and sinusoids.longest > textbook.n_ctx == 512
+    learned = verdict(SetUp(replace(textbook, position="learned"), work, budget))
+    assert (learned.ceiling, learned.longest) == (512, 512)

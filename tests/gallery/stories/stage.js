@@ -4,7 +4,7 @@ import { STYLE as BARS } from "../../../app/attention/browser/constants.js";
 import { PALETTES, STYLE as ROOM } from "../../../app/rooms/whatif/browser/constants.js";
 import { Bars } from "../../../app/kit/browser/picture/bars.js";
 import { csv } from "../../../app/kit/browser/csv.js";
-import { add, clamp, setText, share } from "../../../app/kit/browser/dom.js";
+import { add, clamp, percent, setText } from "../../../app/kit/browser/dom.js";
 import { rows } from "../../../app/kit/browser/drawing.js";
 import { pack } from "../../../app/kit/browser/messages.js";
 import { mount } from "../../../app/kit/browser/mount.js";
@@ -28,7 +28,7 @@ class Row extends Stage {
   get row() {
     const { labels, weights } = this.header;
     return weights[Number(this.values.query)].map((/** @type {number} */ at, /** @type {number} */ i) => ({
-      ...{ label: labels[i], className: "k", at, value: share(at) },
+      ...{ label: labels[i], className: "k", at, value: percent(at) },
     }));
   }
 

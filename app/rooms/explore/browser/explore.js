@@ -31,6 +31,7 @@ import { add, choice, clamp, el, saidIn } from "../../../kit/browser/dom.js";
 import { Fetcher } from "../../../kit/browser/fetcher.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { unpack } from "../../../kit/browser/messages.js";
+import { HEAD, RULE, TOKENS } from "../../../kit/browser/constants.js";
 import { ModelStrip, siteOf, stackOf } from "../../../kit/browser/model_strip.js";
 import { Stage } from "../../../kit/browser/stage.js";
 
@@ -123,11 +124,12 @@ export class Explore extends Stage {
     this.predict = this.button(this.side, words.predict_first, () => this.guess(true), words.predict_first_help);
     this.predict.classList.add("predict");
     this.reveal = this.button(this.story, words.predict_show, () => this.guess(false));
+    this.asChat = this.button(this.story, words.ask_as_chat, () => this.askAsChat(), words.ask_as_chat_help);
     this.chooser = new HeadChooser(this, () => this.chooserHeads);
     this.allHeads = new AllHeads(view, this.side);
     this.lows = add(this.side, "div", "lows");
     this.lowChoice = add(this.lows, "span");
-    this.lows.append(this.chooser.button);
+    this.lows.append(this.chooser.element);
     this.card = new HeadCard(view, this.main, this.allHeads, this.map.atlas);
     this.lines = new TokenLines(view, this.map.box);
     this.beside = new SideBySide(view, map);
@@ -136,14 +138,10 @@ export class Explore extends Stage {
     this.map.row.before(this.offer);
     this.acts.append(this.map.sinkButton, this.guide.button);
     root.append(this.foot);
-    this.clicker = add(root, "div", "clicker");
-    this.hint = add(this.clicker, "span", "mute");
-    this.freeze = this.button(this.clicker, words.freeze, () => this.toggle("frozen"));
-    this.light = this.button(this.clicker, words.spotlight, () => this.toggle("spotlight"));
     this.fold = add(this.main, "details", "fold");
     this.fold.append(el("summary"));
     this.fold.addEventListener("toggle", () => this.invalidate("layout"));
-    this.tools = new Tools(view, this.map.row, heads, root, [this.map, this.footer]);
+    this.tools = new Tools(view, this.map.row, root, [this.map, this.footer]);
     this.saved = new Export(
       view,
       { map: this.map, overview: this.overview, lines: this.lines, facts: this.looks },
@@ -152,12 +150,12 @@ export class Explore extends Stage {
     /** @type {Record<string, import("../../../kit/browser/stage.js").Act>} */
     this.keys = {
       escape: () => !this.isProjected && this.view.chosen.release(),
-      f: (e) => this.toggle("frozen", e),
-      s: (e) => this.toggle("spotlight", e),
       o: () => this.tools.turn(),
       l: () => void this.view.chosen.set("show", this.view.options.show === "lines" ? "map" : "lines"),
     };
+    document.documentElement.dataset.ownSpotlight = ""; // its rows
     this.leaving.addEventListener("abort", () => {
+      delete document.documentElement.dataset.ownSpotlight;
       SHOWN.delete(this);
       classroom.leave(this);
       clearTimeout(this.saying);
@@ -428,7 +426,7 @@ export class Explore extends Stage {
   // The heads of the map that "h" opens
   get chooserHeads() {
     const { site, chosen, picture } = this.view;
-    if (!picture || !writes(this.view)) return null;
+    if (!picture) return null;
     const { layer, head, query } = chosen.place;
     const labels = /** @type {[string[], string[]]} */ ([
       picture.tokens[site.query] ?? [],
@@ -502,13 +500,6 @@ export class Explore extends Stage {
     this.view.invalidate("layout");
   }
 
-  // What only a projector has: the picture frozen under a moving pointer, and a spotlight on the chosen row
-  /** @param {"frozen" | "spotlight"} name @param {KeyboardEvent} [e] */
-  toggle(name, e) {
-    if (!this.isProjected) return false;
-    if (!e?.repeat) this.view.chosen.set(name, !this.view.options[name], e);
-  }
-
   link() {
     return { view: "explore", ...super.link() };
   }
@@ -527,7 +518,6 @@ export class Explore extends Stage {
       if (stale.has(what)) stale.add("layout");
     if (stale.has("cover")) stale.add("over");
     this.coverRows(stale);
-    if (stale.has("layout") || stale.has("tools")) this.drawClicker();
     const isLaid = stale.has("layout"); // which draws the facts, the findings and the side, since their heights decide the rest
     if (isLaid) {
       if (!this.layout()) return void this.stale.add("layout"); // hidden: an answer that comes now has nothing to be drawn on
@@ -557,6 +547,7 @@ export class Explore extends Stage {
     if (stale.has("findings") && !isLaid) this.findings.draw();
     if (stale.has("side") && !isLaid) this.drawSide();
     else if (stale.has("peek") || stale.has("chosen")) this.allHeads.drawChosen();
+    this.card.box.style.visibility = view.chosen.peeked ? "hidden" : ""; // the map is of another head meanwhile
     if (stale.has("model") || stale.has("side") || stale.has("chosen")) this.drawModel();
     if (stale.has("strip") || stale.has("over")) strip.drawArcs();
     if (stale.has("side") && !isLaid) this.allHeads.finish();
@@ -602,11 +593,10 @@ export class Explore extends Stage {
     this.root.dataset.low = low;
     if (this.areHeadsShown && !areHeadsShown) this.invalidate("layout"); // they were not drawn while they were hidden
     this.predict.hidden = isGuess(view) || cover.now !== null;
-    this.lows.hidden = low === "all";
-    this.lowChoice.hidden = view.room.narrow;
+    this.lowChoice.hidden = view.room.narrow || low === "all";
     /** @type {import("../../../kit/browser/types.js").Choice<any>[]} */
     const options = LOWS.map((name) => [name, ...words.lows[name]]);
-    if (!this.lows.hidden && this.lows.dataset.low !== low) {
+    if (!this.lowChoice.hidden && this.lows.dataset.low !== low) {
       this.lows.dataset.low = low;
       const made = choice(words.low_label, options, low, (name, event) => view.chosen.set("low", name, event));
       this.lowChoice.replaceChildren(made);
@@ -632,31 +622,30 @@ export class Explore extends Stage {
     return isOfMaps ? "maps" : "head";
   }
 
+  // The same question through the model's chat template, which opens on a finding of its own
+  askAsChat() {
+    const { address } = window.headlight;
+    const said = address?.read();
+    if (!said) return;
+    for (const name of [...HEAD, ...TOKENS, RULE, "zoom"]) said.delete(name);
+    said.set("as", "chat");
+    address?.go(`?${said}`, false);
+  }
+
   // The first line of the facts
   get fact() {
     return saidIn(this.looks.big);
   }
 
-  // The projector comes or goes: its button stands where the others are, and what it alone has goes with it.
+  // The projector comes or goes, or its spotlight
   project() {
-    const { button } = this.projector;
-    this.view.chosen.projector = this.isProjected;
-    const isFocused = button.matches(":focus");
-    (this.isProjected ? this.clicker : this.acts).append(button);
-    if (isFocused) requestAnimationFrame(() => button.focus({ preventScroll: true }));
-    if (this.isProjected) this.tools.toggle(false);
-    else if (this.values.frozen === "true" || this.values.spotlight === "true")
-      this.view.chosen.change({}, { frozen: false, spotlight: false });
-    if (this.painted) this.announce(this.isProjected ? words.projector_on : words.projector_off);
-  }
-
-  drawClicker() {
-    const { options } = this.view;
-    this.root.classList.toggle("spotlight", options.spotlight);
-    this.clicker.hidden = !options.projector;
-    this.hint.textContent = cover.isLed ? words.projector_keys_led : words.projector_keys; // of a lesson, Page keys turn the steps
-    this.freeze.setAttribute("aria-pressed", String(options.frozen));
-    this.light.setAttribute("aria-pressed", String(options.spotlight));
+    const { isProjected, isSpotlit } = this;
+    const { chosen } = this.view;
+    const isOther = chosen.projector !== isProjected;
+    Object.assign(chosen, { projector: isProjected, spotlight: isSpotlit });
+    this.root.classList.toggle("spotlight", isSpotlit);
+    if (isProjected) this.tools.close();
+    if (this.painted && isOther) this.announce(isProjected ? words.projector_on : words.projector_off);
   }
 
   // Rows that a question covers are not drawn by any part: the row it opened at and the locked one; or all rows.
@@ -770,13 +759,15 @@ export class Explore extends Stage {
     const style = getComputedStyle(this.root);
     const em = parseFloat(style.fontSize);
     const isBeside = cover.now !== null; // a lesson, which takes a part of the window
-    const wide = width > (projected ? 44 : isBeside ? 46 : 56) * em; // two columns, or one
+    const wide = width > (isBeside ? (projected ? 30 : 46) : projected ? 44 : 56) * em; // two columns, or one
     this.arrange(!wide);
     Object.assign(view.room, { em, family: style.fontFamily, narrow: !wide });
+    const isAlone = wide && projected && isBeside; // the map alone: a lesson's sentences say the rest
     const ems =
       projected && writes(view) ? WRITING_SIDE : projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE;
     const side = wide ? ems * em : width;
-    const free = wide ? width - side - 1.8 * em : width;
+    const free = wide && !isAlone ? width - side - 1.8 * em : width;
+    this.root.classList.toggle("alone", isAlone);
     const hasSide = writes(view);
     const { box } = this.model;
     // The browser lays the page out again for each size that is read after a change: first all that decides sizes is written.
@@ -784,16 +775,19 @@ export class Explore extends Stage {
     box.hidden = !this.hasModel || this.model.isRefused;
     this.root.style.setProperty("--side", `${side}px`);
     this.root.classList.toggle("sided", hasSide);
+    if (hasSide) this.chooser.element.append(this.chooser.pin);
+    else map.title.after(this.chooser.pin);
     this.root.classList.toggle("predicting", isGuess(view));
     this.reveal.hidden = !isGuess(view);
+    this.asChat.hidden = !this.header.asks || this.isOffline || projected || cover.now !== null;
     this.root.dataset.low = this.low;
     this.looks.draw();
     this.findings.draw();
     this.size = this.sizeNow(); // our own growth is no reason to draw again
     const top = Math.round(this.beginsAt) + (box.hidden ? 0 : box.offsetHeight + 0.4 * em);
     const below = 0.6 * em;
-    const foot = [this.foot, this.share.box, this.clicker].reduce((sum, box) => sum + box.offsetHeight, 0);
-    const all = clamp(innerHeight - top - below - foot - 0.9 * em, (projected ? 14 : 22) * em, 64 * em);
+    const foot = projected ? this.barHeight : this.foot.offsetHeight + this.share.box.offsetHeight + 0.9 * em;
+    const all = clamp(innerHeight - top - below - foot, (projected ? 14 : 22) * em, 64 * em);
     const storyHeight = this.story.offsetHeight + 0.4 * em;
     Object.assign(view.room, { headsWidth: side, sideHeight: all });
     this.drawSide();

@@ -3,6 +3,7 @@
 import { add, el, fill, percent, quoted, setAll } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { keyOf, signed } from "./fact.js";
+import { nameOf } from "./shapes.js";
 
 /** @typedef {import("./types.js").Scene} Scene */
 
@@ -15,7 +16,8 @@ export function chips(box, scene, show) {
   box.replaceChildren();
   if (scene.hides) return;
   const { wrote } = scene;
-  if (column.take === null) return void (box.textContent = words.wrote_nothing);
+  if (column.take === null)
+    return void (box.textContent = fill(words.wrote_nothing, { word: quoted(nameOf(scene, column.node.position)) }));
   add(box, "span", "name").append(
     `${words.wrote_by} `,
     el("em", "word", quoted(scene.named(column.node, column.take))),

@@ -141,7 +141,7 @@ class Generate extends Stage {
       },
     );
     this.onward.title = words.onward_help;
-    with_.append(this.mean, this.chooser.button, this.onward);
+    with_.append(this.mean, this.chooser.element, this.onward);
     this.shownBox = add(root, "section", "shown");
     this.figure = focusable(add(this.shownBox, "div", "figure"), "group", `${words.figure}. ${words.figure_keys}`);
     this.svg = draw(this.figure, "svg", { role: "img" });
@@ -673,7 +673,7 @@ class Generate extends Stage {
         this.choose(by ? { layer: String(by.layer), head: String(by.head) } : { layer: "", head: "" }),
       ),
     );
-    setAll(this.mean, { "aria-pressed": String(!this.by) });
+    setAll(this.mean, { "aria-pressed": String(!this.by), "aria-disabled": String(!this.by) });
     this.chooser.draw();
     this.drawLegend(scene);
     this.drawNotice(scene);
@@ -921,7 +921,7 @@ class Generate extends Stage {
     const top = root.getBoundingClientRect().top;
     const rootTop = top + scrolled(root); // where the room begins while nothing is scrolled
     const above = figure.getBoundingClientRect().top - top;
-    const below = this.isProjected ? 12 : BELOW;
+    const below = this.isProjected ? this.barHeight + 4 : BELOW;
     const height = narrow ? 380 : Math.max(LOWEST, Math.min(HIGHEST, innerHeight - rootTop - above - below));
     return {
       width: figure.clientWidth || wide,

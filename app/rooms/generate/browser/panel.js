@@ -170,9 +170,8 @@ export class Cache {
     this.ask.hidden = Boolean(cost);
     this.ask.textContent = scene.timing ? words.timing : words.time;
     const per = (/** @type {number} */ heads) => size(bytes.mqa * heads * n * beams);
-    const others = [header.heads, 2, 1].filter(
-      (count, i, all) => count !== header.kv_heads && count <= header.heads && all.indexOf(count) === i,
-    );
+    const few = Array.from({ length: header.heads }, (_, i) => i + 2).find((count) => header.heads % count === 0);
+    const others = [...new Set([header.heads, few ?? 1, 1])].filter((count) => count !== header.kv_heads);
     this.shared.textContent = others
       .map((count) =>
         fill(count === 1 ? words.sharing_one : count === header.heads ? words.sharing_all : words.sharing, {

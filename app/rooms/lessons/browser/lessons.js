@@ -41,8 +41,6 @@ import {
 /** @typedef {import("./types.js").Told} Told */
 /** @typedef {{said: Answer | null, seen: boolean, words?: string[], question?: string, named?: string, picture?: string}} Remembered */
 
-// In the order in which they are opened: where a head looks before how it is computed, though that stands first in the lesson
-const ORDER = ["1.2", ...NAMES];
 /** @type {Set<Lessons>} */
 const SHOWN = new Set(); // on the page: one
 /** @type {Map<string, Remembered>} */
@@ -157,7 +155,7 @@ class Lessons extends Ground {
     const own = [...readWays(asked.get("done") ?? "")].filter(([i]) => i < COURSE);
     if (known?.size) keep(new Set([...done(), ...ofCourse(known)]), new Map([...own, ...ways()]));
     this.note = known === null ? words.done_unknown : "";
-    const next = step || ORDER.find((name) => !done().has(NAMES.indexOf(name))) || NAMES[0];
+    const next = step || NAMES.find((name) => !done().has(NAMES.indexOf(name))) || NAMES[0];
     this.take(next, read(STEPS[next].kind, asked.get("said") ?? ""), asked.get("seen") === "1");
     this.go(true, changes(asked));
   }
@@ -166,6 +164,7 @@ class Lessons extends Ground {
   /** @param {string} step */
   arrive(step) {
     const asked = here();
+    this.lists = asked.get("contents") === "1";
     this.take(step, read(STEPS[step].kind, asked.get("said") ?? ""), asked.get("seen") === "1");
     this.drawNow();
   }
@@ -275,8 +274,17 @@ class Lessons extends Ground {
       recap: isAgain(this.step) ? "1" : null,
       seen: this.seen ? "1" : "0",
       said: written(this.said) || null,
+      contents: this.lists ? "1" : null,
       done: null,
     };
+  }
+
+  // The list of all lessons, which Back closes
+  /** @param {boolean} open */
+  list(open) {
+    this.lists = open;
+    this.publish(true);
+    this.drawNow();
   }
 
   // Say in the address what was said and seen, which the script need not know; Back takes back a look, and not every word

@@ -41,7 +41,22 @@ export function read(kind, text) {
 }
 
 // What an address has of its own, and no step gives: a link that a person wrote may change the state of the step.
-const OURS = ["view", "lesson", "recap", "said", "seen", "done", "write", "theme", "projector", "embed", "lang"];
+const OURS = [
+  "view",
+  "lesson",
+  "recap",
+  "said",
+  "seen",
+  "done",
+  "contents",
+  "write",
+  "theme",
+  "projector",
+  "frozen",
+  "spotlight",
+  "embed",
+  "lang",
+];
 /** @param {URLSearchParams} address @returns {[string, string][]} */
 export function changes(address) {
   if (!address.has("lesson")) return [];

@@ -83,8 +83,7 @@ export class Rail {
   }
 
   toggle(open = !this.view.lists) {
-    this.view.lists = open;
-    this.view.drawNow();
+    this.view.list(open);
     if (open) /** @type {HTMLElement | null} */ (this.lessons.querySelector("button"))?.focus();
   }
 

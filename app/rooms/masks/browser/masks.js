@@ -41,6 +41,7 @@ const LEAP = 8; // rows by which the part of a long text that is shown moves: in
 const SPANS = { phone: 16, projected: 20, low: 24 }; // words of a long text in one map, at most 32, so that they can be read
 const LOW = 800; // units: a window as tall as a laptop's
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
+const WHOLE_LAB = new Set(["padding", "leak", "kind", "scale"]); // answers without which all that a lab says is of the question before
 const UNMASKED = { stop: "0", first: "off", mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
 
 /** @extends {Stage<import("./types.js").Header, any>} */
@@ -59,6 +60,7 @@ export class Masks extends Stage {
   tall = 0; // how tall the window is, in those
   layout = "";
   bar = "";
+  isWaiting = false; // for one of those
   said = ""; // the sentence
 
   /** @type {import("./types.js").Look | null} The look that the walk forbids: of this text, and of the head that a person chose */
@@ -75,7 +77,7 @@ export class Masks extends Stage {
     });
     root.append(this.model.box);
     this.tabs = add(root, "div", "tabs");
-    const says = (this.says = add(root, "div", "says-first"));
+    const says = (this.says = add(root, "div", "says-first former"));
     this.fact = add(says, "h2", "fact");
     this.reason = add(says, "p", "reason");
     this.fact.setAttribute("aria-live", "polite");
@@ -83,7 +85,7 @@ export class Masks extends Stage {
     this.turns = el("p", "turns note");
     says.append(this.sink.line);
     root.append(this.turns);
-    this.labPlace = add(root, "div", "stage");
+    this.labPlace = add(root, "div", "stage former");
     this.tableBox = add(root, "div", "tablebox");
     this.tableBox.tabIndex = 0;
     this.tableBox.setAttribute("role", "region");
@@ -215,10 +217,12 @@ export class Masks extends Stage {
   // An answer of the room's routes, or null while it is on its way
   /** @param {string} path @param {import("../../../kit/browser/types.js").Params} params @returns {any} */
   answer(path, params) {
-    return this.ask(`masks/${path}`, params, (bytes) => {
+    const found = this.ask(`masks/${path}`, params, (bytes) => {
       const [header, body] = unpack(bytes);
       return { header, body };
     });
+    if (WHOLE_LAB.has(path) && !found) this.isWaiting = true;
+    return found;
   }
 
   // The scores of a head under the model's own mask; null while its layer is on its way
@@ -322,6 +326,7 @@ export class Masks extends Stage {
     const turns = this.header.turns ?? [];
     this.turns.hidden = name !== "paint" || !turns.length;
     setText(this.turns, fill(words.turns, { all: turns.map(([i, role]) => fill(words.turn, { i, role })).join(", ") }));
+    this.isWaiting = false;
     this.lab.draw();
     this.drawBar(name);
     this.chooser?.draw();
@@ -329,7 +334,8 @@ export class Masks extends Stage {
   }
 
   status() {
-    return { lab: this.labName, run: this.header.key, ...this.place, ...this.lab.status?.() };
+    const waiting = this.isWaiting ? "1" : null;
+    return { lab: this.labName, run: this.header.key, waiting, ...this.place, ...this.lab.status?.() };
   }
 
   /** @param {string} name */
@@ -360,7 +366,7 @@ export class Masks extends Stage {
         }),
       );
     }
-    const { button: heads } = /** @type {HeadChooser} */ (this.chooser);
+    const { element: heads } = /** @type {HeadChooser} */ (this.chooser);
     const rest = this.lab instanceof Paint && this.narrow ? this.lab.rest : right; // on a phone, below the map
     if (rest !== right) rest.replaceChildren();
     if (name === "paint")

@@ -15,7 +15,7 @@ import { Brush } from "./brush.js";
 import { drawCards } from "./cards.js";
 import { WHOLE, WORDS as words } from "./constants.js";
 import { drawPairs } from "./pairs.js";
-import { decode, paintedMask, presetMask, weigh, WINDOW } from "./rules.js";
+import { decode, paintedMask, presetMask, weigh, WHOLE_ROW, WINDOW } from "./rules.js";
 import { lines, Scores } from "./sheet.js";
 import { hardest } from "./stops.js";
 import { toldOf } from "./told.js";
@@ -161,7 +161,8 @@ export class Paint {
 
   // Pixels of the window below what stands above this lab and its own foot; read before anything is written
   get window() {
-    return innerHeight - this.above - (this.view.isProjected ? 10 : 38) * this.view.type;
+    const { isProjected, barHeight, type } = this.view;
+    return innerHeight - barHeight - this.above - (isProjected ? 10 : 38) * type;
   }
 
   // Sizes of the maps
@@ -322,6 +323,7 @@ export class Paint {
       this.weighedOf = of;
     }
     const { mask, weighed, ownWeighed } = this.kept;
+    if (after && view.selection.ruled.has("query")) this.showLoss(weighed.sums, first);
     // Until the run is there, the weights are those of the model's own scores: right only where no mask came before them
     const isThere = view.header.isByRow ? other : found?.header;
     const early = changed && !isThere && !found?.refused && !isSame;
@@ -354,6 +356,15 @@ export class Paint {
     drawCards(this, this.choose);
     drawPairs(this, this.row);
     drawBeside(this, this.right);
+  }
+
+  // Of a mask after the softmax, a row that loses something; but not where a person has chosen the row.
+  /** @param {Float64Array} sums @param {number} first */
+  showLoss(sums, first) {
+    const { place } = this.view;
+    const least = sums.indexOf(Math.min(...sums));
+    if (sums[place.query - first] < WHOLE_ROW || !(sums[least] < WHOLE_ROW)) return;
+    queueMicrotask(() => this.view.choose({ query: String(first + least) }, "rule"));
   }
 
   /** The state that the sentences tell. @param {any} found @param {boolean} changed @param {boolean} early @param {boolean} after @param {Uint8Array} mask @param {Uint8Array} ownMask */
@@ -499,6 +510,20 @@ export class Paint {
           continue;
         }
         const [left, up] = [x + k * cell, top + q * cell];
+        // A row of which every score is −1e9 looks at all of its keys alike: its cells are drawn as the weights that they have.
+        if (which && weights[at] > 0) {
+          if (this.forbid.has(at))
+            more.push({
+              shape: "frame",
+              x: left + 1,
+              y: up + 1,
+              w: cell - pad - 2,
+              h: cell - pad - 2,
+              stroke: colour,
+              width: 1.5,
+            });
+          continue;
+        }
         if (ownMask[at]) middle.future = add3(middle.future, left + cell / 2, up + cell / 2);
         else if (this.forbid.has(at)) {
           const edge = Math.max(1.5, cell * 0.07);
@@ -674,7 +699,7 @@ export class Paint {
       masked: (q, k) =>
         !hides &&
         !(which && this.isAsked(q + row)) &&
-        (Boolean(mask[index(q, k)] && ownMask[index(q, k)]) ||
+        (Boolean(mask[index(q, k)] && ownMask[index(q, k)] && !(which && weights[index(q, k)] > 0)) ||
           Boolean(which === 0 && !isScores && ownMask[index(q, k)])),
       more,
     };

@@ -4,6 +4,7 @@ export const MAY = 0;
 export const FUTURE = 1;
 export const WINDOW = 3;
 export const EDITED = 4;
+export const WHOLE_ROW = 0.9995; // a row of weights with a smaller sum has lost something
 export const LONGEST = 3900; // characters of painted cells that a link holds, forbidden and allowed together
 
 // "11-3,5-0..4" as the numbers of cells, query * n_key + key

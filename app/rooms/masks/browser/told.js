@@ -3,6 +3,7 @@
 import { fixed } from "../../../kit/browser/dom.js";
 import { factOf, numberSaid, pieces } from "./facts.js";
 import { losses, share, shares, word } from "./numbers.js";
+import { WHOLE_ROW } from "./rules.js";
 import { angle, meant } from "../../../kit/browser/turns.js";
 
 /** @typedef {import("./types.js").Piece} Piece */
@@ -61,8 +62,12 @@ export function toldOf(shown, words) {
     const fact = pieces(words.say_after, { q, sum, p: share(shown.softmax[at]), k: key(cell[1]) });
     return { fact: [...fact, ...next()], reason: pieces(words.say_after_reason) };
   }
-  if (shown.after && !cell)
-    return { fact: [...pieces(words.say_after_rows), ...next()], reason: pieces(words.say_after_reason) };
+  if (shown.after && !cell) {
+    const sum = shown.sums[row - from];
+    const fact =
+      sum < WHOLE_ROW ? pieces(words.say_after_row, { q, sum: bold(fixed(sum)) }) : pieces(words.say_after_rows, { q });
+    return { fact: [...fact, ...next()], reason: pieces(words.say_after_reason) };
+  }
   if (cell && cell[0] === row && preset === "model" && !shown.after) {
     const weight = ownWeights[at];
     const hard = shown.hardest;

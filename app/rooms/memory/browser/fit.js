@@ -86,7 +86,6 @@ class Fit extends Stage {
   }
 
   buttons() {
-    this.projector.button.classList.add("leaves"); // the one that a projected page keeps
     return [this.tabled, this.keyList.button, this.files.box, this.projector.button];
   }
 
@@ -330,7 +329,13 @@ class Fit extends Stage {
     const beside = [...root.children].filter((one) => one !== this.body && !this.table.contains(one));
     const isIn = (/** @type {Element} */ one) => getComputedStyle(one).position !== "absolute";
     const others = beside.filter(isIn).reduce((sum, one) => sum + outerHeight(/** @type {HTMLElement} */ (one)), 0);
-    const free = innerHeight - this.beginsAt - others - parseFloat(getComputedStyle(this.body).marginTop) - 0.55 * em;
+    const free =
+      innerHeight -
+      this.barHeight -
+      this.beginsAt -
+      others -
+      parseFloat(getComputedStyle(this.body).marginTop) -
+      0.55 * em;
     this.body.style.height = isStacked ? "" : `${Math.max(free, LOWEST[this.isProjected ? "far" : "near"] * em)}px`;
   }
 

@@ -1,6 +1,6 @@
 // Attention of a head by distance, as trained and now: by the places that the words have in each.
 
-import { add, el, fill, share } from "../../../kit/browser/dom.js";
+import { add, el, fill, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { Pen } from "../../../kit/browser/pen.js";
 import { upright } from "../../../kit/browser/picture/bars.js";
@@ -29,8 +29,8 @@ export function bars(view, host, change, head, now) {
   const peak = before.reduce((/** @type {number} */ best, value, i) => (value > (before[best] || 0) ? i : best), 0);
   const label = fill(words.bars, {
     where: where(peak - reach),
-    before: share(before[peak] || 0),
-    after: share(after[peak] || 0),
+    before: percent(before[peak] || 0),
+    after: percent(after[peak] || 0),
   });
   const svg = picture(host, width, height + 34 * unit, label);
   across(svg, [0, 0.5, 1], { y, from: 8 * unit, to: width - 8 * unit });
@@ -40,7 +40,7 @@ export function bars(view, host, change, head, now) {
     ...upright({ ...both, values: before, wide: 13 * unit, stroke: view.palette.mute, radius: 2 }),
   ]);
   const isRight = peak > reach + 2;
-  write(svg, x(peak) + (isRight ? -10 : 11) * unit, y(before[peak] || 0) + 11 * unit, share(before[peak] || 0), {
+  write(svg, x(peak) + (isRight ? -10 : 11) * unit, y(before[peak] || 0) + 11 * unit, percent(before[peak] || 0), {
     anchor: isRight ? "end" : "start",
     class: "b",
     size: 13.5 * unit,

@@ -512,7 +512,7 @@ export class Clocks {
     return [
       select(words.query, "query", query, labels.length - 1),
       select(words.key, "key", key, last),
-      ...(view.chooser ? [view.chooser.button] : []),
+      ...(view.chooser ? [view.chooser.element] : []),
     ];
   }
 

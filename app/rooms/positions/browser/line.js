@@ -6,6 +6,7 @@ import {
   clamp,
   el,
   fill,
+  isStill,
   fixed,
   minus,
   number,
@@ -131,7 +132,7 @@ export class Line {
       add(line, "label", kind).append(label, selectBox(label, tokens, String(value), act));
     /** @type {[string, string][]} */
     const tokens = labels.map((label, i) => [String(i), `${apart(label)} · ${i}`]);
-    line.append(view.chooser?.button ?? "");
+    line.append(view.chooser?.element ?? "");
     select(words.query, "q", query, (q) => view.choose({ q, m: "", n: "" }));
     select(words.key, "k", key, (k) => view.choose({ k, m: "", n: "" }));
   }
@@ -396,7 +397,7 @@ export class Line {
     const { m, n } = this.stands;
     const by = Math.max(m, n) + BY <= this.view.header.line ? BY : -Math.min(m, n, BY);
     if (!by) return;
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.move(by);
+    if (isStill()) return this.move(by);
     const start = performance.now();
     const go = (/** @type {number} */ now) => {
       if (this.view.labLeaves.signal.aborted) return;

@@ -1,7 +1,7 @@
 // One head before and after: two maps side by side, a row and a column for each word, also where the words stand elsewhere.
 
 import { toneWithout } from "../../../kit/browser/sink.js";
-import { add, arrow, clamp, el, fill, fixed, quoted, share, short } from "../../../kit/browser/dom.js";
+import { add, arrow, clamp, el, fill, fixed, percent, quoted, short } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
 import { shapesOf } from "../../../kit/browser/picture/heatmap.js";
@@ -104,7 +104,7 @@ export class Maps {
               title: drawn.titles[i],
               query: quoted(queries[query]),
               key: quoted(keys[most]),
-              share: share(/** @type {Weights} */ (weights).at(query, most)),
+              share: percent(/** @type {Weights} */ (weights).at(query, most)),
             }),
       );
       box.dataset.value = most < 0 ? "" : String(/** @type {Weights} */ (weights).at(query, most));

@@ -8,10 +8,10 @@ import {
   el,
   fill,
   fixed,
+  percent,
   phrase,
   quoted,
   scientific,
-  share,
   worded,
 } from "../../../kit/browser/dom.js";
 import { json, unpack } from "../../../kit/browser/messages.js";
@@ -70,9 +70,9 @@ export class Order {
     const host = view.labPlace;
     this.strip = new Strip(view, add(host, "div", "stripbox"));
     this.main = add(host, "div", "main order");
-    this.left = add(this.main, "section", "moves");
+    this.left = add(this.main, "section", "moves answer");
     this.maps = new Maps(view, add(this.main, "section", "pair"));
-    this.right = add(this.main, "section", "by");
+    this.right = add(this.main, "section", "by answer");
     this.host = host;
   }
 
@@ -110,6 +110,11 @@ export class Order {
     const { view } = this;
     const names = ["order", "swap", "seed", "places", "stack", "site"];
     return JSON.stringify(names.map((name) => [name, view.value(name)]).filter(([, value]) => value));
+  }
+
+  // Whether what is shown is of the model as it is
+  get isAsTrained() {
+    return this.mode === "trained";
   }
 
   get isPending() {
@@ -156,7 +161,7 @@ export class Order {
     const { moved } = this.change ?? {};
     /** @type {import("../../../kit/browser/chooser.js").Measure[]} */
     const measures = moved
-      ? [{ id: "moved", name: words.moved_short, title: words.moved, values: () => moved, say: share }]
+      ? [{ id: "moved", name: words.moved_short, title: words.moved, values: () => moved, say: percent }]
       : [];
     return { site: this.view.site(), ...this.head, measures };
   }
@@ -295,8 +300,8 @@ export class Order {
       this.mark = grid(view, this.left, moved, this.head, (at) => this.choose(at.layer, at.head), {
         wide: 334,
         tone,
-        say: share,
-        label: (head, value) => fill(words.grid, { n: moved.length, head, share: share(value) }),
+        say: percent,
+        label: (head, value) => fill(words.grid, { n: moved.length, head, share: percent(value) }),
       });
       add(this.left, "p", "legend").append("0 ", el("i", "ramp"), ` ${words.grid_legend}`);
       if (scrollTop || scrollLeft) this.left.querySelector(".grid")?.scrollTo(scrollLeft, scrollTop);
@@ -334,7 +339,7 @@ export class Order {
       line.append(
         el("b", "", fill(words.short_head, at)),
         Object.assign(el("i", ""), { style: `width: ${Math.max(1, 100 * at.value)}%` }),
-        el("span", "mute", share(at.value)),
+        el("span", "mute", percent(at.value)),
       );
     });
     add(this.left, "p", "note").textContent = all.length > 6 ? words.ranks : words.ranks_all;
@@ -418,8 +423,8 @@ export class Order {
         said.push(
           ...phrase(back.after < back.before - 0.2 ? words.fact_back : words.fact_back_kept, {
             head: this.named(back),
-            before: [share(back.before), ""],
-            after: [share(back.after), ""],
+            before: [percent(back.before), ""],
+            after: [percent(back.after), ""],
           }),
         );
     } else {
@@ -442,8 +447,8 @@ export class Order {
       said.push(
         ...phrase(kept ? words.fact_keeps : words.fact_loses, {
           head: this.named(back),
-          share: [share(back.after), ""],
-          before: [share(back.before), ""],
+          share: [percent(back.after), ""],
+          before: [percent(back.before), ""],
         }),
       );
     }
@@ -464,12 +469,14 @@ export class Order {
       query: [quoted(view.side(site.query).labels[cell.query]), "q"],
       key: [quoted(labels[cell.key]), "k"],
       head: this.named(cell),
-      before: [share(cell.was), ""],
-      after: [share(cell.now), ""],
+      before: [percent(cell.was), ""],
+      after: [percent(cell.now), ""],
     };
     const said = phrase(template, parts);
     if (cell.other !== null)
-      said.push(...phrase(words.fact_other, { key: [quoted(labels[cell.other]), "k"], share: [share(cell.gets), ""] }));
+      said.push(
+        ...phrase(words.fact_other, { key: [quoted(labels[cell.other]), "k"], share: [percent(cell.gets), ""] }),
+      );
     return [...said, document.createTextNode(". ")];
   }
 
@@ -518,7 +525,7 @@ export class Order {
       );
     }
     if (!view.isProjected) made.push(el("span", "mute note", this.strip.canDrag ? words.drag : words.drag_long));
-    if (view.chooser) made.push(view.chooser.button);
+    if (view.chooser) made.push(view.chooser.element);
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
     const orders = [
       ["trained", words.order_trained],

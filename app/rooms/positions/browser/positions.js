@@ -191,16 +191,17 @@ class Positions extends Stage {
     }
     const lab = /** @type {Lab} */ (this.lab);
     const site = this.site();
-    if (["order", "swap"].includes(name) && !this.isProjected) this.sink.draw(site.id, this.side(site.key).labels);
-    else this.sink.line.hidden = true;
+    if (lab.isAsTrained && !this.isProjected) this.sink.draw(site.id, this.side(site.key).labels);
+    else this.sink.line.hidden = true; // what it says is of the model's own run
     lab.draw();
     this.drawLabs(name);
     this.toolbox.replaceChildren(this.counted(lab), ...lab.tools());
-    const said = lab.fact();
+    const isPending = Boolean(lab.status().pending);
+    const said = isPending ? [document.createTextNode("…")] : lab.fact();
     const text = said.map((node) => node.textContent).join("");
     if (text !== this.sentence.textContent) this.sentence.replaceChildren(...said);
-    this.files.box.hidden = !text && Boolean(lab.status().pending); // there is no picture yet
-    const { proof, facts } = lab.foot();
+    this.files.box.hidden = isPending;
+    const { proof, facts } = isPending ? { proof: "", facts: "" } : lab.foot();
     setText(this.proof, proof && `✓ ${proof}`);
     setText(this.facts, facts);
     if (this.hasOtherRoom()) lab.draw();
@@ -262,7 +263,7 @@ class Positions extends Stage {
     const before = this.room;
     this.room =
       this.isProjected && !this.narrow
-        ? innerHeight - this.labPlace.getBoundingClientRect().top - scrolled() - EDGE * this.unit
+        ? innerHeight - this.labPlace.getBoundingClientRect().top - scrolled() - this.barHeight - EDGE * this.unit
         : Infinity;
     return this.room !== before && !(Math.abs(this.room - before) < 1);
   }

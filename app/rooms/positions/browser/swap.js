@@ -8,6 +8,7 @@ import {
   clamp,
   el,
   fill,
+  isStill,
   fixed,
   number,
   percent,
@@ -84,8 +85,8 @@ export class Swap {
     this.legend = add(left, "p", "legend");
     this.right = add(this.main, "section", "follows");
     this.choices = add(this.right, "div", "choices");
-    this.heads = add(this.right, "div");
-    this.about = add(this.right, "div");
+    this.heads = add(this.right, "div", "answer");
+    this.about = add(this.right, "div", "answer");
   }
 
   // ------------------------------------------------------------------ what is chosen
@@ -128,6 +129,11 @@ export class Swap {
     this.refused = found.refused ?? "";
     if (found.refused) return;
     [this.found, this.foundOf] = [found, of];
+  }
+
+  // Whether what is shown is of the model as it is
+  get isAsTrained() {
+    return this.cond === "trained";
   }
 
   get isPending() {
@@ -318,7 +324,7 @@ export class Swap {
       select(words.swap_first, 0),
       "⇄",
       select(words.swap_second, 1),
-      button(words.swap_play, "quiet", () => this.pair.play(), words.swap_play_help),
+      ...(isStill() ? [] : [button(words.swap_play, "quiet", () => this.pair.play(), words.swap_play_help)]),
       ...others.map(([a, b]) =>
         button(
           fill(words.swap_pair, { a: this.name(a), b: this.name(b) }),
@@ -552,7 +558,7 @@ export class Swap {
     /** @type {import("../../../kit/browser/types.js").Choice<string>[]} */
     const conditions = Object.entries(words.swap_condition).filter(([name]) => name !== "free" || this.isOrdered);
     made.push(choice(words.swap_conditions, conditions, this.cond, (cond) => this.go({ cond })));
-    if (view.chooser) made.push(view.chooser.button);
+    if (view.chooser) made.push(view.chooser.element);
     return made;
   }
 

@@ -1,7 +1,7 @@
 // Two maps of one head: the one of the text as it was, carried along with two words that have changed places, and the one of the run
 // on the swapped text. The first glides from where its words stood.
 
-import { add, arrow, clamp, fill, percent, quoted, short } from "../../../kit/browser/dom.js";
+import { add, arrow, clamp, fill, isStill, percent, quoted, short } from "../../../kit/browser/dom.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
 import { rising } from "../../../kit/browser/picture/scale.js";
 import { paintShapes, text } from "../../../kit/browser/scene.js";
@@ -61,7 +61,7 @@ export class SwapMaps {
 
   // The words go once more from where they stood
   play() {
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    if (isStill()) return;
     this.started = performance.now();
     this.go();
   }

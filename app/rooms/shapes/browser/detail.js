@@ -93,8 +93,9 @@ export class Detail {
     const query = row.axes.indexOf("query");
     const key = row.axes.indexOf("key");
     if (query >= 0 && key >= 0 && !row.view) {
-      const grown = (row.bytes / row.shape[query] / row.shape[key]) * LONG * LONG;
-      parts.push(fill(words.grows, { size: binary(grown) }));
+      const isRow = row.shape[query] === 1 && row.shape[key] > 1; // for every query the same
+      const grown = (row.bytes / row.shape[query] / row.shape[key]) * LONG * (isRow ? 1 : LONG);
+      parts.push(fill(isRow ? words.grows_linear : words.grows, { size: binary(grown) }));
     }
     line.append(parts.join("  ·  "));
     if (row.tries)
@@ -244,7 +245,7 @@ export class Detail {
       view.chooser?.draw();
       caption.append(
         " ",
-        view.chooser?.button ?? "",
+        view.chooser?.element ?? "",
         " ",
         step(-1, "‹", words.values_head_before),
         " ",

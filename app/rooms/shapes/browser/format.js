@@ -41,6 +41,7 @@ export const axis = (name) => (KNOWN.has(name) ? `ax-${name}` : "");
 /** @param {Row} row */
 export function shape(row) {
   const box = el("span", "shape");
+  box.title = shapeText(row); // on a phone it may be cut off
   row.shape.forEach((n, i) => {
     const name = row.axes[i];
     box.append(el("b", axis(name), number(n)), " ");

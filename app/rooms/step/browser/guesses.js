@@ -1,9 +1,11 @@
 // The end of a decoder: the guess after every addition, which is a reading, and the next word's probabilities.
 
-import { add, fill, fixed, number, percent, pinned, worded } from "../../../kit/browser/dom.js";
+import { add, fill, fixed, focusable, number, percent, pinned, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { wordOf } from "./sentences.js";
-import { Sheet } from "./sheet.js";
+import { label, Sheet } from "./sheet.js";
+
+const LEAST = 19; // of the picture's units: a row that is read
 
 /** @param {HTMLElement} host @param {import("./shown.js").Shown} on @returns {import("./types.js").Picture} */
 export function guessPicture(host, on) {
@@ -23,7 +25,9 @@ export function guessPicture(host, on) {
   const final = wordOf(likely[0][0]);
   const narrow = sheet.width < 560;
   const middle = narrow ? sheet.width : sheet.width * 0.66;
-  const tall = Math.min(30 * r, Math.max(narrow ? 24 : 12, (sheet.height - 24 * r) / guesses.length));
+  const top = 22 * r;
+  const room = sheet.height - top - 2 * r;
+  const tall = Math.min(30 * r, Math.max(narrow ? 24 : LEAST * r, room / guesses.length));
   const [left, guess] = narrow ? [150 * r, 152 * r] : [152 * r, 300 * r];
   sheet.label(0, 0, "top here", words.added);
   if (!narrow) sheet.label(left, 0, "top", words.its_length);
@@ -35,7 +39,9 @@ export function guessPicture(host, on) {
     ...header.added.map((/** @type {unknown} */ _, /** @type {number} */ i) => lengths[i * n + own]),
     1e-9,
   );
-  const top = 22 * r;
+  // Rows that the picture has no room for are scrolled to; on a phone the page is as long as they are.
+  const list = focusable(add(host, "div", "guesses"), "group", words.guess_here);
+  pinned(list, { left: 0, top, width: middle, height: narrow ? tall * guesses.length : room });
   /** @type {HTMLElement[]} */
   const rows = [];
   const bar = (
@@ -44,33 +50,34 @@ export function guessPicture(host, on) {
     /** @type {number} */ width,
     /** @type {string} */ className,
   ) => {
-    const node = add(host, "div", `bar chosen ${className}`);
+    const node = add(list, "div", `bar chosen ${className}`);
     pinned(node, { left: x, top: y, width: Math.max(1, width) });
   };
   guesses.forEach((one, i) => {
-    const y = top + tall * (i + 0.5);
-    const hit = add(host, "div", "rowhit");
-    pinned(hit, { top: y - tall / 2, height: tall - 1, right: sheet.width - middle });
+    const y = tall * (i + 0.5);
+    const hit = add(list, "div", "rowhit");
+    pinned(hit, { top: y - tall / 2, height: tall - 1, right: 0 });
     hit.addEventListener("pointerenter", () => on.point([i, 0]));
     hit.addEventListener("pointerleave", () => on.leave());
     hit.addEventListener("click", () => on.choose({ cell: `${i}.0` }));
     rows.push(hit);
     const what = worded(words.sublayers, one.sublayer);
-    sheet.label(0, y, "", one.layer === null ? what : fill(words.heat_row, { l: one.layer, what }));
+    label(list, 0, y, "", one.layer === null ? what : fill(words.heat_row, { l: one.layer, what }));
     const at = header.added.findIndex(
       (/** @type {[number, string]} */ [l, sub]) => l === one.layer && sub === one.sublayer,
     );
     if (at >= 0 && !narrow) {
       const a = lengths[at * n + own];
       bar(left, y, (86 * r * a) / most, "stream");
-      sheet.label(left + 92 * r, y, "mute", fixed(a, 1));
+      label(list, left + 92 * r, y, "mute", fixed(a, 1));
     }
     const is = one.rank === 1;
-    sheet.label(guess, y, is ? "vo here" : "", wordOf(one.word), 74 * r);
-    const room = narrow ? sheet.width - guess - 140 * r : 108 * r;
-    bar(guess + 78 * r, y, room * one.p, is ? "vo" : "other");
-    sheet.label(guess + 84 * r + Math.max(1, room * one.p), y, "mute", percent(one.p));
+    label(list, guess, y, is ? "vo here" : "", wordOf(one.word), 74 * r);
+    const widest = narrow ? sheet.width - guess - 140 * r : 108 * r;
+    bar(guess + 78 * r, y, widest * one.p, is ? "vo" : "other");
+    label(list, guess + 84 * r + Math.max(1, widest * one.p), y, "mute", percent(one.p));
   });
+  list.scrollTop = list.scrollHeight; // the last layers
   const x = narrow ? 0 : middle + 20 * r;
   const y0 = narrow ? top + tall * guesses.length + 24 * r : 0;
   sheet.label(x, y0, "top here", words.next_probabilities);
@@ -99,7 +106,12 @@ export function guessPicture(host, on) {
     rows: guesses.length,
     columns: 1,
     opens: [jump, 0],
-    show: ([row]) => rows.forEach((hit, i) => hit.classList.toggle("on", i === row)),
+    show: ([row]) => {
+      rows.forEach((hit, i) => hit.classList.toggle("on", i === row));
+      const [from, to] = [list.scrollTop, list.scrollTop + list.clientHeight];
+      if (row * tall < from) list.scrollTop = row * tall;
+      else if ((row + 1) * tall > to) list.scrollTop = (row + 1) * tall - list.clientHeight;
+    },
     from: ([row]) => {
       const one = guesses[Math.max(0, Math.min(guesses.length - 1, row))];
       const parts = {

@@ -1,10 +1,10 @@
 // The motion of a step: a moment from 0 to 1 that runs linearly in time; pictures ease inside. Off for visitors who want none.
 
+import { isStill } from "../../../kit/browser/dom.js";
+
 export const FORWARD = 520; // ms of a step
 export const BACK = 200;
 export const PLAY = 1500; // from step to step while it plays
-
-export const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** Slow at both ends. @param {number} share */
 export const eased = (share) => share * share * (3 - 2 * share);

@@ -20,6 +20,7 @@ const LEAST = 280; // pixels that a picture takes, also where there is less
 export function label(host, x, y, className, text, width) {
   const node = add(host, "div", `lab ${className}`);
   node.append(...(typeof text === "string" ? [text] : text));
+  if (width !== undefined) node.title = node.textContent ?? ""; // it may be cut off
   return pinned(node, { left: x, top: y, ...(width === undefined ? {} : { width }) });
 }
 

@@ -5,7 +5,18 @@ import { whole } from "../../../kit/browser/selection.js";
 import { HeadChooser } from "../../../kit/browser/chooser.js";
 import { cover } from "../../../kit/browser/cover.js";
 import { csv } from "../../../kit/browser/csv.js";
-import { add, choice, clamp, el, fill, focusable, focusedIn, saidIn, setText } from "../../../kit/browser/dom.js";
+import {
+  add,
+  choice,
+  clamp,
+  el,
+  fill,
+  focusable,
+  focusedIn,
+  isStill,
+  saidIn,
+  setText,
+} from "../../../kit/browser/dom.js";
 import { rows } from "../../../kit/browser/drawing.js";
 import { headMeasures } from "../../../kit/browser/head_measures.js";
 import { takesArrows } from "../../../kit/browser/shortcuts.js";
@@ -20,7 +31,7 @@ import { Experts } from "./experts.js";
 import { drawFrom } from "./from.js";
 import { paintOf } from "./grid.js";
 import { Line, shortName } from "./line.js";
-import { BACK, FORWARD, isStill, Motion, PLAY } from "./motion.js";
+import { BACK, FORWARD, Motion, PLAY } from "./motion.js";
 import { drawPanel, tell } from "./panel.js";
 import { shownOf } from "./shown.js";
 import { PAGES, Small } from "./small.js";
@@ -94,17 +105,18 @@ export class StepThrough extends Stage {
     this.bar = add(root, "div", "bar-top");
     this.worth = new Worth(this);
     root.append(this.worth.box);
+    this.worth.box.classList.add("former");
     this.main = add(root, "div", "main");
     this.railBox = add(this.main, "div", "rail");
     this.panel = add(this.main, "section", "panel");
     this.panel.tabIndex = -1; // for the focus that a mouse leaves
-    this.meta = add(this.panel, "div", "meta");
-    this.big = add(this.panel, "p", "big");
+    this.meta = add(this.panel, "div", "meta former");
+    this.big = add(this.panel, "p", "big former");
     this.big.setAttribute("aria-live", "polite");
-    this.pic = add(this.panel, "div", "pic");
-    this.fromBox = add(this.panel, "div", "from");
+    this.pic = add(this.panel, "div", "pic former");
+    this.fromBox = add(this.panel, "div", "from former");
     focusable(this.fromBox, "group", words.from); // a long sum scrolls
-    this.eq = add(this.panel, "div", "eq");
+    this.eq = add(this.panel, "div", "eq former");
     this.way = add(this.panel, "div", "way");
     this.lineBox = el("div", "line");
     this.line = new Line(this.lineBox, (at, moment) => this.scrub(at, moment));
@@ -270,7 +282,10 @@ export class StepThrough extends Stage {
   drawSmall(page) {
     const found = this.ask("step/small", {}, (bytes) => unpack(bytes)[0]);
     this.drawBar(page);
-    if (!found) return;
+    if (!found) {
+      this.isWaiting = true;
+      return;
+    }
     this.isThere = true;
     this.isWaiting = false;
     this.shown = null;

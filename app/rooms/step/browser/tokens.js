@@ -69,7 +69,7 @@ export class Tokens {
     );
     const choose = (/** @type {string} */ name) => view.choose({ stack: name, key: "", cell: "", hide: "" });
     if (stacks.length > 1) add(pick, "label").append(words.stack, " ", selectBox(words.stack, stacks, stack, choose));
-    pick.append(view.chooser.button);
+    pick.append(view.chooser.element);
     pages.classList.add("pages");
     view.bar.replaceChildren(strip, pick, pages);
   }

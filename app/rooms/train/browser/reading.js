@@ -1,7 +1,7 @@
 // What each run would write, letter by letter: with the answer given, and on its own; and how often each place is right.
 
 import { colours } from "../../../kit/browser/colours.js";
-import { el, fill, share } from "../../../kit/browser/dom.js";
+import { el, fill, percent } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 
 const END = "⏎";
@@ -34,7 +34,7 @@ export function reading(parent, seen, readers, palette) {
       const cell = given.appendChild(el("span", `cell${isRight ? "" : " wrong"}`, best));
       const shade = Math.round(255 * look.p[i]);
       Object.assign(cell.style, { background: ramp.css[shade], color: ramp.ink[shade] });
-      cell.title = `${symbol === END ? words.end : symbol}: ${share(look.p[i])}`;
+      cell.title = `${symbol === END ? words.end : symbol}: ${percent(look.p[i])}`;
     });
     parent.append(el("span", "note", fill(words.right, { n: good, m: right.length })));
     if (samePlace) continue; // nothing is read that was written
@@ -55,7 +55,7 @@ export function reading(parent, seen, readers, palette) {
       const bar = cell.appendChild(el("i"));
       Object.assign(bar.style, { height: `${Math.round(100 * (facts.given[i] ?? 0))}%`, background: colour });
     }
-    cell.title = readers.map(({ name, facts }) => `${name}: ${share(facts.given[i] ?? 0)}`).join(", ");
+    cell.title = readers.map(({ name, facts }) => `${name}: ${percent(facts.given[i] ?? 0)}`).join(", ");
   }
   parent.append(Object.assign(el("span", "note", words.by_place_note), { title: words.by_place_help }));
 }

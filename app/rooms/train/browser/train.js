@@ -10,6 +10,7 @@ import {
   described,
   el,
   fill,
+  isStill,
   focusable,
   number,
   percent,
@@ -137,7 +138,7 @@ class Train extends Stage {
     this.refused = add(root, "p", "refused");
     this.refused.setAttribute("role", "alert");
     this.own = new OwnText(() => this.invalidate("answer"));
-    const main = add(root, "div", "main");
+    const main = add(root, "div", "main former");
     this.main = main;
     this.left = add(main, "section");
     this.fact = add(this.left, "h2", "fact");
@@ -345,7 +346,7 @@ class Train extends Stage {
   /** @param {number} from @param {number} to @param {number} ms @param {Record<string, string>} then */
   walk(from, to, ms, then) {
     this.rest();
-    if (ms <= 0 || matchMedia("(prefers-reduced-motion: reduce)").matches) return this.choose(then);
+    if (ms <= 0 || isStill()) return this.choose(then);
     const began = performance.now();
     /** @param {number} now */
     const next = (now) => {
@@ -607,6 +608,7 @@ class Train extends Stage {
       last: run?.points.length ?? 0,
       twinlast: twin?.points.length ?? 0,
       frame: (run && upTo(run.frames, this.at)?.step) ?? "",
+      waiting: this.showsKept && this.finished.isComing ? "1" : null,
       looks: run?.looks.size ?? 0,
       twinlooks: twin?.looks.size ?? 0,
     };
@@ -645,7 +647,7 @@ class Train extends Stage {
     const { twin, task } = this.values;
     const isRace = twin !== "none";
     this.chips.hidden = this.isHidden;
-    this.replay.hidden = this.isGoing || this.last < 2;
+    this.replay.hidden = this.isGoing || this.last < 2 || isStill();
     setText(this.replay, this.playing ? "❚❚" : "▶");
     this.replay.ariaLabel = this.playing ? words.stop_playing : words.play;
     this.moments.hidden = isRace;

@@ -406,6 +406,7 @@ export class Board {
     watched.forEach((token, i) => {
       const [label, svg, value, tag] = this.bars.children[i].children;
       this.bars.children[i].classList.toggle("first", i === 0);
+      this.bars.children[i].ariaDisabled = String(i === 0); // the answer itself: the others are measured against it
       setText(label, labels[token]);
       const before = Math.exp(known?.before[i] ?? -99);
       const after = run ? Math.exp(run.logP[i]) : null;

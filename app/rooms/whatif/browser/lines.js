@@ -8,7 +8,8 @@ import { rising, rooted, signed } from "../../../kit/browser/picture/scale.js";
 import { answered, sorts } from "./numbers.js";
 
 /** @param {HTMLElement} box @param {import("./types.js").Shown} shown @param {(changes: Record<string, string>) => void} choose */
-export function drawLines(box, { data, side, values, palette }, choose) {
+export function drawLines(box, { data, side: newest, fresh, values, palette }, choose) {
+  const side = fresh ? newest : null; // of what was asked before, nothing is said
   const labels = data.target ?? data.source;
   const writes = data.kind !== "encoder" && data.writes;
   const last = data.classes?.at ?? labels.length - 1;
@@ -45,6 +46,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
   const token = (parent, { tokens, shade, turned, changed, choosable, asked }, i) => {
     const node = add(parent, choosable ? "button" : "span", i === at && asked ? "token asked" : "token");
     if (choosable) {
+      node.setAttribute("aria-pressed", String(i === at && asked));
       node.title = fill(writes ? words.ask_after : words.cut_of, { token: quoted(tokens[i]) });
       node.addEventListener("click", () =>
         choose(
@@ -123,7 +125,7 @@ export function drawLines(box, { data, side, values, palette }, choose) {
     choosable: writes || oneQuery,
     asked: writes,
   };
-  const theirs = side ? (side.target ?? side.source) : labels;
+  const theirs = side ? (side.target ?? side.source) : isOther(values) ? ["…"] : labels;
   /** @type {Line} */
   const below = {
     name: answers ? (isOther(values) ? words.other_row : words.changed) : words.moved_row,

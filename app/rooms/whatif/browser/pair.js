@@ -73,9 +73,11 @@ export class Pair {
     );
     this.heading.append(
       el("b", "", this.ask.name(found.site, found.layer, found.head)),
-      ` ${moved ? (other ? words.looks_elsewhere_there : words.looks_elsewhere) : words.itself}`,
+      ` ${found.there ? words.own_heads : moved ? (other ? words.looks_elsewhere_there : words.looks_elsewhere) : words.itself}`,
     );
-    setText(this.after.title, other ? words.other_run : words.changed);
+    const [layer, head] = found.there ?? [];
+    const there = found.there ? `${words.other_run} · ${fill(words.head_name, { layer, head })}` : words.other_run;
+    setText(this.after.title, other ? there : words.changed);
     const options = side.moved.map(
       ([site, layer, head]) =>
         /** @type {import("../../../kit/browser/types.js").Choice<string>} */ ([

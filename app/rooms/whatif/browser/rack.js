@@ -58,7 +58,8 @@ export class Rack {
     const label = add(line, "label", "other");
     label.append(name);
     const select = add(label, "select");
-    select.addEventListener("change", () => this.choose({ other: select.value, pick: "off", moved: "" }));
+    const take = () => this.choose({ other: select.value, against: "", pick: "off", moved: "" }); // one change at a time
+    select.addEventListener("change", take);
     return select;
   }
 
@@ -67,7 +68,7 @@ export class Rack {
   take(against) {
     const { sweep } = this.values;
     const isTaken = sweep === "patch" || (sweep === "parts" && !/^(https?:|\?)/.test(against));
-    this.choose({ against, pick: isTaken ? "on" : "off", moved: "" });
+    this.choose({ against, ...(against ? { other: "" } : {}), pick: isTaken ? "on" : "off", moved: "" });
     if (sweep === "parts" && against && isTaken) this.choose({ how: "patch", measure: "ld" });
   }
 

@@ -104,7 +104,14 @@ export interface Side {
   moved: [site: string, layer: number, head: number, moved: number, query: number, key: number, largest: number][];
   ranked: [site: string, layer: number, head: number, moved: number][]; // the first of all heads that look elsewhere
   elsewhere: number;
-  maps: { site: string; layer: number; head: number; before: Numbers2d | null; after: Numbers2d | null }[];
+  maps: {
+    site: string;
+    layer: number;
+    head: number;
+    before: Numbers2d | null;
+    after: Numbers2d | null;
+    there: [layer: number, head: number] | null; // the head of another model's map
+  }[];
   too_long: boolean;
   source: string[];
   target: string[] | null;

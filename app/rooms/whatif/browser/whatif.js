@@ -401,6 +401,7 @@ class WhatIf extends Stage {
     this.root.classList.toggle("of-parts", hasParts && !values.edits);
     this.root.classList.toggle("of-paths", hasParts && values.draw === "paths" && values.how === "patch");
     this.middle.hidden = !side || Boolean(side.refused); // before anything is measured
+    this.middle.style.visibility = this.fresh ? "" : "hidden"; // it is of what was asked before
     // All that is measured, before anything is written
     const type = { unit: this.typeUnit, family: getComputedStyle(this.root).fontFamily };
     const width = Math.max(240, (hasParts ? this.board.left : this.left).clientWidth || 400);
@@ -423,7 +424,7 @@ class WhatIf extends Stage {
     this.part("rack", [data.key, values.edits, values.sweep, values.pick, values.against, values.other, side], () =>
       this.rack.draw(values, side?.edits ?? []),
     );
-    this.part("lines", [...seen, values.at, values.sweep], () =>
+    this.part("lines", [...seen, this.fresh, values.at, values.sweep, values.against, values.other], () =>
       drawLines(this.lines, shown, (changes) => this.choose(changes)),
     );
     this.drawModel(pick);
@@ -634,9 +635,9 @@ class WhatIf extends Stage {
       if (!side.shared) fact.unlike = [a, b];
       drawWords(this.words, found, this.palette);
     }
-    // What was said before stays until the changed run is here.
-    this.right.classList.toggle("waiting", !byRow && !this.fresh);
-    if (byRow || this.fresh) this.fact.replaceChildren(...sentence(fact));
+    const isWaiting = !byRow && !this.fresh; // what there is was said of another change
+    this.right.classList.toggle("waiting", isWaiting);
+    this.fact.replaceChildren(...(isWaiting ? ["…"] : sentence(fact)));
     setText(this.scale, turns ? words.turned : words.outlined);
     this.scale.hidden = !this.words.childElementCount; // what could not be run has no bars to read
     setText(
