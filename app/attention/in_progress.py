@@ -41,7 +41,7 @@ async def picture_of_run(key: str) -> picture.Picture:
 
 
 async def _made(run: Facts, model_id: str, text: str) -> picture.Picture:
-    """The model's first example opens where it says; every other text on its own best finding."""
+    """The model's first example opens on its preset head, every other text on its own best finding."""
     asked, is_example = service.service(), examples.is_first(model_id, text)
     if picture.is_whole(run):
         whole = await asked.whole(run.key)

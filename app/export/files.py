@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CSV_CELLS = 512 * 512  # a line for each cell: some 15 MB
 NPZ_CELLS = 2048 * 2048  # 16 MiB of float32
 LEAST_LEFT = 1e-6  # of a row: what float32 has of less is noise
-# What a spreadsheet may take for the beginning of a formula; with apostrophes before it, so that one more is taken off without doubt
+# Start of a text that a spreadsheet may read as a formula. Leading apostrophes count, so that removing one always restores the text.
 RISKY = re.compile(r"^'*[=+\-@＝＋－＠\t\r]")
 RISKY_INSIDE = re.compile(r"([,;\t])(?=[=+\-@＝＋－＠])")  # the same where a line is cut into cells
 
@@ -96,7 +96,7 @@ def cell(text: str) -> str:
 
 
 def safe(text: str) -> str:
-    """A text of a table: one that looks like a formula gets an apostrophe in front, as in cell()."""
+    """A text for a table. A text that looks like a formula gets an apostrophe in front, as in cell()."""
     return f"'{text}" if RISKY.match(text) else text
 
 

@@ -183,7 +183,7 @@ def number(place: Any, control: Control, label: str, bounds: tuple[int, int], st
 
 
 def lead(control: Control, *followers: tuple[Control, int]) -> Callable[[], None]:
-    """A callback for the box of a control: each (follower, times) that was `times` as large as it stays so."""
+    """A callback for the box of a control. Each (follower, times) that equalled `times` the control keeps that ratio."""
 
     def changed() -> None:
         before, now = boxes.drawn(control.name), boxes.held(control.name)

@@ -57,11 +57,11 @@ GUARDED = "A text that begins as a formula does (= + - @) has an apostrophe in f
 PROJECTED = {
     "projection": "Projection",
     "exit": "Exit",
-    "exit_help": "Back to the page with all its controls. P and Escape do it too.",
+    "exit_help": "Back to the page with all its controls. Shortcuts: P and Escape.",
     "freeze": "Freeze",
-    "freeze_help": "A moving pointer changes nothing. F does it too.",
+    "freeze_help": "A moving pointer changes nothing. Shortcut: F.",
     "spotlight": "Spotlight",
-    "spotlight_help": "Dims everything around the pointer, or in Explore every row but the chosen one. S does it too.",
+    "spotlight_help": "Dims everything around the pointer, or in Explore every row but the selected one. Shortcut: S.",
 }
 
 # what the browser's part of every room writes; it fills in the braces itself

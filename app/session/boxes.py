@@ -30,7 +30,7 @@ def held(name: str) -> Any:
 
 
 def drawn(name: str) -> Any:
-    """What a box held when it was drawn last: in a callback, before the visitor changed it."""
+    """The value of a box when it was last drawn. In a callback this is the value before the change."""
     return st.session_state.get(name)
 
 

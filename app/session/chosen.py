@@ -146,9 +146,9 @@ def read(said: Values, names: Collection[str]) -> Chosen:
 
 
 def carried(chosen: Chosen, was: Facts | None, now: Facts, of_text: Collection[str] = ()) -> Chosen:
-    """What was chosen on one run, on another: nothing that a rule chose, and of another model no place.
+    """The selection of one run carried over to another, without the values that a rule chose.
 
-    Another text opens on its own finding, and keeps only a head that is pinned; the same text, edited, keeps its place.
+    Another model keeps no place. Another text opens on its own finding and keeps only a pinned head; an edited text keeps its place.
     """
     if was is not None and was.key == now.key:
         return chosen

@@ -69,7 +69,7 @@ def is_link(text: str) -> bool:
 
 
 def carries_old_head(said: Mapping[str, str]) -> bool:
-    """Whether a link says a head that the model which opened first once has: without a model's name, it is of that one."""
+    """Whether a link without a model selects a head of the former default model."""
     layer, head, site = (said.get(name, "") for name in ("layer", "head", "site"))
     has = all(part.isdecimal() and int(part) < most for part, most in ((layer, 6), (head, 12)) if part)
     return bool(layer or head) and has and site in ("", "encoder")

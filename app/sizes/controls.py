@@ -199,7 +199,7 @@ PHASE = widgets.choice(
 CONTROLS = {name: _size(name) for name in SIZES} | {
     name: _of(name, words.LABELS[name][0], options) for name, options in CHOICES.items()
 }
-# KV heads move with heads and d_ff with d_model, as long as they are what most models have.
+# KV heads follow heads while they are equal, and d_ff follows d_model while it is 4 · d_model.
 FOLLOWERS = {"heads": ("kv_heads", 1), "d_model": ("d_ff", 4)}
 FOLLOWED = {
     name: widgets.lead(CONTROLS[name], (CONTROLS[follower], times)) for name, (follower, times) in FOLLOWERS.items()
@@ -410,7 +410,7 @@ def ahead(said: Said, training: bool, sentence_of: Callable[[Setup], str]) -> di
 
 
 def _moved(said: Said, name: str, value: int) -> dict[str, Any]:
-    """What the controls say once this slider is at `value`."""
+    """The values of all controls once this slider is at `value`."""
     moved = {**said, name: value}
     follower, times = FOLLOWERS.get(name, ("", 1))
     if follower and said[follower] == times * said[name]:

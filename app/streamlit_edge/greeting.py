@@ -1,4 +1,4 @@
-"""The theme, which every run of a script sends, is put together once; and the address that the server says when it answers.
+"""The theme, which every run of a script sends, is put together once; and the address that the server prints when it is ready.
 
 Streamlit reads every option of it and turns each into protobuf again for every run of every visitor, while the file they stand in is
 read when the server starts: a tenth of what its own thread has to do for a sentence. Without this all still works, more slowly.
@@ -13,7 +13,7 @@ from streamlit.web.server import server_util
 
 
 def address() -> str:
-    """Where a browser of this machine finds the page."""
+    """The address of the page for a browser on this machine."""
     return server_util.get_url(config.get_option("browser.serverAddress"))
 
 

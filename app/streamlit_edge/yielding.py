@@ -10,8 +10,8 @@ from streamlit.runtime.state import SafeSessionState
 def give_way() -> None:
     """Let Streamlit break the script off here for a visitor who has done something else, or has gone.
 
-    It does so whenever a script looks into its session. Without this a script that waits goes on to its end for no one. Nothing is
-    done outside of scripts, as before the first visitor.
+    It does so whenever a script reads its session. Without this, a script that waits runs to its end although its visitor has left.
+    Outside a script, for example during the warm-up, nothing happens.
     """
     if get_script_run_ctx(suppress_warning=True) is not None:
         _ = "given_way" in st.session_state

@@ -1,4 +1,4 @@
-"""Walks over every room, its labs and tabs: look at every control, press it, and press it with every answer late (tests/app/walking.py)."""
+"""Walks through every room, its labs and tabs: look at every control, press it, and press it while answers are delayed (walking.py)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.app.plain import Plain
 MODELS = ("smollm2", "minilm", "translator")
 SIZES = {"1280": (1280, 720), "1920 projected": (1920, 1080), "390": (390, 844)}
 PLACES = [room.id for room in registry.rooms() if room.message is not None]
-PARTS = ("lab", "page", "show", "part")  # in an address: what a tab of a room chooses
-# What begins a class, which no plain page has: tests/app/test_classroom_screen.py presses it
+PARTS = ("lab", "page", "show", "part")  # parameters of an address that the tabs of a room set
+# Needs the class, which the plain page has not; tests/app/test_classroom_screen.py presses it.
 ELSEWHERE = ("Share this screen",)
 MOST = 90  # controls of one part that are pressed
 
@@ -28,7 +28,7 @@ def place_of(url: str) -> tuple[tuple[str, str], ...]:
 
 
 def parts(plain: Plain, room: str, model: str) -> Iterator[str]:
-    """The links to a room and to each of its labs and tabs, which are found by pressing what chooses one."""
+    """Links to a room and to each of its labs and tabs, which are found by pressing the tabs."""
     first = f"?{urlencode({'view': room, 'model': model})}"
     plain.open(first)
     seen = {place_of(plain.page.url)}

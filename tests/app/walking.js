@@ -1,4 +1,4 @@
-// What the walks of tests/app/walking.py read on a page: its controls, whether each can be seen and reached, and how its text lies.
+// Functions that tests/app/walking.py runs in a page: they list its controls and check visibility, reachability and text layout.
 (() => {
   const CONTROL =
     "button, [role=button], [role=tab], summary, a[href], select, input:not([type=hidden]), textarea, [role=slider], [role=application]";
@@ -39,7 +39,7 @@
       .slice(0, 60);
   const told = (node) => `${node.localName}.${node.className.baseVal ?? node.className} “${nameOf(node)}”`;
 
-  // The controls in sight, in order: each by its tag, its name, and which of those alike it is.
+  // Visible controls in document order. The id has the tag, the name, and an index among equal names.
   function controls() {
     const counts = new Map();
     return every()
@@ -52,13 +52,13 @@
       });
   }
 
-  // Whether exactly one of the buttons beside it is chosen, as of tokens in a row
+  // Whether the node is in a group of sibling buttons of which exactly one is pressed, such as a row of tokens
   function isOneOfMany(node) {
     const alike = node.parentElement ? [...node.parentElement.children].filter((one) => one.localName === node.localName) : [];
     return alike.length > 2 && alike.filter((one) => ["aria-pressed", "aria-selected"].some((name) => one.getAttribute(name) === "true")).length === 1;
   }
 
-  // What pressing each of them may do: nothing is asked of one that is off, chosen already, or says that it cannot be pressed
+  // Each control with the state that decides whether a press must have an effect
   function listed() {
     return controls().map(({ node, id }) => ({
       id,
@@ -79,7 +79,7 @@
 
   const found = (id) => controls().find((one) => one.id === id)?.node ?? null;
 
-  // All text in sight, and what the controls hold
+  // All visible text, and the values of the controls
   function said() {
     const texts = every()
       .filter((node) => node.checkVisibility({ visibilityProperty: true }))
@@ -88,10 +88,10 @@
         ...["aria-pressed", "aria-expanded", "aria-valuetext", "aria-checked"].map((name) => node.getAttribute(name) ?? ""),
         node.value ?? "",
       ]);
-    return [...texts.filter(Boolean), window.plain?.asked.length].join("\n"); // and what it asked its host for
+    return [...texts.filter(Boolean), window.plain?.asked.length].join("\n"); // and the number of requests to its host
   }
 
-  // The texts in sight that hold a number, but for what counts by itself, each by where it stands; not those that are drawn faint, as what is of the question before
+  // Visible texts with a number, by their path in the document. Faded texts are left out: they belong to the previous question.
   function numbers() {
     const texts = {};
     for (const node of every(document.querySelector(".hl") ?? document)) {
@@ -118,7 +118,7 @@
   });
   const WINDOW = () => ({ left: 0, top: 0, right: innerWidth, bottom: innerHeight });
 
-  // Controls that nobody can press: covered, outside of the window for good, or in an open panel without a size
+  // Controls that cannot be pressed: covered by something else, or outside the window even after scrolling
   function unreached() {
     const wrong = [];
     const drawnOver = "label, [data-testid=stSlider], [data-testid=stDataFrame]";
@@ -134,7 +134,7 @@
       }
       let hit = seenAt((seen.left + seen.right) / 2, (seen.top + seen.bottom) / 2);
       if (hit && !holds(node, hit) && !holds(hit, node)) {
-        node.scrollIntoView({ block: "center", inline: "center" }); // from under what sticks to an edge
+        node.scrollIntoView({ block: "center", inline: "center" }); // move it out from under sticky elements
         box = node.getClientRects()[0] ?? node.getBoundingClientRect();
         hit = seenAt((box.left + box.right) / 2, (box.top + box.bottom) / 2);
       }
@@ -169,7 +169,7 @@
     return wrong;
   }
 
-  // Where a text can be seen: what boxes that clip it leave of it
+  // The part of a text that its clipping ancestors leave visible
   function clipped(node, box) {
     let seen = box;
     for (let at = node; at; at = up(at)) {
@@ -192,7 +192,7 @@
       if (!node.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
       if (node.closest("[aria-hidden=true]:not(svg), .unseen, script, style, noscript, select, option, title, desc")) continue;
       if (node.matches("h1")) continue; // for a screen reader
-      if (Number(getComputedStyle(node).opacity) < 0.3 || isTurned(node)) continue; // the box of slanted text says nothing
+      if (Number(getComputedStyle(node).opacity) < 0.3 || isTurned(node)) continue; // the bounding box of slanted text is much larger than the text
       for (const child of node.childNodes) {
         if (child.nodeType !== 3 || !child.data.trim()) continue;
         const range = document.createRange();
@@ -208,7 +208,7 @@
     return all;
   }
 
-  // The nearest box with a ground of its own that lies over the page: a menu, or what sticks to an edge of the window
+  // The nearest positioned ancestor with a background, such as a menu or a sticky bar
   function layerOf(node) {
     for (let at = node; at; at = up(at)) {
       const { position, backgroundColor } = getComputedStyle(at);
@@ -220,7 +220,7 @@
 
   const isOpaque = (node) => !/^rgba\(.*, 0\)$|^transparent$/.test(getComputedStyle(node).backgroundColor);
 
-  // Whether something with a ground of its own lies over a node there
+  // Whether an element with a background covers a node at a point
   function isUnder(node, x, y) {
     for (const one of node.getRootNode().elementsFromPoint(x, y)) {
       if (holds(one, node) || holds(node, one)) return false;
@@ -229,7 +229,7 @@
     return false;
   }
 
-  // Texts that lie on each other: letters, not the room of their lines
+  // Overlapping texts. Only the letters count, not the line spacing.
   function overlaps() {
     const wrong = [];
     const all = texts().map(({ node, text, box }) => {
@@ -246,14 +246,14 @@
         const [x, y] = [(both.left + both.right) / 2, (both.top + both.bottom) / 2];
         const top = seenAt(x, y);
         if (isUnder(a.node, x, y) || isUnder(b.node, x, y)) continue;
-        if (layerOf(a.node) !== layerOf(b.node)) continue; // one lies over the other on purpose, on a ground of its own
+        if (layerOf(a.node) !== layerOf(b.node)) continue; // one is on a panel above the other
         if (top && !holds(top, a.node) && !holds(top, b.node) && !holds(a.node, top) && !holds(b.node, top)) continue;
         wrong.push(`“${a.text}” and “${b.text}” at ${Math.round(both.left)}, ${Math.round(both.top)}`);
       }
     return wrong;
   }
 
-  // Texts that are cut off, and whose full form nothing near them says
+  // Texts that are cut off and have neither a title nor a label with the full text
   function cut() {
     const wrong = [];
     for (const node of every()) {

@@ -1,7 +1,6 @@
-"""Two walks through whatever room is on a page: pressing every control, and looking at every control.
+"""Walks through the room on a page: look at every control, press every control, and press it while answers are delayed.
 
-Neither knows a room: what there is to press is read from the page, and so is what a press changed. A new room is walked without a
-line of its own.
+The walks know no room. They read the controls, and the effect of each press, from the page, so a new room needs no code here.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from PIL import Image, ImageChops, ImageDraw
 from playwright.sync_api import ElementHandle, Error, Page, Route
 
 SCRIPT = Path(__file__).with_name("walking.js").read_text(encoding="utf-8")
-CHANGED = 24  # pixels that differ, from which on a person sees it
-LONGEST = 3000  # ms until something of a press is to be seen
-TYPED = "abcdef"  # into a field of text
+CHANGED = 24  # pixels that must differ for a visitor to notice
+LONGEST = 3000  # ms in which a press must have a visible effect
+TYPED = "abcdef"  # typed into text fields
 
 
 @dataclass(frozen=True)
 class State:
-    """What a person can perceive of a page: its address, its text, and its picture."""
+    """Everything a visitor can perceive of a page: address, text and pixels."""
 
     url: str
     said: str
@@ -39,31 +38,31 @@ def begin(page: Page) -> None:
 
 
 def look(page: Page) -> list[str]:
-    """What is wrong with how the controls and the texts of the page lie."""
+    """Faults in the layout of controls and texts."""
     begin(page)
     found: list[str] = page.evaluate("[...walk.panels(), ...walk.overlaps(), ...walk.cut(), ...walk.unreached()]")
     return sorted(set(found))
 
 
 def open_panels(page: Page) -> list[str]:
-    """What is wrong with the panels that are open."""
+    """Faults of the open panels."""
     begin(page)
     return page.evaluate("walk.panels()")
 
 
 def listed(page: Page) -> list[dict[str, Any]]:
-    """The controls in sight: what each is called, and whether a press is to do anything."""
+    """The visible controls, with their names and states."""
     begin(page)
     return page.evaluate("walk.listed()")
 
 
 def is_to_act(control: dict[str, Any]) -> bool:
-    """Whether a press must show something: not where it is off, or the one of a row that is chosen already."""
+    """Whether a press must have an effect. Disabled controls and the current choice of a group need none."""
     if control["isOff"] or (control["isOn"] and control["isSegment"]):
         return False
     if control["kind"] == "select":
         return len(control["options"]) > 1
-    return control["role"] != "application"  # which has keys of its own, told in the room's list
+    return control["role"] != "application"  # an application has its own keys, which the room lists
 
 
 class Gone(Exception):
@@ -71,9 +70,9 @@ class Gone(Exception):
 
 
 def press(page: Page, control: dict[str, Any], tries: int = 3) -> None:
-    """Use a control as its kind is used. Raises Gone, and Error where it cannot be reached.
+    """Operate a control. Raises Gone if it is no longer on the page, and Error if it cannot be reached.
 
-    One that is made anew while it is on its way to be pressed is looked for again.
+    A control that is rebuilt during the press is looked up again.
     """
     try:
         _press(page, control)
@@ -100,7 +99,7 @@ def _press(page: Page, control: dict[str, Any]) -> None:
         page.keyboard.press("ControlOrMeta+a")
         page.keyboard.type(("4" if control["value"] == "3" else "3") if kind == "number" else TYPED)
         page.keyboard.press("Enter")
-    else:  # as a hand does: at its first line, whatever lies there
+    else:  # click the centre of its first line, even if something covers it, as a visitor would
         box = found.evaluate("at => JSON.parse(JSON.stringify(at.getClientRects()[0] ?? null))")
         if box is None:
             raise Gone(control["told"])
@@ -118,7 +117,7 @@ def _slide(page: Page, found: ElementHandle, control: dict[str, Any]) -> None:
 
 
 def shows(page: Page, before: State, control: dict[str, Any]) -> bool:
-    """Whether anything of the page that a person perceives has changed outside of the control, within a while."""
+    """Whether the page changes visibly outside the control within LONGEST."""
     waited = 0
     while waited <= LONGEST:
         if page.url != before.url:
@@ -145,7 +144,7 @@ def _differs(page: Page, before: bytes) -> bool:
 
 
 def _pressed(page: Page) -> tuple[float, float, float, float] | None:
-    """Where the control with the focus is: its ring, and the colour of a button that is held, say nothing."""
+    """The box of the focused control, whose focus ring and pressed colour are no effect."""
     box = page.evaluate(
         """() => {
           let at = document.activeElement;
@@ -159,19 +158,19 @@ def _pressed(page: Page) -> tuple[float, float, float, float] | None:
 
 
 def dead(page: Page, control: dict[str, Any]) -> str:
-    """What is wrong with a control that was pressed: "" where something happened."""
+    """The fault of a control when pressed, or "" if the press had an effect."""
     page.mouse.move(0, 0)
     begin(page)
     before = State.of(page)
     now = next((one for one in listed(page) if one["id"] == control["id"]), None)
-    if now is None or not is_to_act(now):  # an answer that came late has changed it
+    if now is None or not is_to_act(now):  # a late answer has changed it
         return ""
     try:
         with _downloads(page) as files:
             press(page, control)
             if shows(page, before, control) or files:
                 return ""
-    except Gone:  # it went with an answer that came late
+    except Gone:  # a late answer has removed it
         return ""
     except Error as error:
         if "navigation" in str(error):  # a link to another page
@@ -181,7 +180,7 @@ def dead(page: Page, control: dict[str, Any]) -> str:
 
 
 class _downloads:
-    """The files that the page gives while this is open."""
+    """Collects the downloads that start in the block."""
 
     def __init__(self, page: Page) -> None:
         self.page, self.files = page, list[Any]()
@@ -198,7 +197,7 @@ class _downloads:
 
 
 class _Held:
-    """What a page asks of the server while this is open, answered when it is let go."""
+    """Delays all requests of the page in the block until `let_go` is called."""
 
     def __init__(self, page: Page) -> None:
         self.page, self.routes, self._lets_go = page, list[Route](), False
@@ -221,7 +220,7 @@ class _Held:
 
 
 def rested(page: Page) -> dict[str, str]:
-    """The numbers once they have not changed for a while."""
+    """The numbers of the page, once they have stopped changing."""
     begin(page)
     before: dict[str, str] = {}
     for _ in range(LONGEST // 300):
@@ -234,7 +233,7 @@ def rested(page: Page) -> dict[str, str]:
 
 
 def old_numbers(page: Page, control: dict[str, Any]) -> list[str]:
-    """Texts that stand unchanged after a press whose answers are held back, and that turn out to be of the question before."""
+    """Numbers of the previous question that are still shown after a press, while its answers are delayed."""
     page.mouse.move(0, 0)
     begin(page)
     before = page.evaluate("walk.numbers()")
@@ -242,7 +241,7 @@ def old_numbers(page: Page, control: dict[str, Any]) -> list[str]:
         try:
             press(page, control)
         except (Gone, Error):
-            return []  # the other walk says so
+            return []  # reported by `dead`
         page.wait_for_timeout(300)
         if not page.evaluate("'walk' in window"):
             return []  # a link to another page
@@ -253,7 +252,7 @@ def old_numbers(page: Page, control: dict[str, Any]) -> list[str]:
             return []
         after = rested(page)
     return [
-        f"{control['told']}: “{text}” stands until “{after[where]}” is there"
+        f"{control['told']}: “{text}” is still shown before “{after[where]}”"
         for where, text in meanwhile.items()
         if before.get(where) == text and after.get(where, text) != text
     ]

@@ -113,7 +113,7 @@ export function shares(view, row, { palette, colour, font }, { column, y, size, 
   /** @type {Shape[]} */
   const shapes = [];
   const open = Array.from(row.weights.keys()).filter((k) => !row.masked?.[k]);
-  const most = open.length === 1 ? 1 : 1 - 1e-5; // a key that is alone has all of it
+  const most = open.length === 1 ? 1 : 1 - 1e-5; // a single key gets all the weight
   const placed = open.flatMap((k) => {
     const place = row.weights[k] < SAID_FROM ? null : column(k);
     return place ? [{ k, place }] : [];

@@ -117,7 +117,7 @@ export class Findings {
   draw() {
     const { view } = this;
     const found = this.isShown ? findingsOf(view) : [];
-    const now = found.findIndex((one) => isAt(one, view.place)); // of a head under the pointer, its own
+    const now = found.findIndex((one) => isAt(one, view.place)); // the finding of the head under the pointer
     const so = layersSoFar(view.sites);
     this.box.hidden = !found.length;
     this.why.hidden = this.box.hidden && !so;

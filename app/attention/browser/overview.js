@@ -224,7 +224,7 @@ export class Overview {
     };
   }
 
-  // How much of a grid that is higher than its box stands below what is in view
+  // Height of the grid below the visible part of its box
   tellMore() {
     const { grid: g, box, more } = this;
     const end = box.scrollTop + box.clientHeight;

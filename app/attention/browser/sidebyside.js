@@ -22,7 +22,7 @@ const WORD = [11, 14]; // px of the smallest and the largest type of these names
 const PAPER = 380; // px of one map in a file
 const GAP = 22; // px between two maps
 const TITLE = 24; // px, for the name of a head
-const TITLED = 15; // em that it takes, with what the head looks at
+const TITLED = 15; // em: width of a title with the key that the head attends to
 
 // The heads that are shown: those that were chosen, or else the ones of the findings, the head on the screen first
 /** @param {View} view @returns {Member[]} */

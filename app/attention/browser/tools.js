@@ -13,7 +13,7 @@ export class Tools {
   /**
    * @param {import("./types.js").View} view
    * @param {HTMLElement} parent
-   * @param {HTMLElement} page which the panel lies over; where it is narrow the panel is a sheet at its bottom
+   * @param {HTMLElement} page the panel opens on top of it; on a narrow page the panel is a sheet at the bottom
    * @param {import("./types.js").ViewPart[]} parts
    */
   constructor(view, parent, page, parts) {
@@ -102,7 +102,7 @@ export class Tools {
     }
     this.buildOptions();
     if (this.view.room.narrow) this.panel.removeAttribute("style");
-    else placePanel(this.panel, this.open, WIDTH, "beside"); // beside the map that the options change
+    else placePanel(this.panel, this.open, WIDTH, "beside"); // so that the map stays visible
   }
 
   focus() {

@@ -32,7 +32,7 @@ const LONG = 8; // the same of a room that says nothing, and gets a link
 const SAY = 5000; // ms between two sentences for a screen reader
 const TOAST = 6000; // ms
 const TOLD_AFTER = 300; // ms before a screen reader hears the result
-const OF_THE_PAGE = ["view", "theme", "projector", "frozen", "spotlight", "lang"]; // what an address says of the page and not of what is in it
+const OF_THE_PAGE = ["view", "theme", "projector", "frozen", "spotlight", "lang"]; // parameters of the page, not of its contents
 const OF_THE_RUN = ["text", "target", "with"];
 const settings = () => window.headlight.settings;
 

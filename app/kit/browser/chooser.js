@@ -241,7 +241,7 @@ export class HeadChooser {
     });
     if (!this.isOpen) return;
     this.drawBox(heads);
-    this.place(); // what has come may have made it wider
+    this.place(); // new numbers may have made it wider
   }
 
   // ------------------------------------------------------------------ what is open

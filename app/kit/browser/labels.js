@@ -43,7 +43,7 @@ const SPECIAL = [
   ["unknown", /^(<unk>|\[UNK\])$/],
 ];
 
-/** A word that a model writes next, as people say it: a token that stands for no letters by what it means. @param {string} label */
+/** The readable name of a predicted token. Special tokens are named by their meaning. @param {string} label */
 export function tokenName(label) {
   const found = SPECIAL.find(([, labels]) => labels.test(label));
   return found ? words.special_tokens[found[0]] : label;

@@ -24,7 +24,7 @@ import { pointed } from "./language.js";
 
 const HIGH = 2.75; // rem of one strip
 const GAP = 1.9; // between two, where the wires are
-const LOW = 2.25; // of a low one; two of them stand side by side
+const LOW = 2.25; // height of a low strip
 const WIRES = 0.5; // of it, where the wires are
 const [NAMED, APART] = [9.6, 1]; // rem for the name of a low strip beside another, and between the two
 const [BEFORE, AFTER] = [8.6, 6.6]; // rem left and right of the layers; more at the left where the words there are longer

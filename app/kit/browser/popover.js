@@ -1,4 +1,4 @@
-// Panels in the browser's top layer: Escape and a click elsewhere close them, and they lie over everything else.
+// Panels in the browser's top layer: Escape and a click elsewhere close them.
 
 import { clamp, pinned } from "./dom.js";
 

@@ -1,7 +1,7 @@
-// What a projected page has whatever its room: Exit, Freeze and Spotlight, in one bar at the bottom right.
+// The bar of a projected page, the same in every room: Exit, Freeze and Spotlight at the bottom right.
 //
-// Frozen, a pointer that moves reaches no part of the page. The spotlight dims everything but what is around the pointer or has the
-// focus; a room that dims what is not chosen says so in data-own-spotlight of the document.
+// Freeze hides pointer moves from the page. Spotlight dims everything except the area around the pointer or the focused element. A room
+// with a spotlight of its own sets data-own-spotlight on the document.
 
 import { isFree } from "./shortcuts.js";
 

@@ -8,7 +8,7 @@ export class Tip {
     this.root = root;
     this.box = add(root, "div", "tip");
     this.hide();
-    // A click or a key changes what is under the pointer: the next move says it.
+    // A click or a key may change the cell under the pointer. The next move shows its tip.
     for (const name of ["pointerdown", "keydown"])
       root.addEventListener(name, () => this.hide(), { capture: true, passive: true });
   }

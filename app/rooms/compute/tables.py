@@ -203,7 +203,7 @@ def devices_table(cards: Sequence[Device]) -> pd.DataFrame:
 
 
 def rnn_line(config: ModelConfig, n: int) -> dict[str, int]:
-    """FLOPs of one layer on n tokens: a plain RNN as wide as the model (Elman 1990: two d × d products a token), and its attention."""
+    """FLOPs of one layer on n tokens: a plain RNN of width d_model (Elman 1990: two d × d products per token), and the attention of the model."""
     d = config.d_model
     alone = ModelConfig(
         vocab_size=1,

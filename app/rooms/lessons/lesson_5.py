@@ -280,7 +280,7 @@ async def roof(shown: Shown) -> Truth:
     one, many = (decode(config, batch=n, cached=cached, memory_len=memory, dtype="float16") for n in (1, 32))
     product = next(op for op in one if op.name.endswith("mlp up"))
     m, k = config.d_model, config.d_ff
-    n_bytes = product.bytes - (2 * k if config.mlp_bias else 0)  # of the product alone: its bias is added afterwards
+    n_bytes = product.bytes - (2 * k if config.mlp_bias else 0)  # without the bias, which is added later
     intensity = product.flops / n_bytes
     limit = "memory" if intensity < device.ridge else "arithmetic"
     alone = [min(1, next(op for op in ops if op.name == product.name).intensity / device.ridge) for ops in (one, many)]

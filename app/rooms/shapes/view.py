@@ -45,7 +45,7 @@ from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import PRESETS
 
-# KV heads move with heads and d_ff with d_model, as long as they are what most models have.
+# KV heads follow heads while they are equal, and d_ff follows d_model while it is 4 · d_model.
 FOLLOWED = {
     "heads": widgets.lead(FIELDS["heads"], (FIELDS["kv"], 1)),
     "width": widgets.lead(FIELDS["width"], (FIELDS["ff"], 4)),
@@ -137,7 +137,7 @@ def _run(answer: session_answer.Answer, notes: list[str]) -> dict[str, Any] | No
 
 
 def _is_pair(config: ModelConfig | None) -> bool:
-    """Whether there is a target as well as a source; where the config was refused, whether it was to have both stacks."""
+    """Whether the model has both stacks. For a refused config, the boxes decide."""
     if config is not None:
         return config.kind == "encoder-decoder"
     return all(boxes.held(FIELDS[name].name) for name in ("encoder", "decoder"))

@@ -376,7 +376,7 @@ def rows_of(answer: AnswerChange) -> list[list[Any]]:
 
 
 async def _opening(run: Facts) -> tuple[int, int]:
-    """Record and head of the look that a picture of a run opens on."""
+    """Record and head that a picture of a run opens on."""
     look = await service.service().opening_look(run.key)
     name = "cross" if look.site == "cross_attn" else look.stack
     site = next(site for site in run.sites if site.id == name)
@@ -384,7 +384,7 @@ async def _opening(run: Facts) -> tuple[int, int]:
 
 
 async def _own(both: Both, is_alike: bool) -> tuple[int, int]:
-    """The head that was changed itself, where none looks elsewhere; beside another model the one that a picture opens on; else the last one."""
+    """The changed head itself if no other head changes. For another model, the head that its picture opens on; otherwise the last head."""
     layer, head = (changes.number(both.said[name]) for name in ("layer", "head"))
     if not is_alike and layer is None:
         return await _opening(both.a)

@@ -547,7 +547,7 @@ export class Explore extends Stage {
     if (stale.has("findings") && !isLaid) this.findings.draw();
     if (stale.has("side") && !isLaid) this.drawSide();
     else if (stale.has("peek") || stale.has("chosen")) this.allHeads.drawChosen();
-    this.card.box.style.visibility = view.chosen.peeked ? "hidden" : ""; // the map is of another head meanwhile
+    this.card.box.style.visibility = view.chosen.peeked ? "hidden" : ""; // the map shows another head
     if (stale.has("model") || stale.has("side") || stale.has("chosen")) this.drawModel();
     if (stale.has("strip") || stale.has("over")) strip.drawArcs();
     if (stale.has("side") && !isLaid) this.allHeads.finish();
@@ -622,7 +622,7 @@ export class Explore extends Stage {
     return isOfMaps ? "maps" : "head";
   }
 
-  // The same question through the model's chat template, which opens on a finding of its own
+  // Asks the same question through the chat template of the model.
   askAsChat() {
     const { address } = window.headlight;
     const said = address?.read();
@@ -762,7 +762,7 @@ export class Explore extends Stage {
     const wide = width > (isBeside ? (projected ? 30 : 46) : projected ? 44 : 56) * em; // two columns, or one
     this.arrange(!wide);
     Object.assign(view.room, { em, family: style.fontFamily, narrow: !wide });
-    const isAlone = wide && projected && isBeside; // the map alone: a lesson's sentences say the rest
+    const isAlone = wide && projected && isBeside; // only the map, next to the sentences of a lesson
     const ems =
       projected && writes(view) ? WRITING_SIDE : projected || (isBeside && width < 56 * em) ? PROJECTED_SIDE : SIDE;
     const side = wide ? ems * em : width;

@@ -358,7 +358,7 @@ export class Paint {
     drawBeside(this, this.right);
   }
 
-  // Of a mask after the softmax, a row that loses something; but not where a person has chosen the row.
+  // Selects a row that loses weight to a mask after the softmax, unless the visitor selected a row.
   /** @param {Float64Array} sums @param {number} first */
   showLoss(sums, first) {
     const { place } = this.view;
@@ -510,7 +510,7 @@ export class Paint {
           continue;
         }
         const [left, up] = [x + k * cell, top + q * cell];
-        // A row of which every score is −1e9 looks at all of its keys alike: its cells are drawn as the weights that they have.
+        // A row whose scores are all −1e9 attends equally to all keys, so its cells show their weights.
         if (which && weights[at] > 0) {
           if (this.forbid.has(at))
             more.push({

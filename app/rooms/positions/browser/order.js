@@ -112,7 +112,7 @@ export class Order {
     return JSON.stringify(names.map((name) => [name, view.value(name)]).filter(([, value]) => value));
   }
 
-  // Whether what is shown is of the model as it is
+  // True while the picture shows the unchanged model
   get isAsTrained() {
     return this.mode === "trained";
   }

@@ -192,7 +192,7 @@ class Positions extends Stage {
     const lab = /** @type {Lab} */ (this.lab);
     const site = this.site();
     if (lab.isAsTrained && !this.isProjected) this.sink.draw(site.id, this.side(site.key).labels);
-    else this.sink.line.hidden = true; // what it says is of the model's own run
+    else this.sink.line.hidden = true; // it describes the run of the unchanged model
     lab.draw();
     this.drawLabs(name);
     this.toolbox.replaceChildren(this.counted(lab), ...lab.tools());

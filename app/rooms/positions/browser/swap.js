@@ -131,7 +131,7 @@ export class Swap {
     [this.found, this.foundOf] = [found, of];
   }
 
-  // Whether what is shown is of the model as it is
+  // True while the picture shows the unchanged model
   get isAsTrained() {
     return this.cond === "trained";
   }

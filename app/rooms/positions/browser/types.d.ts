@@ -173,7 +173,7 @@ export interface Lab {
   /** The lab's findings, which one is shown ("": none of them), and those that this text or model lacks. */
   readonly ownFindings?: string[];
   readonly shownFinding?: string;
-  readonly isAsTrained?: boolean; // whether it shows the model as it is, of which the attention sink is told
+  readonly isAsTrained?: boolean; // true while it shows the unchanged model, whose attention sink is then reported
   readonly isWaiting?: boolean; // whether what it lacks is not known yet
   lacks?(id: string): boolean;
   take?(id: string): void;

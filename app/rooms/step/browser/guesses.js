@@ -5,7 +5,7 @@ import { WORDS as words } from "./constants.js";
 import { wordOf } from "./sentences.js";
 import { label, Sheet } from "./sheet.js";
 
-const LEAST = 19; // of the picture's units: a row that is read
+const LEAST = 19; // height of a readable row, in units of the picture
 
 /** @param {HTMLElement} host @param {import("./shown.js").Shown} on @returns {import("./types.js").Picture} */
 export function guessPicture(host, on) {
@@ -39,7 +39,7 @@ export function guessPicture(host, on) {
     ...header.added.map((/** @type {unknown} */ _, /** @type {number} */ i) => lengths[i * n + own]),
     1e-9,
   );
-  // Rows that the picture has no room for are scrolled to; on a phone the page is as long as they are.
+  // The list scrolls if its rows do not fit. On a phone the page grows instead.
   const list = focusable(add(host, "div", "guesses"), "group", words.guess_here);
   pinned(list, { left: 0, top, width: middle, height: narrow ? tall * guesses.length : room });
   /** @type {HTMLElement[]} */

@@ -9,7 +9,7 @@ import { answered, sorts } from "./numbers.js";
 
 /** @param {HTMLElement} box @param {import("./types.js").Shown} shown @param {(changes: Record<string, string>) => void} choose */
 export function drawLines(box, { data, side: newest, fresh, values, palette }, choose) {
-  const side = fresh ? newest : null; // of what was asked before, nothing is said
+  const side = fresh ? newest : null; // nothing of the previous change is shown
   const labels = data.target ?? data.source;
   const writes = data.kind !== "encoder" && data.writes;
   const last = data.classes?.at ?? labels.length - 1;

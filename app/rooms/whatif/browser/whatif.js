@@ -401,7 +401,7 @@ class WhatIf extends Stage {
     this.root.classList.toggle("of-parts", hasParts && !values.edits);
     this.root.classList.toggle("of-paths", hasParts && values.draw === "paths" && values.how === "patch");
     this.middle.hidden = !side || Boolean(side.refused); // before anything is measured
-    this.middle.style.visibility = this.fresh ? "" : "hidden"; // it is of what was asked before
+    this.middle.style.visibility = this.fresh ? "" : "hidden"; // it belongs to the previous change
     // All that is measured, before anything is written
     const type = { unit: this.typeUnit, family: getComputedStyle(this.root).fontFamily };
     const width = Math.max(240, (hasParts ? this.board.left : this.left).clientWidth || 400);
@@ -635,7 +635,7 @@ class WhatIf extends Stage {
       if (!side.shared) fact.unlike = [a, b];
       drawWords(this.words, found, this.palette);
     }
-    const isWaiting = !byRow && !this.fresh; // what there is was said of another change
+    const isWaiting = !byRow && !this.fresh; // the numbers belong to the previous change
     this.right.classList.toggle("waiting", isWaiting);
     this.fact.replaceChildren(...(isWaiting ? ["…"] : sentence(fact)));
     setText(this.scale, turns ? words.turned : words.outlined);
