@@ -27,7 +27,7 @@ def read_chat_template(folder: Path) -> tuple[ChatTemplate | None, tuple[str, ..
         text = _own_file(folder / TEMPLATE) if (folder / TEMPLATE).is_file() else _stated(said.get("chat_template"))
         if text is None:
             return None, ()
-        tokens = _tokens(said) or _tokens(read_json(folder / ROLES_FILE) if (folder / ROLES_FILE).is_file() else {})
+        tokens = _tokens(_merged(said, folder / ROLES_FILE))
     except CheckpointError as error:
         return None, (f"The chat template of this model is not used. {error}",)
     return ChatTemplate(text, tokens), ()
@@ -68,11 +68,24 @@ def _stated(value: Any) -> str | None:
     return value or None
 
 
+def _merged(settings: Mapping[str, Any], roles: Path) -> Mapping[str, Any]:
+    """The settings with special_tokens_map.json merged in key by key.
+
+    As in transformers, that file wins, and is ignored where the settings number the added tokens (added_tokens_decoder).
+    """
+    if "added_tokens_decoder" in settings or not roles.is_file():
+        return settings
+    return {**settings, **read_json(roles)}
+
+
 def _tokens(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The special tokens with a role: bos_token and the like, each a text or an object with its text."""
+    """The named special tokens: bos_token and the like, and those that a model names itself. Each is a text or an object with its text."""
     found = {}
-    for key, value in said.items():
+    own = [said.get(key) for key in ("model_specific_special_tokens", "extra_special_tokens")]
+    named = {key: value for part in own if isinstance(part, dict) for key, value in part.items()}
+    roles = {key: value for key, value in said.items() if key.endswith("_token")}
+    for key, value in {**roles, **named}.items():
         text = value.get("content") if isinstance(value, dict) else value
-        if key.endswith("_token") and isinstance(text, str):
+        if isinstance(text, str):
             found[key] = text
     return tuple(sorted(found.items()))

@@ -20,6 +20,7 @@ Rendered = Callable[..., str]  # of messages, and whether the text ends where th
 
 MOST_MESSAGES = 256
 SYSTEM, ANSWERS = "system", "assistant"
+REASONING = ("reasoning_content", "thinking", "reasoning")  # names of a message's reasoning; the first one wins
 # Characters that no text means anything by (Unicode's private use): a message is replaced by its number between two of them, to
 # see where the template puts it.
 OPENS, CLOSES = "\U000f0a01", "\U000f0a02"
@@ -91,8 +92,17 @@ def checked(messages: Sequence[Message]) -> list[dict[str, Any]]:
                 f"Message {i + 1} of the chat is {shortened(repr(message))[:60]}, but each is an object with a role and a content: "
                 '{"role": "user", "content": "Hello"}.'
             )
-        plain.append(_plain(message, 0))
+        plain.append(_normalized(_plain(message, 0)))
     return plain
+
+
+def _normalized(message: dict[str, Any]) -> dict[str, Any]:
+    """The message without null keys, and with its reasoning under every name that templates read, as transformers does it."""
+    message = {key: value for key, value in message.items() if value is not None}
+    reasoning = next((message[name] for name in REASONING if name in message), None)
+    if reasoning is None:
+        return message
+    return {"thinking": reasoning, **message, "reasoning_content": reasoning}
 
 
 def _plain(value: Any, depth: int) -> Any:

@@ -21,7 +21,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension, LoopControlExtension
 from jinja2.runtime import BlockReference, Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Namespace, _PassArg
+from jinja2.utils import Cycler, Joiner, Namespace, _PassArg
 from jinja2.visitor import NodeTransformer
 
 from ..errors import TextError
@@ -49,11 +49,12 @@ METHODS: Mapping[type, frozenset[str]] = {
     list: frozenset(("copy", "count", "index")),
     tuple: frozenset(("count", "index")),
     LoopContext: frozenset(("changed", "cycle")),
+    Cycler: frozenset(("next", "reset")),
 }
 FILTERS = (
-    "abs capitalize count d default dictsort e escape first float format groupby indent int items join last length list lower "
-    "map max min reject rejectattr replace reverse round safe select selectattr sort string sum title trim truncate unique "
-    "upper wordcount"
+    "abs attr batch capitalize center count d default dictsort e escape first float format groupby indent int items join last "
+    "length list lower map max min reject rejectattr replace reverse round safe select selectattr slice sort string sum title "
+    "trim truncate unique upper wordcount wordwrap xmlattr"
 )
 
 
@@ -173,6 +174,13 @@ def _each(context: Context, items: Any, literal: int) -> Iterator[Any]:
 
 
 @pass_context
+def _turn(context: Context, value: Any, literal: int) -> Any:
+    """Filter at the beginning of the body of a recursive loop, which counts the turn."""
+    _work(context).spend(STEP + literal // CHARS)
+    return value
+
+
+@pass_context
 def _joined(context: Context, parts: list[Any]) -> str:
     """Filter in place of the operator ~."""
     work = _work(context)
@@ -192,10 +200,12 @@ class _Counted(NodeTransformer):
     """Has a template count what it does: see the module."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
-        if node.recursive:
-            raise TemplateSyntaxError("a loop that calls itself (recursive) is not supported", node.lineno)
         literal = sum(len(data.data) for data in node.find_all(nodes.TemplateData))
         self.generic_visit(node)
+        if node.recursive:  # its turns are counted in the body: loop() runs over other items than `iter`
+            turn = _filtered(nodes.Const("", lineno=node.lineno), "\0turn", nodes.Const(literal))
+            node.body.insert(0, nodes.ExprStmt(turn, lineno=node.lineno))
+            return node
         node.iter = _filtered(node.iter, "\0each", nodes.Const(literal))
         return node
 
@@ -319,8 +329,19 @@ def _admit_filter(work: Work, name: str, value: Any, given: list[Any]) -> None:
         work.admit_replace(str(value), given)
     elif name == "round" and any(isinstance(each, int) and abs(each) > MOST_BITS // 8 for each in given):
         raise _TooMuch("It rounds to hundreds of digits.")
-    elif name == "sum" and any(not isinstance(each, str | int | float) for each in given):
-        raise _TooMuch("It adds up values that are no numbers.")
+    elif name == "sum" and any(isinstance(each, list | tuple) for each in given):
+        size, _ = work.weigh([value, given])
+        work.admit(size)
+        work.spend(size * size // (ITEM * CHARS))  # each addition copies the sum so far
+    elif name in ("batch", "slice"):
+        work.admit(work.weigh(value)[0] + ITEM * max((abs(each) for each in given if isinstance(each, int)), default=0))
+    elif name == "center":
+        work.admit_width(given)
+    elif name == "wordwrap":
+        between = max((len(each) for each in given if isinstance(each, str)), default=1)
+        work.admit(len(str(value)) * (1 + between))
+    elif name == "xmlattr":
+        work.admit(6 * work.weigh(value)[0])  # the longest escape has six characters
     elif name == "indent":
         work.admit_width(given)
         widest = max(
@@ -392,12 +413,14 @@ def _environment() -> _Sandbox:
         finalize=_written,
     )
     own = {name: made.filters[name] for name in FILTERS.split()} | {"tojson": _tojson}
-    marks = {"\0made": _made, "\0each": _each, "\0joined": _joined}
+    marks = {"\0made": _made, "\0each": _each, "\0joined": _joined, "\0turn": _turn}
     made.filters = {name: _counting(name, its) for name, its in own.items()} | marks
     made.tests = {name: _counting(name, its) for name, its in made.tests.items()}
     names: dict[str, Any] = {
         "range": made.globals["range"],
         "dict": _Dict(),
+        "cycler": Cycler,
+        "joiner": Joiner,
         "namespace": _Names,
         "raise_exception": _raise,
         "strftime_now": _strftime_now,

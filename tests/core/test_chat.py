@@ -203,7 +203,25 @@ BAD = {
         "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
         "too long",
     ),
-    "loop that calls itself": ("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "recursive"),
+    "loop that calls itself": ("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "calls itself"),
+    "loop that branches": (
+        "{% for x in range(9) recursive %}{% if loop.depth < 30 %}{{ loop(range(9)) }}{% endif %}{% endfor %}",
+        "too long",
+    ),
+    "recursive loop without output": (
+        "{% for x in range(99999) recursive %}{% set y = "
+        + "1 if x else " * 20
+        + "2 %}{% if loop.depth < 9 %}{% set z = loop(range(99999)) %}{% endif %}{% endfor %}",
+        "too long",
+    ),
+    "batch": ("{{ [1] | batch(10**9, 0) | list }}", "as large"),
+    "slice": ("{{ [1] | slice(10**9) | list }}", "as large"),
+    "center by filter": ("{{ 'x' | center(10**9) }}", "fills a text"),
+    "wordwrap": ("{{ ('a' * 100000) | wordwrap(1, true, 'b' * 100000) }}", "as large"),
+    "xmlattr": ("{{ {'a': '<' * 1000000} | xmlattr }}", "as large"),
+    "class by attr": ("{{ '' | attr('__class__') }}", "the attribute __class__"),
+    "class by cycler": ("{{ cycler(1).__class__ }}", "the attribute __class__"),
+    "items of a cycler": ("{{ cycler(*(1,) * 10**7) }}", "as large"),
     "class": ("{{ ''.__class__.__mro__ }}", "the attribute __class__"),
     "class by name": ("{{ ''['__class__'] }}", "the attribute __class__"),
     "class by map": ("{{ [''] | map(attribute='__class__') | list }}", "the attribute __class__"),
@@ -222,7 +240,8 @@ BAD = {
     "join": ("{{ (('a' * 10000,) * 1000) | join('b' * 10000) }}", "as large"),
     "indent": ("{{ 'x' | indent(10**9) }}", "fills a text"),
     "round": ("{{ 1.5 | round(10**9, 'ceil') }}", "digits"),
-    "sum of lists": ("{{ ([[1]] * 100) | sum(start=[]) }}", "no numbers"),
+    "sum of many lists": ("{{ ([[1] * 9] * 5000) | sum(start=[]) }}", "too long"),
+    "sum of lists": ("{{ ([[1] * 99] * 999) | sum(start=[]) }}", "as large"),
     "search": (
         "{% set s = 'a' * 1000000 %}{% for i in range(99999) %}{% if 'b' in s %}{% endif %}{% endfor %}",
         "too long",
@@ -235,7 +254,7 @@ BAD = {
     "division": ("{{ 1 / 0 }}", "division by zero"),
     "no such message": ("{{ messages[9].content.x }}", "no element 9"),
     "not closed": ("{% if %}", "line 1"),
-    "unknown filter": ("{{ [1] | batch(10**9, 0) | list }}", "batch"),
+    "unknown filter": ("{{ [1] | pprint }}", "pprint"),
     "too long to read": ("x" * (LONGEST_TEMPLATE + 1), "131,072"),
     "brackets": ("{{ " + "(" * 9000 + "1" + ")" * 9000 + " }}", "nested too deeply"),
     "a long sum": ("{{ " + "+".join("1" * 20_000) + " }}", "nested too deeply"),
@@ -301,6 +320,85 @@ def test_dialect() -> None:
     }
     for text, expected in cases.items():
         assert render(text, values) == expected, text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% set c = cycler('a', 'b') %}{{ c.current }}{{ c.next() }}{{ c.next() }}{{ c.next() }}{{ c.reset() }}{{ c.next() }}",
+        "{% set j = joiner(', ') %}{% for m in messages %}{{ j() }}{{ m.role }}{% endfor %}{{ j() }}",
+        "{% for part in range(7) | slice(3) %}{{ part }}{% endfor %}{{ range(7) | slice(3, 'x') | list }}",
+        "{% for row in range(7) | batch(3) %}{{ row }}{% endfor %}{{ range(7) | batch(3, 'x') | list }}",
+        "[{{ 'x' | center(9) }}]",
+        "{{ 'one two three four' | wordwrap(7) }}|{{ 'abcdefgh' | wordwrap(3, true, '/') }}",
+        "<a{{ {'id': 'x\"<&', 'none': none} | xmlattr }}>{{ {'b': 1} | xmlattr(false) }}",
+        "{{ messages | map('attr', 'role') | list | length }}{{ 'x' | attr('upper') is defined }}",
+        "{{ [1, 2.5] | sum(start=4) }}{{ [{'n': 2}, {'n': 3}] | sum(attribute='n') }}{{ [{'n': 2}] | sum('n', 7) }}",
+        "{{ [[1], [2, 3]] | sum(start=[]) }}{{ [(1,), (2,)] | sum(start=()) }}",
+        "{% for x in [[1, [2, 3]], 4] recursive %}{% if x is iterable %}({{ loop(x) }}){% else %}{{ loop.depth }}:{{ x }} {% endif %}{% endfor %}",
+    ],
+)
+def test_dialect_is_that_of_transformers(text: str) -> None:
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    (theirs,), _ = render_jinja_template([TURNS], chat_template=text)
+    values = {"messages": TURNS, "tools": None, "documents": None, "add_generation_prompt": False}
+    assert render(text, values) == theirs
+
+
+TOKENS = (
+    "{{ bos_token }}{{ eos_token }}{{ image_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+)
+BOTH = {"bos_token": "<s>", "eos_token": "</s>"}
+
+
+@pytest.mark.parametrize(
+    ("said", "roles"),
+    [
+        (BOTH, {}),
+        ({}, BOTH),
+        ({"pad_token": "<pad>"}, BOTH),
+        ({"bos_token": None, "eos_token": "</s>"}, BOTH),
+        ({"bos_token": "<a>", "eos_token": "</s>"}, {"bos_token": "<s>"}),
+        ({"bos_token": "<a>"}, {"bos_token": {"content": "<s>", "lstrip": False}, "eos_token": None}),
+        ({**BOTH, "added_tokens_decoder": {"1": {"content": "<s>", "special": True}}}, {"bos_token": "<a>"}),
+        ({**BOTH, "image_token": "<img>"}, {}),
+        ({**BOTH, "extra_special_tokens": {"image_token": "<img>"}}, {}),
+        ({**BOTH, "extra_special_tokens": ["<img>"]}, {}),
+        (BOTH, {"extra_special_tokens": {"image_token": "<img>"}}),
+        ({**BOTH, "extra_special_tokens": {"image_token": {"__type": "AddedToken", "content": "<img>"}}}, {}),
+    ],
+)
+def test_tokens_that_a_template_names_are_those_of_transformers(tmp_path: Path, said: Any, roles: Any) -> None:
+    from transformers import AutoTokenizer
+
+    folder = write_chat_model(tmp_path / "chat")
+    base = {"tokenizer_class": "PreTrainedTokenizerFast", "chat_template": TOKENS}
+    (folder / "tokenizer_config.json").write_text(json.dumps(base | said))
+    if roles:
+        (folder / "special_tokens_map.json").write_text(json.dumps(roles))
+    theirs = AutoTokenizer.from_pretrained(folder).apply_chat_template(HELLO, tokenize=False)
+    assert chat_text(core.load(folder).chat_template, HELLO, add_generation_prompt=False).text == theirs
+
+
+@pytest.mark.parametrize("key", ["reasoning_content", "thinking", "reasoning", "own"])
+@pytest.mark.parametrize("name", ["reasoning_content", "thinking", "reasoning"])
+def test_reasoning_and_null_keys_reach_the_template_as_in_transformers(key: str, name: str) -> None:
+    from transformers import PreTrainedTokenizerFast
+
+    text = "{% for m in messages %}[{{ m.role }}]({{ m.NAME }}){{ m.content }}{{ m.tool_calls is defined }}{% endfor %}"
+    call = {"function": {"name": "f", "arguments": {"x": None}}}
+    said = [
+        *HELLO,
+        {"role": "assistant", "content": None, "tool_calls": [call], key: "hm"},
+        {"role": "tool", "content": "ok", "tool_calls": None, "reasoning": None},
+        {"role": "assistant", "content": "Yes.", "thinking": "first", key: "second"},
+    ]
+    shown = PreTrainedTokenizerFast(
+        tokenizer_object=chat_tokenizer("SmolLM2"), chat_template=text.replace("NAME", name)
+    )
+    theirs = shown.apply_chat_template(said, tokenize=False)
+    assert chat_text(ChatTemplate(text.replace("NAME", name)), said, add_generation_prompt=False).text == theirs
 
 
 # from files
