@@ -210,16 +210,19 @@ _NO_SOFTCAPS = {
     "score_softcap": softcap("attn_logit_softcapping", None),
     "logit_softcap": softcap("final_logit_softcapping", None),
 }
+
+
+def _gemma_activation(c: Theirs) -> str:
+    """The first release states "gelu" and means its tanh form; GemmaConfig reads it so, and reads no `hidden_activation`."""
+    return "gelu_tanh" if c.values.get("hidden_act") == "gelu" else activation("hidden_act", "gelu_new")(c)
+
+
 GEMMA = Family(
     model_type="gemma",
     title="Gemma",
     prefix="model.",
     fields={k: v for k, v in GEMMA_FIELDS.items() if k not in ("attn_scale", "window")}
-    | {
-        "activation": lambda c: activation(
-            "hidden_activation" if "hidden_activation" in c else "hidden_act", "gelu_new"
-        )(c)
-    },
+    | {"activation": _gemma_activation},
     fixed=LLAMA_FIXED,
     requires={"attention_bias": (False,), "use_bidirectional_attention": (False,)},
     weights=LLAMA_WEIGHTS
