@@ -171,6 +171,19 @@ class Family:
     prefix: str = ""  # present in some exports, absent in others
     head: Literal["lm", "mlm"] | None = "lm"  # what it has when the file holds one; None: config.json says it all
     start_token: str = ""  # the token that a decoder begins with when config.json does not say: pad or eos
+    defaults: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # values of absent keys, where the published class has its own
+
+    def completed(self, theirs: Theirs) -> Theirs:
+        """Their config.json with the defaults of the published class for absent keys. A null stays as it is."""
+        has_rope = any(theirs.any(key, None) is not None for key in ("rope_parameters", "rope_scaling"))
+        more = {key: value for key, value in self.defaults.items() if not (key == "rope_parameters" and has_rope)}
+        values = {
+            **more,
+            **{key: value for key, value in theirs.values.items() if key != "rope_parameters" or has_rope},
+        }
+        return Theirs(values, theirs.where, theirs.whole) if more else theirs
 
 
 def whole(key: str, default: Any = Required) -> Reader:

@@ -178,6 +178,7 @@ def family_of(theirs: Theirs, place: str = PLACE, *, stored: bool = True) -> Fam
 
 def config_from(family: Family, theirs: Theirs) -> ModelConfig:
     """Our config, with the head that the family has when there is one. Raises CheckpointError."""
+    theirs = family.completed(theirs)
     try:
         fields = {ours: read(theirs) for ours, read in family.fields.items()}
         head: dict[str, Any] = {} if family.head is None else {"head": family.head}
@@ -204,6 +205,7 @@ def fitted(theirs: Theirs, tensors: Mapping[str, Stored], place: str = PLACE) ->
     Raises CheckpointError naming the key, or the tensor that is missing or of another shape.
     """
     family = family_of(theirs, place)
+    theirs = family.completed(theirs)
     available = without_prefix(family, tensors)
     config = config_from(family, theirs)
     if theirs.whole and "tie_word_embeddings" not in theirs:
