@@ -18,6 +18,7 @@ from . import find, gguf, gguf_files, locate
 from .family import Theirs
 from .files import read_json
 from .loading import MOST_LAYERS, config_from, family_of, with_head
+from .rotary import rope
 from .text_half import text_half
 
 # quant_method of a quantization_config, and its bits -> the format that such weights are counted in
@@ -27,6 +28,20 @@ QUANTIZED: dict[tuple[Any, int | None], str] = {
     ("gptq", 8): "int8",
     ("fp8", None): "float8",
 }
+
+
+# Keys that change what a model computes and neither the sizes nor the number of its products: a plan is made whatever they are.
+UNCOUNTED = (
+    "alibi",
+    "clip_qkv",
+    "n_group",
+    "rope_interleave",
+    "scale_attn_by_inverse_layer_idx",
+    "swiglu_alpha",
+    "topk_group",
+    "topk_method",
+    "use_bidirectional_attention",
+)
 
 
 @dataclass(frozen=True)
@@ -39,11 +54,24 @@ class Described:
 
 
 def described(values: Mapping[str, Any]) -> Described:
-    """The model of a config.json that was read as JSON. Raises CheckpointError for what load() would refuse by name, quantized weights apart."""
-    theirs = text_half(Theirs(values))
+    """The model of a config.json that was read as JSON, also where load() would refuse it for something that costs nothing.
+
+    That is quantized weights, the keys of UNCOUNTED, and positions that are scaled in a way that is not computed. Raises
+    CheckpointError for everything else that load() refuses by name.
+    """
+    theirs = text_half(Theirs({key: value for key, value in values.items() if key not in UNCOUNTED}))
     family = family_of(theirs, stored=False)
-    config = config_from(family, theirs)
-    if family.head is not None:
+    try:
+        config = config_from(family, theirs)
+    except CheckpointError as refusal:
+        theirs = _unscaled(theirs)
+        try:
+            config = config_from(family, theirs)
+        except CheckpointError:  # not for its positions
+            raise refusal from None
+    if family.head is not None and (
+        "architectures" in theirs or not config.writes
+    ):  # else a decoder writes with its head
         config = with_head(config, family, theirs, {})
     n_layers = max(config.n_encoder_layers, config.n_decoder_layers)
     if n_layers > MOST_LAYERS:
@@ -51,6 +79,13 @@ def described(values: Mapping[str, Any]) -> Described:
     stated = theirs.any("dtype", theirs.any("torch_dtype", None))
     dtype = dtype_name(stated) if isinstance(stated, str) else None
     return Described(config, dtype if dtype in BYTES else None, _quantized(theirs.any("quantization_config", None)))
+
+
+def _unscaled(theirs: Theirs) -> Theirs:
+    """Their config.json with the base of its rotary positions and without their scaling."""
+    base = rope(theirs).any("rope_theta", None)
+    values = {key: value for key, value in theirs.values.items() if key not in ("rope_scaling", "rope_parameters")}
+    return Theirs(values | ({} if base is None else {"rope_theta": base}), theirs.where, theirs.whole)
 
 
 def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> Described:

@@ -147,3 +147,62 @@ def test_what_fits_on_a_card(folder: Path, capsys: pytest.CaptureFixture[str]) -
     assert found["memory"] == wanted.to_dict()
     assert command_line.main([*base, "--weights", "Q9"]) == 2
     assert "weight_dtype ('Q9') must be one of" in capsys.readouterr().err
+
+
+DEEPSEEK_V3 = {
+    "model_type": "deepseek_v3",
+    "vocab_size": 129280,
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "num_hidden_layers": 61,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 128,
+    "n_shared_experts": 1,
+    "n_routed_experts": 256,
+    "num_experts_per_tok": 8,
+    "first_k_dense_replace": 3,
+    "routed_scaling_factor": 2.5,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+    "n_group": 8,
+    "topk_group": 4,
+    "norm_topk_prob": True,
+    "max_position_embeddings": 163840,
+}
+PHI_3_LONG = {
+    "model_type": "phi3",
+    "vocab_size": 32064,
+    "hidden_size": 3072,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "intermediate_size": 8192,
+    "max_position_embeddings": 131072,
+    "original_max_position_embeddings": 4096,
+    "rope_scaling": {"type": "longrope", "short_factor": [1.0] * 48, "long_factor": [2.0] * 48},
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "parameters"),
+    [
+        (DEEPSEEK_V3, 671_026_419_200),
+        (DEEPSEEK_V3 | {"architectures": ["DeepseekV3ForCausalLM"]}, 671_026_419_200),
+        (PHI_3_LONG, 3_821_079_552),
+        (PHI_3_LONG | {"rope_scaling": {"type": "yarn", "factor": 4.0}, "rope_theta": 5000.0}, 3_821_079_552),
+    ],
+)
+def test_a_model_that_cannot_run_is_planned_where_its_sizes_are_known(values: dict[str, Any], parameters: int) -> None:
+    found = described.described(values)
+    assert core.plan(found.config, source_len=4096).parameters.total == parameters
+    if "rope_theta" in values:
+        assert found.config.rotary_base == 5000
+
+
+def test_what_changes_the_sizes_is_still_refused() -> None:
+    with pytest.raises(CheckpointError, match="attention_bias"):
+        described.described(DEEPSEEK_V3 | {"attention_bias": True})
