@@ -206,10 +206,6 @@ _SOFTCAPS = {
     "score_softcap": softcap("attn_logit_softcapping", 50.0),
     "logit_softcap": softcap("final_logit_softcapping", 30.0),
 }
-_NO_SOFTCAPS = {
-    "score_softcap": softcap("attn_logit_softcapping", None),
-    "logit_softcap": softcap("final_logit_softcapping", None),
-}
 
 
 def _gemma_activation(c: Theirs) -> str:
@@ -292,8 +288,8 @@ GEMMA3 = Family(
     title="Gemma 3 (text)",
     prefix="model.",
     fields=GEMMA_FIELDS
-    | _NO_SOFTCAPS
     | {
+        "logit_softcap": softcap("final_logit_softcapping", None),  # its class never applies attn_logit_softcapping
         "causal": _gemma3_causal,
         "window": _gemma3_window,
         "windowed_layers": _gemma3_windowed,

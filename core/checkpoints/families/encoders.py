@@ -208,9 +208,14 @@ MPNET = Family(
     title="MPNet",
     prefix="mpnet.",
     head="mlm",
-    fields={name: read for name, read in ROBERTA.fields.items() if name != "n_token_types"}
-    | {"n_relative_buckets": whole("relative_attention_num_buckets", 32)},
-    fixed=_BERT_FIXED | {"position_counts": "not_padding", "relative_bias": True, "max_relative_distance": 128},
+    fields={name: read for name, read in ROBERTA.fields.items() if name not in ("n_token_types", "position_offset")}
+    | {
+        "n_relative_buckets": whole("relative_attention_num_buckets", 32),
+        "n_ctx": lambda c: c.int("max_position_embeddings") - 2,
+    },
+    # Its class takes 1 as the padding id, whatever pad_token_id is.
+    fixed=_BERT_FIXED
+    | {"position_counts": "not_padding", "position_offset": 2, "relative_bias": True, "max_relative_distance": 128},
     requires={"hidden_act": ("gelu",), "tie_word_embeddings": (True,)},
     weights={
         row: source
