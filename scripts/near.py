@@ -29,6 +29,7 @@ ROWS: tuple[tuple[str, str], ...] = (
         r"tests/core/.+\.(?:txt|json|safetensors)",
         "core/test_findings.py core/test_transformer_lens.py core/test_text_training.py",
     ),
+    (r"tests/app/walking\.js", "app/test_walks.py"),
     (r"tests/app/plain\.(?:html|js)", PLAIN),
     (r"tests/js/.+|app/.+\.js", "js/*.py"),
     (r"tests/gallery/.+|app/kit/.+\.(?:js|css)", "gallery/*.py"),

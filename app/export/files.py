@@ -13,7 +13,7 @@ import numpy as np
 
 from app import languages
 from app.export import words
-from app.kit import words as kit_words
+from app.session import words as session_words
 from core.model.rules import REASONS
 from core.service import HIDDEN
 
@@ -65,7 +65,7 @@ def csv_lines(found: Numbers, about: Sequence[str], unit: str) -> Iterator[str]:
             yield "# " + RISKY_INSIDE.sub(r"\1 ", line) + "\r\n" if line.strip() else "#\r\n"
     texts = (*found.queries, *found.keys, *(word for word, _ in found.writes))
     if any(RISKY.match(text) for text in texts):
-        yield f"# {languages.translated(kit_words.GUARDED)}\r\n"
+        yield f"# {languages.translated(session_words.GUARDED)}\r\n"
     writes = [f",{cell(word)},{p:.9g}" for word, p in found.writes] or [""] * len(found.queries)
     without = found.without_sink
     apart = "" if without is None else f",{unit}_without_sink"
@@ -156,6 +156,6 @@ def table_csv(table: pd.DataFrame, caption: str, snippet: str) -> str:
     said = [caption, *snippet.splitlines()]
     guarded = table.map(lambda value: safe(value) if isinstance(value, str) else value).rename(columns=safe)
     if not guarded.equals(table):
-        said.append(languages.translated(kit_words.GUARDED))
+        said.append(languages.translated(session_words.GUARDED))
     about = "".join(f"# {line}\r\n" if line.strip() else "#\r\n" for line in said)
     return about + guarded.to_csv(index=False, lineterminator="\r\n")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from app import languages
+from app.session import words as session_words
 
 PART = "Part"
 UNKNOWN_PARAM = "This link asks for {name} “{asked}”. Possible here: {allowed}. Shown instead: {shown}."
@@ -50,9 +51,6 @@ EDIT_LAYER = "of layer {layer}"
 EDIT_STACK = "of the {stack}"
 EDIT_CROSS = "(cross-attention)"
 
-# in the header of a CSV file
-GUARDED = "A text that begins as a formula does (= + - @) has an apostrophe in front, so that no spreadsheet runs it: take it off."
-
 # the bar of a projected page
 PROJECTED = {
     "projection": "Projection",
@@ -88,7 +86,7 @@ COMPONENT: dict[str, Any] = {
     "files_note": "Made in this browser. Every file says which model, sizes and assumptions it shows.",
     "files_json_help": "Every word that was written, with the words written after it, and lines that describe them.",
     "files_csv_help": "The exact numbers, below lines that say what they are.",
-    "csv_guard": GUARDED,
+    "csv_guard": session_words.GUARDED,
     "files_by_hand": "This browser does not let the page copy. The text is selected: copy it.",
     "close": "Close",
     "covered": COVERED,

@@ -35,4 +35,7 @@ USE_ADAPTER = "{base} with an adapter. {use}"
 USE_UNKNOWN = "It is downloaded when it is opened; its form is known then."
 USE_UNREAD = "What it is for is known when it is opened."
 
+# In the header of a CSV file.
+GUARDED = "A text that begins as a formula does (= + - @) has an apostrophe in front, so that no spreadsheet runs it: take it off."
+
 languages.of(__name__, read=["EXAMPLE", "NUMBERS"])

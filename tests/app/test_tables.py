@@ -11,8 +11,8 @@ import torch
 import core
 from app.export import files
 from app.kit import numbers, theme
-from app.kit.words import GUARDED
 from app.rooms.explore import tables, words
+from app.session.words import GUARDED
 from tests.app.served import serve
 
 

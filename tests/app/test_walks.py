@@ -64,6 +64,7 @@ def test_every_control_is_seen_and_reached(plain: Plain, room: str, model: str, 
         project(plain.page, "projected" in size)
         sized(plain.page, *SIZES[size])
         plain.page.wait_for_timeout(200)
+        walking.rested(plain.page)
         if found := walking.look(plain.page):
             wrong[link] = found
         project(plain.page, False)

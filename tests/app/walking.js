@@ -52,7 +52,7 @@
       });
   }
 
-  // Whether the node is in a group of sibling buttons of which exactly one is pressed, such as a row of tokens
+  // Whether the node is in a group of sibling buttons with exactly one pressed button, such as a row of tokens
   function isOneOfMany(node) {
     const alike = node.parentElement ? [...node.parentElement.children].filter((one) => one.localName === node.localName) : [];
     return alike.length > 2 && alike.filter((one) => ["aria-pressed", "aria-selected"].some((name) => one.getAttribute(name) === "true")).length === 1;

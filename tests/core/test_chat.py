@@ -377,8 +377,11 @@ def test_tokens_that_a_template_names_are_those_of_transformers(tmp_path: Path, 
     (folder / "tokenizer_config.json").write_text(json.dumps(base | said))
     if roles:
         (folder / "special_tokens_map.json").write_text(json.dumps(roles))
-    theirs = AutoTokenizer.from_pretrained(folder).apply_chat_template(HELLO, tokenize=False)
-    assert chat_text(core.load(folder).chat_template, HELLO, add_generation_prompt=False).text == theirs
+    published: Any = AutoTokenizer.from_pretrained(folder)
+    ours = core.load(folder).chat_template
+    assert ours is not None
+    theirs = published.apply_chat_template(HELLO, tokenize=False)
+    assert chat_text(ours, HELLO, add_generation_prompt=False).text == theirs
 
 
 @pytest.mark.parametrize("key", ["reasoning_content", "thinking", "reasoning", "own"])
@@ -388,7 +391,7 @@ def test_reasoning_and_null_keys_reach_the_template_as_in_transformers(key: str,
 
     text = "{% for m in messages %}[{{ m.role }}]({{ m.NAME }}){{ m.content }}{{ m.tool_calls is defined }}{% endfor %}"
     call = {"function": {"name": "f", "arguments": {"x": None}}}
-    said = [
+    said: Any = [
         *HELLO,
         {"role": "assistant", "content": None, "tool_calls": [call], key: "hm"},
         {"role": "tool", "content": "ok", "tool_calls": None, "reasoning": None},

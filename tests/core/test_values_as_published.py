@@ -60,6 +60,7 @@ def test_a_value_means_what_the_published_class_makes_of_it(
     with torch.no_grad():
         expected = theirs(IDS, output_attentions=True)
     loaded = core.load(tmp_path)
+    assert loaded.model.head is not None
     run = core.trace(loaded, ids=IDS[0].tolist())
     for ours, weights in zip(run.attention, expected.attentions, strict=True):
         torch.testing.assert_close(ours.pattern(), weights[0], atol=1e-5, rtol=0)

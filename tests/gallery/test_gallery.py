@@ -51,6 +51,8 @@ UNDRAWN = {
     "npz": "writes a file",
     "offline": "begins a page of its own (tests/app/test_export.py opens it)",
     "page_keys": "asks who turns a page",
+    "popover": "places the panels of other parts (tests/app/test_walks.py looks at them)",
+    "projection": "puts its bar into the page (tests/app/test_projector.py)",
     "progress": "keeps which steps were looked at",
     "remembered": "keeps the selection of each room (tests/js/selection.test.mjs)",
     "save": "saves and copies",

@@ -226,7 +226,9 @@ export class HeadChooser {
   draw() {
     const heads = this.of();
     this.element.hidden = !heads;
-    this.pin.hidden = this.room.values.pinned === undefined || this.room.isOffline || heads?.layer == null;
+    const { pinned, layer: chosen } = this.room.values;
+    const hasHead = heads ? heads.layer !== null : Boolean(chosen);
+    this.pin.hidden = pinned === undefined || this.room.isOffline || !hasHead;
     this.pin.setAttribute("aria-pressed", String(this.isPinned));
     setText(this.pin, this.isPinned ? words.pinned : words.pin);
     if (!heads) {

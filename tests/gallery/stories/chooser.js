@@ -27,6 +27,7 @@ export default {
         typeUnit: parseFloat(getComputedStyle(root).fontSize) / 16,
         leaving: new AbortController().signal,
         chooseHead: () => {},
+        values: {},
         button: (/** @type {HTMLElement | null} */ parent, /** @type {string} */ text) => {
           const button = el("button", "quiet", text);
           parent?.append(button);

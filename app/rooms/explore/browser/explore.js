@@ -426,7 +426,7 @@ export class Explore extends Stage {
   // The heads of the map that "h" opens
   get chooserHeads() {
     const { site, chosen, picture } = this.view;
-    if (!picture) return null;
+    if (!picture || !writes(this.view)) return null; // an encoder shows all of its heads
     const { layer, head, query } = chosen.place;
     const labels = /** @type {[string[], string[]]} */ ([
       picture.tokens[site.query] ?? [],
