@@ -38,6 +38,10 @@ class _Watched(dict[str, Any]):
         self.asked.add(key)
         return super().get(key, default)
 
+    def __getitem__(self, key: str) -> Any:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
 
 def config_of(text: str) -> ModelConfig:
     """The config in the text of a Hub config.json; no weights are needed. Raises Refused with a sentence."""

@@ -15,7 +15,7 @@ from ..plan import PRESETS, Plan, Workload
 from ..plan.dtypes import BYTES
 from ..plan.plan import plan as plan_of
 from . import find, gguf, gguf_files, locate
-from .family import Theirs
+from .family import Theirs, overlaid
 from .files import read_json
 from .loading import MOST_LAYERS, config_from, family_of, with_head
 from .rotary import rope
@@ -59,7 +59,7 @@ def described(values: Mapping[str, Any]) -> Described:
     That is quantized weights, the keys of UNCOUNTED, and positions that are scaled in a way that is not computed. Raises
     CheckpointError for everything else that load() refuses by name.
     """
-    theirs = text_half(Theirs({key: value for key, value in values.items() if key not in UNCOUNTED}))
+    theirs = text_half(Theirs(overlaid(dict.fromkeys(UNCOUNTED), values)))
     family = family_of(theirs, stored=False)
     try:
         config = config_from(family, theirs)
@@ -84,8 +84,10 @@ def described(values: Mapping[str, Any]) -> Described:
 def _unscaled(theirs: Theirs) -> Theirs:
     """Their config.json with the base of its rotary positions and without their scaling."""
     base = rope(theirs).any("rope_theta", None)
-    values = {key: value for key, value in theirs.values.items() if key not in ("rope_scaling", "rope_parameters")}
-    return Theirs(values | ({} if base is None else {"rope_theta": base}), theirs.where, theirs.whole)
+    without: dict[str, Any] = {"rope_scaling": None, "rope_parameters": None}
+    return Theirs(
+        overlaid(without if base is None else without | {"rope_theta": base}, theirs.values), theirs.where, theirs.whole
+    )
 
 
 def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> Described:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
@@ -177,13 +178,16 @@ class Family:
 
     def completed(self, theirs: Theirs) -> Theirs:
         """Their config.json with the defaults of the published class for absent keys. A null stays as it is."""
-        has_rope = any(theirs.any(key, None) is not None for key in ("rope_parameters", "rope_scaling"))
-        more = {key: value for key, value in self.defaults.items() if not (key == "rope_parameters" and has_rope)}
-        values = {
-            **more,
-            **{key: value for key, value in theirs.values.items() if key != "rope_parameters" or has_rope},
-        }
-        return Theirs(values, theirs.where, theirs.whole) if more else theirs
+        more = dict(self.defaults)
+        positions = more.pop("rope_parameters", None)
+        if positions is None or "rope_parameters" in theirs or "rope_scaling" in theirs:
+            return Theirs(overlaid(theirs.values, more), theirs.where, theirs.whole) if more else theirs
+        return Theirs(overlaid({"rope_parameters": positions}, theirs.values, more), theirs.where, theirs.whole)
+
+
+def overlaid(*values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The first value of each key. Nothing is copied, so that a mapping can note which of its keys are read."""
+    return ChainMap(*cast(tuple[dict[str, Any], ...], values))
 
 
 def whole(key: str, default: Any = Required) -> Reader:
