@@ -79,7 +79,7 @@ def _merged(settings: Mapping[str, Any], roles: Path) -> Mapping[str, Any]:
 
 
 def _tokens(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The named special tokens: bos_token and the like, and those that a model names itself. Each is a text or an object with its text."""
+    """The named special tokens: bos_token and the like, and names of the model's own. A value is a text or an object with its text."""
     found = {}
     own = [said.get(key) for key in ("model_specific_special_tokens", "extra_special_tokens")]
     named = {key: value for part in own if isinstance(part, dict) for key, value in part.items()}

@@ -30,7 +30,7 @@ QUANTIZED: dict[tuple[Any, int | None], str] = {
 }
 
 
-# Keys that change what a model computes and neither the sizes nor the number of its products: a plan is made whatever they are.
+# Keys that change the results of a model but not its memory or FLOPs. A plan ignores them.
 UNCOUNTED = (
     "alibi",
     "clip_qkv",
@@ -69,9 +69,8 @@ def described(values: Mapping[str, Any]) -> Described:
             config = config_from(family, theirs)
         except CheckpointError:  # not for its positions
             raise refusal from None
-    if family.head is not None and (
-        "architectures" in theirs or not config.writes
-    ):  # else a decoder writes with its head
+    is_named = "architectures" in theirs or not config.writes  # a decoder without a named class has its head
+    if family.head is not None and is_named:
         config = with_head(config, family, theirs, {})
     n_layers = max(config.n_encoder_layers, config.n_decoder_layers)
     if n_layers > MOST_LAYERS:
