@@ -61,12 +61,17 @@ def _listed(spec: ModelSpec) -> Listed:
         known = _known.get(key)
     if known is None:
         known = _looked(spec)
-        with _lock:
-            _known[key] = known
-            while len(_known) > KEPT:
-                del _known[next(iter(_known))]
+        if known[0]:  # files that cannot be read now may be there the next time
+            _remember(key, known)
     form, n_params, use = known
     return Listed(spec.id, spec.title, form, spec.n_params or n_params, languages.said(spec.note) or use)
+
+
+def _remember(key: tuple[str, float], known: tuple[str, int, str]) -> None:
+    with _lock:
+        _known[key] = known
+        while len(_known) > KEPT:
+            del _known[next(iter(_known))]
 
 
 def _looked(spec: ModelSpec) -> tuple[str, int, str]:

@@ -18,6 +18,7 @@ from . import find, gguf, gguf_files, locate
 from .family import Theirs, overlaid
 from .files import read_json
 from .loading import MOST_LAYERS, config_from, family_of, with_head
+from .own import MODEL_TYPE
 from .rotary import rope
 from .text_half import text_half
 
@@ -59,7 +60,8 @@ def described(values: Mapping[str, Any]) -> Described:
     That is quantized weights, the keys of UNCOUNTED, and positions that are scaled in a way that is not computed. Raises
     CheckpointError for everything else that load() refuses by name.
     """
-    theirs = text_half(Theirs(overlaid(dict.fromkeys(UNCOUNTED), values)))
+    is_own = values.get("model_type") == MODEL_TYPE
+    theirs = text_half(Theirs(values if is_own else overlaid(dict.fromkeys(UNCOUNTED), values)))
     family = family_of(theirs, stored=False)
     try:
         config = config_from(family, theirs)

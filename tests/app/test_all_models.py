@@ -12,7 +12,8 @@ from app.session import listed
 from app.session import models as session_models
 from app.session import words as session_words
 from app.shell import words
-from core.checkpoints import find
+from core import checkpoints
+from core.checkpoints import ModelSpec, find
 from tests.app.browsing import PATIENCE, Screen, serving
 from tests.app.pages import lend
 from tests.app.test_accessibility import findings
@@ -68,6 +69,15 @@ def test_each_model_is_known_by_form_size_and_use(folders: list[Path], monkeypat
     assert those("CLASS") == {"moods"} and those("odd *name") == {NAMED}
     assert "smollm2" in those(size="middle") and "copy" in those(size="small") and not those(size="large")
     assert those("copy", form="encoder") == set() and those() == set(found)
+
+
+def test_a_model_that_could_not_be_read_is_read_again(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = ModelSpec(id="late", title="late", source="hub", location="somebody/late")
+    monkeypatch.setattr(session_models, "MODELS", {"late": spec})
+    monkeypatch.setattr(checkpoints, "cached", lambda _: None)
+    assert [each.form for each in listed.listed(["late"])] == [""]
+    monkeypatch.setattr(checkpoints, "cached", lambda _: folders[0])
+    assert [each.form for each in listed.listed(["late"])] == ["encoder"]
 
 
 def opened(screen: Screen) -> Locator:

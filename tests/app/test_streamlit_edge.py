@@ -216,6 +216,15 @@ def test_a_script_reads_the_address_that_the_page_has_and_runs_for_no_change_of_
     says(visitor, "'head': '3'")
 
 
+def test_quick_choices_of_one_thing_are_one_step_and_of_two_things_are_two(visitor: Page) -> None:
+    choose = "choices => choices.forEach((each) => headlight.address.write(each, 'choice'))"
+    for choices, added in (([{"head": "1"}, {"head": "2"}], 1), ([{"head": "3"}, {"norm": "batch"}], 2)):
+        visitor.wait_for_timeout(300)  # longer than a held key takes to repeat
+        steps = visitor.evaluate("history.length")
+        visitor.evaluate(choose, choices)
+        assert visitor.evaluate("history.length") == steps + added
+
+
 def test_a_link_s_theme_wins_over_the_browser_s_and_can_change(visitor: Page, address: str) -> None:
     ground = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
     light = visitor.evaluate(ground)

@@ -13,6 +13,7 @@ import torch
 from core import generate
 from core.checkpoints import CATALOG, ModelSpec, at_point, curve, find, load, locate
 from core.checkpoints.catalog import INDEX, MODELS, POINTS, SHIPPED, shipped
+from core.checkpoints.described import describe
 from core.checkpoints.files import header
 from core.errors import CheckpointError
 from core.learn.tasks import TASKS, is_held_out, problems
@@ -205,3 +206,8 @@ def test_a_task_models_card_comes_out_again(spec: ModelSpec) -> None:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_all_of_its_files_take_part_or_are_known(spec: ModelSpec) -> None:
     assert load(spec.id).notices == ()
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+def test_a_plan_is_of_the_model_that_runs(spec: ModelSpec) -> None:
+    assert describe(spec.id).config == load(spec.id).model.config

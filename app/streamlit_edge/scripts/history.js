@@ -19,7 +19,7 @@
     embed: ON,
     lang: /^[a-z]{2,3}(-[A-Z]{2})?$/,
   };
-  const TOGETHER = 200; // ms: choices that follow each other more closely are one step, as those of an arrow key that is held
+  const TOGETHER = 200; // ms: choices of the same thing this close together are one step, as while an arrow key is held
   const MOST = 10; // writes within SPAN ms; a browser refuses more than some hundred in ten seconds
   const SPAN = 1000;
   const SAID = "headlight"; // in what the server has Streamlit write (history.py): {view, changes, arrived} as JSON
@@ -33,6 +33,8 @@
   let settings = read();
   let acted = false; // whether the visitor has done something since the last step
   let chosen = -Infinity; // when something was chosen last
+  /** @type {string[]} Names that the last choice changed */
+  let touched = [];
   let arrivals = 0;
   let isAnswered = true; // whether the server has noted the last of them
   let isForStreamlit = false; // whether the event that goes round is ours
@@ -67,6 +69,12 @@
     for (const hear of heard) hear(settings);
   }
 
+  /** @param {URL} before @param {URL} after */
+  function changed({ searchParams: before }, { searchParams: after }) {
+    const names = new Set([...before.keys(), ...after.keys()]);
+    return [...names].filter((name) => before.get(name) !== after.get(name));
+  }
+
   const written = (/** @type {URL} */ url) => url.pathname + String(url.searchParams) + url.hash;
 
   function flush() {
@@ -93,8 +101,9 @@
   function say(url, kind) {
     change(url, settings);
     const now = performance.now();
-    const isTogether = kind === "choice" && now - chosen < TOGETHER;
-    if (kind === "choice") chosen = now;
+    const names = changed(last, url);
+    const isTogether = kind === "choice" && now - chosen < TOGETHER && names.some((name) => touched.includes(name));
+    if (kind === "choice") [chosen, touched] = [now, names.length ? names : touched];
     if (written(url) === written(last)) return;
     if (kind === "rule" || isTogether) {
       last = url;
