@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 import pytest
 import streamlit
 import uvicorn
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Error, Page, expect
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -166,7 +166,12 @@ class Plain(Screen):
     def opened(self, query: str = "", in_document: bool = False) -> Plain:
         """The same, unless it is on the screen as it was opened, and no one has touched it."""
         untouched = "name => !plain.touched && plain.opened === `${name} ${location.href}`"
-        if not self.page.evaluate(untouched, f"{query} {in_document}"):
+        try:
+            is_open = self.page.evaluate(untouched, f"{query} {in_document}")
+        except Error:  # a link to another page was pressed, which is there now
+            once_there(self.page)
+            is_open = False
+        if not is_open:
             self.open(query, in_document)
         return self
 

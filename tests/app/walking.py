@@ -46,8 +46,13 @@ def look(page: Page) -> list[str]:
 
 def open_panels(page: Page) -> list[str]:
     """Faults of the open panels."""
-    begin(page)
-    return page.evaluate("walk.panels()")
+    try:
+        begin(page)
+        return page.evaluate("walk.panels()")
+    except Error as error:
+        if "navigation" in str(error):  # a link to another page was pressed
+            return []
+        raise
 
 
 def listed(page: Page) -> list[dict[str, Any]]:
@@ -86,7 +91,7 @@ def _press(page: Page, control: dict[str, Any]) -> None:
     found = page.evaluate_handle("id => walk.found(id)", control["id"]).as_element()
     if found is None:
         raise Gone(control["told"])
-    found.scroll_into_view_if_needed(timeout=2000)
+    found.evaluate("at => at.scrollIntoView({ block: 'nearest', inline: 'nearest' })")
     kind = control["kind"]
     if kind == "select":
         other = next(value for value in control["options"] if value != control["value"])

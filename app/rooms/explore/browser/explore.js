@@ -749,6 +749,12 @@ export class Explore extends Stage {
     }
   }
 
+  // These take from the room of the picture, and some of their words come late.
+  sizeNow() {
+    const around = [this.foot, this.model.box, this.map.head, this.story];
+    return [super.sizeNow(), ...around.map((box) => box.offsetHeight)].join(",");
+  }
+
   // Sizes from the window: the picture fills the screen without scrolling. False while there is no room yet.
   layout() {
     const width = this.root.clientWidth;

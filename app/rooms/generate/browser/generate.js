@@ -49,7 +49,8 @@ const [MOMENT, LAST] = [0.7, 2.5]; // seconds of a word in a film, and of the la
 const MOST_MOMENTS = 100; // of longer writing every second word or fewer
 const LONG_SAID = 30; // letters
 const NARROW = 700; // pixels: below, the open column has no list, which comes as bars
-const [LOWEST, HIGHEST, BELOW] = [300, 900, 66]; // pixels: of the picture, and what stands below it
+const [LOWEST, HIGHEST] = [300, 900]; // pixels: of the picture
+const EDGE = 8; // pixels of the page below the room, before the scale of its type
 
 // Pixels by which all elements around one are scrolled
 /** @param {Element} element */
@@ -918,10 +919,11 @@ class Generate extends Stage {
     const wide = root.clientWidth;
     const narrow = wide < NARROW;
     root.classList.toggle("narrow", narrow);
-    const top = root.getBoundingClientRect().top;
+    const { top, bottom } = root.getBoundingClientRect();
     const rootTop = top + scrolled(root); // where the room begins while nothing is scrolled
-    const above = figure.getBoundingClientRect().top - top;
-    const below = this.isProjected ? this.barHeight + 4 : BELOW;
+    const picture = figure.getBoundingClientRect();
+    const above = picture.top - top;
+    const below = this.isProjected ? this.barHeight + 4 : bottom - picture.bottom + EDGE * this.typeUnit;
     const height = narrow ? 380 : Math.max(LOWEST, Math.min(HIGHEST, innerHeight - rootTop - above - below));
     return {
       width: figure.clientWidth || wide,

@@ -185,7 +185,9 @@ function ruler(found, degrees, marks) {
     const line = add(box, "div", tone === "more" ? "ours" : "");
     const bar = el("i", "twin");
     add(bar, "u", tone).style.width = `${(100 * d) / WIDEST}%`;
-    line.append(el("span", "", label), bar, el("s", "", angle(d)));
+    const name = el("span", "", label);
+    name.title = label;
+    line.append(name, bar, el("s", "", angle(d)));
   }
   return box;
 }
