@@ -21,6 +21,7 @@ from starlette.testclient import TestClient
 import core
 from app.kit import params as kit_params
 from app.rooms.generate import choices, export, routes, words
+from app.session import models as session_models
 from app.session import service
 from app.transport import messages
 from core.service import MOST_WRITTEN, Facts, OpenedText
@@ -405,6 +406,15 @@ def test_the_room_opens_on_words_that_it_draws_and_rests_on_the_boldest(plain: P
     (next_,) = core.generate(storyteller(), STORY, max_tokens=26, temperature=0.8, seed=4)
     expect(found).to_have_attribute("data-path", ".".join(map(str, next_.ids)))
     expect(found.locator("svg .line-words")).to_have_count(1)
+
+
+@pytest.mark.parametrize("model", ["smollm2", "storyteller"])
+def test_a_cache_is_compared_with_numbers_of_kv_heads_that_the_model_could_have(plain: Plain, model: str) -> None:
+    config = core.load(model).model.config
+    found = see(plain, model=session_models.TITLES[model], text=STORY, page="cache")
+    others = {int(n) for n in re.findall(r"With (\d+) KV head", found.locator(".cache").inner_text())}
+    assert others and config.n_kv_heads not in others
+    assert all(config.n_heads % n == 0 for n in others), others
 
 
 @pytest.mark.thorough

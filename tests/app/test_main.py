@@ -1,13 +1,15 @@
-"""How the server sends: every message at once, whatever the socket that it was given to listen on."""
+"""How the server starts and sends: one line on the terminal, and every message at once on whatever socket it listens."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 
 import pytest
 
 from app.streamlit_edge.sockets import send_at_once
+from tests import servers
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
@@ -48,3 +50,9 @@ def test_an_address_is_listened_on_as_before():
             return len(server.sockets)
 
     assert asyncio.run(listen()) == 1
+
+
+def test_a_start_prints_one_line_with_the_address(request: pytest.FixtureRequest):
+    log = servers.shared("app/main.py", request.config).log.read_text("utf-8")
+    start = log.partition("tests: ")[0].strip()
+    assert re.fullmatch(r"Headlight answers at http\S+; Ctrl-C stops it\.", start), start

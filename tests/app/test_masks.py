@@ -531,6 +531,24 @@ def test_painting_by_pointer_by_keys_and_by_link(room: Room):
     assert room.axe() == []
 
 
+def test_a_row_of_nothing_but_minus_1e9_is_uniform_in_the_sentence_the_row_and_the_map(room: Room):
+    hidden = ",".join(f"11-{key}" for key in range(12))  # all that the last of the 12 tokens may look at
+    zeros = []
+    for fill, weight in (("inf", 0), ("1e9", 1 / 12)):
+        room.open(model="Storyteller", text=KING, lab="paint", **PLACE | {"stop": "0"}, forbid=hidden, fill=fill)
+        assert room.weight(3) == pytest.approx(weight, abs=1e-6)
+        zeros.append(room.root.inner_text().split("\n").count("0"))
+    assert zeros[0] - zeros[1] == 12  # the map after the mask
+    room.says(percent(1 / 12))
+
+
+@pytest.mark.parametrize("asked, keeps", [({}, False), (PLACE, True)], ids=["by rule", "by link"])
+def test_after_the_softmax_a_row_is_selected_that_loses_weight(room: Room, asked: dict[str, str], keeps: bool):
+    room.open(model="Storyteller", text=KING, lab="paint", when="after", **asked)
+    weights = [float(weight) for weight in (room.root.locator(".row").get_attribute("data-weights") or "").split()]
+    assert (sum(weights) > 0.999) == keeps
+
+
 IOI = "When Mary and John went to the store, John gave a drink to"
 WALK = [  # place, chance of Mary, loss of the sentence, and words of the fact
     ("23.0", 0.889, 4.218, "In this head, to2 may not look at Mary. Its 69 % is shared out"),

@@ -10,12 +10,15 @@ from playwright.sync_api import Page
 
 from app.shell import registry
 from tests.app import walking
+from tests.app.browsing import Screen
 from tests.app.lab import sized
 from tests.app.plain import Plain
 
+APP = "app/main.py"
 MODELS = ("smollm2", "minilm", "translator")
 SIZES = {"1280": (1280, 720), "1920 projected": (1920, 1080), "390": (390, 844)}
 PLACES = [room.id for room in registry.rooms() if room.message is not None]
+APART = [room.id for room in registry.rooms() if room.message is None]  # these need the application around them
 PARTS = ("lab", "page", "show", "part")  # parameters of an address that the tabs of a room set
 # Needs the class, which the plain page has not; tests/app/test_classroom_screen.py presses it.
 ELSEWHERE = ("Share this screen",)
@@ -27,30 +30,68 @@ def place_of(url: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, said[name]) for name in PARTS if name in said)
 
 
-def parts(plain: Plain, room: str, model: str) -> Iterator[str]:
+def reopen(screen: Screen, link: str) -> None:
+    screen.opened(link) if isinstance(screen, Plain) else screen.open(link)
+
+
+def parts(screen: Screen, room: str, model: str) -> Iterator[str]:
     """Links to a room and to each of its labs and tabs, which are found by pressing the tabs."""
     first = f"?{urlencode({'view': room, 'model': model})}"
-    plain.open(first)
-    seen = {place_of(plain.page.url)}
+    screen.open(first)
+    seen = {place_of(screen.page.url)}
     yield first
-    for control in walking.listed(plain.page):
+    for control in walking.listed(screen.page):
         if not control["isSegment"] or not walking.is_to_act(control):
             continue
-        plain.opened(first)
-        walking.begin(plain.page)
+        reopen(screen, first)
+        walking.begin(screen.page)
         try:
-            walking.press(plain.page, control)
+            walking.press(screen.page, control)
         except walking.Gone:
             continue
-        plain.page.wait_for_timeout(60)
-        where = place_of(plain.page.url)
+        screen.page.wait_for_timeout(60 if isinstance(screen, Plain) else 1000)
+        where = place_of(screen.page.url)
         if where not in seen:
             seen.add(where)
-            yield f"?{urlsplit(plain.page.url).query}"
+            yield f"?{urlsplit(screen.page.url).query}"
 
 
 def project(page: Page, is_projected: bool) -> None:
     page.evaluate("on => headlight.settings.set('projector', on ? 'true' : null)", is_projected)
+
+
+def look_at(screen: Screen, room: str, model: str, size: str) -> None:
+    wrong = {}
+    for link in parts(screen, room, model):
+        screen.open(link)
+        project(screen.page, "projected" in size)
+        sized(screen.page, *SIZES[size])
+        screen.page.wait_for_timeout(200)
+        walking.rested(screen.page)
+        if found := walking.look(screen.page):
+            wrong[link] = found
+        project(screen.page, False)
+        sized(screen.page, *SIZES["1280"])
+    assert not wrong, "\n".join(f"{link}\n  " + "\n  ".join(found) for link, found in wrong.items())
+
+
+def press_all(screen: Screen, room: str, model: str) -> None:
+    wrong = []
+    pressed: set[str] = set()
+    for link in [*parts(screen, room, model)]:
+        screen.open(link)
+        walking.rested(screen.page)
+        for control in walking.listed(screen.page)[:MOST]:
+            if control["id"] in pressed or not walking.is_to_act(control):
+                continue
+            pressed.add(control["id"])
+            reopen(screen, link)
+            if (fault := walking.dead(screen.page, control)) and not any(name in fault for name in ELSEWHERE):
+                wrong.append(f"{link} {fault}")
+            elif panel := walking.open_panels(screen.page):
+                wrong += [f"{control['told']} → {one}" for one in panel]
+            screen.page.keyboard.press("Escape")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.thorough(but=4)
@@ -58,40 +99,27 @@ def project(page: Page, is_projected: bool) -> None:
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("room", PLACES)
 def test_every_control_is_seen_and_reached(plain: Plain, room: str, model: str, size: str) -> None:
-    wrong = {}
-    for link in parts(plain, room, model):
-        plain.open(link)
-        project(plain.page, "projected" in size)
-        sized(plain.page, *SIZES[size])
-        plain.page.wait_for_timeout(200)
-        walking.rested(plain.page)
-        if found := walking.look(plain.page):
-            wrong[link] = found
-        project(plain.page, False)
-        sized(plain.page, *SIZES["1280"])
-    assert not wrong, "\n".join(f"{link}\n  " + "\n  ".join(found) for link, found in wrong.items())
+    look_at(plain, room, model, size)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("room", APART)
+def test_every_control_of_the_application_is_seen_and_reached(screen: Screen, room: str, size: str) -> None:
+    look_at(screen, room, MODELS[0], size)
 
 
 @pytest.mark.thorough(but=1)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("room", PLACES)
 def test_every_control_does_something(plain: Plain, room: str, model: str) -> None:
-    wrong = []
-    pressed: set[str] = set()
-    for link in [*parts(plain, room, model)]:
-        plain.open(link)
-        walking.rested(plain.page)
-        for control in walking.listed(plain.page)[:MOST]:
-            if control["id"] in pressed or not walking.is_to_act(control):
-                continue
-            pressed.add(control["id"])
-            plain.opened(link)
-            if (fault := walking.dead(plain.page, control)) and not any(name in fault for name in ELSEWHERE):
-                wrong.append(f"{link} {fault}")
-            elif panel := walking.open_panels(plain.page):
-                wrong += [f"{control['told']} → {one}" for one in panel]
-            plain.page.keyboard.press("Escape")
-    assert not wrong, "\n".join(wrong)
+    press_all(plain, room, model)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("room", APART)
+def test_every_control_of_the_application_does_something(screen: Screen, room: str) -> None:
+    press_all(screen, room, MODELS[0])
 
 
 @pytest.mark.thorough(but=1)

@@ -97,7 +97,7 @@
     for (const node of every(document.querySelector(".hl") ?? document)) {
       const text = [...node.childNodes].filter(({ nodeType }) => nodeType === 3).map(({ data }) => data.trim()).join(" ");
       if (!/\d/.test(text) || !node.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
-      if (node.closest("[aria-hidden=true]:not(svg), button, select, label, .foot, .head-choice, .counts")) continue;
+      if (node.closest("[aria-hidden=true]:not(svg), button, select, label, [role=status], .foot, .head-choice, .counts")) continue;
       let path = "";
       let shown = 1;
       for (let at = node; at && !at.matches(".hl"); at = up(at)) {

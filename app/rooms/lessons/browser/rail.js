@@ -11,6 +11,10 @@ import { all, around, done, lessonOf, NAMES, STEPS, stepsOf, titleOf, ways, writ
 
 /** @typedef {import("./lessons.js").View} View */
 
+// A number stays on one line with its unit.
+/** @param {string} text */
+const unbroken = (text) => text.replace(/(\d) (?=%|[KMG]iB)/g, "$1\u00a0");
+
 export class Rail {
   /** @param {View} view @param {HTMLElement} root */
   constructor(view, root) {
@@ -238,12 +242,16 @@ export class Rail {
     const { name, sentence } = view.reply ?? { name: "", sentence: "" };
     const more = seen ? [] : [el("p", "", words.try_again)];
     this.reply.hidden = !sentence || checked?.words[0] === sentence;
-    this.reply.replaceChildren(...(this.reply.hidden ? [] : [el("b", "", name), el("p", "", sentence), ...more]));
+    this.reply.replaceChildren(
+      ...(this.reply.hidden ? [] : [el("b", "", name), el("p", "", unbroken(sentence)), ...more]),
+    );
     this.text.hidden = seen || !this.reply.hidden;
     this.answer.hidden = !seen || Boolean(cannot);
     if (!this.answer.hidden) {
       const lines = checked?.words ?? [words.waiting];
-      this.answer.replaceChildren(...lines.map((line, i) => el(i && i === lines.length - 1 ? "small" : "p", "", line)));
+      this.answer.replaceChildren(
+        ...lines.map((line, i) => el(i && i === lines.length - 1 ? "small" : "p", "", unbroken(line))),
+      );
     } else this.answer.replaceChildren();
     this.next.parentElement?.toggleAttribute("hidden", !seen && !cannot);
     this.again.hidden = !seen;

@@ -62,7 +62,7 @@ export class Board {
     this.offers = add(this.left, "div", "offers");
     const line = add(this.left, "div", "legend");
     this.legend = add(line, "span", "mute");
-    this.counts = add(line, "b");
+    this.counts = add(line, "b", "counts");
     this.map = add(this.left, "div", "parts");
     this.map.tabIndex = 0;
     this.map.setAttribute("role", "group");

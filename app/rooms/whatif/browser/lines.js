@@ -72,7 +72,7 @@ export function drawLines(box, { data, side: newest, fresh, values, palette }, c
   };
   /** @param {HTMLElement} parent @param {Line} line */
   const says = (parent, { answer }) => {
-    const said = add(parent, "span", "says");
+    const said = add(parent, "span", "says former");
     if (answer) said.append(el("b", "", answer[0]), ` ${answered(data, answer[1])}`);
   };
   /** @param {Line} line */

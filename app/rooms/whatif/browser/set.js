@@ -57,7 +57,7 @@ export class PairSet {
     this.legend = add(line, "span", "mute");
     this.legend.append(el("i", "more"), words.set_legend_more, el("i", "less"), words.set_legend_less);
     this.legend.append(` · ${words.set_legend_dot}`);
-    this.counts = add(line, "b");
+    this.counts = add(line, "b", "counts");
     this.map = add(this.left, "div", "parts");
     this.map.tabIndex = 0;
     this.map.setAttribute("role", "group");

@@ -92,9 +92,9 @@ class WhatIf extends Stage {
       link: (pair, part) => this.linkOfPair(pair, part),
     });
     const columns = (this.columns = add(root, "div", "columns"));
-    this.left = add(columns, "section", "left");
-    this.middle = add(columns, "section", "middle");
-    this.right = add(columns, "section", "right");
+    this.left = add(columns, "section", "left former");
+    this.middle = add(columns, "section", "middle former");
+    this.right = add(columns, "section", "right former");
     this.sweepPart = new Left(
       this.left,
       (changes) => this.choose(changes),
@@ -532,6 +532,7 @@ class WhatIf extends Stage {
     const settled = (swept.about || swept.refused) && this.fresh;
     return {
       run: data.key,
+      waiting: this.isLate ? "1" : null,
       swept: String(swept.done),
       settled: String(Boolean(settled)),
       sweep: values.sweep,
@@ -541,6 +542,13 @@ class WhatIf extends Stage {
       rows: String(Object.keys(swept.rows).length),
       moved: side?.maps[0] ? `${side.maps[0].site}.${side.maps[0].layer}.${side.maps[0].head}` : "",
     };
+  }
+
+  // Whether the maps and bars on the screen still belong to the previous question.
+  get isLate() {
+    const { swept } = this;
+    if (swept.refused || this.refused || this.failed) return false;
+    return !this.fresh || !(swept.about || swept.done);
   }
 
   /** @param {Row | null} pick @param {number} at */
