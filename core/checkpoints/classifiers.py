@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from ..errors import CheckpointError
-from ..model.classifier import Classifier, ClassifierShape, ClassNames, Kind, Reads
+from ..model.classifier import ACTIVATIONS, Classifier, ClassifierShape, ClassNames, Kind, Reads
 from ..model.config import ModelConfig
 from ..model.transformer import dtype_of
 from .family import Family, Source, Theirs, shown
@@ -108,9 +108,14 @@ def read_shape(theirs: Theirs, row: HeadRow, n_rows: int, has_bias: bool) -> Cla
             f"{theirs.where}: eos_token_id is {'left out' if end_id is None else shown(end_id)}, but it must be the number of the token that ends a text: its classes are read "
             "at the place of that token."
         )
+    activation = theirs.str("classifier_activation", row.activation) if row.norm else row.activation
+    if activation and activation not in ACTIVATIONS:
+        raise CheckpointError(
+            f"{theirs.where}: classifier_activation is {shown(activation)}, but it must be one of {', '.join(ACTIVATIONS)}."
+        )
     return ClassifierShape(
         classes,
-        row.activation,
+        activation,
         bool(row.norm),
         bias,
         pad_id if whole(pad_id) else None,

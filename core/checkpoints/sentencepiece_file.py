@@ -10,8 +10,9 @@ import re
 import struct
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
@@ -24,6 +25,7 @@ TARGET = 7  # of our own: a piece that is written, and read in no text
 UNIGRAM, BPE = 1, 2  # TrainerSpec.ModelType
 KINDS = {3: "words", 4: "characters"}
 SPACE = "▁"
+Prefix = Literal["first", "always", "never"]
 NEVER = -1e4  # the score of a piece that no text is put together from
 HALF_WIDTH = {
     pair: whole
@@ -197,11 +199,16 @@ def tokenizer_of(
     *,
     before: tuple[Piece, ...] | None = None,
     steps: tuple[normalizers.Normalizer, ...] = (),
+    prefix: Prefix | None = None,
 ) -> Tokenizer:
     """The tokenizer that reads a text as the model does, without marks around it.
 
     `before`: the pieces in the order of their ids, where that is another than the file's. `steps` come before the model's own rules.
+    `prefix`: whether a space is put before a text ("first"), before each part of it between special tokens ("always") or nowhere,
+    unless there is one; None as the file says.
     """
+    if prefix is not None:
+        model = replace(model, dummy_prefix=False)
     pieces = model.pieces if before is None else before
     unk = next(i for i, piece in enumerate(pieces) if piece.type == UNKNOWN)
     make = _unigram if model.kind == UNIGRAM else _bpe
@@ -211,8 +218,13 @@ def tokenizer_of(
     texts = {piece.text for piece in pieces if piece.type in (NORMAL, USER_DEFINED)}
     if SPACE in texts and not any(SPACE in text[1:] for text in texts):
         tokenizer.pre_tokenizer = pre_tokenizers.Split(SPACE, "merged_with_next")
+    if prefix in ("first", "always"):
+        metaspace = pre_tokenizers.Metaspace(SPACE, prepend_scheme=prefix, split=False)
+        cuts = [] if tokenizer.pre_tokenizer is None else [tokenizer.pre_tokenizer]
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([metaspace, *cuts])
     back: list[decoders.Decoder] = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
-    tokenizer.decoder = decoders.Sequence([*back, decoders.Strip(" ", 1, 0)] if model.dummy_prefix else back)
+    strips = model.dummy_prefix or prefix in ("first", "always")
+    tokenizer.decoder = decoders.Sequence([*back, decoders.Strip(" ", 1, 0)] if strips else back)
     tokenizer.add_tokens(
         [
             AddedToken(piece.text, special=piece.type != USER_DEFINED, normalized=piece.type == USER_DEFINED)

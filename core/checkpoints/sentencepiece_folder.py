@@ -19,9 +19,11 @@ from .sentencepiece_file import (
     LARGEST_FILE,
     NEVER,
     NORMAL,
+    SPACE,
     TARGET,
     UNKNOWN,
     Piece,
+    Prefix,
     SentencePieceModel,
     read_sentencepiece,
     tokenizer_of,
@@ -112,13 +114,27 @@ def _roles(model: SentencePieceModel) -> dict[str, Token]:
 
 
 def _opened(model: SentencePieceModel, stated: Stated) -> Tokenizer:
-    tokenizer = tokenizer_of(model)
+    tokenizer = tokenizer_of(model, prefix=_prefix(stated) if model.dummy_prefix else None)
     named = stated.named_or(_roles(model))
     add(tokenizer, stated, named)
     opens, closes = stated.settings.bool("add_bos_token", True), stated.settings.bool("add_eos_token", False)
     before = [str(named["bos"])] if opens and named.get("bos") is not None else []
     after = [str(named["eos"])] if closes and named.get("eos") is not None else []
     return _marked(tokenizer, before, after)
+
+
+def _prefix(stated: Stated) -> Prefix:
+    """Where a space is put before a text, as LlamaTokenizer of transformers 5 reads it."""
+    if not stated.settings.bool("add_prefix_space", True):
+        return "never"
+    return "always" if stated.settings.bool("legacy", False) else "first"
+
+
+def _joined(tokenizer: Tokenizer, stated: Stated) -> Tokenizer:
+    """With add_prefix_space=false, XLM-RoBERTa's and ALBERT's tokenizers read words without the spaces between them."""
+    if not stated.settings.bool("add_prefix_space", True):
+        tokenizer.pre_tokenizer = pre_tokenizers.Split(SPACE, "removed")
+    return tokenizer
 
 
 def _t5(model: SentencePieceModel, stated: Stated) -> Tokenizer:
@@ -139,7 +155,7 @@ def _fairseq(model: SentencePieceModel, stated: Stated, model_type: str) -> Toke
     first = [Piece(text, 0.0, UNKNOWN if text == "<unk>" else CONTROL) for text in ("<s>", "<pad>", "</s>", "<unk>")]
     last = ["<mask>"] if model_type == "xlm-roberta" else [f"<madeupword{i}>" for i in range(7)]
     pieces = (*first, *model.pieces[3:], *(Piece(text, 0.0, CONTROL) for text in last))
-    tokenizer = tokenizer_of(model, before=pieces)
+    tokenizer = _joined(tokenizer_of(model, before=pieces), stated)
     roles: dict[str, Token] = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "sep": "</s>", "pad": "<pad>", "cls": "<s>"}
     if model_type == "xlm-roberta":
         roles["mask"] = AddedToken("<mask>", lstrip=True, special=True)
@@ -219,7 +235,7 @@ def _albert(model: SentencePieceModel, stated: Stated) -> Tokenizer:
         steps += [normalizers.NFKD(), normalizers.StripAccents()]
     if stated.settings.bool("do_lower_case", True):
         steps.append(normalizers.Lowercase())
-    tokenizer = tokenizer_of(model, steps=tuple(steps))
+    tokenizer = _joined(tokenizer_of(model, steps=tuple(steps)), stated)
     roles: dict[str, Token] = {
         "bos": "[CLS]",
         "eos": "[SEP]",

@@ -85,6 +85,7 @@ class ModelConfig:
     position_offset: int = 0  # RoBERTa, OPT and BART keep their first rows of the table for padding
     position_counts: PositionCounts = "places"  # see positions.count_positions
     sinusoid_layout: SinusoidLayout = "interleaved"
+    zero_sinusoid: int | None = None  # a row of the table that is zeros (XGLM: that of its padding id)
     n_token_types: int = 0
     embed_scale: float = 1.0
     embed_norm: bool = False
@@ -105,6 +106,8 @@ class ModelConfig:
     # block
     norm: Norm = "layer"
     norm_eps: float = 1e-5
+    final_norm_eps: float | None = None  # None: norm_eps (CTRL's last norm alone reads the file's)
+    latent_norm_eps: float = 1e-6  # of multi-head latent attention: a constant of the published code
     norm_bias: bool = True  # of LayerNorm: it shifts as well as scales
     norm_weight: bool = True  # norms scale by learned weights; OLMo's and nanochat's do not
     norm_order: NormOrder = "pre"
@@ -158,6 +161,7 @@ class ModelConfig:
 
     # head
     head: HeadKind = "lm"
+    head_activation: Activation | None = None  # of a masked-word head; None: as in the MLPs
     tied: bool = True
     head_bias: bool = False
     logit_scale: float = 1.0
@@ -216,8 +220,9 @@ class ModelConfig:
         object.__setattr__(self, "d_head", self.d_head or self.d_model // self.n_heads)
         if self.n_heads % self.n_kv_heads:
             raise ConfigError(f"n_heads ({self.n_heads}) must be a multiple of n_kv_heads ({self.n_kv_heads})")
-        if self.norm_eps <= 0:
-            raise ConfigError(f"norm_eps ({self.norm_eps}) must be positive")
+        for name in ("norm_eps", "final_norm_eps", "latent_norm_eps"):
+            if (eps := getattr(self, name)) is not None and eps <= 0:
+                raise ConfigError(f"{name} ({eps}) must be positive")
         if self.position == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"sinusoidal positions pair their features: d_model ({self.d_model}) must be even")
         if self.position == "sinusoidal" and self.sinusoid_layout == "fairseq" and self.d_model < 4:

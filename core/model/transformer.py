@@ -77,13 +77,14 @@ class XIELU(nn.Module):
         )
 
 
-def make_activation(config: ModelConfig) -> Callable[[Tensor], Tensor]:
-    return XIELU() if config.activation == "xielu" else ACTIVATIONS[config.activation]
+def make_activation(name: str) -> Callable[[Tensor], Tensor]:
+    return XIELU() if name == "xielu" else ACTIVATIONS[name]
 
 
-def make_norm(config: ModelConfig, width: int) -> nn.Module:
+def make_norm(config: ModelConfig, width: int, eps: float | None = None) -> nn.Module:
+    eps = config.norm_eps if eps is None else eps
     bias = config.norm_bias and config.norm_weight
-    norm = RMSNorm(width, config.norm_eps) if config.norm == "rms" else nn.LayerNorm(width, config.norm_eps, bias=bias)
+    norm = RMSNorm(width, eps) if config.norm == "rms" else nn.LayerNorm(width, eps, bias=bias)
     if not config.norm_weight:  # ones that are no parameter: neither learned, counted nor stored
         ones = norm.weight.detach()
         del norm.weight
@@ -230,10 +231,10 @@ class LatentAttention(Attention):
         self.n_heads = config.n_heads
         if config.q_rank:
             self.q_down = nn.Linear(config.d_model, config.q_rank, bias=False)
-            self.q_down_norm = make_norm(config, config.q_rank)
+            self.q_down_norm = make_norm(config, config.q_rank, config.latent_norm_eps)
         self.q = nn.Linear(config.q_rank or config.d_model, config.n_heads * config.d_head, bias=False)
         self.kv_down = nn.Linear(config.d_model, config.kv_rank, bias=False)
-        self.kv_down_norm = make_norm(config, config.kv_rank)
+        self.kv_down_norm = make_norm(config, config.kv_rank, config.latent_norm_eps)
         self.k_turned = nn.Linear(config.d_model, config.d_rotary, bias=False)
         self.k = nn.Linear(config.kv_rank, config.n_heads * still, bias=False)
         self.v = nn.Linear(config.kv_rank, config.n_heads * config.value_width, bias=False)
@@ -257,7 +258,7 @@ class MLP(nn.Module):
         self.up = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias)
         self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
         self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
-        self.activation = make_activation(config)
+        self.activation = make_activation(config.activation)
         self.hook_pre = HookPoint("batch", "pos", "d_ff", listed=False)  # what the activation gets
         if self.gate is not None:
             self.hook_pre_linear = HookPoint("batch", "pos", "d_ff", listed=False)  # what the gate is multiplied with
@@ -279,7 +280,7 @@ class Expert(nn.Module):
         self.up = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias)
         self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
         self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
-        self.activation, self.limit = make_activation(config), config.expert_limit
+        self.activation, self.limit = make_activation(config.activation), config.expert_limit
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.neurons(x))
@@ -472,6 +473,8 @@ class Block(nn.Module):
 def sinusoids_of(config: ModelConfig) -> Tensor:
     """The rows of a model's table of sinusoids, [pos, d_embed]: as for learned positions, the first may belong to padding."""
     table = sinusoid_table(config.n_ctx + config.position_offset, config.embed_width, config.sinusoid_layout)
+    if config.zero_sinusoid is not None:
+        table[config.zero_sinusoid : config.zero_sinusoid + 1] = 0
     return table[config.position_offset :].clone()  # a view would keep the rows of the padding
 
 
@@ -544,7 +547,7 @@ class Stack(nn.Module):
         self.known_frequencies: dict[Hashable, tuple[Tensor, float]] = {}
         self.embed = Embedding(config)
         self.blocks = nn.ModuleList(Block(config, layer, cross) for layer in range(n_layers))
-        self.norm = make_norm(config, config.d_model) if config.final_norm else nn.Identity()
+        self.norm = make_norm(config, config.d_model, config.final_norm_eps) if config.final_norm else nn.Identity()
         self.hook_positions = HookPoint("batch", "pos")
         if config.position == "rotary":
             self.hook_angles = HookPoint("batch", "pos", "d_rotary/2")
@@ -687,7 +690,7 @@ class Head(nn.Module):
         self.scale, self.mlm, self.softcap = config.logit_scale, config.head == "mlm", config.logit_softcap
         if self.mlm:
             self.dense = nn.Linear(config.d_model, config.unembed_width)
-            self.activation = make_activation(config)
+            self.activation = make_activation(config.head_activation or config.activation)
             self.norm = make_norm(config, config.unembed_width)
         self.unembed = nn.Linear(config.unembed_width, config.vocab_size, bias=config.head_bias)
         self.hook_logits = HookPoint("batch", "pos", "vocab")

@@ -165,6 +165,55 @@ def test_llama(tmp_path: Path) -> None:
     assert again is not None and again.encode("a b").ids == [*own.encode("a b"), own.eos_id()]
 
 
+AROUND = ("@the cat", "@ the cat", "the@cat", "the @ cat", "the cat@", "@@", "@  the", "a\n@b", "@\nthe")
+ALBERT_LIKE: dict[str, Any] = {
+    "model_type": "unigram",
+    "vocab_size": 400,
+    "control_symbols": ["[CLS]", "[SEP]", "[MASK]"],
+    "pad_id": 0,
+    "unk_id": 1,
+    "bos_id": -1,
+    "eos_id": -1,
+}
+BESIDE_SPECIAL: dict[str, tuple[str, dict[str, Any], Any, tuple[str, ...]]] = {
+    "llama": ("tokenizer.model", LLAMA_LIKE, hf.LlamaTokenizer, ("</s>",)),
+    "gemma": ("tokenizer.model", TRAINED["bpe of Gemma"], hf.GemmaTokenizer, ("</s>", "<start_of_turn>")),
+    "t5": (
+        "spiece.model",
+        TRAINED["unigram"] | {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1},
+        hf.T5Tokenizer,
+        ("</s>", "<extra_id_0>"),
+    ),
+    "xlm-roberta": ("sentencepiece.bpe.model", TRAINED["unigram"], hf.XLMRobertaTokenizer, ("</s>", "<mask>")),
+    "albert": ("spiece.model", ALBERT_LIKE, hf.AlbertTokenizer, ("[SEP]", "[MASK]")),
+}
+
+
+@pytest.mark.parametrize("stated", [{}, {"legacy": True}, {"legacy": False}, {"add_prefix_space": False}], ids=str)
+@pytest.mark.parametrize("kind", BESIDE_SPECIAL)
+def test_spaces_beside_special_tokens_are_read_as_published(kind: str, stated: dict[str, bool], tmp_path: Path) -> None:
+    file, settings, published, marks = BESIDE_SPECIAL[kind]
+    data = train(**settings)
+    if kind != "t5":  # whose sentinels would have to be listed as well
+        marks += ("<|user|>",)
+        size = spm.SentencePieceProcessor(model_proto=data).get_piece_size()
+        stated = stated | {"added_tokens_decoder": {str(size): {"content": "<|user|>", "special": True}}}  # type: ignore[dict-item]
+    place = folder_of(tmp_path, file, data, **stated)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = published.from_pretrained(place)
+    ours = read_tokenizer(place, kind)
+    assert ours is not None
+    for text in [
+        "the cat",
+        " the cat",
+        "the  cat ",
+        *(around.replace("@", mark) for mark in marks for around in AROUND),
+    ]:
+        expected = theirs(text, add_special_tokens=False)["input_ids"]
+        assert ours.encode(text, add_special_tokens=False).ids == expected, text
+
+
 def test_t5(tmp_path: Path) -> None:
     data = train(model_type="unigram", vocab_size=400, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     place = folder_of(tmp_path, "spiece.model", data)
@@ -269,15 +318,7 @@ def test_pegasus(tmp_path: Path) -> None:
 
 
 def test_albert(tmp_path: Path) -> None:
-    data = train(
-        model_type="unigram",
-        vocab_size=400,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-    )
+    data = train(**ALBERT_LIKE)
     place = folder_of(tmp_path, "spiece.model", data, tokenizer_class="AlbertTokenizer")
     ours = read_tokenizer(place, "albert")
     assert ours is not None

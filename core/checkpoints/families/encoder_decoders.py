@@ -85,15 +85,18 @@ MARIAN = Family(
 
 
 def _t5_mlp(c: Theirs, default: str = "relu") -> tuple[str, bool]:
-    """The activation, and whether it is gated: "relu", or "gated-gelu" in v1.1, whose gelu is the tanh one."""
+    """The activation, and whether it is gated: "relu", or "gated-gelu" in v1.1, whose gelu is the tanh one.
+
+    A file may state the two halves of it as well, which then count.
+    """
     words = c.str("feed_forward_proj", default).split("-")
-    name = "gelu_new" if words == ["gated", "gelu"] else words[-1]
+    name = c.str("dense_act_fn", "gelu_new" if words == ["gated", "gelu"] else words[-1])
     if words[:-1] not in ([], ["gated"]) or name not in ACTIVATIONS:
         raise CheckpointError(
             f"{c.where}: feed_forward_proj={shown('-'.join(words))} is not supported. "
             f"Supported are {', '.join(ACTIVATIONS)}, each also as gated-…"
         )
-    return ACTIVATIONS[name], len(words) == 2
+    return ACTIVATIONS[name], c.bool("is_gated_act", len(words) == 2)
 
 
 def _t5_tied(c: Theirs) -> bool:
@@ -102,12 +105,15 @@ def _t5_tied(c: Theirs) -> bool:
 
 def _t5_logit_scale(c: Theirs) -> float:
     """v1.0 shrinks the last residual by √d_model. Newer files say so; in older ones it goes with the tied embeddings."""
-    return c.int("d_model") ** -0.5 if c.bool("scale_decoder_outputs", _t5_tied(c)) else 1.0
+    is_null = c.values.get("scale_decoder_outputs", True) is None  # which counts as false
+    return c.int("d_model") ** -0.5 if not is_null and c.bool("scale_decoder_outputs", _t5_tied(c)) else 1.0
 
 
 def _t5_decoder_layers(c: Theirs) -> int:
     if c.strings("architectures") == ("T5EncoderModel",):
         return 0
+    if not c.bool("is_encoder_decoder", True):
+        raise CheckpointError(f"{c.where}: T5 with is_encoder_decoder=false is supported as a T5EncoderModel alone.")
     return c.int("num_decoder_layers", None) or c.int("num_layers")
 
 

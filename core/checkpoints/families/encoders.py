@@ -254,7 +254,7 @@ ESM = Family(
     prefix="esm.",
     head="mlm",
     fields={name: read for name, read in _BERT_FIELDS.items() if name not in ("n_token_types", "activation")}
-    | {"position": _rotary_alone, "rotary_base": rotary_base()},
+    | {"position": _rotary_alone, "rotary_base": number("rope_theta", 10_000.0)},
     fixed={"head_bias": True, "activation": "gelu"},
     # token_dropout makes every word vector depend on how many of the text are masked.
     requires={
@@ -371,6 +371,7 @@ MODERN_FIELDS = {
     "norm_eps": number("norm_eps", 1e-5),
     "norm_bias": flag("norm_bias", False),
     "activation": activation("hidden_activation", "gelu"),
+    "head_activation": activation("classifier_activation", "gelu"),
     "qkv_bias": flag("attention_bias", False),
     "out_bias": flag("attention_bias", False),
     "mlp_bias": flag("mlp_bias", False),
@@ -380,7 +381,7 @@ MODERN_FIELDS = {
     "rotary_base_windowed": _modern_base("sliding_attention", "local_rope_theta", 10_000.0),
 }
 MODERN_FIXED = {"position": "rotary", "gated": True, "embed_norm": True, "first_attn_norm": False}
-MODERN_REQUIRES = {"tie_word_embeddings": (True,), "classifier_activation": ("gelu",)}
+MODERN_REQUIRES = {"tie_word_embeddings": (True,)}
 MODERNBERT = Family(
     model_type="modernbert",
     title="ModernBERT",

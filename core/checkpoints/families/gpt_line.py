@@ -323,6 +323,7 @@ XGLM = Family(
         "d_ff": whole("ffn_dim"),
         "n_decoder_layers": whole("num_layers"),
         "n_ctx": whole("max_position_embeddings"),
+        "zero_sinusoid": whole("pad_token_id", None),
         "activation": activation("activation_function", "gelu"),
         "embed_scale": _scaled("d_model"),
         "tied": flag("tie_word_embeddings", True),
@@ -391,7 +392,8 @@ CTRL = Family(
         "n_decoder_layers": whole("n_layer"),
         "n_ctx": whole("n_positions"),
         "d_ff": whole("dff"),
-        "norm_eps": number("layer_norm_epsilon", 1e-6),
+        "norm_eps": lambda _: 1e-6,  # a constant of the published code
+        "final_norm_eps": number("layer_norm_epsilon", 1e-6),
         "embed_scale": lambda c: math.sqrt(c.int("n_embd")),
         "tied": flag("tie_word_embeddings", True),
     },
@@ -418,7 +420,7 @@ MODERNBERT_DECODER = Family(
     fields=MODERN_FIELDS
     | {
         "n_decoder_layers": whole("num_hidden_layers"),
-        "window": lambda c: c.int("local_attention", 128) // 2,
+        "window": lambda c: c.int("sliding_window", c.int("local_attention", 128) // 2),
     },
     fixed=MODERN_FIXED,
     requires=MODERN_REQUIRES,
