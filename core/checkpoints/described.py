@@ -35,11 +35,9 @@ QUANTIZED: dict[tuple[Any, int | None], str] = {
 UNCOUNTED = (
     "alibi",
     "clip_qkv",
-    "n_group",
     "rope_interleave",
     "scale_attn_by_inverse_layer_idx",
     "swiglu_alpha",
-    "topk_group",
     "topk_method",
     "use_bidirectional_attention",
 )

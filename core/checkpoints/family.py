@@ -21,7 +21,7 @@ LARGEST_WHOLE = 2**31 - 1
 class Theirs:
     """Their config.json. Every getter raises CheckpointError naming the key when its value is missing or of the wrong type.
 
-    A key that is null counts as absent, which is how published files mean it.
+    A key that is null counts as absent, which is how published files mean it, but for flags.
     """
 
     def __init__(
@@ -67,6 +67,9 @@ class Theirs:
         return float(value)
 
     def bool(self, key: builtins.str, default: Any = Required) -> Any:
+        """A flag. One that is null is false, as it is in the published code."""
+        if key in self.values and self.values[key] is None:
+            return False
         value = self.any(key, default)
         if value is not default and not isinstance(value, bool):
             raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be true or false.")

@@ -29,6 +29,7 @@ from .tensor_names import PLACE, quantized, unread_kind, why_missing
 from .text_half import WHOLES
 
 OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms of files that came from TensorFlow
+DISCRIMINATOR = "ElectraForPreTraining"  # its head tells tokens that were replaced, and scores no words
 HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration", "MTModel")
 MOST_LAYERS = 1000  # each takes time to build even on the meta device
 SMALLER = "Try a smaller model, or the same one in bfloat16."
@@ -346,9 +347,10 @@ def with_head(config: ModelConfig, family: Family, theirs: Theirs, available: Ma
         return replace(config, head="none")  # ModernBERT's has layers of the same names
     rows = [row for row in family.weights if row.startswith("head.")]
     held = any(module_held(name, available) for row in rows for name in modules_of(as_source(family.weights[row])))
-    named = any(name.endswith(HEADED) for name in theirs.strings("architectures"))
+    classes = theirs.strings("architectures")
+    named = any(name.endswith(HEADED) and name != DISCRIMINATOR for name in classes)
     own = not config.tied or config.head == "mlm"  # else the token table is the head, and no tensor is missing
-    other = any(not name.endswith((*HEADED, "Model")) for name in theirs.strings("architectures"))  # a classifier
+    other = any(not name.endswith((*HEADED, "Model")) for name in classes)  # a classifier
     # A decoder's token table is its head, whatever its class; of a model that reads both ways it may be a table and no more.
     own = own or not config.writes
     return config if held or named or not (own or other) else replace(config, head="none")

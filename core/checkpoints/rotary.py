@@ -8,7 +8,8 @@ from ..errors import CheckpointError
 from ..model.config import RotaryScaling
 from .family import Reader, Theirs, shown
 
-KINDS = ("default", "linear", "dynamic", "yarn", "llama3")
+KINDS = ("default", "linear", "dynamic", "yarn", "llama3", "longrope")
+OLD_NAMES = {"su": "longrope"}  # of the first Phi-3 files
 
 
 def rope(c: Theirs, layers: str = "full_attention") -> Theirs:
@@ -60,6 +61,7 @@ def rotary_kind(c: Theirs, supported: tuple[str, ...] = KINDS) -> str:
     """Raises CheckpointError by name for a kind that we do not compute."""
     r = rope(c)
     kind = r.str("rope_type", None) or r.str("type", "default")
+    kind = OLD_NAMES.get(kind, kind)
     if kind not in supported:
         raise CheckpointError(
             f"{r.where}: rotary positions of type {shown(kind)} are not supported. Supported are {', '.join(supported)}."
@@ -68,8 +70,16 @@ def rotary_kind(c: Theirs, supported: tuple[str, ...] = KINDS) -> str:
 
 
 def unscaled(c: Theirs) -> None:
-    """For families whose published code has no scaling but one that we do not compute (Phi-3: longrope)."""
+    """For families whose published code has no scaling but one that we do not compute."""
     rotary_kind(c, ("default",))
+
+
+def phi3_scaling(c: Theirs) -> RotaryScaling | None:
+    """Long-rope or none; the first files of Phi-3 call it "su" or "yarn"."""
+    if rotary_kind(c, ("default", "longrope", "yarn")) == "yarn":
+        r = rope(c)
+        c = Theirs({**c.values, "rope_scaling": {**r.values, "rope_type": "longrope"}}, c.where, c.whole)
+    return rotary_scaling(c)
 
 
 def rotary_scaling(c: Theirs) -> RotaryScaling | None:
@@ -79,15 +89,28 @@ def rotary_scaling(c: Theirs) -> RotaryScaling | None:
         return None
     n_ctx = c.int("max_position_embeddings")
     original = (
-        r.int("original_max_position_embeddings", None) or c.int("original_max_position_embeddings", None) or n_ctx
+        c.int("original_max_position_embeddings", None) or r.int("original_max_position_embeddings", None) or n_ctx
     )
     # Published code lets `dynamic` grow from the stated length, whatever the file says it was trained on.
     settings: dict[str, Any] = dict(kind=kind, n_ctx_original=n_ctx if kind == "dynamic" else original)
-    settings["factor"] = r.float("factor", n_ctx / original) if kind == "yarn" else r.float("factor")
+    settings["factor"] = r.float("factor", n_ctx / original) if kind in ("yarn", "longrope") else r.float("factor")
     if kind == "llama3":
         settings |= dict(low_freq_factor=r.float("low_freq_factor"), high_freq_factor=r.float("high_freq_factor"))
     if kind == "yarn":
         settings |= dict(beta_fast=r.float("beta_fast", None) or 32.0, beta_slow=r.float("beta_slow", None) or 1.0)
         settings |= dict(truncate=r.bool("truncate", True), attention_factor=r.float("attention_factor", None))
         settings |= dict(mscale=r.float("mscale", None), mscale_all_dim=r.float("mscale_all_dim", None))
+    if kind == "longrope":
+        settings["factor"] = max(settings["factor"], 1.0)  # it is for the attention factor alone, which a smaller one leaves at 1
+        settings |= dict(short_factors=_factors(r, "short_factor"), long_factors=_factors(r, "long_factor"))
+        settings |= dict(attention_factor=r.float("attention_factor", None))
     return RotaryScaling(**settings)
+
+
+def _factors(r: Theirs, key: str) -> tuple[float, ...]:
+    """A divisor for each frequency."""
+    value = r.any(key)
+    numbers = isinstance(value, list) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in value)
+    if not numbers or not all(0 < x < 1e6 for x in value):
+        raise CheckpointError(f"{r.where}: {key} is {shown(value)}, but it must be a list of positive numbers.")
+    return tuple(map(float, value))

@@ -90,6 +90,7 @@ class ModelConfig:
     embed_scale: float = 1.0
     embed_norm: bool = False
     d_embed: int = 0  # 0: d_model; the width of the token vectors where a projection brings them to d_model (ALBERT)
+    token_dropout_id: int | None = None  # the mask's id, where its vector is zeros and the others are scaled for it (ESM-2)
     d_unembed: int = 0  # 0: d_embed; what the masked-word head scores words from (RemBERT)
 
     # rotary and relative detail
@@ -149,6 +150,9 @@ class ModelConfig:
     # softmax of those that are close to it (Liu et al. 2024, arXiv:2409.12136; PhiMoE)
     router: Router = "softmax"
     router_jitter: float = 0.01  # sparsemixer: how close, relative to the best
+    # The experts stand in groups, and a token takes its experts from the best few groups (DeepSeek-AI 2024, arXiv:2405.04434, §2.2.2)
+    n_expert_groups: int = 1
+    n_groups_per_token: int = 1
     router_normed: bool = True  # the weights of the chosen ones are made to sum to 1
     router_scale: float = 1.0
     router_bias: bool = False  # gpt-oss
@@ -296,6 +300,16 @@ class ModelConfig:
             )
         if self.dense_layers and not self.d_dense:
             raise ConfigError("dense_layers is given but d_dense is 0: say how wide their MLP is")
+        groups, chosen = self.n_expert_groups, self.n_groups_per_token
+        if not 1 <= chosen <= groups or self.n_experts % groups:
+            raise ConfigError(
+                f"n_experts ({self.n_experts}) must divide into n_expert_groups ({groups}), of which a token chooses "
+                f"n_groups_per_token ({chosen})"
+            )
+        if chosen * (self.n_experts // groups) < self.n_experts_per_token:
+            raise ConfigError(
+                f"{chosen} groups of {self.n_experts // groups} experts hold fewer than n_experts_per_token ({self.n_experts_per_token})"
+            )
         if self.router == "sparsemixer" and (self.n_experts_per_token != 2 or self.n_experts < 2):
             raise ConfigError(f"sparsemixer takes two experts for each token, not {self.n_experts_per_token}")
 

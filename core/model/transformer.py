@@ -301,6 +301,7 @@ class MixtureOfExperts(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.n_chosen, self.kind = config.n_experts_per_token, config.router
+        self.n_groups, self.n_chosen_groups = config.n_expert_groups, config.n_groups_per_token
         self.normed, self.scale, self.jitter = config.router_normed, config.router_scale, config.router_jitter
         self.router = nn.Linear(config.d_model, config.n_experts, bias=config.router_bias)
         self.correction = nn.Parameter(torch.zeros(config.n_experts)) if config.router_correction else None
@@ -329,11 +330,21 @@ class MixtureOfExperts(nn.Module):
             return self.two_routed(scores)
         shares = scores.float().softmax(-1) if self.kind == "softmax" else scores.float().sigmoid()
         ranked = shares if self.correction is None else shares + self.correction
+        if self.n_chosen_groups < self.n_groups:
+            ranked = self.of_best_groups(ranked)
         chosen = ranked.topk(self.n_chosen, dim=-1).indices
         weights = shares.gather(-1, chosen)
         if self.normed:
             weights = weights / weights.sum(-1, keepdim=True)
         return (weights * self.scale).to(scores.dtype), chosen
+
+    def of_best_groups(self, ranked: Tensor) -> Tensor:
+        """Ranks [..., expert] with −∞ for those outside the best groups: by the best expert of each group, with a correction by the
+        sum of the best two."""
+        groups = ranked.unflatten(-1, (self.n_groups, -1))  # [..., group, expert]
+        best = groups.topk(1 if self.correction is None else 2, dim=-1).values.sum(-1)
+        kept = torch.zeros_like(best, dtype=torch.bool).scatter(-1, best.topk(self.n_chosen_groups, dim=-1).indices, True)
+        return groups.masked_fill(~kept[..., None], float("-inf")).flatten(-2)
 
     def two_routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The best expert and the next, each weighed by a softmax of those that are close to it."""
@@ -485,6 +496,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.kind, self.has_table = config.position, config.has_position_table
         self.scale, self.offset = config.embed_scale, config.position_offset
+        self.dropped = config.token_dropout_id
         width = config.embed_width
         self.token = nn.Embedding(config.vocab_size, width)
         if config.position == "learned":
@@ -501,15 +513,24 @@ class Embedding(nn.Module):
             self.hook_position = HookPoint("batch", "pos", axis)
         self.hook_embed = HookPoint("batch", "pos", "d_model")
 
-    def forward(self, ids: Tensor, positions: Tensor, type_ids: Tensor | None) -> Tensor:
+    def forward(self, ids: Tensor, positions: Tensor, type_ids: Tensor | None, keep: Tensor | None = None) -> Tensor:
         """ids [batch, pos], positions [batch or 1, pos] -> [batch, pos, d_model]"""
-        x = self.hook_token(self.token(ids) * self.scale)
+        x = self.token(ids) * self.scale
+        if self.dropped is not None:
+            x = self.without_masks(x, ids == self.dropped, keep)
+        x = self.hook_token(x)
         if self.token_type is not None:
             x = x + self.token_type(torch.zeros_like(ids) if type_ids is None else type_ids)
         if self.has_table:
             x = x + self.hook_position(self.position_rows(positions))
         x = self.norm(x)
         return self.hook_embed(x if self.project is None else self.project(x))
+
+    def without_masks(self, x: Tensor, masked: Tensor, keep: Tensor | None) -> Tensor:
+        """Zeros for masked tokens; the others scaled as if the share of training were masked, which ESM-2's code fixes at 12 %."""
+        n = masked.shape[1] if keep is None else keep.sum(-1)
+        share = masked.sum(-1) / n  # [batch]
+        return x.masked_fill(masked[..., None], 0) * ((1 - 0.15 * 0.8) / (1 - share))[:, None, None]
 
     def position_rows(self, positions: Tensor) -> Tensor:
         """[batch or 1, pos] -> the vectors added there, [batch or 1, pos, d_model]"""
@@ -575,7 +596,7 @@ class Stack(nn.Module):
         With a cache, ids are the tokens after those it has seen, and keep [batch, key] speaks of all of them.
         """
         inputs = self.inputs(ids, keep, memory, memory_keep, cache)
-        x = self.embed(ids, inputs.positions, type_ids)
+        x = self.embed(ids, inputs.positions, type_ids, keep)
         for layer in range(len(self.blocks)):
             x = self.through(layer, x, inputs)
         return self.hook_final(self.norm(x))

@@ -4,7 +4,7 @@ import math
 
 from ...errors import CheckpointError
 from ..family import Family, Reader, Source, Theirs, activation, causal, conv1d, flag, number, shown, whole
-from ..rotary import all_turns, rope, rotary_base, rotary_fraction, rotary_scaling, unscaled
+from ..rotary import all_turns, phi3_scaling, rope, rotary_base, rotary_fraction, rotary_scaling
 
 GPT2 = Family(
     model_type="gpt2",
@@ -306,7 +306,8 @@ PHI3 = Family(
     model_type="phi3",
     title="Phi-3",
     prefix="model.",
-    fields=LLAMA_FIELDS | {"window": window_of(None), "rotary_fraction": rotary_fraction(), "rotary_scaling": unscaled},
+    fields=LLAMA_FIELDS
+    | {"window": window_of(None), "rotary_fraction": rotary_fraction(), "rotary_scaling": phi3_scaling},
     fixed=LLAMA_FIXED,
     requires=NO_BIAS,
     weights=LLAMA_WEIGHTS

@@ -92,9 +92,9 @@ def _t5_mlp(c: Theirs, default: str = "relu") -> tuple[str, bool]:
     words = c.str("feed_forward_proj", default).split("-")
     name = c.str("dense_act_fn", "gelu_new" if words == ["gated", "gelu"] else words[-1])
     if words[:-1] not in ([], ["gated"]) or name not in ACTIVATIONS:
+        stated = f"dense_act_fn={shown(name)}" if "dense_act_fn" in c else f"feed_forward_proj={shown('-'.join(words))}"
         raise CheckpointError(
-            f"{c.where}: feed_forward_proj={shown('-'.join(words))} is not supported. "
-            f"Supported are {', '.join(ACTIVATIONS)}, each also as gated-…"
+            f"{c.where}: {stated} is not supported. Supported are {', '.join(ACTIVATIONS)}, each also as gated-…"
         )
     return ACTIVATIONS[name], c.bool("is_gated_act", len(words) == 2)
 
@@ -105,8 +105,7 @@ def _t5_tied(c: Theirs) -> bool:
 
 def _t5_logit_scale(c: Theirs) -> float:
     """v1.0 shrinks the last residual by √d_model. Newer files say so; in older ones it goes with the tied embeddings."""
-    is_null = c.values.get("scale_decoder_outputs", True) is None  # which counts as false
-    return c.int("d_model") ** -0.5 if not is_null and c.bool("scale_decoder_outputs", _t5_tied(c)) else 1.0
+    return c.int("d_model") ** -0.5 if c.bool("scale_decoder_outputs", _t5_tied(c)) else 1.0
 
 
 def _t5_decoder_layers(c: Theirs) -> int:

@@ -193,8 +193,8 @@ ELECTRA = Family(
     prefix="electra.",
     head="mlm",
     fields=_BERT_FIELDS | {"d_embed": whole("embedding_size", 128)},
-    fixed=_BERT_FIXED,
-    requires=_BERT_REQUIRES | {"hidden_act": ("gelu",)},  # its head is always gelu, whatever the layers are
+    fixed=_BERT_FIXED | {"head_activation": "gelu"},  # whatever the layers are
+    requires=_BERT_REQUIRES,
     weights=_BERT_BLOCK
     | {
         "encoder.embed.project": "embeddings_project",
@@ -254,11 +254,13 @@ ESM = Family(
     prefix="esm.",
     head="mlm",
     fields={name: read for name, read in _BERT_FIELDS.items() if name not in ("n_token_types", "activation")}
-    | {"position": _rotary_alone, "rotary_base": number("rope_theta", 10_000.0)},
+    | {
+        "position": _rotary_alone,
+        "rotary_base": number("rope_theta", 10_000.0),
+        "token_dropout_id": lambda c: c.int("mask_token_id") if c.bool("token_dropout", False) else None,
+    },
     fixed={"head_bias": True, "activation": "gelu"},
-    # token_dropout makes every word vector depend on how many of the text are masked.
     requires={
-        "token_dropout": (False,),
         "emb_layer_norm_before": (False,),
         "is_decoder": (False,),
         "is_folding_model": (False,),

@@ -60,6 +60,10 @@ def _first(c: Theirs) -> tuple[int, ...]:
     return tuple(range(min(c.int("first_k_dense_replace", 0), c.int("num_hidden_layers"))))
 
 
+_GROUPS: dict[str, Reader] = {
+    "n_expert_groups": lambda c: c.int("n_group", 1),
+    "n_groups_per_token": lambda c: c.int("topk_group", c.int("n_group", 1)),
+}
 _MIXED: dict[str, Reader] = LLAMA_FIELDS | {
     "n_experts": lambda c: c.int("num_experts", None) or c.int("num_local_experts"),
     "n_experts_per_token": whole("num_experts_per_tok"),
@@ -136,9 +140,9 @@ GLM4_MOE = Family(
         "rotary_fraction": rotary_fraction(default=0.5),
         "qkv_bias": flag("attention_bias", False),
         "qk_norm": flag("use_qk_norm", False),
-    },
+    }
+    | _GROUPS,
     fixed=_FREE_BIASES | {"out_bias": False, "router": "sigmoid", "router_correction": True},
-    requires={"n_group": (1,), "topk_group": (1,)},  # no groups of experts, some of them left out for a token
     weights=LLAMA_WEIGHTS
     | QK_NORM
     | _QWEN_EXPERTS
@@ -220,13 +224,22 @@ _DEEPSEEK = (
 _DEEPSEEK_WEIGHTS = (
     _NO_ATTENTION | latent_rows(turned_alone, still_first) | _QWEN_EXPERTS | shared("layers.{i}.mlp.shared_experts")
 )
+_LIMITED = "group_limited_greedy"
+
+
+def _if_limited(read: Reader) -> Reader:
+    """A number of groups, where the choice is limited by them."""
+    return lambda c: read(c) if c.str("topk_method", "greedy") == _LIMITED else 1
+
+
 DEEPSEEK_V2 = Family(
     model_type="deepseek_v2",
     title="DeepSeek V2",
     prefix="model.",
-    fields={name: read for name, read in _DEEPSEEK.items() if name != "router_normed"},
+    fields={name: read for name, read in _DEEPSEEK.items() if name != "router_normed"}
+    | {name: _if_limited(read) for name, read in _GROUPS.items()},
     fixed=LLAMA_FIXED | {"router_normed": False},
-    requires={"topk_method": ("greedy",), "attention_bias": (False,), "mlp_bias": (False,)},
+    requires={"topk_method": ("greedy", _LIMITED), "attention_bias": (False,), "mlp_bias": (False,)},
     weights=_DEEPSEEK_WEIGHTS,
 )
 DEEPSEEK_V3 = Family(
@@ -234,10 +247,10 @@ DEEPSEEK_V3 = Family(
     title="DeepSeek V3",
     prefix="model.",
     fields=_DEEPSEEK
+    | _GROUPS
     | {"router_normed": flag("norm_topk_prob", True), "router_scale": number("routed_scaling_factor", 2.5)},
     fixed=LLAMA_FIXED | {"router": "sigmoid", "router_correction": True},
-    # Groups of experts, some of them left out for a token, are not computed.
-    requires={"n_group": (1, None), "topk_group": (1, None), "rope_interleave": (True,), "attention_bias": (False,)},
+    requires={"rope_interleave": (True,), "attention_bias": (False,)},
     weights=_DEEPSEEK_WEIGHTS | {f"{LAYER}.mlp.correction": "layers.{i}.mlp.gate.e_score_correction_bias"},
 )
 

@@ -195,11 +195,8 @@ def _mpt_position(c: Theirs) -> str:
             raise CheckpointError(f"{attention.where}: MPT with {key}={shown(value)} is not supported.")
     if attention.any("clip_qkv", None) is not None:
         raise CheckpointError(f"{attention.where}: MPT with clip_qkv is not supported.")
-    heads = c.int("n_heads")
-    if attention.int("alibi_bias_max", 8) != 8 or heads & (heads - 1):
-        raise CheckpointError(
-            f"{c.where}: MPT's ALiBi slopes are computed for alibi_bias_max 8 and a power of two of heads (n_heads is {heads})."
-        )
+    if (most := attention.int("alibi_bias_max", 8)) != 8:
+        raise CheckpointError(f"{attention.where}: alibi_bias_max is {most}, but MPT's ALiBi slopes are computed for 8.")
     return "alibi"
 
 
@@ -323,7 +320,7 @@ XGLM = Family(
         "d_ff": whole("ffn_dim"),
         "n_decoder_layers": whole("num_layers"),
         "n_ctx": whole("max_position_embeddings"),
-        "zero_sinusoid": whole("pad_token_id", None),
+        "zero_sinusoid": whole("pad_token_id", 1),
         "activation": activation("activation_function", "gelu"),
         "embed_scale": _scaled("d_model"),
         "tied": flag("tie_word_embeddings", True),
