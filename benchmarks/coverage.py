@@ -455,7 +455,6 @@ ROWS = (*ENCODERS, *DECODERS, *ENCODER_DECODERS)
 REFUSED = frozenset(
     (
         "DeBERTa",
-        "DeBERTa v2 and v3",
         "Longformer",
         "MobileBERT",
         "LayoutLM",

@@ -101,7 +101,9 @@ def rotary_scaling(c: Theirs) -> RotaryScaling | None:
         settings |= dict(truncate=r.bool("truncate", True), attention_factor=r.float("attention_factor", None))
         settings |= dict(mscale=r.float("mscale", None), mscale_all_dim=r.float("mscale_all_dim", None))
     if kind == "longrope":
-        settings["factor"] = max(settings["factor"], 1.0)  # it is for the attention factor alone, which a smaller one leaves at 1
+        settings["factor"] = max(
+            settings["factor"], 1.0
+        )  # it is for the attention factor alone, which a smaller one leaves at 1
         settings |= dict(short_factors=_factors(r, "short_factor"), long_factors=_factors(r, "long_factor"))
         settings |= dict(attention_factor=r.float("attention_factor", None))
     return RotaryScaling(**settings)

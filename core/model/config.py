@@ -8,10 +8,11 @@ from typing import Literal, get_args
 
 from ..errors import ConfigError
 
-Position = Literal["none", "learned", "sinusoidal", "rotary", "alibi", "relative"]
+Position = Literal["none", "learned", "sinusoidal", "rotary", "alibi", "relative", "disentangled"]
 PositionCounts = Literal["places", "seen", "not_padding"]
 SinusoidLayout = Literal["interleaved", "halves", "fairseq"]
 Norm = Literal["layer", "rms"]
+PositionTerm = Literal["c2p", "p2c"]  # content to position, position to content
 NormOrder = Literal["pre", "post", "sandwich", "after"]
 QKNormPlace = Literal["head", "full", "turned"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "quick_gelu", "relu_squared", "xielu"]
@@ -90,7 +91,9 @@ class ModelConfig:
     embed_scale: float = 1.0
     embed_norm: bool = False
     d_embed: int = 0  # 0: d_model; the width of the token vectors where a projection brings them to d_model (ALBERT)
-    token_dropout_id: int | None = None  # the mask's id, where its vector is zeros and the others are scaled for it (ESM-2)
+    token_dropout_id: int | None = (
+        None  # the mask's id, where its vector is zeros and the others are scaled for it (ESM-2)
+    )
     d_unembed: int = 0  # 0: d_embed; what the masked-word head scores words from (RemBERT)
 
     # rotary and relative detail
@@ -102,6 +105,14 @@ class ModelConfig:
     max_relative_distance: int = 128
     relative_bias: bool = False  # T5's bias of distance beside another kind of position (MPNet)
     relative_per_layer: bool = False  # every layer has a table of its own (UMT5)
+    # Disentangled attention (He et al. 2021, arXiv:2006.03654; v3: arXiv:2111.09543): content and distance have vectors of their own,
+    # and a score has terms of both. The table of distances has 2 · (n_position_buckets or max_relative_distance) rows.
+    position_terms: tuple[PositionTerm, ...] = ()
+    n_position_buckets: int = (
+        0  # distances beyond half of them share rows, more of them the farther away; 0: a row for each distance
+    )
+    distance_norm: bool = False  # the rows of the table are normed
+    own_distance_projections: bool = True  # rows have projections of their own in each layer, or those of content
     unturned_layers: tuple[int, ...] = ()  # rotary: layers that do not turn q and k (SmolLM3's NoPE layers)
 
     # block
@@ -392,6 +403,11 @@ class ModelConfig:
     def unembed_width(self) -> int:
         """How many numbers the head scores words from."""
         return (self.d_unembed or self.embed_width) if self.head == "mlm" else self.d_model
+
+    @property
+    def distance_span(self) -> int:
+        """Disentangled attention: the rows of the table on either side of no distance."""
+        return self.n_position_buckets or self.max_relative_distance
 
     @property
     def has_relative_bias(self) -> bool:

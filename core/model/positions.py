@@ -155,6 +155,18 @@ def alibi_slopes(n_heads: int) -> Tensor:
     return torch.tensor(power_of_two(floor) + power_of_two(2 * floor)[::2][: n_heads - floor])
 
 
+def distance_row(distance: Tensor, span: int, n_buckets: int, max_distance: int) -> Tensor:
+    """The row of each query position − key position in a table of 2 · span rows: a row for each distance, or with buckets one for
+    each up to half of them and then fewer the farther away, up to max_distance (He et al. 2021, arXiv:2111.09543, and its code)."""
+    if n_buckets:
+        half = n_buckets // 2
+        far = distance.abs().clamp(min=half)
+        steps = (far / half).log() / math.log((max_distance - 1) / half) * (half - 1)
+        bucket = (steps.ceil().long() + half) * distance.sign()
+        distance = torch.where(distance.abs() <= half, distance, bucket)
+    return (distance + span).clamp(0, 2 * span - 1)
+
+
 def relative_bucket(distance: Tensor, n_buckets: int, max_distance: int, bidirectional: bool) -> Tensor:
     """T5's bucket for each distance = key position − query position (Raffel et al. 2020, §2.1; mesh-tensorflow).
 

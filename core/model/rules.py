@@ -198,7 +198,67 @@ class GivenBias:
         return replace(self, given=self.given.of(text))
 
 
-BiasRule = DistanceBias | GivenBias
+@dataclass(frozen=True, eq=False)
+class DisentangledBias:
+    """The terms of distance in DeBERTa's scores (He et al. 2021, arXiv:2006.03654, §3.1), beside q·k of content and content.
+
+    c2p  content to position: the query with the row of the distance, as a key
+    p2c  position to content: the row of the distance, as a query, with the key
+
+    q and k [batch, head, pos, d_head] are those of content; a table [head, row, d_head] is None where its term is left out.
+    row_of maps query position − key position to a row of the tables.
+    """
+
+    q: Tensor
+    k: Tensor
+    key_rows: Tensor | None
+    query_rows: Tensor | None
+    scale: float
+    query_positions: Tensor  # [batch or 1, pos]
+    key_positions: Tensor
+    row_of: Callable[[Tensor], Tensor]
+    kind: str = "disentangled"
+
+    def block(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """[batch, head, query, key] float for the positions asked for."""
+        terms = list(self.terms(queries, keys).values())
+        return terms[0] if len(terms) == 1 else terms[0] + terms[1]
+
+    def terms(self, queries: Tensor, keys: Tensor) -> dict[str, Tensor]:
+        """The same, term by term."""
+        rows = self.row_of(self.query_positions[:, queries, None] - self.key_positions[:, None, keys])[:, None]
+        found = {}
+        if self.key_rows is not None:
+            by_row = self.q[:, :, queries] @ self.key_rows.to(self.q.dtype).mT * self.scale  # [batch, head, query, row]
+            found["c2p"] = by_row.gather(-1, rows.expand(*by_row.shape[:3], -1))
+        if self.query_rows is not None:
+            by_row = self.k[:, :, keys] @ self.query_rows.to(self.k.dtype).mT * self.scale  # [batch, head, key, row]
+            found["p2c"] = by_row.gather(-1, rows.mT.expand(*by_row.shape[:3], -1)).mT
+        return found
+
+    def of(self, text: int) -> DisentangledBias:
+        """The same rule for one text of the batch."""
+
+        def row(x: Tensor) -> Tensor:
+            return x[text : text + 1] if x.shape[0] > 1 else x
+
+        return self._each(row, row)
+
+    def first(self, n: int) -> DisentangledBias:
+        """The same rule for the first n tokens, without those behind them."""
+        return self._each(lambda x: x[:, :, :n].clone(), lambda x: x[:, :n].clone())
+
+    def _each(self, of_heads: Callable[[Tensor], Tensor], of_positions: Callable[[Tensor], Tensor]) -> DisentangledBias:
+        return replace(
+            self,
+            q=of_heads(self.q),
+            k=of_heads(self.k),
+            query_positions=of_positions(self.query_positions),
+            key_positions=of_positions(self.key_positions),
+        )
+
+
+BiasRule = DistanceBias | GivenBias | DisentangledBias
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -25,12 +26,13 @@ from .positions import (
     RelativeBias,
     alibi_slopes,
     count_positions,
+    distance_row,
     rotary_frequencies,
     rotary_rule,
     rotate,
     sinusoid_table,
 )
-from .rules import BiasRule, DistanceBias, MaskRule, ScoreRule, attend
+from .rules import BiasRule, DisentangledBias, DistanceBias, MaskRule, ScoreRule, attend
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -139,7 +141,7 @@ class Attention(nn.Module):
         x: Tensor,
         memory: Tensor,
         mask: MaskRule,
-        bias: BiasRule | None,
+        bias: BiasRule | DistanceTable | None,
         turn: Turn | None,
         cache: AttentionCache | None = None,
         growth: Tensor | None = None,
@@ -168,8 +170,9 @@ class Attention(nn.Module):
         k, v = known
         return self.hook_q(q), self.hook_k(k), self.hook_v(v)
 
-    def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | None) -> Tensor:
+    def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None) -> Tensor:
         """The sum of what all heads find for these queries: [batch, query, d_model]."""
+        assert not isinstance(bias, DistanceTable)
         rule = self.hook_rule(ScoreRule(mask, self.scale, bias, softcap=self.softcap, sinks=self.sinks))
         spelled_out = self.hook_scores.watched or self.hook_pattern.watched
         z = self.hook_z(self.spell_out(q, k, v, rule) if spelled_out else attend(q, k, v, rule))
@@ -217,6 +220,56 @@ class Attention(nn.Module):
     def heads(self, x: Tensor) -> Tensor:
         """[batch, pos, head * d_head] -> [batch, head, pos, d_head]"""
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceTable:
+    """What disentangled attention needs of a pass: the vectors of distances [row, d_model] and the positions of the tokens."""
+
+    rows: Tensor
+    query_positions: Tensor
+    key_positions: Tensor
+
+
+class DisentangledAttention(Attention):
+    """Scores of content and distance (He et al. 2021, arXiv:2006.03654, §3.1): q·k, q with the distance's key, and its query with k."""
+
+    def __init__(self, config: ModelConfig, turned: bool):
+        super().__init__(config, turned)
+        self.row_of = partial(
+            distance_row,
+            span=config.distance_span,
+            n_buckets=config.n_position_buckets,
+            max_distance=config.max_relative_distance,
+        )
+
+    def make_projections(self, config: ModelConfig) -> None:
+        super().make_projections(config)
+        self.terms = config.position_terms
+        own = {"c2p": "k_distance", "p2c": "q_distance"} if config.own_distance_projections else {}
+        for term, name in own.items():
+            if term in self.terms:
+                setattr(self, name, nn.Linear(config.d_model, config.n_heads * config.d_head, bias=True))
+        self.of_term = {"c2p": own.get("c2p", "k"), "p2c": own.get("p2c", "q")}
+
+    def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None) -> Tensor:
+        if isinstance(bias, DistanceTable):
+            table = {term: self.projected(term, bias.rows) for term in self.terms}
+            bias = DisentangledBias(
+                q,
+                k,
+                table.get("c2p"),
+                table.get("p2c"),
+                self.scale,
+                bias.query_positions,
+                bias.key_positions,
+                self.row_of,
+            )
+        return super().looked(q, k, v, mask, bias)
+
+    def projected(self, term: str, rows: Tensor) -> Tensor:
+        """[row, d_model] -> [head, row, d_head]: keys of the distances, or queries."""
+        return self.heads(self.get_submodule(self.of_term[term])(rows)[None])[0]
 
 
 class LatentAttention(Attention):
@@ -343,7 +396,9 @@ class MixtureOfExperts(nn.Module):
         sum of the best two."""
         groups = ranked.unflatten(-1, (self.n_groups, -1))  # [..., group, expert]
         best = groups.topk(1 if self.correction is None else 2, dim=-1).values.sum(-1)
-        kept = torch.zeros_like(best, dtype=torch.bool).scatter(-1, best.topk(self.n_chosen_groups, dim=-1).indices, True)
+        kept = torch.zeros_like(best, dtype=torch.bool).scatter(
+            -1, best.topk(self.n_chosen_groups, dim=-1).indices, True
+        )
         return groups.masked_fill(~kept[..., None], float("-inf")).flatten(-2)
 
     def two_routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -362,7 +417,7 @@ class LayerInputs(NamedTuple):
     """Inputs of one layer beside the stream."""
 
     mask: MaskRule
-    bias: BiasRule | None
+    bias: BiasRule | DistanceTable | None
     turn: Turn | None
     memory: Tensor | None  # [batch, key, d_model]: what cross-attention looks at
     memory_mask: MaskRule | None
@@ -391,7 +446,8 @@ class Block(nn.Module):
         after = (
             partial(make_norm, config, config.d_model) if config.norm_order in ("sandwich", "after") else nn.Identity
         )
-        self.attn = (LatentAttention if config.kv_rank else Attention)(config, turned=config.turns(layer))
+        kind = DisentangledAttention if config.position == "disentangled" else Attention
+        self.attn = (LatentAttention if config.kv_rank else kind)(config, turned=config.turns(layer))
         self.attn_norm = before() if layer or config.first_attn_norm else nn.Identity()
         self.attn_out_norm = after()
         if cross:
@@ -545,7 +601,7 @@ class StackInputs(NamedTuple):
     n: int  # tokens that the pass reads
     n_seen: int  # tokens before them, which a cache holds
     positions: Tensor  # [batch or 1, pos]
-    biases: tuple[DistanceBias | None, ...]  # one for all layers, or one for each
+    biases: tuple[DistanceBias | DistanceTable | None, ...]  # one for all layers, or one for each
     turns: tuple[Turn | None, Turn | None]  # of layers that see everything, and of those with a window
     keep: Tensor | None
     memory: Tensor | None
@@ -574,6 +630,9 @@ class Stack(nn.Module):
             self.hook_angles = HookPoint("batch", "pos", "d_rotary/2")
             if config.rotary_base_windowed is not None:
                 self.hook_angles_windowed = HookPoint("batch", "pos", "d_rotary/2")
+        if config.position == "disentangled":
+            self.distances = nn.Embedding(2 * config.distance_span, config.d_model)
+            self.distance_norm = make_norm(config, config.d_model) if config.distance_norm else nn.Identity()
         if config.has_relative_bias and not config.relative_per_layer:
             self.relative_bias = RelativeBias(config, bidirectional=not decodes)
         elif config.has_relative_bias:
@@ -642,7 +701,8 @@ class Stack(nn.Module):
                 first_query=n_key - n,
             )
         bias = inputs.biases[layer % len(inputs.biases)]
-        bias = bias if bias is None or n_key == inputs.n_seen + n else bias.of_last_keys(n_key)
+        if isinstance(bias, DistanceBias) and n_key != inputs.n_seen + n:
+            bias = bias.of_last_keys(n_key)
         turn = inputs.turns[windowed] if config.turns(layer) else None
         return LayerInputs(mask, bias, turn, inputs.memory, inputs.memory_mask, held, inputs.growth)
 
@@ -689,8 +749,10 @@ class Stack(nn.Module):
             self.known_frequencies[rule, device] = found
         return found
 
-    def biases(self, positions: Tensor, key_positions: Tensor) -> tuple[DistanceBias | None, ...]:
+    def biases(self, positions: Tensor, key_positions: Tensor) -> tuple[DistanceBias | DistanceTable | None, ...]:
         """The bias of distance on the scores of every layer, or of each; None where position enters elsewhere alone."""
+        if self.config.position == "disentangled":
+            return (DistanceTable(self.distance_norm(self.distances.weight), positions, key_positions),)
         if self.config.has_relative_bias:
             tables = self.relative_biases if self.config.relative_per_layer else [self.relative_bias]
             return tuple(DistanceBias("relative", positions, key_positions, table) for table in tables)

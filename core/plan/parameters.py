@@ -32,7 +32,9 @@ class StackParameters:
     n_layers: int
     layer: LayerParameters
     final_norm: int
-    relative_bias: int  # T5's tables of buckets, one for the whole stack or one for each layer
+    relative_bias: (
+        int  # tables of distances: T5's buckets, one for the whole stack or one for each layer, or DeBERTa's vectors
+    )
     others: int = 0  # what layers unlike the last have beyond it, or less; of shared layers: all but one
 
     @property
@@ -180,11 +182,22 @@ def attention_parameters(config: ModelConfig) -> int:
     d, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
     values = config.n_heads * config.value_width
     rest = attention_norms(config) + (config.n_heads if config.sinks else 0) + linear(values, d, bias=config.out_bias)
+    if config.position == "disentangled" and config.own_distance_projections:
+        rest += len(config.position_terms) * linear(d, q, bias=True)
     if not config.kv_rank:
         return linear(d, q, bias=config.qkv_bias) + 2 * linear(d, kv, bias=config.qkv_bias) + rest
     queries = d * config.q_rank + config.q_rank * q if config.q_rank else d * q
     still = config.n_heads * (config.d_head - config.d_rotary)
     return queries + d * (config.kv_rank + config.d_rotary) + config.kv_rank * (still + values) + rest
+
+
+def distance_parameters(config: ModelConfig, n_layers: int) -> int:
+    """The tables of a stack by which distance enters its scores."""
+    if config.position == "disentangled":
+        return 2 * config.distance_span * config.d_model + (norm(config, config.d_model) if config.distance_norm else 0)
+    if not config.has_relative_bias:
+        return 0
+    return config.n_relative_buckets * config.n_heads * (n_layers if config.relative_per_layer else 1)
 
 
 def _embedding(config: ModelConfig, token: int) -> EmbeddingParameters:
@@ -212,9 +225,7 @@ def _stack(config: ModelConfig, n_layers: int, *, cross: bool) -> StackParameter
         n_layers=n_layers,
         layer=layer,
         final_norm=norm(config, d) if config.final_norm else 0,
-        relative_bias=config.n_relative_buckets * config.n_heads * (n_layers if config.relative_per_layer else 1)
-        if config.has_relative_bias
-        else 0,
+        relative_bias=distance_parameters(config, n_layers),
         others=-(n_layers - 1) * layer.total
         if config.shared_layers
         else n_dense * dense

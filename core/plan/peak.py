@@ -247,7 +247,7 @@ class StackPass:
 
     @property
     def _biased(self) -> bool:
-        return self.config.position == "alibi" or self.config.has_relative_bias
+        return self.config.position in ("alibi", "disentangled") or self.config.has_relative_bias
 
     def _rows(self, n_key: int, window: int | None, *, cross: bool) -> int:
         """Query rows that go through the kernel together: all of them, unless a mask or bias has to be made in numbers."""

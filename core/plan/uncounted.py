@@ -23,6 +23,7 @@ def rare_parts(config: ModelConfig) -> list[str]:
         "layers that share their weights": config.shared_layers,
         "word vectors of another width than the stream": config.embed_width != config.d_model
         or config.unembed_width != config.d_model,
+        "disentangled attention": config.position == "disentangled",
         "a bias of distance beside other positions": config.relative_bias,
         "a bias of distance of each layer's own": config.relative_per_layer,
         "layers that do not turn": bool(config.unturned_layers),

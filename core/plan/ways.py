@@ -24,7 +24,7 @@ def ran(config: ModelConfig, workload: Workload) -> Ran:
     """The way that runs here: a processor has one fused kernel, and eager attention with a bias or a window is spelled out."""
     if workload.attention in ("efficient", "flash"):
         return "flash"
-    narrow = config.window is not None or config.position in ("alibi", "relative")
+    narrow = config.window is not None or config.position in ("alibi", "relative", "disentangled")
     return "spelled_out" if narrow or workload.attention == "spelled_out" else "eager"
 
 

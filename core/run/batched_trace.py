@@ -16,7 +16,7 @@ from .. import memory
 from ..checkpoints import Loaded
 from ..errors import InterventionError
 from ..model.hooks import Hook, HookPoint, hook_points
-from ..model.rules import DistanceBias, ScoreRule
+from ..model.rules import DisentangledBias, DistanceBias, ScoreRule
 from ..model.text import Tokens
 from ..plan.runs import run_bytes
 from .forward_pass import Pass, prepare
@@ -119,6 +119,8 @@ def rule_of(rule: ScoreRule, text: int, n: int) -> ScoreRule:
     if isinstance(bias, DistanceBias):
         queries, keys = bias.query_positions[:, :n].clone(), bias.key_positions[:, :n].clone()
         bias = replace(bias, query_positions=queries, key_positions=keys)
+    if isinstance(bias, DisentangledBias):
+        bias = bias.first(n)
     keep = None if own.mask.keep is None else own.mask.keep[:, :n]
     keep = None if keep is None or bool(keep.all()) else keep.clone()  # padding inside the text itself stays hidden
     return replace(own, mask=replace(own.mask, n_query=n, n_key=n, keep=keep), bias=bias)

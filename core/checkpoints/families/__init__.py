@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..family import Family
+from .deberta import DEBERTAS
 from .decoders import DECODERS
 from .encoder_decoders import ENCODER_DECODERS
 from .encoders import ENCODERS
@@ -90,5 +91,5 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 FAMILIES: dict[str, Family] = {
     family.model_type: replace(family, defaults=DEFAULTS.get(family.model_type, {}))
-    for family in (*ENCODERS, *DECODERS, *LLAMA_LINE, *GPT_LINE, *EXPERTS, *ENCODER_DECODERS, *RELATIVES)
+    for family in (*ENCODERS, *DEBERTAS, *DECODERS, *LLAMA_LINE, *GPT_LINE, *EXPERTS, *ENCODER_DECODERS, *RELATIVES)
 }

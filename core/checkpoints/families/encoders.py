@@ -8,7 +8,7 @@ from ..family import Family, Source, Theirs, activation, flag, number, shown, wh
 from ..rotary import rope, rotary_base, rotary_scaling
 from .decoders import GATE_UP, LLAMA_FIELDS, LLAMA_WEIGHTS, QKV, sliding
 
-_BERT_BLOCK = {
+BERT_BLOCK = {
     "encoder.embed.token": "embeddings.word_embeddings",
     "encoder.embed.position": "embeddings.position_embeddings",
     "encoder.embed.token_type": "embeddings.token_type_embeddings",
@@ -22,7 +22,7 @@ _BERT_BLOCK = {
     "encoder.blocks.{i}.mlp.down": "encoder.layer.{i}.output.dense",
     "encoder.blocks.{i}.mlp_norm": "encoder.layer.{i}.output.LayerNorm",
 }
-_BERT_FIELDS = {
+BERT_FIELDS = {
     "vocab_size": whole("vocab_size"),
     "d_model": whole("hidden_size"),
     "n_heads": whole("num_attention_heads"),
@@ -33,8 +33,8 @@ _BERT_FIELDS = {
     "norm_eps": number("layer_norm_eps", 1e-12),
     "activation": activation("hidden_act"),
 }
-_BERT_FIXED = {"norm_order": "post", "final_norm": False, "embed_norm": True, "head_bias": True}
-_BERT_REQUIRES = {
+BERT_FIXED = {"norm_order": "post", "final_norm": False, "embed_norm": True, "head_bias": True}
+BERT_REQUIRES = {
     "position_embedding_type": ("absolute",),
     "is_decoder": (False,),
     "add_cross_attention": (False,),
@@ -47,14 +47,14 @@ BERT = Family(  # and MiniLM, which is a small BERT without its head
     prefix="bert.",
     head="mlm",
     # With is_decoder no token sees a later one: the same blocks as a decoder.
-    fields=_BERT_FIELDS
+    fields=BERT_FIELDS
     | {
         "n_encoder_layers": lambda c: 0 if c.bool("is_decoder", False) else c.int("num_hidden_layers"),
         "n_decoder_layers": lambda c: c.int("num_hidden_layers") if c.bool("is_decoder", False) else 0,
     },
-    fixed=_BERT_FIXED,
-    requires=_BERT_REQUIRES | {"is_decoder": (False, True)},
-    weights={row.replace("encoder.", "{stack}.", 1): source for row, source in _BERT_BLOCK.items()}
+    fixed=BERT_FIXED,
+    requires=BERT_REQUIRES | {"is_decoder": (False, True)},
+    weights={row.replace("encoder.", "{stack}.", 1): source for row, source in BERT_BLOCK.items()}
     | {
         "head.dense": "cls.predictions.transform.dense",
         "head.norm": "cls.predictions.transform.LayerNorm",
@@ -69,14 +69,14 @@ ROBERTA = Family(
     prefix="roberta.",
     head="mlm",
     # The table's first rows, up to the padding id, belong to padding, and positions count what is not padding (fairseq).
-    fields=_BERT_FIELDS
+    fields=BERT_FIELDS
     | {
         "position_offset": lambda c: c.int("pad_token_id", 1) + 1,
         "n_ctx": lambda c: c.int("max_position_embeddings") - c.int("pad_token_id", 1) - 1,
     },
-    fixed=_BERT_FIXED | {"position_counts": "not_padding"},
-    requires=_BERT_REQUIRES | {"hidden_act": ("gelu",)},  # its head is always gelu, whatever the layers are
-    weights=_BERT_BLOCK
+    fixed=BERT_FIXED | {"position_counts": "not_padding"},
+    requires=BERT_REQUIRES | {"hidden_act": ("gelu",)},  # its head is always gelu, whatever the layers are
+    weights=BERT_BLOCK
     | {
         "head.dense": "lm_head.dense",
         "head.norm": "lm_head.layer_norm",
@@ -99,7 +99,7 @@ DISTILBERT = Family(
         "n_ctx": whole("max_position_embeddings"),
         "activation": activation("activation"),
     },
-    fixed=_BERT_FIXED | {"norm_eps": 1e-12},
+    fixed=BERT_FIXED | {"norm_eps": 1e-12},
     requires={"tie_word_embeddings": (True,)},
     weights={
         "encoder.embed.token": "embeddings.word_embeddings",
@@ -126,7 +126,7 @@ ERNIE = replace(
     model_type="ernie",
     title="ERNIE",
     prefix="ernie.",
-    requires=_BERT_REQUIRES | {"use_task_id": (False,)},
+    requires=BERT_REQUIRES | {"use_task_id": (False,)},
 )
 _FACTORED = {
     "encoder.embed.project": "encoder.embedding_hidden_mapping_in",
@@ -146,15 +146,15 @@ REMBERT = Family(
     title="RemBERT",
     prefix="rembert.",
     head="mlm",
-    fields=_BERT_FIELDS
+    fields=BERT_FIELDS
     | {
         "d_embed": whole("input_embedding_size"),
         "d_unembed": whole("output_embedding_size"),
         "tied": _rembert_tied,
     },
-    fixed=_BERT_FIXED,
+    fixed=BERT_FIXED,
     requires={"is_decoder": (False,), "add_cross_attention": (False,)},
-    weights=_BERT_BLOCK | _FACTORED,
+    weights=BERT_BLOCK | _FACTORED,
 )
 _ALBERT_LAYER = "encoder.albert_layer_groups.0.albert_layers.0"
 ALBERT = Family(
@@ -162,10 +162,10 @@ ALBERT = Family(
     title="ALBERT",
     prefix="albert.",
     head="mlm",
-    fields=_BERT_FIELDS | {"d_embed": whole("embedding_size", 128), "activation": activation("hidden_act", "gelu_new")},
-    fixed=_BERT_FIXED | {"shared_layers": True},
+    fields=BERT_FIELDS | {"d_embed": whole("embedding_size", 128), "activation": activation("hidden_act", "gelu_new")},
+    fixed=BERT_FIXED | {"shared_layers": True},
     requires={"num_hidden_groups": (1,), "inner_group_num": (1,), "tie_word_embeddings": (True,)},
-    weights={row: source for row, source in _BERT_BLOCK.items() if ".blocks." not in row}
+    weights={row: source for row, source in BERT_BLOCK.items() if ".blocks." not in row}
     | {
         f"encoder.blocks.{{i}}.{ours}": f"{_ALBERT_LAYER}.{theirs}"
         for ours, theirs in {
@@ -192,10 +192,10 @@ ELECTRA = Family(
     title="ELECTRA",
     prefix="electra.",
     head="mlm",
-    fields=_BERT_FIELDS | {"d_embed": whole("embedding_size", 128)},
-    fixed=_BERT_FIXED | {"head_activation": "gelu"},  # whatever the layers are
-    requires=_BERT_REQUIRES,
-    weights=_BERT_BLOCK
+    fields=BERT_FIELDS | {"d_embed": whole("embedding_size", 128)},
+    fixed=BERT_FIXED | {"head_activation": "gelu"},  # whatever the layers are
+    requires=BERT_REQUIRES,
+    weights=BERT_BLOCK
     | {
         "encoder.embed.project": "embeddings_project",
         "head.dense": "generator_predictions.dense",
@@ -214,7 +214,7 @@ MPNET = Family(
         "n_ctx": lambda c: c.int("max_position_embeddings") - 2,
     },
     # Its class takes 1 as the padding id, whatever pad_token_id is.
-    fixed=_BERT_FIXED
+    fixed=BERT_FIXED
     | {"position_counts": "not_padding", "position_offset": 2, "relative_bias": True, "max_relative_distance": 128},
     requires={"hidden_act": ("gelu",), "tie_word_embeddings": (True,)},
     weights={
@@ -253,7 +253,7 @@ ESM = Family(
     title="ESM-2",
     prefix="esm.",
     head="mlm",
-    fields={name: read for name, read in _BERT_FIELDS.items() if name not in ("n_token_types", "activation")}
+    fields={name: read for name, read in BERT_FIELDS.items() if name not in ("n_token_types", "activation")}
     | {
         "position": _rotary_alone,
         "rotary_base": number("rope_theta", 10_000.0),
@@ -274,7 +274,7 @@ ESM = Family(
         "head.unembed.weight": "lm_head.decoder.weight",
         "head.unembed.bias": ("lm_head.bias", "lm_head.decoder.bias"),
     }
-    | {row: source for row, source in _BERT_BLOCK.items() if ".blocks." in row and "_norm" not in row}
+    | {row: source for row, source in BERT_BLOCK.items() if ".blocks." in row and "_norm" not in row}
     | {
         "encoder.blocks.{i}.attn_norm": "encoder.layer.{i}.attention.LayerNorm",
         "encoder.blocks.{i}.mlp_norm": "encoder.layer.{i}.LayerNorm",
@@ -285,14 +285,14 @@ NOMIC_BERT = Family(
     title="NomicBERT",
     prefix="nomic_bert.",
     head=None,
-    fields=_BERT_FIELDS
+    fields=BERT_FIELDS
     | {
         "activation": activation("hidden_act", "silu"),
         "d_head": whole("head_dim", 0),
         "rotary_base": rotary_base(),
         "rotary_scaling": rotary_scaling,
     },
-    fixed={name: value for name, value in _BERT_FIXED.items() if name != "head_bias"}
+    fixed={name: value for name, value in BERT_FIXED.items() if name != "head_bias"}
     | {"position": "rotary", "gated": True, "qkv_bias": False, "out_bias": False, "mlp_bias": False, "head": "none"},
     weights={
         "encoder.embed.token": "embeddings.word_embeddings",

@@ -196,7 +196,9 @@ def _mpt_position(c: Theirs) -> str:
     if attention.any("clip_qkv", None) is not None:
         raise CheckpointError(f"{attention.where}: MPT with clip_qkv is not supported.")
     if (most := attention.int("alibi_bias_max", 8)) != 8:
-        raise CheckpointError(f"{attention.where}: alibi_bias_max is {most}, but MPT's ALiBi slopes are computed for 8.")
+        raise CheckpointError(
+            f"{attention.where}: alibi_bias_max is {most}, but MPT's ALiBi slopes are computed for 8."
+        )
     return "alibi"
 
 

@@ -1,0 +1,98 @@
+"""DeBERTa: encoders whose scores have terms of content and of distance."""
+
+from __future__ import annotations
+
+from ...errors import CheckpointError
+from ..family import Family, Theirs, number, shown, whole
+from .encoders import BERT_BLOCK, BERT_FIELDS, BERT_FIXED, BERT_REQUIRES
+
+
+def _position_terms(c: Theirs) -> tuple[str, ...]:
+    """`pos_att_type`, a list or words with bars between them: "p2c|c2p"."""
+    stated = c.any("pos_att_type", None) or []
+    words = [word.strip() for word in stated.lower().split("|")] if isinstance(stated, str) else stated
+    if not isinstance(words, list) or any(word not in ("c2p", "p2c") for word in words):
+        raise CheckpointError(f"{c.where}: pos_att_type is {shown(stated)}, but it must be c2p, p2c or both.")
+    return tuple(term for term in ("c2p", "p2c") if term in words)
+
+
+def _deberta_position(c: Theirs) -> str:
+    """Distances in the scores, or learned positions in the stream, or none; published models have the first alone."""
+    learned = c.bool("position_biased_input", True)
+    if not c.bool("relative_attention", False):
+        return "learned" if learned else "none"
+    if learned:
+        raise CheckpointError(
+            f"{c.where}: DeBERTa with relative_attention and position_biased_input together is not supported; no published one has both."
+        )
+    if not _position_terms(c):
+        return "none"
+    return "disentangled"
+
+
+def _deberta_scale(c: Theirs) -> float:
+    """Scores are divided by √(d_head · terms), of which content with content is one."""
+    return (c.int("hidden_size") // c.int("num_attention_heads") * (1 + len(_position_terms(c)))) ** -0.5
+
+
+def _deberta_distances(c: Theirs) -> int:
+    return (
+        c.any("max_relative_positions", -1)
+        if _is_positive(c, "max_relative_positions")
+        else c.int("max_position_embeddings")
+    )
+
+
+def _is_positive(c: Theirs, key: str) -> bool:
+    """Whether a number is there and above 0; these files say -1 for none."""
+    value = c.any(key, -1)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise CheckpointError(f"{c.where}: {key} is {shown(value)}, but it must be a whole number.")
+    return value > 0
+
+
+DEBERTA_V2 = Family(
+    model_type="deberta-v2",
+    title="DeBERTa v2 and v3",
+    prefix="deberta.",
+    head="mlm",
+    fields=BERT_FIELDS
+    | {
+        "norm_eps": number("layer_norm_eps", 1e-7),
+        "n_token_types": whole("type_vocab_size", 0),
+        "position": _deberta_position,
+        "position_terms": _position_terms,
+        "attn_scale": _deberta_scale,
+        "n_position_buckets": lambda c: c.int("position_buckets") if _is_positive(c, "position_buckets") else 0,
+        "max_relative_distance": _deberta_distances,
+        "distance_norm": lambda c: "layer_norm" in c.str("norm_rel_ebd", "none").lower(),
+        "own_distance_projections": lambda c: not c.bool("share_att_key", False),
+    },
+    fixed=BERT_FIXED,
+    requires=BERT_REQUIRES | {"conv_kernel_size": (0,), "tie_word_embeddings": (True,)},
+    weights={row: source for row, source in BERT_BLOCK.items() if not row.startswith("head.")}
+    | {
+        f"encoder.blocks.{{i}}.attn.{ours}": f"encoder.layer.{{i}}.attention.self.{theirs}"
+        for ours, theirs in {
+            "q": "query_proj",
+            "k": "key_proj",
+            "v": "value_proj",
+            "q_distance": "pos_query_proj",
+            "k_distance": "pos_key_proj",
+        }.items()
+    }
+    | {
+        "encoder.distances": "encoder.rel_embeddings",
+        "encoder.distance_norm": "encoder.LayerNorm",
+        "head.dense": ("cls.predictions.transform.dense", "lm_predictions.lm_head.dense"),
+        "head.norm": ("cls.predictions.transform.LayerNorm", "lm_predictions.lm_head.LayerNorm"),
+        "head.unembed.weight": "cls.predictions.decoder.weight",
+        "head.unembed.bias": (
+            "cls.predictions.bias",
+            "cls.predictions.decoder.bias",
+            "lm_predictions.lm_head.bias",
+        ),
+    },
+)
+
+DEBERTAS = (DEBERTA_V2,)
