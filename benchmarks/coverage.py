@@ -454,7 +454,6 @@ ROWS = (*ENCODERS, *DECODERS, *ENCODER_DECODERS)
 # The rows that are refused by name; tests hold the table to this.
 REFUSED = frozenset(
     (
-        "DeBERTa",
         "Longformer",
         "MobileBERT",
         "LayoutLM",

@@ -35,6 +35,7 @@ class HeadRow:
     reads: Reads = "first"
     dense: str = ""
     activation: Any = ""
+    activation_key: str = ""  # of config.json, where it says another
     norm: str = ""
     bias: bool | None = True  # of the last layer; None: where the file has one
     begins: Literal["start", "last"] = "start"  # end: as ClassifierShape has it
@@ -45,6 +46,10 @@ _POOLED = HeadRow("classifier", dense="pooler.dense", activation="tanh")
 _DENSE = HeadRow("classifier.out_proj", dense="classifier.dense", activation="tanh")
 SCORE = HeadRow("score", reads="last", bias=False)
 _OF_TWO = HeadRow("classification_head.out_proj", reads="end", dense="classification_head.dense", activation="tanh")
+_MODERN = HeadRow(
+    "classifier", dense="head.dense", activation="gelu", activation_key="classifier_activation", norm="head.norm"
+)
+_CONTEXT = HeadRow("classifier", dense="pooler.dense", activation="gelu", activation_key="pooler_hidden_act")
 ROWS = {
     "bert": _POOLED,
     "ernie": _POOLED,
@@ -58,10 +63,10 @@ ROWS = {
     "mpnet": _DENSE,
     "esm": _DENSE,
     "electra": HeadRow("classifier.out_proj", dense="classifier.dense", activation="gelu"),
-    "modernbert": HeadRow("classifier", dense="head.dense", activation="gelu", norm="head.norm", pooling="cls"),
-    "modernbert-decoder": HeadRow(
-        "classifier", reads="last", dense="head.dense", activation="gelu", norm="head.norm", bias=None
-    ),
+    "deberta": _CONTEXT,
+    "deberta-v2": _CONTEXT,
+    "modernbert": replace(_MODERN, pooling="cls"),
+    "modernbert-decoder": replace(_MODERN, reads="last", bias=None),
     "eurobert": HeadRow("classifier", dense="dense", activation="gelu", pooling="late"),
     "bart": _OF_TWO,
     "mbart": replace(_OF_TWO, begins="last"),
@@ -108,10 +113,10 @@ def read_shape(theirs: Theirs, row: HeadRow, n_rows: int, has_bias: bool) -> Cla
             f"{theirs.where}: eos_token_id is {'left out' if end_id is None else shown(end_id)}, but it must be the number of the token that ends a text: its classes are read "
             "at the place of that token."
         )
-    activation = theirs.str("classifier_activation", row.activation) if row.norm else row.activation
+    activation = theirs.str(row.activation_key, row.activation) if row.activation_key else row.activation
     if activation and activation not in ACTIVATIONS:
         raise CheckpointError(
-            f"{theirs.where}: classifier_activation is {shown(activation)}, but it must be one of {', '.join(ACTIVATIONS)}."
+            f"{theirs.where}: {row.activation_key} is {shown(activation)}, but it must be one of {', '.join(ACTIVATIONS)}."
         )
     return ClassifierShape(
         classes,

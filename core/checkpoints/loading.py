@@ -48,7 +48,6 @@ WHY_NOT = (
     | dict.fromkeys(
         ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "olmo_hybrid", "kimi_linear"), SOME_ATTENTION
     )
-    | dict.fromkeys(("deberta",), "Its scores have terms of content and position that are not computed.")
     | dict.fromkeys(("longformer", "led", "longt5", "big_bird"), "Its attention over parts of a text is not computed.")
     | dict.fromkeys(("xlnet", "prophetnet"), "It reads a text in two streams at once, which is not computed.")
     | dict.fromkeys(

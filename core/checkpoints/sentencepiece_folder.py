@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,16 @@ def from_sentencepiece(folder: Path, model_type: str) -> Tokenizer | None:
     if ranks := next((path for path in sorted(folder.glob("*.tiktoken")) if path.is_file()), None):
         return _ranked(ranks, read_stated(folder), model_type)
     file = next((folder / name for name in BEGUN if (folder / name).is_file()), None)
-    if file is None or model_type not in (*OPENED, *FAIRSEQ, *T5_LINE, *RANKED, *TRANSLATORS, "albert", "pegasus"):
+    if file is None or model_type not in (
+        *OPENED,
+        *FAIRSEQ,
+        *T5_LINE,
+        *RANKED,
+        *TRANSLATORS,
+        "albert",
+        "pegasus",
+        "deberta-v2",
+    ):
         return None
     if _is_ranks(file):
         return _ranked(file, read_stated(folder), model_type)
@@ -102,6 +112,8 @@ def from_sentencepiece(folder: Path, model_type: str) -> Tokenizer | None:
         return _albert(model, stated)
     if model_type == "pegasus":
         return _pegasus(model, stated)
+    if model_type == "deberta-v2":
+        return _deberta(model, stated)
     if model_type in TRANSLATORS:
         return _translator(folder, model, stated, model_type)
     return _opened(model, stated) if model_type in OPENED else None
@@ -247,6 +259,36 @@ def _albert(model: SentencePieceModel, stated: Stated) -> Tokenizer:
     named = stated.named_or(roles | {"mask": AddedToken("[MASK]", lstrip=True, special=True)})
     add(tokenizer, stated, named)
     cls, sep = str(named["cls"]), str(named["sep"])
+    return _between(tokenizer, cls, sep)
+
+
+def _deberta(model: SentencePieceModel, stated: Stated) -> Tokenizer:
+    """DebertaV2Tokenizer of transformers 5: pieces of the file, by rules for characters of its own. [MASK] follows the vocabulary."""
+    tokenizer = tokenizer_of(replace(model, byte_fallback=False))
+    steps: list[normalizers.Normalizer] = (
+        [normalizers.Lowercase()] if stated.settings.bool("do_lower_case", False) else []
+    )
+    steps += [normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " "), normalizers.NFC(), normalizers.Strip(left=False)]
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    prefix = "always" if stated.settings.bool("add_prefix_space", True) else "first"
+    cuts = [pre_tokenizers.Punctuation("isolated")] if stated.settings.bool("split_by_punct", False) else []
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*cuts, pre_tokenizers.Metaspace(SPACE, prepend_scheme=prefix)])
+    tokenizer.decoder = decoders.Metaspace(SPACE, prepend_scheme=prefix)
+    roles: dict[str, Token] = {
+        "bos": "[CLS]",
+        "eos": "[SEP]",
+        "unk": "[UNK]",
+        "sep": "[SEP]",
+        "pad": "[PAD]",
+        "cls": "[CLS]",
+    }
+    named = stated.named_or(roles | {"mask": "[MASK]"})
+    add(tokenizer, stated, named)
+    return _between(tokenizer, str(named["cls"]), str(named["sep"]))
+
+
+def _between(tokenizer: Tokenizer, cls: str, sep: str) -> Tokenizer:
+    """With BERT's marks around a text, and between two."""
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{cls}:0 $A:0 {sep}:0",
         pair=f"{cls}:0 $A:0 {sep}:0 $B:1 {sep}:1",

@@ -177,6 +177,21 @@ PUBLISHED: dict[str, Published] = {
     "gemma3_text": Published(hf.Gemma3ForCausalLM, GEMMA3),
     "gemma3_text untied": Published(hf.Gemma3ForCausalLM, GEMMA3 | {"tie_word_embeddings": False}),
     "phi3": Published(hf.Phi3ForCausalLM, NO_HEAD_DIM | PARTIAL),
+    "phi3 long rope": Published(
+        hf.Phi3ForCausalLM,
+        NO_HEAD_DIM
+        | {
+            "original_max_position_embeddings": 9,
+            "rope_parameters": {
+                "rope_type": "longrope",
+                "rope_theta": 100.0,
+                "partial_rotary_factor": 0.6,
+                "short_factor": [1.0, 1.1, 1.3],
+                "long_factor": [1.5, 2.0, 4.0],
+            },
+        },
+        grows=True,
+    ),
     "phi3 windowed": Published(hf.Phi3ForCausalLM, NO_HEAD_DIM | PARTIAL | WINDOW),
     "gpt_neox parallel": Published(hf.GPTNeoXForCausalLM, NEOX),
     "gpt_neox in turn, no bias": Published(
@@ -201,7 +216,30 @@ PUBLISHED: dict[str, Published] = {
 
 
 # Architectures beside the table of 105, which differ in little from one of its rows.
+GROUPS = {"n_routed_experts": 8, "num_experts_per_tok": 3, "n_group": 4, "topk_group": 2}
+
+
+def in_groups(name: str, **sizes: Any) -> coverage.Row:
+    """A row of the table with its experts in groups."""
+    row = next(row for row in coverage.ROWS if row.name == name)
+    return replace(row, name=f"{name} in groups", sizes=row.sizes | GROUPS | sizes)
+
+
 RELATIVES = (
+    in_groups("DeepSeek V2", topk_method="group_limited_greedy"),
+    in_groups("DeepSeek V3"),
+    in_groups("GLM-4.5"),
+    coverage.Row("MPT of 6 heads", "MptForCausalLM", {"d_model": 36, "n_layers": 3, "n_heads": 6, "max_seq_len": 37}),
+    coverage.Row(
+        "ELECTRA generator with relu",
+        "ElectraForMaskedLM",
+        coverage.BERT | {"embedding_size": 23, "hidden_act": "relu"},
+    ),
+    coverage.Row(
+        "ESM-2 as published",
+        "EsmForMaskedLM",
+        coverage.WIDER | {"position_embedding_type": "rotary", "mask_token_id": 4, "token_dropout": True},
+    ),
     coverage.Row("Arcee", "ArceeForCausalLM", coverage.LLAMA | coverage.ROPE),
     coverage.Row("Jais 2", "Jais2ForCausalLM", coverage.LLAMA | coverage.ROPE),
     coverage.Row(

@@ -52,7 +52,7 @@ from tests.core.published import VOCAB, reference
         ("opt", {"word_embed_proj_dim": 16}, "word_embed_proj_dim is 16.*35"),
         ("bart", {"decoder_attention_heads": 7}, r"different numbers of heads \(5 and 7\)"),
         ("marian", {"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings"),
-        ("t5 v1.0", {"feed_forward_proj": "gated-mish"}, "gated-mish"),
+        ("t5 v1.0", {"dense_act_fn": "mish"}, "dense_act_fn='mish'"),
     ],
 )
 def test_what_we_do_not_compute_is_refused_by_name(

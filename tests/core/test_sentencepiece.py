@@ -175,6 +175,18 @@ ALBERT_LIKE: dict[str, Any] = {
     "bos_id": -1,
     "eos_id": -1,
 }
+DEBERTA_LIKE: dict[str, Any] = {
+    "model_type": "unigram",
+    "vocab_size": 400,
+    "pad_id": 0,
+    "bos_id": 1,
+    "eos_id": 2,
+    "unk_id": 3,
+    "pad_piece": "[PAD]",
+    "bos_piece": "[CLS]",
+    "eos_piece": "[SEP]",
+    "unk_piece": "[UNK]",
+}
 BESIDE_SPECIAL: dict[str, tuple[str, dict[str, Any], Any, tuple[str, ...]]] = {
     "llama": ("tokenizer.model", LLAMA_LIKE, hf.LlamaTokenizer, ("</s>",)),
     "gemma": ("tokenizer.model", TRAINED["bpe of Gemma"], hf.GemmaTokenizer, ("</s>", "<start_of_turn>")),
@@ -186,6 +198,7 @@ BESIDE_SPECIAL: dict[str, tuple[str, dict[str, Any], Any, tuple[str, ...]]] = {
     ),
     "xlm-roberta": ("sentencepiece.bpe.model", TRAINED["unigram"], hf.XLMRobertaTokenizer, ("</s>", "<mask>")),
     "albert": ("spiece.model", ALBERT_LIKE, hf.AlbertTokenizer, ("[SEP]", "[MASK]")),
+    "deberta-v2": ("spm.model", DEBERTA_LIKE, hf.DebertaV2Tokenizer, ("[SEP]", "[CLS]")),
 }
 
 
@@ -328,6 +341,17 @@ def test_albert(tmp_path: Path) -> None:
         plain = text.lower().replace("``", '"').replace("''", '"')
         assert ours.encode(text).ids == [cls, *own.encode(plain), sep], text
     assert ours.encode("ÉCOLE").ids == ours.encode("ecole").ids
+
+
+@pytest.mark.parametrize("stated", [{}, {"do_lower_case": True, "split_by_punct": True}], ids=str)
+def test_deberta(stated: dict[str, bool], tmp_path: Path) -> None:
+    place = folder_of(tmp_path, "spm.model", train(**DEBERTA_LIKE), **stated)
+    theirs = hf.DebertaV2Tokenizer.from_pretrained(place)
+    ours = read_tokenizer(place, "deberta-v2")
+    assert ours is not None
+    compare(place, ours, theirs)
+    for text in [*LINES[:40], "  a\n b\t", "É,é! x", "one [MASK] two"]:
+        assert ours.encode(text).ids == theirs(text)["input_ids"], text
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])

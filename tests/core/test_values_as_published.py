@@ -1,4 +1,4 @@
-"""Values of config.json that the published class reads otherwise than their word says, or never reads: transformers is the judge."""
+"""Every value of a config.json means what the published class makes of it, or is refused: transformers is the judge."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import torch
 import transformers
 
 import core
+from core.checkpoints import load
+from core.errors import CheckpointError
+from tests.core.published import COVERED, PUBLISHED, Published, judge, made
 
 SIZES: dict[str, Any] = {
     "vocab_size": 53,
@@ -67,3 +70,70 @@ def test_a_value_means_what_the_published_class_makes_of_it(
     with torch.no_grad():
         logits = loaded.model.head(run.last_residual(torch.arange(IDS.shape[1]))[0])
     torch.testing.assert_close(logits, expected.logits[0], atol=2e-4, rtol=0)
+
+
+# Every key of every family, each changed alone.
+
+DESCRIBES = {"model_type", "architectures", "transformers_version", "dtype", "torch_dtype"}
+STORED = {("esm", "rope_theta")}  # ESM keeps its rotary frequencies among the weights, which win
+WORDS = ("gelu", "relu", "silu", "gelu_new")  # activations
+FIRST = {case.model.config_class.model_type: case for case in reversed([*COVERED.values(), *PUBLISHED.values()])}
+
+
+def changed(key: str, value: Any) -> list[Any]:
+    """Other values of a key: another number, flag or activation, and null; something for what is null."""
+    if value is None:
+        return [2.5, 3, True]
+    if isinstance(value, bool):
+        return [not value, None]
+    if isinstance(value, float):
+        return [value * 1.7 + 0.01, None]
+    if isinstance(value, int):
+        return [value + 1, None]
+    if isinstance(value, str) and ("act" in key or key == "feed_forward_proj"):
+        return [word for word in WORDS if word != value][:3]
+    return [None]
+
+
+def distance(folder: Path, case: Published, texts: list[tuple[Any, Any]]) -> float | None:
+    """The largest difference in the results of both, relative to the results; None where either opens no such file."""
+    eager = {"attn_implementation": "eager", "experts_implementation": "eager"}
+    try:
+        model, info = case.model.from_pretrained(folder, output_loading_info=True, **eager)
+        runs = [judge(model.eval(), *text) for text in texts]
+    except Exception:
+        return None
+    if info["missing_keys"] or info["mismatched_keys"] or not all(run.out.isfinite().all() for run in runs):
+        return None
+    try:
+        ours = load(folder).model
+    except CheckpointError:
+        return None
+    worst = 0.0
+    for (source, target), run in zip(texts, runs, strict=True):
+        with torch.inference_mode():
+            out = ours(source, target)[0]
+        worst = max(worst, float((out - run.out).abs().max() / (1 + run.out.abs().max())))
+    return worst
+
+
+@pytest.mark.thorough(but=8)
+@pytest.mark.parametrize("model_type", FIRST)
+def test_every_key_changed_alone_means_what_the_published_class_makes_of_it(model_type: str) -> None:
+    case = FIRST[model_type]
+    reference = made(case)
+    texts = [(run.source, run.target) for run in reference.runs]
+    path = reference.folder / "config.json"
+    whole = json.loads(path.read_text())
+    before = distance(reference.folder, case, texts)
+    assert before is not None and before < 1e-4
+    wrong = {}
+    for key, value in whole.items():
+        if key in DESCRIBES or (model_type, key) in STORED:
+            continue
+        for other in changed(key, value):
+            path.write_text(json.dumps(whole | {key: other}))
+            found = distance(reference.folder, case, texts)
+            if found is not None and found > 1e-4:
+                wrong[f"{key}: {value} -> {other}"] = found
+    assert not wrong

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...errors import CheckpointError
-from ..family import Family, Theirs, number, shown, whole
+from ..family import Family, Source, Theirs, number, shown, whole
+from .decoders import QKV
 from .encoders import BERT_BLOCK, BERT_FIELDS, BERT_FIXED, BERT_REQUIRES
 
 
@@ -95,4 +98,35 @@ DEBERTA_V2 = Family(
     },
 )
 
-DEBERTAS = (DEBERTA_V2,)
+_SELF = "encoder.layer.{i}.attention.self"
+_ROW = "encoder.blocks.{i}.attn"
+DEBERTA = replace(
+    DEBERTA_V2,
+    model_type="deberta",
+    title="DeBERTa",
+    fields=DEBERTA_V2.fields
+    | {
+        "n_position_buckets": lambda _: 0,
+        "distance_norm": lambda _: False,
+        "own_distance_projections": lambda _: True,
+    },
+    requires=BERT_REQUIRES | {"talking_head": (False,)},
+    # Keys have no bias, of content as of distance.
+    weights={
+        row: source
+        for row, source in DEBERTA_V2.weights.items()
+        if not row.startswith(_ROW) or ".o" in row[len(_ROW) :]
+    }
+    | {f"{_ROW}_norm": DEBERTA_V2.weights[f"{_ROW}_norm"]}
+    | {f"{_ROW}.{part}.weight": Source(f"{_SELF}.in_proj.weight", fused=QKV, part=part, per_head=True) for part in QKV}
+    | {
+        f"{_ROW}.q.bias": f"{_SELF}.q_bias",
+        f"{_ROW}.k.bias": Source(f"{_SELF}.k_bias", zeros_if_absent=True),
+        f"{_ROW}.v.bias": f"{_SELF}.v_bias",
+        f"{_ROW}.q_distance": f"{_SELF}.pos_q_proj",
+        f"{_ROW}.k_distance.weight": f"{_SELF}.pos_proj.weight",
+        f"{_ROW}.k_distance.bias": Source(f"{_SELF}.pos_proj.bias", zeros_if_absent=True),
+    },
+)
+
+DEBERTAS = (DEBERTA, DEBERTA_V2)
