@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ..model.config import ModelConfig
 from .dtypes import cache_format
 from .parameters import norm
-from .weights import StoredWeights, projections, stored_weights
+from .weights import StoredWeights, distances, projections, stored_weights
 from .workload import Attention, Workload, as_workload
 
 
@@ -247,6 +247,8 @@ class _Rows:
             if letter != "o" and read:
                 rows.append(self._linear(f"{name} {letter}", read, d_in, d_out, config.qkv_bias and not config.kv_rank))
         rows += self._inner_norms(name, tokens, self.batch * looks.computed)
+        if looks.own and config.position == "disentangled":
+            rows += self._distances(tokens)
         cells = self.batch * config.n_heads * n * n_key
         seen = self.batch * config.n_heads * looks.seen
         product, useful = 2 * cells * config.d_head, 2 * seen * config.d_head
@@ -278,7 +280,7 @@ class _Rows:
             rows.append(self._move(f"{name} scale", cells, 1, 1, "÷ √d_head"))
             if looks.own and config.score_softcap is not None:
                 rows.append(self._move(f"{name} soft-cap", cells, 1, 1, "c · tanh(x / c)"))
-            if looks.own and (config.position == "alibi" or config.has_relative_bias):
+            if looks.own and (config.position in ("alibi", "disentangled") or config.has_relative_bias):
                 bias = config.n_heads * n * n_key * self.by
                 rows.append(
                     Operation(
@@ -324,6 +326,23 @@ class _Rows:
             sizes = [("q norm", tokens * config.n_heads, config.d_head)]
             sizes += [("k norm", computed * config.n_kv_heads, config.d_head)] if computed else []
         return [self._norm_of(f"{name} {what}", rows, width) for what, rows, width in sizes]
+
+    def _distances(self, tokens: int) -> list[Operation]:
+        """Disentangled attention: the vectors of all distances, and their products with every query or key."""
+        config, width = self.config, self.config.n_heads * self.config.d_head
+        n_rows, rows = 2 * config.distance_span, list[Operation]()
+        for term in config.position_terms:
+            matrix = distances(term, own=config.own_distance_projections)
+            made = self._linear(f"attn {matrix}", n_rows, config.d_model, width, bias=True)
+            product = 2 * tokens * n_rows * width
+            numbers = (tokens * width + n_rows * width) * self.by
+            written = tokens * config.n_heads * n_rows * self.by
+            formula = "2 · tokens · distances · heads · d_head"
+            rows += [
+                replace(made, name=f"attn {term} distances"),
+                Operation(self.stack, f"attn {term}", self.times, product, product, numbers, written, 0, formula),
+            ]
+        return rows
 
     def _linear(self, name: str, tokens: int, d_in: int, d_out: int, bias: bool) -> Operation:
         flops = 2 * tokens * d_in * d_out

@@ -108,7 +108,10 @@ class StackPass:
 
     def captured(self, n_key: int) -> int:
         """Bytes kept of one attention over n_key keys."""
-        return sum({"q": self.q}.get(letter, self.kv(n_key)) for letter in self.keep) + self._kept_maps(n_key)
+        distances = self._distance_vectors if self.keep else 0
+        return (
+            sum({"q": self.q}.get(letter, self.kv(n_key)) for letter in self.keep) + distances + self._kept_maps(n_key)
+        )
 
     def _kept_maps(self, n_key: int) -> int:
         """Scores and weights that a trace keeps, because they were edited and cannot be computed again."""
@@ -117,6 +120,14 @@ class StackPass:
     def _map(self, n_key: int) -> int:
         """One [batch, head, query, key]."""
         return self.tokens * self.config.n_heads * n_key * self.by
+
+    @property
+    def _distance_vectors(self) -> int:
+        """Disentangled attention: a key or query of every distance for every head, of each term."""
+        config = self.config
+        if config.position != "disentangled":
+            return 0
+        return len(config.position_terms) * 2 * config.distance_span * config.n_heads * config.d_head * self.by
 
     @property
     def captured_layer(self) -> int:
@@ -175,6 +186,8 @@ class StackPass:
         """Alive from the first layer to the last: positions, angles, sizes, and in a decoder the encoder's output."""
         around = self.noted + self.batch * self.memory_len * self.config.d_model * self.by
         around += self._rows_of_positions * INT * (2 if self.padded else 1) + SCALARS
+        if self.config.position == "disentangled" and self.config.distance_norm:
+            around += self._norm(2 * self.config.distance_span * self.config.d_model, 2 * self.config.distance_span)
         if self.config.position == "rotary":
             kinds = 1 if self.config.rotary_base_windowed is None else 2
             around += kinds * self._rows_of_positions * self.config.d_rotary * self.by + 2 * self._angles
@@ -271,8 +284,19 @@ class StackPass:
             sides = 1 if self.name == "decoder" and self.config.causal else 2
             keys = n_key if window is None else min(n_key, rows + sides * (window - 1))
             block = INT * (rows + keys) + self._block(rows * keys, biased=biased, windowed=window is not None)
+            block += self._terms(rows, keys)
             widest = max(widest, z + block, 2 * self.q if rows < self.n else 0)  # the blocks' rows, and they joined
         return widest
+
+    def _terms(self, rows: int, keys: int) -> int:
+        """Disentangled attention at work on a block: the vectors of distances, their products with queries or keys before and after
+        the scale, copies of these, and the cells of both terms with the rows that they are taken from."""
+        config, heads, cells = self.config, self.batch * self.config.n_heads, rows * keys
+        if config.position != "disentangled":
+            return 0
+        products = 2 * heads * max(rows, keys) * 2 * config.distance_span * self.by
+        copies = heads * (rows + keys) * config.d_head * self.by
+        return self._distance_vectors + products + copies + 4 * heads * cells * self.by + 8 * INT * self.batch * cells
 
     def _in_steps(self, n_key: int) -> int:
         """Attention that no fused kernel knows: z, q and k of every head in float32, and the steps of one block of rows."""
@@ -317,6 +341,7 @@ class StackPass:
         config, texts = self.config, self.batch if self.padded else 1
         maps = self._map(n_key)
         keys = self.batch * n_key * config.n_heads * config.d_head * self.by  # k or v, one for every query head
+        maps += 0 if cross else self._terms(self.n, n_key)
         cells = texts * self.n * n_key
         biased, windowed = self._biased and not cross, self._has_window and not cross
         if self.path == "eager":

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from ..device import dtype_name
 from ..errors import ConfigError
-from ..model.config import ModelConfig
+from ..model.config import ModelConfig, PositionTerm
 from .dtypes import BYTES, FORMATS, Format, bytes_of, spelled
 from .parameters import float32_parameters, parameters
 
@@ -110,6 +110,11 @@ class StoredWeights:
         return self.each[stack, name]
 
 
+def distances(term: PositionTerm, *, own: bool) -> str:
+    """What makes a term's vectors from the table of distances: keys for c2p and queries for p2c, in a layer's own matrix or content's."""
+    return ("k" if term == "c2p" else "q") + (" of distances" if own else "")
+
+
 def matrices(config: ModelConfig) -> Iterator[Matrix]:
     """Every matrix that a file may quantize, those of layers that are alike together; the other parameters are norms, biases, positions."""
     d = config.d_model
@@ -127,6 +132,9 @@ def matrices(config: ModelConfig) -> Iterator[Matrix]:
             for name in ("attn", "cross attn")[: 2 if crosses else 1]:
                 for letter, rows, width in projections(config):
                     yield one(f"{name} {letter}", rows, width)
+            if config.own_distance_projections:
+                for term in config.position_terms:
+                    yield one(f"attn {distances(term, own=True)}", config.n_heads * config.d_head, d)
             for name, rows, width, many in mlp_matrices(config, layer):
                 yield replace(one(name, rows, width), times=times * many)
     if config.head == "mlm":

@@ -225,10 +225,15 @@ def in_groups(name: str, **sizes: Any) -> coverage.Row:
     return replace(row, name=f"{name} in groups", sizes=row.sizes | GROUPS | sizes)
 
 
+LEARNED = coverage.DEBERTA | {"relative_attention": False, "position_biased_input": True}
 RELATIVES = (
     in_groups("DeepSeek V2", topk_method="group_limited_greedy"),
     in_groups("DeepSeek V3"),
     in_groups("GLM-4.5"),
+    coverage.Row("DeBERTa with types", "DebertaForMaskedLM", coverage.DEBERTA | {"type_vocab_size": 2}),
+    coverage.Row("DeBERTa of learned positions", "DebertaForMaskedLM", LEARNED),
+    coverage.Row("DeBERTa v2 with types", "DebertaV2ForMaskedLM", coverage.DEBERTA | {"type_vocab_size": 2}),
+    coverage.Row("DeBERTa v2 of learned positions", "DebertaV2ForMaskedLM", LEARNED),
     coverage.Row("MPT of 6 heads", "MptForCausalLM", {"d_model": 36, "n_layers": 3, "n_heads": 6, "max_seq_len": 37}),
     coverage.Row(
         "ELECTRA generator with relu",

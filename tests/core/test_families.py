@@ -24,7 +24,11 @@ from tests.thorough import THOROUGH, part
 
 NOTICED = 1e-4  # ten times what parity allows
 # Norms of q and k after they turn: each score has the product of both weights, whichever is whose.
-ALIKE = {("hunyuan_v1_dense", "{stack}.blocks.{i}.attn.q_norm", "{stack}.blocks.{i}.attn.k_norm")}
+# Biases that DeBERTa has not are zeros.
+ALIKE = {
+    ("deberta", "encoder.blocks.{i}.attn.k.bias", "encoder.blocks.{i}.attn.k_distance.bias"),
+    ("hunyuan_v1_dense", "{stack}.blocks.{i}.attn.q_norm", "{stack}.blocks.{i}.attn.k_norm"),
+}
 SAMPLED = 6  # swaps of each family that a run of the tests tries
 
 

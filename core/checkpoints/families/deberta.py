@@ -115,9 +115,8 @@ DEBERTA = replace(
     weights={
         row: source
         for row, source in DEBERTA_V2.weights.items()
-        if not row.startswith(_ROW) or ".o" in row[len(_ROW) :]
+        if not row.startswith((f"{_ROW}.q", f"{_ROW}.k", f"{_ROW}.v", "encoder.distance_norm"))
     }
-    | {f"{_ROW}_norm": DEBERTA_V2.weights[f"{_ROW}_norm"]}
     | {f"{_ROW}.{part}.weight": Source(f"{_SELF}.in_proj.weight", fused=QKV, part=part, per_head=True) for part in QKV}
     | {
         f"{_ROW}.q.bias": f"{_SELF}.q_bias",
