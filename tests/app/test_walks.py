@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from app.shell import registry
 from tests.app import walking
-from tests.app.browsing import Screen
+from tests.app.browsing import PATIENCE, Screen
 from tests.app.lab import sized
 from tests.app.plain import Plain
 
@@ -30,20 +30,27 @@ def place_of(url: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, said[name]) for name in PARTS if name in said)
 
 
-def reopen(screen: Screen, link: str) -> None:
-    screen.opened(link) if isinstance(screen, Plain) else screen.open(link)
+def open_link(screen: Screen, link: str, is_kept: bool = False) -> None:
+    """Open a link and wait until it is drawn. With `is_kept`, a page that nobody has touched since is kept as it is."""
+    if isinstance(screen, Plain):
+        screen.opened(link) if is_kept else screen.open(link)
+        return
+    screen.page.goto(f"{screen.address}/{link}")
+    for room in screen.page.locator(".hl").all():
+        expect(room).to_have_attribute("data-painted", "1", timeout=PATIENCE)
+    screen.idle()
 
 
 def parts(screen: Screen, room: str, model: str) -> Iterator[str]:
     """Links to a room and to each of its labs and tabs, which are found by pressing the tabs."""
     first = f"?{urlencode({'view': room, 'model': model})}"
-    screen.open(first)
+    open_link(screen, first)
     seen = {place_of(screen.page.url)}
     yield first
     for control in walking.listed(screen.page):
         if not control["isSegment"] or not walking.is_to_act(control):
             continue
-        reopen(screen, first)
+        open_link(screen, first, is_kept=True)
         walking.begin(screen.page)
         try:
             walking.press(screen.page, control)
@@ -63,7 +70,7 @@ def project(page: Page, is_projected: bool) -> None:
 def look_at(screen: Screen, room: str, model: str, size: str) -> None:
     wrong = {}
     for link in parts(screen, room, model):
-        screen.open(link)
+        open_link(screen, link)
         project(screen.page, "projected" in size)
         sized(screen.page, *SIZES[size])
         screen.page.wait_for_timeout(200)
@@ -79,13 +86,13 @@ def press_all(screen: Screen, room: str, model: str) -> None:
     wrong = []
     pressed: set[str] = set()
     for link in [*parts(screen, room, model)]:
-        screen.open(link)
+        open_link(screen, link)
         walking.rested(screen.page)
         for control in walking.listed(screen.page)[:MOST]:
             if control["id"] in pressed or not walking.is_to_act(control):
                 continue
             pressed.add(control["id"])
-            reopen(screen, link)
+            open_link(screen, link, is_kept=True)
             if (fault := walking.dead(screen.page, control)) and not any(name in fault for name in ELSEWHERE):
                 wrong.append(f"{link} {fault}")
             elif panel := walking.open_panels(screen.page):

@@ -70,8 +70,10 @@
         node.getAttribute("aria-pressed") === "true" ||
         node.getAttribute("aria-selected") === "true" ||
         node.hasAttribute("aria-current") ||
+        node.dataset.testid?.endsWith("Active") ||
         (node.type === "radio" && node.checked),
-      isSegment: Boolean(node.closest(".seg, [role=radiogroup], [role=tablist]")) || isOneOfMany(node),
+      isSegment:
+        Boolean(node.closest(".seg, [role=radiogroup], [role=tablist], [data-testid=stButtonGroup]")) || isOneOfMany(node),
       options: node.localName === "select" ? [...node.options].filter((one) => !one.disabled).map((one) => one.value) : [],
       value: node.value ?? "",
     }));

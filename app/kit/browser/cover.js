@@ -192,6 +192,7 @@ export class Guard {
   wall(node) {
     const [width, height] = [node.offsetWidth, node.offsetHeight];
     const box = el("div", "covered", words.covered);
+    box.title = words.covered;
     box.style.cssText = `position: relative; display: grid; grid-template: auto / 1fr; place-items: center; height: 100%; min-height: ${height}px; min-width: ${Math.min(width, 60)}px; padding: 0.5em 0.8em; overflow: hidden; color: var(--mute); font: 400 1rem / 1.35 var(--st-font), system-ui, sans-serif; text-align: center; white-space: normal; border: 1px dashed var(--line); border-radius: 0.5em; background: repeating-linear-gradient(135deg, transparent 0 5px, color-mix(in srgb, var(--mute) 11%, transparent) 5px 6px);`;
     const wall = el("div");
     wall.ariaHidden = "true";
