@@ -386,6 +386,7 @@ def next_message(found: Sequence[NextWord], labels: Sequence[str]) -> dict[str, 
 
 
 def scores_message(scores: Scores) -> bytes:
-    """What the softmax of one row is made of: float32 q·k, then float32 (q·k · scale + bias) / temperature."""
-    header = {"columns": len(scores.raw), "biased": scores.biased}
-    return messages.pack(header, messages.joined(messages.float32(scores.raw), messages.float32(scores.scaled)))
+    """What the softmax of one row is made of: float32 q·k, then float32 (q·k · scale + bias) / temperature, then its terms."""
+    header = {"columns": len(scores.raw), "biased": scores.biased, "terms": [*scores.terms]}
+    parts = (scores.raw, scores.scaled, *scores.terms.values())
+    return messages.pack(header, messages.joined(*map(messages.float32, parts)))

@@ -548,6 +548,8 @@ COMPONENT: dict[str, Any] = kit.COMPONENT | {
     "tip_max": "largest weight {value}, rank {rank} of {n}",
     "tip_hidden": "hidden by you",
     "scores": "q·k {raw}, scaled {scaled}",
+    "scores_apart": "q·k {raw}; {terms} = {scaled}",
+    "score_terms": {"content": "content", "c2p": "content to position", "p2c": "position to content"},
     "scores_biased": "q·k {raw}, scaled with position bias {scaled}",
     "scores_loading": "q·k …",
     "positions": "positions {i}–{j}",

@@ -286,10 +286,23 @@ class ModelConfig:
             self._check_experts()
         if self.query_growth_length < 1:
             raise ConfigError(f"query_growth_length ({self.query_growth_length}) must be at least 1")
+        if self.position == "disentangled":
+            self._check_disentangled()
         if self.kv_rank:
             self._check_latent()
         elif self.q_rank or self.d_v:
             raise ConfigError("q_rank and d_v belong to multi-head latent attention: give kv_rank as well")
+
+    def _check_disentangled(self) -> None:
+        if (
+            not self.position_terms
+            or self.n_decoder_layers
+            or self.n_kv_heads != self.n_heads
+            or self.window is not None
+        ):
+            raise ConfigError(
+                "disentangled attention is defined for encoders with position_terms, without a window and without shared keys"
+            )
 
     def _check_latent(self) -> None:
         if self.kind != "decoder" or self.position != "rotary" or self.qk_norm or self.unturned_layers:

@@ -165,6 +165,10 @@ class DistanceBias:
         """[batch or 1, head, query, key] float for the positions asked for."""
         return self.of_distance(self.key_positions[:, None, keys] - self.query_positions[:, queries, None])
 
+    def terms(self, queries: Tensor, keys: Tensor) -> dict[str, Tensor]:
+        """The same by what adds it."""
+        return {"distance": self.block(queries, keys)}
+
     def of_last_keys(self, n: int) -> DistanceBias:
         """The same rule where only the last n keys are there to be looked at."""
         return replace(self, key_positions=self.key_positions[:, -n:])
@@ -192,6 +196,10 @@ class GivenBias:
     def block(self, queries: Tensor, keys: Tensor) -> Tensor:
         """[batch or 1, head or 1, query or 1, key or 1] float for the positions asked for."""
         return self.given.added(queries, keys)
+
+    def terms(self, queries: Tensor, keys: Tensor) -> dict[str, Tensor]:
+        """The same by what adds it."""
+        return {"given": self.block(queries, keys)}
 
     def of(self, text: int) -> GivenBias:
         """The same numbers for one text of the batch."""
@@ -225,7 +233,8 @@ class DisentangledBias:
         return terms[0] if len(terms) == 1 else terms[0] + terms[1]
 
     def terms(self, queries: Tensor, keys: Tensor) -> dict[str, Tensor]:
-        """The same, term by term."""
+        """The same by what adds it: c2p and p2c."""
+        asked_on, queries, keys = queries.device, queries.to(self.q.device), keys.to(self.q.device)
         rows = self.row_of(self.query_positions[:, queries, None] - self.key_positions[:, None, keys])[:, None]
         found = {}
         if self.key_rows is not None:
@@ -234,7 +243,7 @@ class DisentangledBias:
         if self.query_rows is not None:
             by_row = self.k[:, :, keys] @ self.query_rows.to(self.k.dtype).mT * self.scale  # [batch, head, key, row]
             found["p2c"] = by_row.gather(-1, rows.mT.expand(*by_row.shape[:3], -1)).mT
-        return found
+        return {name: term.to(asked_on) for name, term in found.items()}
 
     def of(self, text: int) -> DisentangledBias:
         """The same rule for one text of the batch."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, overload
 
 import torch
 from torch import Tensor, nn
@@ -188,6 +188,7 @@ class AttentionRecord:
         """The weights of all texts of the batch, [batch, head, query, key], float32."""
         return torch.stack([self.of(i).pattern(heads, queries, keys) for i in range(self.batch_q.shape[0])])
 
+    @overload
     def scores(
         self,
         heads: Index = None,
@@ -196,13 +197,59 @@ class AttentionRecord:
         masked: bool = False,
         *,
         text: int | None = None,
-    ) -> Tensor:
-        """(q·k · scale + bias) / temperature, [head, query, key], float32; with `masked`, -inf where it may not look.
+        terms: Literal[False] = False,
+    ) -> Tensor: ...
+
+    @overload
+    def scores(
+        self,
+        heads: Index = None,
+        queries: Index = None,
+        keys: Index = None,
+        *,
+        text: int | None = None,
+        terms: Literal[True],
+    ) -> dict[str, Tensor]: ...
+
+    def scores(
+        self,
+        heads: Index = None,
+        queries: Index = None,
+        keys: Index = None,
+        masked: bool = False,
+        *,
+        text: int | None = None,
+        terms: bool = False,
+    ) -> Tensor | dict[str, Tensor]:
+        """(q·k · scale + bias) / temperature, [head, query, key], float32; with `masked`, -inf where it may not look; with `terms`
+        what it adds up, see terms().
 
         The finite numbers with which a caller's mask hides are in neither (core.capture), because a scale of colours would
         show nothing else. pattern() takes them.
         """
+        if terms:
+            return self.terms(heads, queries, keys, text=text)
         return self._seen_from(text)._stage("masked" if masked else "scores", heads, queries, keys)
+
+    def terms(
+        self, heads: Index = None, queries: Index = None, keys: Index = None, *, text: int | None = None
+    ) -> dict[str, Tensor]:
+        """What scores() adds up, each [head, query, key], float32: "content" is q·k, scaled, and beside it "distance" (ALiBi, T5) or
+        DeBERTa's "c2p" and "p2c", content to position and position to content (He et al. 2021, arXiv:2006.03654). Raises ValueError
+        where an edit replaced the scores."""
+        record = self._seen_from(text)
+        if record.replaced_scores is not None:
+            raise ValueError("an edit replaced these scores, which have no terms then")
+        chosen = record._index(heads, record.n_heads)
+        rows, columns = record._index(queries, record.n_query), record._index(keys, record.n_key)
+        rule = record.rule
+        content = rule.capped(record.raw(heads, queries, keys) * rule.scale)
+        found = {"content": content / rule.temperature}
+        if rule.bias is not None:
+            for name, term in rule.bias.terms(rows, columns).items():
+                of_heads = term[0].expand(record.n_heads, len(rows), len(columns))[chosen]
+                found[name] = of_heads.float() / rule.temperature
+        return found
 
     def raw(self, heads: Index = None, queries: Index = None, keys: Index = None, *, text: int | None = None) -> Tensor:
         """q·k before scale, bias and mask, [head, query, key], float32."""

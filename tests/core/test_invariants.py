@@ -58,7 +58,16 @@ def configs(n: int) -> list[dict[str, Any]]:
     return chosen
 
 
-SAMPLE = configs(54)
+DISENTANGLED: dict[str, Any] = {
+    **KINDS["encoder"],
+    "position": "disentangled",
+    "position_terms": ("c2p", "p2c"),
+    "max_relative_distance": 12,
+    "norm_order": "post",
+    "distance_norm": True,
+    "head": "mlm",
+}
+SAMPLE = [*configs(54), DISENTANGLED]
 
 
 def name(config: dict[str, Any]) -> str:

@@ -1017,14 +1017,23 @@ export class HeadMap {
     const scores = remote.get("scores", { record: site.records[place.layer], head: place.head, query }, (bytes) => {
       const [header, body] = unpack(bytes);
       const n = header.columns;
-      return { ...header, raw: new Float32Array(body, 0, n), scaled: new Float32Array(body, n * 4, n) };
+      /** @type {[string, Float32Array][]} */
+      const parts = ["raw", "scaled", ...(header.terms ?? [])].map((name, i) => [
+        name,
+        new Float32Array(body, i * n * 4, n),
+      ]);
+      return { ...header, ...Object.fromEntries(parts) };
     });
     if (!scores) return words.scores_loading;
     if (scores.refused) return "";
-    return fill(scores.biased ? words.scores_biased : words.scores, {
-      raw: pointed(scores.raw[key].toFixed(3)),
-      scaled: pointed(scores.scaled[key].toFixed(3)),
-    });
+    const number = (/** @type {string} */ name) => pointed(scores[name][key].toFixed(3));
+    const [raw, scaled] = ["raw", "scaled"].map(number);
+    const { terms = [] } = scores;
+    if (terms.length > 1) {
+      const said = terms.map((/** @type {string} */ name) => `${worded(words.score_terms, name)} ${number(name)}`);
+      return fill(words.scores_apart, { raw, terms: said.join(" + "), scaled });
+    }
+    return fill(scores.biased ? words.scores_biased : words.scores, { raw, scaled });
   }
 
   /** @param {KeyboardEvent} e */

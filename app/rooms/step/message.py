@@ -185,6 +185,8 @@ def _site(run: Facts, walk: WalkFacts, site: SiteWalk, head: int, arrays: Arrays
         arrays.add(f"{name}.{value}", walk.values[f"{name}.{value}"][rows])
     if site.bias is not None:
         arrays.add(f"{name}.bias", site.bias[rows])
+    for term, values in site.terms.items():
+        arrays.add(f"{name}.{term}", values[rows])
     arrays.add(f"{name}.reasons", site.reasons, "u1")
     arrays.add(f"{name}.by_head", site.by_head, "f2")
     arrays.add(f"{name}.lengths", np.linalg.norm(site.by_head, axis=-1))

@@ -318,6 +318,7 @@ COMPONENT: dict[str, Any] = {
     "picture": "{name}: arrow keys go from number to number",
     "others": ["1 other", "{n} others"],
     "bias": "bias",
+    "score_terms": {"c2p": "content to position", "p2c": "position to content"},
     "edited": "your edit",
     "cell": "{name} is {value}: {sum}",
     "asking": "Its terms are on their way.",

@@ -64,7 +64,7 @@ DEBERTA_V2 = Family(
         "norm_eps": number("layer_norm_eps", 1e-7),
         "n_token_types": whole("type_vocab_size", 0),
         "position": _deberta_position,
-        "position_terms": _position_terms,
+        "position_terms": lambda c: _position_terms(c) if _deberta_position(c) == "disentangled" else (),
         "attn_scale": _deberta_scale,
         "n_position_buckets": lambda c: c.int("position_buckets") if _is_positive(c, "position_buckets") else 0,
         "max_relative_distance": _deberta_distances,
@@ -104,8 +104,8 @@ DEBERTA = replace(
     DEBERTA_V2,
     model_type="deberta",
     title="DeBERTa",
-    fields=DEBERTA_V2.fields
-    | {
+    fields={
+        **DEBERTA_V2.fields,
         "n_position_buckets": lambda _: 0,
         "distance_norm": lambda _: False,
         "own_distance_projections": lambda _: True,

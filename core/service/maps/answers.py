@@ -77,6 +77,9 @@ class Scores:
     raw: np.ndarray  # float32 [key]: q·k
     scaled: np.ndarray  # float32 [key]: (q·k · scale + bias) / temperature
     biased: bool
+    terms: dict[
+        str, np.ndarray
+    ]  # float32 [key] each: what scaled adds up, where content and distance are apart (DeBERTa)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from torch import Tensor
 from ...errors import Refused
 from ...memory import admit_large
 from ...model.pooling import largest
+from ...model.rules import DisentangledBias
 from ...model.text import Tokens
 from ...read import aggregate, measures
 from ...read.spaced_rows import middles, spread
@@ -212,7 +213,9 @@ def cells(shown: Map, rows: tuple[int, int], columns: tuple[int, int], block_cel
 def scores(record: AttentionRecord, head: int, query: int) -> Scores:
     """The terms of the softmax of one row."""
     raw, scaled = record.raw(head, query)[0, 0], record.scores(head, query)[0, 0]
-    return Scores(array(raw), array(scaled), record.rule.bias is not None)
+    terms = record.terms(head, query) if isinstance(record.rule.bias, DisentangledBias) else {}
+    apart = {name: array(term[0, 0]) for name, term in terms.items()}
+    return Scores(array(raw), array(scaled), record.rule.bias is not None, apart)
 
 
 def pooled(

@@ -41,6 +41,7 @@ class SiteWalk:
     scale: float
     temperature: float
     bias: np.ndarray | None  # float32 [head, key]: what distance adds; None where nothing is added
+    terms: dict[str, np.ndarray]  # float32 [head, key]: what bias adds up, where it is more than one thing (DeBERTa)
     reasons: np.ndarray  # uint8 [head or 1, key]: why a key is hidden, as in rules.REASONS
     by_head: np.ndarray  # float32 [head, d_model]: what each head writes
 

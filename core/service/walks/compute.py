@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from functools import partial
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -78,10 +79,11 @@ def site_walk(walk: Walk, site: str) -> SiteWalk:
     rule = record.rule
     queries = torch.tensor([walk.query], device=record.device)
     keys = torch.arange(record.n_key, device=record.device)
-    bias = None
+    bias, terms = None, dict[str, np.ndarray]()
     if rule.bias is not None:
-        block = rule.bias.block(queries, keys)[0, :, 0]  # [head or 1, key]
-        bias = array(block.expand(record.n_heads, -1))
+        blocks = {name: term[0, :, 0] for name, term in rule.bias.terms(queries, keys).items()}  # [head or 1, key]
+        terms = {name: array(block.expand(record.n_heads, -1)) for name, block in blocks.items()}
+        bias = sum(terms.values(), np.zeros(1, np.float32))
     heads = range(record.n_heads) if rule.mask.heads_differ else range(1)
     reasons = torch.stack([rule.mask.reasons(queries, keys, head)[0] for head in heads])
     return SiteWalk(
@@ -91,6 +93,7 @@ def site_walk(walk: Walk, site: str) -> SiteWalk:
         rule.scale,
         rule.temperature,
         bias,
+        terms if len(terms) > 1 else {},
         reasons.cpu().numpy(),
         array(by_head(walk, site)),
     )

@@ -35,11 +35,11 @@ export function softmax(scores, seen) {
 
 // One query of one head: from scores to z, with what the visitor changed. scores = (raw · scale + bias) / temperature.
 /**
- * @param {{q: Float32Array, raw: ArrayLike<number>, v: (key: number) => ArrayLike<number>, reason: ArrayLike<number>, bias: ArrayLike<number> | null, scale: number, temperature: number}} head
+ * @param {{q: Float32Array, raw: ArrayLike<number>, v: (key: number) => ArrayLike<number>, reason: ArrayLike<number>, bias: ArrayLike<number> | null, terms?: [string, ArrayLike<number>][], scale: number, temperature: number}} head
  * @param {import("./types.js").Edit} edit
  * @returns {Attended}
  */
-export function attended({ q, raw, v, reason, bias, scale, temperature }, { divide, hide }) {
+export function attended({ q, raw, v, reason, bias, terms = [], scale, temperature }, { divide, hide }) {
   const n = raw.length;
   const divisor = divide ?? temperature / scale;
   const scaled = Array.from(raw, (s, k) => s / divisor + (bias ? bias[k] / (scale * divisor) : 0));
@@ -57,6 +57,7 @@ export function attended({ q, raw, v, reason, bias, scale, temperature }, { divi
     seen,
     reason: Array.from(reason),
     bias: bias && Array.from(bias),
+    terms,
     divisor,
     scaled,
     masked,

@@ -1,6 +1,6 @@
 // Scores to weighted sum as one ledger: a row for every key, whose columns fill step by step.
 
-import { add, counted, el, fill, fixed, percent, pinned, quoted } from "../../../kit/browser/dom.js";
+import { add, counted, el, fill, fixed, percent, pinned, quoted, worded } from "../../../kit/browser/dom.js";
 import { WORDS as words } from "./constants.js";
 import { softmax } from "./compute.js";
 import { paintOn } from "../../../kit/browser/picture/canvas.js";
@@ -523,7 +523,15 @@ export function ledger(host, on) {
       }
       if (kind === "scale") {
         const plain = softmax(at.raw, at.seen).weights;
-        const bias = at.bias ? at.bias[k] / ((site?.scale ?? 1) * at.divisor) : null;
+        const added = (/** @type {ArrayLike<number>} */ term) => term[k] / ((site?.scale ?? 1) * at.divisor);
+        const bias = at.bias && added(at.bias);
+        /** @type {[string, number][]} */
+        const more =
+          bias === null
+            ? []
+            : at.terms.length
+              ? at.terms.map(([name, term]) => [worded(words.score_terms, name), added(term)])
+              : [[words.bias, bias]];
         return {
           title: fill(bias === null ? words.scale_title : words.scale_bias_title, {
             q: quoted(labels[header.query]),
@@ -536,9 +544,7 @@ export function ledger(host, on) {
             { label: words.col_raw, value: fixed(at.raw[k]) },
             { op: "÷" },
             { label: on.edit.divide === null ? `√${dh}` : words.yours, value: fixed(at.divisor, 3) },
-            ...(bias === null
-              ? []
-              : [{ op: bias < 0 ? "−" : "+" }, { label: words.bias, value: fixed(Math.abs(bias)) }]),
+            ...more.flatMap(([label, term]) => [{ op: term < 0 ? "−" : "+" }, { label, value: fixed(Math.abs(term)) }]),
             { op: " " },
             { label: words.undivided, value: percent(plain[k]) },
             { label: words.divided, value: percent(at.weights[k]), strong: true },

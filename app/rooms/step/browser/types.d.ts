@@ -64,6 +64,7 @@ export interface Attended {
   seen: boolean[];
   reason: number[];
   bias: number[] | null;
+  terms: [string, ArrayLike<number>][];
   divisor: number;
   scaled: number[];
   masked: number[];

@@ -6,6 +6,7 @@ import { ACTIVATIONS, attended } from "./compute.js";
 /** @typedef {import("./types.js").Site} Site */
 /** @typedef {import("./types.js").Step} Step */
 const NONE = { divide: null, hide: [] };
+const TERMS = ["c2p", "p2c"]; // of distance, where a score has more than one (DeBERTa)
 
 // float16 as a number
 /** @param {number} h */
@@ -118,6 +119,10 @@ export class Walk {
             v: (key) => this.row(`${site.site}.v`, shared, key),
             reason: this.row(reasons, this.shape(reasons)[0] > 1 ? head : 0),
             bias: this.has(`${site.site}.bias`) ? this.row(`${site.site}.bias`, own) : null,
+            terms: TERMS.filter((term) => this.has(`${site.site}.${term}`)).map((term) => [
+              term,
+              this.row(`${site.site}.${term}`, own),
+            ]),
             scale: site.scale,
             temperature: site.temperature,
           },
