@@ -418,6 +418,11 @@ class ModelConfig:
         return (self.d_unembed or self.embed_width) if self.head == "mlm" else self.d_model
 
     @property
+    def may_share_keys(self) -> bool:
+        """Whether query heads could share keys and values: not where each head has its own by construction."""
+        return not self.kv_rank and self.position != "disentangled"
+
+    @property
     def distance_span(self) -> int:
         """Disentangled attention: the rows of the table on either side of no distance."""
         return self.n_position_buckets or self.max_relative_distance

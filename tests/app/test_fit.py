@@ -17,6 +17,7 @@ from app.rooms.memory import question as asking
 from app.rooms.memory.question import MACHINE, Question
 from app.sizes.setup import Setup
 from app.transport import messages
+from core.model.config import ModelConfig
 from core.plan import DEVICES, PRESETS, memory_plan, verdict
 from core.plan.verdict import curve, total
 
@@ -26,7 +27,22 @@ ENCODER = Setup("BERT base", PRESETS["bert-base"].config, 32, 128, 0)
 PAIR = Setup("T5 small", PRESETS["t5-small"].config, 4, 256, 64)
 WINDOWED = Setup("Mistral 7B", PRESETS["mistral-7b"].config, 1, 8192, 0, dtype="float16")
 ADAPTERS = replace(LLAMA, training=True, piece=0, rank=16, source_len=2048)
-SETUPS = (LLAMA, GPT2, ENCODER, PAIR, WINDOWED, ADAPTERS)
+SMALL: dict[str, Any] = {"vocab_size": 1000, "d_model": 256, "n_heads": 8, "d_ff": 512}
+LATENT = Setup(
+    "latent attention",
+    ModelConfig(**SMALL, n_decoder_layers=4, d_head=48, position="rotary", rotary_fraction=1 / 3, kv_rank=64, d_v=32),
+    1,
+    512,
+    0,
+)
+DISENTANGLED = Setup(
+    "disentangled attention",
+    ModelConfig(**SMALL, n_encoder_layers=4, position="disentangled", position_terms=("c2p", "p2c")),
+    1,
+    128,
+    0,
+)
+SETUPS = (LLAMA, GPT2, ENCODER, PAIR, WINDOWED, ADAPTERS, LATENT, DISENTANGLED)
 GiB = 1 << 30
 
 

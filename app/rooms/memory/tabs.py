@@ -177,7 +177,8 @@ def _sets(beside: Beside) -> Block:
     config, heads, sets = setup.config, setup.config.n_heads, setup.config.n_kv_heads
     built = beside.question.built or sets
     name = "mha" if sets == heads else "mqa" if sets == 1 else "gqa"
-    offered = sorted({heads, sets, 1} | ({built} if heads % built == 0 else set()), reverse=True)
+    could = {heads, sets, 1} | ({built} if heads % built == 0 else set())
+    offered = sorted(could if config.may_share_keys else {sets}, reverse=True)
     other = next((one for one in offered if one != sets), sets)
     changed = replace(setup, config=replace(config, n_kv_heads=other))
     return switch(
@@ -347,7 +348,7 @@ def cache(beside: Beside) -> list[Block]:
     rows = [row(words.CACHE_ROWS["own"].format(n=config.n_kv_heads), config.n_kv_heads, own)]
     if config.n_kv_heads != config.n_heads:
         rows.append(row(words.CACHE_ROWS["mha"], config.n_heads, own))
-    if config.n_kv_heads != 1:
+    if config.n_kv_heads != 1 and config.may_share_keys:
         rows.append(row(words.CACHE_ROWS["mqa"], 1, own))
     for name, kind in (("q8", "Q8_0"), ("q4", "Q4_0")):
         try:

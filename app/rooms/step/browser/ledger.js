@@ -12,6 +12,13 @@ import { largest, limit } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 const ORDER = ["scores", "scale", "mask", "softmax", "z"];
+// What the divisor is the root of: d_head, or for DeBERTa d_head for each of its terms
+/** @param {number} divisor @param {number} dh */
+function rootOf(divisor, dh) {
+  const square = Math.round(divisor ** 2);
+  return `√${Math.abs(square - divisor ** 2) < 1e-3 ? square : dh}`;
+}
+
 export const HEAVIEST = 15; // keys that a long text has rows for, beside the followed token and the others together
 
 // Which keys have a row, in their order, and which are summed up in the last one
@@ -61,7 +68,7 @@ export function ledger(host, on) {
     [
       at.divisor < 0.995
         ? fill(words.col_scaled_plain, { c: fixed(1 / at.divisor) })
-        : fill(words.col_scaled, { c: fixed(at.divisor) }) + (biased ? words.col_bias : ""),
+        : fill(words.col_scaled, { c: fixed(at.divisor) }) + (biased ? ` ${words.col_bias}` : ""),
       "scaled",
       biased ? 84 : 56,
     ],
@@ -543,7 +550,7 @@ export function ledger(host, on) {
             { op: "=" },
             { label: words.col_raw, value: fixed(at.raw[k]) },
             { op: "÷" },
-            { label: on.edit.divide === null ? `√${dh}` : words.yours, value: fixed(at.divisor, 3) },
+            { label: on.edit.divide === null ? rootOf(at.divisor, dh) : words.yours, value: fixed(at.divisor, 3) },
             ...more.flatMap(([label, term]) => [{ op: term < 0 ? "−" : "+" }, { label, value: fixed(Math.abs(term)) }]),
             { op: " " },
             { label: words.undivided, value: percent(plain[k]) },
