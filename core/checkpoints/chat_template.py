@@ -14,6 +14,38 @@ from .family import shown
 from .files import read_json
 
 TEMPLATE = "chat_template.jinja"
+# Tokens of a tokenizer class of transformers, which stand where the files name none.
+END = "<|endoftext|>"
+CLASS_TOKENS: Mapping[str, Mapping[str, str | None]] = {
+    "LlamaTokenizer": {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"},
+    "GemmaTokenizer": {
+        "bos_token": "<bos>",
+        "eos_token": "<eos>",
+        "unk_token": "<unk>",
+        "pad_token": "<pad>",
+        "mask_token": "<mask>",
+    },
+    "GPT2Tokenizer": {"bos_token": END, "eos_token": END, "unk_token": END},
+    "GPTNeoXTokenizer": {"bos_token": END, "eos_token": END, "unk_token": END, "pad_token": "<|padding|>"},
+    "Qwen2Tokenizer": {"eos_token": END, "unk_token": END, "pad_token": END},
+    "CohereTokenizer": {
+        "bos_token": "<BOS_TOKEN>",
+        "eos_token": "<|END_OF_TURN_TOKEN|>",
+        "unk_token": "<UNK>",
+        "pad_token": "<PAD>",
+        "cls_token": "<CLS>",
+        "sep_token": "<SEP>",
+        "mask_token": "<MASK_TOKEN>",
+    },
+}
+CLASSES = {  # of a model type, where the settings name no class
+    **dict.fromkeys(("llama", "mistral", "mixtral"), "LlamaTokenizer"),
+    **dict.fromkeys(("gemma", "gemma2", "gemma3_text", "gemma3"), "GemmaTokenizer"),
+    **dict.fromkeys(("qwen2", "qwen3", "qwen2_moe", "qwen3_moe"), "Qwen2Tokenizer"),
+    **dict.fromkeys(("cohere", "cohere2"), "CohereTokenizer"),
+    "gpt2": "GPT2Tokenizer",
+    "gpt_neox": "GPTNeoXTokenizer",
+}
 DEFAULT = "default"  # of several templates: the one for a conversation without tools
 
 
@@ -27,7 +59,7 @@ def read_chat_template(folder: Path) -> tuple[ChatTemplate | None, tuple[str, ..
         text = _own_file(folder / TEMPLATE) if (folder / TEMPLATE).is_file() else _stated(said.get("chat_template"))
         if text is None:
             return None, ()
-        tokens = _tokens(_merged(said, folder / ROLES_FILE))
+        tokens = _tokens(_merged({**_of_class(folder, said), **said}, folder / ROLES_FILE))
     except CheckpointError as error:
         return None, (f"The chat template of this model is not used. {error}",)
     return ChatTemplate(text, tokens), ()
@@ -66,6 +98,15 @@ def _stated(value: Any) -> str | None:
             f"{CONFIG}: chat_template is {shown(value)}, but it must be a text, or a list of named ones."
         )
     return value or None
+
+
+def _of_class(folder: Path, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The tokens that the tokenizer's class has of its own."""
+    name = settings.get("tokenizer_class")
+    if name is None and (folder / "config.json").is_file():
+        kind = read_json(folder / "config.json").get("model_type")
+        name = CLASSES.get(kind) if isinstance(kind, str) else None
+    return CLASS_TOKENS.get(name.removesuffix("Fast"), {}) if isinstance(name, str) else {}
 
 
 def _merged(settings: Mapping[str, Any], roles: Path) -> Mapping[str, Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import transformers
 
 import core
+from core.checkpoints.added_tokens import ROLES
+from core.checkpoints.chat_template import CLASS_TOKENS, read_chat_template
 from core.model.chat import OPENS, ChatTemplate, ChatText, chat_text
 from core.model.templates import LONGEST_TEMPLATE, WORK, render
 from core.run.request import Request
@@ -476,3 +480,26 @@ def test_bad_conversations_get_a_sentence() -> None:
         core.trace_chat(loaded, HELLO * 300)
     with pytest.raises(core.TextError, match="has no chat template"):
         core.trace_chat(core.build(loaded.config), HELLO)
+
+
+@pytest.mark.parametrize("name", CLASS_TOKENS)
+def test_a_class_brings_its_own_tokens_where_the_files_name_none(name: str, tmp_path: Path) -> None:
+    published = inspect.signature(getattr(transformers, name).__init__).parameters
+    theirs = {key: p.default for key, p in published.items() if key.removesuffix("_token") in ROLES}
+    assert {key: token for key, token in theirs.items() if token is not None} == CLASS_TOKENS[name]
+    template = "{{ bos_token }}|{{ eos_token }}"
+    settings = {"tokenizer_class": f"{name}Fast", "chat_template": template, "eos_token": "<end>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    found, _ = read_chat_template(tmp_path)
+    assert found is not None
+    assert dict(found.tokens) == {key: token for key, token in CLASS_TOKENS[name].items()} | {"eos_token": "<end>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings | {"bos_token": None}))
+    found, _ = read_chat_template(tmp_path)
+    assert found is not None and "bos_token" not in dict(found.tokens)
+
+
+def test_the_class_of_a_model_type_counts_where_the_settings_name_none(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    (tmp_path / "tokenizer_config.json").write_text('{"chat_template": "{{ bos_token }}"}')
+    found, _ = read_chat_template(tmp_path)
+    assert found is not None and dict(found.tokens)["bos_token"] == "<s>"

@@ -108,6 +108,7 @@ POSITIONS = {  # by kind: what a model learns of them
     "rotary": "Its positions turn q and k by a rule.",
     "alibi": "Its positions lower the scores by a rule.",
     "relative": "Of positions it learns a number for each distance, in its layers.",
+    "disentangled": "Of positions it learns a vector for each distance, for its scores.",
     "none": "It has no positions.",
 }
 RACES = {  # by twin

@@ -161,6 +161,7 @@ POSITION_NAMES = {
     "rotary": "rotary positions",
     "alibi": "ALiBi",
     "relative": "relative positions",
+    "disentangled": "disentangled attention",
 }
 
 NO_MODULE = "There is no such file."
