@@ -492,7 +492,7 @@ def test_a_class_brings_its_own_tokens_where_the_files_name_none(name: str, tmp_
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     found, _ = read_chat_template(tmp_path)
     assert found is not None
-    assert dict(found.tokens) == {key: token for key, token in CLASS_TOKENS[name].items()} | {"eos_token": "<end>"}
+    assert dict(found.tokens) == {**CLASS_TOKENS[name], "eos_token": "<end>"}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings | {"bos_token": None}))
     found, _ = read_chat_template(tmp_path)
     assert found is not None and "bos_token" not in dict(found.tokens)
