@@ -458,7 +458,9 @@ def test_llama_on_a_card_as_an_engineer_asks() -> None:
     config = PRESETS["llama-3-8b"].config
     card = next(device for device in DEVICES if device.name == "A100 80 GB")
     most = longest_fit(config, card.memory, source_len=32_768, dtype="float16", vary="batch").n
-    assert f"Chats at once, 32,768 tokens each: This machine 0, A100 80 GB {most}." in said(longer)
+    # How many fit on this machine depends on what else runs on it.
+    chats = rf"Chats at once, 32,768 tokens each: This machine \d+, A100 80 GB {most}\."
+    assert any(re.search(chats, line) for line in said(longer).splitlines())
     assert not any(re.search(r"\((\S+ \S+)\), [\d,]+ may not \(\1\)", line) for line in said(longer).splitlines())
 
 

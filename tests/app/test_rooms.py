@@ -124,7 +124,8 @@ def settled(page: Page) -> None:
     while time.monotonic() - since < REST:
         page.wait_for_timeout(30)
         page.evaluate(drain)
-        if UNANSWERED or page.url != address:
+        is_writing = page.evaluate("Boolean(document.querySelector('.hl')?.dataset.writing)")  # words that still come
+        if UNANSWERED or is_writing or page.url != address:
             address, since = page.url, time.monotonic()
 
 
