@@ -62,6 +62,7 @@ MIDDLEWARE = [
         head=link_preview.head,
     ),
     Middleware(compress.Gzipped),
+    Middleware(bad_requests.Failing),
 ]
 
 

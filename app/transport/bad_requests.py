@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 
 from google.protobuf.message import DecodeError
 from starlette.requests import ClientDisconnect
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
+from app import languages
+from app.transport import words
+
+log = logging.getLogger("headlight")
 NOT_UNDERSTOOD = 1003  # of a websocket that is closed: what came is of no kind that is read here
 # What Streamlit would do for anybody: forget what it keeps for all visitors, say which repository this is, watch files.
 NOT_DONE = {"clear_cache", "load_git_info", "set_run_on_save"}
@@ -53,6 +59,37 @@ class Strange:
                 await send(message)
 
         await self.app(scope, understood, until_closed)
+
+
+class Failing:
+    """ASGI middleware: whatever an answer fails with becomes one sentence, which the middleware around it counts and gives headers.
+
+    An answer that has begun cannot become another one: its connection breaks.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noted)
+        except ClientDisconnect:
+            raise
+        except Exception as error:
+            if has_begun:
+                raise
+            log.exception("An answer of %s failed", scope["path"], exc_info=error)
+            await PlainTextResponse(languages.said(words.FAILED), 500)(scope, receive, send)
 
 
 def readable(cookies: bytes) -> bytes:

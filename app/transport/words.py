@@ -9,6 +9,8 @@ TILE_MISSING = "{name} is missing. A tile needs {names}."
 TILE_NOT_A_NUMBER = "{name} must be a whole number; it is “{value}”."
 TILE_OUT_OF_RANGE = "{name} ({value}) must be from {low} to {high}."
 
+FAILED = "The server failed at this answer, and it is not your fault. Try it again, or ask for something else."
+
 # the operator's settings
 NO_ORIGIN = (
     "{name} names the sites that may show Headlight in a frame: origins such as https://course.example.edu, with spaces "

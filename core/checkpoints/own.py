@@ -15,7 +15,7 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from zipfile import ZipFile
 
 import torch
@@ -47,6 +47,10 @@ MODULES = (
     "{stack}.embed.project",
     "{stack}.relative_bias",
     "{stack}.relative_biases.{i}",
+    "{stack}.distances",
+    "{stack}.distance_norm",
+    "{stack}.blocks.{i}.attn.q_distance",
+    "{stack}.blocks.{i}.attn.k_distance",
     "{stack}.norm",
     *(f"{{stack}}.blocks.{{i}}.{site}.{part}" for site in ("attn", "cross_attn") for part in "qkvo"),
     *(f"{{stack}}.blocks.{{i}}.{site}.{part}_norm" for site in ("attn", "cross_attn") for part in "qk"),
@@ -82,7 +86,8 @@ def _read(where: type, name: str) -> Reader:
     """How one field of a dataclass is read: by its type, with its own default."""
     hint = get_type_hints(where)[name]
     default = next(f.default for f in fields(where) if f.name == name)
-    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)  # `int | None`: an absent key is None
+    is_union = isinstance(hint, UnionType) or get_origin(hint) is Union
+    kinds = get_args(hint) if is_union else (hint,)  # `int | None`: an absent key is None
     kind = next(k for k in kinds if k is not type(None))
 
     def read(c: Theirs) -> Any:
@@ -90,6 +95,8 @@ def _read(where: type, name: str) -> Reader:
             return default
         if kind is RotaryScaling:
             return read_scaling(c.inside(name))
+        if get_origin(kind) is tuple and get_origin(get_args(kind)[0]) is Literal:
+            return c.strings(name)
         if get_origin(kind) is tuple:
             return _numbers(c, name) if float in get_args(kind) else _whole_numbers(c, name)
         if get_origin(kind) is Literal:

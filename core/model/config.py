@@ -161,7 +161,7 @@ class ModelConfig:
     # softmax of those that are close to it (Liu et al. 2024, arXiv:2409.12136; PhiMoE)
     router: Router = "softmax"
     router_jitter: float = 0.01  # sparsemixer: how close, relative to the best
-    # The experts stand in groups, and a token takes its experts from the best few groups (DeepSeek-AI 2024, arXiv:2405.04434, §2.2.2)
+    # Experts come in groups, and a token takes its experts from the best few groups (DeepSeek-AI 2024, arXiv:2405.04434, §2.2.2)
     n_expert_groups: int = 1
     n_groups_per_token: int = 1
     router_normed: bool = True  # the weights of the chosen ones are made to sum to 1
@@ -218,6 +218,10 @@ class ModelConfig:
             ("head", HeadKind),
         ):
             _one_of(name, getattr(self, name), allowed)
+        if self.head_activation is not None:
+            _one_of("head_activation", self.head_activation, Activation)
+        for term in self.position_terms:
+            _one_of("position_terms", term, PositionTerm)
         if not (self.n_encoder_layers or self.n_decoder_layers):
             raise ConfigError(
                 "a model needs encoder layers, decoder layers, or both (n_encoder_layers and n_decoder_layers are 0)"
@@ -286,6 +290,11 @@ class ModelConfig:
             self._check_experts()
         if self.query_growth_length < 1:
             raise ConfigError(f"query_growth_length ({self.query_growth_length}) must be at least 1")
+        scaling = self.rotary_scaling
+        if scaling is not None and scaling.kind == "longrope" and len(scaling.short_factors) != self.d_rotary // 2:
+            raise ConfigError(
+                f"longrope has {len(scaling.short_factors)} short_factors for {self.d_rotary // 2} pairs of features that turn"
+            )
         if self.position == "disentangled":
             self._check_disentangled()
         if self.kv_rank:
@@ -327,8 +336,8 @@ class ModelConfig:
         groups, chosen = self.n_expert_groups, self.n_groups_per_token
         if not 1 <= chosen <= groups or self.n_experts % groups:
             raise ConfigError(
-                f"n_experts ({self.n_experts}) must divide into n_expert_groups ({groups}), of which a token chooses "
-                f"n_groups_per_token ({chosen})"
+                f"n_experts ({self.n_experts}) must divide into n_expert_groups ({groups}), and a token chooses from 1 to all of them "
+                f"(n_groups_per_token is {chosen})"
             )
         if chosen * (self.n_experts // groups) < self.n_experts_per_token:
             raise ConfigError(

@@ -166,7 +166,7 @@ class DistanceBias:
         return self.of_distance(self.key_positions[:, None, keys] - self.query_positions[:, queries, None])
 
     def terms(self, queries: Tensor, keys: Tensor) -> dict[str, Tensor]:
-        """The same by what adds it."""
+        """The same, by the name of its term."""
         return {"distance": self.block(queries, keys)}
 
     def of_last_keys(self, n: int) -> DistanceBias:
@@ -198,7 +198,7 @@ class GivenBias:
         return self.given.added(queries, keys)
 
     def terms(self, queries: Tensor, keys: Tensor) -> dict[str, Tensor]:
-        """The same by what adds it."""
+        """The same, by the name of its term."""
         return {"given": self.block(queries, keys)}
 
     def of(self, text: int) -> GivenBias:
@@ -233,7 +233,7 @@ class DisentangledBias:
         return terms[0] if len(terms) == 1 else terms[0] + terms[1]
 
     def terms(self, queries: Tensor, keys: Tensor) -> dict[str, Tensor]:
-        """The same by what adds it: c2p and p2c."""
+        """The same, term by term: c2p and p2c."""
         asked_on, queries, keys = queries.device, queries.to(self.q.device), keys.to(self.q.device)
         rows = self.row_of(self.query_positions[:, queries, None] - self.key_positions[:, None, keys])[:, None]
         found = {}
@@ -254,7 +254,7 @@ class DisentangledBias:
         return self._each(row, row)
 
     def first(self, n: int) -> DisentangledBias:
-        """The same rule for the first n tokens, without those behind them."""
+        """The same rule for the first n tokens alone."""
         return self._each(lambda x: x[:, :, :n].clone(), lambda x: x[:, :n].clone())
 
     def _each(self, of_heads: Callable[[Tensor], Tensor], of_positions: Callable[[Tensor], Tensor]) -> DisentangledBias:

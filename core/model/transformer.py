@@ -224,7 +224,7 @@ class Attention(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class DistanceTable:
-    """What disentangled attention needs of a pass: the vectors of distances [row, d_model] and the positions of the tokens."""
+    """Inputs of disentangled attention: the vectors of distances [row, d_model] and the positions of the tokens."""
 
     rows: Tensor
     query_positions: Tensor

@@ -111,7 +111,7 @@ class StoredWeights:
 
 
 def distances(term: PositionTerm, *, own: bool) -> str:
-    """What makes a term's vectors from the table of distances: keys for c2p and queries for p2c, in a layer's own matrix or content's."""
+    """The matrix that turns the table of distances into a term's vectors: keys for c2p, queries for p2c; a layer's own or content's."""
     return ("k" if term == "c2p" else "q") + (" of distances" if own else "")
 
 

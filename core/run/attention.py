@@ -222,7 +222,7 @@ class AttentionRecord:
         terms: bool = False,
     ) -> Tensor | dict[str, Tensor]:
         """(q·k · scale + bias) / temperature, [head, query, key], float32; with `masked`, -inf where it may not look; with `terms`
-        what it adds up, see terms().
+        its terms, as terms() has them.
 
         The finite numbers with which a caller's mask hides are in neither (core.capture), because a scale of colours would
         show nothing else. pattern() takes them.
@@ -234,7 +234,7 @@ class AttentionRecord:
     def terms(
         self, heads: Index = None, queries: Index = None, keys: Index = None, *, text: int | None = None
     ) -> dict[str, Tensor]:
-        """What scores() adds up, each [head, query, key], float32: "content" is q·k, scaled, and beside it "distance" (ALiBi, T5) or
+        """The terms of scores(), each [head, query, key], float32: "content" is q·k, scaled, and beside it "distance" (ALiBi, T5) or
         DeBERTa's "c2p" and "p2c", content to position and position to content (He et al. 2021, arXiv:2006.03654). Raises ValueError
         where an edit replaced the scores."""
         record = self._seen_from(text)

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, ViewportSize
+from playwright.sync_api import Browser, ViewportSize, expect
 
 from app.attention import words
 from app.kit import theme
@@ -92,7 +92,8 @@ STATES: dict[str, tuple[str, Callable[[Screen], None] | None]] = {
 
 
 def findings(screen: Screen) -> list[str]:
-    """Whatever axe finds on the page of a visitor."""
+    """Whatever axe finds on the page of a visitor, once no old answer is faded any more."""
+    expect(screen.page.locator(".hl[data-waiting], .hl .late")).to_have_count(0)
     return faults(screen.page)
 
 

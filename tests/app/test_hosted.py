@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Literal
 from urllib.error import HTTPError
@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -27,7 +27,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from app.session import answer
 from app.session import words as session_words
 from app.shell import words as shell_words
-from app.transport import admission, metrics, rate_limits, security_headers, tracebacks, words
+from app.transport import admission, bad_requests, metrics, rate_limits, security_headers, tracebacks, words
 from core.run.request import RunEnded
 from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
 from tests.app.course_page import frame
@@ -468,3 +468,40 @@ def test_a_server_that_is_asked_to_end_answers_what_runs_and_lets_nobody_new_in(
         for page in (newcomer, screen.page):
             page.context.close()
     assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("a bug"), RecursionError(), KeyError("text of a visitor"), MemoryError()]
+)
+def test_whatever_fails_an_answer_is_a_sentence_that_is_counted_and_has_headers(
+    error: Exception, caplog: pytest.LogCaptureFixture
+):
+    async def fails(_: object) -> Response:
+        raise error
+
+    around = [
+        Middleware(security_headers.Safe, no_pages=["/headlight/"]),
+        Middleware(rate_limits.Named),
+        Middleware(bad_requests.Failing),
+    ]
+    before = metrics.ANSWERS.labels("500")._value.get()
+    with TestClient(Starlette(routes=[Route("/headlight/fails", fails)], middleware=around)) as client:
+        answer = client.get("/headlight/fails")
+    assert (answer.status_code, answer.text) == (500, words.FAILED)
+    assert answer.headers.items() >= {(name.lower(), value) for name, value in security_headers.EVERYWHERE.items()}
+    assert answer.headers["content-security-policy"] == security_headers.NO_PAGE
+    assert metrics.ANSWERS.labels("500")._value.get() == before + 1
+    assert "/headlight/fails failed" in caplog.text
+
+
+def test_an_answer_that_has_begun_breaks_off():
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"a"
+        raise RuntimeError("a bug")
+
+    async def fails(_: object) -> Response:
+        return StreamingResponse(parts())
+
+    app = Starlette(routes=[Route("/headlight/fails", fails)], middleware=[Middleware(bad_requests.Failing)])
+    with TestClient(app) as client, pytest.raises(RuntimeError):
+        client.get("/headlight/fails")

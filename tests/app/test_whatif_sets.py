@@ -111,6 +111,13 @@ def test_a_set_that_cannot_run_says_where(client: TestClient, body: Any, says: s
     assert answer.status_code == 400 and says in answer.text and len(answer.text) < 400
 
 
+@pytest.mark.parametrize("body", ["[" * 25_000, '{"a":' * 20_000, '{"lines": ' + "9" * 5000 + "}"])
+def test_json_that_python_cannot_read_gets_the_sentence_too(client: TestClient, body: str) -> None:
+    key = facts("storyteller", DOROTHY).key
+    answer = client.post(f"/headlight/whatif/set?run={key}", content=body)
+    assert answer.status_code == 400 and "cannot be read" in answer.text
+
+
 def test_a_set_needs_a_model_that_writes_and_counts_as_a_sweep(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

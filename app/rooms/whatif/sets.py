@@ -68,7 +68,7 @@ async def said(request: Request) -> Mapping[str, Any]:
             raise BadParameter(filled(words.SET_TOO_LONG, n=len(body), most=MOST_CHARACTERS))
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # lists within lists within lists
         raise BadParameter(words.SET_UNREADABLE) from None
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
         raise BadParameter(words.SET_UNREADABLE)

@@ -76,6 +76,13 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
             "llama_4_scaling_beta": 0.1,
         },
     },
+    "deepseek_v3": {
+        "n_shared_experts": 1,
+        "q_lora_rank": 1536,
+        "n_group": 8,
+        "topk_group": 4,
+        "first_k_dense_replace": 3,
+    },
     "mistral": {"num_key_value_heads": 8},
     "mixtral": {"num_key_value_heads": 8, "rope_theta": 1_000_000.0},
     "nomic_bert": {"rope_theta": 1000.0},

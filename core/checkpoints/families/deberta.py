@@ -34,7 +34,7 @@ def _deberta_position(c: Theirs) -> str:
 
 
 def _deberta_scale(c: Theirs) -> float:
-    """Scores are divided by √(d_head · terms), of which content with content is one."""
+    """Scores are divided by √(d_head · terms), counting content with content."""
     return (c.int("hidden_size") // c.int("num_attention_heads") * (1 + len(_position_terms(c)))) ** -0.5
 
 

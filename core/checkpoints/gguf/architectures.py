@@ -269,7 +269,9 @@ def _gemma3(m: Metadata) -> dict[str, Any]:
 def _phi3(m: Metadata) -> dict[str, Any]:
     values = _llama_line(m)
     if m.has("rope_factors_long.weight") or m.has("rope_factors_short.weight"):
-        values["rope_scaling"] = {"rope_type": "longrope"}  # which the family refuses by name
+        raise CheckpointError(
+            f"{m.where}: Phi-3 for long texts (longrope) is not read from a GGUF file. Open its safetensors files instead."
+        )
     if window := m.int("attention.sliding_window", 0):
         values["sliding_window"] = window
     return values | {"architectures": ["Phi3ForCausalLM"]}

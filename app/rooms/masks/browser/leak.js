@@ -26,6 +26,7 @@ export class Leak {
   now;
   /** @type {any} Two texts that differ in one word */
   two;
+  isTwoLate = false; // whether these are the two before
   headGrid = null;
 
   // Of a model whose mask can be taken away
@@ -57,7 +58,8 @@ export class Leak {
     const { written, instead } = view.values;
     const two = view.answer("leak_pair", { leaky, written, instead });
     if (two) this.two = two.header ?? { refused: two.refused };
-    const state = [view.layout, leaky, texts.length, JSON.stringify(this.two ?? "")].join(" ");
+    this.isTwoLate = !two;
+    const state = [view.layout, leaky, texts.length, this.isTwoLate, JSON.stringify(this.two ?? "")].join(" ");
     if (state === this.drawn) return;
     this.drawn = state;
     this.build(texts);
@@ -230,7 +232,8 @@ export class Leak {
     const { palette } = view;
     const tones = { more: palette.ramp[3], less: palette.ahead[3], same: palette.mute };
     const heading = left.appendChild(el("h3", "", `${words.leak_pair} `));
-    const said = heading.appendChild(el("small", "says"));
+    const of = this.isTwoLate ? "late" : ""; // numbers of the two texts before
+    const said = heading.appendChild(el("small", `says ${of}`));
     if (!two) return void (said.textContent = words.loading);
     if (two.refused) said.textContent = two.refused;
     else {
@@ -250,12 +253,14 @@ export class Leak {
       else line.append(this.field(i, text));
       if (two.refused) continue;
       const [a, b] = two.chances[i];
-      const number = el("s", "", `${apart(two.words[i])} `);
+      const number = el("s", of, `${apart(two.words[i])} `);
       const told = shares(a, b);
       const at = told.lastIndexOf("→") + 1;
       number.append(told.slice(0, at));
       number.appendChild(el("b", "", told.slice(at))).style.color = tones[way(a, b)];
-      line.append(pair(a, b), number);
+      const bars = pair(a, b);
+      if (of) bars.classList.add(of);
+      line.append(bars, number);
     }
     if (view.values.written || view.values.instead)
       view.button(heading, words.leak_pair_reset, () => view.choose({ written: "", instead: "" }));

@@ -41,7 +41,7 @@ const LEAP = 8; // rows by which the part of a long text that is shown moves: in
 const SPANS = { phone: 16, projected: 20, low: 24 }; // words of a long text in one map, at most 32, so that they can be read
 const LOW = 800; // units: a window as tall as a laptop's
 const PROJECTED = 0.7; // of the projected page's type: what stands below the sentence, as masks.css has it
-const WHOLE_LAB = new Set(["padding", "leak", "leak_pair", "kind", "scale"]); // while one of these answers is loading, the whole lab shows the previous question
+const WHOLE_LAB = new Set(["padding", "leak", "kind", "scale"]); // while one of these answers is loading, the whole lab shows the previous question
 const UNMASKED = { stop: "0", first: "off", mask: "model", when: "before", fill: "inf", forbid: "", allow: "" };
 
 /** @extends {Stage<import("./types.js").Header, any>} */
