@@ -103,7 +103,7 @@ def unmoved(screen: Screen, room: str, model: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.thorough(but=4)
+@pytest.mark.thorough(but=2)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("room", PLACES)

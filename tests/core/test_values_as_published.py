@@ -117,7 +117,7 @@ def distance(folder: Path, case: Published, texts: list[tuple[Any, Any]]) -> flo
     return worst
 
 
-@pytest.mark.thorough(but=8)
+@pytest.mark.thorough(but=4)
 @pytest.mark.parametrize("model_type", FIRST)
 def test_every_key_changed_alone_means_what_the_published_class_makes_of_it(model_type: str) -> None:
     case = FIRST[model_type]
