@@ -99,7 +99,7 @@ class Generate extends Stage {
     this.strips = add(this.top, "div", "strips");
     this.sink = new SinkLine(this);
     this.top.append(this.sink.line);
-    const main = add(root, "div", "main");
+    const main = add(root, "div", "main former");
     this.fact = add(main, "div", "fact");
     this.fact.setAttribute("aria-live", "polite");
     this.chooser = new HeadChooser(this, () => this.heads);
@@ -875,6 +875,7 @@ class Generate extends Stage {
       painted: drawn ? "1" : null,
       run: this.key,
       writing: asks.doing,
+      waiting: drawn && asks.doing && !this.path.length ? "1" : null, // for the first word of a new draw
       ...(drawn && {
         how: values.how,
         path: values.path,
