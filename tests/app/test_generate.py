@@ -479,7 +479,9 @@ def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(pla
 @pytest.mark.thorough
 def test_beams_that_come_before_the_text_are_compared_with_greedy_all_the_same(screen: Screen) -> None:
     """However late a server says what follows the text."""
-    focus = see(screen, model="Storyteller", text=STORY, how="beam", beams="3", n="8").get_attribute("data-focus")
+    found = see(screen, model="Storyteller", text=STORY, how="beam", beams="3", n="8")
+    expect(found.locator(".fact .big")).to_contain_text("greedy’s 8 tokens")  # then the room rests where the lines part
+    focus = found.get_attribute("data-focus")
     page, held = screen.page, list[Route]()
     page.route(lambda url: "generate/write" in url and "how=beam" in url, lambda route: held.append(route))
     try:

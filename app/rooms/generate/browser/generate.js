@@ -875,7 +875,8 @@ class Generate extends Stage {
       painted: drawn ? "1" : null,
       run: this.key,
       writing: asks.doing,
-      waiting: drawn && asks.doing && !this.path.length ? "1" : null, // for the first word of a new draw
+      // For the first word of a new draw, or for the end of a search
+      waiting: drawn && asks.doing && (!this.path.length || values.how === "beam") ? "1" : null,
       ...(drawn && {
         how: values.how,
         path: values.path,
