@@ -62,7 +62,7 @@ class Strange:
 
 
 class Failing:
-    """ASGI middleware: whatever an answer fails with becomes one sentence, which the middleware around it counts and gives headers.
+    """ASGI middleware: any exception of a route becomes one sentence, which the middleware around this one counts and gives headers.
 
     An answer that has begun cannot become another one: its connection breaks.
     """

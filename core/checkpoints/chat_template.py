@@ -14,7 +14,7 @@ from .family import shown
 from .files import read_json
 
 TEMPLATE = "chat_template.jinja"
-# Tokens of a tokenizer class of transformers, which stand where the files name none.
+# Default tokens of tokenizer classes in transformers, used where the files name none.
 END = "<|endoftext|>"
 CLASS_TOKENS: Mapping[str, Mapping[str, str | None]] = {
     "LlamaTokenizer": {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"},

@@ -35,7 +35,7 @@ class HeadRow:
     reads: Reads = "first"
     dense: str = ""
     activation: Any = ""
-    activation_key: str = ""  # of config.json, where it says another
+    activation_key: str = ""  # the key of config.json that overrides it
     norm: str = ""
     bias: bool | None = True  # of the last layer; None: where the file has one
     begins: Literal["start", "last"] = "start"  # end: as ClassifierShape has it

@@ -9,7 +9,7 @@ from ..model.config import RotaryScaling
 from .family import Reader, Theirs, shown
 
 KINDS = ("default", "linear", "dynamic", "yarn", "llama3", "longrope")
-OLD_NAMES = {"su": "longrope"}  # of the first Phi-3 files
+OLD_NAMES = {"su": "longrope"}  # in the first Phi-3 files
 
 
 def rope(c: Theirs, layers: str = "full_attention") -> Theirs:
@@ -103,7 +103,7 @@ def rotary_scaling(c: Theirs) -> RotaryScaling | None:
     if kind == "longrope":
         settings["factor"] = max(
             settings["factor"], 1.0
-        )  # it is for the attention factor alone, which a smaller one leaves at 1
+        )  # used only for the attention factor, which is 1 for a smaller one
         settings |= dict(short_factors=_factors(r, "short_factor"), long_factors=_factors(r, "long_factor"))
         settings |= dict(attention_factor=r.float("attention_factor", None))
     return RotaryScaling(**settings)

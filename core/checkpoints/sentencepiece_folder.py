@@ -136,7 +136,7 @@ def _opened(model: SentencePieceModel, stated: Stated) -> Tokenizer:
 
 
 def _prefix(stated: Stated) -> Prefix:
-    """Where a space is put before a text, as LlamaTokenizer of transformers 5 reads it."""
+    """The rule for a space before a text, as LlamaTokenizer of transformers 5 reads it."""
     if not stated.settings.bool("add_prefix_space", True):
         return "never"
     return "always" if stated.settings.bool("legacy", False) else "first"

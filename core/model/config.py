@@ -118,7 +118,7 @@ class ModelConfig:
     # block
     norm: Norm = "layer"
     norm_eps: float = 1e-5
-    final_norm_eps: float | None = None  # None: norm_eps (CTRL's last norm alone reads the file's)
+    final_norm_eps: float | None = None  # None: norm_eps (only CTRL's last norm reads the file's)
     latent_norm_eps: float = 1e-6  # of multi-head latent attention: a constant of the published code
     norm_bias: bool = True  # of LayerNorm: it shifts as well as scales
     norm_weight: bool = True  # norms scale by learned weights; OLMo's and nanochat's do not
@@ -183,45 +183,7 @@ class ModelConfig:
     logit_softcap: float | None = None  # c · tanh(logit / c)
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "d_model", "n_heads", "d_ff", "n_ctx"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} ({getattr(self, name)}) must be at least 1")
-        for name in (
-            "n_encoder_layers",
-            "n_decoder_layers",
-            "n_kv_heads",
-            "d_head",
-            "position_offset",
-            "n_token_types",
-            "d_embed",
-            "d_unembed",
-            "n_experts",
-            "n_experts_per_token",
-            "d_shared",
-            "d_dense",
-            "kv_rank",
-            "q_rank",
-            "d_v",
-        ):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} ({getattr(self, name)}) must not be negative")
-        _finite(self)
-        for name, allowed in (
-            ("position", Position),
-            ("position_counts", PositionCounts),
-            ("sinusoid_layout", SinusoidLayout),
-            ("norm", Norm),
-            ("norm_order", NormOrder),
-            ("qk_norm_place", QKNormPlace),
-            ("router", Router),
-            ("activation", Activation),
-            ("head", HeadKind),
-        ):
-            _one_of(name, getattr(self, name), allowed)
-        if self.head_activation is not None:
-            _one_of("head_activation", self.head_activation, Activation)
-        for term in self.position_terms:
-            _one_of("position_terms", term, PositionTerm)
+        self._check_values()
         if not (self.n_encoder_layers or self.n_decoder_layers):
             raise ConfigError(
                 "a model needs encoder layers, decoder layers, or both (n_encoder_layers and n_decoder_layers are 0)"
@@ -239,9 +201,6 @@ class ModelConfig:
         object.__setattr__(self, "d_head", self.d_head or self.d_model // self.n_heads)
         if self.n_heads % self.n_kv_heads:
             raise ConfigError(f"n_heads ({self.n_heads}) must be a multiple of n_kv_heads ({self.n_kv_heads})")
-        for name in ("norm_eps", "final_norm_eps", "latent_norm_eps"):
-            if (eps := getattr(self, name)) is not None and eps <= 0:
-                raise ConfigError(f"{name} ({eps}) must be positive")
         if self.position == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"sinusoidal positions pair their features: d_model ({self.d_model}) must be even")
         if self.position == "sinusoidal" and self.sinusoid_layout == "fairseq" and self.d_model < 4:
@@ -302,6 +261,51 @@ class ModelConfig:
         elif self.q_rank or self.d_v:
             raise ConfigError("q_rank and d_v belong to multi-head latent attention: give kv_rank as well")
 
+    def _check_values(self) -> None:
+        """Each value by itself."""
+        for name in ("vocab_size", "d_model", "n_heads", "d_ff", "n_ctx"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} ({getattr(self, name)}) must be at least 1")
+        for name in (
+            "n_encoder_layers",
+            "n_decoder_layers",
+            "n_kv_heads",
+            "d_head",
+            "position_offset",
+            "n_token_types",
+            "d_embed",
+            "d_unembed",
+            "n_experts",
+            "n_experts_per_token",
+            "d_shared",
+            "d_dense",
+            "kv_rank",
+            "q_rank",
+            "d_v",
+        ):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} ({getattr(self, name)}) must not be negative")
+        _finite(self)
+        for name, allowed in (
+            ("position", Position),
+            ("position_counts", PositionCounts),
+            ("sinusoid_layout", SinusoidLayout),
+            ("norm", Norm),
+            ("norm_order", NormOrder),
+            ("qk_norm_place", QKNormPlace),
+            ("router", Router),
+            ("activation", Activation),
+            ("head", HeadKind),
+        ):
+            _one_of(name, getattr(self, name), allowed)
+        if self.head_activation is not None:
+            _one_of("head_activation", self.head_activation, Activation)
+        for term in self.position_terms:
+            _one_of("position_terms", term, PositionTerm)
+        for name in ("norm_eps", "final_norm_eps", "latent_norm_eps"):
+            if (eps := getattr(self, name)) is not None and eps <= 0:
+                raise ConfigError(f"{name} ({eps}) must be positive")
+
     def _check_disentangled(self) -> None:
         if (
             not self.position_terms
@@ -311,6 +315,12 @@ class ModelConfig:
         ):
             raise ConfigError(
                 "disentangled attention is defined for encoders with position_terms, without a window and without shared keys"
+            )
+        half = self.n_position_buckets // 2
+        if (self.n_position_buckets and not 1 <= half < self.max_relative_distance - 1) or self.distance_span < 1:
+            raise ConfigError(
+                f"disentangled attention needs max_relative_distance ({self.max_relative_distance}) of at least 1, and with "
+                f"n_position_buckets ({self.n_position_buckets}) at least 2 buckets and a distance beyond half of them"
             )
 
     def _check_latent(self) -> None:

@@ -254,7 +254,7 @@ class DisentangledBias:
         return self._each(row, row)
 
     def first(self, n: int) -> DisentangledBias:
-        """The same rule for the first n tokens alone."""
+        """The same rule for only the first n tokens."""
         return self._each(lambda x: x[:, :, :n].clone(), lambda x: x[:, :n].clone())
 
     def _each(self, of_heads: Callable[[Tensor], Tensor], of_positions: Callable[[Tensor], Tensor]) -> DisentangledBias:

@@ -192,7 +192,7 @@ def attention_parameters(config: ModelConfig) -> int:
 
 
 def distance_parameters(config: ModelConfig, n_layers: int) -> int:
-    """The tables of a stack by which distance enters its scores."""
+    """The parameters of a stack's tables of distances."""
     if config.position == "disentangled":
         return 2 * config.distance_span * config.d_model + (norm(config, config.d_model) if config.distance_norm else 0)
     if not config.has_relative_bias:

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 import core
+from core.errors import ConfigError
 from core.model.transformer import DisentangledAttention
 from core.run.attention import AttentionRecord
+from tests.core.conftest import make_loaded
 from tests.core.published import reference
 
 DEBERTAS = ["row DeBERTa", "row DeBERTa v2 and v3", "row DeBERTa v2 with types"]
@@ -76,3 +78,19 @@ def test_shifted_positions_change_nothing_and_shuffled_ones_do() -> None:
     )
     shuffled = record_of(DEBERTAS[0], interventions=[core.ShufflePositions(1)]).pattern()
     assert (shuffled - own).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"n_position_buckets": 1},
+        {"n_position_buckets": 8, "max_relative_distance": 5},
+        {"n_position_buckets": 8, "max_relative_distance": 1},
+        {"max_relative_distance": 0},
+    ],
+    ids=str,
+)
+def test_a_table_without_a_distance_for_its_buckets_is_refused(sizes: dict[str, int]) -> None:
+    """Rows would be divided by zero, or by the logarithm of nothing."""
+    with pytest.raises(ConfigError, match="max_relative_distance"):
+        make_loaded(n_encoder_layers=1, position="disentangled", position_terms=("c2p",), **sizes)

@@ -20,7 +20,7 @@ def _position_terms(c: Theirs) -> tuple[str, ...]:
 
 
 def _deberta_position(c: Theirs) -> str:
-    """Distances in the scores, or learned positions in the stream, or none; published models have the first alone."""
+    """Distances in the scores, or learned positions in the stream, or none; published models have only distances in the scores."""
     learned = c.bool("position_biased_input", True)
     if not c.bool("relative_attention", False):
         return "learned" if learned else "none"
@@ -47,7 +47,7 @@ def _deberta_distances(c: Theirs) -> int:
 
 
 def _is_positive(c: Theirs, key: str) -> bool:
-    """Whether a number is there and above 0; these files say -1 for none."""
+    """Whether a number is stated and above 0; these files write -1 for none."""
     value = c.any(key, -1)
     if isinstance(value, bool) or not isinstance(value, int):
         raise CheckpointError(f"{c.where}: {key} is {shown(value)}, but it must be a whole number.")

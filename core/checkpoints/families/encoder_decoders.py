@@ -112,7 +112,7 @@ def _t5_decoder_layers(c: Theirs) -> int:
     if c.strings("architectures") == ("T5EncoderModel",):
         return 0
     if not c.bool("is_encoder_decoder", True):
-        raise CheckpointError(f"{c.where}: T5 with is_encoder_decoder=false is supported as a T5EncoderModel alone.")
+        raise CheckpointError(f"{c.where}: T5 with is_encoder_decoder=false is supported only as a T5EncoderModel.")
     return c.int("num_decoder_layers", None) or c.int("num_layers")
 
 

@@ -12,7 +12,7 @@ import { largest, limit } from "./sums.js";
 
 /** @typedef {import("./shown.js").Shown} Shown */
 const ORDER = ["scores", "scale", "mask", "softmax", "z"];
-// What the divisor is the root of: d_head, or for DeBERTa d_head for each of its terms
+// The divisor as a root: of d_head, or for DeBERTa of d_head for each of its terms
 /** @param {number} divisor @param {number} dh */
 function rootOf(divisor, dh) {
   const square = Math.round(divisor ** 2);
