@@ -58,7 +58,7 @@ export class Leak {
     const { written, instead } = view.values;
     const two = view.answer("leak_pair", { leaky, written, instead });
     if (two) this.two = two.header ?? { refused: two.refused };
-    this.isTwoLate = !two;
+    this.isTwoLate = !two && Boolean(this.two);
     const state = [view.layout, leaky, texts.length, this.isTwoLate, JSON.stringify(this.two ?? "")].join(" ");
     if (state === this.drawn) return;
     this.drawn = state;
