@@ -98,7 +98,8 @@ class Lab:
         return waiting.value.path()
 
     def axe(self) -> list[str]:
-        """What axe finds on the page."""
+        """What axe finds on the page once no answer is on its way: what loads is faded, which axe counts as pale."""
+        expect(self.page.locator(".hl[data-waiting], .hl .late")).to_have_count(0, timeout=PATIENCE)
         return faults(self.page)
 
 

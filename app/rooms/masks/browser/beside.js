@@ -146,7 +146,7 @@ function wordsOf(own, outcome, changed, most) {
     const i = outcome?.newcomers?.findIndex(([other]) => other === id) ?? -1;
     lines.push([label, before.get(id) ?? outcome?.newcomers?.[i]?.[1] ?? NaN, outcome ? p : changed ? null : p]);
   }
-  const box = el("div", changed && !outcome ? "guesses late" : "guesses");
+  const box = el("div", "guesses");
   for (const [label, a, b] of lines) {
     const line = add(box, "div");
     const said = Number.isNaN(a) ? share(b ?? 0) : b === a ? share(a) : shares(a, b);

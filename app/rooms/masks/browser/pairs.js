@@ -187,7 +187,6 @@ export function drawPairs(paint, place) {
   });
   if (kept.length !== place.children.length || kept.some((part, i) => part !== place.children[i]))
     place.replaceChildren(...kept);
-  place.classList.toggle("early", now.early);
   Object.assign(place.dataset, {
     sum: now.weighed.sums[at].toFixed(6),
     weights: Array.from(after, (x) => x.toPrecision(6)).join(" "),
