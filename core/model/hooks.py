@@ -66,6 +66,9 @@ class HookPoint(nn.Module):
 
 _hooks: ContextVar[Mapping[HookPoint, Hook] | None] = ContextVar("hooks", default=None)
 
+# Called before every layer of a stack, where a pass may pause for another.
+between_layers: ContextVar[Callable[[], object] | None] = ContextVar("between_layers", default=None)
+
 
 def hook_points(model: nn.Module) -> Mapping[str, HookPoint]:
     """Every hook point by its module path, e.g. `decoder.blocks.3.attn.hook_q`. Looked up once for each model."""

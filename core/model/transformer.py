@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from .cache import AttentionCache, Cache, LayerCache
 from .config import ModelConfig
-from .hooks import HookPoint
+from .hooks import HookPoint, between_layers
 from .positions import (
     RelativeBias,
     alibi_slopes,
@@ -681,6 +681,8 @@ class Stack(nn.Module):
 
     def through(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
         """The stream x [batch, pos, d_model] after one layer."""
+        if (pause := between_layers.get()) is not None:
+            pause()
         return self.blocks[layer](x, self.layer_inputs(layer, inputs))
 
     def layer_inputs(self, layer: int, inputs: StackInputs) -> LayerInputs:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from .arrival import arrival
+from .turns import Askers, asked_by, current_askers
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ class AnswerCache:
         self._values: OrderedDict[Hashable, tuple[Any, int, Hashable]] = (
             OrderedDict()
         )  # with bytes and what it is made of
-        self._under_way: dict[Hashable, Future[Any]] = {}
+        self._under_way: dict[Hashable, tuple[Future[Any], Askers]] = {}
         self._lock = threading.Lock()
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
@@ -43,11 +44,15 @@ class AnswerCache:
                     self._values.move_to_end(key)
                     return self._values[key][0]
                 making = (key, made_of)
-                future, mine = self._under_way.get(making), making not in self._under_way
-                if future is None:
-                    future = self._under_way[making] = Future()
+                mine = making not in self._under_way
+                if mine:
+                    self._under_way[making] = Future(), Askers(parent=current_askers())
+                future, askers = self._under_way[making]
+                if not mine:
+                    askers.join(current_askers())
             if mine:
-                return await self._make(key, made_of, future, make)
+                with asked_by(askers):
+                    return await self._make(key, made_of, future, make)
             with suppress(_Abandoned):
                 return await arrival(future)
 

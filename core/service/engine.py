@@ -11,8 +11,6 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from heapq import heappop, heappush
-from itertools import count
 from typing import Any, TypeVar
 
 import torch
@@ -20,7 +18,7 @@ import torch
 from .. import memory
 from ..checkpoints import Loaded, load
 from ..device import default_budget, dtype_name, pick_device, pick_dtype
-from ..errors import Busy, GenerationError, Refused, RunCancelled, TooLarge, Unknown
+from ..errors import GenerationError, Refused, RunCancelled, TooLarge, Unknown
 from ..model.hooks import Look, hook_points, hooked
 from ..model.text import Tokens
 from ..run.batched_trace import trace_together
@@ -28,10 +26,10 @@ from ..run.prompt import chat_sources, said_by_user
 from ..run.request import Progress, Request, RunEnded, Stage
 from ..run.trace import Trace, trace, trace_tokens
 from ..write.continuation import with_continuation
+from .turns import ASIDE, QUESTION, TYPED, Askers, Places, Task, Turns, Usage, current_askers
 from .waiting import CANCELLED, Waiting
 
 T = TypeVar("T")
-Turn = tuple[float, int, Callable[[], object]]  # when it is due, the number of the turn, and what is done in it
 Watch = Callable[[Request, Future[Trace], Callable[[], None]], Callable[[Trace], object]]
 log = logging.getLogger("headlight")
 
@@ -45,6 +43,8 @@ SHORT = 160  # characters of a text that may run together with others of its mod
 TOGETHER = 8  # so many at most,
 ALIKE = 2.0  # of which the longest is at most so many times as long as the first
 BETWEEN = 0.03  # seconds at least between two layers of a run of which those who listen are told
+MANY = "{n} sentences are waiting already. Try again in a few seconds."
+OWN = "{n} of your questions are waiting already. Try again when some of them are answered."
 
 
 @dataclass(eq=False)
@@ -54,7 +54,10 @@ class Job:
     request: Request
     future: Future[Trace] = field(default_factory=Future)
     waiting: int = 0
-    aside: bool = False  # in which of the two lines of turns it waits
+    askers: Askers = field(default_factory=lambda: Askers(parent=current_askers()))
+    urgency: int = TYPED
+    task: Task | None = None  # in the line of passes, once its model is there
+    leave_place: Callable[[], None] = lambda: None
     cancelled: threading.Event = field(default_factory=threading.Event)
     stage: Stage = "loading"
     layers_done: int = 0
@@ -62,14 +65,18 @@ class Job:
     part: int = 0  # which chunk of its text is read, from 0
     parts: int = 1
     asked: float = field(default_factory=time.monotonic)
-    due: float = field(init=False)  # its place in line follows from this
     begun: float | None = None  # when its turn came
     told: float = 0.0  # when a layer was told of last
     listeners: list[Callable[[], object]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        is_long = any(len(text) > LONG for text in (*self.request.texts, self.request.target_text or ""))
-        self.due = self.asked + (YIELDS if is_long else 0)
+    @property
+    def is_long(self) -> bool:
+        return any(len(text) > LONG for text in (*self.request.texts, self.request.target_text or ""))
+
+    @property
+    def due(self) -> float:
+        """Its place among those of visitors with the same share."""
+        return self.asked + (YIELDS if self.is_long else 0)
 
     def changed(self) -> None:
         """Tell those who listen. One that fails is a mistake of its own, and keeps neither the others nor the run waiting."""
@@ -94,10 +101,9 @@ class Job:
 class Engine:
     """Loads models and runs requests. Any number of threads may call it.
 
-    At most `workers` passes run at once and `max_waiting` more wait, in two lines that have their turns by turns: what is asked
-    for aside, such as the runs of many sweeps, keeps nobody else waiting for more than one of its turns. In each line who came
-    first is first, but a long text lets the short ones go before it that are asked for within a second, and short texts of one
-    model that wait together run in one pass.
+    At most `workers` passes run at once and `max_waiting` more wait. Turns shares them out between visitors. Of one visitor a
+    text that was typed goes before questions about one, and these before what goes on aside, such as a sweep. A long text lets
+    shorter ones go first that are asked for within a second, and short texts of one model that wait together run in one pass.
 
     Traces are dropped, oldest use first, when there are
     more than `max_traces` or they hold more than `max_trace_bytes`; models when there are more than `max_models` and these
@@ -107,7 +113,7 @@ class Engine:
     `load_model` is what turns a model id into a model: an operator who allows less passes a stricter one. `watch` says who
     is shown how far a run has come, as trace() shows it: it is called when the run begins, with its request, the future of its
     trace, and the way to tell those who wait that there is more to see. `ended` is told of every run that has ended, in the
-    thread of its turn.
+    thread of its turn. `usage` knows how much work each visitor has had.
     """
 
     device: torch.device = field(default_factory=pick_device)
@@ -122,6 +128,7 @@ class Engine:
     load_model: Callable[..., Loaded] = load
     watch: Watch = lambda *_: lambda _: None
     ended: Callable[[RunEnded], object] = lambda _: None
+    usage: Usage = field(default_factory=Usage)
 
     def __post_init__(self) -> None:
         budget = default_budget(self.device)
@@ -140,11 +147,8 @@ class Engine:
         self._jobs: dict[str, Job] = {}  # by the request's key
         self._requests: OrderedDict[str, Request] = OrderedDict()
         self._request_bytes = 0
-        self._waiting = 0  # passes that run or wait
-        self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="pass")
-        self._lines: tuple[list[Turn], list[Turn]] = ([], [])  # heaps, the second one of what is asked for aside
-        self._order = count()  # of turns that are due at once
-        self._next_aside = False  # which line has the next turn
+        self._places = Places(self.workers + self.max_waiting, MANY, OWN)  # of passes that run or wait
+        self._turns = Turns("pass", self.workers, self.usage)
         # For loading what runs need: a slow download must not keep other runs from starting.
         self._loaders = ThreadPoolExecutor(self.workers + self.max_waiting, thread_name_prefix="load")
         if self.idle is not None:
@@ -170,10 +174,10 @@ class Engine:
             if model_id in self._loads:
                 return self._loads[model_id]
             future = self._loads[model_id] = Future()
-        self._loaders.submit(self._load, model_id, future)
+        self._loaders.submit(self._load, model_id, future, current_askers())
         return future
 
-    def _load(self, model_id: str, future: Future[Loaded]) -> None:
+    def _load(self, model_id: str, future: Future[Loaded], askers: Askers) -> None:
         def tell(name: str, done: int, total: int) -> None:
             with self._lock:
                 self._downloads[model_id] = (name, done, total)
@@ -186,8 +190,10 @@ class Engine:
                 return self.load_model(model_id, device=self.device, dtype=self.dtype, progress=tell)
 
         try:
+            work = time.thread_time()  # a download is no work
             loaded = self._with_room(make, self._drop_all)
             size = weight_bytes(loaded)
+            self.usage.add(askers, time.thread_time() - work)
         except BaseException as error:
             with self._lock:
                 self._loaded(model_id)
@@ -237,7 +243,7 @@ class Engine:
 
         `listener` is called, in some thread, whenever Waiting.progress has changed, and when the run has ended.
         """
-        job = self._job(request, waiting=1, aside=False)
+        job = self._job(request, waiting=1)
         if listener is not None:
             job.listeners.append(listener)
             job.future.add_done_callback(lambda _: listener())
@@ -245,9 +251,9 @@ class Engine:
 
     def begin(self, request: Request, aside: bool = False) -> None:
         """Begin a run that nobody waits for yet; it is cancelled when everybody who has joined it meanwhile cancels."""
-        self._job(request, waiting=0, aside=aside)
+        self._job(request, waiting=0, urgency=ASIDE if aside else TYPED)
 
-    def _job(self, request: Request, waiting: int, aside: bool) -> Job:
+    def _job(self, request: Request, waiting: int, urgency: int = TYPED) -> Job:
         what = "A request of this size"
         memory.admit(request.nbytes, LARGEST_REQUEST, what, "Shorten the text, or edit fewer cells.")
         key = request.key
@@ -263,8 +269,13 @@ class Engine:
             job = self._jobs.get(key)
             is_new = job is None
             if job is None:
-                self._take_place()
-                job = self._jobs[key] = Job(request, aside=aside)
+                leave_place = self._places.take(current_askers())
+                job = self._jobs[key] = Job(request, urgency=urgency, leave_place=leave_place)
+            else:
+                job.askers.join(current_askers())
+                job.urgency = min(job.urgency, urgency)
+                if job.task is not None:
+                    job.task.urgency = job.urgency
             job.waiting += waiting
         if is_new:
             self._loading(request.model_id).add_done_callback(partial(self._line_up, job))
@@ -283,38 +294,10 @@ class Engine:
 
     def again(self, make: Callable[[], T], aside: bool = False) -> Future[T]:
         """Something that runs a model once more, when its turn among the passes comes. Raises Busy."""
-        with self._lock:
-            self._take_place()
-        future: Future[T] = Future()
-        future.add_done_callback(lambda _: self._leave_place())
-
-        def turn() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(self._guarded(make))
-            except BaseException as error:
-                future.set_exception(error)
-
-        self._wait_in_line(turn, aside, time.monotonic())
+        leave_place = self._places.take(current_askers())
+        future = self._turns.submit(partial(self._guarded, make), ASIDE if aside else QUESTION)
+        future.add_done_callback(lambda _: leave_place())
         return future
-
-    def _wait_in_line(self, turn: Callable[[], object], aside: bool, due: float) -> None:
-        """Have it done in its turn, in a thread of the pool."""
-        with self._lock:
-            heappush(self._lines[aside], (due, next(self._order), turn))
-        self._pool.submit(self._take_turn)
-
-    def _take_turn(self) -> None:
-        """One turn, of the line whose turn it is; of the other where nobody waits there."""
-        with self._lock:
-            aside = bool(self._lines[1]) and (self._next_aside or not self._lines[0])
-            self._next_aside = not aside
-            _, _, turn = heappop(self._lines[aside])
-        try:
-            turn()
-        except Exception:  # the pool would keep it to itself
-            log.exception("A turn among the passes failed")
 
     def _guarded(self, make: Callable[[], T]) -> T:
         with memory.guarded(self.device, "This run"):
@@ -329,7 +312,8 @@ class Engine:
             if job.stage == "loading":
                 job.stage = "waiting"
         job.changed()
-        self._wait_in_line(partial(self._run, loading.result(), job), job.aside, job.due)
+        run = partial(self._run, loading.result(), job)
+        job.task = self._turns.add(run, job.urgency, job.askers, job.due, job.is_long)
 
     def _run(self, loaded: Loaded, job: Job) -> None:
         """In a turn: the pass itself, unless nobody waits for it any longer or it went along with another's."""
@@ -340,6 +324,9 @@ class Engine:
             for one in jobs:
                 one.stage, one.begun = "running", time.monotonic()
         for one in jobs:
+            job.askers.join(one.askers)  # each pays its part of the pass
+            if one.task is not None:
+                self._turns.drop(one.task)
             one.changed()
         if len(jobs) > 1:
             jobs = self._run_together(loaded, jobs)
@@ -381,7 +368,7 @@ class Engine:
             job.stage = "done"
         if not first:
             return
-        self._leave_place()
+        job.leave_place()
         try:
             self.ended(_told(job, found, size))
         except Exception:  # whatever an operator's own counting comes to, those who wait hear of the end
@@ -400,6 +387,8 @@ class Engine:
             job.cancelled.set()
             del self._jobs[job.request.key]  # whoever asks again from now on gets a run of their own
             begun = job.stage == "running"
+        if job.task is not None:
+            self._turns.drop(job.task)
         if not begun:
             self._end(job, RunCancelled(CANCELLED))
 
@@ -413,15 +402,8 @@ class Engine:
         return Progress(job.stage, *file, job.layers_done, job.layers_total, job.part, job.parts, self._ahead(job))
 
     def _ahead(self, job: Job) -> int:
-        """How many runs have their turn before this one."""
-        if job.stage != "waiting":
-            return 0
-        with self._lock:
-            jobs = self._jobs.values()
-            own = sum(other.stage == "waiting" and other.aside == job.aside and other.due < job.due for other in jobs)
-            others = sum(other.stage == "waiting" and other.aside != job.aside for other in jobs)
-            running = sum(other.stage == "running" for other in jobs)
-            return running + own + min(others, own + (self._next_aside != job.aside))
+        """How many runs and questions have their turn before this one."""
+        return self._turns.ahead(job.task) if job.stage == "waiting" and job.task is not None else 0
 
     def drop_idle(self, seconds: float) -> None:
         """Drop every trace that nobody asked about for so long."""
@@ -449,18 +431,18 @@ class Engine:
                 "models": [*self._models],
                 "traces": len(self._traces),
                 "trace_bytes": self._trace_bytes,
-                "running_or_waiting": self._waiting,
+                "running_or_waiting": self._places.taken,
             }
         return found | {"free_bytes": memory.free_bytes(self.device)}
 
-    # bookkeeping; every method below but _leave_place is called under the lock
+    # bookkeeping; every method below is called under the lock
 
     def _alike(self, job: Job) -> list[Job]:
-        """Those that wait in the same line for short texts of the same model, and so may run with this one in one pass."""
+        """Those that wait as urgently for short texts of the same model, and so may run with this one in one pass."""
         if not is_short(job.request):
             return []
         size = len(job.request.texts[0])
-        others = (other for other in self._jobs.values() if other.stage == "waiting" and other.aside == job.aside)
+        others = (other for other in self._jobs.values() if other.stage == "waiting" and other.urgency == job.urgency)
         found = [
             other
             for other in others
@@ -474,15 +456,6 @@ class Engine:
     def _loaded(self, model_id: str) -> None:
         del self._loads[model_id]
         self._downloads.pop(model_id, None)
-
-    def _take_place(self) -> None:
-        if self._waiting >= self.workers + self.max_waiting:
-            raise Busy(f"{self._waiting} sentences are waiting already. Try again in a few seconds.")
-        self._waiting += 1
-
-    def _leave_place(self) -> None:
-        with self._lock:
-            self._waiting -= 1
 
     def _remember(self, request: Request) -> None:
         if request.key not in self._requests:

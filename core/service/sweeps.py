@@ -78,9 +78,6 @@ class Sweeps:
     ) -> None:
         self._again, self._run_of = again, run_of
         self._kept = AnswerCache(KEPT_BYTES, sweep_bytes, weights)
-        self._turns = ThreadPoolExecutor(
-            1, thread_name_prefix="sweep"
-        )  # one batch of all sweeps waits for a pass at a time
         self._beside = ThreadPoolExecutor(cores(), thread_name_prefix="sweep-beside")
         self._lock, self._waiting = threading.Lock(), 0
         self._coming: dict[Hashable, SweepUnderWay] = {}
@@ -290,7 +287,11 @@ class Sweeps:
         return together([outcome for outcome, _ in made]), min(turns for _, turns in made)
 
     async def _turn(self, make: Callable[[], T]) -> T:
-        return await arrival(self._turns.submit(lambda: self._again(make).result()))
+        future = self._again(make)
+        try:
+            return await arrival(future)
+        finally:
+            future.cancel()
 
 
 def begun(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from .. import memory
 from ..edits import Intervention
-from ..errors import Busy, Refused
+from ..errors import Refused
 from ..run.attention import AttentionRecord
 from ..run.predictions import Predictions
 from ..run.recorder import Held
@@ -24,15 +23,17 @@ from ..run.trace import Trace
 from .answer_cache import AnswerCache
 from .answers import Site, SiteId
 from .arrival import arrival
-from .engine import Engine
+from .engine import OWN, Engine
 from .facts import sites_of
 from .maps.compute import array
+from .turns import Places, Turns, current_askers
 
 T = TypeVar("T")
 
 KEPT_BYTES = 64 << 20  # of answers that took long to compute
 WORD_BYTES = 160  # of a predicted word: its id, spelling and probability
 MOST_WAITING = 512  # answers that wait for a thread
+MANY = "{n} parts of pictures are waiting already. Try again in a few seconds."
 SHORTER = "Try a shorter text, or a smaller part of the map."
 
 
@@ -43,9 +44,9 @@ class Worker:
         self.engine = engine
         # Torch work: leave a core to the server. What is quick never waits for what takes seconds.
         workers = workers or max(1, cores() - 1)
-        self._quick = ThreadPoolExecutor(workers, thread_name_prefix="quick")
-        self._slow = ThreadPoolExecutor(workers, thread_name_prefix="slow")
-        self._places = threading.BoundedSemaphore(MOST_WAITING)
+        self._quick = Turns("quick", workers, engine.usage)
+        self._slow = Turns("slow", workers, engine.usage)
+        self._places = Places(MOST_WAITING, MANY, OWN)
         self._kept = AnswerCache(KEPT_BYTES, nbytes, engine.weights)
 
     async def submit(self, request: Request) -> str:
@@ -89,9 +90,17 @@ class Worker:
         """Something that runs the model once more, in its turn. Raises Refused for positions that the run does not have."""
         run = await self._run(key)
         try:
-            return await arrival(self.engine.again(partial(make, run), aside))
+            return await self._pass(partial(make, run), aside)
         except IndexError as error:
             raise Refused(f"This run has no {error}.") from None
+
+    async def _pass(self, make: Callable[[], T], aside: bool = False) -> T:
+        """Something that runs a model, in its turn. Who waits no longer gives up a turn that has not come."""
+        future = self.engine.again(make, aside)
+        try:
+            return await arrival(future)
+        finally:
+            future.cancel()
 
     async def _record(self, key: str, record: int) -> AttentionRecord:
         run = await self._run(key)
@@ -117,14 +126,13 @@ class Worker:
         """The same record with its values, which of a long run come from another pass, in its turn."""
         if isinstance(record.values, Held):
             return record
-        return replace(record, values=Held(await arrival(self.engine.again(record.values))))
+        return replace(record, values=Held(await self._pass(record.values)))
 
     async def _work(self, make: Callable[[], T], slow: bool = False) -> T:
         """Something that only reads what a run holds, in a thread of one of the two pools."""
-        if not self._places.acquire(blocking=False):
-            raise Busy(f"{MOST_WAITING} parts of pictures are waiting already. Try again in a few seconds.")
-        future: Future[T] = (self._slow if slow else self._quick).submit(self._guarded, make)
-        future.add_done_callback(lambda _: self._places.release())
+        leave_place = self._places.take(current_askers())
+        future = (self._slow if slow else self._quick).submit(partial(self._guarded, make))
+        future.add_done_callback(lambda _: leave_place())
         try:
             return await arrival(future)
         finally:

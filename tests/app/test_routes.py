@@ -40,7 +40,6 @@ from core.run.request import Request
 from core.run.trace import Trace
 from core.service import AnswerCache, HeadAdditions, LocalService
 from core.service.engine import Engine
-from core.service.worker import MOST_WAITING
 from tests.app.served import ask as answered
 from tests.app.served import local, serve
 
@@ -417,13 +416,13 @@ def test_a_storm_of_slow_tiles_stalls_no_other_route(monkeypatch: pytest.MonkeyP
     own.engine.run(run)
     monkeypatch.setattr(service, "service", lambda: own)
     gate = threading.Event()
-    held = [pool.submit(gate.wait, 30) for pool in (own._quick, own._slow) for _ in range(pool._max_workers)]
+    held = [turns.submit(partial(gate.wait, 30)) for turns in (own._quick, own._slow) for _ in range(turns.workers)]
     storm = 100  # anyio gives a server 40 threads
 
     of = {"run": run.key, "record": 0, "head": 1, "q0": 0, "q1": 5, "k0": 0, "k1": 5}
     with TestClient(Starlette(routes=routes.ROUTES)) as client, ThreadPoolExecutor(storm) as visitors:
         tiles = [visitors.submit(client.get, "/headlight/tile", params=of) for _ in range(storm)]
-        while own._places._value > MOST_WAITING - storm:  # until all of them are in line
+        while own._places.taken < storm:  # until all of them are in line
             time.sleep(0.01)
         others = [
             client.get("/healthz"),

@@ -138,7 +138,7 @@ def test_short_texts_that_wait_run_in_one_pass_and_each_gets_its_own() -> None:
         check_alone(run, core.trace(run.loaded, text))
         assert (jobs[text].layers_done, jobs[text].layers_total) == (2, 2)
     assert edited[0].result().interventions == (core.Temperature(2.0),)
-    shared._pool.submit(lambda: None).result()
+    shared._turns.submit(lambda: None).result()
     assert gate.layers == 2 + 2 + 2 + 2 * 4, "the first, four in one pass, the edited one, and four to compare"
     assert shared.status()["running_or_waiting"] == 0
 

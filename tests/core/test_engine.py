@@ -209,7 +209,7 @@ def test_an_allocator_that_fails_in_a_run_or_a_load_becomes_a_refusal() -> None:
 
 def test_what_nobody_asks_about_is_given_back_and_runs_again_for_who_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
-    monkeypatch.setattr("core.service.engine.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("core.service.engine.time", SimpleNamespace(monotonic=lambda: now, thread_time=time.thread_time))
     shared = engine()
     away, stays = (core.Request("one", (text,)) for text in sentences(2))
     before = shared.run(away).attention[0].pattern()
@@ -286,28 +286,27 @@ def test_a_crowd_is_asked_to_wait() -> None:
         assert [visit.result().texts for visit in visits] == [1, 1, 1]
 
 
-def test_a_line_aside_keeps_nobody_waiting_for_more_than_one_of_its_turns() -> None:
+def test_of_one_visitor_typing_goes_before_questions_and_these_before_what_goes_on_aside() -> None:
     gate = Gate()
     shared = engine(gate)
     first = shared.submit(core.Request("one", ("first",)))
     assert gate.begun.wait(10)
     done: list[str] = []
     shared.begin(core.Request("one", ("aside",)), aside=True)
-    aside = shared.submit(core.Request("one", ("aside",)))
-    aside.future.add_done_callback(lambda _: done.append("a run"))
-    turns = [shared.again(partial(done.append, f"aside {i}"), aside=True) for i in range(3)]
+    turns = [shared.again(partial(done.append, f"aside {i}"), aside=True) for i in range(2)]
+    turns.append(shared.again(partial(done.append, "question")))
     typed = shared.submit(core.Request("one", ("typed",)))
     typed.future.add_done_callback(lambda _: done.append("typed"))
-    assert (aside.progress.ahead, typed.progress.ahead) == (1, 2)
-    turns.append(shared.again(partial(done.append, "typed again")))
+    assert typed.progress.ahead == 1
+    aside = shared.submit(core.Request("one", ("aside",)))  # now somebody looks at it
+    aside.future.add_done_callback(lambda _: done.append("a run"))
     gate.open.set()
     for turn in turns:
         turn.result(10)
-    assert done == ["a run", "typed", "aside 0", "typed again", "aside 1", "aside 2"] and first.done()
+    assert done == ["a run", "typed", "question", "aside 0", "aside 1"] and first.done()
     failing = shared.again(partial(int, "x"), aside=True)
     with pytest.raises(ValueError, match="invalid literal"):
         failing.result(10)
-    shared._pool.submit(lambda: None).result()  # behind the turn, which gives its place back once its answer is there
     assert shared.status()["running_or_waiting"] == 0
 
 

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_a_run_ends_when_the_last_who_follows_closes() -> None:
         gate.open.set()
 
     ask(follow())
-    shared.engine._pool.submit(lambda: None).result()  # behind the run
+    shared.engine._turns.submit(lambda: None).result()  # behind the run
     assert gate.layers == 1 and shared.engine.status()["traces"] == 0
 
 
@@ -200,7 +201,8 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
     seen.append(weakref.ref(run_of(shared, request)))
     ask(shared.thumbnails(request.key))
     run_of(shared, core.Request("minilm", ("Another.",)))
-    for pool in (shared._in_progress._pool, shared._quick, shared._slow, shared.engine._pool, shared.engine._loaders):
+    turns = [turns._pool for turns in (shared._quick, shared._slow, shared.engine._turns)]
+    for pool in (shared._in_progress._pool, *turns, shared.engine._loaders):
         pool.shutdown()  # a thread lets go of what it did last a moment after its answer is there
     gc.collect()
     assert len(seen) > 7 and not any(trace() for trace in seen[:8])
@@ -241,7 +243,7 @@ def test_a_tile_waits_for_nobody_s_second_pass_and_no_second_pass_runs_outside_a
         busy.set()
         assert free.wait(20)
 
-    other = shared.engine._pool.submit(pass_of_somebody_else)
+    other = shared.engine._turns.submit(pass_of_somebody_else)
     assert busy.wait(10)
     key, ran = REQUEST.key, []
     run = run_of(shared)
@@ -372,7 +374,7 @@ def test_a_storm_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = service()
     run_of(shared)
     gate = threading.Event()
-    blockers = [shared._quick.submit(gate.wait, 20) for _ in range(shared._quick._max_workers)]
+    blockers = [shared._quick.submit(partial(gate.wait, 20)) for _ in range(shared._quick.workers)]
 
     async def storm() -> list[Any]:
         calls = [shared.row(REQUEST.key, MapTransform(0, 0), 1) for _ in range(9)]

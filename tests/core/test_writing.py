@@ -392,7 +392,7 @@ def test_nothing_is_written_that_nobody_waits_for(service: LocalService) -> None
         return n, len(turns)
 
     assert asyncio.run(stop()) == (3, 0)
-    service.engine._pool.submit(lambda: None).result()  # behind a turn that had begun
+    service.engine._turns.submit(lambda: None).result()  # behind a turn that had begun
     assert asyncio.run(service.status())["running_or_waiting"] == 0
 
 

@@ -22,7 +22,6 @@ from ...read.unmasked import unmasked
 from ...run.request import Request
 from ...run.trace import Trace
 from ..answers import SiteId
-from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker, check_below
 from . import compute
@@ -77,7 +76,7 @@ class LocalMasks(Worker):
             proofs = inertness(seen, alone), inertness(unhidden, alone)
             return compute.padded_of(seen, unhidden, alone, proofs, layer)
 
-        return await arrival(self.engine.again(prove))
+        return await self._pass(prove)
 
     async def leakage(self, key: str) -> LeakageFacts:
         def make(run: Trace) -> LeakageFacts:

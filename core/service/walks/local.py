@@ -7,7 +7,6 @@ from functools import partial
 from ...errors import Refused
 from ...read.layer_walk import Guess, Terms, Walk, guesses, terms, walk
 from ..answer_cache import AnswerCache
-from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker
 from .answers import AddedFacts, EndingFacts, ExpertFacts, ResidualPathFacts, StripFacts, WalkFacts, WalkNumber
@@ -34,7 +33,7 @@ class LocalWalks(Worker):
 
     async def walk(self, key: str, stack: str, layer: int, query: int) -> WalkFacts:
         found = await self._walk(key, stack, layer, query)
-        return await arrival(self.engine.again(partial(walk_facts, found)))
+        return await self._pass(partial(walk_facts, found))
 
     async def terms(self, key: str, number: WalkNumber, k: int = 6) -> Terms:
         found = await self._walk(key, number.stack, number.layer, number.query)

@@ -12,7 +12,6 @@ from ...write.generate import Sampling
 from ...write.writing import CacheCost, LensRow, beginning, cache_cost, check_path, check_room, labels, lens
 from ...write.wrote import lens_columns, wrote
 from ..answer_cache import AnswerCache
-from ..arrival import arrival
 from ..engine import Engine
 from ..worker import Worker
 from .answers import MOST_WRITTEN, BeamsGrown, LensWords, OpenedText, WrittenOn, WrittenToken, WroteWords
@@ -55,14 +54,14 @@ class LocalWriting(Worker):
             yield known  # is drawn while the model reads
             if known.over:
                 return
-        turns, begun = await arrival(self.engine.again(begin))
+        turns, begun = await self._pass(begin)
         if known is None:
             yield begun
         now: OpenedText | WrittenToken = begun
         for _ in range(n):
             if now.over:
                 return
-            now = await arrival(self.engine.again(partial(turns.write, how)))
+            now = await self._pass(partial(turns.write, how))
             yield now
         self._hold(key, turns)
 
@@ -80,14 +79,14 @@ class LocalWriting(Worker):
             turns.writer.read()
             return turns
 
-        turns = await arrival(self.engine.again(begin))
+        turns = await self._pass(begin)
         rests = True  # no turn of it is underway, so that it can be held
         try:
             for _ in range(n):
                 if turns.over:
                     return
                 rests = False
-                token = await arrival(self.engine.again(partial(turns.write, how, first)))
+                token = await self._pass(partial(turns.write, how, first))
                 rests, first = True, None
                 yield token
         finally:
@@ -104,16 +103,16 @@ class LocalWriting(Worker):
 
     async def _opened(self, key: str, path: Sequence[int], also: Sequence[int]) -> OpenedText:
         request, run = self.engine.request_of(key), await self._run(key)
-        return await arrival(self.engine.again(lambda: TextInTurns(run, request, tuple(path), 1).open(also)))
+        return await self._pass(lambda: TextInTurns(run, request, tuple(path), 1).open(also))
 
     async def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
         coming: asyncio.Queue[BeamsGrown | None] = asyncio.Queue()
 
         async def make() -> tuple[BeamsGrown, ...]:
             request, run = self.engine.request_of(key), await self._run(key)
-            search = await arrival(self.engine.again(lambda: BeamsInTurns(run, request, n_beams, n)))
+            search = await self._pass(lambda: BeamsInTurns(run, request, n_beams, n))
             found: list[BeamsGrown] = []
-            while (grown := await arrival(self.engine.again(search.grow))) is not None:
+            while (grown := await self._pass(search.grow)) is not None:
                 found.append(grown)
                 coming.put_nowait(grown)
             return tuple(found)

@@ -1,0 +1,270 @@
+"""Turns: the work of many visitors in a few threads, shared out fairly.
+
+The next task is one of whoever has had the least work done lately. A pass that is longer than its visitor's share pauses between two
+layers while a task of somebody else runs, so that no one waits for more than a layer of another's work. Usage that decays is the
+classic fair-share scheduler of time-sharing systems (Kay and Lauder, "A fair share scheduler", CACM 31(1), 1988).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import TypeVar
+
+from ..errors import Busy
+from ..model.hooks import between_layers
+
+T = TypeVar("T")
+Accounts = tuple[str, ...]  # of one visitor, from the narrowest: a browser, then its network address
+log = logging.getLogger("headlight")
+
+TYPED, QUESTION, ASIDE = 0, 1, 2  # how urgent: a run that somebody looks at, a question about one, what goes on beside
+HALVED = 10.0  # seconds in which work that was done comes to count half
+EQUAL = 0.5  # seconds of work: who differ by less are served in the order in which they asked
+CROWD = 16  # visitors with full shares at one network address, such as a school's
+MOST_PAUSED = 4  # passes that pause at once; each holds the memory of its layers so far
+LOOK = 0.005  # seconds at least between two looks of a pass at who waits
+MOST_OF_ONE = 64  # tasks of one visitor that wait at once
+REMEMBERED = 20_000  # accounts whose usage is known
+
+
+class Askers:
+    """Everybody who waits for one piece of work: those who asked for it, and those who joined them."""
+
+    def __init__(self, *accounts: Accounts, parent: Askers | None = None) -> None:
+        self._own = set(accounts)
+        self._parent = parent
+
+    def join(self, others: Askers) -> None:
+        """They wait for it from now on."""
+        self._own |= set(others)
+
+    def __iter__(self) -> Iterator[Accounts]:
+        return iter(self._own | set(self._parent or ()))
+
+
+NOBODY = Askers(())
+_askers: ContextVar[Askers] = ContextVar("askers", default=NOBODY)
+
+
+def current_askers() -> Askers:
+    """Whoever asked for what this context does."""
+    return _askers.get()
+
+
+@contextmanager
+def asked_by(askers: Askers) -> Iterator[None]:
+    """Work that is begun inside is done for these."""
+    token = _askers.set(askers)
+    try:
+        yield
+    finally:
+        _askers.reset(token)
+
+
+def asked_from_now_on(*accounts: str) -> None:
+    """Work that this context begins from now on is done for the visitor with these accounts."""
+    _askers.set(Askers(accounts))
+
+
+class Usage:
+    """Seconds of work that each account has had lately. Any thread may use it, and several Turns share one."""
+
+    def __init__(
+        self,
+        charged: Callable[[Accounts, float], object] = lambda *_: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`charged` is told of all work: whose, and how many seconds."""
+        self.charged, self.clock = charged, clock
+        self._lock = threading.Lock()
+        self._used: dict[str, tuple[float, float]] = {}  # seconds, and when they were so many; last used last
+
+    def add(self, askers: Iterable[Accounts], seconds: float) -> None:
+        """Charge work in equal parts to those who asked for it."""
+        everybody = [*askers]
+        for accounts in everybody:
+            with self._lock:
+                for account in accounts:
+                    used = self._of(account) + seconds / len(everybody)
+                    self._used.pop(account, None)
+                    self._used[account] = used, self.clock()
+                while len(self._used) > REMEMBERED:
+                    del self._used[next(iter(self._used))]
+            self.charged(accounts, seconds / len(everybody))
+
+    def least(self, askers: Iterable[Accounts]) -> float:
+        """What the one of these has had who has had the least: the place in line of what they wait for together."""
+        with self._lock:
+            return min(max(self._shares(accounts), default=0.0) for accounts in askers)
+
+    def _shares(self, accounts: Accounts) -> Iterator[float]:
+        return (self._of(account) / CROWD**i for i, account in enumerate(accounts))
+
+    def _of(self, account: str) -> float:
+        used, at = self._used.get(account, (0.0, 0.0))
+        return used * 0.5 ** ((self.clock() - at) / HALVED)
+
+
+@dataclass(eq=False)
+class Task:
+    """A piece of work that waits or runs. What is `long` never interrupts another."""
+
+    do: Callable[[], object]
+    askers: Askers
+    urgency: int
+    due: float
+    order: int
+    long: bool = False
+    since: float = 0.0  # while it runs: until when its work has been charged
+    resumed: threading.Event | None = None  # of a pass that pauses
+
+
+class Turns:
+    """`workers` threads that do the tasks of all visitors by turns."""
+
+    def __init__(self, name: str, workers: int, usage: Usage) -> None:
+        self.workers, self.usage = workers, usage
+        self._lock = threading.Lock()
+        self._waiting: list[Task] = []
+        self._running = self._paused = 0
+        self._order = count()
+        self._pool = ThreadPoolExecutor(workers + MOST_PAUSED, thread_name_prefix=name)
+
+    def add(
+        self,
+        do: Callable[[], object],
+        urgency: int = QUESTION,
+        askers: Askers | None = None,
+        due: float | None = None,
+        long: bool = False,
+    ) -> Task:
+        """Have something done when its turn comes. `due` is when it is counted as asked, by time.monotonic()."""
+        askers, due = askers or current_askers(), time.monotonic() if due is None else due
+        task = Task(do, askers, urgency, due, next(self._order), long)
+        with self._lock:
+            self._waiting.append(task)
+            self._start()
+        return task
+
+    def submit(self, make: Callable[[], T], urgency: int = QUESTION) -> Future[T]:
+        """What `make` gives when its turn has come. A future that is cancelled before gives up its turn."""
+        future: Future[T] = Future()
+
+        def turn() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(make())
+            except BaseException as error:
+                future.set_exception(error)
+
+        task = self.add(turn, urgency)
+        future.add_done_callback(lambda _: self.drop(task))
+        return future
+
+    def drop(self, task: Task) -> None:
+        """It waits no longer, and never runs; of no effect once it runs."""
+        with self._lock:
+            if task in self._waiting:
+                self._waiting.remove(task)
+
+    def ahead(self, task: Task) -> int:
+        """How many tasks run or have their turn before it."""
+        with self._lock:
+            mine = self._rank(task)
+            return self._running + sum(self._rank(other) < mine for other in self._waiting if other is not task)
+
+    def _rank(self, task: Task) -> tuple[int, int, float, int]:
+        return int(self.usage.least(task.askers) / EQUAL), task.urgency, task.due, task.order
+
+    def _start(self) -> None:
+        """Begin what has its turn, as long as there is room. Under the lock."""
+        while self._running < self.workers and self._waiting:
+            task = min(self._waiting, key=self._rank)
+            self._waiting.remove(task)
+            self._running += 1
+            if task.resumed is None:
+                self._pool.submit(self._run, task)
+            else:
+                self._paused -= 1
+                task.resumed.set()
+
+    def _run(self, task: Task) -> None:
+        task.since = time.monotonic()
+        token = between_layers.set(partial(self._between_layers, task))
+        try:
+            task.do()
+        except Exception:  # the pool would keep it to itself
+            log.exception("A task failed")
+        finally:
+            between_layers.reset(token)
+            self._charge(task)
+            with self._lock:
+                self._running -= 1
+                self._start()
+
+    def _charge(self, task: Task) -> None:
+        now = time.monotonic()
+        self.usage.add(task.askers, now - task.since)
+        task.since = now
+
+    def _between_layers(self, task: Task) -> None:
+        """In the thread of a task: let another go first that has the better claim."""
+        if time.monotonic() - task.since < LOOK:
+            return
+        self._charge(task)
+        with self._lock:
+            others = [other for other in self._waiting if not other.long or other.resumed is not None]
+            if not others or self._paused == MOST_PAUSED:
+                return
+            if min(map(self._rank, others))[:2] >= self._rank(task)[:2]:
+                return
+            task.resumed = threading.Event()
+            self._waiting.append(task)
+            self._paused += 1
+            self._running -= 1
+            self._start()
+        task.resumed.wait()
+        task.resumed, task.since = None, time.monotonic()
+
+
+@dataclass(eq=False)
+class Places:
+    """How many tasks may wait, all together and of one visitor. `many` and `own` are the refusals, with {n}."""
+
+    most: int
+    many: str
+    own: str
+    taken: int = 0
+    _by_visitor: dict[Accounts, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, askers: Askers) -> Callable[[], None]:
+        """Take a place; what is returned gives it back, and must be called once. Raises Busy."""
+        visitors = [accounts for accounts in askers if accounts]
+        with self._lock:
+            if self.taken >= self.most:
+                raise Busy(self.many.format(n=self.taken))
+            if visitors and min(self._by_visitor.get(one, 0) for one in visitors) >= MOST_OF_ONE:
+                raise Busy(self.own.format(n=MOST_OF_ONE))
+            self.taken += 1
+            for one in visitors:
+                self._by_visitor[one] = self._by_visitor.get(one, 0) + 1
+        return partial(self._leave, visitors)
+
+    def _leave(self, visitors: list[Accounts]) -> None:
+        with self._lock:
+            self.taken -= 1
+            for one in visitors:
+                self._by_visitor[one] -= 1
+                if not self._by_visitor[one]:
+                    del self._by_visitor[one]

@@ -1,0 +1,238 @@
+"""Work is shared out: who has had less of it goes first, also in the middle of another's pass, and nobody takes all places."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from functools import partial
+
+import pytest
+
+import core
+from core.errors import Busy
+from core.model.hooks import between_layers
+from core.service import AnswerCache
+from core.service import turns as module
+from core.service.turns import ASIDE, TYPED, Askers, Places, Turns, Usage, asked_by, current_askers
+from tests.core.serving import ask, service
+from tests.core.test_engine import Gate, engine
+
+ANN, BOB = Askers(("ann", "at school")), Askers(("bob", "at home"))
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def held(turns: Turns, askers: Askers = ANN) -> threading.Event:
+    """Keep the only thread busy until the event is set."""
+    begun, free = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        assert free.wait(20)
+
+    turns.add(wait, askers=askers)
+    assert begun.wait(10)
+    return free
+
+
+def test_usage_halves_with_time_and_is_told() -> None:
+    clock, told = Clock(), []
+    usage = Usage(lambda *charged: told.append(charged), clock)
+    usage.add(ANN, 8.0)
+    assert usage.least(ANN) == 8.0 and usage.least(BOB) == 0.0
+    clock.now += 2 * module.HALVED
+    assert usage.least(ANN) == pytest.approx(2.0)
+    usage.add([*ANN, *BOB], 3.0)  # both waited for it
+    assert usage.least(ANN) == pytest.approx(3.5) and usage.least(BOB) == pytest.approx(1.5)
+    assert told[0] == (("ann", "at school"), 8.0) and [seconds for _, seconds in told[1:]] == [1.5, 1.5]
+
+
+def test_many_names_at_one_address_are_no_way_around_one_share() -> None:
+    usage = Usage(clock=Clock())
+    for i in range(40 * module.CROWD):
+        usage.add(Askers((f"name {i}", "at one place")), 1.0)
+    newest = Askers(("new name", "at one place"))
+    assert usage.least(newest) == pytest.approx(40.0) and usage.least(BOB) == 0.0
+
+
+def test_usage_is_remembered_of_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 10)
+    usage = Usage(clock=Clock())
+    for i in range(30):
+        usage.add(Askers((f"name {i}",)), 1.0)
+    assert len(usage._used) == 10 and usage.least(Askers(("name 29",))) == 1.0
+
+
+def test_a_sentence_goes_before_another_visitors_sixteenth_question() -> None:
+    usage = Usage(clock=Clock())
+    turns, done = Turns("test", 1, usage), []
+    usage.add(ANN, 2.0)
+    free = held(turns)
+    for i in range(16):
+        turns.add(partial(done.append, f"ann {i}"), askers=ANN)
+    last = threading.Event()
+    typed = turns.add(partial(done.append, "bob"), TYPED, BOB)
+    assert turns.ahead(typed) == 1  # what runs
+    turns.add(last.set, ASIDE, ANN)
+    free.set()
+    assert last.wait(10)
+    assert done == ["bob", *(f"ann {i}" for i in range(16))]
+
+
+def test_visitors_with_the_same_share_are_served_as_they_came_and_urgent_work_first() -> None:
+    turns, done = Turns("test", 1, Usage(clock=Clock())), []
+    free, last = held(turns), threading.Event()
+    turns.add(partial(done.append, "ann aside"), ASIDE, ANN)
+    turns.add(partial(done.append, "bob asks"), askers=BOB)
+    turns.add(partial(done.append, "ann asks"), askers=ANN)
+    turns.add(partial(done.append, "ann types"), TYPED, ANN)
+    turns.add(last.set, ASIDE, BOB)
+    free.set()
+    assert last.wait(10)
+    assert done == ["ann types", "bob asks", "ann asks", "ann aside"]
+
+
+def test_a_pass_pauses_between_layers_while_somebody_with_less_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK", 0.0)
+    usage = Usage(clock=Clock())
+    usage.add(ANN, 5.0)
+    gate, layers = Gate(), []
+    shared = engine(gate, usage=usage)
+    with asked_by(ANN):
+        long = shared.submit(core.Request("one", ("the first",)), lambda: layers.append(len(layers)))
+    assert gate.begun.wait(10)  # in its first layer
+    with asked_by(BOB):
+        short = shared.again(lambda: long.done())
+    gate.open.set()
+    assert short.result(10) is False and long.result() is not None
+    assert shared._turns._paused == 0 and shared._turns._running in (0, 1)
+
+
+@pytest.mark.parametrize(("used_by", "is_long", "order"), [
+    (ANN, False, ["bob", "ann"]),  # who has had less goes first
+    (BOB, False, ["ann", "bob"]),
+    (ANN, True, ["ann", "bob"]),  # a long text needs much memory: it interrupts nobody
+])  # fmt: skip
+def test_who_interrupts_a_pass_between_two_layers(
+    monkeypatch: pytest.MonkeyPatch, used_by: Askers, is_long: bool, order: list[str]
+) -> None:
+    monkeypatch.setattr(module, "LOOK", 0.0)
+    usage, done = Usage(clock=Clock()), []
+    usage.add(used_by, 5.0)
+    turns, begun, free, last = Turns("test", 1, usage), threading.Event(), threading.Event(), threading.Event()
+
+    def two_layers() -> None:
+        begun.set()
+        assert free.wait(10)
+        pause = between_layers.get()
+        assert pause is not None
+        pause()
+        done.append("ann")
+
+    turns.add(two_layers, askers=ANN)
+    assert begun.wait(10)
+    turns.add(partial(done.append, "bob"), TYPED, BOB, long=is_long)
+    turns.add(last.set, ASIDE, BOB if used_by is BOB else ANN)
+    free.set()
+    assert last.wait(10) and done == order
+
+
+def test_whoever_joins_a_run_or_an_answer_brings_it_forward() -> None:
+    usage = Usage(clock=Clock())
+    usage.add(ANN, 5.0)
+    gate = Gate()
+    shared = engine(gate, usage=usage)
+    carol = Askers(("carol",))
+    with asked_by(carol):
+        shared.begin(core.Request("one", ("first",)))
+    assert gate.begun.wait(10)
+    with asked_by(ANN):
+        run = shared.submit(core.Request("one", ("the cat",)))
+        question = shared.again(lambda: run.done())
+    while run.progress.stage != "waiting":
+        pass
+    usage.add(carol, 1.0)
+    with asked_by(BOB):
+        shared.submit(core.Request("one", ("the cat",)))
+        between = shared.again(lambda: run.done())
+    gate.open.set()
+    assert between.result(10) is True and question.result(10) is True
+
+    cache, seen = AnswerCache(1000, len), []
+
+    async def make() -> bytes:
+        await asyncio.sleep(0.01)
+        seen.extend(current_askers())
+        return b"x"
+
+    async def get(askers: Askers) -> bytes:
+        with asked_by(askers):
+            return await cache.get("one", make)
+
+    async def both() -> list[bytes]:
+        return await asyncio.gather(get(ANN), get(BOB))
+
+    assert ask(both()) == [b"x", b"x"] and set(seen) == {*ANN, *BOB}
+
+
+def test_a_pass_for_several_is_charged_to_each_in_parts() -> None:
+    told: dict[str, float] = {}
+    usage = Usage(lambda accounts, seconds: told.update({accounts[0]: told.get(accounts[0], 0.0) + seconds}))
+    gate = Gate()
+    shared = engine(gate, usage=usage)
+    with asked_by(Askers(("carol",))):
+        first = shared.submit(core.Request("one", ("first",)))
+    assert gate.begun.wait(10)
+    runs = []
+    for askers, text in ((ANN, "the cat"), (BOB, "the dog")):
+        with asked_by(askers):
+            runs.append(shared.submit(core.Request("one", (text,))))
+    while any(run.progress.stage != "waiting" for run in runs):
+        pass
+    gate.open.set()
+    for run in (first, *runs):
+        run.result()
+    shared._turns.submit(lambda: None).result(10)
+    assert told["ann"] > 0 and told["ann"] == pytest.approx(told["bob"], rel=0.5)
+
+
+def test_one_visitor_takes_no_more_than_some_of_the_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OF_ONE", 3)
+    places = Places(5, "{n} wait.", "{n} of yours wait.")
+    leave = [places.take(ANN) for _ in range(3)]
+    with pytest.raises(Busy, match=r"^3 of yours wait\.$"):
+        places.take(ANN)
+    leave.append(places.take(BOB))
+    leave.append(places.take(Askers(())))
+    with pytest.raises(Busy, match=r"^5 wait\.$"):
+        places.take(BOB)
+    for one in leave:
+        one()
+    assert places.taken == 0 and not places._by_visitor
+    for _ in range(5):  # a script of one's own has them all
+        places.take(Askers(()))
+
+
+def test_an_answer_that_nobody_waits_for_gives_up_its_turn() -> None:
+    shared = service()
+    free = held(shared.engine._turns)
+
+    async def leave() -> None:
+        asking = asyncio.ensure_future(shared._pass(lambda: ran.append(1)))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+    ran: list[int] = []
+    ask(leave())
+    assert shared.engine.status()["running_or_waiting"] == 0 and not shared.engine._turns._waiting
+    free.set()
+    shared.engine._turns.submit(lambda: None).result(10)
+    assert not ran
