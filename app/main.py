@@ -43,6 +43,7 @@ from app.transport import (  # noqa: E402
     rate_limits,
     security_headers,
     tracebacks,
+    visitors,
 )
 from app.transport import routes as transport_routes  # noqa: E402
 
@@ -52,7 +53,8 @@ MIDDLEWARE = [
     Middleware(spoken.Spoken),
     Middleware(security_headers.Safe, no_pages=[f"{BASE}/headlight/"]),
     Middleware(admission.Doors, base=BASE),
-    Middleware(rate_limits.Named, base=BASE),
+    Middleware(visitors.Named, embedding=security_headers.ancestors(), base=BASE),
+    Middleware(rate_limits.Metered, base=BASE),
     Middleware(
         page.Scripted,
         more=[projector.script, projector.framed, refused.script, refused.dropped],

@@ -6,8 +6,10 @@ from app.kit import progress, stage
 from app.session import answer, chosen, language, notices
 from app.shell import all_models, already_here, bar, registry, style, words
 from app.streamlit_edge import collection
+from core.service.turns import asked_from_now_on
 
 collection.ran()
+asked_from_now_on(*answer.accounts())
 chosen.begin()
 notices.begin()
 ROOMS = registry.rooms()

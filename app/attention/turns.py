@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from app.attention import words
 from app.session import service
-from app.transport import messages, rate_limits
+from app.transport import messages
 from app.transport.routes import cached_route
 from core.run.request import Request as Asked
 
@@ -27,7 +27,6 @@ def turned(cosine: float) -> float:
     return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
 
 
-@rate_limits.costing("runs")
 @cached_route
 async def ruler(request: Request) -> bytes:
     """How far the vector of a text turns without each of its words, in degrees: run. Beside it another sentence."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
 import os
 import threading
 from collections import OrderedDict
@@ -16,7 +13,6 @@ ALPHABET = "BCDFGHJKLMNPQRSTVWXYZ3479"  # no vowels, which make words, and no si
 SIGNS = 8  # 25^8: 37 bits
 OURS = "HEADLIGHT_CODES"  # the first signs of the codes of this process, where there are several
 BETWEEN = str.maketrans("", "", " -\u2009\u00a0")  # what a visitor types between the signs
-NONCE = MARK = 16  # bytes of a follower's key, and of what proves that the class gave it
 MINUTE = 60.0  # seconds
 WRONG_OF_ONE = 30  # codes a minute from one address: from then on a wrong one has to wait
 MOST_OF_ONE = 300  # the same: from then on none is looked up, also no right one
@@ -52,35 +48,6 @@ def read(text: object) -> str:
         return ""
     found = text.translate(BETWEEN).upper()
     return found if len(found) == SIGNS and set(found) <= set(ALPHABET) else ""
-
-
-def spelled(data: bytes) -> str:
-    """A key as it travels in a header."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def follower_key(secret: bytes, random: RandomBytes) -> str:
-    """A key of 128 random bits with the class's own mark on it: nothing is to be remembered of those who only ask for one."""
-    nonce = random(NONCE)
-    return spelled(nonce + _mark(secret, nonce))
-
-
-def is_follower_key(secret: bytes, key: str) -> bool:
-    """Whether the class with this secret gave the key."""
-    try:
-        data = base64.b64decode(key + "=", altchars=b"-_", validate=True) if len(key) == 43 else b""
-    except (binascii.Error, ValueError):
-        return False
-    # A key has one spelling, or a browser could vote once with each.
-    return (
-        len(data) == NONCE + MARK
-        and spelled(data) == key
-        and hmac.compare_digest(data[NONCE:], _mark(secret, data[:NONCE]))
-    )
-
-
-def _mark(secret: bytes, nonce: bytes) -> bytes:
-    return hmac.digest(secret, nonce, "sha256")[:MARK]
 
 
 class Guesses:

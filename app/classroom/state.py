@@ -11,8 +11,10 @@ from typing import Any, Literal, cast
 
 from app.classroom import codes
 from app.classroom.steps import Step, StepQuestion
+from core.run import secret
 
 MOST_FOLLOWERS = 500
+FOLLOWER = "follower"  # the purpose of a key
 WAITS = 600.0  # seconds that a class waits for its teacher
 MOST_ROUNDS = 20  # questions whose counts are kept; the oldest goes first
 MESSAGES, PER = 20, 10.0  # votes of one follower, in so many seconds
@@ -93,9 +95,8 @@ class Classroom:
 
     def __init__(self, code: str, random: codes.RandomBytes, screen: Screen, now: float) -> None:
         self.code = code
-        self.teacher_key = codes.spelled(random(32))
+        self.teacher_key = secret.spelled(random(32))
         self._secret = random(32)
-        self._random = random
         self._lock = threading.RLock()
         self.screen, self.screens = screen, 1
         self.question: Question | StepQuestion | None = None
@@ -118,11 +119,11 @@ class Classroom:
 
     def is_follower(self, key: str) -> bool:
         """Whether this class gave the key, whether or not anybody follows with it now."""
-        return codes.is_follower_key(self._secret, key)
+        return secret.is_signed(key, FOLLOWER, self._secret)
 
     def join(self) -> str:
         """A key for a new follower. It takes no place: that is taken by who follows."""
-        return codes.follower_key(self._secret, self._random)
+        return secret.signed_name(FOLLOWER, self._secret)
 
     # coming and going
 

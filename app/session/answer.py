@@ -16,10 +16,11 @@ from app.session import resolving, service, words
 from app.session.session_state import ANSWERED, Side
 from app.streamlit_edge.departures import when_gone
 from app.streamlit_edge.yielding import give_way
-from app.transport import metrics, rate_limits
+from app.transport import metrics, rate_limits, visitors
 from core.errors import Busy, Refused, RunCancelled, TextError
 from core.run.request import Request
 from core.service import Facts, Waiting
+from core.service.turns import Accounts
 
 log = logging.getLogger("headlight")
 
@@ -108,8 +109,8 @@ def _begun(request: Request, side: str) -> Waiting[None] | None:
 
 def _submitted(request: Request, side: str) -> Waiting[None]:
     """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now. Raises Busy."""
-    if Side(side).last_good.get() != request and (wait := rate_limits.accounts.take(visitor(), "runs")):
-        metrics.LIMITED.labels("runs").inc()
+    if Side(side).last_good.get() != request and (wait := rate_limits.balances.take(accounts(), "seconds", 0)):
+        metrics.LIMITED.labels("seconds").inc()
         raise Busy(rate_limits.sentence(wait))
     waiting = service.calls().submit(request)
     try:
@@ -121,10 +122,14 @@ def _submitted(request: Request, side: str) -> Waiting[None]:
     return waiting
 
 
-def visitor() -> str:
-    """Whose account this visitor's runs are for, in his script: as fair.visitor says it of a request."""
-    name = str(st.context.cookies.get(rate_limits.COOKIE, ""))
-    return name if rate_limits.NAME.fullmatch(name) else f"at {st.context.ip_address or 'nowhere'}"
+def name() -> str:
+    """This visitor's browser, in a script; "" where it has no name of ours."""
+    return visitors.named(f"{visitors.COOKIE}={st.context.cookies.get(visitors.COOKIE, '')}")
+
+
+def accounts() -> Accounts:
+    """What this visitor's work is charged to, in a script: as visitors.accounts_of() says it of a request."""
+    return visitors.accounts(name(), visitors.network(st.context.ip_address or "127.0.0.1"))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from app.session import examples, idle, models
 from app.streamlit_edge.yielding import give_way
-from app.transport import metrics
+from app.transport import metrics, work
 from cluster import remote
 from core.run.request import Request
 from core.service import Calls, LocalService, Service
@@ -32,7 +32,8 @@ def service() -> Service:
     """
     if address := os.environ.get(ELSEWHERE):
         return remote.service(address)
-    return LocalService(Engine(load_model=models.load, ended=metrics.run_ended, idle=idle.seconds()))
+    ended, usage = metrics.run_ended, work.USAGE
+    return LocalService(Engine(load_model=models.load, ended=ended, usage=usage, idle=idle.seconds()))
 
 
 @cache

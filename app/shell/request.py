@@ -255,7 +255,7 @@ def titles() -> dict[str, str]:
     own = TRAINED.get() or {}
     asked = session_models.trained(chosen.run().get("model", ""))
     key = asked and text_training.key_of(asked.id)
-    if key and not own_texts.is_of(key, session_answer.visitor()):
+    if key and not own_texts.is_of(key, session_answer.name()):
         asked = None  # of another visitor's text, or let go by now
     if asked is not None and asked.id not in own:
         own = {**dict([*own.items()][1 - MOST_TRAINED :]), asked.id: asked.title}

@@ -14,10 +14,9 @@ from app.kit.stage import Followed
 from app.session import chosen, resolving, screen, service
 from app.session.screen import Screen
 from app.shell import registry, words
-from app.transport import messages, rate_limits
+from app.transport import messages
 from app.transport.routes import BadParameter, answering, as_read, packed
 from core.errors import Unknown
-from core.run.request import Request as RunRequest
 from core.service import Facts
 
 NEWEST = {"Cache-Control": "no-store"}  # a message that was kept could be of a run that the server has let go
@@ -36,8 +35,6 @@ async def message(request: Request) -> Response:
     run, said = None, request.query_params
     if room.of_run(said):
         there = _linked(request.url.query)
-        if wait := await _cost(there.request, request):
-            return rate_limits.too_much("runs", wait)
         run = Run(there.request, await resolving.facts_of(there.request))
         if was := said.get(chosen.WAS):
             said = await _carried(room, was, run.facts, said)
@@ -74,15 +71,6 @@ def _linked(query: str) -> Screen:
         return screen.from_link(link)
     except ValueError as error:
         raise BadParameter(words.LINK_IN_VAIN.format(why=error)) from error
-
-
-async def _cost(asked: RunRequest, request: Request) -> float:
-    """Charge a run that is not there to the visitor's account: the seconds to wait where it has none left."""
-    try:
-        await service.service().facts(asked.key)
-    except Unknown:
-        return rate_limits.accounts.take(rate_limits.visitor(request.scope), "runs")
-    return 0.0
 
 
 async def _carried(room: Room, was: str, facts: Facts, said: Mapping[str, str]) -> Mapping[str, str]:

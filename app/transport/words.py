@@ -17,7 +17,7 @@ NO_ORIGIN = (
     "between them. “{value}” is not one."
 )
 NO_LIMIT = (
-    "{name} changes what one visitor may ask for: parts such as runs=60/2 (60 at once, 2 more a second) with spaces between "
+    "{name} changes what one visitor may ask for: parts such as seconds=60/0.5 (60 at once, 0.5 more a second) with spaces between "
     "them, of {names}; or off. “{value}” is not one."
 )
 FEW_FILES = (
@@ -28,6 +28,11 @@ NO_MOST = "{name} is how many visitors fit at a time, a whole number from 1; it 
 # limits
 WAIT = "This is more than one visitor can have at a time. Try again in {seconds} seconds."
 WAIT_ONE = "This is more than one visitor can have at a time. Try again in a second."
+
+NO_NAME = (
+    "Your browser keeps no cookie of this page, so nothing can be kept for you alone. Allow cookies for this page, or open it "
+    "in a tab of its own, and reload it."
+)
 
 # no one new is let in
 WAITING_TITLE = "Headlight"

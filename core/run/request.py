@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from ..edits import Intervention, edit_text
+from . import secret
 
 Stage = Literal["loading", "waiting", "running", "done"]
 
@@ -34,8 +34,8 @@ class Request:
 
     @cached_property
     def key(self) -> str:
-        """A name for this run, safe in a URL, that cannot be guessed without knowing its text."""
-        return hashlib.sha256(self._spelled.encode()).hexdigest()
+        """A name for this run, safe in a URL, that cannot be worked out from its text: whoever guesses a text learns nothing."""
+        return secret.digest("run", self._spelled.encode()).hex()
 
     @cached_property
     def nbytes(self) -> int:

@@ -83,12 +83,12 @@ class Usage:
         charged: Callable[[Accounts, float], object] = lambda *_: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`charged` is told of all work: whose, and how many seconds."""
+        """`charged` is told of work that others waited for: whose it was, and how many seconds."""
         self.charged, self.clock = charged, clock
         self._lock = threading.Lock()
         self._used: dict[str, tuple[float, float]] = {}  # seconds, and when they were so many; last used last
 
-    def add(self, askers: Iterable[Accounts], seconds: float) -> None:
+    def add(self, askers: Iterable[Accounts], seconds: float, others_wait: bool = False) -> None:
         """Charge work in equal parts to those who asked for it."""
         everybody = [*askers]
         for accounts in everybody:
@@ -99,7 +99,8 @@ class Usage:
                     self._used[account] = used, self.clock()
                 while len(self._used) > REMEMBERED:
                     del self._used[next(iter(self._used))]
-            self.charged(accounts, seconds / len(everybody))
+            if others_wait:
+                self.charged(accounts, seconds / len(everybody))
 
     def least(self, askers: Iterable[Accounts]) -> float:
         """What the one of these has had who has had the least: the place in line of what they wait for together."""
@@ -213,8 +214,10 @@ class Turns:
                 self._start()
 
     def _charge(self, task: Task) -> None:
-        now = time.monotonic()
-        self.usage.add(task.askers, now - task.since)
+        now, mine = time.monotonic(), set(task.askers)
+        with self._lock:
+            others_wait = any(mine.isdisjoint(other.askers) for other in self._waiting)
+        self.usage.add(mine, now - task.since, others_wait)
         task.since = now
 
     def _between_layers(self, task: Task) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import sys
 import threading
@@ -285,9 +286,9 @@ def test_keys_belong_to_their_class() -> None:
     assert (
         one.is_teacher(one.teacher_key) and not one.is_follower(one.teacher_key) and not two.is_teacher(one.teacher_key)
     )
-    last = codes.base64.urlsafe_b64decode(key + "=")
+    last = base64.urlsafe_b64decode(key + "=")
     twin = key[:-1] + next(s for s in "ABCDEFGHIJKLMNOP" if s != key[-1])
-    for wrong in ("", "é" * 43, key[:-1], key + "A", "A" * 43, twin, codes.spelled(last[:-1] + bytes([last[-1] ^ 1]))):
+    for wrong in ("", "é" * 43, key[:-1], key + "A", "A" * 43, twin, secret.spelled(last[:-1] + bytes([last[-1] ^ 1]))):
         assert not one.is_follower(wrong), wrong
 
 

@@ -133,7 +133,7 @@ class Clock:
 
 def test_what_a_visitor_has_used_comes_back_with_time() -> None:
     clock = Clock()
-    accounts = rate_limits.Accounts({"runs": rate_limits.Rate(3, 0.5)}, clock)
+    accounts = rate_limits.Balances({"runs": rate_limits.Rate(3, 0.5)}, clock)
     assert [accounts.take("a", "runs") for _ in range(4)] == [0, 0, 0, 2]
     assert accounts.take("b", "runs") == 0 and accounts.take("a", "anything") == 0
     clock.now = 1.0
@@ -147,8 +147,8 @@ def test_what_a_visitor_has_used_comes_back_with_time() -> None:
 
 
 def test_accounts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limits, "MOST_VISITORS", 10)
-    accounts = rate_limits.Accounts({"runs": rate_limits.Rate(1, 0.001)})
+    monkeypatch.setattr(rate_limits, "MOST_ACCOUNTS", 10)
+    accounts = rate_limits.Balances({"runs": rate_limits.Rate(1, 0.001)})
     for i in range(1000):
         assert accounts.take(f"visitor {i}", "runs") == 0
     assert len(accounts._left) == 10 * len(rate_limits.RATES)
@@ -156,7 +156,7 @@ def test_accounts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_threads_never_get_more_than_there_is() -> None:
-    accounts = rate_limits.Accounts({"runs": rate_limits.Rate(500, 1e-9)})
+    accounts = rate_limits.Balances({"runs": rate_limits.Rate(500, 1e-9)})
     got: list[float] = []
 
     def ask() -> None:
@@ -194,7 +194,7 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """A server whose visitors may have two runs and a megabyte."""
     clock = Clock()
     rates = {"runs": rate_limits.Rate(2, 0.5), "megabytes": rate_limits.Rate(1, 0.1)}
-    monkeypatch.setattr(rate_limits, "accounts", rate_limits.Accounts(rates, clock))
+    monkeypatch.setattr(rate_limits, "balances", rate_limits.Balances(rates, clock))
 
     @rate_limits.costing("runs")
     async def run(_: object) -> PlainTextResponse:
@@ -218,10 +218,10 @@ def test_a_visitor_who_asks_for_more_hears_how_long_to_wait(limited: TestClient)
     refused = limited.get("/headlight/run")
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
     assert refused.text == words.WAIT.format(seconds=2)
-    name = limited.cookies[rate_limits.COOKIE]
+    name = limited.cookies[visitors.COOKIE]
     limited.cookies.clear()
     assert limited.get("/headlight/run").status_code == 200  # a browser that keeps no cookie has its address's account
-    limited.cookies.set(rate_limits.COOKIE, name)
+    limited.cookies.set(visitors.COOKIE, name)
     limited.clock.now = 2.0  # type: ignore[attr-defined]
     assert limited.get("/headlight/run").status_code == 200
 
@@ -238,13 +238,13 @@ def test_the_cookie_says_nothing_and_is_given_once(limited: TestClient) -> None:
     given = limited.get("/").headers["set-cookie"]
     assert re.fullmatch(r"headlight=[\w-]{22}; Path=/; HttpOnly; SameSite=Lax", given)
     assert "set-cookie" not in limited.get("/").headers
-    assert rate_limits.named("headlight=<script>; x=1") == rate_limits.named("") == rate_limits.named("headlight") == ""
-    assert rate_limits.named(f"a=b; {given.split(';')[0]}") == given.split(";")[0].removeprefix("headlight=")
+    assert visitors.named("headlight=<script>; x=1") == visitors.named("") == visitors.named("headlight") == ""
+    assert visitors.named(f"a=b; {given.split(';')[0]}") == given.split(";")[0].removeprefix("headlight=")
 
 
 def test_whoever_types_too_much_is_told_how_long_to_wait_and_keeps_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    accounts = rate_limits.Accounts({"runs": rate_limits.Rate(2, 0.01)})
-    monkeypatch.setattr(rate_limits, "accounts", accounts)
+    accounts = rate_limits.Balances({"runs": rate_limits.Rate(2, 0.01)})
+    monkeypatch.setattr(rate_limits, "balances", accounts)
     monkeypatch.setattr(answer, "visitor", lambda: "one visitor")
     app = visit("explore", text="The first of two")
     for text in (f"{SECRET} on toast", "One too many"):

@@ -135,8 +135,8 @@ def test_hostile_values_are_followed_or_named(client: TestClient, room) -> None:
 
 def test_a_run_that_is_not_there_counts_as_one_of_the_visitor_s(client: TestClient, monkeypatch) -> None:
     header(client, "explore")
-    accounts = rate_limits.Accounts({"runs": rate_limits.Rate(1, 0.001)})
-    monkeypatch.setattr(rate_limits, "accounts", accounts)
+    accounts = rate_limits.Balances({"runs": rate_limits.Rate(1, 0.001)})
+    monkeypatch.setattr(rate_limits, "balances", accounts)
     header(client, "explore", layer="1")  # it is there
     header(client, "explore", text="A run that no one has asked for yet.")
     header(client, "step", text="A run that no one has asked for yet.")

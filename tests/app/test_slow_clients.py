@@ -198,8 +198,8 @@ def test_cookies_that_take_seconds_to_read_are_not_read() -> None:
     own = "headlight=" + "a" * 22
     bad = 'x="' + '\\"' * 30_000 + '"'
     assert bad_requests.readable(f"a=b; {bad}; {own}".encode()) == f"a=b; {own}".encode()
-    assert rate_limits.named(f"{bad}; {own};y=z") == "a" * 22 == rate_limits.named(own)
-    assert rate_limits.named(f"x{own}") == rate_limits.named(f"{own}a") == rate_limits.named(f"x={own}") == ""
+    assert visitors.named(f"{bad}; {own};y=z") == "a" * 22 == visitors.named(own)
+    assert visitors.named(f"x{own}") == visitors.named(f"{own}a") == visitors.named(f"x={own}") == ""
 
 
 def test_what_fails_beside_the_visitors_is_logged_and_done_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -114,7 +114,7 @@ def test_a_sweep_is_begun_before_it_is_asked_for_and_counts_once(
     who = rate_limits.visitor({"client": ("testclient", 50000), "headers": []})
     monkeypatch.setattr(answer, "visitor", lambda: who)
     monkeypatch.setattr(ahead.st, "session_state", {})
-    monkeypatch.setattr(rate_limits, "accounts", rate_limits.Accounts({"sweeps": rate_limits.Rate(1, 1e-9)}))
+    monkeypatch.setattr(rate_limits, "balances", rate_limits.Balances({"sweeps": rate_limits.Rate(1, 1e-9)}))
     values, _ = kit_params.read(changes.PARAMS, run, {})
     ahead.begin(values, run)
     ahead.begin(values, run)  # the same run once more on the screen

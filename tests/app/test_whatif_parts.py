@@ -206,7 +206,7 @@ def test_what_cannot_be_taken_says_why(client: TestClient, monkeypatch: pytest.M
     assert "language models that write" in refused(facts("minilm", "It was late."), against="It was red.")
     for alone in ("z99.0", "z0", "q1.1", "", "r0.99"):
         assert "m21" in refused(run, against=UNCLE, alone=alone)
-    monkeypatch.setattr(rate_limits, "accounts", rate_limits.Accounts({"sweeps": rate_limits.Rate(1, 1e-9)}))
+    monkeypatch.setattr(rate_limits, "balances", rate_limits.Balances({"sweeps": rate_limits.Rate(1, 1e-9)}))
     again = {"run": run.key, "sweep": "patch", "against": f"{UNCLE[:-5]}Cousin"}
     assert client.get("/headlight/whatif/parts", params=again).status_code in (200, 400)
     assert client.get("/headlight/whatif/parts", params=again).status_code == 429

@@ -123,7 +123,7 @@ def test_a_set_needs_a_model_that_writes_and_counts_as_a_sweep(
 ) -> None:
     assert "language models that write" in asked(client, {"lines": LINES}, "minilm", "It was late.").text
     assert client.post("/headlight/whatif/set?run=gone", content="{}").status_code == 404
-    monkeypatch.setattr(rate_limits, "accounts", rate_limits.Accounts({"sweeps": rate_limits.Rate(1, 1e-9)}))
+    monkeypatch.setattr(rate_limits, "balances", rate_limits.Balances({"sweeps": rate_limits.Rate(1, 1e-9)}))
     assert asked(client, {"lines": ""}).status_code == 400
     assert asked(client, {"lines": ""}).status_code == 429
 

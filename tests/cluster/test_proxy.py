@@ -134,7 +134,7 @@ def test_a_visitor_stays_on_one_process_by_websocket_and_by_request(behind: Behi
         with visitor("127.0.0.1") as browser:
             assert browser.get(f"{behind.address}/").status_code == 200
             cookies = dict(browser.cookies)
-            assert {PROCESS, rate_limits.COOKIE} <= {*cookies}
+            assert {PROCESS, visitors.COOKIE} <= {*cookies}
             on[cookies[PROCESS]] = cookies
     assert {*on} == {"one", "two"}
     for name, cookies in on.items():

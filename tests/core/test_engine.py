@@ -209,7 +209,9 @@ def test_an_allocator_that_fails_in_a_run_or_a_load_becomes_a_refusal() -> None:
 
 def test_what_nobody_asks_about_is_given_back_and_runs_again_for_who_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
-    monkeypatch.setattr("core.service.engine.time", SimpleNamespace(monotonic=lambda: now, thread_time=time.thread_time))
+    monkeypatch.setattr(
+        "core.service.engine.time", SimpleNamespace(monotonic=lambda: now, thread_time=time.thread_time)
+    )
     shared = engine()
     away, stays = (core.Request("one", (text,)) for text in sentences(2))
     before = shared.run(away).attention[0].pattern()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -19,13 +17,12 @@ from app.export import files, offline
 from app.rooms.explore.component import OFFLINE
 from app.session import service
 from app.shell import style
-from app.transport import edited
+from app.transport import edited, work
 from app.transport.routes import answering
 from core.service import Facts
 
 FORMATS = ("about", "csv", "npz", "json", "page")
 LONGEST_ALT = 2000  # characters; the browser says what the picture shows
-_packer = ThreadPoolExecutor(1, thread_name_prefix="export")  # compresses one archive at a time
 
 
 @answering
@@ -55,10 +52,10 @@ async def exported(request: Request) -> Response:
         return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=attachment)
     if kind == "json":
         make = partial(files.as_json, found, about["caption"], alt, about["snippet"], selection.unit)
-        body = await asyncio.get_running_loop().run_in_executor(_packer, make)
+        body = await work.done(make)
         return Response(body, media_type="application/json", headers=attachment)
     make = partial(files.npz, found, about["caption"], alt, about["snippet"], selection.unit)
-    body = await asyncio.get_running_loop().run_in_executor(_packer, make)
+    body = await work.done(make)
     return Response(body, media_type="application/octet-stream", headers=attachment)
 
 

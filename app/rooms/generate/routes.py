@@ -16,7 +16,7 @@ from app import languages
 from app.rooms.generate import choices, message, words
 from app.session import resolving, service
 from app.session.screen import Screen
-from app.transport import rate_limits, routes
+from app.transport import routes
 from app.transport.routes import BadParameter, answering
 from core.errors import Refused
 from core.run.request import Request as RunRequest
@@ -28,7 +28,6 @@ FEWEST_TIMED = 16
 MOST_LAYERED = 64  # places of a text whose layers are read together
 
 
-@rate_limits.costing("runs")
 @answering
 async def write(request: Request) -> Response:
     """What follows a text: run, path, n, how, t, k, p, minp, seed, also (paths whose words are named), layer and head, opened, first.
@@ -59,7 +58,6 @@ async def write(request: Request) -> Response:
     return await _streamed(coming, packed)
 
 
-@rate_limits.costing("sweeps")
 @answering
 async def beams(request: Request) -> Response:
     """The likeliest texts side by side: run, beams, n. message.beams for each step."""
@@ -130,7 +128,6 @@ async def run_of(linked: RunRequest, there: Screen) -> RunRequest:
     return replace(linked, texts=texts, target_text=taken.get("target", linked.target_text))
 
 
-@rate_limits.costing("sweeps")
 @answering
 async def cost(request: Request) -> Response:
     """What a token takes with and without a cache, measured now: run, path, n."""

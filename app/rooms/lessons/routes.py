@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -18,11 +18,9 @@ from app.rooms.lessons.written.decide import decide, faults_of, trial
 from app.rooms.lessons.written.faults import Fault, Unfit
 from app.rooms.lessons.written.file import MOST_STEPS, read_whole
 from app.rooms.lessons.written.folder import MOST_BYTES
-from app.rooms.lessons.written.lesson import WrittenLesson
 from app.rooms.lessons.written.own import desk
-from app.rooms.lessons.written.rules import asked_texts
 from app.session import found, service
-from app.transport import limits, rate_limits
+from app.transport import limits, visitors, work
 from app.transport.routes import answering, whole
 from core.errors import Refused
 
@@ -72,7 +70,7 @@ def owned(make: Callable[[Request, str], Awaitable[Response]]) -> Callable[[Requ
     async def answer(request: Request, text: str) -> Response:
         if not found.is_owner(request.headers):
             return PlainTextResponse(words.OWN_ELSEWHERE, 403, headers=NEVER_KEPT)
-        if not rate_limits.known(request.scope):
+        if not visitors.name_of(request.scope):
             return PlainTextResponse(words.OWN_NO_COOKIE, 403, headers=NEVER_KEPT)
         return await make(request, text)
 
@@ -83,11 +81,10 @@ def told(faults: Sequence[Fault]) -> list[dict[str, Any]]:
     return [{"line": fault.line, "said": str(fault)} for fault in faults]
 
 
-@rate_limits.costing("runs")
 @reading
 async def check(_: Request, text: str) -> Response:
     """The faults that a reading finds, and each step, with faults or without."""
-    lesson, sketches = await run_in_threadpool(read_whole, text)
+    lesson, sketches = await work.done(partial(read_whole, text))
     faults, hints = (lesson, ()) if isinstance(lesson, list) else ([], lesson.hints)
     return _said({"faults": told(faults), "hints": told(hints), "steps": [asdict(one) for one in sketches]})
 
@@ -96,14 +93,12 @@ async def check(_: Request, text: str) -> Response:
 @owned
 async def rehearse(request: Request, text: str) -> Response:
     """One step decided by its runs: what is right, what each answer is told, and the numbers of the words that it shows."""
-    lesson, _ = await run_in_threadpool(read_whole, text)
+    lesson, _ = await work.done(partial(read_whole, text))
     if isinstance(lesson, list):
         return _said({"faults": told(lesson)})
     at = whole("at", request.query_params.get("at", "0"), 0, MOST_STEPS - 1)
     if at >= len(lesson.steps):
         return _said({"faults": []})
-    if (wait := _charged(request, lesson, [at])) is not None:
-        return wait
     try:
         decided = await decide(lesson, at, service.service())
     except Unfit as unfit:
@@ -125,25 +120,15 @@ async def rehearse(request: Request, text: str) -> Response:
 @owned
 async def bring(request: Request, text: str) -> Response:
     """Read, run once and, without a fault, listed for this visitor from now on: the name of its first step. `name`: of its file."""
-    lesson, _ = await run_in_threadpool(read_whole, text)
+    lesson, _ = await work.done(partial(read_whole, text))
     if isinstance(lesson, list):
         return _said({"faults": told(lesson)})
-    if (wait := _charged(request, lesson, range(len(lesson.steps)))) is not None:
-        return wait
     if faults := await trial(lesson, service.service()):
         return _said({"faults": told(faults)})
     stem = PurePosixPath(request.query_params.get("name", "")[:LONGEST]).stem
     name = table.named(table.OWN, stem)
-    desk.put(rate_limits.visitor(request.scope), name.removeprefix(table.OWN).removeprefix("-"), lesson)
+    desk.put(visitors.name_of(request.scope), name.removeprefix(table.OWN).removeprefix("-"), lesson)
     return _said({"faults": [], "hints": told(lesson.hints), "step": f"{name}.1"})
-
-
-def _charged(request: Request, lesson: WrittenLesson, places: Sequence[int]) -> Response | None:
-    """The runs of these steps are the visitor's; the answer where that is too much for now."""
-    n = len({text for at in places for text in asked_texts(lesson.steps[at])})
-    rate = rate_limits.accounts.rates.get("runs")
-    wait = rate_limits.accounts.take(rate_limits.visitor(request.scope), "runs", min(n, rate.most if rate else n))
-    return rate_limits.too_much("runs", wait) if wait else None
 
 
 def _said(what: dict[str, Any]) -> Response:

@@ -29,7 +29,7 @@ OWN = "lessons_own"  # in the session: the visitor's own sentence, by model
 
 def show() -> None:
     """Draw the view."""
-    own = desk.lessons(answer.visitor())
+    own = desk.lessons(answer.name())
     if st.query_params.get("write") == "1":
         component.write()
         return
@@ -118,7 +118,7 @@ def truth(name: str, step: Step, on: Shown) -> dict[str, Any]:
 
 def _offered(name: str, step: Step, found: Truth, on: Shown) -> dict[str, str]:
     """The question for a class, by its key, or why it cannot be asked."""
-    written = table.listed(desk.lessons(answer.visitor())).get(name.rpartition(".")[0])
+    written = table.listed(desk.lessons(answer.name())).get(name.rpartition(".")[0])
     rows = partial(evidence.rows, on) if (step.room, step.cover) == ("explore", "row") else None
     asked = room.askable(name, step.title, found, written.written.language if written else "", rows)
     st.session_state[ASKED] = asked

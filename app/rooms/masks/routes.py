@@ -17,7 +17,7 @@ from app.rooms.masks import choices, export, in_code, sheet, two_texts, words
 from app.rooms.masks.component import OFFLINE
 from app.session import service
 from app.shell import style
-from app.transport import messages, rate_limits
+from app.transport import messages
 from app.transport.messages import Body, float32
 from app.transport.routes import BadParameter, cached_route, number
 from core.edits import DropCausalMask
@@ -40,7 +40,6 @@ def _values(request: Request, facts: Facts) -> Mapping[str, str]:
     return values
 
 
-@rate_limits.costing("runs")
 @cached_route
 async def edited(request: Request) -> bytes:
     """A run under the mask of the address: run, the room's choices, ids, the words whose probability is asked for, and part, where
@@ -72,7 +71,6 @@ async def edited(request: Request) -> bytes:
     return messages.pack({**header, "about": export.painted(about, site.id)}, body.bytes())
 
 
-@rate_limits.costing("runs")
 @cached_route
 async def ladder(request: Request) -> bytes:
     """The next word with one look forbidden in the heads that look hardest, more and more of them: run, site, query, key, and from,
@@ -135,7 +133,6 @@ async def rows(request: Request) -> bytes:
     return messages.pack(header, body.bytes())
 
 
-@rate_limits.costing("runs")
 @cached_route
 async def kind(request: Request) -> bytes:
     """One kind of attention on a model that has it: run, kind, sentence_of (example, or yours, that of the run), layer and head, or
@@ -165,7 +162,6 @@ async def kind(request: Request) -> bytes:
     return messages.pack(header, body.bytes())
 
 
-@rate_limits.costing("runs")
 @cached_route
 async def padding(request: Request) -> bytes:
     """A batch of sentences: run, texts (one a line), side, sentence (which is seen), and the layer, or none of it."""
@@ -227,7 +223,6 @@ async def _of_leaky(key: str) -> str:
     return key if facts.spec.id == choices.LEAKY else await ask.submit(Asked(choices.LEAKY, (words.COMPONENT["king"],)))
 
 
-@rate_limits.costing("runs")
 @cached_route
 async def leak(request: Request) -> bytes:
     """A text read ahead: run, and leaky, "taken" for a mask taken away or "taught" for the model that learnt without.
@@ -279,7 +274,6 @@ async def leak(request: Request) -> bytes:
     return messages.pack(export.answered(facts, snippet, header), b"")
 
 
-@rate_limits.costing("runs")
 @cached_route
 async def leak_text(request: Request) -> bytes:
     """One of the texts on which a mask is taken away: run, and i. Its loss with the mask and without."""
@@ -292,7 +286,6 @@ async def leak_text(request: Request) -> bytes:
     return messages.pack({"losses": losses}, b"")
 
 
-@rate_limits.costing("runs")
 @cached_route
 async def leak_pair(request: Request) -> bytes:
     """Two texts that differ in one word, with the mask and without: run, leaky, written and instead, the texts. Where one is not
@@ -313,7 +306,6 @@ async def leak_pair(request: Request) -> bytes:
     return messages.pack(asdict(found), b"")
 
 
-@rate_limits.costing("runs")
 @cached_route
 async def code(request: Request) -> bytes:
     """The mask of the chosen head as code: run, and the room's choices."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from starlette.concurrency import run_in_threadpool
+from functools import partial
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -12,6 +13,7 @@ from app.kit import numbers
 from app.rooms.shapes import words
 from app.sizes import pasted
 from app.sizes import words as sizes_words
+from app.transport import work
 from core.errors import Refused
 
 MOST_BYTES = 4 * pasted.MOST_TEXT  # of a text in UTF-8
@@ -26,7 +28,7 @@ async def config(request: Request) -> Response:
             return _refused(numbers.filled(sizes_words.PASTE_TOO_LONG, n=len(body)), 413)
     try:
         text = body.decode("utf-8-sig")
-        said = await run_in_threadpool(pasted.to_link, text)
+        said = await work.done(partial(pasted.to_link, text))
     except UnicodeDecodeError:
         return _refused(words.DROPPED_NO_TEXT, 400)
     except Refused as refusal:

@@ -13,7 +13,6 @@ from starlette.routing import Route
 
 from app.rooms.shapes import words
 from app.session import service
-from app.transport import rate_limits
 from app.transport.limits import whole
 from app.transport.routes import answering, kept, number
 from app.transport.routes import asked as asked_of
@@ -56,7 +55,6 @@ async def values(request: Request) -> Response:
         return PlainTextResponse(words.COMPONENT["values_none"], 404)
 
 
-@rate_limits.costing("runs")
 @answering
 async def projected(request: Request) -> Response:
     """One product for q, k and v against three, timed on this machine: width, q (their features) and rows (tokens)."""

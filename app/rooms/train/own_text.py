@@ -6,16 +6,16 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from app.rooms.train import words
 from app.session import own_texts, service
-from app.transport import rate_limits, routes
+from app.transport import rate_limits, routes, visitors, work
 from app.transport.routes import answering
 from core.checkpoints import Loaded
 from core.errors import CheckpointError, Refused
@@ -74,8 +74,8 @@ async def take(request: Request) -> Response:
         text = body.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         return PlainTextResponse(words.TEXT_NO_TEXT, 400, headers=NEVER_KEPT)
-    of = await run_in_threadpool(Text, text, "pieces" if unit == "pieces" else "letters")
-    TRAINER.begin(rate_limits.visitor(request.scope), of)
+    of = await work.done(partial(Text, text, "pieces" if unit == "pieces" else "letters"))
+    TRAINER.begin(visitors.own_name(request.scope), of)
     return Response(status_code=204, headers=NEVER_KEPT)
 
 
@@ -90,7 +90,7 @@ def line(news: TextNews) -> bytes:
 @answering
 async def watch(request: Request) -> Response:
     """The news of this visitor's text, line by line, until it rests; nothing where there is none."""
-    coming = TRAINER.watch(rate_limits.visitor(request.scope))
+    coming = TRAINER.watch(visitors.own_name(request.scope))
     try:
         first = await anext(coming)
     except Refused:
@@ -108,37 +108,36 @@ async def watch(request: Request) -> Response:
 @answering
 async def stop(request: Request) -> Response:
     """The run ends where its last frame is, and may continue from there."""
-    TRAINER.stop(rate_limits.visitor(request.scope))
+    TRAINER.stop(visitors.own_name(request.scope))
     return Response(status_code=204, headers=NEVER_KEPT)
 
 
 @answering
 async def go_on(request: Request) -> Response:
     """A run that was stopped continues."""
-    TRAINER.go_on(rate_limits.visitor(request.scope))
+    TRAINER.go_on(visitors.own_name(request.scope))
     return Response(status_code=204, headers=NEVER_KEPT)
 
 
 @answering
 async def forget(request: Request) -> Response:
     """The text and all that was learnt from it are gone."""
-    TRAINER.forget(rate_limits.visitor(request.scope))
+    TRAINER.forget(visitors.own_name(request.scope))
     return Response(status_code=204, headers=NEVER_KEPT)
 
 
 @answering
 async def keep(request: Request) -> Response:
     """The page of a visitor's text is still open: what was learnt is not forgotten meanwhile."""
-    TRAINER.keep(rate_limits.visitor(request.scope))
+    TRAINER.keep(visitors.own_name(request.scope))
     return Response(status_code=204, headers=NEVER_KEPT)
 
 
-@rate_limits.costing("runs")
 @answering
 async def model(request: Request) -> Response:
     """The model of this visitor's text as a zip that core.load reads unpacked."""
-    found = TRAINER.model(rate_limits.visitor(request.scope))
-    made = await run_in_threadpool(text_training.archive, found.of, found.state, found.loss)
+    found = TRAINER.model(visitors.own_name(request.scope))
+    made = await work.done(partial(text_training.archive, found.of, found.state, found.loss))
     name = f"headlight-text-step-{found.state.step}.zip"
     headers = {**NEVER_KEPT, "Content-Disposition": f'attachment; filename="{name}"'}
     return Response(made, media_type="application/zip", headers=headers)

@@ -15,11 +15,12 @@ from app.session import answer, service
 from app.transport import rate_limits
 from core.errors import Refused
 from core.service import Asked, Facts
+from core.service.turns import Accounts
 
 BEGUN = "whatif_begun"  # in the session: the run whose sweep was begun last
 PATIENCE = 2.0  # seconds in which the browser comes for it
 
-Name = tuple[str, str]  # the visitor, and the key of the run
+Name = tuple[Accounts, str]  # the visitor, and the key of the run
 
 _lock = threading.Lock()
 _begun: dict[Name, Future[None]] = {}  # that no one has come for yet
@@ -28,21 +29,21 @@ _begun: dict[Name, Future[None]] = {}  # that no one has come for yet
 def begin(said: Mapping[str, str], shown: Facts) -> None:
     """Begin what the browser is about to ask for, once for each run that comes on the screen.
 
-    It counts as one of the visitor's sweeps. Nothing begins where another run comes before the sweep.
+    Nothing begins where another run comes before the sweep.
     """
     if st.session_state.get(BEGUN) == shown.key:
         return
     st.session_state[BEGUN] = shown.key
-    name = answer.visitor(), shown.key
+    name = answer.accounts(), shown.key
     if said["edits"] or said["sweep"] == "patch" or changes.has_map(said, shown) or name in _begun:
         return
-    if rate_limits.accounts.take(name[0], "sweeps"):
+    if rate_limits.balances.take(name[0], "seconds", 0):
         return
     with _lock:
         _begun[name] = service.calls().begin(_sweep(name, changes.asked(said, shown, shown.key)))
 
 
-def take(visitor: str, key: str) -> Future[None] | None:
+def take(visitor: Accounts, key: str) -> Future[None] | None:
     """The sweep that was begun of this run, for this visitor who now asks for it, and who cancels it when he goes."""
     with _lock:
         return _begun.pop((visitor, key), None)

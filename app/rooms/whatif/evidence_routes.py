@@ -14,7 +14,7 @@ from app import languages
 from app.rooms.whatif import changes, evidence_export, words
 from app.rooms.whatif.routes import UNKEPT, Both, read, run_of
 from app.session import service
-from app.transport import messages, rate_limits, routes
+from app.transport import messages, routes
 from app.transport.routes import ANSWERS, BadParameter, answering, message
 from core.errors import Refused
 from core.service import AskedParts, AskedPaths, HeadPlace, PathEdges
@@ -30,7 +30,6 @@ async def asked_of(request: Request) -> tuple[Both, str, AskedParts]:
     return both, key, changes.asked_parts(both.said, both.a, other)
 
 
-@rate_limits.costing("runs")
 @answering
 async def tests(request: Request) -> Response:
     """One head or MLP taken from the other sentence, silent, and at its mean: the lead and the answer after each, and a verdict."""
@@ -53,7 +52,6 @@ async def tests(request: Request) -> Response:
     return message(messages.pack(header, b""))
 
 
-@rate_limits.costing("runs")
 @answering
 async def notes(request: Request) -> Response:
     """Every head by the token that it reads where it acts, and by the words that it pushes up and down."""
@@ -72,7 +70,6 @@ async def notes(request: Request) -> Response:
     return message(messages.pack(header, body.bytes()))
 
 
-@rate_limits.costing("sweeps")
 @answering
 async def paths(request: Request) -> Response:
     """Paths between some heads, or of them into one, as their runs come; at the end what the files say."""

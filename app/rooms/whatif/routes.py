@@ -21,7 +21,7 @@ from app.kit import params as kit_params
 from app.kit.numbers import filled
 from app.rooms.whatif import ahead, changes, export, words
 from app.session import resolving, screen, service
-from app.transport import messages, rate_limits, routes
+from app.transport import messages, routes, visitors
 from app.transport.routes import ANSWERS, BadParameter, answering, message
 from core.edits import Edit, edit_text, from_text, to_text
 from core.errors import InterventionError, Refused, TextError
@@ -80,10 +80,7 @@ async def run_of(both: Both, edits: tuple[Edit, ...], *, other: bool) -> str:
 @answering
 async def sweep(request: Request) -> Response:
     """A sweep as framed messages: rows as they are worked out, and at the end what its files say. A refusal is a sentence."""
-    visitor = rate_limits.visitor(request.scope)
-    begun = ahead.take(visitor, request.query_params.get("run", ""))
-    if begun is None and (wait := rate_limits.accounts.take(visitor, "sweeps")):
-        return rate_limits.too_much("sweeps", wait)
+    begun = ahead.take(visitors.accounts_of(request.scope), request.query_params.get("run", ""))
     try:
         return await _swept(request, () if begun is None else (begun,))
     except BaseException:
@@ -176,11 +173,7 @@ async def parts(request: Request) -> Response:
 
     With `alone` the row of one part alone, which is waited for.
     """
-    visitor = rate_limits.visitor(request.scope)
     one = "alone" in request.query_params
-    kind = "runs" if one else "sweeps"
-    if wait := rate_limits.accounts.take(visitor, kind):
-        return rate_limits.too_much(kind, wait)
     place = routes.asked(request)
     if (done := ANSWERS.known(place)) is not None:
         return routes.as_read(request, done, UNKEPT)
@@ -222,7 +215,6 @@ async def parts(request: Request) -> Response:
     return StreamingResponse(stream(), media_type="application/octet-stream", headers=UNKEPT)
 
 
-@rate_limits.costing("runs")
 @answering
 async def swaps(request: Request) -> Response:
     """Other sentences that are offered: of each the words that change places, the text, and the next word of it."""
@@ -263,7 +255,6 @@ def of_rows(rows: PartRows) -> bytes:
     return messages.framed(header, body.bytes())
 
 
-@rate_limits.costing("runs")
 @answering
 async def side(request: Request) -> Response:
     """The changed run beside the plain one: its words or vectors, which heads look elsewhere, and the maps of some of them."""
@@ -344,7 +335,6 @@ async def side(request: Request) -> Response:
     return message(messages.pack(header, body.bytes()))
 
 
-@rate_limits.costing("sweeps")
 @answering
 async def arrays(request: Request) -> Response:
     """Both runs as NPZ: every weight of each, and what the answer became."""

@@ -18,7 +18,7 @@ from app.export import about, files
 from app.kit.numbers import filled
 from app.rooms.whatif import changes, export, words
 from app.session import service
-from app.transport import messages, rate_limits
+from app.transport import messages
 from app.transport.routes import BadParameter, answering
 from core.errors import Refused, TextError
 from core.service import LEAST_DIFFERENCE, Facts, Pair, PairChanges, PairRows, pairs_from, read_pairs
@@ -30,9 +30,6 @@ MOST_CHARACTERS = 64_000  # of a set as it is sent
 @answering
 async def run_set(request: Request) -> Response:
     """The body says the pairs; the answer is framed messages: the pairs, each with its changes as it has run, and what the file says."""
-    visitor = rate_limits.visitor(request.scope)
-    if wait := rate_limits.accounts.take(visitor, "sweeps"):
-        return rate_limits.too_much("sweeps", wait)
     facts = await service.service().facts(request.query_params.get("run", ""))
     if not changes.has_parts(facts):
         raise BadParameter(words.NO_PARTS)

@@ -1,0 +1,52 @@
+"""The server's secret: names are signed with it, so that nobody can make one up or work one out."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import os
+import secrets
+from functools import cache
+
+SETTING = "HEADLIGHT_SECRET"
+FEWEST = 16  # characters
+NONCE = MARK = 16  # bytes of a signed name, and of its signature
+
+
+@cache
+def server_secret() -> bytes:
+    """HEADLIGHT_SECRET, which all processes of one site share; random for this process where it is not set. Raises ValueError."""
+    given = os.environ.get(SETTING, "")
+    if given and len(given) < FEWEST:
+        raise ValueError(
+            f"{SETTING} has {len(given)} characters, and needs at least {FEWEST}. Make one with: openssl rand -hex 32"
+        )
+    return given.encode() or secrets.token_bytes(32)
+
+
+def digest(purpose: str, data: bytes, secret: bytes | None = None) -> bytes:
+    """32 bytes that nobody can compute without the secret, others for each purpose."""
+    return hmac.digest(server_secret() if secret is None else secret, purpose.encode() + b"\0" + data, "sha256")
+
+
+def signed_name(purpose: str, secret: bytes | None = None) -> str:
+    """A new random name of 43 letters, digits, - and _, which is_signed() knows by its signature: nothing has to be remembered."""
+    nonce = secrets.token_bytes(NONCE)
+    return spelled(nonce + digest(purpose, nonce, secret)[:MARK])
+
+
+def is_signed(name: str, purpose: str, secret: bytes | None = None) -> bool:
+    """Whether signed_name() has made it."""
+    try:
+        data = base64.b64decode(name + "=", altchars=b"-_", validate=True) if len(name) == 43 else b""
+    except (binascii.Error, ValueError):
+        return False
+    # One spelling of each name, or the same browser could be two.
+    is_whole = len(data) == NONCE + MARK and spelled(data) == name
+    return is_whole and hmac.compare_digest(data[NONCE:], digest(purpose, data[:NONCE], secret)[:MARK])
+
+
+def spelled(data: bytes) -> str:
+    """As it stands in a header."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
