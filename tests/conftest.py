@@ -24,6 +24,8 @@ pytest_plugins = ("tests.servers", "tests.event_loop")
 
 # The screens' tests are of a small model that opens in no time, but those that name another (docs/developing.md).
 os.environ.setdefault("HEADLIGHT_DEFAULT", "minilm")
+# Servers that tests start, and the tests, name runs alike.
+os.environ.setdefault("HEADLIGHT_SECRET", "a secret that all tests share")
 # One thread a process: these models are so small that threads would wait for each other longer than they work.
 torch.set_num_threads(1)
 

@@ -18,7 +18,7 @@ from app.classroom import sentences, square
 from app.session import service
 from app.shell import routes as shell_routes
 from app.streamlit_edge import page as edge
-from app.transport import rate_limits, routes, security_headers
+from app.transport import rate_limits, routes, security_headers, visitors
 from tests.app.browsing import ROOT
 from tests.app.outside import Outside, outsides
 from tests.app.school import TIRED, screen
@@ -153,7 +153,8 @@ def application(base: str) -> Starlette:
         ],
         middleware=[
             Middleware(security_headers.Safe, no_pages=[f"{base}/headlight/"]),
-            Middleware(rate_limits.Named, base=base),
+            Middleware(visitors.Named, base=base),
+            Middleware(rate_limits.Metered, base=base),
             Middleware(edge.Scripted, policy=lambda inline: security_headers.policy(inline, ()), base=base),
         ],
     )

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from app.shell import registry, routes
-from app.transport import messages, rate_limits
+from app.transport import messages
 
 ANIMAL = "The animal didn't cross the street because it was too tired."
 OF_MODEL = {"generate": "storyteller"}
@@ -131,17 +131,6 @@ def test_hostile_values_are_followed_or_named(client: TestClient, room) -> None:
         values = found["chosen"]["values"]
         assert all(len(note) < 600 for note in found["notes"])
         assert header(client, room.id, **said_again(found["chosen"]))["chosen"]["values"] == values
-
-
-def test_a_run_that_is_not_there_counts_as_one_of_the_visitor_s(client: TestClient, monkeypatch) -> None:
-    header(client, "explore")
-    accounts = rate_limits.Balances({"runs": rate_limits.Rate(1, 0.001)})
-    monkeypatch.setattr(rate_limits, "balances", accounts)
-    header(client, "explore", layer="1")  # it is there
-    header(client, "explore", text="A run that no one has asked for yet.")
-    header(client, "step", text="A run that no one has asked for yet.")
-    answer = client.get(link("explore", text="One more."))
-    assert answer.status_code == 429 and "Try again" in answer.text and int(answer.headers["retry-after"]) > 0
 
 
 def test_a_message_is_made_anew_for_a_run_may_be_gone(client: TestClient) -> None:

@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from app.session import service
 from app.shell import registry, routes
-from app.transport import admission, rate_limits, security_headers
+from app.transport import admission, rate_limits, security_headers, visitors
 from benchmarks import load
 from core.run.request import Request
 from tests.app.served import local
@@ -91,7 +91,8 @@ def client() -> Iterator[TestClient]:
 MIDDLEWARE = [
     Middleware(security_headers.Safe, no_pages=["/headlight/"]),
     Middleware(admission.Doors),
-    Middleware(rate_limits.Named),
+    Middleware(visitors.Named),
+    Middleware(rate_limits.Metered),
 ]
 
 

@@ -29,7 +29,7 @@ from app.session import answer, resolving, service
 from app.session import screen as session_screen
 from app.session.models import MODELS
 from app.shell import routes
-from app.transport import messages, rate_limits
+from app.transport import messages, visitors
 from core.edits import Ablate, EditMask, to_text
 from core.read import comparison
 from core.run.request import Request
@@ -107,20 +107,34 @@ def test_the_mocks_heads_and_the_code_that_gives_them(client: TestClient, capsys
     assert "decoder,0,attn,5,Em,0.89" in about["table"][2] and DOROTHY in about["caption"]
 
 
-def test_a_sweep_is_begun_before_it_is_asked_for_and_counts_once(
+def test_the_mocks_heads_and_the_code_that_gives_them(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+    parts, about = swept(client, facts())
+    found = rows(parts)
+    assert len(found) == 48 and found["decoder", 0, 5] == pytest.approx(0.0284, abs=5e-5)
+    assert parts[0]["labels"][str(parts[0]["watched"][0])] == "Em"
+    assert parts[0]["probability_before"][0] == pytest.approx(0.894, abs=5e-4)
+    assert sum(abs(p - parts[0]["probability_before"][0]) < 0.03 for p in found.values()) == 43
+    out = printed(about["snippet"], capsys).splitlines()
+    assert len(out) == 48
+    for line, after in zip(out, found.values(), strict=True):
+        assert float(line.split()[-1]) == pytest.approx(after - parts[0]["probability_before"][0], abs=1e-5)
+    assert "decoder,0,attn,5,Em,0.89" in about["table"][2] and DOROTHY in about["caption"]
+
+
+def test_a_sweep_is_begun_before_it_is_asked_for_and_runs_once(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = facts(text="Dorothy ran to Aunt")
-    who = rate_limits.visitor({"client": ("testclient", 50000), "headers": []})
-    monkeypatch.setattr(answer, "visitor", lambda: who)
+    who = visitors.accounts("", "testclient")
+    monkeypatch.setattr(answer, "accounts", lambda: who)
     monkeypatch.setattr(ahead.st, "session_state", {})
-    monkeypatch.setattr(rate_limits, "balances", rate_limits.Balances({"sweeps": rate_limits.Rate(1, 1e-9)}))
-    values, _ = kit_params.read(changes.PARAMS, run, {})
+    values, _ = kit_params.read(changes.PARAMS, run, {"sweep": "heads"})
+    begun, sweep = [], ahead._sweep
+    monkeypatch.setattr(ahead, "_sweep", lambda name, asked: begun.append(name) or sweep(name, asked))
     ahead.begin(values, run)
     ahead.begin(values, run)  # the same run once more on the screen
-    assert len(rows(swept(client, run)[0])) == 48
-    refused = client.get("/headlight/whatif/sweep", params={"run": run.key})
-    assert refused.status_code == 429, "the one that was begun has paid for the first alone"
+    assert begun == [(who, run.key)]
+    assert len(rows(swept(client, run)[0])) == 48 and not ahead._begun, "the browser has come for it"
 
     # One that nobody comes for ends.
     monkeypatch.setattr(ahead, "PATIENCE", 0.0)

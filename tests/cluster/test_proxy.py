@@ -25,7 +25,7 @@ from websockets.typing import Subprotocol
 
 from app.classroom import codes, sentences, words
 from app.session.service import DEFAULT_REQUEST
-from app.transport import rate_limits
+from app.transport import rate_limits, visitors
 from core.run.request import Request
 from tests.app.browsing import ROOT, Screen, serving
 from tests.app.school import PLACE, screen
@@ -38,7 +38,6 @@ pytestmark = [
 PROCESS = "HEADLIGHT_PROCESS"
 PATIENCE = 60.0  # seconds
 SENTENCE = "A proxy sends every visitor back to the same process."
-SWEEP = f"headlight/whatif/sweep?run={DEFAULT_REQUEST.key}&sweep=heads"
 
 
 # What `make cluster` starts each with
@@ -58,7 +57,7 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     folder = tmp_path_factory.mktemp("processes")
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setenv(rate_limits.LIMITS, "sweeps=1/0.0001")
+        patch.setenv(rate_limits.LIMITS, "trainings=1/0.0001")
         found = {}
         for name, signs in SIGNS.items():
             patch.setenv(codes.OURS, signs)
@@ -153,11 +152,11 @@ def test_limits_see_the_visitor_and_not_the_proxy(behind: Behind) -> None:
     """Visitors without our cookie, on one process: each address has its own limits, and says nobody else's."""
     at_one = {PROCESS: "one"}
     with visitor("127.0.0.2", at_one) as first, visitor("127.0.0.3", at_one) as second:
-        url = f"{behind.address}/{SWEEP}"
-        assert first.get(url).status_code == 200
-        assert first.get(url).status_code == 429
-        assert first.get(url, headers={"X-Forwarded-For": "10.1.2.3"}).status_code == 429
-        assert second.get(url).status_code == 200
+        url = f"{behind.address}/headlight/train/text"  # a text of its own needs a name, and is refused without one
+        assert first.post(url).status_code == 400
+        assert first.post(url).status_code == 429
+        assert first.post(url, headers={"X-Forwarded-For": "10.1.2.3"}).status_code == 429
+        assert second.post(url).status_code == 400
 
 
 @pytest.mark.thorough
