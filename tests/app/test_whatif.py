@@ -124,17 +124,17 @@ def test_the_mocks_heads_and_the_code_that_gives_them(client: TestClient, capsys
 def test_a_sweep_is_begun_before_it_is_asked_for_and_runs_once(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = facts(text="Dorothy ran to Aunt")
+    run = facts("minilm", "It was late.")
     who = visitors.accounts("", "testclient")
     monkeypatch.setattr(answer, "accounts", lambda: who)
     monkeypatch.setattr(ahead.st, "session_state", {})
-    values, _ = kit_params.read(changes.PARAMS, run, {"sweep": "heads"})
+    values, _ = kit_params.read(changes.PARAMS, run, {})
     begun, sweep = [], ahead._sweep
     monkeypatch.setattr(ahead, "_sweep", lambda name, asked: begun.append(name) or sweep(name, asked))
     ahead.begin(values, run)
     ahead.begin(values, run)  # the same run once more on the screen
     assert begun == [(who, run.key)]
-    assert len(rows(swept(client, run)[0])) == 48 and not ahead._begun, "the browser has come for it"
+    assert len(rows(swept(client, run)[0])) == 72 and not ahead._begun, "the browser has come for it"
 
     # One that nobody comes for ends.
     monkeypatch.setattr(ahead, "PATIENCE", 0.0)
