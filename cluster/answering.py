@@ -8,6 +8,7 @@ found yet a beat says that somebody is there.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -20,6 +21,7 @@ from cluster import wire
 from core.errors import Refused
 from core.run.request import Request
 from core.service import LocalService
+from core.service.turns import Askers, asked_from_now_on
 
 LARGEST = 64 << 20  # bytes of a question: a painted mask of thousands of tokens is a few
 BEAT = 5.0  # seconds
@@ -42,8 +44,10 @@ async def answer(service: LocalService, asked: HttpRequest) -> Response:
     try:
         arguments, requests = wire.unpacked(bytes(body))
         wire.CALLS[name].bind(None, **arguments)
+        askers = Askers(*map(tuple, json.loads(asked.headers.get(wire.ASKERS, "[[]]"))))
     except (TypeError, ValueError) as error:
         return PlainTextResponse(str(error), 400)
+    asked_from_now_on(askers)
     frames = _frames(service, name, arguments, requests)
     return StreamingResponse(_beating(frames), media_type="application/octet-stream")
 

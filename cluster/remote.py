@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
 import threading
 import time
@@ -29,7 +30,9 @@ from cluster import wire
 from core.edits import Intervention
 from core.errors import Busy, Unknown
 from core.run.request import Request
+from core.run.secret import SETTING as SECRET
 from core.service import News, PairRows, PartRows, PathEdges, Service, SweepPart
+from core.service.turns import current_askers
 
 SESSION = "x-session-id"
 SPREAD = 16  # parts of a model's runs, each of which is on one machine
@@ -49,6 +52,7 @@ NOBODY = {
 }
 
 AWAY = "The machines that run models do not answer just now. Your text is still in the box: try again in a minute."
+OTHER_SECRET = f"The machines that run models have another {SECRET} than this front end. Set the same one everywhere."
 BROKEN = "a call failed on the machine that runs models; its log says why"
 
 
@@ -84,7 +88,9 @@ class RemoteService:
 
     async def submit(self, request: Request) -> str:
         self._remember(request)
-        return await self._call("submit", request)
+        if (key := await self._call("submit", request)) != request.key:
+            raise RuntimeError(OTHER_SECRET)
+        return key
 
     async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
         return await self.submit(await self._call("edited", key, tuple(interventions)))
@@ -182,7 +188,7 @@ class RemoteService:
         found = {
             "url": f"{self.address}/{name}",
             "content": wire.packed((dict(arguments), tuple(requests))),
-            "headers": {SESSION: self._session(arguments)},
+            "headers": {SESSION: self._session(arguments), wire.ASKERS: json.dumps([*current_askers()])},
         }
         return found if name not in wire.STREAMS else {"method": "POST", **found}
 

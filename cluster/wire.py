@@ -23,6 +23,7 @@ from core.edits import KINDS
 from core.errors import Refused
 from core.service import Service
 
+ASKERS = "x-askers"  # the header that says whose question it is, as JSON
 ALIGNED = 16  # bytes; arrays begin at multiples, so that torch may use them where they lie
 PLAIN = (type(None), bool, int, float, str)
 NUMBERS = "biuf"  # kinds of dtypes that travel

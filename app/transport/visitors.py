@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.transport import loopback, words
 from app.transport.routes import BadParameter
 from core.run import secret
-from core.service.turns import Accounts, asked_from_now_on
+from core.service.turns import Accounts, Askers, asked_from_now_on
 
 COOKIE = "headlight"  # random, for as long as the browser is open; it says nothing but that it is the same browser
 PURPOSE = "visitor"  # of the signature
@@ -85,7 +85,7 @@ class Named:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        asked_from_now_on(*accounts_of(scope))
+        asked_from_now_on(Askers(accounts_of(scope)))
 
         async def with_name(message: Message) -> None:
             if message["type"] == "http.response.start":

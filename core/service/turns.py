@@ -70,9 +70,9 @@ def asked_by(askers: Askers) -> Iterator[None]:
         _askers.reset(token)
 
 
-def asked_from_now_on(*accounts: str) -> None:
-    """Work that this context begins from now on is done for the visitor with these accounts."""
-    _askers.set(Askers(accounts))
+def asked_from_now_on(askers: Askers) -> None:
+    """Work that this context begins from now on is done for these."""
+    _askers.set(askers)
 
 
 class Usage:

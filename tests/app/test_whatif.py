@@ -107,20 +107,6 @@ def test_the_mocks_heads_and_the_code_that_gives_them(client: TestClient, capsys
     assert "decoder,0,attn,5,Em,0.89" in about["table"][2] and DOROTHY in about["caption"]
 
 
-def test_the_mocks_heads_and_the_code_that_gives_them(client: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
-    parts, about = swept(client, facts())
-    found = rows(parts)
-    assert len(found) == 48 and found["decoder", 0, 5] == pytest.approx(0.0284, abs=5e-5)
-    assert parts[0]["labels"][str(parts[0]["watched"][0])] == "Em"
-    assert parts[0]["probability_before"][0] == pytest.approx(0.894, abs=5e-4)
-    assert sum(abs(p - parts[0]["probability_before"][0]) < 0.03 for p in found.values()) == 43
-    out = printed(about["snippet"], capsys).splitlines()
-    assert len(out) == 48
-    for line, after in zip(out, found.values(), strict=True):
-        assert float(line.split()[-1]) == pytest.approx(after - parts[0]["probability_before"][0], abs=1e-5)
-    assert "decoder,0,attn,5,Em,0.89" in about["table"][2] and DOROTHY in about["caption"]
-
-
 def test_a_sweep_is_begun_before_it_is_asked_for_and_runs_once(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ from core.service import (
 )
 from core.service.answers import AskedParts, AskedPaths
 from core.service.engine import Engine
+from core.service.turns import Askers, asked_by
 from core.sweep.ablations import RowAnswers
 from core.sweep.sweeps import HeadPlace, Sweep
 from core.write.generate import Sampling
@@ -446,3 +447,23 @@ def test_a_setting_chooses_where_models_run(monkeypatch: pytest.MonkeyPatch) -> 
     assert getattr(session.service.__wrapped__(), "address", "") == "http://10.0.0.5:8000"
     monkeypatch.delenv(session.ELSEWHERE)
     assert isinstance(session.service.__wrapped__(), LocalService)
+
+
+def test_whose_question_it_is_travels_with_it(serve: Callable[[Answers], str]) -> None:
+    service = local()
+    seen: list[set[tuple[str, ...]]] = []
+    service.engine.usage.add = lambda askers, *_: seen.append(set(askers))  # type: ignore[method-assign]
+    there = asking(serve(answering_for(service)))
+
+    async def facts() -> None:
+        with asked_by(Askers(("ann", "at school"))):
+            await there.facts(await there.submit(TEXT))
+
+    ask(facts())
+    assert {("ann", "at school")} in seen
+
+
+def test_machines_with_another_secret_are_told_from_lost_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote.RemoteService, "_call", lambda *_: asyncio.sleep(0, "0" * 64))
+    with pytest.raises(RuntimeError, match="have another HEADLIGHT_SECRET than this front end"):
+        ask(asking("http://127.0.0.1:9").submit(TEXT))
