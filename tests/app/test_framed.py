@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,18 +15,20 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
+import uvicorn
 from httpx2 import Response
 from PIL import Image
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, FrameLocator, Page, expect
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import HTMLResponse
+from starlette.requests import Request as StarletteRequest
+from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from app.shell import link_preview, words
 from app.streamlit_edge import page
-from app.transport import security_headers
+from app.transport import security_headers, visitors
 from tests.app.browsing import PATIENCE, ROOT, eventually, serving, stays
 from tests.app.course_page import HEARS, frame
 
@@ -125,6 +130,54 @@ def test_a_server_that_a_site_may_show_says_so_and_answers_oembed(framed: TestCl
     xml = asked("http://headlight.example/", format="xml")
     assert (xml.status_code, xml.text) == (501, words.OEMBED_JSON)
     assert "<script" not in asked('http://headlight.example/?text="><script>').json()["html"]
+
+
+ASKS = """<!doctype html><title>A page</title><body><script>
+fetch("headlight/who").then((answer) => answer.text()).then((text) => document.body.append(text));
+</script>"""
+
+
+@contextmanager
+def naming(site: str) -> Iterator[str]:
+    """The address of a server that `site` may show in a frame. Its page says the name that its own requests are known by."""
+
+    async def who(request: StarletteRequest) -> PlainTextResponse:
+        return PlainTextResponse(visitors.name_of(request.scope) or "nobody")
+
+    routes = [Route("/", lambda _: HTMLResponse(ASKS)), Route("/headlight/who", who)]
+    app = Starlette(routes=routes, middleware=[Middleware(visitors.Named, embedding=(site,))])
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://localhost:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(20)
+
+
+def test_a_frame_has_a_name_that_stays_and_that_no_other_site_shares(
+    browser: Browser, elsewhere: tuple[str, list[str]]
+) -> None:
+    site, shown = elsewhere
+    with naming(site) as address:
+        shown[0] = frame(address)
+        context = browser.new_context()
+        page = context.new_page()
+
+        def name_in(where: Page | FrameLocator) -> str:
+            expect(where.locator("body")).to_have_text(re.compile(r"\S{43}|nobody"))
+            return where.locator("body").inner_text().strip()
+
+        page.goto(site)
+        framed = name_in(page.frame_locator("iframe"))
+        page.goto(site)
+        assert name_in(page.frame_locator("iframe")) == framed != "nobody"
+        page.goto(address)
+        assert name_in(page) not in (framed, "nobody")
+        context.close()
 
 
 @pytest.mark.thorough

@@ -1,0 +1,149 @@
+"""What one visitor can take from another: how long a bystander waits for a sentence while somebody else keeps the server busy.
+
+    python -m benchmarks.fairness [--sentences 15] [--connections 16] [--attacks questions typing]
+
+The server is started as the Procfile says, on all cores. A bystander types sentences, one every second, and waits for each picture:
+alone, then while `connections` connections of one other visitor ask for the lens and for what wrote each word without a pause
+("questions"), then while as many pages of one other visitor type without a pause ("typing"). What counts is the ratio to the times
+alone, of the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from statistics import median, quantiles
+
+import httpx2
+
+from benchmarks.load import PATIENCE, Found, Visitor, procfile
+
+PAUSE = 1.0  # seconds between two sentences of the bystander
+LEAD = 5.0  # seconds of an attack before the bystander types
+TOKENS = 80  # written words that a question is about
+MOST_ID = 40_000  # of a token
+
+
+async def sentences(visitor: Visitor, n: int) -> list[float]:
+    """Seconds until the picture of each of n new sentences."""
+    took = []
+    async with visitor.page() as line:
+        await visitor.type(line)  # the first is not counted
+        visitor.found.pictures.clear()
+        for _ in range(n):
+            await asyncio.sleep(PAUSE)
+            await visitor.type(line)
+            took.append(visitor.found.pictures[-1] if visitor.found.pictures else PATIENCE)
+            visitor.found.pictures.clear()
+    return took
+
+
+@contextlib.asynccontextmanager
+async def questions(address: str, connections: int, seen: Counter[str]) -> AsyncIterator[None]:
+    """One visitor who asks what each layer would say, and what wrote each word, of another text each time."""
+    async with httpx2.AsyncClient(timeout=None, limits=httpx2.Limits(max_connections=None)) as client:
+        attacker = Visitor(1, address, client, Found(), random.Random(1))
+        async with attacker.page() as line:
+            await attacker.picture(line, "My dog is very")
+
+        async def ask(number: int) -> None:
+            rng = random.Random(number)
+            while True:
+                path = ".".join(str(rng.randrange(100, MOST_ID)) for _ in range(TOKENS))
+                kind = rng.choice((f"wrote?path={path}", f"lens?path={path}&position=60&token=5"))
+                url = f"{address}/headlight/generate/{kind}&run={attacker.run}"
+                answer = await client.get(url, headers={"Cookie": attacker.cookie})
+                seen[str(answer.status_code)] += 1
+                if answer.status_code != 200:
+                    await asyncio.sleep(0.2)
+
+        asking = [asyncio.create_task(ask(i)) for i in range(connections)]
+        try:
+            yield
+        finally:
+            await ended(asking)
+
+
+@contextlib.asynccontextmanager
+async def typing(address: str, connections: int, seen: Counter[str]) -> AsyncIterator[None]:
+    """One visitor with many pages who types into all of them."""
+    async with httpx2.AsyncClient(timeout=None) as client, contextlib.AsyncExitStack() as held:
+        pages = [Visitor(100 + i, address, client, Found(), random.Random(i)) for i in range(connections)]
+        lines = [await held.enter_async_context(pages[0].page())]
+        for page in pages[1:]:
+            page.cookie = pages[0].cookie
+            lines.append(await held.enter_async_context(page.line()))
+            await page.script(lines[-1], "")
+
+        async def type(page: Visitor, line: object) -> None:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    came = await page.picture(line, page.sentence(8))  # type: ignore[arg-type]
+                    seen["no picture" if came is None else "pictures"] += 1
+
+        asking = [asyncio.create_task(type(page, line)) for page, line in zip(pages, lines, strict=True)]
+        try:
+            yield
+        finally:
+            await ended(asking)
+
+
+async def ended(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+ATTACKS = {"questions": questions, "typing": typing}
+
+
+async def measured(address: str, n: int, connections: int, attacks: list[str]) -> dict[str, object]:
+    """The bystander's seconds by what goes on meanwhile, and what the others got."""
+    async with httpx2.AsyncClient(timeout=PATIENCE) as client:
+
+        def bystander(number: int) -> Visitor:
+            return Visitor(number, address, client, Found(), random.Random(number))
+
+        found: dict[str, object] = {"alone": await sentences(bystander(7), n)}
+        for i, name in enumerate(attacks):
+            seen: Counter[str] = Counter()
+            async with ATTACKS[name](address, connections, seen):
+                await asyncio.sleep(LEAD)
+                found[name] = await sentences(bystander(8 + i), n)
+            found[f"{name}, others"] = dict(seen)
+            await asyncio.sleep(LEAD)
+    return found
+
+
+def told(seconds: list[float]) -> tuple[float, float]:
+    """Median and 95th percentile."""
+    return median(seconds), quantiles(seconds, n=100, method="inclusive")[94]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sentences", type=int, default=15)
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--attacks", nargs="+", choices=[*ATTACKS], default=[*ATTACKS])
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    with procfile(None) as (address, _):
+        found = asyncio.run(measured(address, asked.sentences, asked.connections, asked.attacks))
+    alone = told(found["alone"])  # type: ignore[arg-type]
+    print(f"{'':12} {'median':>8} {'p95':>8} {'ratios to alone':>16}")
+    for name in ("alone", *asked.attacks):
+        now = told(found[name])  # type: ignore[arg-type]
+        others = found.get(f"{name}, others", "")
+        print(f"{name:12} {now[0]:7.2f}s {now[1]:7.2f}s {now[0] / alone[0]:7.1f} {now[1] / alone[1]:8.1f}   {others}")
+    if asked.json:
+        asked.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
