@@ -18,6 +18,8 @@ from urllib.parse import urlencode
 import httpx2
 import pytest
 from playwright.sync_api import Browser
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
@@ -29,6 +31,7 @@ from app.transport import rate_limits, visitors
 from core.run.request import Request
 from tests.app.browsing import ROOT, Screen, serving
 from tests.app.school import PLACE, screen
+from tests.cluster.serving import served
 
 HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 pytestmark = [
@@ -72,16 +75,18 @@ def behind(direct: dict[str, str]) -> Iterator[Behind]:
 
 
 @contextmanager
-def proxied(processes: dict[str, str]) -> Iterator[str]:
-    """HAProxy in front of these, with what deploy/haproxy.cfg says; its address once it answers."""
+def proxied(
+    processes: dict[str, str], config: Path = ROOT / "deploy" / "haproxy.cfg", scheme: str = "http"
+) -> Iterator[str]:
+    """HAProxy in front of these, with what its configuration says; its address once it answers."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     settings = {"PORT": str(port)} | {name.upper(): at for name, at in processes.items()}
     assert HAPROXY is not None
-    proxy = subprocess.Popen([HAPROXY, "-f", str(ROOT / "deploy" / "haproxy.cfg")], env={**os.environ, **settings})
+    proxy = subprocess.Popen([HAPROXY, "-f", str(config)], env={**os.environ, **settings})
     try:
-        address = f"http://127.0.0.1:{port}"
+        address = f"{scheme}://127.0.0.1:{port}"
         until = time.monotonic() + PATIENCE
         while not answers(f"{address}/healthz"):
             assert proxy.poll() is None and time.monotonic() < until
@@ -94,7 +99,7 @@ def proxied(processes: dict[str, str]) -> Iterator[str]:
 
 def answers(address: str) -> bool:
     try:
-        return httpx2.get(address).status_code == 200
+        return httpx2.get(address, verify=False).status_code == 200
     except httpx2.TransportError:
         return False
 
@@ -307,3 +312,30 @@ def test_an_example_of_the_configuration_is_what_haproxy_reads() -> None:
     assert HAPROXY is not None
     checked = subprocess.run([HAPROXY, "-c", "-f", str(Path(ROOT, "deploy", "haproxy.cfg"))], capture_output=True)
     assert checked.returncode == 0, checked.stderr.decode()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_the_proxys_cookie_works_in_frames_over_tls_and_stays_as_it_was_without(tmp_path: Path) -> None:
+    assert HAPROXY is not None
+    certificate, config = tmp_path / "both.pem", tmp_path / "haproxy.cfg"
+    subject = ["-nodes", "-subj", "/CN=localhost", "-days", "1", "-keyout", "key.pem", "-out", "certificate.pem"]
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", *subject], cwd=tmp_path, check=True, capture_output=True
+    )
+    certificate.write_text((tmp_path / "certificate.pem").read_text() + (tmp_path / "key.pem").read_text())
+    plain = Path(ROOT, "deploy", "haproxy.cfg").read_text()
+    bind = 'bind "${BIND}:${PORT}"'
+    assert bind in plain
+
+    async def page(_: HttpRequest) -> Response:
+        return Response("a page", headers={"Set-Cookie": "other=1; SameSite=Lax"})
+
+    with served(page) as behind, ExitStack() as stack:
+        config.write_text(plain.replace(bind, f"{bind} ssl crt {certificate}"))
+        at = behind.removeprefix("http://")
+        for scheme, file in (("https", config), ("http", Path(ROOT, "deploy", "haproxy.cfg"))):
+            address = stack.enter_context(proxied({"one": at, "two": at}, file, scheme))
+            given = httpx2.get(f"{address}/page", verify=False).headers.get_list("set-cookie")
+            own = next(one for one in given if one.startswith(f"{PROCESS}="))
+            assert ("SameSite=None; Secure; Partitioned" in own) == (scheme == "https") == ("SameSite=Lax" not in own)
+            assert "other=1; SameSite=Lax" in given
