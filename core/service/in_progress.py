@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from .facts import facts_of
 from .maps.answers import HeadDone, LayerDone, MapTransform, RunDone, Thumbnails
 from .maps.compute import Map, row, tile
 from .maps.heads import thumbnails_of
+from .turns import Turns, Usage
 
 AT_ONCE = 150_000  # weights; of a run that has no more nothing is shown before it ends, since all of them are sent then
 MOST_RUNS = 8  # whose thumbnails wait for somebody to take them
@@ -40,8 +41,8 @@ class RunInProgress:
 class RunsInProgress:
     """The runs of one engine that go on, and what was drawn of those that have ended until somebody takes it."""
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="live")
+    def __init__(self, usage: Usage | None = None) -> None:
+        self._turns = Turns("live", 1, usage or Usage())
         self._lock = threading.Lock()
         self._runs: dict[str, RunInProgress] = {}  # by the request's key, for as long as the run goes on
         self._made: OrderedDict[str, list[Future[Thumbnails]]] = OrderedDict()  # until somebody takes them
@@ -63,7 +64,7 @@ class RunsInProgress:
             elif run is not None and so_far.records:
                 run.so_far = so_far
                 at = len(so_far.records) - 1
-                self._pool.submit(_fulfil, run.made[at], partial(thumbnails_of, so_far.attention[at]))
+                self._turns.add(partial(_fulfil, run.made[at], partial(thumbnails_of, so_far.attention[at])))
 
         return tell
 
@@ -82,7 +83,7 @@ class RunsInProgress:
             self._made.move_to_end(key)
             while len(self._made) > MOST_RUNS:
                 self._made.popitem(last=False)
-        self._pool.submit(_fulfil, run.facts, partial(_with_labels, facts))
+        self._turns.add(partial(_fulfil, run.facts, partial(_with_labels, facts)))
         run.facts.add_done_callback(lambda _: changed())
 
         def ended(_: Future[Trace]) -> None:
@@ -126,7 +127,7 @@ class RunsInProgress:
                     return
                 opened: Future[HeadDone] = Future()
                 make = partial(_opened, so_far or run.end.result(), record, head, query)
-                self._pool.submit(_fulfil, opened, make)
+                self._turns.add(partial(_fulfil, opened, make))
                 del so_far, make
                 if not await _is_made(opened, run.end):
                     return

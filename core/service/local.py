@@ -66,7 +66,7 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
-        self._in_progress = RunsInProgress()
+        self._in_progress = RunsInProgress(engine.usage)
         engine.watch = self._in_progress.watch
         self._sweeps = Sweeps(partial(engine.again, aside=True), self._run, engine.weights)
 

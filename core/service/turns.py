@@ -203,7 +203,8 @@ class Turns:
         task.since = time.monotonic()
         token = between_layers.set(partial(self._between_layers, task))
         try:
-            task.do()
+            with asked_by(task.askers):
+                task.do()
         except Exception:  # the pool would keep it to itself
             log.exception("A task failed")
         finally:

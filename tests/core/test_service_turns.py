@@ -201,8 +201,8 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
     seen.append(weakref.ref(run_of(shared, request)))
     ask(shared.thumbnails(request.key))
     run_of(shared, core.Request("minilm", ("Another.",)))
-    turns = [turns._pool for turns in (shared._quick, shared._slow, shared.engine._turns)]
-    for pool in (shared._in_progress._pool, *turns, shared.engine._loaders):
+    turns = [turns._pool for turns in (shared._quick, shared._slow, shared._in_progress._turns, shared.engine._turns)]
+    for pool in (*turns, shared.engine._loaders):
         pool.shutdown()  # a thread lets go of what it did last a moment after its answer is there
     gc.collect()
     assert len(seen) > 7 and not any(trace() for trace in seen[:8])
