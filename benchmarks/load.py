@@ -46,10 +46,6 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-os.environ.setdefault(
-    "HEADLIGHT_SECRET", os.urandom(16).hex()
-)  # the server's too: its visitors work out the names of their runs
-
 import core
 from app.session.service import DEFAULT_REQUEST
 from core.run.request import Request
