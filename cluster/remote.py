@@ -30,7 +30,7 @@ from cluster import wire
 from core.edits import Intervention
 from core.errors import Busy, Unknown
 from core.run.request import Request
-from core.run.secret import SETTING as SECRET
+from core.secret import SETTING as SECRET
 from core.service import News, PairRows, PartRows, PathEdges, Service, SweepPart
 from core.service.turns import current_askers
 

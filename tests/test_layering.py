@@ -27,7 +27,7 @@ PRODUCT = ("core", "cluster", "app", "benchmarks", "scripts")
 CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "extras"}),
     frozenset(
-        {"device", "memory", "frames", "bars", "old_names", "screens", "version"}
+        {"device", "memory", "frames", "bars", "old_names", "screens", "secret", "version"}
     ),  # with errors the ground: modules of no folder
     frozenset({"model"}),
     frozenset({"edits"}),

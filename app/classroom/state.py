@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from app.classroom import codes
 from app.classroom.steps import Step, StepQuestion
-from core.run import secret
+from core import secret
 
 MOST_FOLLOWERS = 500
 FOLLOWER = "follower"  # the purpose of a key

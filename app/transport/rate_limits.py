@@ -172,5 +172,4 @@ class Metered:
         try:
             await self.app(scope, receive, counted)
         finally:
-            if sent:
-                balances.spend(accounts, "megabytes", sent / MEGABYTE)
+            balances.spend(accounts, "megabytes", sent / MEGABYTE)

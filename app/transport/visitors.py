@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.transport import loopback, words
 from app.transport.routes import BadParameter
-from core.run import secret
+from core import secret
 from core.service.turns import Accounts, Askers, asked_from_now_on
 
 COOKIE = "headlight"  # random, for as long as the browser is open; it says nothing but that it is the same browser

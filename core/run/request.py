@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from .. import secret
 from ..edits import Intervention, edit_text
-from . import secret
 
 Stage = Literal["loading", "waiting", "running", "done"]
 

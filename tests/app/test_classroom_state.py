@@ -14,7 +14,7 @@ import pytest
 from app.classroom import codes, routes
 from app.classroom.school import MOST_CLASSES, School
 from app.classroom.state import MESSAGES, MOST_FOLLOWERS, MOST_ROUNDS, PER, WAITS, Asked, Classroom, Screen
-from core.run import secret
+from core import secret
 
 SCREEN = Screen("explore", "run", {"with": {"layer": "3"}})
 ASKED = Asked("run", "encoder", 3, 1, 10, 16, frozenset(range(16)))

@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 
 from app.shell import routes as shell_routes
 from app.transport import rate_limits, visitors, words
+from core import secret
 from core.errors import TextError
-from core.run import secret
 from core.service.turns import CROWD, current_askers
 
 ANN, BOB = ("ann", "at school"), ("bob", "at school")

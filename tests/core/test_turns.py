@@ -177,7 +177,7 @@ def test_whoever_joins_a_run_or_an_answer_brings_it_forward() -> None:
             return await cache.get("one", make)
 
     async def both() -> list[bytes]:
-        return await asyncio.gather(get(ANN), get(BOB))
+        return [*await asyncio.gather(get(ANN), get(BOB))]
 
     assert ask(both()) == [b"x", b"x"] and set(seen) == {*ANN, *BOB}
 
