@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,12 +21,14 @@ from starlette.middleware import Middleware  # noqa: E402
 
 from app.classroom import routes as classroom  # noqa: E402
 from app.languages import spoken  # noqa: E402
+from app.session import settings  # noqa: E402
 from app.shell import closing, errors, link_preview, projector, refused, routes, warm  # noqa: E402
 from app.streamlit_edge import (  # noqa: E402
     collection,
     connections,
     ending,
     greeting,
+    hosts,
     page,
     rerunning,
     reserved,
@@ -36,10 +39,12 @@ from app.transport import (  # noqa: E402
     admission,
     background,
     bad_requests,
+    closed,
     compress,
     edited,
     files,
     metrics,
+    password,
     rate_limits,
     security_headers,
     tracebacks,
@@ -52,6 +57,8 @@ MIDDLEWARE = [
     Middleware(bad_requests.Strange),
     Middleware(spoken.Spoken),
     Middleware(security_headers.Safe, no_pages=[f"{BASE}/headlight/"]),
+    Middleware(closed.Closed, base=BASE),
+    Middleware(password.Password, password=password.required(), sites=security_headers.ancestors()),
     Middleware(admission.Doors, base=BASE),
     Middleware(visitors.Named, embedding=security_headers.ancestors(), base=BASE),
     Middleware(rate_limits.Metered, base=BASE),
@@ -71,6 +78,7 @@ MIDDLEWARE = [
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     """No visitor is the first: the default model and its first picture are ready before the port answers."""
+    hosts.allow_own(os.environ.get(settings.OWN_MACHINE) == "1")
     admission.house.most = admission.most()
     files.allow(admission.house.most)
     rate_limits.begin()
