@@ -43,6 +43,7 @@ from app.transport import (  # noqa: E402
     compress,
     edited,
     files,
+    logs,
     metrics,
     password,
     rate_limits,
@@ -52,6 +53,7 @@ from app.transport import (  # noqa: E402
 )
 from app.transport import routes as transport_routes  # noqa: E402
 
+logs.begin()  # before uvicorn reports anything: it imports this module first
 BASE = transport_routes.BASE
 MIDDLEWARE = [
     Middleware(bad_requests.Strange),
@@ -83,7 +85,6 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     files.allow(admission.house.most)
     rate_limits.begin()
     classroom.begin()
-    metrics.log_runs()
     tracebacks.keep_texts_out()
     greeting.put_together_once()
     yielding.callbacks_are_whole()
@@ -97,7 +98,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
         metrics.STALLED.inc(known.look())
 
     await to_thread.run_sync(warm.warm_up)
-    print(f"Headlight answers at {greeting.address()}; Ctrl-C stops it.", flush=True)
+    logs.announce(f"Headlight answers at {greeting.address()}; Ctrl-C stops it.")
     tasks = [
         asyncio.create_task(background.every(collection.LOOK, collection.look)),
         asyncio.create_task(background.every(connections.LOOK, close_stalled)),

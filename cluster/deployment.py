@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.session import idle, models
-from app.transport import metrics, tracebacks
+from app.transport import logs, metrics, tracebacks
 from cluster import answering
 from core.errors import Refused
 from core.service import LocalService
@@ -36,7 +36,7 @@ class Models:
 
     def __init__(self, threads: int, warm: str | None) -> None:
         torch.set_num_threads(threads)  # a share of a machine is only a promise to others until somebody keeps it
-        metrics.log_runs()
+        logs.begin()
         tracebacks.keep_texts_out()
         engine = Engine(load_model=models.load, ended=metrics.run_ended, idle=idle.seconds())
         self.service = LocalService(engine)

@@ -27,7 +27,6 @@ from app.session import answer
 from app.session import words as session_words
 from app.shell import words as shell_words
 from app.transport import admission, bad_requests, metrics, rate_limits, security_headers, tracebacks, words
-from core.run.request import RunEnded
 from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
 from tests.app.course_page import frame
 from tests.app.outside import proxying
@@ -230,24 +229,6 @@ def test_nobody_is_let_in_while_the_server_ends(house: admission.House) -> None:
 
 
 # counts
-
-
-def test_a_run_is_one_line_without_its_text(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(metrics.LOG, "json")
-    monkeypatch.setattr(metrics, "runs", logging.getLogger("headlight.runs.test"))
-    metrics.log_runs()
-    metrics.run_ended(RunEnded("minilm", "done", 16, 0.00123456, 0.0123, 1000))
-    found = json.loads(capsys.readouterr().out)
-    assert found["run"] == {
-        "model_id": "minilm",
-        "outcome": "done",
-        "tokens": 16,
-        "waited": 0.0012,
-        "ran": 0.0123,
-        "nbytes": 1000,
-    }
 
 
 def test_a_traceback_says_where_and_of_what_kind_but_quotes_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
