@@ -39,6 +39,7 @@ from app.transport import (  # noqa: E402
     admission,
     background,
     bad_requests,
+    build,
     closed,
     compress,
     edited,
@@ -97,6 +98,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     def close_stalled() -> None:
         metrics.STALLED.inc(known.look())
 
+    await to_thread.run_sync(build.build)  # it may ask git, which no request should wait for
     await to_thread.run_sync(warm.warm_up)
     logs.announce(f"Headlight answers at {greeting.address()}; Ctrl-C stops it.")
     tasks = [
