@@ -14,7 +14,6 @@ import math
 import os
 import re
 from html import escape
-from ipaddress import IPv6Address, ip_address
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
@@ -23,9 +22,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import languages
-from app.transport import metrics, words
+from app.transport import metrics, visitors, words
 from app.transport.closed import POLICY_VIOLATION, PROBES
-from app.transport.rate_limits import Accounts, Rate
+from app.transport.rate_limits import Balances, Rate
 
 SETTING = "HEADLIGHT_PASSWORD"
 COOKIE = "headlight_password"
@@ -57,12 +56,12 @@ class Password:
     """
 
     def __init__(
-        self, app: ASGIApp, password: str, sites: tuple[str, ...] = (), accounts: Accounts | None = None
+        self, app: ASGIApp, password: str, sites: tuple[str, ...] = (), balances: Balances | None = None
     ) -> None:
         self.app, self.sites = app, sites
         self.digest = _digest(password) if password else b""
         self.token = _token(password) if password else ""
-        self.guesses = accounts or Accounts({"guesses": GUESSES})
+        self.guesses = balances or Balances({"guesses": GUESSES})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_free = not self.digest or scope["type"] not in ("http", "websocket") or scope["path"] in PROBES
@@ -76,7 +75,7 @@ class Password:
             await (await self._page(Request(scope, receive)))(scope, receive, send)
 
     def _has_cookie(self, scope: Scope) -> bool:
-        found = AMONG.search(Headers(scope=scope).get("cookie", ""))
+        found = AMONG.search("; ".join(Headers(scope=scope).getlist("cookie")))
         return found is not None and hmac.compare_digest(found[1], self.token)
 
     async def _page(self, request: Request) -> Response:
@@ -99,7 +98,7 @@ class Password:
 
     def _refusal(self, scope: Scope, guess: str) -> PlainTextResponse | None:
         """None if this is the password. After too many wrong guesses of an address, none of its guesses is compared for a while."""
-        who = address(scope)
+        who = (visitors.address_of(scope),)
         if wait := self.guesses.take(who, "guesses", 0):
             metrics.LIMITED.labels("guesses").inc()
             seconds = math.ceil(wait)
@@ -146,16 +145,6 @@ async def posted(request: Request) -> str | None:
         return parse_qs(body.decode("ascii"), max_num_fields=10).get("password", [None])[0]
     except ValueError:
         return None
-
-
-def address(scope: Scope) -> str:
-    """The network whose wrong guesses are counted together: an IPv4 address, or the /64 that one IPv6 host can choose from."""
-    host = (scope.get("client") or ("",))[0]
-    try:
-        found = ip_address(host)
-    except ValueError:
-        return host
-    return str(IPv6Address(int(found) >> 64 << 64)) if isinstance(found, IPv6Address) else host
 
 
 def _digest(text: str) -> bytes:

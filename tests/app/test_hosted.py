@@ -26,7 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from app.session import answer
 from app.session import words as session_words
 from app.shell import words as shell_words
-from app.transport import admission, bad_requests, metrics, rate_limits, security_headers, tracebacks, words
+from app.transport import admission, bad_requests, logs, metrics, rate_limits, security_headers, tracebacks, words
 from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
 from tests.app.course_page import frame
 from tests.app.outside import proxying
@@ -161,7 +161,7 @@ def test_whoever_types_too_much_is_told_how_long_to_wait_and_keeps_the_text(monk
 def test_the_log_and_the_counts_know_every_run_and_nobodys_text(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(metrics.LOG, "json")
+    monkeypatch.setenv(logs.SETTING, "json")
     log = tmp_path / "log"
     with serving(APP, log) as address:
         screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), address).open()
@@ -174,7 +174,9 @@ def test_the_log_and_the_counts_know_every_run_and_nobodys_text(
         assert re.search(r'headlight_runs_total\{model="minilm",outcome="done"\} [3-9]', told)
         for page in (screen, other):
             page.page.context.close()
-    lines = [json.loads(line)["run"] for line in log.read_text().splitlines() if line.startswith("{")]
+    every = [json.loads(line) for line in log.read_text().splitlines()]  # the start and the end too
+    lines = [line["run"] for line in every if "run" in line]
+    assert {line["logger"] for line in every if "run" not in line} == {"headlight"}
     assert len(lines) >= 3 and all(line["outcome"] == "done" and line["tokens"] > 2 for line in lines)
     assert "armalade" not in log.read_text() + told  # nobody's text is in the log, or in what is counted
 
