@@ -69,7 +69,7 @@ def headlight(args: dict[str, Any]) -> serve.Application:
             }
         }
     )
-    token.token()  # a wrong one is reported to whoever starts this, and not by each replica
+    token.token()  # a wrong one is reported here once, and not by each replica
     threads = max(1, int(cpus))
     here = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(threads)}
     passed = {name: value for name, value in os.environ.items() if name.startswith("HEADLIGHT_")}

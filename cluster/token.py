@@ -21,7 +21,7 @@ def token(value: str | None = None) -> str:
 
 
 def header(of: str) -> dict[str, str]:
-    """What a front end sends with a call."""
+    """Headers that a front end adds to each call."""
     return {HEADER: f"Bearer {of}"} if of else {}
 
 

@@ -50,7 +50,7 @@ def begin() -> None:
 
 
 def announce(text: str) -> None:
-    """Tell whoever started the server. A person at a terminal gets the text alone."""
+    """Tell the operator that the server is ready. A terminal shows the text only."""
     if is_json():
         log.info(text)
     else:

@@ -1,4 +1,4 @@
-"""The log as JSON: every line is one object, whoever writes it."""
+"""The log as JSON: every line is one object, also those of libraries."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def written(setting: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", SERVER], env=environment, capture_output=True, text=True, cwd=ROOT)
 
 
-def test_every_line_is_an_object_whoever_writes_it():
+def test_every_line_is_an_object():
     done = written("json")
     assert done.returncode == 1 and done.stderr == ""
     lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
