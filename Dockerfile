@@ -5,6 +5,8 @@ FROM python:3.11-slim
 # A Space of Hugging Face runs as user 1000, and so does this everywhere: no process of a stranger's visit is root's.
 RUN useradd --create-home --uid 1000 headlight
 USER headlight
+# A volume that is mounted here takes the owner of this folder; if it is missing, the volume belongs to root and nothing can be cached.
+RUN mkdir /home/headlight/.cache
 WORKDIR /home/headlight/app
 ENV PATH=/home/headlight/.local/bin:$PATH PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PORT=8501
 
@@ -21,8 +23,13 @@ COPY --chown=headlight core core
 COPY --chown=headlight app app
 COPY --chown=headlight cluster cluster
 
+# Named by /healthz: docker build --build-arg COMMIT="$(git rev-parse HEAD)" -t headlight .
+ARG COMMIT=""
+ENV HEADLIGHT_COMMIT=$COMMIT
+
 EXPOSE 8501
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD python -c "import os, urllib.request as u; u.urlopen('http://127.0.0.1:%s/healthz' % os.environ['PORT'], timeout=4)"
-# The shell reads the Procfile and gives way to the server, which hears the container's SIGTERM itself.
-CMD ["sh", "-c", "eval \"$(sed -n 's/^web: //p' Procfile)\""]
+# The shell is replaced by the server that the Procfile starts, which so receives the container's SIGTERM. In a Space (SPACE_ID), only
+# Hugging Face's proxy reaches the container, from a private address: visitors are told apart by the address that it forwards.
+CMD ["sh", "-c", "[ -z \"$SPACE_ID\" ] || export FORWARDED_ALLOW_IPS=\"${FORWARDED_ALLOW_IPS:-10.0.0.0/8}\"; eval \"$(sed -n 's/^web: //p' Procfile)\""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,12 +21,14 @@ from starlette.middleware import Middleware  # noqa: E402
 
 from app.classroom import routes as classroom  # noqa: E402
 from app.languages import spoken  # noqa: E402
+from app.session import settings  # noqa: E402
 from app.shell import closing, errors, link_preview, projector, refused, routes, warm  # noqa: E402
 from app.streamlit_edge import (  # noqa: E402
     collection,
     connections,
     ending,
     greeting,
+    hosts,
     page,
     rerunning,
     reserved,
@@ -36,10 +39,14 @@ from app.transport import (  # noqa: E402
     admission,
     background,
     bad_requests,
+    build,
+    closed,
     compress,
     edited,
     files,
+    logs,
     metrics,
+    password,
     rate_limits,
     security_headers,
     tracebacks,
@@ -47,11 +54,14 @@ from app.transport import (  # noqa: E402
 )
 from app.transport import routes as transport_routes  # noqa: E402
 
+logs.begin()  # before uvicorn reports anything: it imports this module first
 BASE = transport_routes.BASE
 MIDDLEWARE = [
     Middleware(bad_requests.Strange),
     Middleware(spoken.Spoken),
     Middleware(security_headers.Safe, no_pages=[f"{BASE}/headlight/"]),
+    Middleware(closed.Closed, base=BASE),
+    Middleware(password.Password, password=password.required(), sites=security_headers.ancestors()),
     Middleware(admission.Doors, base=BASE),
     Middleware(visitors.Named, embedding=security_headers.ancestors(), base=BASE),
     Middleware(rate_limits.Metered, base=BASE),
@@ -71,11 +81,11 @@ MIDDLEWARE = [
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     """No visitor is the first: the default model and its first picture are ready before the port answers."""
+    hosts.allow_own(os.environ.get(settings.OWN_MACHINE) == "1")
     admission.house.most = admission.most()
     files.allow(admission.house.most)
     rate_limits.begin()
     classroom.begin()
-    metrics.log_runs()
     tracebacks.keep_texts_out()
     greeting.put_together_once()
     yielding.callbacks_are_whole()
@@ -88,8 +98,9 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     def close_stalled() -> None:
         metrics.STALLED.inc(known.look())
 
+    await to_thread.run_sync(build.build)  # it may ask git, which no request should wait for
     await to_thread.run_sync(warm.warm_up)
-    print(f"Headlight answers at {greeting.address()}; Ctrl-C stops it.", flush=True)
+    logs.announce(f"Headlight answers at {greeting.address()}; Ctrl-C stops it.")
     tasks = [
         asyncio.create_task(background.every(collection.LOOK, collection.look)),
         asyncio.create_task(background.every(connections.LOOK, close_stalled)),

@@ -17,7 +17,7 @@ from typing import Any
 from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from cluster import wire
+from cluster import token, wire
 from core.errors import Refused
 from core.run.request import Request
 from core.service import LocalService
@@ -29,11 +29,13 @@ BEAT = 5.0  # seconds
 log = logging.getLogger("headlight")
 
 
-async def answer(service: LocalService, asked: HttpRequest) -> Response:
-    """One call of the service. 404 and 400 are for those who are no front end of ours."""
+async def answer(service: LocalService, asked: HttpRequest, secret: str = "") -> Response:
+    """Answer one call of the service. 401, 404 and 400 are for callers that are no front end of ours."""
     name = asked.url.path.rpartition("/")[2]
     if name == "healthz":
         return PlainTextResponse("ok")
+    if not token.is_right(asked.headers.get(token.HEADER, ""), secret):
+        return PlainTextResponse(f"The token is wrong, or missing ({token.SETTING}).", token.DENIED)
     if asked.method != "POST" or name not in wire.CALLS:
         return PlainTextResponse("This is where models run; there is no page here.", 404)
     body = bytearray()

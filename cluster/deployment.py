@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.session import idle, models
-from app.transport import metrics, tracebacks
-from cluster import answering
+from app.transport import logs, metrics, tracebacks
+from cluster import answering, token
 from core.errors import Refused
 from core.service import LocalService
 from core.service.engine import Engine
@@ -36,15 +36,16 @@ class Models:
 
     def __init__(self, threads: int, warm: str | None) -> None:
         torch.set_num_threads(threads)  # a share of a machine is only a promise to others until somebody keeps it
-        metrics.log_runs()
+        logs.begin()
         tracebacks.keep_texts_out()
+        self.token = token.token()
         engine = Engine(load_model=models.load, ended=metrics.run_ended, idle=idle.seconds())
         self.service = LocalService(engine)
         if warm:
             engine.load(warm)
 
     async def __call__(self, request: Request) -> Response:
-        return await answering.answer(self.service, request)
+        return await answering.answer(self.service, request, self.token)
 
 
 def headlight(args: dict[str, Any]) -> serve.Application:
@@ -68,6 +69,7 @@ def headlight(args: dict[str, Any]) -> serve.Application:
             }
         }
     )
+    token.token()  # a wrong one is reported here once, and not by each replica
     threads = max(1, int(cpus))
     here = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(threads)}
     passed = {name: value for name, value in os.environ.items() if name.startswith("HEADLIGHT_")}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import re
 import threading
 import time
@@ -26,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 import httpx2
 
-from cluster import wire
+from cluster import token, wire
 from core.edits import Intervention
 from core.errors import Busy, Unknown
 from core.run.request import Request
@@ -51,6 +52,7 @@ NOBODY = {
     "free_bytes": 0,
 }
 
+log = logging.getLogger("headlight")
 AWAY = "The machines that run models do not answer just now. Your text is still in the box: try again in a minute."
 OTHER_SECRET = f"The machines that run models have another {SECRET} than this front end. Set the same one everywhere."
 BROKEN = "a call failed on the machine that runs models; its log says why"
@@ -60,21 +62,26 @@ class Lost(Exception):
     """No answer, or half of one: of a machine that has gone, or has not come yet."""
 
 
+class Denied(Lost):
+    """The machine requires another token, which no repetition changes."""
+
+
 def service(address: str, spread: int = SPREAD, patience: float = PATIENCE) -> Service:
-    """The Service at http://host:port. Raises ValueError for what is no such address."""
+    """The Service at http://host:port. Raises ValueError for what is no such address, and for a token that cannot be one."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(
             f"HEADLIGHT_SERVICE is {address!r}, but it must be where the models' machines answer, such as http://10.0.0.5:8000."
         )
-    return cast(Service, RemoteService(address.rstrip("/"), spread, patience))
+    return cast(Service, RemoteService(address.rstrip("/"), spread, patience, token.token()))
 
 
 class RemoteService:
     """Every method of Service, asked elsewhere. Any number of threads and event loops may ask."""
 
-    def __init__(self, address: str, spread: int = SPREAD, patience: float = PATIENCE) -> None:
+    def __init__(self, address: str, spread: int = SPREAD, patience: float = PATIENCE, secret: str = "") -> None:
         self.address, self.spread, self.patience = address, spread, patience
+        self._token = token.header(secret)
         self._lock = threading.Lock()
         self._clients: WeakKeyDictionary[AbstractEventLoop, httpx2.AsyncClient] = WeakKeyDictionary()
         self._requests: OrderedDict[str, Request] = OrderedDict()
@@ -157,8 +164,7 @@ class RemoteService:
             came = await self._client().post(**self._question(name, arguments, requests))
         except httpx2.TransportError as error:
             raise Lost from error
-        if came.status_code != 200:
-            raise Lost
+        _check(came.status_code)
         frames = Frames()
         for kind, body in frames.of(came.content):
             if kind != wire.BEAT:
@@ -172,8 +178,7 @@ class RemoteService:
         frames = Frames()
         try:
             async with self._client().stream(**self._question(name, arguments, requests)) as came:
-                if came.status_code != 200:
-                    raise Lost
+                _check(came.status_code)
                 async for part in came.aiter_raw():
                     for kind, body in frames.of(part):
                         if kind == wire.END:
@@ -188,7 +193,11 @@ class RemoteService:
         found = {
             "url": f"{self.address}/{name}",
             "content": wire.packed((dict(arguments), tuple(requests))),
-            "headers": {SESSION: self._session(arguments), wire.ASKERS: json.dumps([*current_askers()])},
+            "headers": {
+                SESSION: self._session(arguments),
+                wire.ASKERS: json.dumps([*current_askers()]),
+                **self._token,
+            },
         }
         return found if name not in wire.STREAMS else {"method": "POST", **found}
 
@@ -244,6 +253,15 @@ class RemoteService:
                 self._request_bytes -= oldest.nbytes
 
 
+def _check(status: int) -> None:
+    """Raises Lost if this is not the status of an answer."""
+    if status == token.DENIED:
+        log.error("The machines that run models require another %s than the one set here.", token.SETTING)
+        raise Denied
+    if status != 200:
+        raise Lost
+
+
 class Tries:
     """One question: how often it was asked in vain, and what it brings along next time."""
 
@@ -263,6 +281,8 @@ class Tries:
                 raise error
             self.requests = known
             return
+        if isinstance(error, Denied):
+            raise Busy(AWAY)
         if self.lost == 0:
             self.until = time.monotonic() + self.of.patience
         pause = PAUSES[min(self.lost, len(PAUSES) - 1)]

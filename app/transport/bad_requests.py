@@ -16,8 +16,9 @@ from app.transport import words
 
 log = logging.getLogger("headlight")
 NOT_UNDERSTOOD = 1003  # of a websocket that is closed: what came is of no kind that is read here
-# What Streamlit would do for anybody: forget what it keeps for all visitors, say which repository this is, watch files.
-NOT_DONE = {"clear_cache", "load_git_info", "set_run_on_save"}
+# What Streamlit would do for anybody: forget what it keeps for all visitors, say which repository this is, watch files. And messages
+# that ask for nothing (""), which no page sends: Streamlit logs a warning for each, so anyone could fill the log.
+NOT_DONE = {"clear_cache", "load_git_info", "set_run_on_save", ""}
 
 
 class Strange:

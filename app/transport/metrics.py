@@ -1,13 +1,9 @@
-"""What the operator counts, in Prometheus' format, and a line in the log for every run. Nothing here knows anybody's text."""
+"""Counts for the operator in Prometheus' format, and a record in the log for every run. Nothing here holds anybody's text."""
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import sys
 from dataclasses import asdict
-from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -39,18 +35,7 @@ HELD = {
 }
 MODELS = Gauge("headlight_models", "Models in memory.", registry=REGISTRY)
 
-LOG = "HEADLIGHT_LOG"
 runs = logging.getLogger("headlight.runs")
-
-
-def log_runs() -> None:
-    """Have every run write one line of JSON to the standard output, where HEADLIGHT_LOG=json asks for it."""
-    if os.environ.get(LOG) == "json" and not runs.handlers:
-        handler = logging.StreamHandler(sys.stdout)
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        runs.addHandler(handler)
-        runs.setLevel(logging.INFO)
-        runs.propagate = False
 
 
 def run_ended(told: RunEnded) -> None:
@@ -62,7 +47,7 @@ def run_ended(told: RunEnded) -> None:
         WAITED.observe(told.waited)
     if runs.isEnabledFor(logging.INFO):
         said = asdict(told) | {"waited": round(told.waited, 4), "ran": round(told.ran, 4)}
-        runs.info(json.dumps({"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "run": said}))
+        runs.info("A run ended", extra={"run": said})
 
 
 def text(held: dict[str, object], visitors: int) -> bytes:

@@ -18,7 +18,7 @@ from streamlit import config as streamlit_config
 from streamlit.url_util import make_url_path
 
 from app import languages
-from app.transport import limits, words
+from app.transport import build, limits, words
 from core.errors import Busy, Refused, Unknown
 from core.service import AnswerCache
 
@@ -140,8 +140,8 @@ def whole(name: str, value: str, low: int, high: int) -> int:
 
 
 async def healthz(_: Request) -> Response:
-    """Answers as soon as the port is open, which is after the warm-up."""
-    return JSONResponse({"status": "ok"})
+    """Answers as soon as the port is open, which is after the warm-up. Says which build this is."""
+    return JSONResponse({"status": "ok", **build.build()})
 
 
 # Where the page is in this process (server.baseUrlPath), as Streamlit reads it. A browser may see another path, and another host: a proxy

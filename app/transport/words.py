@@ -24,6 +24,20 @@ FEW_FILES = (
     "The system lets this server have {files:,} files open; {visitors:,} visitors need up to {needed:,} (ulimit -n)."
 )
 NO_MOST = "{name} is how many visitors fit at a time, a whole number from 1; it is “{value}”."
+SHORT_PASSWORD = "{name} must have at least {n} characters."
+
+# requests that are never answered
+OTHER_HOST = (
+    "Headlight does not answer under this name. Its operator can allow the name with STREAMLIT_SERVER_ALLOWED_HOSTS "
+    "in the server's environment."
+)
+
+# a private host
+PASSWORD = "Password"
+ENTER = "Enter"
+NEEDS_PASSWORD = "This host asks for a password. Reload the page to type it."
+WRONG_PASSWORD = "This is not the password."
+WAIT_TO_GUESS = "There were too many wrong passwords from your network. Try again in {seconds} seconds."
 
 # limits
 WAIT = "This is more than one visitor can have at a time. Try again in {seconds} seconds."

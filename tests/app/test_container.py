@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fnmatch
 import json
 import os
@@ -14,15 +15,18 @@ import sys
 import time
 from pathlib import Path
 from shutil import copytree, ignore_patterns
+from typing import Any, cast
 from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from tests.app.browsing import PATIENCE, ROOT
 
 FILE = (ROOT / "Dockerfile").read_text("utf-8")
 LINES = [line for line in FILE.splitlines() if line.strip() and not line.startswith("#")]
+COMPOSE = (ROOT / "compose.yaml").read_text("utf-8")
 SENT = [line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")]
 
 
@@ -50,6 +54,9 @@ def test_nothing_runs_as_root_and_the_pinned_packages_are_installed() -> None:
     assert [line for line in LINES[:root] if line.startswith("RUN")] == [
         "RUN useradd --create-home --uid 1000 headlight"
     ]
+    # The volume of compose.yaml takes the owner of the folder that it is mounted on.
+    (cache,) = re.findall(r"- models:(\S+)", COMPOSE)
+    assert LINES[root + 1] == f"RUN mkdir {cache}"
     installs = [line for line in said("RUN") if line.startswith("pip ")]
     assert [re.findall(r"-r (\S+)", line) for line in installs] == [
         [],
@@ -70,8 +77,61 @@ def test_the_header_of_a_space_names_the_port() -> None:
     assert fields["sdk"] == "docker" and fields["license"] == "apache-2.0"
     assert [fields["app_port"]] == said("EXPOSE") == re.findall(r"PORT=(\d+)", FILE)
     assert len(fields["short_description"]) <= 60
-    compose = (ROOT / "compose.yaml").read_text("utf-8")
-    assert f':{fields["app_port"]}"' in compose and "build: ." in compose
+    assert f':{fields["app_port"]}"' in COMPOSE and "context: ." in COMPOSE
+
+
+def test_compose_passes_every_setting_of_the_documentation_and_of_the_code():
+    guide = (ROOT / "docs" / "hosting.md").read_text("utf-8").partition("## Settings")[2].partition("\n\nA visitor")[0]
+    documented = set(
+        re.findall(r"`([A-Z_]{5,})`", "".join(row.split("|")[1] for row in guide.splitlines() if "|" in row))
+    )
+    sources = [path for name in ("app", "core", "cluster") for path in (ROOT / name).rglob("*.py")]
+    read = {name for path in sources for name in re.findall(r'"(HEADLIGHT_[A-Z_]+[A-Z])"', path.read_text("utf-8"))}
+    of_others = {"STREAMLIT_SERVER_ALLOWED_HOSTS", "STREAMLIT_SERVER_BASE_URL_PATH", "FORWARDED_ALLOW_IPS"}
+    not_an_operators = {"HEADLIGHT_DEV", "HEADLIGHT_COMMIT"}  # set by `make dev` and by the image
+    assert documented == read - not_an_operators | of_others
+    passed = re.findall(
+        r"^      - ([A-Z_]+)$", COMPOSE.partition("environment:")[2].partition("volumes:")[0], re.MULTILINE
+    )
+    # A container is not a person's own machine.
+    assert sorted(passed) == sorted(documented - {"HEADLIGHT_OWN_MACHINE"})
+
+
+def test_compose_limits_memory_and_rights():
+    for line in ("read_only: true", "- /tmp", "- no-new-privileges:true", "- ALL", "mem_limit: ${MEMORY:-4g}"):
+        assert f" {line}\n" in COMPOSE
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a container's shell")
+@pytest.mark.parametrize(
+    ("given", "trusted"),
+    [
+        ({}, ""),
+        ({"FORWARDED_ALLOW_IPS": "192.0.2.1"}, "192.0.2.1"),
+        ({"SPACE_ID": "someone/headlight"}, "10.0.0.0/8"),
+        ({"SPACE_ID": "someone/headlight", "FORWARDED_ALLOW_IPS": "192.0.2.1"}, "192.0.2.1"),
+    ],
+)
+def test_only_in_a_space_a_proxy_at_a_private_address_is_trusted(given: dict[str, str], trusted: str, tmp_path: Path):
+    (tmp_path / "streamlit").write_text("#!/bin/sh\nprintf '%s' \"$FORWARDED_ALLOW_IPS\"\n")
+    (tmp_path / "streamlit").chmod(0o755)
+    (command,) = said("CMD")
+    environment = {"PORT": "8501", "PATH": f"{tmp_path}:{os.environ['PATH']}", **given}
+    done = subprocess.run(json.loads(command), cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == trusted
+
+
+def test_behind_the_proxy_of_a_space_a_visitor_cannot_choose_an_address():
+    """uvicorn takes the last address that is not the proxy's own."""
+    seen: list[object] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["client"])
+
+    for proxy, forwarded in (("10.16.3.4", b"203.0.113.9"), ("10.16.3.4", b"198.51.100.1, 203.0.113.9, 10.16.9.9")):
+        scope: Any = {"type": "http", "client": (proxy, 1), "headers": [(b"x-forwarded-for", forwarded)]}
+        asyncio.run(ProxyHeadersMiddleware(app, "10.0.0.0/8")(scope, cast(Any, None), cast(Any, None)))
+    assert seen == [("203.0.113.9", 0), ("203.0.113.9", 0)]
 
 
 @pytest.mark.thorough

@@ -26,8 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from app.session import answer
 from app.session import words as session_words
 from app.shell import words as shell_words
-from app.transport import admission, bad_requests, metrics, rate_limits, security_headers, tracebacks, words
-from core.run.request import RunEnded
+from app.transport import admission, bad_requests, logs, metrics, rate_limits, security_headers, tracebacks, words
 from tests.app.browsing import PATIENCE, ROOT, Screen, eventually, serving
 from tests.app.course_page import frame
 from tests.app.outside import proxying
@@ -162,7 +161,7 @@ def test_whoever_types_too_much_is_told_how_long_to_wait_and_keeps_the_text(monk
 def test_the_log_and_the_counts_know_every_run_and_nobodys_text(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(metrics.LOG, "json")
+    monkeypatch.setenv(logs.SETTING, "json")
     log = tmp_path / "log"
     with serving(APP, log) as address:
         screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), address).open()
@@ -175,7 +174,9 @@ def test_the_log_and_the_counts_know_every_run_and_nobodys_text(
         assert re.search(r'headlight_runs_total\{model="minilm",outcome="done"\} [3-9]', told)
         for page in (screen, other):
             page.page.context.close()
-    lines = [json.loads(line)["run"] for line in log.read_text().splitlines() if line.startswith("{")]
+    every = [json.loads(line) for line in log.read_text().splitlines()]  # the start and the end too
+    lines = [line["run"] for line in every if "run" in line]
+    assert {line["logger"] for line in every if "run" not in line} == {"headlight"}
     assert len(lines) >= 3 and all(line["outcome"] == "done" and line["tokens"] > 2 for line in lines)
     assert "armalade" not in log.read_text() + told  # nobody's text is in the log, or in what is counted
 
@@ -230,24 +231,6 @@ def test_nobody_is_let_in_while_the_server_ends(house: admission.House) -> None:
 
 
 # counts
-
-
-def test_a_run_is_one_line_without_its_text(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(metrics.LOG, "json")
-    monkeypatch.setattr(metrics, "runs", logging.getLogger("headlight.runs.test"))
-    metrics.log_runs()
-    metrics.run_ended(RunEnded("minilm", "done", 16, 0.00123456, 0.0123, 1000))
-    found = json.loads(capsys.readouterr().out)
-    assert found["run"] == {
-        "model_id": "minilm",
-        "outcome": "done",
-        "tokens": 16,
-        "waited": 0.0012,
-        "ran": 0.0123,
-        "nbytes": 1000,
-    }
 
 
 def test_a_traceback_says_where_and_of_what_kind_but_quotes_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from app.rooms.explore import component as explore
 from app.rooms.shapes import component as shapes
 from app.session import models, service
 from app.shell import routes
-from app.transport import compress, messages, modules
+from app.transport import build, compress, messages, modules
 from app.transport import routes as transport_routes
 from core.errors import Busy, Refused
 from core.read.sinks import Sink
@@ -40,6 +40,7 @@ from core.run.request import Request
 from core.run.trace import Trace
 from core.service import AnswerCache, HeadAdditions, LocalService
 from core.service.engine import Engine
+from core.version import __version__
 from tests.app.served import ask as answered
 from tests.app.served import local, serve
 
@@ -300,7 +301,8 @@ def test_modules_never_write_markup():
 
 
 def test_health_and_counts_say_nothing_of_anybody_s_text(client: TestClient, trace: Trace):
-    assert client.get("/healthz").json() == {"status": "ok"}
+    health = client.get("/healthz").json()
+    assert (health.pop("status"), health) == ("ok", build.build()) and health["version"] == __version__
     counts = client.get("/metrics")
     (kept,) = re.findall(r"^headlight_traces (\d+)\.0$", counts.text, re.MULTILINE)
     assert int(kept) >= 1 and counts.headers["content-type"].startswith("text/plain")
