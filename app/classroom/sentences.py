@@ -5,7 +5,9 @@ from app import languages
 NO_CLASS = "No class has this code. It may have closed its door, or be over. Ask for the code again."
 FULL_SERVER = "This server holds {n} classes, and that is the most. Try again in a few minutes."
 FULL_CLASS = "{n} follow already, and that is the most. Look at someone else’s screen."
-FULL_ADDRESS = "{n} classes are open from your network, and that is the most. End one of them, or try again in a few minutes."
+FULL_ADDRESS = (
+    "{n} classes are open from your network, and that is the most. End one of them, or try again in a few minutes."
+)
 WRONG_CODES = (
     "No class has this code, and many wrong codes came from your network. The right one still opens its class: read it from the "
     "teacher’s screen."

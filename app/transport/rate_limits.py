@@ -168,7 +168,8 @@ class Metered:
             if wait := balances.take(accounts, limit, 0):
                 await too_much(limit, wait)(scope, receive, send)
                 return
-        sent, is_replaced = 0, False
+        sent = 0
+        is_replaced = False
 
         async def counted(message: Message) -> None:
             nonlocal sent
@@ -189,5 +190,4 @@ class Metered:
         try:
             await self.app(scope, receive, limited)
         finally:
-            if sent:
-                balances.spend(accounts, "megabytes", sent / MEGABYTE)
+            balances.spend(accounts, "megabytes", sent / MEGABYTE)

@@ -109,7 +109,7 @@ class TextTrainer:
     def begin(self, visitor: str, of: Text) -> None:
         """Put a text in line for a visitor, in place of the visitor's previous one. Raises Busy if the line is full.
 
-        In a full line, the oldest text that nobody watches gives way.
+        In a full line, the oldest unwatched text gives way.
         """
         with self._lock:
             self.forget(visitor)
@@ -265,7 +265,7 @@ class TextTrainer:
             self._changed(run)
 
     def _sweep(self) -> None:
-        """Drop texts that nobody has watched for long: from the line, then from memory, where MOST_KEPT are kept."""
+        """Drop texts that have been unwatched for long: from the line, then from memory, where MOST_KEPT are kept."""
         for name, run in list(self._runs.items()):
             patience = LEFT if run.was_watched else NEVER_WATCHED
             if run.state == "waiting" and not run.watchers and self.clock() - run.seen > patience:
@@ -276,7 +276,7 @@ class TextTrainer:
             self.forget(name)
 
     def _leave_line(self, visitor: str) -> None:
-        """A text that nobody watches is dropped; one that has been partly learned only stops."""
+        """Drop an unwatched text; one that has been partly learned only stops."""
         if self._runs[visitor].frames:
             self.stop(visitor)
         else:
