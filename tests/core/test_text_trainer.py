@@ -117,20 +117,20 @@ def test_two_learn_the_rest_wait_and_a_visitor_has_one(trainer: TextTrainer, mon
 
 def test_a_process_starts_only_for_a_visitor_who_watches(trainer: TextTrainer) -> None:
     trainer.command = SLEEPS
-    for visitor in ("nobody", "nobody else", "never here", "me"):
+    for visitor in ("gone", "gone too", "never here", "me"):
         trainer.begin(visitor, Text(STORY))
     assert [run.process for run in trainer._runs.values()] == [None] * 4
 
     async def visit() -> None:
         async with watched(trainer, "me"):
             assert trainer._runs["me"].state == "running" and trainer._runs["me"].process is not None
-        assert set(states(trainer).values()) == {"waiting", "running"}, "a run goes on without its visitor"
+        assert set(states(trainer).values()) == {"waiting", "running"}, "a run continues without its visitor"
 
     asyncio.run(visit())
     assert [name for name, run in trainer._runs.items() if run.process is not None] == ["me"]
 
 
-def test_a_text_that_nobody_watches_leaves_the_line(trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwatched_text_leaves_the_line(trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_trainer, "MOST_ACTIVE", 0)
     now = [0.0]
     trainer.clock = lambda: now[0]
@@ -159,7 +159,7 @@ def test_a_text_that_nobody_watches_leaves_the_line(trainer: TextTrainer, monkey
     asyncio.run(visit())
 
 
-def test_texts_that_nobody_watches_fill_neither_the_line_nor_memory(
+def test_unwatched_texts_fill_neither_the_line_nor_memory(
     trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_trainer, "MOST_KEPT", 1)
@@ -172,14 +172,14 @@ def test_texts_that_nobody_watches_fill_neither_the_line_nor_memory(
     async def visit() -> None:
         async with watched(trainer, "me"):
             for i in range(10):
-                trainer.begin(f"nobody {i}", Text(STORY))
-            assert states(trainer) == {"learned": "stopped", "me": "waiting", "nobody 9": "waiting"}
-            assert trainer._place(trainer._runs["nobody 9"])[0] == 2
+                trainer.begin(f"gone {i}", Text(STORY))
+            assert states(trainer) == {"learned": "stopped", "me": "waiting", "gone 9": "waiting"}
+            assert trainer._place(trainer._runs["gone 9"])[0] == 2
             trainer.begin("another", Text(STORY))
             async with watched(trainer, "another"):
                 assert list(states(trainer)) == ["learned", "me", "another"]
                 with pytest.raises(Busy):
-                    trainer.begin("nobody again", Text(STORY))
+                    trainer.begin("gone again", Text(STORY))
 
     asyncio.run(visit())
 
