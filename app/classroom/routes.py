@@ -16,14 +16,14 @@ from streamlit import config as streamlit_config
 
 from app.classroom import channel, codes, export, messages, page, pictures, results, sentences, square
 from app.classroom.channel import Channel
-from app.classroom.school import MOST_CLASSES, School
+from app.classroom.school import School
 from app.classroom.state import MOST_FOLLOWERS, Asked, Classroom, Move, Outcome, Question, Screen
 from app.classroom.steps import StepQuestion, offered
 from app.session import service
 from app.sizes import seen
-from app.transport import admission, metrics, routes
+from app.transport import admission, metrics, rate_limits, routes, visitors
 from app.transport import words as transport_words
-from core.errors import Refused, Unknown
+from core.errors import Busy, Refused, Unknown
 from core.service import MapTransform
 
 KEY = "Headlight-Key"
@@ -96,22 +96,21 @@ def _taught(request: Request) -> Classroom:
     return found
 
 
-def _address(request: Request) -> str:
-    return request.client.host if request.client else "nowhere"
-
-
 # opening and joining
 
 
+@rate_limits.costing("classes")
 @guarded
 async def open_class(request: Request) -> Response:
     """A class of the screen that is sent: its code, its teacher's key, its link below the page that the teacher's browser sees, and
     the square of the link, which no other route gives: one that draws any link would be anybody's."""
     said = {"page": "", **await messages.body(request)}
     screen, at = messages.fields(said, screen=dict, page=str)
-    found = school.open(await _screen(screen))
-    if found is None:
-        raise Denied("full", 503, sentences.FULL_SERVER.format(n=MOST_CLASSES))
+    shown = await _screen(screen)
+    try:
+        found = school.open(shown, visitors.address_of(request.scope))
+    except Busy as full:
+        raise Denied("full", 503, str(full)) from None
     _channels[found.code] = Channel(found, school.clock, lambda: _channels.pop(found.code, None))
     get = streamlit_config.get_option
     link = square.link(request, at, routes.BASE, get("server.address"), get("server.port"))
@@ -128,18 +127,14 @@ async def open_class(request: Request) -> Response:
 
 @guarded
 async def join(request: Request) -> Response:
-    """A key for who knows the code. A key of before is given back, also behind a closed door. Only wrong codes are limited: see Guesses."""
+    """Give a key to anyone who has the code. An earlier key of this class is returned, even if the door is closed."""
     messages.fields(await messages.body(request))
     code, key = codes.read(request.path_params["code"]), request.headers.get(KEY, "")
-    if key.isascii() and key and code and (known := school.find(code)) and known.is_follower(key):
-        return _joined(code, key)
-    address = _address(request)
-    wait = school.guesses.wait(address)
-    found = school.find(code) if code and not wait else None
-    if found is not None and found.door:
-        return _joined(code, found.join())
-    if wait := wait or school.guesses.wrong(address):
-        raise Denied("codes", 429, sentences.WRONG_CODES.format(seconds=math.ceil(wait)), wait)
+    found = school.find(code) if code else None
+    if found is not None and (found.door or found.is_follower(key)):
+        return _joined(code, key if found.is_follower(key) else found.join())
+    if wait := rate_limits.balances.take(visitors.accounts_of(request.scope), "codes"):
+        raise Denied("codes", 429, sentences.WRONG_CODES, wait)
     raise Denied("code", 404, sentences.NO_CLASS)
 
 

@@ -5,7 +5,13 @@ from app import languages
 NO_CLASS = "No class has this code. It may have closed its door, or be over. Ask for the code again."
 FULL_SERVER = "This server holds {n} classes, and that is the most. Try again in a few minutes."
 FULL_CLASS = "{n} follow already, and that is the most. Look at someone else’s screen."
-WRONG_CODES = "Too many wrong codes came from where you are. Try again in {seconds} seconds."
+FULL_ADDRESS = (
+    "{n} classes are open from your network, and that is the most. End one of them, or try again in a few minutes."
+)
+WRONG_CODES = (
+    "No class has this code, and many wrong codes came from your network. The right one still opens its class: read it from the "
+    "teacher’s screen."
+)
 ONLY_TEACHER = "Only the teacher can do this."
 TOO_LONG = "This is longer than what a class needs to say."
 NOT_JSON = "This is no message of a class: it must be JSON."

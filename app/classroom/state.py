@@ -15,7 +15,8 @@ from core import secret
 
 MOST_FOLLOWERS = 500
 FOLLOWER = "follower"  # the purpose of a key
-WAITS = 600.0  # seconds that a class waits for its teacher
+FIRST_WAIT = 60.0  # seconds that a new class waits for its teacher's stream, which the browser opens at once
+WAITS = 600.0  # the same for a teacher who has been here
 MOST_ROUNDS = 20  # questions whose counts are kept; the oldest goes first
 MESSAGES, PER = 20, 10.0  # votes of one follower, in so many seconds
 
@@ -108,6 +109,7 @@ class Classroom:
         self._inside: OrderedDict[str, _Follower] = OrderedDict()
         self._here = 0  # streams of the teacher
         self._away_since: float | None = now
+        self._waits = FIRST_WAIT
         self._of = 0
         self.versions: dict[Topic, int] = dict.fromkeys(TOPICS, 1)
         self.changed: Callable[[], None] = lambda: None  # called after every change, from the thread that made it
@@ -159,7 +161,7 @@ class Classroom:
 
     def teacher_enters(self) -> None:
         with self._lock:
-            self._here, self._away_since = self._here + 1, None
+            self._here, self._away_since, self._waits = self._here + 1, None, WAITS
             self._bump("class")
 
     def teacher_leaves(self, now: float) -> None:
@@ -177,7 +179,7 @@ class Classroom:
     def left(self, now: float) -> float | None:
         """Seconds until the class is forgotten; None while its teacher is here."""
         since = self._away_since
-        return None if since is None else max(0.0, since + WAITS - now)
+        return None if since is None else max(0.0, since + self._waits - now)
 
     # what the teacher does
 
@@ -263,7 +265,7 @@ class Classroom:
             self._bump(*TOPICS)
 
     def ended(self, now: float) -> bool:
-        """Whether it is over; it is when its teacher was away for WAITS."""
+        """Whether it is over, by its teacher or because its teacher was away for too long."""
         if not self.why_ended and self.left(now) == 0:
             self.end("forgotten")
         return bool(self.why_ended)

@@ -1,4 +1,4 @@
-"""What one visitor, and one network address, may ask for: seconds of work, trainings and bytes, which come back with time."""
+"""Limits of one visitor and of one network address: seconds of work, trainings, bytes and more, which come back with time."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ RATES: Mapping[str, Rate] = {  # of one visitor; of one address CROWD times as m
     "seconds": Rate(90, 0.5),
     "trainings": Rate(8, 0.1),
     "megabytes": Rate(400, 8),
+    "classes": Rate(8, 0.02),  # that are opened
+    "codes": Rate(30, 0.5),  # of a class that are wrong; a right one is never limited
+    # Runs that this server does not have. After a restart no browser has a valid name, so a class of 60 counts as one visitor, and each
+    # of its open pages asks for some 20.
+    "unknown": Rate(2000, 20),
 }
 
 
@@ -142,7 +147,10 @@ def too_much(what: str, wait: float) -> Response:
 
 
 class Metered:
-    """ASGI middleware: below `base`/headlight/ every answer counts as its visitor's bytes, and only who has work left has any done."""
+    """ASGI middleware: below `base`/headlight/ every answer counts as its visitor's bytes, and only who has work left has any done.
+
+    A run that the server does not have is answered with 404, and with 429 to a visitor who asks for many of them.
+    """
 
     def __init__(self, app: ASGIApp, base: str = "") -> None:
         self.app, self.routes = app, f"{base}/headlight/"
@@ -161,6 +169,7 @@ class Metered:
                 await too_much(limit, wait)(scope, receive, send)
                 return
         sent = 0
+        is_replaced = False
 
         async def counted(message: Message) -> None:
             nonlocal sent
@@ -169,7 +178,16 @@ class Metered:
             sent += len(message.get("body", b""))
             await send(message)
 
+        async def limited(message: Message) -> None:
+            nonlocal is_replaced
+            is_unknown = message.get("status") == 404 and not what.startswith(FREE)
+            if is_unknown and (wait := balances.take(accounts, "unknown")):
+                is_replaced = True
+                await too_much("unknown", wait)(scope, receive, counted)
+            elif not is_replaced:
+                await counted(message)
+
         try:
-            await self.app(scope, receive, counted)
+            await self.app(scope, receive, limited)
         finally:
             balances.spend(accounts, "megabytes", sent / MEGABYTE)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -74,22 +75,113 @@ def test_a_text_is_learnt_stopped_and_goes_on_to_the_same_end(trainer: TextTrain
     assert gone == [still.key, rest.key]
 
 
+@asynccontextmanager
+async def watched(trainer: TextTrainer, *visitors: str) -> AsyncIterator[None]:
+    """Each of these visitors has the page of their text open."""
+    async with AsyncExitStack() as pages:
+        for visitor in visitors:
+            page = trainer.watch(visitor)
+            pages.push_async_callback(page.aclose)
+            await anext(page)
+        yield
+
+
+def states(trainer: TextTrainer) -> dict[str, str]:
+    return {visitor: run.state for visitor, run in trainer._runs.items()}
+
+
 def test_two_learn_the_rest_wait_and_a_visitor_has_one(trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_trainer, "MOST_WAITING", 1)
     trainer.command, trainer.seconds = SLEEPS, 60
     of = Text(STORY)
-    for visitor in ("a", "b", "c"):
-        trainer.begin(visitor, of)
-    assert [run.state for run in trainer._runs.values()] == ["running", "running", "waiting"]
-    assert trainer._place(trainer._runs["c"]) == (1, 60.0)
-    with pytest.raises(Busy, match=r"1 trainings wait already"):
-        trainer.begin("d", of)
-    first = trainer._runs["a"].process
-    trainer.begin("a", of)
-    assert first is not None and first.wait(10) != 0, "the visitor's run before it has ended"
-    assert trainer._runs["c"].state == "running" and trainer._runs["a"].state == "waiting"
-    trainer.stop("b")
-    assert trainer._runs["a"].state == "running"
+
+    async def visit() -> None:
+        async with AsyncExitStack() as pages:
+            for visitor in ("a", "b", "c"):
+                trainer.begin(visitor, of)
+                await pages.enter_async_context(watched(trainer, visitor))
+            assert states(trainer) == {"a": "running", "b": "running", "c": "waiting"}
+            assert trainer._place(trainer._runs["c"]) == (1, 60.0)
+            with pytest.raises(Busy, match=r"1 trainings wait already"):
+                trainer.begin("d", of)
+            first = trainer._runs["a"].process
+            trainer.begin("a", of)
+            await pages.enter_async_context(watched(trainer, "a"))
+            assert first is not None and first.wait(10) != 0, "the visitor's run before it has ended"
+            assert states(trainer) == {"b": "running", "c": "running", "a": "waiting"}
+            trainer.stop("b")
+            assert trainer._runs["a"].state == "running"
+
+    asyncio.run(visit())
+
+
+def test_a_process_starts_only_for_a_visitor_who_watches(trainer: TextTrainer) -> None:
+    trainer.command = SLEEPS
+    for visitor in ("gone", "gone too", "never here", "me"):
+        trainer.begin(visitor, Text(STORY))
+    assert [run.process for run in trainer._runs.values()] == [None] * 4
+
+    async def visit() -> None:
+        async with watched(trainer, "me"):
+            assert trainer._runs["me"].state == "running" and trainer._runs["me"].process is not None
+        assert set(states(trainer).values()) == {"waiting", "running"}, "a run continues without its visitor"
+
+    asyncio.run(visit())
+    assert [name for name, run in trainer._runs.items() if run.process is not None] == ["me"]
+
+
+def test_an_unwatched_text_leaves_the_line(trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_trainer, "MOST_ACTIVE", 0)
+    now = [0.0]
+    trainer.clock = lambda: now[0]
+    trainer.begin("never here", Text(STORY))
+    trainer.begin("left", Text(STORY))
+    trainer.begin("here", Text(STORY))
+    # Stopped once, so that something of it is learned
+    trainer._runs["left"].frames.append({"step": 10, "loss": 3.0})
+
+    async def visit() -> None:
+        async with watched(trainer, "here"):
+            async with watched(trainer, "left"):
+                now[0] = text_trainer.NEVER_WATCHED
+                trainer._sweep()
+                assert list(states(trainer)) == ["never here", "left", "here"]
+                now[0] += 1
+                trainer._sweep()
+                assert list(states(trainer)) == ["left", "here"]
+            now[0] += text_trainer.LEFT
+            trainer._sweep()
+            assert states(trainer) == {"left": "waiting", "here": "waiting"}
+            now[0] += 1
+            trainer._sweep()
+            assert states(trainer) == {"left": "stopped", "here": "waiting"}, "what was learned stays"
+
+    asyncio.run(visit())
+
+
+def test_unwatched_texts_fill_neither_the_line_nor_memory(
+    trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_trainer, "MOST_KEPT", 1)
+    monkeypatch.setattr(text_trainer, "MOST_WAITING", 2)
+    monkeypatch.setattr(text_trainer, "MOST_ACTIVE", 0)
+    trainer.begin("learned", Text(STORY))
+    trainer.stop("learned")
+    trainer.begin("me", Text(STORY))
+
+    async def visit() -> None:
+        async with watched(trainer, "me"):
+            for i in range(10):
+                trainer.begin(f"gone {i}", Text(STORY))
+            assert states(trainer) == {"learned": "stopped", "me": "waiting", "gone 9": "waiting"}
+            assert trainer._place(trainer._runs["gone 9"])[0] == 2
+            trainer.begin("another", Text(STORY))
+            async with watched(trainer, "another"):
+                assert list(states(trainer)) == ["learned", "me", "another"]
+                with pytest.raises(Busy):
+                    trainer.begin("gone again", Text(STORY))
+
+    asyncio.run(visit())
 
 
 def test_a_text_is_let_go_and_then_there_is_none(trainer: TextTrainer) -> None:

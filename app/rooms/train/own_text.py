@@ -62,6 +62,7 @@ own_texts.register(Models())
 @answering
 async def take(request: Request) -> Response:
     """The body is the text; from now on it is learnt, in place of any other of this visitor."""
+    visitor = visitors.own_name(request.scope)
     body = b""
     async for part in request.stream():
         body += part
@@ -75,7 +76,7 @@ async def take(request: Request) -> Response:
     except UnicodeDecodeError:
         return PlainTextResponse(words.TEXT_NO_TEXT, 400, headers=NEVER_KEPT)
     of = await work.done(partial(Text, text, "pieces" if unit == "pieces" else "letters"))
-    TRAINER.begin(visitors.own_name(request.scope), of)
+    TRAINER.begin(visitor, of)
     return Response(status_code=204, headers=NEVER_KEPT)
 
 

@@ -1,6 +1,7 @@
 """TextTrainer: texts that visitors bring are learnt in processes of their own, two at a time, one a visitor, each for that visitor alone.
 
 A text and its model are in memory for as long as the visitor watches, and a while longer; nothing of them is written to a file.
+A process starts only for a visitor who watches, so texts that a script sends and leaves take neither a process nor a place in the line.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Literal
 
 from ...errors import Busy, Refused
@@ -30,8 +32,10 @@ from .trainer import ENVIRONMENT, MOST_ACTIVE, MOST_WAITING
 
 COMMAND = (sys.executable, "-m", f"{__package__}.text_process")
 MOST_KEPT = 40  # texts of visitors who do not watch just now
-FORGOTTEN = 1800.0  # seconds after which such a text is let go,
-LOOK = 60.0  # looked for so often
+FORGOTTEN = 1800.0  # seconds after which such a text is let go
+NEVER_WATCHED = 15.0  # seconds that a new text waits in line for its visitor to watch
+LEFT = 120.0  # seconds that it waits for a visitor who has watched and may come back
+LOOK = 5.0  # seconds between two searches for such texts
 NONE = "There is no text here yet. Paste or drop one."
 UNLEARNT = "Nothing of this text is learnt yet."
 GONE = "The model of this text is not kept any more. Open Train and let it learn the text again."
@@ -77,6 +81,7 @@ class _Run:
     key: str = ""  # of the model of its last frame while it rests, by which no other visitor finds it
     process: subprocess.Popen[bytes] | None = None
     seen: float = field(default_factory=time.monotonic)  # when it was watched last
+    was_watched: bool = False
     watchers: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -102,13 +107,19 @@ class TextTrainer:
         self._runs: OrderedDict[str, _Run] = OrderedDict()
 
     def begin(self, visitor: str, of: Text) -> None:
-        """Learn a text for a visitor, in place of any other of his. Raises Busy where too many wait."""
+        """Put a text in line for a visitor, in place of the visitor's previous one. Raises Busy if the line is full.
+
+        In a full line, the oldest unwatched text gives way.
+        """
         with self._lock:
             self.forget(visitor)
             self._sweep()
-            waiting = sum(run.state == "waiting" for run in self._runs.values())
-            if waiting >= MOST_WAITING:
-                raise Busy(f"{waiting} trainings wait already, and that is the most. Try again in a minute.")
+            waiting = [name for name, run in self._runs.items() if run.state == "waiting"]
+            if len(waiting) >= MOST_WAITING:
+                unwatched = next((name for name in waiting if not self._runs[name].watchers), None)
+                if unwatched is None:
+                    raise Busy(f"{len(waiting)} trainings wait already, and that is the most. Try again in a minute.")
+                self._leave_line(unwatched)
             self._runs[visitor] = _Run(of, self.seconds, self.steps, seen=self.clock())
             self._turn()
             self._sweep_later()
@@ -130,7 +141,7 @@ class TextTrainer:
         with self._lock:
             run = self._mine(visitor)
             if run.state in ("stopped", "failed"):
-                run.state = "waiting"
+                run.state, run.seen = "waiting", self.clock()
                 self._drop_key(run)
                 self._runs.move_to_end(visitor)
                 self._turn()
@@ -191,6 +202,8 @@ class TextTrainer:
         with self._lock:
             run = self._mine(visitor)
             run.watchers.append(tell)
+            run.was_watched = True
+            self._turn()
         points = frames = 0
         before: TextNews | None = None
         try:
@@ -235,30 +248,39 @@ class TextTrainer:
         for other in self._runs.values():
             if other is run:
                 break
-            if other.state == "waiting":
+            if other.state == "waiting" and other.watchers:
                 ahead = sorted([*ahead[1:], (ahead[0] if ahead else 0.0) + other.left])
-        n = 1 + sum(other.state == "waiting" for other in list(self._runs.values())[: self._index(run)])
+        before = takewhile(lambda other: other is not run, self._runs.values())
+        n = 1 + sum(other.state == "waiting" and bool(other.watchers) for other in before)
         return n, ahead[0] if ahead else 0.0
 
-    def _index(self, run: _Run) -> int:
-        return next(i for i, other in enumerate(self._runs.values()) if other is run)
-
     def _turn(self) -> None:
-        """Begin those that wait while there is room, and tell the others where they are."""
+        """Start waiting runs that are watched while there is room, and tell the others their place in line."""
         active = sum(run.state == "running" for run in self._runs.values())
         for run in list(self._runs.values()):
-            if run.state == "waiting" and active < MOST_ACTIVE:
+            if run.state == "waiting" and run.watchers and active < MOST_ACTIVE:
                 active += 1
                 self._start(run)
         for run in self._runs.values():
             self._changed(run)
 
     def _sweep(self) -> None:
-        """Let go of the texts of visitors who have long not watched, and of the oldest beyond MOST_KEPT."""
-        idle = [name for name, run in self._runs.items() if not run.watchers]
+        """Drop texts that have been unwatched for long: from the line, then from memory, where MOST_KEPT are kept."""
+        for name, run in list(self._runs.items()):
+            patience = LEFT if run.was_watched else NEVER_WATCHED
+            if run.state == "waiting" and not run.watchers and self.clock() - run.seen > patience:
+                self._leave_line(name)
+        idle = [name for name, run in self._runs.items() if not run.watchers and run.state != "waiting"]
         old = [name for name in idle if self.clock() - self._runs[name].seen > FORGOTTEN]
         for name in {*old, *idle[: max(0, len(idle) - MOST_KEPT)]}:
             self.forget(name)
+
+    def _leave_line(self, visitor: str) -> None:
+        """Drop an unwatched text; one that has been partly learned only stops."""
+        if self._runs[visitor].frames:
+            self.stop(visitor)
+        else:
+            self.forget(visitor)
 
     def _sweep_later(self) -> None:
         """Let texts go in their time, also where no one brings another."""
