@@ -40,6 +40,7 @@ from app.transport import (  # noqa: E402
     edited,
     files,
     metrics,
+    open_answers,
     rate_limits,
     security_headers,
     tracebacks,
@@ -51,6 +52,7 @@ MIDDLEWARE = [
     Middleware(bad_requests.Strange),
     Middleware(spoken.Spoken),
     Middleware(security_headers.Safe, no_pages=[f"{BASE}/headlight/"]),
+    Middleware(open_answers.Counted),
     Middleware(admission.Doors, base=BASE),
     Middleware(rate_limits.Named, base=BASE),
     Middleware(
@@ -91,7 +93,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     tasks = [
         asyncio.create_task(background.every(collection.LOOK, collection.look)),
         asyncio.create_task(background.every(connections.LOOK, close_stalled)),
-        asyncio.create_task(ending.first(closing.finish)),
+        asyncio.create_task(ending.first(closing.finish, closing.LONGEST)),
     ]
     yield {}
     for task in tasks:
