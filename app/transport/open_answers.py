@@ -25,7 +25,7 @@ class Open:
 
     def lasts(self) -> None:
         """Say in a route that its answer reports on work of minutes, or on a class: no server stays up for it."""
-        self._lasting.add(_task())
+        self._lasting |= self._all & {_task()}
 
     def cut(self) -> int:
         """Cut off all answers, and return how many. A browser sees a connection that broke, not an answer that is complete."""

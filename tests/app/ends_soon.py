@@ -14,29 +14,26 @@ from starlette.requests import Request  # noqa: E402
 from starlette.responses import JSONResponse, Response  # noqa: E402
 from starlette.routing import Route  # noqa: E402
 
-from tests.app import slow  # noqa: E402  (patches the engine before the application begins)
-
-from app import main  # noqa: E402  isort: skip
-from app.session import service  # noqa: E402  isort: skip
-from app.shell import closing, errors, routes  # noqa: E402  isort: skip
-from core.run.request import Request as RunRequest  # noqa: E402  isort: skip
+import tests.app.slow  # noqa: E402, F401  (first: it changes the engine that the application takes)
+from app import main  # noqa: E402
+from app.session import service  # noqa: E402
+from app.shell import closing, errors, routes  # noqa: E402
+from core.run.request import Request as RunRequest  # noqa: E402
 
 closing.PATIENCE, closing.LAST_WORDS = 2.0, 0.5
 closing.LONGEST = closing.PATIENCE + closing.LAST_WORDS
 
 
-async def begin(_: Request) -> Response:
-    """The key of a run that has ended, and that of one that no pass comes after: it takes ten minutes."""
-    done = await service.service().submit(RunRequest("storyteller", ("Dorothy lived in Kansas",)))
-    await service.service().facts(done)
-    held = await service.service().submit(RunRequest("storyteller", ("Dorothy walked slowly",)))
-    return JSONResponse({"done": done, "held": held})
+async def begin(request: Request) -> Response:
+    """The key of a run of this text."""
+    text = (await request.body()).decode()
+    return JSONResponse(await service.service().submit(RunRequest("storyteller", (text,))))
 
 
 app = st.App(
     ROOT / "app" / "ui.py",
     lifespan=main.lifespan,
-    routes=[*routes.ROUTES, Route("/begin", begin)],
+    routes=[*routes.ROUTES, Route("/begin", begin, methods=["POST"])],
     middleware=main.MIDDLEWARE,
     on_script_error=errors.on_script_error,
 )
