@@ -57,7 +57,7 @@ MIDDLEWARE = [
     Middleware(rate_limits.Named, base=BASE),
     Middleware(
         page.Scripted,
-        more=[projector.script, projector.framed, refused.script, refused.dropped],
+        more=[projector.script, projector.framed, refused.script, refused.away, refused.dropped],
         policy=partial(security_headers.policy, embedding=security_headers.ancestors()),
         is_edited=edited.ON,
         base=BASE,
