@@ -1,4 +1,4 @@
-"""How a server ends: nobody new comes in, what visitors wait for is answered, and the rest is cut off."""
+"""How a server ends: newcomers are turned away, what visitors wait for is answered, and the rest is cut off."""
 
 from __future__ import annotations
 

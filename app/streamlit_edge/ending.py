@@ -2,7 +2,7 @@
 
 Streamlit, or uvicorn where that serves, stops at once, by a handler that it sets before or just after the server has started. From
 then on it waits for open answers without a limit. Without this module a new version that an operator puts in place takes their
-answers from all who wait, and a training that somebody watches keeps the old server alive for minutes, with its port closed.
+answers from all who wait, and a training with a viewer keeps the old server alive for minutes, with its port closed.
 """
 
 from __future__ import annotations

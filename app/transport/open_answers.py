@@ -15,7 +15,9 @@ class Open:
 
     def __init__(self) -> None:
         self._all: set[asyncio.Task[object]] = set()
-        self._lasting: set[asyncio.Task[object]] = set()  # until the work behind them or the visitor's page ends
+        self._lasting: set[asyncio.Task[object]] = (
+            set()
+        )  # until a long piece of work, a class or the visitor's page ends
         self._cut: set[asyncio.Task[object]] = set()
 
     @property

@@ -205,7 +205,7 @@ def answering(
 def ended_with(
     monkeypatch: pytest.MonkeyPatch, patience: float, lasts: bool, completes: bool
 ) -> list[MutableMapping[str, Any]]:
-    """What somebody reads of an answer that was open when the server was asked to end."""
+    """The messages of an answer that was open when the server was asked to end."""
     monkeypatch.setattr(closing, "PATIENCE", patience)
     monkeypatch.setattr(closing, "LAST_WORDS", 0.01)
 
@@ -257,7 +257,7 @@ def test_a_request_that_is_cancelled_otherwise_stays_cancelled() -> None:
 
 
 def opened(address: str, path: str, **headers: str) -> socket.socket:
-    """A connection whose answer has begun, and of which nothing more is read."""
+    """A connection whose answer has begun, and which is not read any further."""
     host, port = address.removeprefix("http://").split(":")
     connection = socket.create_connection((host, int(port)), timeout=60)
     said = "".join(f"{name}: {value}\r\n" for name, value in {"Cookie": COOKIE, **headers}.items())
@@ -289,7 +289,7 @@ def until(true: Callable[[], bool], seconds: float = 60) -> bool:
 
 
 def open_answers_of(address: str) -> dict[str, socket.socket]:
-    """Every kind that needs no more than a request, with those behind a run that takes ten minutes."""
+    """Every kind that needs no more than a request, with those that wait for a run of ten minutes."""
     posted(address, "headlight/train/text", STORY.encode())
     run = posted(address, "begin", DOROTHY.encode())
     screen = {"screen": school.screen(run)}

@@ -4,7 +4,7 @@ import { alertBox, heading } from "./alert.js";
 import { WORDS } from "./constants.js";
 
 const words = WORDS.away;
-const SOON = 1500; // ms in which most pages find the server again, or another one behind a proxy
+const SOON = 1500; // ms in which most pages find the server again, or a proxy finds another one
 const RESTARTS = 1012; // the code by which a server that was asked to end closes a websocket
 
 /** @type {HTMLElement | null} */

@@ -19,7 +19,7 @@ def end_with(server: BinaryIO) -> None:
 
 
 def run(main: Callable[[], object]) -> None:
-    """Run a process until its work is done, or until nobody reads its news: that is no failure."""
+    """Run a process until its work is done, or until its news has no reader: that is no failure."""
     try:
         main()
     except BrokenPipeError:
