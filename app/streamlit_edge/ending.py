@@ -29,10 +29,11 @@ async def first(finish: Callable[[], Awaitable[object]], longest: float) -> None
         return
     while not callable(theirs := signal.getsignal(signal.SIGTERM)):
         await asyncio.sleep(LOOK)
+    stop: Callable[[int, Any], Any] = theirs
     loop = asyncio.get_running_loop()
     begun: list[asyncio.Task[None]] = []  # the loop alone would let go of it
 
-    async def end(stop: Callable[[int, Any], Any]) -> None:
+    async def end() -> None:
         try:
             await finish()
         finally:
@@ -42,7 +43,7 @@ async def first(finish: Callable[[], Awaitable[object]], longest: float) -> None
     def begin(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_DFL)
         exit_after(longest + GRACE)
-        loop.call_soon_threadsafe(lambda: begun.append(loop.create_task(end(theirs))))
+        loop.call_soon_threadsafe(lambda: begun.append(loop.create_task(end())))
 
     signal.signal(signal.SIGTERM, begin)
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -54,19 +54,19 @@ def here(monkeypatch: pytest.MonkeyPatch) -> open_answers.Open:
 class Visitor:
     """Asks for an answer, takes the beginning of it, and no more."""
 
-    def __init__(self, path: str, body: bytes | None = None, headers: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> None:
         self.sent: list[MutableMapping[str, Any]] = []
         self.begun = asyncio.Event()  # a part of the body is there
         self._asked = [{"type": "http.request", "body": body or b"", "more_body": False}]
         path, _, query = path.partition("?")
-        headers = {"host": "headlight.example", "content-type": "application/json", **dict(headers)}
+        said = {"host": "headlight.example", "content-type": "application/json", **(headers or {})}
         scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
             "method": "GET" if body is None else "POST",
             "path": f"/headlight/{path}",
             "query_string": query.encode(),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+            "headers": [(name.lower().encode(), value.encode()) for name, value in said.items()],
             "client": ("10.0.0.1", 1),
         }
         self.answer = asyncio.ensure_future(APP(scope, self._receive, self._send))
@@ -110,16 +110,16 @@ async def training() -> AsyncIterator[Visitor]:
 
 @asynccontextmanager
 async def own() -> AsyncIterator[Visitor]:
-    taken = Visitor("train/text", STORY.encode(), [("cookie", COOKIE)])
+    taken = Visitor("train/text", STORY.encode(), {"cookie": COOKIE})
     await asyncio.wait_for(taken.answer, 60)
-    yield Visitor("train/text", None, [("cookie", COOKIE)])
+    yield Visitor("train/text", None, {"cookie": COOKIE})
     own_text.TRAINER.close()
 
 
 @asynccontextmanager
 async def followed() -> AsyncIterator[Visitor]:
     async with school.teaching(RunRequest("storyteller", (DOROTHY,))) as taught:
-        yield Visitor(f"classroom/{taught.code}/events", None, [(classroom.KEY, await taught.join())])
+        yield Visitor(f"classroom/{taught.code}/events", None, {classroom.KEY: await taught.join()})
 
 
 def of(path: str, body: Any = None, **said: str) -> Callable[[], Any]:

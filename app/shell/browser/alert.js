@@ -37,6 +37,12 @@ export function alertBox(id, inside, role = "alert") {
 export function heading(text) {
   const title = document.createElement("h1");
   title.textContent = text;
-  Object.assign(title.style, { margin: "0 0 0.5rem", padding: "0", font: "inherit", fontSize: "1.35rem", fontWeight: "600" });
+  Object.assign(title.style, {
+    margin: "0 0 0.5rem",
+    padding: "0",
+    font: "inherit",
+    fontSize: "1.35rem",
+    fontWeight: "600",
+  });
   return title;
 }
