@@ -83,6 +83,8 @@ def test_pages_outlast_a_restart_in_words_of_ours(
         with languages.speaking(language):
             expected = "".join(shell_words.AWAY[said].values())
         expect(page.get_by_role("status").and_(page.locator("#headlight-away"))).to_have_text(expected)
+        page.get_by_test_id("stConnectionStatus").wait_for(state="attached")
+        expect(page.get_by_test_id("stConnectionStatus")).to_be_hidden()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     with screen.page.expect_console_message(lambda it: "Is Streamlit still running" in it.text, timeout=60_000):
         pass  # after its sixth ping in vain
