@@ -46,6 +46,7 @@ from app.transport import (  # noqa: E402
     files,
     logs,
     metrics,
+    open_answers,
     password,
     rate_limits,
     security_headers,
@@ -62,12 +63,13 @@ MIDDLEWARE = [
     Middleware(security_headers.Safe, no_pages=[f"{BASE}/headlight/"]),
     Middleware(closed.Closed, base=BASE),
     Middleware(password.Password, password=password.required(), sites=security_headers.ancestors()),
+    Middleware(open_answers.Counted),
     Middleware(admission.Doors, base=BASE),
     Middleware(visitors.Named, embedding=security_headers.ancestors(), base=BASE),
     Middleware(rate_limits.Metered, base=BASE),
     Middleware(
         page.Scripted,
-        more=[projector.script, projector.framed, refused.script, refused.dropped],
+        more=[projector.script, projector.framed, refused.script, refused.away, refused.dropped],
         policy=partial(security_headers.policy, embedding=security_headers.ancestors()),
         is_edited=edited.ON,
         base=BASE,
@@ -104,7 +106,7 @@ async def lifespan(_: st.App) -> AsyncIterator[dict[str, object]]:
     tasks = [
         asyncio.create_task(background.every(collection.LOOK, collection.look)),
         asyncio.create_task(background.every(connections.LOOK, close_stalled)),
-        asyncio.create_task(ending.first(closing.finish)),
+        asyncio.create_task(ending.first(closing.finish, closing.LONGEST)),
     ]
     yield {}
     for task in tasks:

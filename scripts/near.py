@@ -50,6 +50,10 @@ ROWS: tuple[tuple[str, str], ...] = (
     ),
     (r"app/(?:shell|session)/.+|app/\w+\.py", "app/test_bar.py app/test_sentence.py app/test_links.py"),
     (r"app/(?:shell|session)/.+|app/\w+\.py", "app/test_screen.py app/test_resolving.py app/test_room_route.py"),
+    (
+        r"app/(?:shell|streamlit_edge|transport)/(?:.+/)?(?:away|handshakes|closing|ending|open_answers|admission)\.\w+",
+        "app/test_closing.py app/test_restart.py",
+    ),
     (r"app/classroom/.+", "app/test_classroom*.py"),
     (r"app/(export|notebook)/.+", "app/test_{1}.py app/test_films.py"),
     (r"core/(?:.+/)?(\w+)\.py", f"core/test_{{1}}*.py {IMPORTS}"),

@@ -21,7 +21,7 @@ from app.classroom.state import MOST_FOLLOWERS, Asked, Classroom, Move, Outcome,
 from app.classroom.steps import StepQuestion, offered
 from app.session import service
 from app.sizes import seen
-from app.transport import admission, metrics, rate_limits, routes, visitors
+from app.transport import admission, metrics, open_answers, rate_limits, routes, visitors
 from app.transport import words as transport_words
 from core.errors import Busy, Refused, Unknown
 from core.service import MapTransform
@@ -165,6 +165,7 @@ async def events(request: Request) -> Response:
         else:
             found.leave(key)
 
+    open_answers.here.lasts()
     return channel.Stream(listener.messages(), left)
 
 

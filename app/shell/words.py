@@ -156,6 +156,22 @@ REFUSED = {
         "Leave this page open. It continues by itself once a websocket comes through.",
     ],
 }
+# a page whose server has gone
+AWAY = {
+    "restarts": {
+        "title": "The server is restarting.",
+        "why": "Your sentence stays, and this page continues by itself, usually within a minute.",
+    },
+    "lost": {
+        "title": "The connection to the server is lost.",
+        "why": "The server may be restarting, or this device may be offline. Your sentence stays, and this page continues by itself once "
+        "the server answers.",
+    },
+    "stopped": {
+        "title": "This page has stopped.",
+        "why": "It received something that it cannot read. Reload the page: its address keeps your sentence.",
+    },
+}
 DROPPED = {
     "close": "Close",
     "large": "This file has {n} kB. A config.json has a few: drop that one, without the weights.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from dataclasses import dataclass
 from html import escape
@@ -18,7 +20,15 @@ DEFAULT = 1000
 AGAIN = 10  # seconds until the page tries again
 SOCKET = "/_stcore/stream"  # one is open for as long as a visitor's page is
 UPLOADS = "/_stcore/upload_file/"  # Streamlit's: files of 200 MB, any number of them, into this process's memory
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
+# A reload at a moment when nothing listens, or when a proxy answers for us, would leave the browser on a page that never tries again.
+SCRIPT = (
+    "setInterval(async () => {"
+    'const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" }).catch(() => null);'
+    "if (answer?.ok) location.reload();"
+    f"}}, {AGAIN * 1000})"
+)
+HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+POLICY = f"default-src 'none'; script-src 'sha256-{HASH}'; connect-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 STYLE = (
     "body{font:1.25rem/1.5 system-ui,sans-serif;max-width:36rem;margin:20vh auto;padding:0 1rem;"
     "color-scheme:light dark;background:Canvas;color:CanvasText}"  # the reader's own: nothing of the application is here
@@ -91,13 +101,17 @@ def is_page(scope: Scope, base: str = "") -> bool:
 
 
 def waiting() -> HTMLResponse:
-    """What a visitor sees when all places are taken. The address, and so a link's sentence, stays."""
+    """What a visitor sees when all places are taken, or the server is about to end. The address, and so a link's sentence, stays."""
     said = words.CLOSING if house.closing else words.FULL.format(n=languages.decimal(f"{house.inside:,}"))
-    body = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="{AGAIN}">'
-        f'<meta name="viewport" content="width=device-width"><title>{escape(words.WAITING_TITLE)}</title>'
-        f'<style>{STYLE}</style></head><body role="status"><h1>{escape(words.WAITING_TITLE)}</h1><p>{escape(said)}</p>'
-        f"<p>{escape(words.TRIES_AGAIN.format(seconds=AGAIN))}</p></body></html>"
-    )
     headers = {"Retry-After": str(AGAIN), "Cache-Control": "no-store", "Content-Security-Policy": POLICY}
-    return HTMLResponse(body, 503, headers=headers)
+    return HTMLResponse(page(said), 503, headers=headers)
+
+
+def page(said: str) -> str:
+    """A sentence as a page of its own, which makes way for Headlight once that answers."""
+    return (
+        f'<!doctype html><html lang="{languages.current()}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<noscript><meta http-equiv="refresh" content="{AGAIN}"></noscript><title>{escape(words.WAITING_TITLE)}</title>'
+        f'<style>{STYLE}</style></head><body role="status"><h1>{escape(words.WAITING_TITLE)}</h1><p>{escape(said)}</p>'
+        f"<p>{escape(words.TRIES_AGAIN.format(seconds=AGAIN))}</p><script>{SCRIPT}</script></body></html>"
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -12,8 +14,10 @@ import pytest
 
 from core.errors import Busy, Refused
 from core.learn.text_training import Text
+from core.learn.watched_training import Spec
 from core.service.training import text_trainer
 from core.service.training.text_trainer import TextNews, TextTrainer
+from core.service.training.trainer import key_of
 from tests.core.test_text_training import STORY
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(60)")
@@ -226,3 +230,23 @@ def test_a_text_stays_while_its_page_is_open_and_is_let_go_by_itself(
     assert not trainer._runs
     with pytest.raises(Refused):
         trainer.keep("me")
+
+
+@pytest.mark.parametrize(
+    ("module", "first"),
+    [
+        ("text_process", {"text": STORY, "unit": "letters", "seed": 0, "seconds": 600.0, "steps": 1 << 20}),
+        pytest.param("process", {"start": 0, "spec": key_of(Spec())}, marks=pytest.mark.thorough),
+    ],
+)
+def test_a_process_ends_without_a_word_once_its_server_has_gone(module: str, first: dict[str, object]) -> None:
+    command = [sys.executable, "-m", f"core.service.training.{module}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout and process.stderr
+        process.stdin.write(json.dumps(first).encode() + b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline(), "it has begun"
+        process.stdout.close()
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0

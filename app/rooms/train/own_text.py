@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from app.rooms.train import words
 from app.session import own_texts, service
-from app.transport import rate_limits, routes, visitors, work
+from app.transport import open_answers, rate_limits, routes, visitors, work
 from app.transport.routes import answering
 from core.checkpoints import Loaded
 from core.errors import CheckpointError, Refused
@@ -103,6 +103,7 @@ async def watch(request: Request) -> Response:
             async for news in coming:
                 yield line(news)
 
+    open_answers.here.lasts()
     return StreamingResponse(lines(), media_type="application/x-ndjson", headers=NEVER_KEPT)
 
 

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from app.rooms.train import records, words
 from app.session import service
-from app.transport import messages, rate_limits, routes
+from app.transport import messages, open_answers, rate_limits, routes
 from app.transport.routes import answering
 from core.learn.moments import moments
 from core.learn.watched_training import STEPS, Spec, example
@@ -54,6 +54,7 @@ async def run(request: Request) -> Response:
                 frames += news.frames
                 yield line(news, frames)
 
+    open_answers.here.lasts()
     return StreamingResponse(lines(), media_type="application/x-ndjson", headers=NEVER_KEPT)
 
 

@@ -4,12 +4,12 @@ import { COLOURS } from "./constants.js";
 
 const WIDE = "min(38rem, calc(100vw - 2rem))";
 
-/** @param {string} id @param {Node[]} inside @returns {HTMLElement} */
-export function alertBox(id, inside) {
+/** @param {string} id @param {Node[]} inside @param {"alert" | "status"} role @returns {HTMLElement} */
+export function alertBox(id, inside, role = "alert") {
   const { background, ink, line } = COLOURS[matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"];
   const box = document.createElement("div");
   box.id = id;
-  box.setAttribute("role", "alert");
+  box.setAttribute("role", role);
   Object.assign(box.style, {
     position: "fixed",
     zIndex: "1000000", // above all of Streamlit's
@@ -31,4 +31,18 @@ export function alertBox(id, inside) {
   box.append(...inside);
   document.body.append(box);
   return box;
+}
+
+/** @param {string} text @returns {HTMLElement} */
+export function heading(text) {
+  const title = document.createElement("h1");
+  title.textContent = text;
+  Object.assign(title.style, {
+    margin: "0 0 0.5rem",
+    padding: "0",
+    font: "inherit",
+    fontSize: "1.35rem",
+    fontWeight: "600",
+  });
+  return title;
 }

@@ -1,6 +1,6 @@
 // Says why a page stays empty where no websocket comes through, and what to try.
 
-import { alertBox } from "./alert.js";
+import { alertBox, heading } from "./alert.js";
 import { WORDS as words } from "./constants.js";
 
 const MOST = 3; // websockets in a row that came to nothing
@@ -26,9 +26,6 @@ async function ask() {
 }
 
 function show() {
-  const title = document.createElement("h1");
-  title.textContent = words.title;
-  Object.assign(title.style, { margin: "0 0 0.5rem", font: "inherit", fontSize: "1.35rem", fontWeight: "600" });
   const why = document.createElement("p");
   why.textContent = words.why;
   why.style.margin = "0 0 0.75rem";
@@ -39,7 +36,7 @@ function show() {
     item.textContent = text.replace("{host}", location.host);
     list.append(item);
   }
-  box = alertBox("headlight-refused", [title, why, list]);
+  box = alertBox("headlight-refused", [heading(words.title), why, list]);
 }
 
 function hide() {

@@ -19,6 +19,7 @@ interface Address {
   take(hear: TakeAddress): () => void;
 }
 interface Window {
+  __streamlit?: { HOST_CONFIG: Record<string, unknown> }; // settings that Streamlit reads at its start
   headlight: {
     settings: Settings;
     address?: Address; // of the application, and of no other page

@@ -1,8 +1,11 @@
-// How many websockets in a row came to nothing: "headlight-handshakes" says it each time, and 0 once one is open.
+// How many websockets in a row came to nothing: "headlight-handshakes" says it each time, and 0 once one is open. "headlight-lost"
+// says that an open one has ended, with its code.
 //
 // Where no websocket comes through, Streamlit keeps trying and says nothing. Without this script a visitor of such a network
-// sees grey bars, and never why.
+// sees grey bars, and never why. Once a server has gone, Streamlit asks in a dialog about the internet connection or a terminal,
+// so its dialogs about errors are off: app/shell/browser/away.js has the words instead.
 (() => {
+  window.__streamlit = { HOST_CONFIG: { blockErrorDialogs: true } };
   const STREAM = /\/_stcore\/stream$/;
   let refused = 0;
   const tell = (/** @type {number} */ now) => {
@@ -19,7 +22,10 @@
         isOpen = true;
         tell(0);
       });
-      this.addEventListener("close", () => isOpen || tell(refused + 1));
+      this.addEventListener("close", ({ code }) => {
+        if (isOpen) dispatchEvent(new CustomEvent("headlight-lost", { detail: code }));
+        else tell(refused + 1);
+      });
     }
   };
 })();

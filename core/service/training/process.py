@@ -13,11 +13,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, BinaryIO
 
 from ...errors import Refused
 from ...learn.fork_states import States
 from ...learn.watched_training import Frame, Point, Spec, run
+from . import server_gone
 from .trainer import frame_text, spec_from
 
 TURN = 0.25  # seconds
@@ -121,4 +123,4 @@ def _read(commands: BinaryIO, waiting: queue.Queue[Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(idle=float(sys.argv[1]) if len(sys.argv) > 1 else IDLE)
+    server_gone.run(partial(main, idle=float(sys.argv[1]) if len(sys.argv) > 1 else IDLE))

@@ -1,4 +1,4 @@
-"""The process in which one text is learnt. A line of JSON says which; lines of JSON come back, and the process ends with the run."""
+"""The process in which one text is learnt. A line of JSON says which; lines of JSON come back. It ends with the run or the server."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 
 from ...errors import Refused
 from ...learn.text_training import STEPS, Text, TextFrame, TextPoint, baselines, text_run
+from . import server_gone
 from .state_text import state_from, state_text
 
 
@@ -27,6 +28,7 @@ def main(asked: BinaryIO = sys.stdin.buffer, said: BinaryIO = sys.stdout.buffer)
         said.flush()
 
     command = json.loads(asked.readline())
+    server_gone.end_with(asked)
     start = None if command.get("start") is None else state_from(command["start"])
     try:
         of = Text(command["text"], command["unit"], command["seed"])
@@ -65,4 +67,4 @@ def frame_text(frame: TextFrame) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    server_gone.run(main)

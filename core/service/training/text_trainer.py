@@ -327,7 +327,7 @@ class TextTrainer:
         assert process.stdin is not None and process.stdout is not None
         with process, suppress(OSError):
             process.stdin.write(json.dumps(asked).encode() + b"\n")
-            process.stdin.close()
+            process.stdin.flush()  # and left open: the process ends when this one closes it, or dies
             for line in process.stdout:
                 with self._lock:
                     if run.process is not process:
