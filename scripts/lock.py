@@ -6,8 +6,8 @@
 A lock is for every system and for Python 3.11 and later; markers choose between systems. It is installed with `--no-deps
 --require-hashes`, so nothing outside the lock is installed. Each package is a wheel: no code runs during an installation.
 
-PyPI's torch for Linux is the CUDA build. What only that build needs is in locks/cuda.txt. torch in the other locks also has the
-hashes of the CPU builds, which have an index of their own.
+PyPI's torch for Linux is the CUDA build. locks/cuda.txt has what only that build needs. locks/cpu.txt has the builds of the same
+version for the CPU, which have an index of their own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ SOURCES = {
     "cluster": "requirements-cluster.txt",
     "tools": "requirements-tools.txt",
 }
-OPTIONS = "--universal --python-version 3.11 --generate-hashes --only-binary :all: --no-annotate --no-header --no-config"
+OPTIONS = (
+    "--universal --python-version 3.11 --generate-hashes --only-binary :all: --no-annotate --no-header --no-config"
+)
 CUDA = re.compile(r"(?:cuda|nvidia)-|triton==")
 HEADER = "# Made by `make lock` from {source}. Do not edit.\n--only-binary :all:\n"
 WAIT = 60  # seconds for the index of the CPU builds
@@ -45,7 +47,8 @@ def solve(uv: Path, source: Path, known: list[str], *arguments: str) -> list[str
     """Entries of all packages that a file of requirements needs. `known` are the entries of its last lock."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "lock.txt")
-        out.write_text("".join(known), encoding="utf-8")  # uv keeps these versions
+        versions = [entry.split(" \\\n")[0] for entry in known]  # uv keeps these, and asks for the hashes again
+        out.write_text("\n".join(versions), encoding="utf-8")
         command = [uv, "pip", "compile", "--quiet", *OPTIONS.split(), source, "--output-file", out, *arguments]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         if done.returncode:
@@ -59,30 +62,22 @@ def cpu_index() -> str:
     return found
 
 
-def hashes(text: str) -> set[str]:
-    return set(re.findall(r"sha256:([0-9a-f]{64})", text))
-
-
-def cpu_hashes(version: str, index: str, known: list[str]) -> set[str]:
-    """Hashes of the CPU builds of a version of torch. Without the index, those that the last lock has for this version."""
+def cpu_build(version: str, index: str, known: list[str]) -> str:
+    """Entry of the CPU builds of a version of torch. Without the index, that of the last lock, if it is of this version."""
+    requirement = f"torch=={version}+cpu"
     try:
         with urlopen(f"{index}/torch/", timeout=WAIT) as answer:
             page = answer.read().decode()
     except URLError as error:
-        locked = "".join(entry for entry in known if entry.startswith(f"torch=={version} "))
-        if not locked:
-            raise SystemExit(f"The hashes of torch {version} for the CPU are at {index}: {error.reason}.") from error
-        print(f"{index} did not answer, so the hashes of torch {version} for the CPU are those of the last lock.")
-        return hashes(locked)
+        same = [entry for entry in known if entry.startswith(f"{requirement} ")]
+        if not same:
+            raise SystemExit(f"The hashes of {requirement} are at {index}: {error.reason}.") from error
+        print(f"{index} did not answer, so locks/cpu.txt stays unchanged.")
+        return same[0]
     found = set(re.findall(rf"torch-{re.escape(version)}(?:%2B|\+)cpu-[\w.-]+\.whl#sha256=([0-9a-f]{{64}})", page))
     if not found:
-        raise SystemExit(f"{index} has no hash of a CPU build of torch {version}.")
-    return found
-
-
-def with_hashes(entry: str, more: set[str]) -> str:
-    requirement = entry.split(" \\\n")[0]
-    return " \\\n".join([requirement, *(f"    --hash=sha256:{each}" for each in sorted(hashes(entry) | more))]) + "\n"
+        raise SystemExit(f"{index} has no hash of {requirement}.")
+    return " \\\n".join([requirement, *(f"    --hash=sha256:{each}" for each in sorted(found))]) + "\n"
 
 
 def last(name: str) -> list[str]:
@@ -105,14 +100,11 @@ def main(arguments: list[str]) -> None:
         for name in ("test", "cluster"):
             found[name] = solve(uv, ROOT / SOURCES[name], last(name), "--constraint", str(same), *arguments)
         found["tools"] = solve(uv, ROOT / SOURCES["tools"], last("tools"), *arguments)
-        known = last("run")
+    (torch,) = (entry.split()[0].removeprefix("torch==") for entry in run if entry.startswith("torch=="))
+    write("cpu", SOURCES["run"], [cpu_build(torch, cpu_index(), last("cpu"))])
     write("cuda", SOURCES["run"], [entry for entry in run if CUDA.match(entry)])
-    (torch,) = (entry for entry in run if entry.startswith("torch=="))
-    version = torch.removeprefix("torch==").split()[0]
-    torch = with_hashes(torch, cpu_hashes(version, cpu_index(), known))
     for name, each in found.items():
-        rest = [torch if entry.startswith("torch==") else entry for entry in each if not CUDA.match(entry)]
-        write(name, SOURCES[name], rest)
+        write(name, SOURCES[name], [entry for entry in each if not CUDA.match(entry)])
 
 
 if __name__ == "__main__":
