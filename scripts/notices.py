@@ -48,24 +48,26 @@ def installed(name: str) -> Distribution:
         raise Unknown(f"{name} is locked and not installed.") from error
 
 
-def expression(package: Distribution) -> str | None:
-    """SPDX expression of a package, which newer packages have in their metadata."""
-    return package.metadata.get("License-Expression")
+def field(package: Distribution, name: str) -> str:
+    return next(iter(package.metadata.get_all(name) or []), "").strip()
+
+
+def expression(package: Distribution) -> str:
+    """SPDX expression of a package. Older packages have none."""
+    return field(package, "License-Expression")
 
 
 def licence(package: Distribution) -> str:
     """SPDX expression of a package, or the name that its metadata has instead. Raises Unknown."""
-    fields = package.metadata
     if spdx := expression(package):
         return spdx
-    classifiers = [
-        each.rpartition(" :: ")[2] for each in fields.get_all("Classifier", []) if each.startswith("License")
-    ]
-    stated = (fields.get("License") or "").strip()
+    classifiers = package.metadata.get_all("Classifier") or []
+    classified = [each.rpartition(" :: ")[2] for each in classifiers if each.startswith("License")]
+    stated = field(package, "License")
     if stated and "\n" not in stated and len(stated) < 80:
         return stated
-    if classifiers:
-        return " AND ".join(CLASSIFIED.get(each, each) for each in classifiers)
+    if classified:
+        return " AND ".join(CLASSIFIED.get(each, each) for each in classified)
     raise Unknown(f"{package.name} states no licence.")
 
 
